@@ -1,0 +1,30 @@
+"""Pseudo-nonlinear data augmentation for scikit-learn and imbalanced-learn.
+
+Rows become positive tensors, tensors become points of a statistical manifold given
+by a log-linear model on a poset. Rows are encoded by KL projection on a flat base,
+new codes are drawn, and each is decoded by projection on a flat sub-manifold built
+from the nearest training rows (Hu and Sugiyama, ICLR 2026).
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from . import geometry
+from .augment import PNLAugmenter
+from .backward import BackwardProjector
+from .many_body import ManyBodyProjector
+from .over_sampling import PNLSampler
+from .reshape import PrimeFactorReshaper
+
+try:
+    __version__ = version("sklearn-pnl")
+except PackageNotFoundError:  # a source tree on the path, not installed
+    __version__ = "0+unknown"
+
+__all__ = [
+    "BackwardProjector",
+    "ManyBodyProjector",
+    "PNLAugmenter",
+    "PNLSampler",
+    "PrimeFactorReshaper",
+    "geometry",
+]

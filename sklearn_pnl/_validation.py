@@ -1,0 +1,172 @@
+"""Rows in, rows out: checks with their messages, the simplex, blocks, warnings."""
+
+import warnings
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import validate_data
+
+# Cells in one block of rows: a mebibyte of float64, so that the temporaries of a
+# block stay in cache. Blocks depend on the shape of the data alone, so that results
+# are the same bytes for every n_jobs and every working_memory.
+_BLOCK_CELLS = 2**17
+
+
+def check_tensors(estimator, X, *, reset):
+    """Validate non-negative rows of any shape; remember or compare that shape.
+
+    Returns a float array of shape ``(n, *shape)``; sets ``input_shape_`` on reset.
+    """
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=[np.float64, np.float32],
+        allow_nd=True,
+        ensure_all_finite=False,
+    )
+    check_row_shape(estimator, X, reset=reset)
+    check_finite(X)
+    check_non_negative(X, type(estimator).__name__)
+    return X
+
+
+def check_row_shape(estimator, X, *, reset):
+    """Keep the shape of one row in ``input_shape_``, or compare with it."""
+    if reset:
+        estimator.input_shape_ = X.shape[1:]
+    elif X.shape[1:] != estimator.input_shape_:
+        raise ValueError(
+            f"X has rows of shape {X.shape[1:]}, but {type(estimator).__name__} was "
+            f"fitted on rows of shape {estimator.input_shape_}."
+        )
+
+
+def check_finite(X, name="X"):
+    """Refuse NaN and infinity, and say where the first one is."""
+    values = X.data if issparse(X) else X
+    if values.dtype.kind != "f":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return
+    if np.all(np.isfinite(values)):
+        return
+    X = X.toarray() if issparse(X) else X
+    where = _first(~np.isfinite(X))
+    what = "NaN" if np.isnan(X[where]) else "infinity"
+    raise ValueError(
+        f"Input {name} contains {what}; the first is at {_place(where)}. Impute or "
+        "drop such values before this step."
+    )
+
+
+def check_non_negative(X, whom):
+    """Refuse negative entries, and say where the first one is."""
+    if X.min(initial=0) >= 0:
+        return
+    where = _first(X < 0)
+    raise ValueError(
+        f"Negative values in data passed to {whom}; the first is {X[where]:g} at "
+        f"{_place(where)}. Cells are read as unnormalised probabilities: shift or "
+        "scale the data to be non-negative first, for instance with MinMaxScaler."
+    )
+
+
+def to_simplex(X, offset, first_row=0):
+    """Distributions ``(x + offset) / mass`` and the masses, in float64.
+
+    ``first_row`` is the number of the first row, for messages.
+    """
+    cells = tuple(range(1, X.ndim))
+    p = X.astype(np.float64)
+    p += offset
+    mass = p.sum(axis=cells)
+    if offset == 0:
+        _check_positive(p, mass, first_row)
+    p /= mass.reshape(-1, *(1,) * len(cells))
+    return p, mass
+
+
+def from_simplex(q, mass, offset):
+    """Rows ``q * mass - offset``; what the offset would make negative is 0."""
+    rows = q * np.reshape(mass, (-1, *(1,) * (q.ndim - 1)))
+    rows -= offset
+    return np.maximum(rows, 0, out=rows)
+
+
+def map_blocks(function, *arrays, n_cells, n_jobs=None):
+    """``function(first_row, *blocks)`` over blocks of rows; results joined by rows.
+
+    ``function`` returns a tuple of arrays with one entry a row. Results are written
+    as they come, so that no second copy of the output is held.
+    """
+    n = len(arrays[0])
+    rows_per_block = max(1, _BLOCK_CELLS // max(1, n_cells))
+    blocks = [slice(s, s + rows_per_block) for s in range(0, n, rows_per_block)]
+    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+    results = parallel(
+        delayed(function)(block.start, *(a[block] for a in arrays)) for block in blocks
+    )
+    joined = None
+    for block, parts in zip(blocks, results, strict=True):
+        if joined is None:
+            joined = [np.empty((n, *part.shape[1:]), part.dtype) for part in parts]
+        for whole, part in zip(joined, parts, strict=True):
+            whole[block] = part
+    return joined
+
+
+def warn_unconverged(whom, residual, tol, max_iter):
+    """Say once, in figures, that some projections did not reach ``tol``."""
+    left = residual > tol
+    if not left.any():
+        return
+    warnings.warn(
+        f"{whom}: {left.sum()} of {left.size} projections did not converge in "
+        f"max_iter={max_iter} Newton steps: the worst residual max|eta_q - eta*| is "
+        f"{residual.max():.1e} > tol={tol:g}. Increase max_iter or tol, or increase "
+        "offset: cells that are nearly empty are what makes a projection hard.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+def check_codes(codes, n_params, whom):
+    """Validate codes of shape (n, n_params) for decoding."""
+    codes = np.asarray(codes)
+    if codes.dtype not in (np.float32, np.float64):
+        codes = codes.astype(np.float64)
+    if codes.ndim != 2 or codes.shape[1] != n_params:
+        raise ValueError(
+            f"Codes for {whom} have shape (n_rows, {n_params}); got {codes.shape}."
+        )
+    check_finite(codes, "codes")
+    return codes
+
+
+def _check_positive(p, mass, first_row):
+    if np.any(mass == 0):
+        row = first_row + int(np.flatnonzero(mass == 0)[0])
+        raise ValueError(
+            f"Row {row} is all zero and offset=0: it has no distribution. Drop the row "
+            "or set offset > 0."
+        )
+    if not np.all(p > 0):
+        where = _first(~(p > 0))
+        raise ValueError(
+            f"The cell at {_place((first_row + where[0], *where[1:]))} is zero and "
+            "offset=0: its log is infinite. Set offset > 0."
+        )
+
+
+def _first(mask):
+    return tuple(int(i) for i in np.unravel_index(np.argmax(mask), mask.shape))
+
+
+def _place(where):
+    if len(where) == 2:
+        return f"row {where[0]}, column {where[1]}"
+    return f"row {where[0]}, cell {tuple(where[1:])}"

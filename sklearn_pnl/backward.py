@@ -1,0 +1,467 @@
+"""Backward projection: codes to rows, through a sub-manifold of near training rows."""
+
+import warnings
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ._validation import (
+    check_codes,
+    check_tensors,
+    from_simplex,
+    map_blocks,
+    to_simplex,
+    warn_unconverged,
+)
+from .geometry.projections import mixed_solver, order_mask
+from .many_body import _ORDER, ManyBodyProjector
+
+# Rows of the KL matrix, and training rows, handled at once. Fixed, so that rounding
+# and with it the order of near-ties never depends on settings of memory.
+_QUERIES, _TRAINING = 256, 8192
+
+
+class BackwardProjector(TransformerMixin, BaseEstimator):
+    r"""Encode rows on a flat base, and decode codes to rows like the training rows.
+
+    ``inverse_transform`` takes a code, a point ``w`` of the base, and the
+    distribution-valued mean of its nearest training rows, ``r``, and solves one
+    convex problem, given by the local sub-manifold of order ell' = ``local_order``:
+
+    ========== =============================================================
+    "fiber"    ``min KL(q, r)`` over the ``q`` with all expectations of ``w`` up
+               to order ell'. With ell' = ell this is the exact inverse of
+               encoding: ``transform(inverse_transform(w)) = w``; with one
+               neighbour, its own code gives back the row itself.
+    "theta"    theta of the neighbours' geometric mean up to order ell', the
+               expectations of ``w`` beyond it: the paper's set M*, closed form.
+    "eta"      expectations of ``r`` up to order ell', theta of ``w`` beyond it.
+    "mixture"  ``(1 - step) w + step r``: the m-geodesic, which the natural
+               gradient flow of the authors' program follows until it stops.
+    ========== =============================================================
+
+    Parameters
+    ----------
+    order : int or list of tuple of int, default=1
+        Order ell of the base, or the interactions kept; as in
+        :class:`ManyBodyProjector`.
+
+    local_order : int or list of tuple of int, default=None
+        Order ell' of the local sub-manifold. None means ``order``.
+
+    local_manifold : {"fiber", "theta", "eta", "mixture"}, default="fiber"
+        See above.
+
+    n_neighbors : int, default=5
+        Training rows that make a local sub-manifold; at most those there are.
+
+    metric : {"kl", "euclidean"}, default="kl"
+        Nearness of codes: ``KL(w, w_i)`` on the base, or distance in theta.
+
+    step : float, default=0.98
+        Position between ``w`` (0) and the mean of the neighbours (1) for "mixture".
+
+    poset : TensorPoset or Poset, default=None
+        As in :class:`ManyBodyProjector`.
+
+    offset : float, default=1e-5
+        Added to every cell on entry, taken off on return.
+
+    with_mass : bool, default=False
+        Whether codes carry the mass of a row. If not, a decoded row gets the mean
+        mass of its neighbours.
+
+    tol, max_iter, n_jobs
+        As in :class:`ManyBodyProjector`.
+
+    Attributes
+    ----------
+    projector_ : ManyBodyProjector
+        The forward projection.
+
+    codes_ : ndarray of shape (n, n_params_)
+        Codes of the training rows.
+
+    coordinates_ : ndarray of shape (n, 1 + size of the base)
+        theta of the training rows on the bottom and the base.
+
+    rows_ : ndarray of shape (n, *input_shape_)
+        The training rows.
+
+    local_mask_ : ndarray of bool of shape ``poset_.shape``
+        Elements up to the local order.
+
+    n_neighbors_ : int
+        ``n_neighbors``, at most the number of training rows.
+
+    n_params_ : int
+        Length of a code.
+
+    n_iter_ : int
+        Most Newton steps that encoding a row of ``fit`` took; at least 1.
+
+    poset_ : TensorPoset or Poset
+        The poset of the fit.
+
+    input_shape_ : tuple of int
+        Shape of a row.
+
+    n_features_in_ : int
+        Length of the first axis of a row.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during ``fit``, if all are strings.
+
+    References
+    ----------
+    P. Hu, M. Sugiyama, ICLR 2026 (backward projection, local data sub-manifold D).
+
+    S. Amari, "Information Geometry and Its Applications", 2016, section 2.8 (mixed
+    coordinates; why every problem above has exactly one solution).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import BackwardProjector
+    >>> X = np.random.default_rng(0).uniform(size=(20, 3, 4))
+    >>> projector = BackwardProjector(order=1, n_neighbors=1).fit(X)
+    >>> codes = projector.transform(X[:2])
+    >>> bool(np.allclose(projector.inverse_transform(codes), X[:2]))
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **ManyBodyProjector._parameter_constraints,
+        "local_order": [*_ORDER, None],
+        "local_manifold": [StrOptions({"fiber", "theta", "eta", "mixture"})],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "metric": [StrOptions({"kl", "euclidean"})],
+        "step": [Interval(Real, 0, 1, closed="both")],
+    }
+
+    def __init__(
+        self,
+        order=1,
+        *,
+        local_order=None,
+        local_manifold="fiber",
+        n_neighbors=5,
+        metric="kl",
+        step=0.98,
+        poset=None,
+        offset=1e-5,
+        with_mass=False,
+        tol=1e-6,
+        max_iter=100,
+        n_jobs=None,
+    ):
+        self.order = order
+        self.local_order = local_order
+        self.local_manifold = local_manifold
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.step = step
+        self.poset = poset
+        self.offset = offset
+        self.with_mass = with_mass
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+
+    def fit(self, X, y=None):
+        """Encode and keep the training rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : BackwardProjector
+        """
+        self.fit_transform(X)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X, y=None):
+        """Fit, and return the codes of the same rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        codes : ndarray of shape (n, n_params_)
+        """
+        X = check_tensors(self, X, reset=True)
+        self.projector_ = ManyBodyProjector(
+            self.order,
+            poset=self.poset,
+            offset=self.offset,
+            with_mass=self.with_mass,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
+        )
+        self.projector_.input_shape_ = self.input_shape_
+        self.coordinates_ = self.projector_._fit_coordinates(X)
+        self.poset_ = self.projector_.poset_
+        self.n_params_ = self.projector_.n_params_
+        self.n_iter_ = self.projector_.n_iter_
+        self.local_mask_ = self._local_mask()
+        self.codes_ = self.projector_._as_codes(self.coordinates_, X.dtype)
+        self.n_neighbors_ = clip_neighbors(self.n_neighbors, len(X))
+        self.rows_ = X
+        return self.codes_
+
+    def transform(self, X):
+        """Codes of rows; see :meth:`ManyBodyProjector.transform`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows.
+
+        Returns
+        -------
+        codes : ndarray of shape (n, n_params_)
+        """
+        check_is_fitted(self)
+        X = check_tensors(self, X, reset=False)
+        projector = self.projector_
+        return projector._as_codes(projector._coordinates(X)[0], X.dtype)
+
+    def inverse_transform(self, X):
+        """Rows decoded from codes through the local sub-manifold of each.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_params_)
+            Codes.
+
+        Returns
+        -------
+        rows : ndarray of shape (n, *input_shape_)
+            In the units of the training rows, non-negative.
+        """
+        check_is_fitted(self)
+        codes = check_codes(X, self.n_params_, type(self).__name__)
+        return self._decode(codes, self._neighbors(codes, self.n_neighbors_)[1])
+
+    def kneighbors(self, X, n_neighbors=None, return_distance=True):
+        """Training rows whose codes are nearest to the given codes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_params_)
+            Codes.
+        n_neighbors : int, default=None
+            None means the parameter of the estimator.
+        return_distance : bool, default=True
+            Whether to return the distances too.
+
+        Returns
+        -------
+        distances : ndarray of shape (n, n_neighbors)
+            ``KL(w, w_i)`` in nats, or Euclidean distances, ascending; only if
+            ``return_distance``.
+        indices : ndarray of shape (n, n_neighbors)
+            Rows of the training data.
+        """
+        check_is_fitted(self)
+        codes = check_codes(X, self.n_params_, type(self).__name__)
+        k = self.n_neighbors_ if n_neighbors is None else n_neighbors
+        if not (isinstance(k, Integral) and 1 <= k <= len(self.rows_)):
+            raise ValueError(
+                f"n_neighbors must be an integer from 1 to {len(self.rows_)}, the "
+                f"number of training rows; got {k!r}."
+            )
+        distances, indices = self._neighbors(codes, k)
+        return (distances, indices) if return_distance else indices
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the coordinates; see :class:`ManyBodyProjector`.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the features; None takes those seen in ``fit``.
+
+        Returns
+        -------
+        names : ndarray of str objects of shape (n_params_,)
+        """
+        check_is_fitted(self)
+        return ManyBodyProjector.get_feature_names_out(self, input_features)
+
+    @property
+    def _base(self):
+        return self.projector_._base
+
+    def _local_mask(self):
+        order = self.order if self.local_order is None else self.local_order
+        return order_mask(self.poset_, order)
+
+    def _neighbors(self, codes, k):
+        if self.metric == "euclidean":
+            search = NearestNeighbors(n_neighbors=k, n_jobs=self.n_jobs)
+            return search.fit(self.codes_).kneighbors(codes)
+        return kl_neighbors(self._base, codes, self.coordinates_, k)
+
+    def _decode(self, codes, neighbors):
+        low = self.local_mask_
+        matched = ~low if self.local_manifold == "theta" else low
+        decode = partial(
+            _decode,
+            rows=self.rows_,
+            base=self._base,
+            local_manifold=self.local_manifold,
+            solver=mixed_solver(self.poset_, matched),
+            step=self.step,
+            offset=self.offset,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+        rows, residual = map_blocks(
+            decode,
+            codes,
+            neighbors,
+            n_cells=self.poset_.n_elements,
+            n_jobs=self.n_jobs,
+        )
+        warn_unconverged(type(self).__name__, residual, self.tol, self.max_iter)
+        return rows
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def clip_neighbors(n_neighbors, n_rows, whose="the training data"):
+    """``n_neighbors``, at most ``n_rows``; a warning says so."""
+    if n_neighbors <= n_rows:
+        return n_neighbors
+    warnings.warn(
+        f"{n_neighbors} neighbours were asked for, but {whose} has {n_rows} "
+        f"row{'s' * (n_rows != 1)}: using {n_rows}.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return n_rows
+
+
+def kl_neighbors(base, codes, training, k):
+    """The k training points nearest in ``KL(w, w_i)``, by one matrix product.
+
+    ``KL(w, w_i) = <eta_w, theta_w - theta_i> - m_w + m_i`` over bottom and base, since
+    theta vanishes elsewhere; ``m`` is the mass, 1 for distributions. ``training`` holds
+    theta on bottom and base. Ties go to the first row.
+    """
+    masses = _masses(base, training)
+    found = [
+        _block_neighbors(base, codes[s : s + _QUERIES], training, masses, k)
+        for s in range(0, len(codes), _QUERIES)
+    ]
+    return tuple(np.concatenate(part) for part in zip(*found, strict=True))
+
+
+def _masses(base, training):
+    if not base.with_mass:
+        return np.ones(len(training))
+    return np.concatenate(
+        [
+            np.exp(base.points(training[s : s + _QUERIES])[1])
+            for s in range(0, len(training), _QUERIES)
+        ]
+    )
+
+
+def _block_neighbors(base, codes, training, masses, k):
+    q, log_mass, psi = base.points(codes)
+    mass = np.exp(log_mass)
+    eta = base.expectations(q, mass)
+    theta = codes[:, 1:] if base.with_mass else codes
+    own = mass * (log_mass - psi - 1) + np.einsum("ij,ij->i", eta[:, 1:], theta)
+    best = np.empty((len(codes), 0))
+    index = np.empty((len(codes), 0), np.intp)
+    for start in range(0, len(training), _TRAINING):
+        part = slice(start, start + _TRAINING)
+        divergence = own[:, None] - eta @ training[part].T + masses[part]
+        here = np.arange(start, start + divergence.shape[1])
+        here = np.broadcast_to(here, divergence.shape)
+        best, index = _smallest(
+            np.hstack([best, divergence]), np.hstack([index, here]), k
+        )
+    by_index = np.argsort(index, axis=1)
+    best, index = (np.take_along_axis(a, by_index, axis=1) for a in (best, index))
+    ranked = np.argsort(best, axis=1, kind="stable")
+    best, index = (np.take_along_axis(a, ranked, axis=1) for a in (best, index))
+    return np.maximum(best, 0), index
+
+
+def _smallest(values, index, k):
+    if values.shape[1] <= k:
+        return values, index
+    kept = np.argpartition(values, k - 1, axis=1)[:, :k]
+    return tuple(np.take_along_axis(a, kept, axis=1) for a in (values, index))
+
+
+def _decode(
+    first_row,
+    codes,
+    neighbors,
+    *,
+    rows,
+    base,
+    local_manifold,
+    solver,
+    step,
+    offset,
+    tol,
+    max_iter,
+):
+    """One block of codes: rows and the residual of their projection."""
+    w, log_mass, _ = base.points(codes)
+    mean, mean_mass = _neighbor_mean(rows, neighbors, offset, local_manifold == "theta")
+    residual = np.zeros(len(w))
+    if local_manifold == "mixture":
+        q = (1 - step) * w + step * mean
+    else:
+        target, reference = (mean, w) if local_manifold == "eta" else (w, mean)
+        projection = solver.project(target, reference, tol=tol, max_iter=max_iter)
+        q, residual = projection.prob, projection.residual
+    new = from_simplex(q, np.exp(log_mass) if base.with_mass else mean_mass, offset)
+    return new.astype(rows.dtype), residual
+
+
+def _neighbor_mean(rows, neighbors, offset, geometric):
+    """Mean distribution of each point's neighbours, in eta or in theta, and mass.
+
+    One neighbour a time, so that no array of the size of all of them is made.
+    """
+    k = neighbors.shape[1]
+    mean, mean_mass = 0.0, 0.0
+    for j in range(k):
+        p, mass = to_simplex(rows[neighbors[:, j]], offset)
+        mean = mean + (np.log(p) if geometric else p) / k
+        mean_mass = mean_mass + mass / k
+    if geometric:
+        cells = tuple(range(1, mean.ndim))
+        mean = np.exp(mean - mean.max(axis=cells, keepdims=True))
+        mean /= mean.sum(axis=cells, keepdims=True)
+    return mean, mean_mass

@@ -1,0 +1,240 @@
+"""The two dual coordinate systems of a log-linear model, and its Fisher metric.
+
+Convention:
+    theta = theta_from_prob(p, poset)      p = prob_from_theta(theta, poset)
+    eta   = eta_from_prob(p, poset)        p = prob_from_eta(eta, poset)
+
+where ``log p = zeta(theta)`` and ``eta = zeta_adjoint(p)``. All arrays have shape
+``(..., *poset.shape)``; rows are independent of each other.
+"""
+
+import numpy as np
+from scipy.special import logsumexp
+
+
+def theta_from_prob(p, poset):
+    """Natural coordinates: the Moebius transform of ``log p``.
+
+    Parameters
+    ----------
+    p : array-like of shape (..., *poset.shape)
+        Positive. If it does not sum to 1 it is read as a positive measure, and
+        ``theta(bottom)`` carries its mass.
+    poset : Poset or TensorPoset
+
+    Returns
+    -------
+    theta : ndarray of the same shape
+        With the bottom; for a distribution ``theta(bottom) = -psi``.
+
+    Raises
+    ------
+    ValueError
+        If a cell is not positive: its ``log`` would be infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.geometry import TensorPoset, theta_from_prob
+    >>> independent = np.outer([0.5, 0.5], [0.2, 0.8])
+    >>> theta_from_prob(independent, TensorPoset((2, 2))).round(3) + 0.0
+    array([[-2.303,  1.386],
+           [ 0.   ,  0.   ]])
+    """
+    p = np.asarray(p)
+    if not np.all(p > 0):
+        cell = tuple(int(i) for i in np.argwhere(~(p > 0))[0])
+        raise ValueError(
+            f"theta is finite for positive cells only; the cell at index {cell} is "
+            f"{p[cell]}. Add a positive offset before normalising."
+        )
+    return poset.moebius(np.log(p))
+
+
+def prob_from_theta(theta, poset):
+    """Distribution with natural coordinates ``theta``.
+
+    ``q = exp(zeta(theta) - psi)``: the value at the bottom is ignored, since
+    normalisation decides it.
+
+    Parameters
+    ----------
+    theta : array-like of shape (..., *poset.shape)
+    poset : Poset or TensorPoset
+
+    Returns
+    -------
+    p : ndarray of the same shape, each row summing to 1
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.geometry import TensorPoset, prob_from_theta
+    >>> prob_from_theta(np.zeros((2, 2)), TensorPoset((2, 2)))
+    array([[0.25, 0.25],
+           [0.25, 0.25]])
+    """
+    return prob_and_log_partition(theta, poset)[0]
+
+
+def prob_and_log_partition(theta, poset):
+    """:func:`prob_from_theta` and :func:`log_partition` for one zeta transform.
+
+    ``theta`` must be 0 at the bottom. Where a probability underflows, ``psi`` is
+    still exact.
+    """
+    energy = poset.zeta(theta)
+    axes = _poset_axes(poset)
+    top = energy.max(axis=axes, keepdims=True)
+    energy -= top
+    p = np.exp(energy, out=energy)
+    total = p.sum(axis=axes, keepdims=True)
+    p /= total
+    psi = top + np.log(total)
+    return p, psi.reshape(psi.shape[: psi.ndim - len(axes)])
+
+
+def measure_from_theta(theta, poset):
+    """Positive measure ``exp(zeta(theta))``, whose mass ``theta(bottom)`` sets.
+
+    Parameters
+    ----------
+    theta : array-like of shape (..., *poset.shape)
+    poset : Poset or TensorPoset
+
+    Returns
+    -------
+    measure : ndarray of the same shape
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.geometry import TensorPoset, measure_from_theta
+    >>> measure_from_theta(np.log([[2.0, 1.0], [1.0, 1.0]]), TensorPoset((2, 2)))
+    array([[2., 2.],
+           [2., 2.]])
+    """
+    return np.exp(poset.zeta(theta))
+
+
+def log_partition(theta, poset):
+    """``psi(theta)``, the convex function with ``grad psi = eta``.
+
+    ``psi = log sum_x exp(sum_{bottom < y <= x} theta(y))``; the value at the
+    bottom is ignored.
+
+    Parameters
+    ----------
+    theta : array-like of shape (..., *poset.shape)
+    poset : Poset or TensorPoset
+
+    Returns
+    -------
+    psi : ndarray of shape (...,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.geometry import TensorPoset, log_partition
+    >>> np.exp(log_partition(np.zeros((2, 2)), TensorPoset((2, 2))))
+    np.float64(4.0)
+    """
+    theta = np.asarray(theta, dtype=np.float64)
+    at_bottom = theta.reshape(*theta.shape[: theta.ndim - len(poset.shape)], -1)[
+        ..., poset.bottom
+    ]
+    return logsumexp(poset.zeta(theta), axis=_poset_axes(poset)) - at_bottom
+
+
+def eta_from_prob(p, poset):
+    """Expectation coordinates ``eta(x) = sum_{y >= x} p(y)``.
+
+    Parameters
+    ----------
+    p : array-like of shape (..., *poset.shape)
+        Distribution or non-negative measure; zero cells are fine.
+    poset : Poset or TensorPoset
+
+    Returns
+    -------
+    eta : ndarray of the same shape; ``eta(bottom)`` is the mass
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.geometry import TensorPoset, eta_from_prob
+    >>> eta_from_prob(np.full((2, 2), 0.25), TensorPoset((2, 2)))
+    array([[1.  , 0.5 ],
+           [0.5 , 0.25]])
+    """
+    return poset.eta(p)
+
+
+def prob_from_eta(eta, poset):
+    """Distribution with expectation coordinates ``eta``: the inverse Moebius sum.
+
+    Not every array is the eta of a positive distribution; the result then has
+    cells that are zero or negative.
+
+    Parameters
+    ----------
+    eta : array-like of shape (..., *poset.shape)
+    poset : Poset or TensorPoset
+
+    Returns
+    -------
+    p : ndarray of the same shape
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.geometry import TensorPoset, prob_from_eta
+    >>> prob_from_eta([[1.0, 0.5], [0.5, 0.25]], TensorPoset((2, 2)))
+    array([[0.25, 0.25],
+           [0.25, 0.25]])
+    """
+    return poset.eta_inverse(eta)
+
+
+def fisher_information(p, poset, elements=None):
+    r"""Fisher information in the natural coordinates, ``G = Hess psi``.
+
+    ``G(x, y) = sum_{z >= x, z >= y} p(z) - eta(x) eta(y)``, the covariance of the
+    indicators of the elements above ``x`` and ``y``.
+
+    Parameters
+    ----------
+    p : array-like of shape (..., *poset.shape)
+        Distributions.
+    poset : Poset or TensorPoset
+    elements : array-like of int, default=None
+        Flat indices of the coordinates wanted; None means all but the bottom.
+
+    Returns
+    -------
+    G : ndarray of shape (..., m, m)
+
+    References
+    ----------
+    Sugiyama, Nakahara and Tsuda, ICML 2017 (Fisher information of the log-linear
+    model on a poset).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.geometry import TensorPoset, fisher_information
+    >>> fisher_information(np.full(4, 0.25), TensorPoset((4,)), elements=[1, 3])
+    array([[0.1875, 0.0625],
+           [0.0625, 0.1875]])
+    """
+    p = np.asarray(p, dtype=np.float64)
+    if elements is None:
+        elements = np.delete(np.arange(poset.n_elements), poset.bottom)
+    elements = np.asarray(elements)
+    lead = p.shape[: p.ndim - len(poset.shape)]
+    eta = poset.eta(p).reshape(*lead, -1)[..., elements]
+    return poset.fisher_gram(p, elements) - eta[..., :, None] * eta[..., None, :]
+
+
+def _poset_axes(poset):
+    return tuple(range(-len(poset.shape), 0))

@@ -1,0 +1,236 @@
+r"""Interactions between the modes of a tensor.
+
+A *family* of mode sets says which interactions a model keeps: an integer ``ell``
+(all sets of at most ``ell`` modes) or a list of tuples of modes, closed downward.
+The functions of at most those modes form a linear space ``V``; this module gives
+the cells that parametrise it and an orthonormal basis of it.
+"""
+
+from functools import cached_property
+from itertools import chain, combinations
+from math import comb
+from numbers import Integral
+
+import numpy as np
+from scipy.linalg import helmert
+
+from .posets import TensorPoset
+
+# Neighbouring modes are merged until a block has about this many levels, so that
+# a transform is two or three matrix products over the whole batch.
+_BLOCK = 64
+
+
+def close_downward(interactions, n_modes):
+    """Family of mode sets, checked: an order, or all subsets of the sets listed.
+
+    Parameters
+    ----------
+    interactions : int or iterable of tuple of int
+        ``ell``, or the mode sets to keep.
+    n_modes : int
+        ``d``, the number of modes of the tensor.
+
+    Returns
+    -------
+    family : int or frozenset of tuple of int
+        ``ell`` itself, or every non-empty subset of every set listed.
+
+    Raises
+    ------
+    ValueError
+        If the order is below 1 or above ``d``, if a mode does not exist or
+        occurs twice in a set, or if no set is given.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import close_downward
+    >>> sorted(close_downward([(0, 2), (1,)], n_modes=3))
+    [(0,), (0, 2), (1,), (2,)]
+    """
+    if isinstance(interactions, Integral):
+        if not 1 <= interactions <= n_modes:
+            raise ValueError(
+                f"order={interactions} is outside 1 to {n_modes}: a tensor of "
+                f"{n_modes} modes has interactions of 1 to {n_modes} modes."
+            )
+        return int(interactions)
+    sets = [_check_mode_set(modes, n_modes) for modes in interactions]
+    if not sets:
+        raise ValueError(
+            "No interaction was given. List at least one tuple of modes, for instance "
+            "[(0,), (1, 2)], or pass an order."
+        )
+    return frozenset(chain.from_iterable(map(_subsets, sets)))
+
+
+def interaction_mask(shape, interactions):
+    """Cells whose natural coordinates parametrise the interactions kept.
+
+    A cell belongs to the mode set in which its index is not zero. The bottom,
+    which belongs to the empty set, is left out.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the tensor.
+    interactions : int or iterable of tuple of int
+
+    Returns
+    -------
+    mask : ndarray of bool of shape ``shape``
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import interaction_mask
+    >>> interaction_mask((2, 3), 1).astype(int)
+    array([[0, 1, 1],
+           [1, 0, 0]])
+    """
+    d = len(shape)
+    family = close_downward(interactions, d)
+    if isinstance(family, int):
+        order = TensorPoset(shape).order
+        return (order > 0) & (order <= family)
+    mask = np.zeros(shape, bool)
+    for modes in family:
+        mask[tuple(slice(1, None) if k in modes else 0 for k in range(d))] = True
+    return mask
+
+
+def family_from_mask(shape, mask):
+    """The family whose :func:`interaction_mask` is ``mask``, or None."""
+    mask = np.asarray(mask, bool)
+    d = len(shape)
+    cells = np.argwhere(mask)
+    order = int((cells > 0).sum(axis=1).max(initial=0))
+    if order == 0:
+        return None
+    if np.array_equal(mask, interaction_mask(shape, order)):
+        return order
+    supports = {tuple(np.flatnonzero(row)) for row in np.unique(cells > 0, axis=0)}
+    family = close_downward([tuple(map(int, s)) for s in supports if s], d)
+    return family if np.array_equal(mask, interaction_mask(shape, family)) else None
+
+
+def maximal_mode_sets(family, n_modes, limit):
+    """Mode sets not inside another of the family; None if more than ``limit``."""
+    if isinstance(family, int):
+        if comb(n_modes, family) > limit:
+            return None
+        return list(combinations(range(n_modes), family))
+    maximal = [s for s in family if not any(set(s) < set(t) for t in family)]
+    return sorted(maximal) if len(maximal) <= limit else None
+
+
+class InteractionBasis:
+    """Orthonormal basis of the functions of at most the kept sets of modes.
+
+    The Kronecker product of one Helmert matrix a mode, rows masked to the mode
+    sets kept; the constant function is left out. ``analysis(synthesis(v)) = v``.
+    Scaled by ``sqrt(D)``, the Fisher information in this basis is the identity at
+    the uniform distribution.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the tensor.
+    interactions : int or iterable of tuple of int
+
+    Attributes
+    ----------
+    n_functions : int
+        Dimension ``m`` of the space.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.geometry import InteractionBasis
+    >>> basis = InteractionBasis((2, 2), 1)
+    >>> basis.analysis(np.array([[1.0, 0.0], [0.0, 0.0]]))
+    array([0.5, 0.5])
+    >>> basis.synthesis(np.array([0.5, 0.5]))
+    array([[ 0.5,  0. ],
+           [ 0. , -0.5]])
+    """
+
+    def __init__(self, shape, interactions):
+        self.shape = tuple(shape)
+        self._cells = np.flatnonzero(interaction_mask(self.shape, interactions))
+        self.n_functions = len(self._cells)
+
+    def analysis(self, x):
+        """Coefficients ``mask * (H_1 x .. x H_d) x`` of shape (..., m)."""
+        x = np.asarray(x, dtype=np.float64)
+        lead = x.shape[: x.ndim - len(self.shape)]
+        return self.analysis_flat(x.reshape(-1, np.prod(self.shape))).reshape(*lead, -1)
+
+    def synthesis(self, v):
+        """Transpose of :meth:`analysis`: the function with coefficients ``v``."""
+        v = np.asarray(v, dtype=np.float64)
+        flat = self.synthesis_flat(v.reshape(-1, self.n_functions))
+        return flat.reshape(*v.shape[:-1], *self.shape)
+
+    def analysis_flat(self, x):
+        """:meth:`analysis` of rows of shape (n, D)."""
+        return self._transform(x, transpose=False)[:, self._cells]
+
+    def synthesis_flat(self, v):
+        """:meth:`synthesis` to rows of shape (n, D)."""
+        coefficients = np.zeros((len(v), np.prod(self.shape)))
+        coefficients[:, self._cells] = v
+        return self._transform(coefficients, transpose=True)
+
+    @cached_property
+    def _factors(self):
+        """One orthogonal matrix for each block of neighbouring modes."""
+        factors = []
+        for length in self.shape:
+            factor = helmert(length, full=True) if length > 1 else np.ones((1, 1))
+            if factors and len(factors[-1]) * length <= _BLOCK:
+                factors[-1] = np.kron(factors[-1], factor)
+            else:
+                factors.append(factor)
+        return factors
+
+    def _transform(self, x, transpose):
+        n, inner = x.shape
+        outer = n
+        for factor in self._factors:
+            inner //= len(factor)
+            factor = factor.T if transpose else factor
+            if inner == 1:
+                x = x.reshape(outer, -1) @ factor.T
+            else:
+                x = np.matmul(factor, x.reshape(outer, -1, inner))
+            outer *= len(factor)
+        return x.reshape(n, -1)
+
+
+def _check_mode_set(modes, n_modes):
+    try:
+        modes = tuple(int(k) for k in modes if isinstance(k, Integral) or _refuse(k))
+    except TypeError as error:
+        raise ValueError(
+            f"An interaction is a tuple of modes, such as (0, 2); got {modes!r}."
+        ) from error
+    if not modes:
+        raise ValueError("An interaction needs at least one mode; got an empty tuple.")
+    for k in modes:
+        if not 0 <= k < n_modes:
+            raise ValueError(
+                f"Interaction {modes} names mode {k}, but the tensor has modes 0 to "
+                f"{n_modes - 1}."
+            )
+    if len(set(modes)) < len(modes):
+        raise ValueError(f"Interaction {modes} names a mode twice.")
+    return tuple(sorted(modes))
+
+
+def _refuse(mode):
+    raise TypeError(f"{mode!r} is not a mode")
+
+
+def _subsets(modes):
+    sizes = range(1, len(modes) + 1)
+    return chain.from_iterable(combinations(modes, size) for size in sizes)

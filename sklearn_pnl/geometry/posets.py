@@ -1,0 +1,428 @@
+"""Finite posets with a bottom: the zeta transform, its inverse and adjoint.
+
+Both classes offer the same interface. Arrays have shape ``(..., *poset.shape)``;
+``poset.order`` holds, for each element, the number of atoms (covers of the
+bottom) below it.
+"""
+
+from functools import cached_property
+from math import prod
+from operator import index
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import splu
+
+# Up to this length a mode is summed slice by slice (one contiguous addition a
+# level, over all rows); beyond it `cumsum` wins.
+_SLICEWISE = 16
+
+
+class TensorPoset:
+    """Index set of a tensor with the componentwise order.
+
+    ``x <= y`` if ``x_k <= y_k`` in every mode. The bottom is ``(0, .., 0)``, the
+    order of an element is the number of its non-zero indices, and the zeta
+    transform is a cumulative sum along every mode: O(D d), no matrix.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Lengths ``(I_1, .., I_d)`` of the modes.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    n_elements : int
+        ``D``, the number of cells.
+    n_modes : int
+        ``d``.
+    bottom : int
+        Flat index of the bottom, always 0.
+    order : ndarray of int of shape ``shape``
+        Number of non-zero indices of each cell ("ell-body" order).
+    max_order : int
+        Largest order that occurs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.geometry import TensorPoset
+    >>> poset = TensorPoset((2, 3))
+    >>> poset.order
+    array([[0, 1, 1],
+           [1, 2, 2]])
+    >>> poset.zeta(np.ones((2, 3)))
+    array([[1., 2., 3.],
+           [2., 4., 6.]])
+    """
+
+    def __init__(self, shape):
+        try:
+            shape = tuple(index(length) for length in np.atleast_1d(shape))
+        except TypeError as error:
+            raise ValueError(
+                f"A tensor's shape must be integers; got {shape!r}."
+            ) from error
+        if not shape or min(shape) < 1:
+            raise ValueError(
+                f"A tensor needs at least one mode, each of length 1 or more; got "
+                f"shape {shape}."
+            )
+        self.shape = shape
+        self.n_elements = prod(shape)
+        self.n_modes = len(shape)
+        self.bottom = 0
+
+    def __repr__(self):
+        return f"TensorPoset({self.shape})"
+
+    def __eq__(self, other):
+        return isinstance(other, TensorPoset) and self.shape == other.shape
+
+    def __hash__(self):
+        return hash(self.shape)
+
+    @cached_property
+    def order(self):
+        """Number of non-zero indices of each cell."""
+        return sum(np.minimum(level, 1) for level in np.indices(self.shape))
+
+    @property
+    def max_order(self):
+        """Largest order that occurs."""
+        return sum(length > 1 for length in self.shape)
+
+    def zeta(self, theta):
+        """Sum of ``theta`` over all elements below each: ``f(x) = sum_{y<=x}``."""
+        return self._along_modes(theta, _cumulate)
+
+    def moebius(self, f):
+        """Inverse of :meth:`zeta`: the first difference along every mode."""
+        return self._along_modes(f, _difference)
+
+    def eta(self, p):
+        """Adjoint of :meth:`zeta`: the sum of ``p`` over all elements above each."""
+        return self._along_modes(p, _cumulate, reverse=True)
+
+    def eta_inverse(self, eta):
+        """Inverse of :meth:`eta`: from expectation coordinates to cells."""
+        return self._along_modes(eta, _difference, reverse=True)
+
+    def is_down_set(self, mask):
+        """Whether ``mask`` contains all elements below each of its elements."""
+        mask = np.asarray(mask, bool)
+        return all(
+            not np.any(_levels(mask, k, 1, None) & ~_levels(mask, k, 0, -1))
+            for k in range(self.n_modes)
+        )
+
+    def is_up_set(self, mask):
+        """Whether ``mask`` contains all elements above each of its elements."""
+        return self.is_down_set(~np.asarray(mask, bool))
+
+    def fisher_gram(self, p, elements):
+        """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements`` (flat).
+
+        Two cells of a tensor have a least cell above both, the elementwise
+        maximum, so this is ``eta`` read there.
+        """
+        cells = np.unravel_index(elements, self.shape)
+        joins = tuple(np.maximum(c[:, None], c) for c in cells)
+        eta = self.eta(p).reshape(*p.shape[: p.ndim - self.n_modes], -1)
+        return eta[..., np.ravel_multi_index(joins, self.shape)]
+
+    def _along_modes(self, values, operation, reverse=False):
+        values = np.array(values, dtype=_float_type(values))
+        lead = values.shape[: values.ndim - self.n_modes]
+        if values.shape[len(lead) :] != self.shape:
+            raise _shape_error(values, self)
+        outer, inner = prod(lead), self.n_elements
+        flat = values.reshape(-1)
+        for length in self.shape:
+            inner //= length
+            mode = flat.reshape(outer, length, inner)
+            if length > 1:
+                operation(mode[:, ::-1] if reverse else mode)
+            outer *= length
+        return values
+
+
+class Poset:
+    """Any finite poset with a bottom, held as a sparse zeta matrix.
+
+    Build it with :meth:`from_relations`. The zeta matrix ``Z[x, y] = 1 if
+    y <= x`` is stored sparse; the Moebius transform is a triangular solve with
+    it, never an inverse.
+
+    Parameters
+    ----------
+    below : sparse array of shape (n_elements, n_elements)
+        The zeta matrix: reflexive, antisymmetric, transitive. It is checked by
+        :meth:`from_relations`, not here.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        ``(n_elements,)``.
+    n_elements : int
+    bottom : int
+        Index of the bottom.
+    order : ndarray of int of shape (n_elements,)
+        Number of atoms (covers of the bottom) below each element.
+    max_order : int
+        Largest order that occurs.
+    zeta_matrix : csr_array of shape (n_elements, n_elements)
+
+    Examples
+    --------
+    A diamond: 0 below 1 and 2, both below 3.
+
+    >>> from sklearn_pnl.geometry import Poset
+    >>> diamond = Poset.from_relations(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
+    >>> diamond.order
+    array([0, 1, 1, 2])
+    >>> diamond.zeta([1.0, 1.0, 1.0, 1.0])
+    array([1., 2., 2., 4.])
+    """
+
+    def __init__(self, below):
+        self.zeta_matrix = csr_array(below, dtype=np.float64)
+        self.n_elements = self.zeta_matrix.shape[0]
+        self.shape = (self.n_elements,)
+        # A linear extension: an element has more elements below it than any
+        # element below it has.
+        n_below = np.diff(self.zeta_matrix.indptr)
+        self._linear_extension = np.argsort(n_below, kind="stable")
+        self.bottom = int(self._linear_extension[0])
+
+    @classmethod
+    def from_relations(cls, n_elements, pairs):
+        """Poset from pairs ``(a, b)`` that say ``a <= b``; closed transitively.
+
+        Parameters
+        ----------
+        n_elements : int
+            Elements are ``0, .., n_elements - 1``.
+        pairs : array-like of shape (n_pairs, 2)
+            Relations; neither covers only nor closed is required.
+
+        Returns
+        -------
+        Poset
+
+        Raises
+        ------
+        ValueError
+            If an element is out of range, if the relations contain a cycle
+            (which is named), or if there is no bottom, an element below all.
+        """
+        n_elements = index(n_elements)
+        if n_elements < 1:
+            raise ValueError(f"A poset needs an element; got n_elements={n_elements}.")
+        pairs = _check_pairs(pairs, n_elements)
+        upper, lower = pairs[:, 1], pairs[:, 0]
+        covers = csr_array(
+            (np.ones(len(pairs), bool), (upper, lower)), shape=(n_elements, n_elements)
+        )
+        covers.sum_duplicates()
+        _check_acyclic(covers)
+        minimal = np.flatnonzero(np.diff(covers.indptr) == 0)
+        if len(minimal) > 1:
+            shown = ", ".join(map(str, minimal[:5])) + (
+                ", .." if len(minimal) > 5 else ""
+            )
+            raise ValueError(
+                f"The poset has no bottom: {len(minimal)} elements ({shown}) have "
+                "nothing below them. Add one element and a relation from it to each "
+                "of these."
+            )
+        return cls(_transitive_closure(covers))
+
+    def __repr__(self):
+        return (
+            f"Poset(n_elements={self.n_elements}, n_relations={self.zeta_matrix.nnz})"
+        )
+
+    @cached_property
+    def atoms(self):
+        """Indices of the atoms: elements with only the bottom below them."""
+        return np.flatnonzero(np.diff(self.zeta_matrix.indptr) == 2)
+
+    @cached_property
+    def order(self):
+        """Number of atoms below each element."""
+        indicator = np.zeros(self.n_elements)
+        indicator[self.atoms] = 1
+        return (self.zeta_matrix @ indicator).astype(int)
+
+    @property
+    def max_order(self):
+        """Largest order that occurs."""
+        return int(self.order.max())
+
+    def zeta(self, theta):
+        """Sum of ``theta`` over all elements below each: ``f(x) = sum_{y<=x}``."""
+        return self._along_rows(theta, lambda columns: self.zeta_matrix @ columns)
+
+    def moebius(self, f):
+        """Inverse of :meth:`zeta`, by a sparse triangular solve."""
+        return self._along_rows(f, lambda columns: self._solve(columns, "N"))
+
+    def eta(self, p):
+        """Adjoint of :meth:`zeta`: the sum of ``p`` over all elements above each."""
+        return self._along_rows(p, lambda columns: self.zeta_matrix.T @ columns)
+
+    def eta_inverse(self, eta):
+        """Inverse of :meth:`eta`: from expectation coordinates to cells."""
+        return self._along_rows(eta, lambda columns: self._solve(columns, "T"))
+
+    def is_down_set(self, mask):
+        """Whether ``mask`` contains all elements below each of its elements."""
+        mask = np.asarray(mask, bool)
+        return not np.any((self.zeta_matrix @ (~mask).astype(float))[mask])
+
+    def is_up_set(self, mask):
+        """Whether ``mask`` contains all elements above each of its elements."""
+        return self.is_down_set(~np.asarray(mask, bool))
+
+    def fisher_gram(self, p, elements):
+        """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements``."""
+        columns = self.zeta_matrix[:, elements].tocsc()
+        rows = np.reshape(p, (-1, self.n_elements))
+        grams = [(columns.T @ (columns * q[:, None])).toarray() for q in rows]
+        return np.reshape(grams, (*p.shape[:-1], len(elements), len(elements)))
+
+    @cached_property
+    def _triangular(self):
+        """The factor of the zeta matrix, unit lower triangular in the extension."""
+        rank = self._linear_extension
+        matrix = self.zeta_matrix[rank][:, rank].tocsc()
+        return splu(matrix, permc_spec="NATURAL", diag_pivot_thresh=0.0)
+
+    def _solve(self, columns, trans):
+        solution = np.empty_like(columns)
+        ranked = np.ascontiguousarray(columns[self._linear_extension])
+        solution[self._linear_extension] = self._triangular.solve(ranked, trans)
+        return solution
+
+    def _along_rows(self, values, operation):
+        values = np.asarray(values)
+        if values.shape[-1:] != self.shape:
+            raise _shape_error(values, self)
+        dtype = _float_type(values)
+        columns = values.reshape(-1, self.n_elements).T.astype(np.float64)
+        return np.ascontiguousarray(operation(columns).T, dtype=dtype).reshape(
+            values.shape
+        )
+
+
+def _float_type(values):
+    dtype = np.asarray(values).dtype
+    return dtype if dtype in (np.float32, np.float64) else np.float64
+
+
+def _levels(values, mode, start, stop):
+    return values[(slice(None),) * mode + (slice(start, stop),)]
+
+
+def _cumulate(mode):
+    """Cumulative sum along the middle axis, in place."""
+    if mode.shape[1] > _SLICEWISE:
+        np.cumsum(mode, axis=1, out=mode)
+        return
+    for level in range(1, mode.shape[1]):
+        mode[:, level] += mode[:, level - 1]
+
+
+def _difference(mode):
+    """First difference along the middle axis, in place."""
+    if mode.shape[1] > _SLICEWISE:
+        mode[:, 1:] = np.diff(mode, axis=1)
+        return
+    for level in range(mode.shape[1] - 1, 0, -1):
+        mode[:, level] -= mode[:, level - 1]
+
+
+def _shape_error(values, poset):
+    return ValueError(
+        f"Expected arrays of shape (..., {', '.join(map(str, poset.shape))}) for "
+        f"{poset!r}; got shape {np.shape(values)}."
+    )
+
+
+def _check_pairs(pairs, n_elements):
+    pairs = np.asarray(pairs)
+    if pairs.size == 0:
+        return np.empty((0, 2), int)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise ValueError(
+            "Relations must be pairs (a, b) of integers, meaning a <= b; got an array "
+            f"of shape {pairs.shape} and type {pairs.dtype}."
+        )
+    outside = np.flatnonzero(((pairs < 0) | (pairs >= n_elements)).any(axis=1))
+    if len(outside):
+        a, b = pairs[outside[0]]
+        raise ValueError(
+            f"Relation {outside[0]}, ({a}, {b}), names an element out of range: the "
+            f"poset has elements 0 to {n_elements - 1}."
+        )
+    return pairs[pairs[:, 0] != pairs[:, 1]].astype(int)
+
+
+def _check_acyclic(covers):
+    n_components, component = connected_components(covers, connection="strong")
+    if n_components == covers.shape[0]:
+        return
+    on_cycle = np.flatnonzero(np.bincount(component)[component] > 1)[0]
+    path = _cycle_through(covers, on_cycle, component)
+    raise ValueError(
+        "The relations contain a cycle: " + " <= ".join(map(str, path)) + ". "
+        "Remove one of these relations; in a partial order distinct elements cannot "
+        "be below each other."
+    )
+
+
+def _cycle_through(covers, start, component):
+    """A shortest cycle through ``start``, upwards, by breadth-first search."""
+    above = covers.T.tocsr()
+    parent = {start: None}
+    queue = [start]
+    for element in queue:
+        successors = above.indices[above.indptr[element] : above.indptr[element + 1]]
+        for successor in successors:
+            if successor == start:
+                path = [start]
+                while element is not None:
+                    path.append(element)
+                    element = parent[element]
+                return [int(x) for x in reversed(path)]
+            if successor not in parent and component[successor] == component[start]:
+                parent[successor] = element
+                queue.append(successor)
+    raise AssertionError("an element of a strong component lies on a cycle")
+
+
+def _transitive_closure(covers):
+    """Zeta matrix from relations, as one bit set a row in topological order."""
+    n = covers.shape[0]
+    bits = np.packbits(np.eye(n, dtype=bool), axis=1)
+    for element in _topological_order(covers):
+        lower = covers.indices[covers.indptr[element] : covers.indptr[element + 1]]
+        if len(lower):
+            bits[element] |= np.bitwise_or.reduce(bits[lower], axis=0)
+    rows, columns = np.nonzero(np.unpackbits(bits, axis=1, count=n))
+    return csr_array((np.ones(len(rows)), (rows, columns)), shape=(n, n))
+
+
+def _topological_order(covers):
+    """Elements sorted so that each comes after everything below it (Kahn)."""
+    above = covers.T.tocsr()
+    waiting = np.diff(covers.indptr)
+    ready = list(np.flatnonzero(waiting == 0))
+    for element in ready:
+        successors = above.indices[above.indptr[element] : above.indptr[element + 1]]
+        waiting[successors] -= 1
+        ready.extend(successors[waiting[successors] == 0])
+    return ready

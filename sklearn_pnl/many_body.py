@@ -1,0 +1,341 @@
+"""Forward projection: rows to codes on a flat base of low order."""
+
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from . import geometry
+from ._validation import (
+    check_codes,
+    check_tensors,
+    map_blocks,
+    to_simplex,
+    warn_unconverged,
+)
+from .geometry.coordinates import prob_and_log_partition
+from .geometry.projections import mixed_solver, order_mask
+
+_ORDER = [Interval(Integral, 1, None, closed="left"), "array-like"]
+
+
+class ManyBodyProjector(TransformerMixin, BaseEstimator):
+    r"""Encode positive tensors by KL projection on the ell-body base.
+
+    Each row ``x`` is read as the distribution ``p = (x + offset) / mass`` on the
+    cells of a poset, and projected on the e-flat base without interactions beyond
+    order ell:
+
+    .. math:: q = \arg\min_q KL(p, q) \quad\text{subject to}\quad
+              \theta_q(x) = 0 \text{ for all } x \text{ of order} > \ell .
+
+    ``q`` keeps the expectations ``eta`` of ``p`` up to that order: for a tensor, all
+    its marginals of at most ell modes. The code of the row is ``theta_q`` on the base.
+
+    Parameters
+    ----------
+    order : int or list of tuple of int, default=1
+        ell, the largest order kept; for a tensor also the interactions kept, as
+        tuples of modes, closed downward.
+
+    poset : TensorPoset or Poset, default=None
+        The order between the cells. None is the tensor of the rows' own shape; a
+        2-D ``X`` is a tensor of one mode.
+
+    offset : float, default=1e-5
+        Added to every cell on entry, in units of ``X``. Zero cells need it: their
+        log is infinite.
+
+    with_mass : bool, default=False
+        Project positive measures instead of distributions: the code starts with the
+        coordinate of the bottom and carries the row's mass.
+
+    tol : float, default=1e-6
+        Wanted ``max |eta_q - eta_p|`` over the base.
+
+    max_iter : int, default=100
+        Most Newton steps for one row.
+
+    n_jobs : int, default=None
+        Blocks of rows projected at once. None means 1 unless in a
+        :obj:`joblib.parallel_config` context.
+
+    Attributes
+    ----------
+    poset_ : TensorPoset or Poset
+        The poset of the fit.
+
+    n_params_ : int
+        Length of a code: dimension of the base, with the bottom if ``with_mass``.
+
+    base_mask_ : ndarray of bool of shape ``poset_.shape``
+        Elements whose theta makes up the code, without the bottom.
+
+    n_iter_ : int
+        Most Newton steps that a row of ``fit`` took; a closed form counts as 1.
+
+    reconstruction_err_ : float
+        Mean ``KL(p, q)`` over the rows of ``fit``, in nats.
+
+    input_shape_ : tuple of int
+        Shape of a row.
+
+    n_features_in_ : int
+        Length of the first axis of a row.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during ``fit``, if all are strings.
+
+    See Also
+    --------
+    BackwardProjector : Decodes codes to rows that look like the training rows.
+
+    References
+    ----------
+    P. Hu, M. Sugiyama, ICLR 2026 (forward projection on the base B).
+
+    K. Ghalamkari, M. Sugiyama, Y. Kawahara, "Many-body approximation for
+    non-negative tensors", NeurIPS 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import ManyBodyProjector
+    >>> X = np.array([[[4.0, 1.0], [2.0, 3.0]]])
+    >>> projector = ManyBodyProjector(order=1, offset=0).fit(X)
+    >>> projector.inverse_transform(projector.transform(X))
+    array([[[0.3, 0.2],
+            [0.3, 0.2]]])
+    """
+
+    _parameter_constraints: dict = {
+        "order": _ORDER,
+        "poset": [geometry.TensorPoset, geometry.Poset, None],
+        "offset": [Interval(Real, 0, None, closed="left")],
+        "with_mass": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        order=1,
+        *,
+        poset=None,
+        offset=1e-5,
+        with_mass=False,
+        tol=1e-6,
+        max_iter=100,
+        n_jobs=None,
+    ):
+        self.order = order
+        self.poset = poset
+        self.offset = offset
+        self.with_mass = with_mass
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+
+    def fit(self, X, y=None):
+        """Set up the base and project the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : ManyBodyProjector
+        """
+        self.fit_transform(X)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X, y=None):
+        """Fit, and return the codes of the same rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        codes : ndarray of shape (n, n_params_)
+        """
+        X = check_tensors(self, X, reset=True)
+        return self._as_codes(self._fit_coordinates(X), X.dtype)
+
+    def transform(self, X):
+        """Codes of rows: theta on the base.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows.
+
+        Returns
+        -------
+        codes : ndarray of shape (n, n_params_)
+            theta in the order of the cells; first the bottom if ``with_mass``.
+        """
+        check_is_fitted(self)
+        X = check_tensors(self, X, reset=False)
+        return self._as_codes(self._coordinates(X)[0], X.dtype)
+
+    def inverse_transform(self, X):
+        """The point of the base that each code stands for.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_params_)
+            Codes.
+
+        Returns
+        -------
+        tensors : ndarray of shape (n, *input_shape_)
+            Distributions, which sum to 1; with ``with_mass`` measures, whose sum is
+            that of ``x + offset``.
+        """
+        check_is_fitted(self)
+        codes = check_codes(X, self.n_params_, type(self).__name__)
+        base = self._base
+
+        def decode(first_row, codes):
+            q, log_mass, _ = base.points(codes)
+            if self.with_mass:
+                q *= np.exp(log_mass).reshape(-1, *(1,) * (q.ndim - 1))
+            return (q.astype(codes.dtype),)
+
+        (tensors,) = map_blocks(
+            decode, codes, n_cells=self.poset_.n_elements, n_jobs=self.n_jobs
+        )
+        return tensors
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the coordinates: ``theta_`` and the feature or cell.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the features; None takes those seen in ``fit``.
+
+        Returns
+        -------
+        names : ndarray of str objects of shape (n_params_,)
+        """
+        check_is_fitted(self, "poset_")
+        names = _check_feature_names_in(self, input_features)
+        if len(self.input_shape_) > 1:
+            names = ["_".join(map(str, cell)) for cell in np.ndindex(self.input_shape_)]
+        kept = self._base.elements if self.with_mass else self._base.elements[1:]
+        return np.array([f"theta_{names[x]}" for x in kept], dtype=object)
+
+    def _fit_coordinates(self, X):
+        """Fit on validated rows; returns their theta on bottom and base."""
+        self.poset_ = self._check_poset(X.shape[1:])
+        self.base_mask_ = order_mask(self.poset_, self.order)
+        self.n_params_ = int(self.base_mask_.sum()) + self.with_mass
+        coordinates, n_iter, divergence = self._coordinates(X)
+        self.n_iter_ = max(1, int(n_iter.max()))
+        self.reconstruction_err_ = float(divergence.mean())
+        return coordinates
+
+    def _check_poset(self, shape):
+        poset = geometry.TensorPoset(shape) if self.poset is None else self.poset
+        if poset.shape != shape:
+            raise ValueError(
+                f"{poset!r} has elements of shape {poset.shape}, but a row of X has "
+                f"shape {shape}: there must be one feature for each element."
+            )
+        return poset
+
+    @property
+    def _base(self):
+        return FlatBase(self.poset_, self.base_mask_, self.with_mass)
+
+    def _coordinates(self, X):
+        solver = mixed_solver(self.poset_, self.base_mask_)
+        encode = partial(
+            _encode,
+            solver=solver,
+            base=self._base,
+            offset=self.offset,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+        coordinates, residual, n_iter, divergence = map_blocks(
+            encode, X, n_cells=self.poset_.n_elements, n_jobs=self.n_jobs
+        )
+        warn_unconverged(type(self).__name__, residual, self.tol, self.max_iter)
+        return coordinates, n_iter, divergence
+
+    def _as_codes(self, coordinates, dtype):
+        """Drop the bottom unless the code carries the mass."""
+        kept = coordinates if self.with_mass else coordinates[:, 1:]
+        return kept.astype(dtype, copy=False)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class FlatBase:
+    """The e-flat base of a poset: translates codes to points of the manifold.
+
+    ``elements`` are the flat indices of the bottom and then of the base, the order of
+    *coordinates*; *codes* are coordinates without the bottom unless ``with_mass``.
+    """
+
+    def __init__(self, poset, mask, with_mass):
+        self.poset = poset
+        self.elements = np.r_[poset.bottom, np.flatnonzero(mask)]
+        self.with_mass = with_mass
+
+    def coordinates(self, q, log_mass):
+        """theta on bottom and base of distributions ``q`` times their mass."""
+        theta = geometry.theta_from_prob(q, self.poset).reshape(len(q), -1)
+        theta = theta[:, self.elements]
+        if self.with_mass:
+            theta[:, 0] += log_mass
+        return theta
+
+    def points(self, codes):
+        """Distributions of shape (n, *poset.shape), log masses and log partitions.
+
+        Without mass the log masses are 0; with it, ``psi`` is that of the
+        distribution, so the coordinate of the bottom is ``log_mass - psi``.
+        """
+        theta = np.zeros((len(codes), self.poset.n_elements))
+        theta[:, self.elements[1:]] = codes[:, 1:] if self.with_mass else codes
+        theta = theta.reshape(-1, *self.poset.shape)
+        q, psi = prob_and_log_partition(theta, self.poset)
+        log_mass = codes[:, 0] + psi if self.with_mass else np.zeros(len(codes))
+        return q, log_mass, psi
+
+    def expectations(self, q, mass):
+        """eta on bottom and base of distributions ``q`` times their mass."""
+        eta = self.poset.eta(q).reshape(len(q), -1)[:, self.elements]
+        return eta * mass[:, None]
+
+
+def _encode(first_row, x, *, solver, base, offset, tol, max_iter):
+    """One block of rows: coordinates, residual, iterations and KL(p, q)."""
+    p, mass = to_simplex(x, offset, first_row)
+    projection = solver.project(p, tol=tol, max_iter=max_iter)
+    coordinates = base.coordinates(projection.prob, np.log(mass))
+    cells = tuple(range(1, p.ndim))
+    divergence = geometry.kl_divergence(p, projection.prob, axis=cells)
+    return coordinates, projection.residual, projection.n_iter, divergence

@@ -1,0 +1,296 @@
+"""The imbalanced-learn over-sampler: one augmenter a class."""
+
+from numbers import Integral
+
+import numpy as np
+from imblearn.over_sampling.base import BaseOverSampler
+from imblearn.utils import check_target_type
+from scipy.sparse import csr_array, issparse
+from scipy.sparse import vstack as sparse_vstack
+from sklearn.base import clone
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import validate_data
+
+from ._validation import check_finite, check_row_shape
+from .augment import PNLAugmenter
+from .backward import clip_neighbors
+from .reshape import PrimeFactorReshaper
+
+_INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
+
+
+class PNLSampler(BaseOverSampler):
+    """Over-sample by pseudo-nonlinear data augmentation.
+
+    The rows of a class are mapped to non-negative values (``embedding``), reshaped to
+    tensors (``reshaper``), encoded on the base of order ell, and new rows are drawn
+    and decoded by :class:`PNLAugmenter`; embedding and reshaping are then undone.
+
+    Works on any real-valued table, negative values included, and on arrays of more
+    dimensions, such as stacks of images. New rows come after the originals, which are
+    returned unchanged.
+
+    Parameters
+    ----------
+    sampling_strategy : float, str, dict or callable, default="auto"
+        Which classes get how many rows, in all the forms of imbalanced-learn. A dict
+        gives the number of rows wanted for each class, which may be above that of the
+        majority: so all classes can be augmented.
+
+    order : int or list of tuple of int, default=1
+        Order ell of the base: the interactions between modes that a code keeps.
+
+    local_order : int or list of tuple of int, default=None
+        Order of the local sub-manifold. None means ``order``.
+
+    local_manifold : {"fiber", "theta", "eta", "mixture"}, default="fiber"
+        How codes are decoded; see :class:`BackwardProjector`.
+
+    k_neighbors : int, default=5
+        Rows of the class that a new row is decoded from. A class with fewer rows
+        uses all of them, with a warning.
+
+    augment : {"mixup", "kde"} or estimator, default="mixup"
+        How codes are drawn; see :class:`PNLAugmenter`.
+
+    bandwidth : float, default=0.05
+        Standard deviation of the noise in theta for ``augment="kde"``.
+
+    step : float, default=0.98
+        Position between code and neighbours for ``local_manifold="mixture"``.
+
+    reshaper : {"prime"}, transformer or None, default="prime"
+        From rows to tensors and back. "prime" is :class:`PrimeFactorReshaper`;
+        None keeps the shape of the rows.
+
+    embedding : {"minmax"}, transformer or None, default="minmax"
+        From values to non-negative values and back. "minmax" maps each feature to
+        [0, 1] over the class, and keeps new rows in its range; None leaves
+        non-negative data, such as pixels or spectra, as they are. A transformer gets
+        rows flattened to 2-D.
+
+    offset : float, default=0.1
+        Added to every cell after the embedding, in its units.
+
+    with_mass : bool, default=False
+        Whether codes carry the mass of a row; else new rows get the mean mass of the
+        rows that they are decoded from.
+
+    tol : float, default=1e-6
+        Wanted residual of the projections.
+
+    max_iter : int, default=100
+        Most Newton steps of a projection.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed. The same seed gives the same bytes for every ``n_jobs``.
+
+    n_jobs : int, default=None
+        Blocks of rows at work at once.
+
+    Attributes
+    ----------
+    sampling_strategy_ : dict
+        Number of rows to add for each class.
+
+    augmenters_ : dict
+        The fitted :class:`PNLAugmenter` of each class that got new rows.
+
+    parent_indices_ : ndarray of int of shape (n_new, k_neighbors)
+        Rows of ``X`` that each new row was decoded from, the nearest first; -1 where
+        a class had fewer.
+
+    integer_features_ : ndarray of bool of shape (n_features_in_,) or None
+        Columns of integers in a data frame, where new values are rounded.
+
+    input_shape_ : tuple of int
+        Shape of a row.
+
+    n_features_in_ : int
+        Length of the first axis of a row.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during ``fit``, if all are strings.
+
+    References
+    ----------
+    P. Hu, M. Sugiyama, "Pseudo-nonlinear data augmentation: a constrained energy
+    minimization viewpoint", ICLR 2026.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn_pnl import PNLSampler
+    >>> X, y = make_classification(weights=[0.9], random_state=0)
+    >>> np.bincount(y)
+    array([91,  9])
+    >>> X_res, y_res = PNLSampler(random_state=0).fit_resample(X, y)
+    >>> np.bincount(y_res)
+    array([91, 91])
+    """
+
+    _parameter_constraints: dict = {
+        **BaseOverSampler._parameter_constraints,
+        **{
+            name: PNLAugmenter._parameter_constraints[name]
+            for name in (
+                "order", "local_order", "local_manifold", "augment", "bandwidth",
+                "step", "offset", "with_mass", "tol", "max_iter", "n_jobs",
+            )
+        },
+        "k_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "reshaper": [StrOptions({"prime"}), _INVERTIBLE, None],
+        "embedding": [StrOptions({"minmax"}), _INVERTIBLE, None],
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        sampling_strategy="auto",
+        order=1,
+        local_order=None,
+        local_manifold="fiber",
+        k_neighbors=5,
+        augment="mixup",
+        bandwidth=0.05,
+        step=0.98,
+        reshaper="prime",
+        embedding="minmax",
+        offset=0.1,
+        with_mass=False,
+        tol=1e-6,
+        max_iter=100,
+        random_state=None,
+        n_jobs=None,
+    ):
+        super().__init__(sampling_strategy=sampling_strategy)
+        self.order = order
+        self.local_order = local_order
+        self.local_manifold = local_manifold
+        self.k_neighbors = k_neighbors
+        self.augment = augment
+        self.bandwidth = bandwidth
+        self.step = step
+        self.reshaper = reshaper
+        self.embedding = embedding
+        self.offset = offset
+        self.with_mass = with_mass
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _check_X_y(self, X, y):
+        """Accept n-D arrays and sparse matrices; remember columns of integers."""
+        self.integer_features_ = _integer_columns(X)
+        y, binarize_y = check_target_type(y, indicate_one_vs_all=True)
+        X, y = validate_data(
+            self,
+            X=X,
+            y=y,
+            reset=True,
+            accept_sparse=["csr", "csc"],
+            allow_nd=True,
+            ensure_all_finite=False,
+        )
+        check_row_shape(self, X, reset=True)
+        check_finite(X)
+        return X, y, binarize_y
+
+    def _fit_resample(self, X, y):
+        rng = check_random_state(self.random_state)
+        dense = X.toarray() if issparse(X) else X
+        self.augmenters_ = {}
+        new, labels, parents = [dense[:0]], [y[:0]], []
+        for label, n_new in self.sampling_strategy_.items():
+            if n_new == 0:
+                continue
+            members = np.flatnonzero(y == label)
+            rows, near = self._augment(label, dense[members], n_new, rng)
+            new.append(self._as_input(rows, dense.dtype))
+            labels.append(np.full(n_new, label, dtype=y.dtype))
+            parents.append(self._pad(members[near]))
+        self.parent_indices_ = np.vstack(
+            [np.empty((0, self.k_neighbors), np.intp), *parents]
+        )
+        return _stack(X, np.concatenate(new)), np.concatenate([y, *labels])
+
+    def _augment(self, label, X, n_new, rng):
+        """New rows of one class, and the rows of the class that they come from."""
+        k = clip_neighbors(self.k_neighbors, len(X), whose=f"class {label!r}")
+        flat = X.reshape(len(X), -1)
+        embedding, reshaper = self._make_embedding(), self._make_reshaper()
+        embedded = np.asarray(embedding.fit_transform(flat)).reshape(X.shape)
+        tensors = reshaper.fit_transform(embedded)
+        augmenter = PNLAugmenter(
+            self.order,
+            local_order=self.local_order,
+            local_manifold=self.local_manifold,
+            n_neighbors=k,
+            augment=self.augment,
+            bandwidth=self.bandwidth,
+            step=self.step,
+            offset=self.offset,
+            with_mass=self.with_mass,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
+        ).fit(tensors)
+        self.augmenters_[label] = augmenter
+        tensors, parents = augmenter.sample_with_parents(n_new, rng)
+        rows = reshaper.inverse_transform(tensors).reshape(n_new, -1)
+        if isinstance(self.embedding, str):
+            rows = np.clip(rows, 0, 1)
+        rows = np.asarray(embedding.inverse_transform(rows))
+        return rows.reshape(n_new, *X.shape[1:]), parents
+
+    def _make_embedding(self):
+        if self.embedding is None:
+            return FunctionTransformer()
+        return MinMaxScaler() if self.embedding == "minmax" else clone(self.embedding)
+
+    def _make_reshaper(self):
+        if self.reshaper is None:
+            return FunctionTransformer()
+        if self.reshaper == "prime":
+            return PrimeFactorReshaper()
+        return clone(self.reshaper)
+
+    def _as_input(self, rows, dtype):
+        """Round where the input has integers, and keep within the range of its type."""
+        if self.integer_features_ is not None:
+            columns = self.integer_features_
+            rows[:, columns] = np.rint(rows[:, columns])
+        if dtype.kind in "iu":
+            limits = np.iinfo(dtype)
+            rows = np.clip(np.rint(rows), limits.min, limits.max)
+        elif dtype.kind == "b":
+            rows = np.rint(rows)
+        return rows.astype(dtype, copy=False)
+
+    def _pad(self, parents):
+        missing = self.k_neighbors - parents.shape[1]
+        return np.pad(parents, ((0, 0), (0, missing)), constant_values=-1)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def _integer_columns(X):
+    """Columns of a data frame that hold integers or booleans; None for arrays."""
+    dtypes = getattr(X, "dtypes", None)
+    if dtypes is None or not hasattr(X, "columns"):
+        return None
+    return np.array([getattr(dtype, "kind", "") in "iub" for dtype in dtypes])
+
+
+def _stack(X, new):
+    """Originals first, in the container that came."""
+    if not issparse(X):
+        return np.concatenate([X, new])
+    return sparse_vstack([X, csr_array(new)], format=X.format)

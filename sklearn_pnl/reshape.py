@@ -1,0 +1,247 @@
+"""Rows to tensors whose modes are prime factors, and back."""
+
+from math import prod
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    check_is_fitted,
+    validate_data,
+)
+
+from ._validation import check_finite, check_row_shape
+
+
+# Tensors have no column names: keep scikit-learn's output wrapping off, also when a
+# global configuration asks for data frames.
+class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+    """Reshape rows to tensors with one mode for each prime factor of each axis.
+
+    A vector of 60 features becomes a tensor of shape (5, 3, 2, 2), an image of
+    28 x 28 pixels one of shape (7, 2, 2, 7, 2, 2). Interactions between few such
+    modes then describe a row at several scales.
+
+    A single axis is padded at its end to the next composite number when its length
+    is prime (11 to 12), since a single mode has no interactions; of several axes,
+    those of prime length stay one mode (the 3 colours of an image).
+
+    Parameters
+    ----------
+    input_shape : tuple of int, default=None
+        Shape of a row, such as (28, 28), for rows given flat; None takes the shape
+        that the rows have.
+
+    factor_order : {"descending", "ascending"}, default="descending"
+        Order of the prime factors of an axis.
+
+    max_factor : int, default=None
+        Pad every axis to the next length without a prime factor above this.
+
+    pad_value : float or "mean", default=0.0
+        Value of padded cells; "mean" is the mean of the row.
+
+    Attributes
+    ----------
+    tensor_shape_ : tuple of int
+        Shape of a transformed row.
+
+    input_shape_ : tuple of int
+        Shape of a row as given to ``fit``.
+
+    n_features_in_ : int
+        Length of the first axis of a row.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during ``fit``, if all are strings.
+
+    References
+    ----------
+    P. Hu, M. Sugiyama, "Pseudo-nonlinear data augmentation: a constrained energy
+    minimization viewpoint", ICLR 2026 (the reshaping of its experiments).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import PrimeFactorReshaper
+    >>> reshaper = PrimeFactorReshaper().fit(np.ones((4, 60)))
+    >>> reshaper.tensor_shape_
+    (5, 3, 2, 2)
+    >>> PrimeFactorReshaper((28, 28)).fit_transform(np.ones((4, 784))).shape
+    (4, 7, 2, 2, 7, 2, 2)
+    """
+
+    _parameter_constraints: dict = {
+        "input_shape": [tuple, list, Integral, None],
+        "factor_order": [StrOptions({"descending", "ascending"})],
+        "max_factor": [Interval(Integral, 2, None, closed="left"), None],
+        "pad_value": [
+            Interval(Real, None, None, closed="neither"),
+            StrOptions({"mean"}),
+        ],
+    }
+
+    def __init__(
+        self,
+        input_shape=None,
+        *,
+        factor_order="descending",
+        max_factor=None,
+        pad_value=0.0,
+    ):
+        self.input_shape = input_shape
+        self.factor_order = factor_order
+        self.max_factor = max_factor
+        self.pad_value = pad_value
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Choose the tensor's shape from the shape of the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, ...)
+            Rows; only their shape matters.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : PrimeFactorReshaper
+        """
+        X = self._validate(X, reset=True)
+        self._axes = self._row_axes()
+        self._padded = tuple(self._padded_length(axis) for axis in self._axes)
+        factors = (prime_factors(length) for length in self._padded)
+        step = -1 if self.factor_order == "descending" else 1
+        self.tensor_shape_ = tuple(f for axis in factors for f in axis[::step]) or (1,)
+        return self
+
+    def transform(self, X):
+        """Rows as tensors.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *input_shape_)
+
+        Returns
+        -------
+        tensors : ndarray of shape (n, *tensor_shape_)
+        """
+        check_is_fitted(self)
+        X = self._validate(X, reset=False)
+        rows = X.reshape(-1, *self._axes)
+        if self._padded != self._axes:
+            rows = self._pad(rows)
+        return rows.reshape(-1, *self.tensor_shape_)
+
+    def inverse_transform(self, X):
+        """Tensors, also new ones, back to rows: padding is dropped, nothing is lost.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *tensor_shape_)
+
+        Returns
+        -------
+        rows : ndarray of shape (n, *input_shape_)
+        """
+        check_is_fitted(self)
+        X = np.asarray(X)
+        if X.shape[1:] != self.tensor_shape_:
+            raise ValueError(
+                f"Expected tensors of shape {self.tensor_shape_}; got rows of shape "
+                f"{X.shape[1:]}."
+            )
+        kept = X.reshape(-1, *self._padded)
+        kept = kept[(slice(None), *(slice(length) for length in self._axes))]
+        return kept.reshape(-1, *self.input_shape_)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the tensor's cells, in the order of ``ravel``.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Only checked against the names seen in ``fit``.
+
+        Returns
+        -------
+        names : ndarray of str objects of shape (prod(tensor_shape_),)
+        """
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features)
+        cells = np.ndindex(*self.tensor_shape_)
+        return np.array(["cell_" + "_".join(map(str, c)) for c in cells], dtype=object)
+
+    def _validate(self, X, reset):
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            allow_nd=True,
+            ensure_all_finite=False,
+        )
+        check_row_shape(self, X, reset=reset)
+        check_finite(X)
+        return X
+
+    def _row_axes(self):
+        if self.input_shape is None:
+            return self.input_shape_
+        axes = tuple(int(length) for length in np.atleast_1d(self.input_shape))
+        if min(axes) < 1 or prod(axes) != prod(self.input_shape_):
+            raise ValueError(
+                f"input_shape={self.input_shape} has {prod(axes)} cells, but a row of "
+                f"X has shape {self.input_shape_}, {prod(self.input_shape_)} cells."
+            )
+        return axes
+
+    def _padded_length(self, length):
+        alone = len(self._axes) == 1
+        while not self._factors_well(length, alone):
+            length += 1
+        return length
+
+    def _factors_well(self, length, alone):
+        factors = prime_factors(length)
+        if alone and len(factors) < 2:
+            return False
+        return self.max_factor is None or max(factors, default=1) <= self.max_factor
+
+    def _pad(self, rows):
+        n = len(rows)
+        if self.pad_value == "mean":
+            fill = rows.reshape(n, -1).mean(axis=1)
+        else:
+            fill = np.full(n, self.pad_value)
+        padded = np.empty((n, *self._padded), rows.dtype)
+        padded[:] = fill.reshape(-1, *(1,) * len(self._axes))
+        padded[(slice(None), *(slice(length) for length in self._axes))] = rows
+        return padded
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def prime_factors(number):
+    """Prime factors in ascending order, with repetition; none for 1.
+
+    Examples
+    --------
+    >>> prime_factors(60)
+    [2, 2, 3, 5]
+    """
+    factors, divisor = [], 2
+    while divisor * divisor <= number:
+        while number % divisor == 0:
+            factors.append(divisor)
+            number //= divisor
+        divisor += 1
+    return factors + [number] if number > 1 else factors

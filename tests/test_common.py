@@ -1,0 +1,124 @@
+"""The common checks of scikit-learn and imbalanced-learn, and those they leave out."""
+
+import warnings
+
+import numpy as np
+import pytest
+from imblearn.utils.estimator_checks import (
+    check_dataframe_column_names_consistency as check_sampler_column_names,
+)
+from imblearn.utils.estimator_checks import (
+    parametrize_with_checks as parametrize_with_sampler_checks,
+)
+from sklearn.utils import estimator_checks as checks
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_pnl import (
+    BackwardProjector,
+    ManyBodyProjector,
+    PNLAugmenter,
+    PNLSampler,
+    PrimeFactorReshaper,
+)
+
+PROJECTORS = [
+    ManyBodyProjector(),
+    ManyBodyProjector(with_mass=True),
+    BackwardProjector(),
+    BackwardProjector(metric="euclidean", local_manifold="mixture"),
+]
+ESTIMATORS = [PrimeFactorReshaper(), *PROJECTORS, PNLAugmenter()]
+SAMPLERS = [
+    PNLSampler(random_state=0),
+    PNLSampler(order=2, augment="kde", local_manifold="theta", random_state=0),
+]
+
+
+@pytest.fixture(autouse=True)
+def _few_rows():
+    """The suites fit on fewer rows than there are neighbours; that warns."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*neighbours were asked for.*")
+        yield
+
+
+@parametrize_with_checks([*ESTIMATORS, *SAMPLERS])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_sampler_checks(SAMPLERS)
+def test_imbalanced_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        # The suite itself reads a data frame in ways that warn.
+        warnings.simplefilter("ignore", FutureWarning)
+        check(estimator)
+
+
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, *SAMPLERS])
+def test_parameters_are_validated(estimator):
+    checks.check_param_validation(type(estimator).__name__, estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_column_names_are_kept_and_compared(estimator):
+    checks.check_dataframe_column_names_consistency(type(estimator).__name__, estimator)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_column_names_are_kept_by_the_sampler(sampler):
+    check_sampler_column_names(type(sampler).__name__, sampler)
+
+
+# These checks fit on a data frame and transform an array.
+_MIXED_CONTAINERS = pytest.mark.filterwarnings(
+    "ignore:X (has|does not have valid) feature names:UserWarning"
+)
+
+
+@_MIXED_CONTAINERS
+@pytest.mark.parametrize("estimator", PROJECTORS)
+@pytest.mark.parametrize(
+    "check",
+    [
+        checks.check_transformer_get_feature_names_out,
+        checks.check_transformer_get_feature_names_out_pandas,
+        checks.check_set_output_transform,
+        checks.check_set_output_transform_pandas,
+        checks.check_global_output_transform_pandas,
+    ],
+)
+def test_feature_names_out_and_set_output(estimator, check):
+    check(type(estimator).__name__, estimator)
+
+
+@_MIXED_CONTAINERS
+@pytest.mark.parametrize("estimator", PROJECTORS)
+@pytest.mark.parametrize(
+    "check",
+    [
+        checks.check_set_output_transform_polars,
+        checks.check_global_set_output_transform_polars,
+    ],
+)
+def test_set_output_polars(estimator, check):
+    pytest.importorskip("polars", reason="polars is not installed")
+    check(type(estimator).__name__, estimator)
+
+
+def test_tensors_stay_arrays_when_data_frames_are_the_global_output():
+    pytest.importorskip("pandas")
+    from sklearn import config_context
+
+    with config_context(transform_output="pandas"):
+        tensors = PrimeFactorReshaper().fit_transform(np.ones((2, 12)))
+    assert isinstance(tensors, np.ndarray)
+    assert tensors.shape == (2, 3, 2, 2)
+
+
+def test_reshaper_names_every_cell():
+    reshaper = PrimeFactorReshaper().fit(np.ones((2, 6)))
+    names = reshaper.get_feature_names_out()
+    assert names.tolist() == [
+        "cell_0_0", "cell_0_1", "cell_1_0", "cell_1_1", "cell_2_0", "cell_2_1"
+    ]  # fmt: skip
