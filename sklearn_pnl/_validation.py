@@ -18,6 +18,8 @@ def check_tensors(estimator, X, *, reset):
     """Validate non-negative rows of any shape; remember or compare that shape.
 
     Returns a float array of shape ``(n, *shape)``; sets ``input_shape_`` on reset.
+    Later rows may reach down to ``-offset``: decoded rows do, where a cell of the
+    distribution holds less than the offset, and must encode to their code again.
     """
     X = validate_data(
         estimator,
@@ -29,7 +31,8 @@ def check_tensors(estimator, X, *, reset):
     )
     check_row_shape(estimator, X, reset=reset)
     check_finite(X)
-    check_non_negative(X, type(estimator).__name__)
+    lowest = 0 if reset else -estimator.offset
+    check_non_negative(X, type(estimator).__name__, lowest)
     return X
 
 
@@ -63,11 +66,11 @@ def check_finite(X, name="X"):
     )
 
 
-def check_non_negative(X, whom):
-    """Refuse negative entries, and say where the first one is."""
-    if X.min(initial=0) >= 0:
+def check_non_negative(X, whom, lowest=0):
+    """Refuse entries below ``lowest``, and say where the first one is."""
+    if X.min(initial=0) >= lowest:
         return
-    where = _first(X < 0)
+    where = _first(X < lowest)
     raise ValueError(
         f"Negative values in data passed to {whom}; the first is {X[where]:g} at "
         f"{_place(where)}. Cells are read as unnormalised probabilities: shift or "
@@ -91,10 +94,10 @@ def to_simplex(X, offset, first_row=0):
 
 
 def from_simplex(q, mass, offset):
-    """Rows ``q * mass - offset``; what the offset would make negative is 0."""
+    """Rows ``q * mass - offset``: the exact inverse of :func:`to_simplex`."""
     rows = q * np.reshape(mass, (-1, *(1,) * (q.ndim - 1)))
     rows -= offset
-    return np.maximum(rows, 0, out=rows)
+    return rows
 
 
 def map_blocks(function, *arrays, n_cells, n_jobs=None):

@@ -212,7 +212,8 @@ class PNLAugmenter(BaseEstimator):
         codes = self._draw(n_samples, check_random_state(random_state))
         projector = self.projector_
         parents = projector._neighbors(codes, projector.n_neighbors_)[1]
-        return projector._decode(codes, parents), parents
+        rows = projector._decode(codes, parents)
+        return np.maximum(rows, 0, out=rows), parents
 
     def _draw(self, n_samples, rng):
         codes = self.projector_.codes_

@@ -254,7 +254,8 @@ class BackwardProjector(TransformerMixin, BaseEstimator):
         Returns
         -------
         rows : ndarray of shape (n, *input_shape_)
-            In the units of the training rows, non-negative.
+            In the units of the training rows. The offset is taken off again, so a
+            cell may reach down to ``-offset``; clip at 0 where that matters.
         """
         check_is_fitted(self)
         codes = check_codes(X, self.n_params_, type(self).__name__)

@@ -14,8 +14,11 @@ _ARMIJO = 1e-4
 _MAX_HALVINGS = 40
 _MAX_CG_STEPS = 200
 # A row whose residual has not halved over this many iterations has met the limits
-# of the arithmetic (or of its Hessian) and leaves, unconverged.
-_PATIENCE = 12
+# of the arithmetic (or of its Hessian) and leaves, as it is.
+_PATIENCE = 25
+# Newton squares its error: after a step this small the variables are settled to
+# about the square of it.
+_SETTLED = 1e-8
 # Hessians held at once by the dense method, in bytes.
 _HESSIAN_BYTES = 2**25
 
@@ -65,13 +68,14 @@ class Solution:
 
 
 def newton_cholesky(problem, x, *, tol, max_iter):
-    """Damped Newton with dense Hessians; ends with one more step than ``tol`` asks.
+    """Damped Newton with dense Hessians, until the variables themselves are settled.
 
-    Newton squares the error near the solution, so that step, kept if it lowers the
-    residual, takes codes to nearly full precision at little cost.
+    A small residual can leave variables of little influence far off. A row that has
+    reached ``tol`` goes on, within ``tol``, until its steps are small too; that costs
+    a step or two, since the error is squared each time.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _newton(problem, x, _dense_direction, tol, max_iter, polish=True)
+        return _newton(problem, x, _dense_direction, tol, max_iter, settled=_SETTLED)
 
 
 def newton_cg(problem, x, *, tol, max_iter):
@@ -80,10 +84,10 @@ def newton_cg(problem, x, *, tol, max_iter):
     The variables should be scaled so that the Hessian is near the identity.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _newton(problem, x, _cg_direction, tol, max_iter, polish=False)
+        return _newton(problem, x, _cg_direction, tol, max_iter, settled=np.inf)
 
 
-def _newton(problem, x, direction, tol, max_iter, polish):
+def _newton(problem, x, direction, tol, max_iter, settled):
     n = len(x)
     rows = np.arange(n)
     value, point = problem.value(x, rows)
@@ -92,27 +96,25 @@ def _newton(problem, x, direction, tol, max_iter, polish):
         x.copy(), point.copy(), residual.copy(), np.zeros(n, int), np.zeros(n, bool)
     )
     best, waited = residual.copy(), np.zeros(n, int)
-    polished = np.full(n, not polish)
+    moved = np.full(n, np.inf)
     for _ in range(max_iter):
-        reached = residual <= tol
-        leaving = (reached & polished) | (waited >= _PATIENCE) | (residual == 0)
-        polished |= reached
+        leaving = (residual <= tol) & (moved <= settled)
+        leaving |= (waited >= _PATIENCE) | (residual == 0)
         if leaving.any():
             stay = ~leaving
             _store(out, rows[leaving], x[leaving], point[leaving], residual[leaving])
-            rows, x, value, point, gradient, residual, best, waited, polished = (
-                a[stay]
-                for a in (
-                    rows, x, value, point, gradient, residual, best, waited, polished
-                )
-            )  # fmt: skip
+            state = rows, x, value, point, gradient, residual, best, waited
+            rows, x, value, point, gradient, residual, best, waited = (
+                array[stay] for array in state
+            )
         if not len(rows):
             break
         step = _descent(direction(problem, point, gradient, rows), gradient)
         trial = _line_search(problem, x, value, point, gradient, step, rows)
         new_gradient, new_residual = problem.gradient(trial[2], rows)
-        # The polishing step must not lose what was reached.
-        keep = (residual <= tol) & ~(new_residual < residual)
+        moved = np.abs(trial[0] - x).max(axis=1, initial=0.0)
+        # What was reached must not be lost again.
+        keep = (residual <= tol) & ~(new_residual <= tol)
         x, value, point, gradient, residual = (
             np.where(keep.reshape(-1, *[1] * (new.ndim - 1)), old, new)
             if keep.any()

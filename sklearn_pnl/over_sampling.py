@@ -62,8 +62,8 @@ class PNLSampler(BaseOverSampler):
         Position between code and neighbours for ``local_manifold="mixture"``.
 
     reshaper : {"prime"}, transformer or None, default="prime"
-        From rows to tensors and back. "prime" is :class:`PrimeFactorReshaper`;
-        None keeps the shape of the rows.
+        From rows to tensors and back. "prime" is :class:`PrimeFactorReshaper`, which
+        pads with the mean of the row; None keeps the shape of the rows.
 
     embedding : {"minmax"}, transformer or None, default="minmax"
         From values to non-negative values and back. "minmax" maps each feature to
@@ -74,9 +74,9 @@ class PNLSampler(BaseOverSampler):
     offset : float, default=0.1
         Added to every cell after the embedding, in its units.
 
-    with_mass : bool, default=False
-        Whether codes carry the mass of a row; else new rows get the mean mass of the
-        rows that they are decoded from.
+    with_mass : bool, default=True
+        Whether codes carry the mass of a row (its sum after embedding and offset);
+        else new rows get the mean mass of the rows that they are decoded from.
 
     tol : float, default=1e-6
         Wanted residual of the projections.
@@ -160,7 +160,7 @@ class PNLSampler(BaseOverSampler):
         reshaper="prime",
         embedding="minmax",
         offset=0.1,
-        with_mass=False,
+        with_mass=True,
         tol=1e-6,
         max_iter=100,
         random_state=None,
@@ -256,7 +256,7 @@ class PNLSampler(BaseOverSampler):
         if self.reshaper is None:
             return FunctionTransformer()
         if self.reshaper == "prime":
-            return PrimeFactorReshaper()
+            return PrimeFactorReshaper(pad_value="mean")
         return clone(self.reshaper)
 
     def _as_input(self, rows, dtype):

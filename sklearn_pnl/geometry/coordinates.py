@@ -136,8 +136,8 @@ def log_partition(theta, poset):
     --------
     >>> import numpy as np
     >>> from sklearn_pnl.geometry import TensorPoset, log_partition
-    >>> np.exp(log_partition(np.zeros((2, 2)), TensorPoset((2, 2))))
-    np.float64(4.0)
+    >>> log_partition(np.zeros((3, 2, 2)), TensorPoset((2, 2))) / np.log(2)
+    array([2., 2., 2.])
     """
     theta = np.asarray(theta, dtype=np.float64)
     at_bottom = theta.reshape(*theta.shape[: theta.ndim - len(poset.shape)], -1)[
