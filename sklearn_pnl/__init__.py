@@ -13,6 +13,7 @@ from .augment import PNLAugmenter
 from .backward import BackwardProjector
 from .many_body import ManyBodyProjector
 from .over_sampling import PNLSampler
+from .plotting import GeodesicEnergyDisplay, InteractionEnergyDisplay
 from .reshape import PrimeFactorReshaper
 
 try:
@@ -22,6 +23,8 @@ except PackageNotFoundError:  # a source tree on the path, not installed
 
 __all__ = [
     "BackwardProjector",
+    "GeodesicEnergyDisplay",
+    "InteractionEnergyDisplay",
     "ManyBodyProjector",
     "PNLAugmenter",
     "PNLSampler",

@@ -1,12 +1,15 @@
 """Rows in, rows out: checks with their messages, the simplex, blocks, warnings."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
+from threadpoolctl import ThreadpoolController
 
 # Cells in one block of rows: a mebibyte of float64, so that the temporaries of a
 # block stay in cache. Blocks depend on the shape of the data alone, so that results
@@ -78,48 +81,62 @@ def check_non_negative(X, whom, lowest=0):
     )
 
 
-def to_simplex(X, offset, first_row=0):
-    """Distributions ``(x + offset) / mass`` and the masses, in float64.
+def to_simplex(X, offset, poset, first_row=0):
+    """Distributions ``(x + offset) / mass`` on a poset, and the masses, in float64.
 
-    ``first_row`` is the number of the first row, for messages.
+    A bottom that stands for no feature holds the mean of the row. ``first_row`` is the
+    number of the first row, for messages.
     """
-    cells = tuple(range(1, X.ndim))
-    p = X.astype(np.float64)
+    p = X.reshape(len(X), -1).astype(np.float64)
+    if poset.added_bottom:
+        p = np.column_stack([p.mean(axis=1), p])
     p += offset
-    mass = p.sum(axis=cells)
+    mass = p.sum(axis=1)
     if offset == 0:
         _check_positive(p, mass, first_row)
-    p /= mass.reshape(-1, *(1,) * len(cells))
-    return p, mass
+    p /= mass[:, None]
+    return p.reshape(-1, *poset.shape), mass
 
 
-def from_simplex(q, mass, offset):
+def from_simplex(q, mass, offset, poset, row_shape, dtype):
     """Rows ``q * mass - offset``: the exact inverse of :func:`to_simplex`."""
-    rows = q * np.reshape(mass, (-1, *(1,) * (q.ndim - 1)))
+    rows = q.reshape(len(q), -1) * mass[:, None]
     rows -= offset
-    return rows
+    rows = rows[:, int(poset.added_bottom) :].astype(dtype, copy=False)
+    # Rounding must not make a cell zero again that was nearly empty.
+    lowest = np.nextafter(dtype.type(-offset), dtype.type(0))
+    return np.maximum(rows, lowest, out=rows).reshape(-1, *row_shape)
 
 
 def map_blocks(function, *arrays, n_cells, n_jobs=None):
     """``function(first_row, *blocks)`` over blocks of rows; results joined by rows.
 
     ``function`` returns a tuple of arrays with one entry a row. Results are written
-    as they come, so that no second copy of the output is held.
+    as they come, so that no second copy of the output is held. Blocks are small, so
+    BLAS is kept to one thread: ``n_jobs`` is what uses more cores.
     """
     n = len(arrays[0])
     rows_per_block = max(1, _BLOCK_CELLS // max(1, n_cells))
     blocks = [slice(s, s + rows_per_block) for s in range(0, n, rows_per_block)]
     parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    results = parallel(
-        delayed(function)(block.start, *(a[block] for a in arrays)) for block in blocks
-    )
     joined = None
-    for block, parts in zip(blocks, results, strict=True):
-        if joined is None:
-            joined = [np.empty((n, *part.shape[1:]), part.dtype) for part in parts]
-        for whole, part in zip(joined, parts, strict=True):
-            whole[block] = part
+    with _threadpools().limit(limits=1, user_api="blas"):
+        results = parallel(
+            delayed(function)(block.start, *(a[block] for a in arrays))
+            for block in blocks
+        )
+        for block, parts in zip(blocks, results, strict=True):
+            if joined is None:
+                joined = [np.empty((n, *part.shape[1:]), part.dtype) for part in parts]
+            for whole, part in zip(joined, parts, strict=True):
+                whole[block] = part
     return joined
+
+
+@cache
+def _threadpools():
+    """Threadpools of the libraries loaded; finding them takes a millisecond."""
+    return ThreadpoolController()
 
 
 def warn_unconverged(whom, residual, tol, max_iter):
@@ -139,9 +156,14 @@ def warn_unconverged(whom, residual, tol, max_iter):
 
 def check_codes(codes, n_params, whom):
     """Validate codes of shape (n, n_params) for decoding."""
-    codes = np.asarray(codes)
-    if codes.dtype not in (np.float32, np.float64):
-        codes = codes.astype(np.float64)
+    codes = check_array(
+        codes,
+        dtype=[np.float64, np.float32],
+        ensure_2d=False,
+        allow_nd=True,
+        ensure_all_finite=False,
+        input_name="codes",
+    )
     if codes.ndim != 2 or codes.shape[1] != n_params:
         raise ValueError(
             f"Codes for {whom} have shape (n_rows, {n_params}); got {codes.shape}."
@@ -160,7 +182,7 @@ def _check_positive(p, mass, first_row):
     if not np.all(p > 0):
         where = _first(~(p > 0))
         raise ValueError(
-            f"The cell at {_place((first_row + where[0], *where[1:]))} is zero and "
+            f"Cell {where[1]} of row {first_row + where[0]} is zero and "
             "offset=0: its log is infinite. Set offset > 0."
         )
 

@@ -26,8 +26,16 @@ class PNLAugmenter(BaseEstimator):
     order : int or list of tuple of int, default=1
         Order ell of the base, or the interactions kept.
 
+    base : array-like, default=None
+        The free coordinates given directly, instead of ``order``; as in
+        :class:`ManyBodyProjector`.
+
     local_order : int or list of tuple of int, default=None
-        Order of the local sub-manifold. None means ``order``.
+        Order of the local sub-manifold. None means that of the base.
+
+    local_base : array-like, default=None
+        The elements of the local sub-manifold given directly, instead of
+        ``local_order``.
 
     local_manifold : {"fiber", "theta", "eta", "mixture"}, default="fiber"
         How codes are decoded; see :class:`BackwardProjector`.
@@ -115,7 +123,9 @@ class PNLAugmenter(BaseEstimator):
         self,
         order=1,
         *,
+        base=None,
         local_order=None,
+        local_base=None,
         local_manifold="fiber",
         n_neighbors=5,
         augment="mixup",
@@ -130,7 +140,9 @@ class PNLAugmenter(BaseEstimator):
         n_jobs=None,
     ):
         self.order = order
+        self.base = base
         self.local_order = local_order
+        self.local_base = local_base
         self.local_manifold = local_manifold
         self.n_neighbors = n_neighbors
         self.augment = augment
@@ -168,6 +180,7 @@ class PNLAugmenter(BaseEstimator):
         self.n_features_in_ = self.projector_.n_features_in_
         if hasattr(self.projector_, "feature_names_in_"):
             self.feature_names_in_ = self.projector_.feature_names_in_
+        vars(self).pop("density_", None)
         if not isinstance(self.augment, str):
             self.density_ = clone(self.augment).fit(self.projector_.codes_)
         return self
@@ -187,9 +200,6 @@ class PNLAugmenter(BaseEstimator):
         rows : ndarray of shape (n_samples, *input_shape_)
             Non-negative, in the units of the training rows.
         """
-        check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples must be an integer >= 1; got {n_samples!r}.")
         return self.sample_with_parents(n_samples, random_state)[0]
 
     def sample_with_parents(self, n_samples, random_state=None):
@@ -209,6 +219,8 @@ class PNLAugmenter(BaseEstimator):
             Rows of the training data, the nearest first.
         """
         check_is_fitted(self)
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(f"n_samples must be an integer >= 1; got {n_samples!r}.")
         codes = self._draw(n_samples, check_random_state(random_state))
         projector = self.projector_
         parents = projector._neighbors(codes, projector.n_neighbors_)[1]

@@ -18,8 +18,8 @@ from ._validation import (
     to_simplex,
     warn_unconverged,
 )
-from .geometry.projections import mixed_solver, order_mask
-from .many_body import _ORDER, ManyBodyProjector
+from .geometry.projections import mixed_solver
+from .many_body import _ORDER, ManyBodyProjector, free_mask
 
 # Rows of the KL matrix, and training rows, handled at once. Fixed, so that rounding
 # and with it the order of near-ties never depends on settings of memory.
@@ -51,8 +51,15 @@ class BackwardProjector(TransformerMixin, BaseEstimator):
         Order ell of the base, or the interactions kept; as in
         :class:`ManyBodyProjector`.
 
+    base : array-like, default=None
+        The free coordinates given directly, instead of ``order``; as in
+        :class:`ManyBodyProjector`.
+
     local_order : int or list of tuple of int, default=None
-        Order ell' of the local sub-manifold. None means ``order``.
+        Order ell' of the local sub-manifold. None means that of the base.
+
+    local_base : array-like, default=None
+        The elements "up to order ell'" given directly, instead of ``local_order``.
 
     local_manifold : {"fiber", "theta", "eta", "mixture"}, default="fiber"
         See above.
@@ -138,6 +145,7 @@ class BackwardProjector(TransformerMixin, BaseEstimator):
     _parameter_constraints: dict = {
         **ManyBodyProjector._parameter_constraints,
         "local_order": [*_ORDER, None],
+        "local_base": ["array-like", None],
         "local_manifold": [StrOptions({"fiber", "theta", "eta", "mixture"})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "metric": [StrOptions({"kl", "euclidean"})],
@@ -148,7 +156,9 @@ class BackwardProjector(TransformerMixin, BaseEstimator):
         self,
         order=1,
         *,
+        base=None,
         local_order=None,
+        local_base=None,
         local_manifold="fiber",
         n_neighbors=5,
         metric="kl",
@@ -161,7 +171,9 @@ class BackwardProjector(TransformerMixin, BaseEstimator):
         n_jobs=None,
     ):
         self.order = order
+        self.base = base
         self.local_order = local_order
+        self.local_base = local_base
         self.local_manifold = local_manifold
         self.n_neighbors = n_neighbors
         self.metric = metric
@@ -208,6 +220,7 @@ class BackwardProjector(TransformerMixin, BaseEstimator):
         X = check_tensors(self, X, reset=True)
         self.projector_ = ManyBodyProjector(
             self.order,
+            base=self.base,
             poset=self.poset,
             offset=self.offset,
             with_mass=self.with_mass,
@@ -312,8 +325,9 @@ class BackwardProjector(TransformerMixin, BaseEstimator):
         return self.projector_._base
 
     def _local_mask(self):
-        order = self.order if self.local_order is None else self.local_order
-        return order_mask(self.poset_, order)
+        if self.local_order is None and self.local_base is None:
+            return self.projector_.base_mask_
+        return free_mask(self.poset_, self.local_order, self.local_base)
 
     def _neighbors(self, codes, k):
         if self.metric == "euclidean":
@@ -371,7 +385,7 @@ def kl_neighbors(base, codes, training, k):
 
     ``KL(w, w_i) = <eta_w, theta_w - theta_i> - m_w + m_i`` over bottom and base, since
     theta vanishes elsewhere; ``m`` is the mass, 1 for distributions. ``training`` holds
-    theta on bottom and base. Ties go to the first row.
+    theta on bottom and base.
     """
     masses = _masses(base, training)
     found = [
@@ -438,19 +452,33 @@ def _decode(
 ):
     """One block of codes: rows and the residual of their projection."""
     w, log_mass, _ = base.points(codes)
-    mean, mean_mass = _neighbor_mean(rows, neighbors, offset, local_manifold == "theta")
+    poset = base.poset
+    geometric = local_manifold == "theta"
+    mean, mean_mass = _neighbor_mean(rows, neighbors, offset, poset, geometric)
     residual = np.zeros(len(w))
     if local_manifold == "mixture":
         q = (1 - step) * w + step * mean
     else:
         target, reference = (mean, w) if local_manifold == "eta" else (w, mean)
+        if local_manifold == "eta":
+            _check_representable(w, first_row)
         projection = solver.project(target, reference, tol=tol, max_iter=max_iter)
         q, residual = projection.prob, projection.residual
-    new = from_simplex(q, np.exp(log_mass) if base.with_mass else mean_mass, offset)
-    return new.astype(rows.dtype), residual
+    mass = np.exp(log_mass) if base.with_mass else mean_mass
+    new = from_simplex(q, mass, offset, poset, rows.shape[1:], rows.dtype)
+    return new, residual
 
 
-def _neighbor_mean(rows, neighbors, offset, geometric):
+def _check_representable(w, first_row):
+    empty = np.flatnonzero(w.reshape(len(w), -1).min(axis=1) == 0)
+    if len(empty):
+        raise ValueError(
+            f"The code in row {first_row + empty[0]} lies so far out that cells of its "
+            "distribution underflow to 0; draw codes closer to the training rows."
+        )
+
+
+def _neighbor_mean(rows, neighbors, offset, poset, geometric):
     """Mean distribution of each point's neighbours, in eta or in theta, and mass.
 
     One neighbour a time, so that no array of the size of all of them is made.
@@ -458,7 +486,7 @@ def _neighbor_mean(rows, neighbors, offset, geometric):
     k = neighbors.shape[1]
     mean, mean_mass = 0.0, 0.0
     for j in range(k):
-        p, mass = to_simplex(rows[neighbors[:, j]], offset)
+        p, mass = to_simplex(rows[neighbors[:, j]], offset, poset)
         mean = mean + (np.log(p) if geometric else p) / k
         mean_mass = mean_mass + mass / k
     if geometric:

@@ -17,7 +17,7 @@ from ._validation import (
     warn_unconverged,
 )
 from .geometry.coordinates import prob_and_log_partition
-from .geometry.projections import mixed_solver, order_mask
+from .geometry.projections import mixed_solver
 
 _ORDER = [Interval(Integral, 1, None, closed="left"), "array-like"]
 
@@ -41,9 +41,16 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         ell, the largest order kept; for a tensor also the interactions kept, as
         tuples of modes, closed downward.
 
+    base : array-like, default=None
+        The free coordinates given directly, instead of ``order``: a boolean mask of
+        the shape of the poset, or a list of elements (flat indices, or for a tensor
+        tuples of indices). Any set will do.
+
     poset : TensorPoset or Poset, default=None
         The order between the cells. None is the tensor of the rows' own shape; a
-        2-D ``X`` is a tensor of one mode.
+        2-D ``X`` is a tensor of one mode. Rows may stay flat: a feature an element, in
+        the order of ``ravel`` for a tensor. A bottom that was added to the poset is no
+        feature; its cell holds the mean of the row.
 
     offset : float, default=1e-5
         Added to every cell on entry, in units of ``X``. Zero cells need it: their
@@ -113,6 +120,7 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
 
     _parameter_constraints: dict = {
         "order": _ORDER,
+        "base": ["array-like", None],
         "poset": [geometry.TensorPoset, geometry.Poset, None],
         "offset": [Interval(Real, 0, None, closed="left")],
         "with_mass": ["boolean"],
@@ -125,6 +133,7 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         self,
         order=1,
         *,
+        base=None,
         poset=None,
         offset=1e-5,
         with_mass=False,
@@ -133,6 +142,7 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         n_jobs=None,
     ):
         self.order = order
+        self.base = base
         self.poset = poset
         self.offset = offset
         self.with_mass = with_mass
@@ -202,7 +212,7 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        tensors : ndarray of shape (n, *input_shape_)
+        tensors : ndarray of shape (n, *poset_.shape)
             Distributions, which sum to 1; with ``with_mass`` measures, whose sum is
             that of ``x + offset``.
         """
@@ -234,16 +244,18 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         names : ndarray of str objects of shape (n_params_,)
         """
         check_is_fitted(self, "poset_")
-        names = _check_feature_names_in(self, input_features)
+        names = list(_check_feature_names_in(self, input_features))
         if len(self.input_shape_) > 1:
             names = ["_".join(map(str, cell)) for cell in np.ndindex(self.input_shape_)]
+        if self.poset_.added_bottom:
+            names = ["bottom", *names]
         kept = self._base.elements if self.with_mass else self._base.elements[1:]
         return np.array([f"theta_{names[x]}" for x in kept], dtype=object)
 
     def _fit_coordinates(self, X):
         """Fit on validated rows; returns their theta on bottom and base."""
         self.poset_ = self._check_poset(X.shape[1:])
-        self.base_mask_ = order_mask(self.poset_, self.order)
+        self.base_mask_ = free_mask(self.poset_, self.order, self.base)
         self.n_params_ = int(self.base_mask_.sum()) + self.with_mass
         coordinates, n_iter, divergence = self._coordinates(X)
         self.n_iter_ = max(1, int(n_iter.max()))
@@ -251,13 +263,16 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         return coordinates
 
     def _check_poset(self, shape):
-        poset = geometry.TensorPoset(shape) if self.poset is None else self.poset
-        if poset.shape != shape:
+        if self.poset is None:
+            return geometry.TensorPoset(shape)
+        n_features = self.poset.n_elements - self.poset.added_bottom
+        if shape not in (self.poset.shape, (n_features,)):
             raise ValueError(
-                f"{poset!r} has elements of shape {poset.shape}, but a row of X has "
-                f"shape {shape}: there must be one feature for each element."
+                f"{self.poset!r} stands for {n_features} features, but a row of X has "
+                f"shape {shape}: there must be one feature for each element"
+                + (" but the added bottom." if self.poset.added_bottom else ".")
             )
-        return poset
+        return self.poset
 
     @property
     def _base(self):
@@ -290,6 +305,13 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def free_mask(poset, order, elements):
+    """Elements whose theta is free: those listed, or else all up to ``order``."""
+    if elements is None:
+        return geometry.order_mask(poset, order)
+    return geometry.element_mask(poset, elements)
 
 
 class FlatBase:
@@ -333,7 +355,7 @@ class FlatBase:
 
 def _encode(first_row, x, *, solver, base, offset, tol, max_iter):
     """One block of rows: coordinates, residual, iterations and KL(p, q)."""
-    p, mass = to_simplex(x, offset, first_row)
+    p, mass = to_simplex(x, offset, base.poset, first_row)
     projection = solver.project(p, tol=tol, max_iter=max_iter)
     coordinates = base.coordinates(projection.prob, np.log(mass))
     cells = tuple(range(1, p.ndim))

@@ -13,9 +13,11 @@ import numpy as np
 _ARMIJO = 1e-4
 _MAX_HALVINGS = 40
 _MAX_CG_STEPS = 200
-# A row whose residual has not halved over this many iterations has met the limits
-# of the arithmetic (or of its Hessian) and leaves, as it is.
-_PATIENCE = 25
+# A row leaves as it is once for this many iterations neither its residual has halved
+# nor its value fallen: it has met the limits of the arithmetic or of its Hessian. With
+# inexact directions that is soon clear, and a dense method may still do better.
+_PATIENCE_DENSE, _PATIENCE_CG = 25, 8
+_FALLING = 1e-6
 # Newton squares its error: after a step this small the variables are settled to
 # about the square of it.
 _SETTLED = 1e-8
@@ -35,6 +37,9 @@ class Problem(Protocol):
 
     def gradient(self, point, rows):
         """Return ``(gradient, residual)`` of shapes (r, m) and (r,)."""
+
+    def longest(self, step):
+        """Return the largest multiple of each step, at most 1, that is sensible."""
 
     def hessian(self, point, rows):
         """Return the Hessians, of shape (r, m, m)."""
@@ -75,7 +80,9 @@ def newton_cholesky(problem, x, *, tol, max_iter):
     a step or two, since the error is squared each time.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _newton(problem, x, _dense_direction, tol, max_iter, settled=_SETTLED)
+        return _newton(
+            problem, x, _dense_direction, tol, max_iter, _SETTLED, _PATIENCE_DENSE
+        )
 
 
 def newton_cg(problem, x, *, tol, max_iter):
@@ -84,10 +91,10 @@ def newton_cg(problem, x, *, tol, max_iter):
     The variables should be scaled so that the Hessian is near the identity.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _newton(problem, x, _cg_direction, tol, max_iter, settled=np.inf)
+        return _newton(problem, x, _cg_direction, tol, max_iter, np.inf, _PATIENCE_CG)
 
 
-def _newton(problem, x, direction, tol, max_iter, settled):
+def _newton(problem, x, direction, tol, max_iter, settled, patience):
     n = len(x)
     rows = np.arange(n)
     value, point = problem.value(x, rows)
@@ -99,7 +106,7 @@ def _newton(problem, x, direction, tol, max_iter, settled):
     moved = np.full(n, np.inf)
     for _ in range(max_iter):
         leaving = (residual <= tol) & (moved <= settled)
-        leaving |= (waited >= _PATIENCE) | (residual == 0)
+        leaving |= (waited >= patience) | (residual == 0)
         if leaving.any():
             stay = ~leaving
             _store(out, rows[leaving], x[leaving], point[leaving], residual[leaving])
@@ -112,6 +119,8 @@ def _newton(problem, x, direction, tol, max_iter, settled):
         step = _descent(direction(problem, point, gradient, rows), gradient)
         trial = _line_search(problem, x, value, point, gradient, step, rows)
         new_gradient, new_residual = problem.gradient(trial[2], rows)
+        scale = np.maximum(1.0, np.abs(value))
+        falling = value - trial[1] > _FALLING * scale
         moved = np.abs(trial[0] - x).max(axis=1, initial=0.0)
         # What was reached must not be lost again.
         keep = (residual <= tol) & ~(new_residual <= tol)
@@ -127,7 +136,7 @@ def _newton(problem, x, direction, tol, max_iter, settled):
         )
         out.n_iter[rows] += 1
         improved = residual < 0.5 * best
-        waited = np.where(improved, 0, waited + 1)
+        waited = np.where(improved | falling, 0, waited + 1)
         best = np.where(improved, residual, best)
     _store(out, rows, x, point, residual)
     out.converged[:] = out.residual <= tol
@@ -151,7 +160,7 @@ def _line_search(problem, x, value, point, gradient, step, rows):
     """Halve each row's step until Armijo's condition holds; else stay put."""
     slope = np.einsum("ij,ij->i", gradient, step)
     slack = 8 * np.finfo(np.float64).eps * np.maximum(1.0, np.abs(value))
-    length = np.ones(len(x))
+    length = problem.longest(step)
     new_x, new_value, new_point = x.copy(), value.copy(), point.copy()
     trying = np.arange(len(x))
     for _ in range(_MAX_HALVINGS):

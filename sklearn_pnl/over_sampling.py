@@ -42,8 +42,17 @@ class PNLSampler(BaseOverSampler):
     order : int or list of tuple of int, default=1
         Order ell of the base: the interactions between modes that a code keeps.
 
+    base : array-like, default=None
+        The free coordinates given directly, instead of ``order``; as in
+        :class:`ManyBodyProjector`. Elements are those of the tensor that the reshaper
+        makes, or of ``poset``.
+
     local_order : int or list of tuple of int, default=None
-        Order of the local sub-manifold. None means ``order``.
+        Order of the local sub-manifold. None means that of the base.
+
+    local_base : array-like, default=None
+        The elements of the local sub-manifold given directly, instead of
+        ``local_order``.
 
     local_manifold : {"fiber", "theta", "eta", "mixture"}, default="fiber"
         How codes are decoded; see :class:`BackwardProjector`.
@@ -60,6 +69,10 @@ class PNLSampler(BaseOverSampler):
 
     step : float, default=0.98
         Position between code and neighbours for ``local_manifold="mixture"``.
+
+    poset : TensorPoset or Poset, default=None
+        Order between the features of a row, an element each; it takes the place of
+        ``reshaper="prime"``. None is the tensor that the reshaper makes.
 
     reshaper : {"prime"}, transformer or None, default="prime"
         From rows to tensors and back. "prime" is :class:`PrimeFactorReshaper`, which
@@ -102,8 +115,11 @@ class PNLSampler(BaseOverSampler):
         Rows of ``X`` that each new row was decoded from, the nearest first; -1 where
         a class had fewer.
 
-    integer_features_ : ndarray of bool of shape (n_features_in_,) or None
-        Columns of integers in a data frame, where new values are rounded.
+    integer_features_ : ndarray of int
+        Columns of a data frame that hold integers, where new values are rounded.
+
+    integer_limits_ : ndarray of shape (2, n_integer_features)
+        Smallest and largest value of the types of these columns.
 
     input_shape_ : tuple of int
         Shape of a row.
@@ -137,8 +153,9 @@ class PNLSampler(BaseOverSampler):
         **{
             name: PNLAugmenter._parameter_constraints[name]
             for name in (
-                "order", "local_order", "local_manifold", "augment", "bandwidth",
-                "step", "offset", "with_mass", "tol", "max_iter", "n_jobs",
+                "order", "base", "local_order", "local_base", "local_manifold",
+                "augment", "bandwidth", "step", "poset", "offset", "with_mass", "tol",
+                "max_iter", "n_jobs",
             )
         },
         "k_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -151,12 +168,15 @@ class PNLSampler(BaseOverSampler):
         *,
         sampling_strategy="auto",
         order=1,
+        base=None,
         local_order=None,
+        local_base=None,
         local_manifold="fiber",
         k_neighbors=5,
         augment="mixup",
         bandwidth=0.05,
         step=0.98,
+        poset=None,
         reshaper="prime",
         embedding="minmax",
         offset=0.1,
@@ -168,12 +188,15 @@ class PNLSampler(BaseOverSampler):
     ):
         super().__init__(sampling_strategy=sampling_strategy)
         self.order = order
+        self.base = base
         self.local_order = local_order
+        self.local_base = local_base
         self.local_manifold = local_manifold
         self.k_neighbors = k_neighbors
         self.augment = augment
         self.bandwidth = bandwidth
         self.step = step
+        self.poset = poset
         self.reshaper = reshaper
         self.embedding = embedding
         self.offset = offset
@@ -185,7 +208,7 @@ class PNLSampler(BaseOverSampler):
 
     def _check_X_y(self, X, y):
         """Accept n-D arrays and sparse matrices; remember columns of integers."""
-        self.integer_features_ = _integer_columns(X)
+        self.integer_features_, self.integer_limits_ = _integer_columns(X)
         y, binarize_y = check_target_type(y, indicate_one_vs_all=True)
         X, y = validate_data(
             self,
@@ -209,7 +232,7 @@ class PNLSampler(BaseOverSampler):
             if n_new == 0:
                 continue
             members = np.flatnonzero(y == label)
-            rows, near = self._augment(label, dense[members], n_new, rng)
+            rows, near = self._augment(label, dense[members], members, n_new, rng)
             new.append(self._as_input(rows, dense.dtype))
             labels.append(np.full(n_new, label, dtype=y.dtype))
             parents.append(self._pad(members[near]))
@@ -218,21 +241,28 @@ class PNLSampler(BaseOverSampler):
         )
         return _stack(X, np.concatenate(new)), np.concatenate([y, *labels])
 
-    def _augment(self, label, X, n_new, rng):
+    def _augment(self, label, X, members, n_new, rng):
         """New rows of one class, and the rows of the class that they come from."""
-        k = clip_neighbors(self.k_neighbors, len(X), whose=f"class {label!r}")
+        name = f"class {np.asarray(label).item()!r}"
+        k = clip_neighbors(self.k_neighbors, len(X), whose=name)
         flat = X.reshape(len(X), -1)
         embedding, reshaper = self._make_embedding(), self._make_reshaper()
-        embedded = np.asarray(embedding.fit_transform(flat)).reshape(X.shape)
+        embedded = np.asarray(embedding.fit_transform(flat))
+        _check_embedded(embedded, name, members)
+        if embedded.shape == flat.shape:
+            embedded = embedded.reshape(X.shape)
         tensors = reshaper.fit_transform(embedded)
         augmenter = PNLAugmenter(
             self.order,
+            base=self.base,
             local_order=self.local_order,
+            local_base=self.local_base,
             local_manifold=self.local_manifold,
             n_neighbors=k,
             augment=self.augment,
             bandwidth=self.bandwidth,
             step=self.step,
+            poset=self.poset,
             offset=self.offset,
             with_mass=self.with_mass,
             tol=self.tol,
@@ -242,9 +272,9 @@ class PNLSampler(BaseOverSampler):
         self.augmenters_[label] = augmenter
         tensors, parents = augmenter.sample_with_parents(n_new, rng)
         rows = reshaper.inverse_transform(tensors).reshape(n_new, -1)
-        if isinstance(self.embedding, str):
-            rows = np.clip(rows, 0, 1)
         rows = np.asarray(embedding.inverse_transform(rows))
+        if isinstance(self.embedding, str):
+            rows = np.clip(rows, flat.min(axis=0), flat.max(axis=0))
         return rows.reshape(n_new, *X.shape[1:]), parents
 
     def _make_embedding(self):
@@ -255,20 +285,20 @@ class PNLSampler(BaseOverSampler):
     def _make_reshaper(self):
         if self.reshaper is None:
             return FunctionTransformer()
+        if self.reshaper == "prime" and self.poset is not None:
+            # The projector lays flat rows out on the poset.
+            return FunctionTransformer(lambda X: X.reshape(len(X), -1))
         if self.reshaper == "prime":
             return PrimeFactorReshaper(pad_value="mean")
         return clone(self.reshaper)
 
     def _as_input(self, rows, dtype):
         """Round where the input has integers, and keep within the range of its type."""
-        if self.integer_features_ is not None:
-            columns = self.integer_features_
-            rows[:, columns] = np.rint(rows[:, columns])
-        if dtype.kind in "iu":
-            limits = np.iinfo(dtype)
-            rows = np.clip(np.rint(rows), limits.min, limits.max)
-        elif dtype.kind == "b":
-            rows = np.rint(rows)
+        columns = self.integer_features_
+        if len(columns):
+            rows[:, columns] = np.clip(np.rint(rows[:, columns]), *self.integer_limits_)
+        if dtype.kind in "iub":
+            rows = np.clip(np.rint(rows), *_limits(dtype))
         return rows.astype(dtype, copy=False)
 
     def _pad(self, parents):
@@ -282,15 +312,40 @@ class PNLSampler(BaseOverSampler):
 
 
 def _integer_columns(X):
-    """Columns of a data frame that hold integers or booleans; None for arrays."""
-    dtypes = getattr(X, "dtypes", None)
-    if dtypes is None or not hasattr(X, "columns"):
-        return None
-    return np.array([getattr(dtype, "kind", "") in "iub" for dtype in dtypes])
+    """Columns of a data frame that hold integers or booleans, and their limits."""
+    dtypes = list(X.dtypes) if hasattr(X, "columns") else []
+    dtypes = [getattr(dtype, "numpy_dtype", dtype) for dtype in dtypes]
+    columns = [c for c, t in enumerate(dtypes) if getattr(t, "kind", "") in "iub"]
+    limits = [_limits(dtypes[c]) for c in columns]
+    return np.array(columns, dtype=np.intp), np.reshape(limits, (-1, 2)).T
+
+
+def _limits(dtype):
+    """Smallest and largest float that fit a type of integers or booleans."""
+    if dtype.kind == "b":
+        return 0.0, 1.0
+    limits = np.iinfo(dtype)
+    highest = float(limits.max)
+    if int(highest) > limits.max:
+        highest = np.nextafter(highest, 0)
+    return float(limits.min), highest
+
+
+def _check_embedded(embedded, name, members):
+    """Refuse negative values, and say in which row of the data the first one is."""
+    if embedded.min() >= 0:
+        return
+    row, column = np.argwhere(embedded < 0)[0]
+    raise ValueError(
+        f"Negative values after the embedding of {name}; the first is "
+        f"{embedded[row, column]:g} in row {members[row]} of X, column {column}. Use "
+        "embedding='minmax', or a transformer with non-negative output, such as "
+        "MinMaxScaler."
+    )
 
 
 def _stack(X, new):
     """Originals first, in the container that came."""
     if not issparse(X):
         return np.concatenate([X, new])
-    return sparse_vstack([X, csr_array(new)], format=X.format)
+    return type(X)(sparse_vstack([X, csr_array(new)], format=X.format))

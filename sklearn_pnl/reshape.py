@@ -192,8 +192,13 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
     def _row_axes(self):
         if self.input_shape is None:
             return self.input_shape_
-        axes = tuple(int(length) for length in np.atleast_1d(self.input_shape))
-        if min(axes) < 1 or prod(axes) != prod(self.input_shape_):
+        single = isinstance(self.input_shape, Integral)
+        axes = (self.input_shape,) if single else tuple(self.input_shape)
+        if not all(isinstance(length, Integral) for length in axes):
+            raise ValueError(
+                f"input_shape must be a tuple of integers; got {self.input_shape!r}."
+            )
+        if min(axes, default=0) < 1 or prod(axes) != prod(self.input_shape_):
             raise ValueError(
                 f"input_shape={self.input_shape} has {prod(axes)} cells, but a row of "
                 f"X has shape {self.input_shape_}, {prod(self.input_shape_)} cells."

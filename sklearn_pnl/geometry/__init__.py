@@ -52,6 +52,7 @@ P. Hu, M. Sugiyama, "Pseudo-nonlinear data augmentation: a constrained energy
 minimization viewpoint", ICLR 2026, arXiv:2410.00718 (the method).
 """
 
+from .constructions import boolean_lattice, chain_poset, product_poset, tree_poset
 from .coordinates import (
     eta_from_prob,
     fisher_information,
@@ -62,7 +63,14 @@ from .coordinates import (
     theta_from_prob,
 )
 from .divergences import e_geodesic, kl_divergence, m_geodesic
-from .interactions import InteractionBasis, close_downward, interaction_mask
+from .energies import energy_decomposition, geodesic_energy, interaction_energy
+from .interactions import (
+    InteractionBasis,
+    close_downward,
+    element_mask,
+    interaction_mask,
+    order_mask,
+)
 from .posets import Poset, TensorPoset
 from .projections import (
     Projection,
@@ -78,11 +86,17 @@ __all__ = [
     "Poset",
     "Projection",
     "TensorPoset",
+    "boolean_lattice",
+    "chain_poset",
     "close_downward",
     "e_geodesic",
+    "element_mask",
+    "energy_decomposition",
     "eta_from_prob",
     "fisher_information",
     "general_projection",
+    "geodesic_energy",
+    "interaction_energy",
     "interaction_mask",
     "kl_divergence",
     "log_partition",
@@ -90,9 +104,12 @@ __all__ = [
     "many_body_projection",
     "measure_from_theta",
     "mixed_projection",
+    "order_mask",
     "prob_from_eta",
     "prob_from_theta",
+    "product_poset",
     "splice_projection",
     "theta_from_prob",
     "tilt_projection",
+    "tree_poset",
 ]

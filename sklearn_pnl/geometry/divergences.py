@@ -31,7 +31,8 @@ def kl_divergence(p, q, axis=None):
     inf
     """
     terms = kl_div(np.asarray(p), np.asarray(q))
-    divergence = terms.sum(axis=axis)
+    # Rounding alone can make the sum negative.
+    divergence = np.maximum(terms.sum(axis=axis), 0)
     return float(divergence) if np.ndim(divergence) == 0 else divergence
 
 

@@ -55,6 +55,11 @@ def close_downward(interactions, n_modes):
                 f"{n_modes} modes has interactions of 1 to {n_modes} modes."
             )
         return int(interactions)
+    if not np.iterable(interactions):
+        raise ValueError(
+            f"Interactions are an integer order or a list of tuples of modes; got "
+            f"{interactions!r}."
+        )
     sets = [_check_mode_set(modes, n_modes) for modes in interactions]
     if not sets:
         raise ValueError(
@@ -96,6 +101,109 @@ def interaction_mask(shape, interactions):
     for modes in family:
         mask[tuple(slice(1, None) if k in modes else 0 for k in range(d))] = True
     return mask
+
+
+def order_mask(poset, order):
+    """Elements of order 1 to ``order``: the base of the ell-body approximation.
+
+    Parameters
+    ----------
+    poset : Poset or TensorPoset
+    order : int or iterable of tuple of int
+        ``ell``, or for a tensor the mode sets kept.
+
+    Returns
+    -------
+    mask : ndarray of bool of shape ``poset.shape``
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import Poset, order_mask
+    >>> diamond = Poset.from_relations(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
+    >>> order_mask(diamond, 1)
+    array([False,  True,  True, False])
+    """
+    if isinstance(poset, TensorPoset):
+        return interaction_mask(poset.shape, order)
+    if not isinstance(order, Integral):
+        raise ValueError(
+            "Interactions between modes are defined for a tensor; give an integer "
+            f"order for {poset!r}."
+        )
+    if not 1 <= order <= max(1, poset.max_order):
+        raise ValueError(
+            f"order={order} is outside 1 to {poset.max_order}, the largest order in "
+            f"{poset!r}."
+        )
+    return (poset.order >= 1) & (poset.order <= order)
+
+
+def element_mask(poset, elements):
+    """Elements given as a mask or listed, as a mask without the bottom.
+
+    Parameters
+    ----------
+    poset : Poset or TensorPoset
+    elements : array-like
+        A boolean mask of shape ``poset.shape``, or flat; a list of flat indices; or
+        for a tensor a list of tuples of indices, one a mode.
+
+    Returns
+    -------
+    mask : ndarray of bool of shape ``poset.shape``
+
+    Raises
+    ------
+    ValueError
+        If the shape does not fit, if an element is out of range, or if nothing is
+        left without the bottom: such a base pins everything.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import TensorPoset, element_mask
+    >>> element_mask(TensorPoset((2, 3)), [(0, 1), (1, 2)]).astype(int)
+    array([[0, 1, 0],
+           [0, 0, 1]])
+    """
+    given = np.asarray(elements)
+    if given.dtype == bool:
+        if given.shape not in (poset.shape, (poset.n_elements,)):
+            raise ValueError(
+                f"A mask of elements must have shape {poset.shape} for {poset!r}; got "
+                f"{given.shape}."
+            )
+        mask = np.array(given, order="C").reshape(poset.shape)
+    else:
+        mask = _mask_from_list(poset, given)
+    mask.reshape(-1)[poset.bottom] = False
+    if not mask.any():
+        raise ValueError(
+            "The base has no element besides the bottom: it pins everything, and every "
+            "row would get the same code. Free at least one element."
+        )
+    return mask
+
+
+def _mask_from_list(poset, given):
+    listed = given.ndim == 1 or (given.ndim == 2 and given.shape[1] == len(poset.shape))
+    if given.size and (given.dtype.kind not in "iu" or not listed):
+        raise ValueError(
+            "Elements are given as a boolean mask, as flat indices, or for a tensor as "
+            f"tuples of {len(poset.shape)} indices; got an array of shape "
+            f"{given.shape} and type {given.dtype}."
+        )
+    limits = np.array([poset.n_elements] if given.ndim == 1 else poset.shape)
+    cells = given.astype(int).reshape(-1, len(limits))
+    outside = np.flatnonzero(((cells < 0) | (cells >= limits)).any(axis=1))
+    if len(outside):
+        raise ValueError(
+            f"Element {given[outside[0]].tolist()} is out of range: {poset!r} has "
+            f"indices up to {(limits - 1).tolist()}."
+        )
+    mask = np.zeros(poset.n_elements, bool)
+    if len(cells):
+        mask[np.ravel_multi_index(tuple(cells.T), tuple(limits))] = True
+    return mask.reshape(poset.shape)
 
 
 def family_from_mask(shape, mask):

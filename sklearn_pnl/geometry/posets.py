@@ -74,6 +74,7 @@ class TensorPoset:
         self.n_elements = prod(shape)
         self.n_modes = len(shape)
         self.bottom = 0
+        self.added_bottom = False
 
     def __repr__(self):
         return f"TensorPoset({self.shape})"
@@ -134,7 +135,7 @@ class TensorPoset:
         return eta[..., np.ravel_multi_index(joins, self.shape)]
 
     def _along_modes(self, values, operation, reverse=False):
-        values = np.array(values, dtype=_float_type(values))
+        values = np.array(values, dtype=_float_type(values), order="C")
         lead = values.shape[: values.ndim - self.n_modes]
         if values.shape[len(lead) :] != self.shape:
             raise _shape_error(values, self)
@@ -161,6 +162,8 @@ class Poset:
     below : sparse array of shape (n_elements, n_elements)
         The zeta matrix: reflexive, antisymmetric, transitive. It is checked by
         :meth:`from_relations`, not here.
+    added_bottom : bool, default=False
+        Whether the bottom, element 0, stands for no feature.
 
     Attributes
     ----------
@@ -169,6 +172,10 @@ class Poset:
     n_elements : int
     bottom : int
         Index of the bottom.
+    added_bottom : bool
+        Whether the bottom stands for no feature. Estimators then take rows with one
+        cell fewer than the poset has elements: element ``x`` is feature ``x - 1``, and
+        the bottom holds the mean of the row.
     order : ndarray of int of shape (n_elements,)
         Number of atoms (covers of the bottom) below each element.
     max_order : int
@@ -187,8 +194,10 @@ class Poset:
     array([1., 2., 2., 4.])
     """
 
-    def __init__(self, below):
-        self.zeta_matrix = csr_array(below, dtype=np.float64)
+    def __init__(self, below, *, added_bottom=False):
+        self.added_bottom = added_bottom
+        self.zeta_matrix = csr_array(below, dtype=np.float64, copy=True)
+        self.zeta_matrix.eliminate_zeros()
         self.n_elements = self.zeta_matrix.shape[0]
         self.shape = (self.n_elements,)
         # A linear extension: an element has more elements below it than any
@@ -198,7 +207,7 @@ class Poset:
         self.bottom = int(self._linear_extension[0])
 
     @classmethod
-    def from_relations(cls, n_elements, pairs):
+    def from_relations(cls, n_elements, pairs, *, add_bottom=False):
         """Poset from pairs ``(a, b)`` that say ``a <= b``; closed transitively.
 
         Parameters
@@ -207,6 +216,9 @@ class Poset:
             Elements are ``0, .., n_elements - 1``.
         pairs : array-like of shape (n_pairs, 2)
             Relations; neither covers only nor closed is required.
+        add_bottom : bool, default=False
+            Put a new element below all others. It becomes element 0, and the element
+            called ``a`` here becomes ``a + 1``.
 
         Returns
         -------
@@ -222,6 +234,10 @@ class Poset:
         if n_elements < 1:
             raise ValueError(f"A poset needs an element; got n_elements={n_elements}.")
         pairs = _check_pairs(pairs, n_elements)
+        if add_bottom:
+            every = np.arange(1, n_elements + 1)
+            pairs = np.vstack([pairs + 1, np.column_stack([0 * every, every])])
+            n_elements += 1
         upper, lower = pairs[:, 1], pairs[:, 0]
         covers = csr_array(
             (np.ones(len(pairs), bool), (upper, lower)), shape=(n_elements, n_elements)
@@ -235,10 +251,10 @@ class Poset:
             )
             raise ValueError(
                 f"The poset has no bottom: {len(minimal)} elements ({shown}) have "
-                "nothing below them. Add one element and a relation from it to each "
-                "of these."
+                "nothing below them. Pass add_bottom=True, or relate one element to "
+                "each of these."
             )
-        return cls(_transitive_closure(covers))
+        return cls(_transitive_closure(covers), added_bottom=add_bottom)
 
     def __repr__(self):
         return (

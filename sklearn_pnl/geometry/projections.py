@@ -34,6 +34,7 @@ from .interactions import (
     family_from_mask,
     interaction_mask,
     maximal_mode_sets,
+    order_mask,
 )
 from .posets import TensorPoset
 
@@ -41,6 +42,10 @@ from .posets import TensorPoset
 _DENSE_UP_TO = 128
 # A dense fallback for rows too badly conditioned for conjugate gradients.
 _FALLBACK_UP_TO = 2048
+# A Newton step changes log probabilities by at most this much. Where the target holds
+# far more than the iterate the full step overshoots, to distributions so concentrated
+# that their Fisher information is numerically 0.
+_LONGEST_STEP = 10.0
 # Raking starts the tilt: two sweeps over at most so many marginals. They bring
 # nearly empty marginals to their scale at once, where Newton gains a factor e a step.
 _RAKING_SETS = 64
@@ -156,9 +161,13 @@ def tilt_projection(target, reference, interactions, poset, *, tol=1e-6, max_ite
     -------
     Projection
     """
-    return TiltSolver(poset, close_downward(interactions, poset.n_modes)).project(
-        target, reference, tol=tol, max_iter=max_iter
-    )
+    if not isinstance(poset, TensorPoset):
+        raise ValueError(
+            f"Interactions between modes are defined for a tensor; got {poset!r}. Use "
+            "mixed_projection."
+        )
+    solver = TiltSolver(poset, close_downward(interactions, poset.n_modes))
+    return solver.project(target, reference, tol=tol, max_iter=max_iter)
 
 
 def general_projection(
@@ -218,23 +227,6 @@ def many_body_projection(p, poset, order=1, *, tol=1e-6, max_iter=100):
     return mixed_projection(p, None, matched, poset, tol=tol, max_iter=max_iter)
 
 
-def order_mask(poset, order):
-    """Elements of order 1 to ``order``; for a tensor ``order`` may be mode sets."""
-    if isinstance(poset, TensorPoset):
-        return interaction_mask(poset.shape, order)
-    if not isinstance(order, (int, np.integer)):
-        raise ValueError(
-            "Interactions between modes are defined for a tensor; give an integer "
-            f"order for {poset!r}."
-        )
-    if not 1 <= order <= max(1, poset.max_order):
-        raise ValueError(
-            f"order={order} is outside 1 to {poset.max_order}, the largest order in "
-            f"{poset!r}."
-        )
-    return (poset.order >= 1) & (poset.order <= order)
-
-
 def mixed_solver(poset, matched, route="auto"):
     """The solver for one poset and one set, to be used for many rows.
 
@@ -249,7 +241,7 @@ def mixed_solver(poset, matched, route="auto"):
     solver
         Object with ``project(target, reference, tol, max_iter)``.
     """
-    matched = np.array(matched, bool)
+    matched = np.array(matched, bool, order="C")
     if matched.shape != poset.shape:
         raise ValueError(
             f"matched must be a mask of shape {poset.shape}; got shape {matched.shape}."
@@ -277,7 +269,10 @@ class _Solver:
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
         """Solve for all rows of ``target`` and ``reference``; see the module."""
         target, reference, lead = _flat_rows(target, reference, self.poset)
-        q, residual, n_iter = self._project(target, reference, tol, max_iter)
+        if len(target):
+            q, residual, n_iter = self._project(target, reference, tol, max_iter)
+        else:
+            q, residual, n_iter = target, np.zeros(0), np.zeros(0, int)
         return Projection(
             q.reshape(*lead, *self.poset.shape),
             residual.reshape(lead),
@@ -467,6 +462,10 @@ class _ExponentialTilt:
         difference = q - self._target[rows]
         return self._basis.analysis(difference), self._solver._residual(difference)
 
+    def longest(self, step):
+        change = np.ptp(self._basis.synthesis(step), axis=1)
+        return np.minimum(1.0, _LONGEST_STEP / np.maximum(change, _LONGEST_STEP))
+
     def hessian_product(self, q, v):
         u = self._basis.synthesis(v)
         u -= np.einsum("ij,ij->i", q, u)[:, None]
@@ -474,10 +473,13 @@ class _ExponentialTilt:
         return self._basis.analysis(u)
 
     def hessian(self, q, rows):
+        # One row at a time: the centred functions are larger than the result.
         functions = self._basis.functions
-        mean = q @ functions.T
-        gram = (functions * q[:, None, :]) @ functions.T
-        return gram - mean[:, :, None] * mean[:, None, :]
+        covariances = np.empty((len(q), len(functions), len(functions)))
+        for covariance, weight in zip(covariances, q, strict=True):
+            centred = functions - (functions @ weight)[:, None]
+            np.matmul(centred * weight, centred.T, out=covariance)
+        return covariances
 
 
 class _MarginalCells(_ExponentialTilt):
@@ -637,7 +639,9 @@ def _rake(start, target, shape, mode_sets):
     q = np.array(np.broadcast_to(start, target.shape)).reshape(tensor.shape)
     for _ in range(_RAKING_SWEEPS):
         for modes, marginal in zip(mode_sets, wanted, strict=True):
-            q *= marginal / _marginal(q, modes)
+            # A marginal that is empty in both stays so.
+            now = _marginal(q, modes)
+            q *= np.divide(marginal, now, out=np.ones_like(now), where=now > 0)
     return q.reshape(target.shape)
 
 

@@ -1,0 +1,126 @@
+"""Posets from simpler descriptions: chains, trees, lattices and products."""
+
+from functools import reduce
+from operator import index
+
+import numpy as np
+from scipy.sparse import csr_array, kron
+
+from .posets import Poset, TensorPoset
+
+
+def chain_poset(n_elements):
+    """Chain ``0 < 1 < .. < n - 1``: ordered features, such as time or frequency.
+
+    Parameters
+    ----------
+    n_elements : int
+
+    Returns
+    -------
+    Poset
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import chain_poset
+    >>> chain_poset(3).zeta([1.0, 1.0, 1.0])
+    array([1., 2., 3.])
+    """
+    n_elements = index(n_elements)
+    if n_elements < 1:
+        raise ValueError(f"A chain needs an element; got n_elements={n_elements}.")
+    return Poset(csr_array(np.tri(n_elements)))
+
+
+def tree_poset(parents, *, add_bottom=False):
+    """Hierarchy of features: each is above its parent, and above that one's parents.
+
+    Parameters
+    ----------
+    parents : array-like of int of shape (n_elements,)
+        ``parents[x]`` is the element directly below ``x``; -1 for a root.
+    add_bottom : bool, default=False
+        Put a new element below all roots; needed if there are several. It becomes
+        element 0, and element ``x`` becomes ``x + 1``.
+
+    Returns
+    -------
+    Poset
+
+    Examples
+    --------
+    A total, two parts of it, and two parts of the first part.
+
+    >>> from sklearn_pnl.geometry import tree_poset
+    >>> tree_poset([-1, 0, 0, 1, 1]).order
+    array([0, 1, 1, 1, 1])
+    """
+    parents = np.asarray(parents)
+    if parents.ndim != 1 or parents.dtype.kind not in "iu" or parents.min() < -1:
+        raise ValueError(
+            "parents must list one element for each element, or -1 for a root; got "
+            f"{parents!r}."
+        )
+    children = np.flatnonzero(parents >= 0)
+    pairs = np.column_stack([parents[children], children])
+    return Poset.from_relations(len(parents), pairs, add_bottom=add_bottom)
+
+
+def boolean_lattice(n_atoms):
+    """Subsets of ``n_atoms`` items by inclusion; element ``x`` has the bits of ``x``.
+
+    Parameters
+    ----------
+    n_atoms : int
+
+    Returns
+    -------
+    Poset
+        With ``2 ** n_atoms`` elements; ``order`` is the size of the subset.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import boolean_lattice
+    >>> boolean_lattice(2).order
+    array([0, 1, 1, 2])
+    """
+    n_atoms = index(n_atoms)
+    if not 0 <= n_atoms <= 20:
+        raise ValueError(f"n_atoms must be from 0 to 20; got {n_atoms}.")
+    return product_poset(*[chain_poset(2)] * n_atoms) if n_atoms else chain_poset(1)
+
+
+def product_poset(*posets):
+    """Pairs (or tuples) of elements with the componentwise order.
+
+    Parameters
+    ----------
+    *posets : Poset or TensorPoset
+        The factors. The last index runs fastest, as in ``numpy.ravel``.
+
+    Returns
+    -------
+    Poset
+
+    Examples
+    --------
+    A tensor is a product of chains.
+
+    >>> from sklearn_pnl.geometry import chain_poset, product_poset
+    >>> product_poset(chain_poset(2), chain_poset(3)).order
+    array([0, 1, 1, 1, 2, 2])
+    """
+    if not posets:
+        raise ValueError("A product needs at least one poset.")
+    return Poset(reduce(kron, map(_zeta_matrix, posets)))
+
+
+def _zeta_matrix(poset):
+    if isinstance(poset, TensorPoset):
+        return reduce(kron, (csr_array(np.tri(length)) for length in poset.shape))
+    if poset.added_bottom:
+        raise ValueError(
+            "A factor has an added bottom, which stands for no feature; build the "
+            "product first and the bottom last."
+        )
+    return poset.zeta_matrix

@@ -1,0 +1,185 @@
+"""How much of a distribution lies beyond an order: interaction energies.
+
+By the Pythagorean theorem the divergence of ``p`` from the uniform distribution is
+the sum of those between its successive many-body approximations, so it divides
+among the orders, and among any nested families of coordinates.
+"""
+
+from numbers import Integral
+
+import numpy as np
+
+from .divergences import e_geodesic, kl_divergence, m_geodesic
+from .interactions import element_mask, order_mask
+from .projections import mixed_projection
+
+_TOL, _MAX_ITER = 1e-12, 200
+
+
+def interaction_energy(p, poset, order=1, *, upper=None, tol=_TOL, max_iter=_MAX_ITER):
+    """Energy of ``p`` beyond ``order``: ``KL(q_upper, q_order)``.
+
+    ``q_order`` is the m-projection of ``p`` on the distributions without theta beyond
+    ``order``. The energy is 0 if and only if ``p`` has no such interactions.
+
+    Parameters
+    ----------
+    p : array-like of shape (..., *poset.shape)
+        Positive distributions.
+    poset : Poset or TensorPoset
+    order : int, list of tuple of int, or ndarray of bool, default=1
+        Level: an order (0 is the uniform distribution), for a tensor the mode sets
+        kept, or a mask of free elements.
+    upper : like ``order``, default=None
+        Level up to which energy is counted; None is ``p`` itself.
+    tol, max_iter
+        As for :func:`mixed_projection`.
+
+    Returns
+    -------
+    energy : ndarray of shape (...,) or float, in nats
+
+    Raises
+    ------
+    RuntimeError
+        If a projection does not converge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.geometry import TensorPoset, interaction_energy
+    >>> independent = np.outer([0.3, 0.7], [0.2, 0.8])
+    >>> abs(interaction_energy(independent, TensorPoset((2, 2)))) < 1e-15
+    True
+    >>> dependent = [[0.4, 0.1], [0.1, 0.4]]
+    >>> round(interaction_energy(dependent, TensorPoset((2, 2))), 4)
+    0.1927
+    """
+    low = _project_on_level(p, poset, order, tol, max_iter)
+    high = p if upper is None else _project_on_level(p, poset, upper, tol, max_iter)
+    return kl_divergence(high, low, axis=_cells(poset))
+
+
+def energy_decomposition(p, poset, levels=None, *, tol=_TOL, max_iter=_MAX_ITER):
+    """Parts of ``KL(p, uniform)`` that belong to each of a nested sequence of levels.
+
+    With ``q_0`` uniform, ``q_k`` the projection of ``p`` on level k and ``q_m = p``,
+    the parts are ``KL(q_k, q_{k-1})``; they sum to ``KL(p, uniform)`` (the Pythagorean
+    theorem, Amari 2016, section 1.6).
+
+    Parameters
+    ----------
+    p : array-like of shape (..., *poset.shape)
+        Positive distributions.
+    poset : Poset or TensorPoset
+    levels : list, default=None
+        Levels as in :func:`interaction_energy`, each inside the next. None is the
+        orders 1, 2, .., up to the largest but one.
+    tol, max_iter
+        As for :func:`mixed_projection`.
+
+    Returns
+    -------
+    parts : ndarray of shape (..., len(levels) + 1), in nats
+        The last part is what lies beyond the last level.
+
+    Raises
+    ------
+    ValueError
+        If the levels are not nested: their energies would not add up.
+    RuntimeError
+        If a projection does not converge.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import TensorPoset, energy_decomposition
+    >>> p = [[0.4, 0.1], [0.2, 0.3]]
+    >>> energy_decomposition(p, TensorPoset((2, 2))).round(4)
+    array([0.0201, 0.0863])
+    """
+    p = np.asarray(p, dtype=np.float64)
+    levels = range(1, poset.max_order) if levels is None else levels
+    masks = [_level_mask(poset, level) for level in levels]
+    for k, (inner, outer) in enumerate(zip(masks, masks[1:], strict=False)):
+        if np.any(inner & ~outer):
+            raise ValueError(
+                f"Level {k} is not inside level {k + 1}: energies add up for nested "
+                "levels only."
+            )
+    points = [np.full(poset.shape, 1 / poset.n_elements)]
+    points += [_project(p, poset, mask, tol, max_iter) for mask in masks]
+    points.append(p)
+    cells = _cells(poset)
+    return np.stack(
+        [
+            kl_divergence(upper, lower, axis=cells)
+            for lower, upper in zip(points, points[1:], strict=False)
+        ],
+        axis=-1,
+    )
+
+
+def geodesic_energy(p, q, t, poset, order=1, *, tol=_TOL, max_iter=_MAX_ITER):
+    """Interaction energy along the two geodesics from ``p`` to ``q``.
+
+    The e-geodesic between two points of an e-flat base stays in it, at energy 0; the
+    m-geodesic, the straight line, leaves it.
+
+    Parameters
+    ----------
+    p, q : array-like of shape ``poset.shape``
+        Positive distributions.
+    t : array-like of shape (n_points,)
+        0 is ``p``, 1 is ``q``.
+    poset : Poset or TensorPoset
+    order : int, list of tuple of int, or ndarray of bool, default=1
+        Level, as in :func:`interaction_energy`.
+    tol, max_iter
+        As for :func:`mixed_projection`.
+
+    Returns
+    -------
+    e_energy, m_energy : ndarray of shape (n_points,), in nats
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.geometry import TensorPoset, geodesic_energy
+    >>> p = np.outer([0.1, 0.9], [0.1, 0.9])
+    >>> q = np.outer([0.8, 0.2], [0.8, 0.2])
+    >>> e, m = geodesic_energy(p, q, [0.0, 0.5, 1.0], TensorPoset((2, 2)))
+    >>> bool(np.allclose(e, 0)), m.round(3) + 0.0
+    (True, array([0.   , 0.127, 0.   ]))
+    """
+    return tuple(
+        interaction_energy(geodesic(p, q, t), poset, order, tol=tol, max_iter=max_iter)
+        for geodesic in (e_geodesic, m_geodesic)
+    )
+
+
+def _level_mask(poset, level):
+    if isinstance(level, np.ndarray):
+        return element_mask(poset, level)
+    if isinstance(level, Integral) and level == 0:
+        return np.zeros(poset.shape, bool)
+    return order_mask(poset, level)
+
+
+def _project_on_level(p, poset, level, tol, max_iter):
+    return _project(p, poset, _level_mask(poset, level), tol, max_iter)
+
+
+def _project(p, poset, mask, tol, max_iter):
+    projection = mixed_projection(p, None, mask, poset, tol=tol, max_iter=max_iter)
+    if not np.all(projection.converged):
+        raise RuntimeError(
+            f"A projection did not converge: the worst residual is "
+            f"{np.max(projection.residual):.1e} > tol={tol:g} after "
+            f"{np.max(projection.n_iter)} Newton steps. Increase tol or max_iter, or "
+            "add a larger offset before normalising."
+        )
+    return projection.prob
+
+
+def _cells(poset):
+    return tuple(range(-len(poset.shape), 0))

@@ -1,0 +1,229 @@
+"""Displays in scikit-learn's style: compute in ``from_estimator``, then ``plot``."""
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from . import geometry
+from ._validation import check_tensors, to_simplex
+
+
+class InteractionEnergyDisplay:
+    """How the energy of rows divides among the orders of interaction.
+
+    Build it with :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    energies : ndarray of shape (n_rows, n_levels)
+        Parts of ``KL(p, uniform)`` of each row, in nats.
+    level_names : list of str
+        One name for each level.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        After :meth:`plot`.
+    figure_ : matplotlib Figure
+        After :meth:`plot`.
+    bars_ : matplotlib BarContainer
+        After :meth:`plot`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import InteractionEnergyDisplay, ManyBodyProjector
+    >>> X = np.random.default_rng(0).uniform(size=(5, 2, 3))
+    >>> projector = ManyBodyProjector().fit(X)
+    >>> display = InteractionEnergyDisplay.from_estimator(projector, X)
+    >>> display.energies.shape
+    (5, 2)
+    """
+
+    def __init__(self, energies, level_names):
+        self.energies = energies
+        self.level_names = level_names
+
+    @classmethod
+    def from_estimator(cls, estimator, X, *, levels=None, level_names=None, ax=None):
+        """Divide the energy of each row of ``X``, and plot where an axis is given.
+
+        Parameters
+        ----------
+        estimator : ManyBodyProjector or BackwardProjector
+            Fitted; its poset and offset are used.
+        X : array-like of shape (n, *input_shape_)
+            Rows.
+        levels : list, default=None
+            Nested levels, as in :func:`~sklearn_pnl.geometry.energy_decomposition`;
+            None is the orders 1, 2, ...
+        level_names : list of str, default=None
+            Names of the levels and of what lies beyond the last.
+        ax : matplotlib Axes, default=None
+            Axes to plot on; None computes only.
+
+        Returns
+        -------
+        display : InteractionEnergyDisplay
+        """
+        p = _distributions(estimator, X)
+        energies = geometry.energy_decomposition(p, estimator.poset_, levels)
+        n_levels = energies.shape[1]
+        if level_names is None:
+            level_names = (
+                [f"order {k + 1}" for k in range(n_levels)]
+                if levels is None
+                else [*(f"level {k + 1}" for k in range(n_levels - 1)), "beyond"]
+            )
+        if len(level_names) != n_levels:
+            raise ValueError(
+                f"level_names must name {n_levels} levels, the last for what lies "
+                f"beyond; got {len(level_names)} names."
+            )
+        display = cls(energies, list(level_names))
+        return display if ax is None else display.plot(ax=ax)
+
+    def plot(self, ax=None, **bar_kwargs):
+        """Mean energy of each level, with the quartiles over the rows.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to plot on; None makes a figure.
+        **bar_kwargs : dict
+            Passed to :meth:`matplotlib.axes.Axes.bar`.
+
+        Returns
+        -------
+        display : InteractionEnergyDisplay
+        """
+        self.ax_, self.figure_ = _axes(ax, "InteractionEnergyDisplay.plot")
+        mean = self.energies.mean(axis=0)
+        quartiles = np.quantile(self.energies, [0.25, 0.75], axis=0)
+        spread = np.clip([mean - quartiles[0], quartiles[1] - mean], 0, None)
+        self.bars_ = self.ax_.bar(self.level_names, mean, yerr=spread, **bar_kwargs)
+        self.ax_.set(ylabel="energy (nats), mean and quartiles")
+        return self
+
+
+class GeodesicEnergyDisplay:
+    """Interaction energy along the e- and the m-geodesic between two rows.
+
+    Build it with :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    t : ndarray of shape (n_points,)
+        Position: 0 is the first row, 1 the second.
+    e_energy, m_energy : ndarray of shape (n_points,)
+        Energies in nats.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        After :meth:`plot`.
+    figure_ : matplotlib Figure
+        After :meth:`plot`.
+    lines_ : list of matplotlib Line2D
+        After :meth:`plot`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import GeodesicEnergyDisplay, ManyBodyProjector
+    >>> X = np.random.default_rng(0).uniform(size=(5, 2, 3))
+    >>> projector = ManyBodyProjector().fit(X)
+    >>> display = GeodesicEnergyDisplay.from_estimator(projector, X[0], X[1])
+    >>> display.e_energy.shape
+    (21,)
+    """
+
+    def __init__(self, t, e_energy, m_energy):
+        self.t = t
+        self.e_energy = e_energy
+        self.m_energy = m_energy
+
+    @classmethod
+    def from_estimator(
+        cls, estimator, first, second, *, order=1, n_points=21, encoded=False, ax=None
+    ):
+        """Energy between two rows, or between their projections on the base.
+
+        Parameters
+        ----------
+        estimator : ManyBodyProjector or BackwardProjector
+            Fitted; its poset and offset are used.
+        first, second : array-like of shape ``input_shape_``
+            Rows.
+        order : int, list of tuple of int, or ndarray of bool, default=1
+            Level beyond which energy is counted.
+        n_points : int, default=21
+            Points of each geodesic.
+        encoded : bool, default=False
+            Whether to run between the projections of the rows on the base.
+        ax : matplotlib Axes, default=None
+            Axes to plot on; None computes only.
+
+        Returns
+        -------
+        display : GeodesicEnergyDisplay
+        """
+        ends = _distributions(estimator, np.stack([first, second]))
+        if encoded:
+            ends = geometry.mixed_projection(
+                ends,
+                None,
+                _projector(estimator).base_mask_,
+                estimator.poset_,
+                tol=1e-12,
+            ).prob
+        t = np.linspace(0, 1, n_points)
+        energies = geometry.geodesic_energy(*ends, t, estimator.poset_, order)
+        display = cls(t, *energies)
+        return display if ax is None else display.plot(ax=ax)
+
+    def plot(self, ax=None, **line_kwargs):
+        """Both energies against the position between the rows.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to plot on; None makes a figure.
+        **line_kwargs : dict
+            Passed to :meth:`matplotlib.axes.Axes.plot`.
+
+        Returns
+        -------
+        display : GeodesicEnergyDisplay
+        """
+        self.ax_, self.figure_ = _axes(ax, "GeodesicEnergyDisplay.plot")
+        self.lines_ = [
+            *self.ax_.plot(self.t, self.e_energy, label="e-geodesic", **line_kwargs),
+            *self.ax_.plot(self.t, self.m_energy, label="m-geodesic", **line_kwargs),
+        ]
+        self.ax_.set(xlabel="t", ylabel="interaction energy (nats)")
+        self.ax_.legend()
+        return self
+
+
+def _projector(estimator):
+    return getattr(estimator, "projector_", estimator)
+
+
+def _distributions(estimator, X):
+    """Rows as distributions, as the fitted estimator reads them."""
+    check_is_fitted(estimator)
+    X = check_tensors(_projector(estimator), X, reset=False)
+    return to_simplex(X, estimator.offset, estimator.poset_)[0]
+
+
+def _axes(ax, caller):
+    if ax is not None:
+        return ax, ax.figure
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} needs matplotlib: pip install matplotlib."
+        ) from error
+    figure, ax = plt.subplots()
+    return ax, figure

@@ -1,0 +1,375 @@
+"""Drawing new rows: how codes are drawn, and that a seed decides every byte."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import KernelDensity
+
+from sklearn_pnl import BackwardProjector, PNLAugmenter
+
+SEEDS = [0, 1, 2]
+SHAPE = (3, 2, 2)
+
+
+def positive(seed, *shape, n=12):
+    return np.random.default_rng(seed).gamma(1.0, size=(n, *shape)) + 0.1
+
+
+def fitted(X, augment, **params):
+    """An augmenter without offset, from whose rows the codes drawn can be read."""
+    return PNLAugmenter(augment=augment, offset=0, tol=1e-9, **params).fit(X)
+
+
+def drawn(augmenter, n_samples, seed=0):
+    """The codes drawn: with "fiber", those of the new rows."""
+    return augmenter.projector_.transform(augmenter.sample(n_samples, seed))
+
+
+def global_state():
+    state = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
+    return state["key"].tobytes(), state["pos"]
+
+
+class Ring(BaseEstimator):
+    """A density of another's making: ``sample`` takes a number and no more."""
+
+    def __init__(self, n_columns=None):
+        self.n_columns = n_columns
+
+    def fit(self, X, y=None):
+        self.codes_ = X
+        return self
+
+    def sample(self, n_samples):
+        codes = self.codes_[np.arange(n_samples) % len(self.codes_)]
+        return codes[:, : self.n_columns]
+
+
+class TooFew(Ring):
+    def sample(self, n_samples):
+        return self.codes_[:1]
+
+
+class NotNumbers(Ring):
+    def sample(self, n_samples):
+        return np.full((n_samples, self.codes_.shape[1]), np.nan)
+
+
+AUGMENTS = [
+    "mixup",
+    "kde",
+    KernelDensity(bandwidth=0.1),
+    GaussianMixture(2, reg_covar=1e-3),
+]
+
+
+# --- how codes are drawn --------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_kde_draws_as_a_kernel_density_does(seed, order):
+    augmenter = fitted(positive(seed, *SHAPE), "kde", bandwidth=0.4, order=order)
+    ours = drawn(augmenter, 4000, seed)
+    kernel = KernelDensity(bandwidth=0.4).fit(augmenter.projector_.codes_)
+    theirs = kernel.sample(4000, random_state=seed)
+    # Five standard errors of the difference of two means; 4000 draws give the
+    # standard deviation to about 2%.
+    spread = theirs.std(axis=0)
+    error = np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) / spread
+    assert error.max() < 5 * np.sqrt(2 / 4000)
+    assert_allclose(ours.std(axis=0), spread, rtol=0.1)
+    assert_allclose(np.corrcoef(ours.T), np.corrcoef(theirs.T), atol=0.1)
+
+
+@pytest.mark.parametrize("bandwidth", [1e-4, 1e-3])
+def test_bandwidth_is_the_deviation_in_every_coordinate(bandwidth):
+    augmenter = fitted(positive(0, *SHAPE), "kde", bandwidth=bandwidth)
+    training = augmenter.projector_.codes_
+    codes = drawn(augmenter, 2000)
+    # So small a bandwidth leaves no doubt which row a code was drawn from.
+    distance = np.linalg.norm(codes[:, None] - training, axis=2)
+    source = distance.argmin(axis=1)
+    noise = codes - training[source]
+    assert_allclose(noise.std(axis=0), bandwidth, rtol=0.1)
+    assert np.abs(noise.mean(axis=0)).max() < 5 * bandwidth / np.sqrt(2000)
+    assert_array_equal(np.unique(source), np.arange(len(training)))
+
+
+def position_on_segments(codes, training):
+    """For each code the segment (i, j) that it lies on, its place and its distance."""
+    start, end = np.nonzero(~np.eye(len(training), dtype=bool))
+    way = training[end] - training[start]
+    along = np.einsum("nsj,sj->ns", codes[:, None] - training[start], way)
+    t = along / np.einsum("sj,sj->s", way, way)
+    off = codes[:, None] - training[start] - t[..., None] * way
+    distance = np.where((t > -1e-6) & (t < 1 + 1e-6), np.abs(off).max(axis=2), np.inf)
+    best = distance.argmin(axis=1)
+    rows = np.arange(len(codes))
+    return start[best], end[best], t[rows, best], distance[rows, best]
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 4])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mixup_stays_on_segments_to_near_codes(seed, n_neighbors):
+    augmenter = fitted(positive(seed, *SHAPE), "mixup", n_neighbors=n_neighbors)
+    projector = augmenter.projector_
+    i, j, t, distance = position_on_segments(
+        drawn(augmenter, 300, seed), projector.codes_
+    )
+    assert distance.max() < 1e-6
+    # One end is among the nearest of the other (and not the other itself).
+    near = projector.kneighbors(
+        projector.codes_, n_neighbors + 1, return_distance=False
+    )
+    assert all(b in near[a] or a in near[b] for a, b in zip(i, j, strict=True))
+    assert np.histogram(t, bins=4, range=(0, 1))[0].min() > 40
+
+
+def test_mixup_starts_from_every_row():
+    augmenter = fitted(positive(0, *SHAPE), "mixup", n_neighbors=1)
+    i, j, _, _ = position_on_segments(
+        drawn(augmenter, 300), augmenter.projector_.codes_
+    )
+    assert_array_equal(np.unique(np.r_[i, j]), np.arange(12))
+
+
+def test_mixup_of_one_row_is_that_row():
+    X = positive(0, *SHAPE, n=1)
+    rows = PNLAugmenter(n_neighbors=1).fit(X).sample(5, random_state=0)
+    assert_allclose(rows, np.repeat(X, 5, axis=0), rtol=1e-9)
+
+
+def test_mixup_of_copies_is_their_row():
+    X = np.repeat(positive(0, *SHAPE, n=1), 9, axis=0)
+    rows = PNLAugmenter(n_neighbors=3).fit(X).sample(5, random_state=0)
+    assert_allclose(rows, X[:5], rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_codes_of_a_foreign_density_are_decoded(seed):
+    augmenter = fitted(positive(seed, *SHAPE), Ring())
+    training = augmenter.projector_.codes_
+    # Whatever the order in which they come.
+    codes = drawn(augmenter, len(training), seed)
+    ranked = np.lexsort(codes.T), np.lexsort(training.T)
+    assert_allclose(codes[ranked[0]], training[ranked[1]], atol=1e-6)
+
+
+@pytest.mark.parametrize("density", AUGMENTS[2:], ids=["kernel", "mixture"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_scikit_learn_densities_keep_mean_and_spread(seed, density):
+    augmenter = fitted(positive(seed, *SHAPE, n=40), density)
+    training = augmenter.projector_.codes_
+    codes = drawn(augmenter, 2000, seed)
+    spread = training.std(axis=0)
+    assert np.abs((codes.mean(axis=0) - training.mean(axis=0)) / spread).max() < 0.2
+    assert_allclose(codes.std(axis=0), spread, rtol=0.2)
+
+
+def test_rows_of_a_mixture_do_not_come_component_by_component():
+    # Two clusters far apart: sorted draws would change cluster once.
+    X = np.concatenate([positive(0, 6, n=20), positive(1, 6, n=20)])
+    X[:20, 0] += 50
+    augmenter = fitted(X, GaussianMixture(2, random_state=0))
+    first = augmenter.sample(60, random_state=0)[:, 0] > 20
+    assert np.count_nonzero(np.diff(first)) > 10
+
+
+# --- rows and parents -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("augment", AUGMENTS, ids=str)
+@pytest.mark.parametrize("with_mass", [False, True])
+def test_rows_have_the_shape_of_the_data_and_are_not_negative(augment, with_mass):
+    X = np.where(positive(0, 3, 4, n=30) < 0.4, 0.0, 10.0)
+    augmenter = PNLAugmenter(augment=augment, offset=0.5, with_mass=with_mass).fit(X)
+    rows = augmenter.sample(50, random_state=0)
+    assert rows.shape == (50, 3, 4)
+    assert rows.min() >= 0
+    assert augmenter.input_shape_ == (3, 4)
+
+
+def test_parents_are_the_nearest_to_the_code():
+    augmenter = fitted(positive(0, *SHAPE), "kde", n_neighbors=4, bandwidth=0.5)
+    rows, parents = augmenter.sample_with_parents(30, random_state=0)
+    codes = augmenter.projector_.transform(rows)
+    near = augmenter.projector_.kneighbors(codes, return_distance=False)
+    assert_array_equal(parents, near)
+    assert_array_equal(augmenter.sample(30, random_state=0), rows)
+
+
+def test_one_parent_with_a_full_step_is_copied():
+    X = positive(0, *SHAPE)
+    augmenter = PNLAugmenter(local_manifold="mixture", step=1.0, n_neighbors=1).fit(X)
+    rows, parents = augmenter.sample_with_parents(30, random_state=0)
+    assert_allclose(rows, X[parents[:, 0]], rtol=1e-9)
+
+
+@pytest.mark.parametrize("manifold", ["fiber", "theta", "eta", "mixture"])
+def test_parameters_reach_the_projector(manifold):
+    augmenter = PNLAugmenter(
+        2, local_order=1, local_manifold=manifold, n_neighbors=3, metric="euclidean",
+        step=0.5, offset=0.2, with_mass=True, tol=1e-7, max_iter=77,
+    )  # fmt: skip
+    projector = augmenter.fit(positive(0, *SHAPE)).projector_
+    params = projector.get_params()
+    ours = augmenter.get_params()
+    assert isinstance(projector, BackwardProjector)
+    assert params == {name: ours[name] for name in params}
+
+
+def test_float32_rows_stay_float32():
+    X = positive(0, *SHAPE).astype(np.float32)
+    for augment in AUGMENTS:
+        rows = PNLAugmenter(augment=augment).fit(X).sample(4, random_state=0)
+        assert rows.dtype == np.float32
+
+
+def test_more_neighbors_than_rows_are_clipped_with_one_warning():
+    with pytest.warns(UserWarning, match=r"5 neighbours .* 3 rows") as caught:
+        augmenter = PNLAugmenter().fit(positive(0, *SHAPE, n=3))
+    assert len(caught) == 1
+    rows, parents = augmenter.sample_with_parents(4, random_state=0)
+    assert rows.shape == (4, *SHAPE)
+    assert parents.shape == (4, 3)
+
+
+# --- seeds ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("augment", AUGMENTS, ids=str)
+def test_same_seed_same_bytes_and_other_seeds_others(augment):
+    augmenter = PNLAugmenter(augment=augment).fit(positive(0, *SHAPE))
+    samples = [augmenter.sample(20, random_state=seed).tobytes() for seed in SEEDS]
+    again = [augmenter.sample(20, random_state=seed).tobytes() for seed in SEEDS]
+    assert samples == again
+    assert len(set(samples)) == len(SEEDS)
+
+
+@pytest.mark.parametrize("augment", AUGMENTS, ids=str)
+def test_a_random_state_moves_on(augment):
+    augmenter = PNLAugmenter(augment=augment).fit(positive(0, *SHAPE))
+    rng = np.random.RandomState(0)
+    first, second = augmenter.sample(20, rng), augmenter.sample(20, rng)
+    assert (first != second).any()
+    assert_array_equal(first, augmenter.sample(20, np.random.RandomState(0)))
+
+
+@pytest.mark.parametrize("augment", AUGMENTS, ids=str)
+def test_no_seed_draws_anew(augment):
+    augmenter = PNLAugmenter(augment=augment).fit(positive(0, *SHAPE))
+    assert (augmenter.sample(20) != augmenter.sample(20)).any()
+
+
+@pytest.mark.parametrize("augment", AUGMENTS, ids=str)
+def test_a_seed_leaves_the_global_state_alone(augment):
+    # A mixture without a seed of its own starts its fit from the global state.
+    augmenter = PNLAugmenter(augment=augment).fit(positive(0, *SHAPE))
+    before = global_state()
+    augmenter.sample(20, random_state=0)
+    assert global_state() == before
+
+
+@pytest.mark.parametrize("augment", AUGMENTS, ids=str)
+def test_sampling_leaves_the_augmenter_alone(augment):
+    augmenter = PNLAugmenter(augment=augment).fit(positive(0, *SHAPE))
+    before = {name: repr(value) for name, value in vars(augmenter).items()}
+    augmenter.sample(20, random_state=0)
+    assert {name: repr(value) for name, value in vars(augmenter).items()} == before
+
+
+@pytest.mark.parametrize("augment", ["mixup", "kde"])
+def test_jobs_and_working_memory_change_no_byte(augment):
+    # More rows than one block holds: 600 of 512 cells.
+    X = positive(0, 8, 8, 8, n=600)
+
+    def sample(n_jobs=None):
+        augmenter = PNLAugmenter(augment=augment, n_jobs=n_jobs).fit(X)
+        return augmenter.sample(600, random_state=0).tobytes()
+
+    usual = sample()
+    assert sample(n_jobs=2) == usual
+    with config_context(working_memory=1):
+        assert sample() == usual
+
+
+# --- densities of others --------------------------------------------------------
+
+
+@pytest.mark.parametrize("density", [*AUGMENTS[2:], Ring()], ids=str)
+def test_the_density_is_cloned_not_fitted_in_place(density):
+    density = clone(density)
+    parameters = density.get_params()
+    augmenter = PNLAugmenter(augment=density).fit(positive(0, *SHAPE))
+    augmenter.sample(3, random_state=0)
+    assert augmenter.augment is density
+    assert augmenter.density_ is not density
+    assert not [name for name in vars(density) if name.endswith("_")]
+    assert density.get_params() == parameters
+    assert augmenter.density_.get_params() == parameters
+
+
+@pytest.mark.parametrize("density", [Ring(n_columns=2), TooFew(), NotNumbers()])
+def test_codes_that_do_not_fit_are_refused(density):
+    augmenter = PNLAugmenter(augment=density).fit(positive(0, *SHAPE))
+    with pytest.raises(ValueError, match=r"sample must return 7 .* of length 4; got"):
+        augmenter.sample(7, random_state=0)
+
+
+def test_a_new_fit_forgets_the_density_of_the_last():
+    augmenter = PNLAugmenter(augment=Ring()).fit(positive(0, *SHAPE))
+    augmenter.set_params(augment="kde").fit(positive(0, *SHAPE))
+    assert not hasattr(augmenter, "density_")
+
+
+@pytest.mark.parametrize("augment", ["smote", object(), None, 0.5])
+def test_things_that_cannot_draw_are_refused(augment):
+    with pytest.raises(ValueError, match="'augment' parameter"):
+        PNLAugmenter(augment=augment).fit(positive(0, *SHAPE))
+
+
+# --- bad calls ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["sample", "sample_with_parents"])
+def test_sampling_before_fit_is_refused(method):
+    with pytest.raises(NotFittedError):
+        getattr(PNLAugmenter(), method)(3)
+
+
+@pytest.mark.parametrize("method", ["sample", "sample_with_parents"])
+@pytest.mark.parametrize("n_samples", [0, -1, 2.5, "3", None])
+def test_numbers_of_rows_that_are_none_are_refused(n_samples, method):
+    augmenter = PNLAugmenter().fit(positive(0, *SHAPE))
+    with pytest.raises(ValueError, match="n_samples"):
+        getattr(augmenter, method)(n_samples)
+
+
+def test_a_numpy_integer_is_a_number_of_rows():
+    augmenter = PNLAugmenter().fit(positive(0, *SHAPE))
+    assert len(augmenter.sample(np.int64(3), random_state=0)) == 3
+
+
+def test_targets_can_be_drawn_with_the_features():
+    # For regression: the target is one more feature, and comes back as a column.
+    rng = np.random.default_rng(0)
+    X = rng.uniform(1, 2, size=(60, 3))
+    table = np.column_stack([X, X.sum(axis=1)])
+    rows = PNLAugmenter(n_neighbors=2).fit(table).sample(100, random_state=0)
+    assert_allclose(rows[:, 3], rows[:, :3].sum(axis=1), rtol=1e-2)
+
+
+def test_fitting_does_not_warn_or_change_the_data():
+    X = positive(0, *SHAPE)
+    before = X.copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PNLAugmenter().fit(X).sample(5, random_state=0)
+    assert_array_equal(X, before)

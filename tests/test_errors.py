@@ -1,0 +1,451 @@
+"""What bad input gets: a ValueError that says what is wrong, where and what to do."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
+
+from sklearn_pnl import (
+    BackwardProjector,
+    ManyBodyProjector,
+    PNLAugmenter,
+    PNLSampler,
+    PrimeFactorReshaper,
+)
+from sklearn_pnl.geometry import Poset
+
+TENSORS = [ManyBodyProjector, BackwardProjector, PNLAugmenter]
+PROJECTORS = [ManyBodyProjector, BackwardProjector]
+FITTED = [*TENSORS, PrimeFactorReshaper]
+
+
+def positive(n=12, *shape):
+    return np.random.default_rng(0).uniform(1, 2, size=(n, *(shape or (3, 4))))
+
+
+def fit(estimator, X):
+    """``fit``, or for a sampler ``fit_resample`` on classes of five and the rest."""
+    if isinstance(estimator, PNLSampler):
+        return estimator.fit_resample(X, np.arange(X.shape[0]) >= 5)
+    return estimator.fit(X)
+
+
+# --- values ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [*FITTED, PNLSampler])
+@pytest.mark.parametrize(
+    ("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]
+)
+@pytest.mark.parametrize(
+    ("shape", "place"),
+    [((12, 5), r"row 3, column 2\."), ((12, 5, 4), r"row 3, cell \(2, 1\)\.")],
+)
+def test_first_value_that_is_no_number_is_named(shape, place, value, name, make):
+    X = positive(*shape)
+    X[(3, 2, 1)[: len(shape)]] = value
+    X[5] = np.nan
+    with pytest.raises(ValueError, match=f"X contains {name}.* first is at {place}"):
+        fit(make(), X)
+
+
+@pytest.mark.parametrize("make", [*FITTED, PNLSampler])
+def test_large_finite_values_are_numbers(make):
+    # Their sum overflows in float32: that alone is no reason to refuse them.
+    X = (1e38 * positive(12, 5)).astype(np.float32)
+    fit(make(), X)
+
+
+@pytest.mark.parametrize("make", PROJECTORS)
+def test_value_that_is_no_number_is_named_at_transform(make):
+    estimator, X = make().fit(positive()), positive()
+    X[7, 1, 2] = np.nan
+    with pytest.raises(ValueError, match=r"NaN; the first is at row 7, cell \(1, 2\)"):
+        estimator.transform(X)
+
+
+@pytest.mark.parametrize("make", PROJECTORS)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_codes_that_are_no_numbers_are_refused(value, make):
+    estimator = make().fit(positive())
+    codes = estimator.transform(positive())
+    codes[4, 1] = value
+    with pytest.raises(ValueError, match="codes contains .* row 4, column 1"):
+        estimator.inverse_transform(codes)
+
+
+@pytest.mark.parametrize("make", PROJECTORS)
+def test_complex_codes_are_refused(make):
+    estimator = make().fit(positive())
+    with pytest.raises(ValueError, match="[Cc]omplex"):
+        estimator.inverse_transform(estimator.transform(positive()) * 1j)
+
+
+@pytest.mark.parametrize("make", PROJECTORS)
+def test_no_codes_are_refused(make):
+    # As rows are.
+    estimator = make().fit(positive())
+    with pytest.raises(ValueError, match="0 sample"):
+        estimator.inverse_transform(np.empty((0, 5)))
+
+
+def test_value_that_is_no_number_is_named_in_a_sparse_matrix():
+    X = positive(12, 5)
+    X[:, 0] = 0
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN; the first is at row 3, column 2"):
+        fit(PNLSampler(), csr_array(X))
+
+
+@pytest.mark.parametrize("make", TENSORS)
+@pytest.mark.parametrize(
+    ("shape", "place"),
+    [((12, 5), "row 3, column 2"), ((12, 5, 4), r"row 3, cell \(2, 1\)")],
+)
+def test_first_negative_value_is_named(shape, place, make):
+    X = positive(*shape)
+    X[(3, 2, 1)[: len(shape)]] = -0.25
+    X[5] = -7
+    with pytest.raises(
+        ValueError, match=f"Negative values .* first is -0.25 at {place}.*MinMaxScaler"
+    ):
+        make().fit(X)
+
+
+@pytest.mark.parametrize("make", PROJECTORS)
+def test_negative_value_is_named_at_transform(make):
+    estimator, X = make().fit(positive()), positive()
+    X[7, 1, 2] = -0.25
+    with pytest.raises(ValueError, match=r"first is -0.25 at row 7, cell \(1, 2\)"):
+        estimator.transform(X)
+
+
+def test_negative_value_without_embedding_is_named_by_its_row_in_the_data():
+    # Row 8 of the data is row 1 of its class.
+    X = positive(12, 5)
+    X[8] *= -1
+    with pytest.raises(ValueError, match=r"Negative values .*row 8\b"):
+        PNLSampler(embedding=None).fit_resample(X, np.repeat([0, 1], [7, 5]))
+
+
+@pytest.mark.parametrize("make", TENSORS)
+def test_row_of_zeros_without_offset_is_named(make):
+    # The row is beyond the first block of work, which holds 167 rows of 784 cells.
+    X = positive(200, 28, 28)
+    X[190] = 0
+    with pytest.raises(
+        ValueError, match="Row 190 is all zero and offset=0.* offset > 0"
+    ):
+        make(offset=0).fit(X)
+
+
+@pytest.mark.parametrize("make", TENSORS)
+def test_cell_of_zero_without_offset_is_named(make):
+    X = positive(200, 28, 28)
+    X[190, 3, 4] = X[195, 0, 0] = 0
+    with pytest.raises(ValueError, match="zero and offset=0.*offset > 0") as error:
+        make(offset=0).fit(X)
+    # The cell by its indices, or flat.
+    assert re.search(r"\brow 190\b", str(error.value))
+    assert re.search(r"cell \(3, 4\)|cell 88\b", str(error.value), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("make", PROJECTORS)
+def test_zeros_without_offset_are_refused_at_transform(make):
+    estimator = make(offset=0).fit(positive())
+    X = positive()
+    X[7] = 0
+    with pytest.raises(ValueError, match="Row 7 is all zero and offset=0"):
+        estimator.transform(X)
+    X[7, 1:] = 1
+    with pytest.raises(ValueError, match="row 7.* is zero and offset=0"):
+        estimator.transform(X)
+
+
+def test_zeros_without_offset_are_refused_by_the_sampler():
+    # Any feature has its least value somewhere, which "minmax" maps to 0.
+    with pytest.raises(ValueError, match="offset=0.*offset > 0"):
+        fit(PNLSampler(offset=0), positive(12, 5))
+
+
+# --- types ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [*FITTED, PNLSampler])
+def test_complex_numbers_are_refused(make):
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        fit(make(), positive(12, 5) * (1 + 1j))
+
+
+@pytest.mark.parametrize("make", [*FITTED, PNLSampler])
+@pytest.mark.parametrize("dtype", [object, str])
+def test_words_are_refused(dtype, make):
+    X = np.full((12, 5), "word", dtype=dtype)
+    with pytest.raises(ValueError, match="could not convert string to float|'numeric'"):
+        fit(make(), X)
+
+
+@pytest.mark.parametrize("make", FITTED)
+def test_objects_are_refused(make):
+    X = np.array([[{}] * 5] * 12, dtype=object)
+    with pytest.raises((TypeError, ValueError), match="float"):
+        make().fit(X)
+
+
+@pytest.mark.parametrize("make", [*FITTED, PNLSampler])
+def test_no_rows_are_refused(make):
+    with pytest.raises(ValueError, match="0 sample"):
+        fit(make(), np.empty((0, 5)))
+
+
+@pytest.mark.parametrize("make", [*FITTED, PNLSampler])
+def test_one_dimension_is_refused(make):
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+        fit(make(), np.ones(12))
+
+
+@pytest.mark.parametrize("make", FITTED)
+def test_sparse_matrices_are_refused(make):
+    with pytest.raises(TypeError, match="dense data is required"):
+        make().fit(csr_array(positive(12, 5)))
+
+
+# --- shapes ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [*PROJECTORS, PrimeFactorReshaper])
+@pytest.mark.parametrize("shape", [(3, 5), (4, 3), (3, 4, 1), (12,)], ids=str)
+def test_rows_of_another_shape_are_refused_at_transform(shape, make):
+    estimator = make().fit(positive(12, 3, 4))
+    with pytest.raises(ValueError, match=r"features|rows of shape .* \(3, 4\)"):
+        estimator.transform(positive(12, *shape))
+
+
+@pytest.mark.parametrize("make", [*PROJECTORS, PrimeFactorReshaper])
+def test_both_shapes_are_named(make):
+    estimator = make().fit(positive(12, 3, 4))
+    with pytest.raises(
+        ValueError, match=rf"shape \(3, 5\), but {make.__name__} was .* shape \(3, 4\)"
+    ):
+        estimator.transform(positive(12, 3, 5))
+
+
+@pytest.mark.parametrize("make", PROJECTORS)
+@pytest.mark.parametrize("shape", [(7, 4), (7, 6), (5,), (2, 5, 1)], ids=str)
+def test_codes_of_another_length_are_refused(shape, make):
+    estimator = make().fit(positive(12, 3, 4))
+    with pytest.raises(ValueError, match=rf"{make.__name__} have shape \(n_rows, 5\)"):
+        estimator.inverse_transform(np.zeros(shape))
+
+
+@pytest.mark.parametrize("n_neighbors", [0, -1, 13, 2.5])
+def test_neighbors_that_are_not_there_are_refused(n_neighbors):
+    projector = BackwardProjector().fit(positive())
+    with pytest.raises(ValueError, match="integer from 1 to 12, the number"):
+        projector.kneighbors(projector.codes_, n_neighbors)
+
+
+@pytest.mark.parametrize("make", PROJECTORS)
+@pytest.mark.parametrize("method", ["transform", "inverse_transform"])
+def test_unfitted_projectors_are_refused(method, make):
+    with pytest.raises(NotFittedError):
+        getattr(make(), method)(positive())
+
+
+# --- orders, interactions, posets -----------------------------------------------
+
+
+@pytest.mark.parametrize("make", [*TENSORS, PNLSampler])
+@pytest.mark.parametrize("order", [0, -1])
+def test_order_below_one_is_refused(order, make):
+    with pytest.raises(ValueError, match=rf"'order' parameter .* \[1, inf\).* {order}"):
+        fit(make(order=order), positive())
+
+
+@pytest.mark.parametrize("make", [BackwardProjector, PNLAugmenter, PNLSampler])
+@pytest.mark.parametrize("order", [0, -1])
+def test_local_order_below_one_is_refused(order, make):
+    with pytest.raises(ValueError, match=rf"'local_order' .* \[1, inf\).* {order}"):
+        fit(make(local_order=order), positive())
+
+
+@pytest.mark.parametrize("make", TENSORS)
+def test_order_above_the_number_of_modes_is_refused(make):
+    with pytest.raises(ValueError, match="order=3 is outside 1 to 2: .* 2 modes"):
+        make(order=3).fit(positive(12, 3, 4))
+    with pytest.raises(ValueError, match="order=2 is outside 1 to 1"):
+        make(order=2).fit(positive(12, 5))
+
+
+@pytest.mark.parametrize("make", [BackwardProjector, PNLAugmenter])
+def test_local_order_above_the_number_of_modes_is_refused(make):
+    with pytest.raises(ValueError, match="order=3 is outside 1 to 2"):
+        make(local_order=3).fit(positive(12, 3, 4))
+
+
+def test_order_above_the_number_of_factors_is_refused():
+    with pytest.raises(ValueError, match="order=4 is outside 1 to 3"):
+        fit(PNLSampler(order=4), positive(12, 12))
+
+
+@pytest.mark.parametrize("make", TENSORS)
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        ([(0, 2)], r"\(0, 2\) names mode 2, but the tensor has modes 0 to 1"),
+        ([(0,), (-1,)], r"\(-1,\) names mode -1"),
+        ([(1, 1)], r"\(1, 1\) names a mode twice"),
+        ([()], "at least one mode"),
+        ([], "No interaction was given"),
+        ([0, 1], "tuple of modes"),
+        ([("a",)], "tuple of modes"),
+        ([(0.5,)], "tuple of modes"),
+    ],
+)
+def test_unknown_interactions_are_refused(order, message, make):
+    with pytest.raises(ValueError, match=message):
+        make(order=order).fit(positive(12, 3, 4))
+
+
+@pytest.mark.parametrize("make", TENSORS)
+@pytest.mark.parametrize("order", ["1", 1.5, None])
+def test_things_that_are_no_order_are_refused(order, make):
+    with pytest.raises(ValueError, match="'order' parameter"):
+        make(order=order).fit(positive())
+
+
+def test_poset_without_a_bottom_is_refused():
+    with pytest.raises(ValueError, match=r"no bottom: 2 elements \(0, 1\)"):
+        Poset.from_relations(3, [(0, 2), (1, 2)])
+
+
+def test_poset_with_a_cycle_is_refused():
+    with pytest.raises(ValueError, match="cycle: 1 <= 2 <= 3 <= 1.*Remove"):
+        Poset.from_relations(4, [(0, 1), (1, 2), (2, 3), (3, 1)])
+
+
+CHAIN = Poset.from_relations(4, [(0, 1), (1, 2), (2, 3)])
+
+
+@pytest.mark.parametrize("make", TENSORS)
+@pytest.mark.parametrize("shape", [(3,), (5,), (2, 2)], ids=str)
+def test_poset_that_does_not_match_the_columns_is_refused(shape, make):
+    with pytest.raises(ValueError, match="4.* one feature for each element"):
+        make(poset=CHAIN).fit(positive(12, *shape))
+
+
+@pytest.mark.parametrize("make", TENSORS)
+def test_order_above_the_largest_of_the_poset_is_refused(make):
+    with pytest.raises(ValueError, match="order=2 is outside 1 to 1, the largest"):
+        make(order=2, poset=CHAIN).fit(positive(12, 4))
+
+
+@pytest.mark.parametrize("make", TENSORS)
+def test_interactions_of_a_general_poset_are_refused(make):
+    with pytest.raises(ValueError, match="modes are defined for a tensor"):
+        make(order=[(0,)], poset=CHAIN).fit(positive(12, 4))
+
+
+@pytest.mark.parametrize("make", TENSORS)
+@pytest.mark.parametrize("poset", [(3, 4), "tensor", 4])
+def test_things_that_are_no_poset_are_refused(poset, make):
+    with pytest.raises(ValueError, match="'poset' parameter"):
+        make(poset=poset).fit(positive())
+
+
+@pytest.mark.parametrize("make", TENSORS)
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        ([12], r"\[?12\]? is out of range"),
+        ([3, -1], r"\[?-1\]? is out of range"),
+        ([(0, 1), (0, 4)], r"\[0, 4\] is out of range.*\[2, 3\]"),
+        ([(0, 1, 0)], "tuples of 2 indices"),
+        ([0.5], "flat indices"),
+        (np.ones((4, 3), bool), r"shape \(3, 4\).*got \(4, 3\)"),
+        (np.ones(11, bool), r"shape \(3, 4\).*got \(11,\)"),
+        ([], "no element besides the bottom"),
+        ([0], "no element besides the bottom"),
+        (np.zeros((3, 4), bool), "no element besides the bottom"),
+    ],
+)
+def test_unknown_elements_are_refused(base, message, make):
+    with pytest.raises(ValueError, match=message):
+        make(base=base).fit(positive(12, 3, 4))
+
+
+# --- the other parameters -------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [PNLAugmenter, PNLSampler])
+@pytest.mark.parametrize("bandwidth", [0, -0.1, "scott"])
+def test_bandwidth_that_is_not_positive_is_refused(bandwidth, make):
+    with pytest.raises(ValueError, match=r"'bandwidth' parameter .* \(0.0, inf\)"):
+        fit(make(bandwidth=bandwidth), positive())
+
+
+@pytest.mark.parametrize("k", [0, -3, 1.5, None])
+def test_numbers_of_neighbors_below_one_are_refused(k):
+    for estimator in (BackwardProjector(n_neighbors=k), PNLAugmenter(n_neighbors=k)):
+        with pytest.raises(ValueError, match=r"'n_neighbors' parameter .* \[1, inf\)"):
+            estimator.fit(positive())
+    with pytest.raises(ValueError, match=r"'k_neighbors' parameter .* \[1, inf\)"):
+        fit(PNLSampler(k_neighbors=k), positive())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("offset", -1e-9),
+        ("tol", 0),
+        ("max_iter", 0),
+        ("step", 1.1),
+        ("step", -0.1),
+        ("local_manifold", "fibre"),
+        ("with_mass", "yes"),
+        ("n_jobs", 1.5),
+    ],
+)
+@pytest.mark.parametrize("make", [BackwardProjector, PNLAugmenter, PNLSampler])
+def test_parameters_out_of_range_are_refused(make, name, value):
+    with pytest.raises(ValueError, match=f"'{name}' parameter"):
+        fit(make(**{name: value}), positive())
+
+
+# --- classes --------------------------------------------------------------------
+
+
+def test_class_that_is_not_there_is_refused():
+    X, y = positive(12, 5), np.repeat([0, 1], [8, 4])
+    with pytest.raises(ValueError, match="target class is/are not present"):
+        PNLSampler(sampling_strategy={2: 20}).fit_resample(X, y)
+
+
+def test_fewer_rows_than_there_are_are_refused():
+    X, y = positive(12, 5), np.repeat([0, 1], [8, 4])
+    with pytest.raises(ValueError, match="greater or equal to the original number"):
+        PNLSampler(sampling_strategy={1: 3}).fit_resample(X, y)
+
+
+def test_one_class_alone_is_refused():
+    with pytest.raises(ValueError, match="class"):
+        PNLSampler().fit_resample(positive(12, 5), np.zeros(12, int))
+
+
+def test_rows_and_labels_of_different_number_are_refused():
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        PNLSampler().fit_resample(positive(12, 5), np.repeat([0, 1], [8, 5]))
+
+
+def test_a_continuous_target_is_refused():
+    with pytest.raises(ValueError, match="[Uu]nknown label type|continuous"):
+        PNLSampler().fit_resample(positive(12, 5), np.linspace(0, 1, 12))
+
+
+@pytest.mark.parametrize("name", ["embedding", "reshaper"])
+@pytest.mark.parametrize("value", ["pca", 3, object()])
+def test_things_that_do_not_invert_are_refused(name, value):
+    with pytest.raises(ValueError, match=f"'{name}' parameter .*'inverse_transform'"):
+        fit(PNLSampler(**{name: value}), positive())

@@ -1,0 +1,302 @@
+"""Posets: fast transforms against sums by definition, and the checks of input."""
+
+import numpy as np
+import pytest
+from _oracles import (
+    bottom_slow,
+    closure_slow,
+    eta_slow,
+    is_down_set_slow,
+    is_up_set_slow,
+    order_slow,
+    random_down_set,
+    random_poset,
+    random_relations,
+    random_up_set,
+    tensor_leq,
+    tensor_relations,
+    zeta_slow,
+)
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sklearn_pnl.geometry import Poset, TensorPoset
+
+# One mode, modes of length 1, and a mode longer than the slice-by-slice limit.
+SHAPES = [(1,), (5,), (20,), (2, 3), (1, 4, 1), (3, 18), (7, 2, 2), (2, 2, 2, 2)]
+SEEDS = [0, 1, 2]
+TRANSFORMS = ["zeta", "moebius", "eta", "eta_inverse"]
+
+
+def by_definition(transform, x, leq):
+    """The four transforms of rows (n, D) with the dense zeta matrix."""
+    matrix = leq.astype(float)
+    return {
+        "zeta": lambda: zeta_slow(x, leq),
+        "eta": lambda: eta_slow(x, leq),
+        "moebius": lambda: np.linalg.solve(matrix.T, x.T).T,
+        "eta_inverse": lambda: np.linalg.solve(matrix, x.T).T,
+    }[transform]()
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_tensor_transform_is_its_definition(shape, transform):
+    poset, leq = TensorPoset(shape), tensor_leq(shape)
+    x = np.random.default_rng(len(shape)).normal(size=(3, 2, *shape))
+    expected = by_definition(transform, x.reshape(6, -1), leq).reshape(x.shape)
+    assert_allclose(getattr(poset, transform)(x), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("n_elements", [1, 2, 9, 40])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_poset_transform_is_its_definition(seed, n_elements, transform):
+    rng = np.random.default_rng(seed)
+    poset, leq = random_poset(rng, n_elements)
+    x = rng.normal(size=(3, 2, n_elements))
+    expected = by_definition(transform, x.reshape(6, -1), leq).reshape(x.shape)
+    # Moebius values of a random poset are alternating sums of many terms.
+    scale = max(1.0, np.abs(expected).max())
+    assert_allclose(getattr(poset, transform)(x), expected, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", ["tensor", "poset"])
+def test_eta_is_the_adjoint_of_zeta(kind, seed):
+    # <zeta(theta), p> = <theta, eta(p)>.
+    rng = np.random.default_rng(seed)
+    poset = TensorPoset((3, 2, 4)) if kind == "tensor" else random_poset(rng, 24)[0]
+    theta, p = rng.normal(size=(2, *poset.shape))
+    assert_allclose(np.vdot(poset.zeta(theta), p), np.vdot(theta, poset.eta(p)))
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("layout", ["fortran", "transposed", "broadcast", "strided"])
+def test_tensor_transform_does_not_depend_on_memory_layout(layout, transform):
+    poset = TensorPoset((3, 4))
+    rng = np.random.default_rng(0)
+    x = {
+        "fortran": np.asfortranarray(rng.normal(size=(2, 3, 4))),
+        "transposed": rng.normal(size=(4, 3)).T,
+        "broadcast": np.broadcast_to(rng.normal(size=4), (3, 4)),
+        "strided": rng.normal(size=(6, 4))[::-2],
+    }[layout]
+    contiguous = np.array(x.tolist())
+    operation = getattr(poset, transform)
+    assert_array_equal(operation(x), operation(contiguous))
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize(
+    "poset",
+    [TensorPoset((3, 4)), Poset.from_relations(12, tensor_relations((3, 4)))],
+    ids=["tensor", "poset"],
+)
+def test_transform_keeps_float32_and_its_input(poset, transform):
+    x = np.random.default_rng(0).random((2, *poset.shape))
+    for values, dtype in [
+        (x, np.float64),
+        (x.astype(np.float32), np.float32),
+        ((9 * x).astype(int), np.float64),
+    ]:
+        before = values.copy()
+        result = getattr(poset, transform)(values)
+        assert result.dtype == dtype
+        assert_array_equal(values, before)
+        exact = getattr(poset, transform)(values.astype(np.float64))
+        assert_allclose(result, exact, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_tensor_given_as_general_poset_is_the_same_poset(shape):
+    tensor = TensorPoset(shape)
+    general = Poset.from_relations(tensor.n_elements, tensor_relations(shape))
+    assert_array_equal(general.zeta_matrix.toarray().T.astype(bool), tensor_leq(shape))
+    assert general.bottom == tensor.bottom == 0
+    assert general.max_order == tensor.max_order
+    assert_array_equal(general.order, tensor.order.ravel())
+    x = np.random.default_rng(0).normal(size=(2, *shape))
+    for transform in TRANSFORMS:
+        assert_allclose(
+            getattr(general, transform)(x.reshape(2, -1)),
+            getattr(tensor, transform)(x).reshape(2, -1),
+            atol=1e-10,
+        )
+
+
+@pytest.mark.parametrize("n_elements", [1, 2, 8, 9, 50])
+@pytest.mark.parametrize("density", [0.02, 0.3, 1.0])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_from_relations_closes_transitively(seed, density, n_elements):
+    rng = np.random.default_rng(seed)
+    pairs = random_relations(rng, n_elements, density)
+    poset = Poset.from_relations(n_elements, pairs)
+    leq = closure_slow(n_elements, pairs)
+    assert_array_equal(poset.zeta_matrix.toarray(), leq.T.astype(float))
+    assert poset.bottom == bottom_slow(leq)
+
+
+def test_from_relations_ignores_repeated_and_reflexive_pairs():
+    poset = Poset.from_relations(3, [(2, 0), (2, 0), (0, 0), (0, 1), (2, 1), (1, 1)])
+    leq = closure_slow(3, [(2, 0), (0, 1)])
+    assert_array_equal(poset.zeta_matrix.toarray(), leq.T.astype(float))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.int64])
+def test_from_relations_takes_integer_arrays(dtype):
+    poset = Poset.from_relations(3, np.array([(0, 1), (1, 2)], dtype=dtype))
+    assert_array_equal(poset.zeta_matrix.toarray(), np.tri(3))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_added_bottom_is_below_all_and_shifts_the_labels(seed):
+    rng = np.random.default_rng(seed)
+    pairs = random_relations(rng, 12, density=0.3)
+    # Without its own bottom's relations the order falls into several pieces.
+    bottom = bottom_slow(closure_slow(12, pairs))
+    pairs = [(a, b) for a, b in pairs if a != bottom]
+    poset = Poset.from_relations(12, pairs, add_bottom=True)
+    leq = np.ones((13, 13), bool)
+    leq[1:, 0] = False
+    leq[1:, 1:] = closure_slow(12, pairs)
+    assert_array_equal(poset.zeta_matrix.toarray(), leq.T.astype(float))
+    assert (poset.bottom, poset.n_elements, poset.added_bottom) == (0, 13, True)
+    assert not Poset.from_relations(1, []).added_bottom
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_order_is_the_number_of_atoms_below(seed):
+    poset, leq = random_poset(np.random.default_rng(seed), 30)
+    assert_array_equal(poset.order, order_slow(leq))
+    assert poset.max_order == order_slow(leq).max() > 1
+    assert_array_equal(poset.atoms, np.flatnonzero(leq.sum(axis=0) == 2))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_order_of_a_cell_is_the_number_of_its_nonzero_indices(shape):
+    # The "ell-body" order of Ghalamkari, Sugiyama and Kawahara, NeurIPS 2023.
+    poset = TensorPoset(shape)
+    expected = [sum(i > 0 for i in cell) for cell in np.ndindex(*shape)]
+    assert_array_equal(poset.order.ravel(), expected)
+    assert poset.max_order == max(expected)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_order_at_most_ell_is_a_down_set(seed):
+    poset, _ = random_poset(np.random.default_rng(seed), 30)
+    for ell in range(poset.max_order + 1):
+        assert poset.is_down_set(poset.order <= ell)
+        assert poset.is_up_set(poset.order > ell)
+
+
+@pytest.mark.parametrize("kind", ["tensor", "poset"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_up_and_down_sets_are_recognised(seed, kind):
+    rng = np.random.default_rng(seed)
+    if kind == "tensor":
+        poset, leq = TensorPoset((3, 2, 3)), tensor_leq((3, 2, 3))
+    else:
+        poset, leq = random_poset(rng, 18)
+    nothing = np.zeros(18, bool)
+    masks = [nothing, ~nothing]
+    for size in (1, 2, 4):
+        masks += [random_up_set(rng, leq, size), random_down_set(rng, leq, size)]
+    # The same with one element flipped, and masks that are neither as a rule.
+    masks += [m ^ (np.arange(18) == rng.integers(18)) for m in masks]
+    masks += list(rng.random((10, 18)) < 0.5)
+    up = [is_up_set_slow(leq, mask) for mask in masks]
+    down = [is_down_set_slow(leq, mask) for mask in masks]
+    assert {True, False} <= set(up), "masks of both kinds are needed"
+    assert {True, False} <= set(down), "masks of both kinds are needed"
+    shaped = [mask.reshape(poset.shape) for mask in masks]
+    assert [poset.is_up_set(mask) for mask in shaped] == up
+    assert [poset.is_down_set(mask) for mask in shaped] == down
+
+
+# --- what bad input gets ---------------------------------------------------------
+
+
+def cycle_in(message):
+    """The path "a <= b <= .. <= a" that an error message names."""
+    path = message.split("cycle: ")[1].split(".")[0]
+    return [int(x) for x in path.split(" <= ")]
+
+
+@pytest.mark.parametrize("length", [2, 3, 7])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_cycle_is_named(seed, length):
+    rng = np.random.default_rng(seed)
+    pairs = random_relations(rng, 15)
+    inside = rng.permutation(15)[:length].tolist()
+    pairs += list(zip(inside, inside[1:] + inside[:1], strict=True))
+    with pytest.raises(ValueError, match="cycle") as error:
+        Poset.from_relations(15, pairs)
+    path = cycle_in(str(error.value))
+    assert path[0] == path[-1]
+    assert len(path) > 2
+    # Each step of the path is one of the relations given.
+    assert set(zip(path, path[1:], strict=False)) <= set(pairs)
+
+
+def test_the_only_cycle_is_named_in_full():
+    pairs = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 2), (0, 5)]
+    with pytest.raises(ValueError, match="2 <= 3 <= 4 <= 2"):
+        Poset.from_relations(6, pairs)
+
+
+@pytest.mark.parametrize(
+    ("n_elements", "pairs", "message"),
+    [
+        (2, [], r"no bottom: 2 elements \(0, 1\)"),
+        (4, [(0, 2), (1, 2), (2, 3)], r"no bottom: 2 elements \(0, 1\)"),
+        (9, [(8, 7)], r"no bottom: 8 elements \(0, 1, 2, 3, 4, \.\.\).*add_bottom"),
+        (3, [(0, 1), (1, 3)], r"Relation 1, \(1, 3\).*out of range.*0 to 2"),
+        (3, [(0, 1), (-1, 2)], r"Relation 1, \(-1, 2\).*out of range"),
+        (3, [(0, 1, 2)], r"pairs \(a, b\) of integers"),
+        (3, [0, 1, 2], r"pairs \(a, b\) of integers"),
+        (3, [(0.0, 1.0), (0.0, 2.0)], r"pairs \(a, b\) of integers"),
+        (3, [("0", "1")], r"pairs \(a, b\) of integers"),
+        (0, [], "needs an element"),
+        (-2, [], "needs an element"),
+    ],
+)
+def test_bad_relations_are_refused(n_elements, pairs, message):
+    with pytest.raises(ValueError, match=message):
+        Poset.from_relations(n_elements, pairs)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (2, -1)])
+def test_a_tensor_without_cells_is_refused(shape):
+    with pytest.raises(ValueError, match="length 1 or more|must be integers"):
+        TensorPoset(shape)
+
+
+@pytest.mark.parametrize("shape", [(2.0, 3), (2.5,), ("a",)])
+def test_a_shape_that_is_not_integers_is_refused(shape):
+    with pytest.raises(ValueError, match="must be integers"):
+        TensorPoset(shape)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize(
+    ("poset", "shape"),
+    [
+        (TensorPoset((2, 3)), (3, 2)),
+        (TensorPoset((2, 3)), (6,)),
+        (TensorPoset((2, 3)), ()),
+        (TensorPoset((2, 3)), (2, 3, 1)),
+        (Poset.from_relations(3, [(0, 1), (0, 2)]), (4,)),
+        (Poset.from_relations(3, [(0, 1), (0, 2)]), (3, 2)),
+        (Poset.from_relations(3, [(0, 1), (0, 2)]), ()),
+    ],
+    ids=str,
+)
+def test_arrays_of_another_shape_are_refused(poset, shape, transform):
+    with pytest.raises(ValueError, match="Expected arrays of shape"):
+        getattr(poset, transform)(np.ones(shape))
+
+
+def test_tensor_posets_of_one_shape_are_equal():
+    assert TensorPoset((2, 3)) == TensorPoset([2, 3])
+    assert hash(TensorPoset((2, 3))) == hash(TensorPoset([2, 3]))
+    assert TensorPoset((2, 3)) != TensorPoset((3, 2))
