@@ -11,10 +11,14 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 from threadpoolctl import ThreadpoolController
 
+from .geometry import TensorPoset
+
 # Cells in one block of rows: a mebibyte of float64, so that the temporaries of a
 # block stay in cache. Blocks depend on the shape of the data alone, so that results
 # are the same bytes for every n_jobs and every working_memory.
 _BLOCK_CELLS = 2**17
+# Rows of a general poset share large matrices, which are read once a block.
+_POSET_ROWS = 64
 
 
 def check_tensors(estimator, X, *, reset):
@@ -108,7 +112,7 @@ def from_simplex(q, mass, offset, poset, row_shape, dtype):
     return np.maximum(rows, lowest, out=rows).reshape(-1, *row_shape)
 
 
-def map_blocks(function, *arrays, n_cells, n_jobs=None):
+def map_blocks(function, *arrays, poset, n_jobs=None):
     """``function(first_row, *blocks)`` over blocks of rows; results joined by rows.
 
     ``function`` returns a tuple of arrays with one entry a row. Results are written
@@ -116,7 +120,8 @@ def map_blocks(function, *arrays, n_cells, n_jobs=None):
     BLAS is kept to one thread: ``n_jobs`` is what uses more cores.
     """
     n = len(arrays[0])
-    rows_per_block = max(1, _BLOCK_CELLS // max(1, n_cells))
+    fewest = 1 if isinstance(poset, TensorPoset) else _POSET_ROWS
+    rows_per_block = max(fewest, _BLOCK_CELLS // poset.n_elements)
     blocks = [slice(s, s + rows_per_block) for s in range(0, n, rows_per_block)]
     parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
     joined = None

@@ -353,7 +353,7 @@ class BackwardProjector(TransformerMixin, BaseEstimator):
             decode,
             codes,
             neighbors,
-            n_cells=self.poset_.n_elements,
+            poset=self.poset_,
             n_jobs=self.n_jobs,
         )
         warn_unconverged(type(self).__name__, residual, self.tol, self.max_iter)

@@ -226,9 +226,7 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
                 q *= np.exp(log_mass).reshape(-1, *(1,) * (q.ndim - 1))
             return (q.astype(codes.dtype),)
 
-        (tensors,) = map_blocks(
-            decode, codes, n_cells=self.poset_.n_elements, n_jobs=self.n_jobs
-        )
+        (tensors,) = map_blocks(decode, codes, poset=self.poset_, n_jobs=self.n_jobs)
         return tensors
 
     def get_feature_names_out(self, input_features=None):
@@ -289,7 +287,7 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
             max_iter=self.max_iter,
         )
         coordinates, residual, n_iter, divergence = map_blocks(
-            encode, X, n_cells=self.poset_.n_elements, n_jobs=self.n_jobs
+            encode, X, poset=self.poset_, n_jobs=self.n_jobs
         )
         warn_unconverged(type(self).__name__, residual, self.tol, self.max_iter)
         return coordinates, n_iter, divergence
@@ -325,10 +323,17 @@ class FlatBase:
         self.poset = poset
         self.elements = np.r_[poset.bottom, np.flatnonzero(mask)]
         self.with_mass = with_mass
+        self._below, self._closure = poset, slice(None)
+        if isinstance(poset, geometry.Poset):
+            self._below, self._closure = poset.down_closure(self.elements)
 
     def coordinates(self, q, log_mass):
         """theta on bottom and base of distributions ``q`` times their mass."""
-        theta = geometry.theta_from_prob(q, self.poset).reshape(len(q), -1)
+        theta = np.zeros((len(q), self.poset.n_elements))
+        below = q[:, self._closure]
+        theta[:, self._closure] = geometry.theta_from_prob(below, self._below).reshape(
+            len(q), -1
+        )
         theta = theta[:, self.elements]
         if self.with_mass:
             theta[:, 0] += log_mass

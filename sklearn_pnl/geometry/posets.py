@@ -303,6 +303,16 @@ class Poset:
         """Whether ``mask`` contains all elements above each of its elements."""
         return self.is_down_set(~np.asarray(mask, bool))
 
+    def down_closure(self, elements):
+        """Sub-poset of all elements below those given, and their indices here.
+
+        theta of these depends on probabilities of these alone.
+        """
+        touched = np.zeros(self.n_elements)
+        touched[elements] = 1
+        closure = np.flatnonzero(self.zeta_matrix.T @ touched)
+        return Poset(self.zeta_matrix[closure][:, closure]), closure
+
     def fisher_gram(self, p, elements):
         """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements``."""
         columns = self.zeta_matrix[:, elements].tocsc()

@@ -46,6 +46,11 @@ _FALLBACK_UP_TO = 2048
 # far more than the iterate the full step overshoots, to distributions so concentrated
 # that their Fisher information is numerically 0.
 _LONGEST_STEP = 10.0
+# Dense Newton for a general set forms a matrix of |M|^2 D products a row and step.
+_DENSE_PRODUCTS = 2**24
+# A term of a sparse product costs about as much as so many of a dense one; and the
+# largest matrix of basis functions that is kept.
+_SPARSE_COST, _LARGEST_MATRIX = 16, 2**25
 # Raking starts the tilt: two sweeps over at most so many marginals. They bring
 # nearly empty marginals to their scale at once, where Newton gains a factor e a step.
 _RAKING_SETS = 64
@@ -400,7 +405,8 @@ class GeneralSolver(_Solver):
             start = reference
         if len(self.elements) == 0:
             return start.copy(), np.zeros(n), np.zeros(n, int)
-        if len(self.elements) <= _DENSE_UP_TO:
+        m = len(self.elements)
+        if m <= _DENSE_UP_TO and m * m * self.poset.n_elements <= _DENSE_PRODUCTS:
             return self._dense(start, target, tol, max_iter)
         problem = _ExponentialTilt(self, self._basis, start, target)
         zeros = np.zeros((n, len(self.elements)))
@@ -549,40 +555,78 @@ class _FlatOrderBasis:
 class _ZetaBasis:
     """Zeta columns of M, made orthonormal at the uniform distribution.
 
-    ``synthesis(v) = zeta(W v)`` and ``analysis(x) = W' eta(x)`` on M, with ``W`` the
-    inverse Cholesky factor of the Fisher information there; for a large M only its
+    ``synthesis(v) = Z_M W v`` and ``analysis(x) = W' Z_M' x``, with ``W`` the inverse
+    Cholesky factor of the Fisher information of M there; for a large M only its
     diagonal.
     """
 
     def __init__(self, poset, elements):
-        self._poset = poset
-        self._elements = elements
+        tensor = isinstance(poset, TensorPoset)
+        self._columns = (_TensorColumns if tensor else _PosetColumns)(poset, elements)
         m, D = len(elements), poset.n_elements
         uniform = np.full((1, *poset.shape), 1 / D)
         eta = poset.eta(uniform).reshape(-1)[elements]
+        self._n_functions = m
+        self._whiten, self._scale = None, 1 / np.sqrt(eta * (1 - eta))
         if m <= _FALLBACK_UP_TO:
             gram = poset.fisher_gram(uniform, elements)[0] - np.outer(eta, eta)
             factor = cholesky(gram, lower=True)
             self._whiten = solve_triangular(factor, np.eye(m), lower=True).T
+            # A matrix of all functions, where that is cheaper to apply.
+            apart = _SPARSE_COST * self._columns.n_terms + m * m
+            self._whole = m * D < min(apart, _LARGEST_MATRIX)
         else:
-            self._whiten = 1 / np.sqrt(eta * (1 - eta))
+            self._whole = False
 
     @cached_property
     def functions(self):
-        return self.synthesis(np.eye(len(self._elements)))
+        return self._apart(np.eye(self._n_functions))
+
+    def synthesis(self, v):
+        return v @ self.functions if self._whole else self._apart(v)
+
+    def analysis(self, x):
+        if self._whole:
+            return x @ self.functions.T
+        eta = self._columns.analysis(x)
+        return eta * self._scale if self._whiten is None else eta @ self._whiten
+
+    def _apart(self, v):
+        whitened = v * self._scale if self._whiten is None else v @ self._whiten.T
+        return self._columns.synthesis(whitened)
+
+
+class _PosetColumns:
+    """Zeta columns of a general poset: a sparse matrix."""
+
+    def __init__(self, poset, elements):
+        self._matrix = poset.zeta_matrix[:, elements]
+        self._transpose = self._matrix.T.tocsr()
+        self.n_terms = self._matrix.nnz
+
+    def synthesis(self, v):
+        return np.ascontiguousarray((self._matrix @ np.ascontiguousarray(v.T)).T)
+
+    def analysis(self, x):
+        return (self._transpose @ np.ascontiguousarray(x.T)).T
+
+
+class _TensorColumns:
+    """Zeta columns of a tensor: cumulative sums, of about ``D d`` terms."""
+
+    def __init__(self, poset, elements):
+        self._poset, self._elements = poset, elements
+        self.n_terms = poset.n_elements * poset.n_modes
 
     def synthesis(self, v):
         theta = np.zeros((len(v), self._poset.n_elements))
-        theta[:, self._elements] = (
-            v @ self._whiten.T if self._whiten.ndim == 2 else v * self._whiten
-        )
+        theta[:, self._elements] = v
         values = self._poset.zeta(theta.reshape(-1, *self._poset.shape))
         return values.reshape(len(v), -1)
 
     def analysis(self, x):
         eta = self._poset.eta(x.reshape(-1, *self._poset.shape))
-        eta = eta.reshape(len(x), -1)[:, self._elements]
-        return eta @ self._whiten if self._whiten.ndim == 2 else eta * self._whiten
+        return eta.reshape(len(x), -1)[:, self._elements]
 
 
 class _Scaled:
