@@ -1,0 +1,65 @@
+"""
+==========================================
+An image with one region in detail
+==========================================
+
+A base need not be an order. Order 1 of an 8 x 8 image keeps how much ink each row and
+each column holds. Here the centre is kept in detail beside that: eta of a cell is the
+ink below and to the right of it, so freeing a block of cells, and one more on either
+side, fixes every pixel of the block. The free cells are one expression of masks, closed
+neither upward nor downward.
+
+The picture compares it with order 1 alone; the numbers say that the centre is exact and
+the rest is not, and how long the codes are.
+"""
+
+# %%
+# The base, in three lines
+# ------------------------
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+
+from sklearn_pnl import ManyBodyProjector
+from sklearn_pnl.geometry import TensorPoset
+
+images = load_digits().images[:200]
+poset = TensorPoset((8, 8))
+block = np.zeros((8, 8), bool)
+block[2:7, 2:7] = True
+bases = {
+    "order 1": poset.order <= 1,
+    "order 1 and\nthe centre": (poset.order <= 1) | block,
+}
+
+# %%
+# What each keeps
+# ---------------
+inside = np.zeros((8, 8), bool)
+inside[2:6, 2:6] = True
+figure, axes = plt.subplots(3, 8, figsize=(8, 3.3), layout="constrained")
+for axis, image in zip(axes[0], images, strict=False):
+    axis.imshow(image, cmap="gray_r", vmin=0, vmax=16)
+axes[0, 0].set_ylabel("rows", rotation=0, ha="right", va="center")
+for line, (name, base) in zip(axes[1:], bases.items(), strict=True):
+    projector = ManyBodyProjector(base=base, poset=poset, offset=0.1, with_mass=True)
+    projected = projector.inverse_transform(projector.fit_transform(images)) - 0.1
+    error = np.abs(projected - images)
+    print(
+        f"{name.replace(chr(10), ' '):22} code of {projector.n_params_:2} numbers; "
+        f"mean error of a pixel: {error[:, inside].mean():.4f} inside, "
+        f"{error[:, ~inside].mean():.4f} outside"
+    )
+    for axis, image in zip(line, projected, strict=False):
+        axis.imshow(image, cmap="gray_r", vmin=0, vmax=16)
+    line[0].set_ylabel(name, rotation=0, ha="right", va="center")
+for axis in axes.ravel():
+    axis.set(xticks=[], yticks=[])
+picture = Path("region_in_detail.png").resolve()
+figure.savefig(picture, dpi=150)
+print(f"picture saved: {picture}")
