@@ -12,7 +12,6 @@ from . import geometry
 from .augment import PNLAugmenter
 from .backward import BackwardProjector
 from .many_body import ManyBodyProjector
-from .over_sampling import PNLSampler
 from .plotting import GeodesicEnergyDisplay, InteractionEnergyDisplay
 from .reshape import PrimeFactorReshaper
 
@@ -20,6 +19,20 @@ try:
     __version__ = version("sklearn-pnl")
 except PackageNotFoundError:  # a source tree on the path, not installed
     __version__ = "0+unknown"
+
+
+def __getattr__(name):
+    """Import the sampler on demand: all else works without imbalanced-learn."""
+    if name == "PNLSampler":
+        from .over_sampling import PNLSampler
+
+        return PNLSampler
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(__all__)
+
 
 __all__ = [
     "BackwardProjector",

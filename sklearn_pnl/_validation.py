@@ -95,7 +95,13 @@ def to_simplex(X, offset, poset, first_row=0):
     if poset.added_bottom:
         p = np.column_stack([p.mean(axis=1), p])
     p += offset
-    mass = p.sum(axis=1)
+    with np.errstate(over="ignore"):
+        mass = p.sum(axis=1)
+    if not np.all(np.isfinite(mass)):
+        row = first_row + int(np.argmin(np.isfinite(mass)))
+        raise ValueError(
+            f"The sum of row {row} overflows; divide X by a constant first."
+        )
     if offset == 0:
         _check_positive(p, mass, first_row)
     p /= mass[:, None]

@@ -37,7 +37,10 @@ class BackwardProjector(TransformerMixin, BaseEstimator):
     "fiber"    ``min KL(q, r)`` over the ``q`` with all expectations of ``w`` up
                to order ell'. With ell' = ell this is the exact inverse of
                encoding: ``transform(inverse_transform(w)) = w``; with one
-               neighbour, its own code gives back the row itself.
+               neighbour, its own code gives back the row itself. A decoded row
+               is ``q * mass - offset``, so cells far below the offset are lost to
+               rounding, and theta with them where a whole marginal is; and a
+               bottom that was added to the poset is filled in anew.
     "theta"    theta of the neighbours' geometric mean up to order ell', the
                expectations of ``w`` beyond it: the paper's set M*, closed form.
     "eta"      expectations of ``r`` up to order ell', theta of ``w`` beyond it.

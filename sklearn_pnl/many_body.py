@@ -85,7 +85,7 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         Most Newton steps that a row of ``fit`` took; a closed form counts as 1.
 
     reconstruction_err_ : float
-        Mean ``KL(p, q)`` over the rows of ``fit``, in nats.
+        Mean ``KL(p, q)`` over the rows of ``fit``, normalised, in nats.
 
     input_shape_ : tuple of int
         Shape of a row.
@@ -350,6 +350,11 @@ class FlatBase:
         theta = theta.reshape(-1, *self.poset.shape)
         q, psi = prob_and_log_partition(theta, self.poset)
         log_mass = codes[:, 0] + psi if self.with_mass else np.zeros(len(codes))
+        if log_mass.max(initial=0) > np.log(np.finfo(np.float64).max):
+            raise ValueError(
+                f"The mass of code {np.argmax(log_mass)} overflows: its logarithm is "
+                f"{log_mass.max():.3g}. Draw codes closer to the training rows."
+            )
         return q, log_mass, psi
 
     def expectations(self, q, mass):

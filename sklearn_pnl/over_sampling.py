@@ -248,7 +248,7 @@ class PNLSampler(BaseOverSampler):
         flat = X.reshape(len(X), -1)
         embedding, reshaper = self._make_embedding(), self._make_reshaper()
         embedded = np.asarray(embedding.fit_transform(flat))
-        _check_embedded(embedded, name, members)
+        _check_embedded(embedded, self.offset, name, members)
         if embedded.shape == flat.shape:
             embedded = embedded.reshape(X.shape)
         tensors = reshaper.fit_transform(embedded)
@@ -331,8 +331,14 @@ def _limits(dtype):
     return float(limits.min), highest
 
 
-def _check_embedded(embedded, name, members):
-    """Refuse negative values, and say in which row of the data the first one is."""
+def _check_embedded(embedded, offset, name, members):
+    """Refuse values without a log, and name the first by its row in the data."""
+    empty = np.flatnonzero(embedded.max(axis=1) == 0)
+    if offset == 0 and len(empty):
+        raise ValueError(
+            f"Row {members[empty[0]]} of X is all zero and offset=0: it has no "
+            "distribution. Drop the row or set offset > 0."
+        )
     if embedded.min() >= 0:
         return
     row, column = np.argwhere(embedded < 0)[0]

@@ -48,6 +48,12 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
     tensor_shape_ : tuple of int
         Shape of a transformed row.
 
+    axes_ : tuple of int
+        Lengths of the axes of a row: ``input_shape``, or those of the data.
+
+    padded_axes_ : tuple of int
+        Lengths of the axes after padding.
+
     input_shape_ : tuple of int
         Shape of a row as given to ``fit``.
 
@@ -112,9 +118,9 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         self : PrimeFactorReshaper
         """
         X = self._validate(X, reset=True)
-        self._axes = self._row_axes()
-        self._padded = tuple(self._padded_length(axis) for axis in self._axes)
-        factors = (prime_factors(length) for length in self._padded)
+        self.axes_ = self._row_axes()
+        self.padded_axes_ = tuple(self._padded_length(axis) for axis in self.axes_)
+        factors = (prime_factors(length) for length in self.padded_axes_)
         step = -1 if self.factor_order == "descending" else 1
         self.tensor_shape_ = tuple(f for axis in factors for f in axis[::step]) or (1,)
         return self
@@ -132,8 +138,8 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         """
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        rows = X.reshape(-1, *self._axes)
-        if self._padded != self._axes:
+        rows = X.reshape(-1, *self.axes_)
+        if self.padded_axes_ != self.axes_:
             rows = self._pad(rows)
         return rows.reshape(-1, *self.tensor_shape_)
 
@@ -155,8 +161,8 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
                 f"Expected tensors of shape {self.tensor_shape_}; got rows of shape "
                 f"{X.shape[1:]}."
             )
-        kept = X.reshape(-1, *self._padded)
-        kept = kept[(slice(None), *(slice(length) for length in self._axes))]
+        kept = X.reshape(-1, *self.padded_axes_)
+        kept = kept[(slice(None), *(slice(length) for length in self.axes_))]
         return kept.reshape(-1, *self.input_shape_)
 
     def get_feature_names_out(self, input_features=None):
@@ -206,7 +212,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         return axes
 
     def _padded_length(self, length):
-        alone = len(self._axes) == 1
+        alone = len(self.axes_) == 1
         while not self._factors_well(length, alone):
             length += 1
         return length
@@ -223,9 +229,9 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             fill = rows.reshape(n, -1).mean(axis=1)
         else:
             fill = np.full(n, self.pad_value)
-        padded = np.empty((n, *self._padded), rows.dtype)
-        padded[:] = fill.reshape(-1, *(1,) * len(self._axes))
-        padded[(slice(None), *(slice(length) for length in self._axes))] = rows
+        padded = np.empty((n, *self.padded_axes_), rows.dtype)
+        padded[:] = fill.reshape(-1, *(1,) * len(self.axes_))
+        padded[(slice(None), *(slice(length) for length in self.axes_))] = rows
         return padded
 
     def __sklearn_tags__(self):

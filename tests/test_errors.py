@@ -130,6 +130,14 @@ def test_negative_value_without_embedding_is_named_by_its_row_in_the_data():
         PNLSampler(embedding=None).fit_resample(X, np.repeat([0, 1], [7, 5]))
 
 
+def test_row_of_zeros_without_offset_is_named_by_its_row_in_the_data():
+    # Row 8 of the data is row 1 of its class.
+    X = positive(12, 5)
+    X[8] = 0
+    with pytest.raises(ValueError, match=r"[Rr]ow 8\b.*zero and offset=0"):
+        PNLSampler(embedding=None, offset=0).fit_resample(X, np.repeat([0, 1], [7, 5]))
+
+
 @pytest.mark.parametrize("make", TENSORS)
 def test_row_of_zeros_without_offset_is_named(make):
     # The row is beyond the first block of work, which holds 167 rows of 784 cells.

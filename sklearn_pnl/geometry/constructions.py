@@ -56,10 +56,20 @@ def tree_poset(parents, *, add_bottom=False):
     array([0, 1, 1, 1, 1])
     """
     parents = np.asarray(parents)
-    if parents.ndim != 1 or parents.dtype.kind not in "iu" or parents.min() < -1:
+    if (
+        parents.ndim != 1
+        or len(parents) == 0
+        or parents.dtype.kind not in "iu"
+        or parents.min() < -1
+    ):
         raise ValueError(
             "parents must list one element for each element, or -1 for a root; got "
             f"{parents!r}."
+        )
+    own = np.flatnonzero(parents == np.arange(len(parents)))
+    if len(own):
+        raise ValueError(
+            f"Element {own[0]} is its own parent; the parent of a root is -1."
         )
     children = np.flatnonzero(parents >= 0)
     pairs = np.column_stack([parents[children], children])
