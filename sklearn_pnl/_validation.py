@@ -165,6 +165,19 @@ def warn_unconverged(whom, residual, tol, max_iter):
     )
 
 
+def clip_neighbors(n_neighbors, n_rows, whose="the training data"):
+    """``n_neighbors``, at most ``n_rows``; a warning says so."""
+    if n_neighbors <= n_rows:
+        return n_neighbors
+    warnings.warn(
+        f"{n_neighbors} neighbours were asked for, but {whose} has {n_rows} "
+        f"row{'s' * (n_rows != 1)}: using {n_rows}.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return n_rows
+
+
 def check_codes(codes, n_params, whom):
     """Validate codes of shape (n, n_params) for decoding."""
     codes = check_array(

@@ -13,9 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
-from ._validation import check_finite, check_row_shape
+from ._validation import check_finite, check_row_shape, clip_neighbors
 from .augment import PNLAugmenter
-from .backward import clip_neighbors
 from .reshape import PrimeFactorReshaper
 
 _INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])

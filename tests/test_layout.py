@@ -114,10 +114,9 @@ def test_only_the_sampler_imports_imbalanced_learn(name):
     assert "imblearn" not in top_level(name)
 
 
-def test_only_validation_and_neighbors_warn():
-    # One place says that projections did not converge, one that k was clipped.
+def test_only_validation_warns():
     warning = {name for name in MODULES if "warnings" in top_level(name)}
-    assert warning <= {"sklearn_pnl._validation", "sklearn_pnl.backward"}
+    assert warning == {"sklearn_pnl._validation"}
 
 
 def test_there_are_no_cycles():

@@ -38,6 +38,7 @@ from sklearn_pnl.geometry import (
     splice_projection,
     theta_from_prob,
     tilt_projection,
+    tilts,
 )
 
 SEEDS = [0, 1, 2]
@@ -752,14 +753,14 @@ def test_derivatives_of_the_objective(seed, kind, concentration):
     if kind == "zeta":
         mask = (rng.random(shape) < 0.5) & (poset.order > 0)
         solver = projections.GeneralSolver(poset, mask)
-        problem = projections._ExponentialTilt(solver, solver._basis, start, target)
+        problem = tilts.ExponentialTilt(solver, solver._basis, start, target)
     else:
         solver = projections.TiltSolver(poset, 2)
         if kind == "interactions":
             basis = solver._scaled_basis
-            problem = projections._ExponentialTilt(solver, basis, start, target)
+            problem = tilts.ExponentialTilt(solver, basis, start, target)
         else:
-            problem = projections._MarginalCells(solver, start, target)
+            problem = tilts.MarginalCells(solver, start, target)
 
     def value(x):
         return problem.value(x[None], one)[0][0]
