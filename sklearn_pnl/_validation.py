@@ -36,11 +36,16 @@ def check_tensors(estimator, X, *, reset):
         allow_nd=True,
         ensure_all_finite=False,
     )
+    check_cells(estimator, X, reset=reset)
+    return X
+
+
+def check_cells(estimator, X, *, reset):
+    """What :func:`check_tensors` asks of the values and shape of an array."""
     check_row_shape(estimator, X, reset=reset)
     check_finite(X)
     lowest = 0 if reset else -estimator.offset
     check_non_negative(X, type(estimator).__name__, lowest)
-    return X
 
 
 def check_row_shape(estimator, X, *, reset):

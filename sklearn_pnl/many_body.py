@@ -264,7 +264,8 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         if self.poset is None:
             return geometry.TensorPoset(shape)
         n_features = self.poset.n_elements - self.poset.added_bottom
-        if shape not in (self.poset.shape, (n_features,)):
+        laid_out = shape == self.poset.shape and not self.poset.added_bottom
+        if not laid_out and shape != (n_features,):
             raise ValueError(
                 f"{self.poset!r} stands for {n_features} features, but a row of X has "
                 f"shape {shape}: there must be one feature for each element"

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from . import geometry
-from ._validation import check_tensors, to_simplex
+from ._validation import check_cells, check_tensors, to_simplex
 
 
 class InteractionEnergyDisplay:
@@ -65,7 +65,9 @@ class InteractionEnergyDisplay:
         -------
         display : InteractionEnergyDisplay
         """
-        p = _distributions(estimator, X)
+        check_is_fitted(estimator)
+        X = check_tensors(estimator, X, reset=False)
+        p = to_simplex(X, estimator.offset, estimator.poset_)[0]
         energies = geometry.energy_decomposition(p, estimator.poset_, levels)
         n_levels = energies.shape[1]
         if level_names is None:
@@ -167,12 +169,15 @@ class GeodesicEnergyDisplay:
         -------
         display : GeodesicEnergyDisplay
         """
-        ends = _distributions(estimator, np.stack([first, second]))
+        check_is_fitted(estimator)
+        rows = np.stack([first, second]).astype(np.float64)
+        check_cells(estimator, rows, reset=False)
+        ends = to_simplex(rows, estimator.offset, estimator.poset_)[0]
         if encoded:
             ends = geometry.mixed_projection(
                 ends,
                 None,
-                _projector(estimator).base_mask_,
+                getattr(estimator, "projector_", estimator).base_mask_,
                 estimator.poset_,
                 tol=1e-12,
             ).prob
@@ -203,17 +208,6 @@ class GeodesicEnergyDisplay:
         self.ax_.set(xlabel="t", ylabel="interaction energy (nats)")
         self.ax_.legend()
         return self
-
-
-def _projector(estimator):
-    return getattr(estimator, "projector_", estimator)
-
-
-def _distributions(estimator, X):
-    """Rows as distributions, as the fitted estimator reads them."""
-    check_is_fitted(estimator)
-    X = check_tensors(_projector(estimator), X, reset=False)
-    return to_simplex(X, estimator.offset, estimator.poset_)[0]
 
 
 def _axes(ax, caller):

@@ -11,6 +11,7 @@ import numpy as np
 
 from .divergences import e_geodesic, kl_divergence, m_geodesic
 from .interactions import element_mask, order_mask
+from .posets import TensorPoset
 from .projections import mixed_projection
 
 _TOL, _MAX_ITER = 1e-12, 200
@@ -28,8 +29,8 @@ def interaction_energy(p, poset, order=1, *, upper=None, tol=_TOL, max_iter=_MAX
         Positive distributions.
     poset : Poset or TensorPoset
     order : int, list of tuple of int, or ndarray of bool, default=1
-        Level: an order (0 is the uniform distribution), for a tensor the mode sets
-        kept, or a mask of free elements.
+        Level: an order (0 is the uniform distribution), a mask of free elements, or
+        a list: of the mode sets kept for a tensor, of free elements otherwise.
     upper : like ``order``, default=None
         Level up to which energy is counted; None is ``p`` itself.
     tol, max_iter
@@ -158,7 +159,8 @@ def geodesic_energy(p, q, t, poset, order=1, *, tol=_TOL, max_iter=_MAX_ITER):
 
 
 def _level_mask(poset, level):
-    if isinstance(level, np.ndarray):
+    listed = not (isinstance(level, Integral) or isinstance(poset, TensorPoset))
+    if isinstance(level, np.ndarray) or listed:
         return element_mask(poset, level)
     if isinstance(level, Integral) and level == 0:
         return np.zeros(poset.shape, bool)
