@@ -5,6 +5,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import geometry
 from ._validation import check_cells, check_tensors, to_simplex
+from .geometry.energies import project_on_level
 
 
 class InteractionEnergyDisplay:
@@ -174,13 +175,8 @@ class GeodesicEnergyDisplay:
         check_cells(estimator, rows, reset=False)
         ends = to_simplex(rows, estimator.offset, estimator.poset_)[0]
         if encoded:
-            ends = geometry.mixed_projection(
-                ends,
-                None,
-                getattr(estimator, "projector_", estimator).base_mask_,
-                estimator.poset_,
-                tol=1e-12,
-            ).prob
+            base = getattr(estimator, "projector_", estimator).base_mask_
+            ends = project_on_level(ends, estimator.poset_, base)
         t = np.linspace(0, 1, n_points)
         energies = geometry.geodesic_energy(*ends, t, estimator.poset_, order)
         display = cls(t, *energies)

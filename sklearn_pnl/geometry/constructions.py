@@ -8,6 +8,8 @@ from scipy.sparse import csr_array, kron
 
 from .posets import Poset, TensorPoset
 
+_MOST_ATOMS = 14
+
 
 def chain_poset(n_elements):
     """Chain ``0 < 1 < .. < n - 1``: ordered features, such as time or frequency.
@@ -95,8 +97,12 @@ def boolean_lattice(n_atoms):
     array([0, 1, 1, 2])
     """
     n_atoms = index(n_atoms)
-    if not 0 <= n_atoms <= 20:
-        raise ValueError(f"n_atoms must be from 0 to 20; got {n_atoms}.")
+    if not 0 <= n_atoms <= _MOST_ATOMS:
+        raise ValueError(
+            f"n_atoms must be from 0 to {_MOST_ATOMS}, since a lattice has 3^n_atoms "
+            f"relations; got {n_atoms}. TensorPoset((2,) * n_atoms) is the same order "
+            "without them."
+        )
     return product_poset(*[chain_poset(2)] * n_atoms) if n_atoms else chain_poset(1)
 
 

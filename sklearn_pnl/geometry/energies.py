@@ -56,8 +56,8 @@ def interaction_energy(p, poset, order=1, *, upper=None, tol=_TOL, max_iter=_MAX
     >>> round(interaction_energy(dependent, TensorPoset((2, 2))), 4)
     0.1927
     """
-    low = _project_on_level(p, poset, order, tol, max_iter)
-    high = p if upper is None else _project_on_level(p, poset, upper, tol, max_iter)
+    low = project_on_level(p, poset, order, tol, max_iter)
+    high = p if upper is None else project_on_level(p, poset, upper, tol, max_iter)
     return kl_divergence(high, low, axis=_cells(poset))
 
 
@@ -167,7 +167,8 @@ def _level_mask(poset, level):
     return order_mask(poset, level)
 
 
-def _project_on_level(p, poset, level, tol, max_iter):
+def project_on_level(p, poset, level, tol=_TOL, max_iter=_MAX_ITER):
+    """The m-projection on a level; a RuntimeError if it does not converge."""
     return _project(p, poset, _level_mask(poset, level), tol, max_iter)
 
 
