@@ -4,6 +4,7 @@ from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.special import xlogy
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
@@ -17,7 +18,11 @@ from ._validation import (
     warn_unconverged,
 )
 from .geometry.coordinates import prob_and_log_partition
-from .geometry.projections import mixed_solver
+from .geometry.marginals import one_body_theta
+from .geometry.projections import TiltSolver, mixed_solver
+
+# Marginal cells up to which one matrix product beats a sum over each mode.
+_MARGINAL_CELLS = 128
 
 _ORDER = [Interval(Integral, 1, None, closed="left"), "array-like"]
 
@@ -256,7 +261,7 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         self.poset_ = self._check_poset(X.shape[1:])
         self.base_mask_ = free_mask(self.poset_, self.order, self.base)
         self.n_params_ = int(self.base_mask_.sum()) + self.with_mass
-        coordinates, n_iter, divergence = self._coordinates(X)
+        coordinates, n_iter, divergence = self._coordinates(X, divergence=True)
         self.n_iter_ = max(1, int(n_iter.max()))
         self.reconstruction_err_ = float(divergence.mean())
         return coordinates
@@ -278,15 +283,17 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
     def _base(self):
         return FlatBase(self.poset_, self.base_mask_, self.with_mass)
 
-    def _coordinates(self, X):
+    def _coordinates(self, X, divergence=False):
+        """theta on bottom and base, Newton steps and, if asked for, KL(p, q)."""
         solver = mixed_solver(self.poset_, self.base_mask_)
         encode = partial(
-            _encode,
+            _encode_one_body if _has_short_marginals(solver) else _encode,
             solver=solver,
             base=self._base,
             offset=self.offset,
             tol=self.tol,
             max_iter=self.max_iter,
+            divergence=divergence,
         )
         coordinates, residual, n_iter, divergence = map_blocks(
             encode, X, poset=self.poset_, n_jobs=self.n_jobs
@@ -365,11 +372,39 @@ class FlatBase:
         return eta * mass[:, None]
 
 
-def _encode(first_row, x, *, solver, base, offset, tol, max_iter):
-    """One block of rows: coordinates, residual, iterations and KL(p, q)."""
+def _encode(first_row, x, *, solver, base, offset, tol, max_iter, divergence):
+    """One block of rows: coordinates, residual, iterations and, or NaN, KL(p, q)."""
     p, mass = to_simplex(x, offset, base.poset, first_row)
     projection = solver.project(p, tol=tol, max_iter=max_iter)
     coordinates = base.coordinates(projection.prob, np.log(mass))
-    cells = tuple(range(1, p.ndim))
-    divergence = geometry.kl_divergence(p, projection.prob, axis=cells)
-    return coordinates, projection.residual, projection.n_iter, divergence
+    kl = np.full(len(x), np.nan)
+    if divergence:
+        cells = tuple(range(1, p.ndim))
+        kl = geometry.kl_divergence(p, projection.prob, axis=cells)
+    return coordinates, projection.residual, projection.n_iter, kl
+
+
+def _has_short_marginals(solver):
+    """Whether the base is M_1 of a tensor with marginals of few cells."""
+    one_body = isinstance(solver, TiltSolver) and solver.is_one_body
+    return one_body and sum(solver.poset.shape) <= _MARGINAL_CELLS
+
+
+def _encode_one_body(first_row, x, *, base, offset, divergence, **settings):
+    """:func:`_encode` on M_1, without forming the projection."""
+    n = len(x)
+    if divergence or offset == 0:
+        p, _ = to_simplex(x, offset, base.poset, first_row)
+    cells = x.reshape(n, -1).astype(np.float64, copy=False)
+    theta, marginals, mass = one_body_theta(cells, offset, base.poset.shape)
+    if not np.all(np.isfinite(theta)):
+        # An empty marginal, or a sum that overflows: the long way says which.
+        settings |= {"base": base, "offset": offset, "divergence": divergence}
+        return _encode(first_row, x, **settings)
+    if base.with_mass:
+        theta[:, 0] += np.log(mass)
+    kl = np.full(n, np.nan)
+    if divergence:
+        own = xlogy(p, p).reshape(n, -1).sum(axis=1)
+        kl = np.maximum(own - xlogy(marginals, marginals).sum(axis=1), 0)
+    return theta, np.zeros(n), np.zeros(n, int), kl

@@ -10,7 +10,12 @@ from sklearn import config_context
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_pnl import BackwardProjector, ManyBodyProjector, PrimeFactorReshaper
+from sklearn_pnl import (
+    BackwardProjector,
+    ManyBodyProjector,
+    PrimeFactorReshaper,
+    geometry,
+)
 from sklearn_pnl.geometry import (
     Poset,
     TensorPoset,
@@ -520,3 +525,22 @@ def test_the_residual_of_the_warning_is_the_worst(digits):
 
 def test_enough_steps_do_not_warn(digits):
     assert ManyBodyProjector(order=2, offset=1e-5).fit(digits).n_iter_ > 1
+
+
+@pytest.mark.parametrize("with_mass", [False, True])
+@pytest.mark.parametrize("shape", [(3, 4), (2, 1, 3), (5, 3, 2, 2), (7, 2, 2, 7, 2, 2)])
+def test_one_body_codes_from_marginals_are_those_of_the_projection(shape, with_mass):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 255, size=(6, *shape)) * (rng.random((6, *shape)) < 0.4)
+    projector = ManyBodyProjector(offset=1e-5, with_mass=with_mass).fit(X)
+    p = (X + 1e-5) / (X + 1e-5).reshape(6, -1).sum(axis=1).reshape(6, *[1] * len(shape))
+    q = geometry.many_body_projection(p, projector.poset_, 1).prob
+    theta = geometry.theta_from_prob(q, projector.poset_)
+    expected = theta[:, projector.base_mask_]
+    if with_mass:
+        log_mass = np.log((X + 1e-5).reshape(6, -1).sum(axis=1))
+        bottom = theta.reshape(6, -1)[:, 0] + log_mass
+        expected = np.column_stack([bottom, expected])
+    assert_allclose(projector.transform(X), expected, rtol=1e-9, atol=1e-9)
+    kl = geometry.kl_divergence(p, q, axis=tuple(range(1, p.ndim)))
+    assert projector.reconstruction_err_ == pytest.approx(kl.mean(), rel=1e-9)

@@ -3,6 +3,9 @@
 Rows are flat, of shape (n, D), or tensors of shape (n, *shape).
 """
 
+from functools import lru_cache
+from math import prod
+
 import numpy as np
 
 _RAKING_SWEEPS = 2
@@ -22,6 +25,69 @@ def marginal_of(tensor, modes):
     d = tensor.ndim - 1
     others = tuple(k + 1 for k in range(d) if k not in modes)
     return tensor.sum(axis=others, keepdims=True)
+
+
+def one_body_theta(x, offset, shape):
+    """theta of the one-body approximation straight from the marginals.
+
+    The approximation is the product of the marginals of ``x + offset``, so theta of a
+    cell ``i`` of mode k is ``log m_k(i) - log m_k(i - 1)``: one matrix product with
+    the indicators of the marginal cells.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, D)
+        Rows, not normalised.
+    offset : float
+    shape : tuple of int
+
+    Returns
+    -------
+    theta : ndarray of shape (n, 1 + sum(I_k - 1))
+        Of the normalised product at the bottom, then at the cells of order 1 in flat
+        order. Not finite where a marginal is empty or the sum overflows.
+    marginals : ndarray of shape (n, sum(I_k))
+        Normalised, one mode after the other.
+    mass : ndarray of shape (n,)
+        The sum of ``x + offset``.
+    """
+    indicators, cells, columns, firsts = _marginal_cells(shape)
+    theta = np.empty((len(x), 1 + len(columns)))
+    with np.errstate(all="ignore"):
+        marginals = x @ indicators
+        marginals += offset * cells
+        mass = marginals[:, : shape[0]].sum(axis=1)
+        marginals /= mass[:, None]
+        logs = np.log(marginals)
+        theta[:, 0] = logs[:, firsts].sum(axis=1)
+        theta[:, 1:] = logs[:, columns] - logs[:, columns - 1]
+    return theta, marginals, mass
+
+
+@lru_cache(maxsize=16)
+def _marginal_cells(shape):
+    """Indicators of the cells of each marginal cell, and how cells of order 1 map.
+
+    Returns the indicator matrix (D, sum(I_k)), the number of cells behind each
+    marginal cell, the columns of the cells of order 1 in flat order, and the column
+    of the first level of each mode.
+    """
+    levels = np.indices(shape).reshape(len(shape), -1)
+    blocks = [
+        level[:, None] == np.arange(length)
+        for level, length in zip(levels, shape, strict=True)
+    ]
+    indicators = np.hstack(blocks).astype(np.float64)
+    firsts = np.cumsum([0, *shape[:-1]])
+    strides = [prod(shape[k + 1 :]) for k in range(len(shape))]
+    flat, columns = np.array(
+        [
+            (i * stride, first + i)
+            for length, stride, first in zip(shape, strides, firsts, strict=True)
+            for i in range(1, length)
+        ]
+    ).T
+    return indicators, indicators.sum(axis=0), columns[np.argsort(flat)], firsts
 
 
 def product_of_marginals(target, shape, modes):

@@ -328,6 +328,11 @@ class TiltSolver(_Solver):
         self._used_modes = [k for k in range(d) if every or (k,) in family]
         self._independent = (family if every else max(map(len, family))) == 1
 
+    @property
+    def is_one_body(self):
+        """Whether, from the uniform reference, the answer is M_1: a product."""
+        return self._independent and len(self._used_modes) == self.poset.n_modes
+
     def _project(self, target, reference, tol, max_iter):
         n = len(target)
         if len(self.elements) == self.poset.n_elements - 1:
