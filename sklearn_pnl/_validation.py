@@ -114,10 +114,18 @@ def to_simplex(X, offset, poset, first_row=0):
 
 
 def from_simplex(q, mass, offset, poset, row_shape, dtype):
-    """Rows ``q * mass - offset``: the exact inverse of :func:`to_simplex`."""
-    rows = q.reshape(len(q), -1) * mass[:, None]
+    """Rows ``q * mass - offset``: the exact inverse of :func:`to_simplex`.
+
+    A bottom that stands for no feature is dropped. It would be filled in again with
+    the mean, 1 / D of the mass, so the features get the rest: a row keeps its sum.
+    """
+    q = q.reshape(len(q), -1)
+    if poset.added_bottom:
+        q = q[:, 1:] / q[:, 1:].sum(axis=1, keepdims=True)
+        mass = mass * (1 - 1 / poset.n_elements)
+    rows = q * mass[:, None]
     rows -= offset
-    rows = rows[:, int(poset.added_bottom) :].astype(dtype, copy=False)
+    rows = rows.astype(dtype, copy=False)
     # Rounding must not make a cell zero again that was nearly empty.
     lowest = np.nextafter(dtype.type(-offset), dtype.type(0))
     return np.maximum(rows, lowest, out=rows).reshape(-1, *row_shape)

@@ -63,8 +63,7 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
 
     with_mass : bool, default=False
         Project positive measures instead of distributions: the code starts with the
-        coordinate of the bottom and carries the row's mass (its sum; with a bottom
-        that was added to the poset, the sum with that cell).
+        coordinate of the bottom and carries the row's mass.
 
     tol : float, default=1e-6
         Wanted ``max |eta_q - eta_p|`` over the base.
