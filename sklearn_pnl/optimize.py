@@ -72,7 +72,7 @@ class Solution:
     converged: np.ndarray
 
 
-def newton_cholesky(problem, x, *, tol, max_iter):
+def newton_dense(problem, x, *, tol, max_iter):
     """Damped Newton with dense Hessians, until the variables themselves are settled.
 
     A small residual can leave variables of little influence far off. A row that has

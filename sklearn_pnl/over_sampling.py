@@ -338,6 +338,12 @@ def _check_embedded(embedded, offset, name, members):
             f"Row {members[empty[0]]} of X is all zero and offset=0: it has no "
             "distribution. Drop the row or set offset > 0."
         )
+    if offset == 0 and embedded.min() == 0:
+        row, column = np.argwhere(embedded == 0)[0]
+        raise ValueError(
+            f"Column {column} of row {members[row]} of X is zero after the embedding "
+            "and offset=0: its log is infinite. Set offset > 0."
+        )
     if embedded.min() >= 0:
         return
     row, column = np.argwhere(embedded < 0)[0]

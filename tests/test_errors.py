@@ -457,3 +457,12 @@ def test_a_continuous_target_is_refused():
 def test_things_that_do_not_invert_are_refused(name, value):
     with pytest.raises(ValueError, match=f"'{name}' parameter .*'inverse_transform'"):
         fit(PNLSampler(**{name: value}), positive())
+
+
+def test_cell_of_zero_without_offset_is_named_by_its_row_in_the_data():
+    # Row 8 of the data is row 1 of its class.
+    X = positive(12, 5)
+    X[8, 3] = 0
+    sampler = PNLSampler(embedding=None, offset=0)
+    with pytest.raises(ValueError, match=r"Column 3 of row 8 of X .*offset=0"):
+        sampler.fit_resample(X, np.repeat([0, 1], [7, 5]))

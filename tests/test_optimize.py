@@ -7,9 +7,9 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp, softmax
 
 from sklearn_pnl import optimize
-from sklearn_pnl.optimize import newton_cg, newton_cholesky
+from sklearn_pnl.optimize import newton_cg, newton_dense
 
-SOLVERS = [newton_cholesky, newton_cg]
+SOLVERS = [newton_dense, newton_cg]
 SEEDS = [0, 1, 2]
 
 
@@ -184,8 +184,8 @@ def test_dense_newton_goes_on_beyond_tol(seed, tol):
     # Newton squares the error, so one more step than tol asks gives many digits.
     problem = LogSumExp(np.random.default_rng(seed), n=5, m=4)
     start = np.zeros((5, 4))
-    coarse = newton_cholesky(problem, start, tol=tol, max_iter=100)
-    fine = newton_cholesky(problem, start, tol=1e-12, max_iter=100)
+    coarse = newton_dense(problem, start, tol=tol, max_iter=100)
+    fine = newton_dense(problem, start, tol=1e-12, max_iter=100)
     assert coarse.converged.all()
     assert (coarse.residual < 0.1 * tol).all()
     assert_allclose(coarse.x, fine.x, atol=0.1 * tol)
@@ -231,9 +231,9 @@ def test_dense_newton_solves_a_badly_scaled_problem():
     units = np.geomspace(1e-4, 1e4, 4)
     # A c inside the hull of A's rows, else there is no minimum without a ridge.
     problem.c = problem.a.mean(axis=1)
-    plain = newton_cholesky(problem, np.zeros((3, 4)), tol=1e-10, max_iter=100)
+    plain = newton_dense(problem, np.zeros((3, 4)), tol=1e-10, max_iter=100)
     problem.a, problem.c = problem.a * units, problem.c * units
-    scaled = newton_cholesky(problem, np.zeros((3, 4)), tol=1e-8, max_iter=100)
+    scaled = newton_dense(problem, np.zeros((3, 4)), tol=1e-8, max_iter=100)
     assert plain.converged.all()
     assert scaled.converged.all()
     assert_allclose(scaled.x * units, plain.x, rtol=1e-4, atol=1e-4)
@@ -244,8 +244,8 @@ def test_batches_of_hessians_do_not_change_the_answer(bytes_held, monkeypatch):
     # Room for 1, 2 and 5 of the 7 Hessians of 4 x 4.
     problem = LogSumExp(np.random.default_rng(0), n=7, m=4)
     start = np.zeros((7, 4))
-    at_once = newton_cholesky(problem, start, tol=1e-9, max_iter=50)
+    at_once = newton_dense(problem, start, tol=1e-9, max_iter=50)
     monkeypatch.setattr(optimize, "_HESSIAN_BYTES", bytes_held)
-    in_parts = newton_cholesky(problem, start, tol=1e-9, max_iter=50)
+    in_parts = newton_dense(problem, start, tol=1e-9, max_iter=50)
     assert_array_equal(in_parts.n_iter, at_once.n_iter)
     assert_allclose(in_parts.x, at_once.x, atol=1e-12)

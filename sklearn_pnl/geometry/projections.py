@@ -26,7 +26,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..optimize import newton_cg, newton_cholesky
+from ..optimize import newton_cg, newton_dense
 from .interactions import (
     InteractionBasis,
     close_downward,
@@ -279,7 +279,7 @@ class _Solver:
             self.route,
         )
 
-    def _residual(self, difference):
+    def residual(self, difference):
         """``max |eta_q - eta_t|`` over M from the cellwise difference ``q - t``."""
         eta = self.poset.eta(difference.reshape(-1, *self.poset.shape))
         eta = eta.reshape(len(eta), -1)[:, self.elements]
@@ -340,7 +340,7 @@ class TiltSolver(_Solver):
         if reference is None:
             start = product_of_marginals(target, self.poset.shape, self._used_modes)
             if self._independent:
-                return start, self._residual(start - target), np.zeros(n, int)
+                return start, self.residual(start - target), np.zeros(n, int)
         else:
             start = reference
         if self._raked is not None:
@@ -352,7 +352,7 @@ class TiltSolver(_Solver):
     def _dense(self, start, target, tol, max_iter):
         problem = MarginalCells(self, start, target)
         zeros = np.zeros((len(start), len(self.elements)))
-        found = newton_cholesky(problem, zeros, tol=tol, max_iter=max_iter)
+        found = newton_dense(problem, zeros, tol=tol, max_iter=max_iter)
         return problem.in_place(found.point), found.residual, found.n_iter
 
     def _conjugate_gradients(self, start, target, tol, max_iter):
@@ -414,7 +414,7 @@ class GeneralSolver(_Solver):
     def _dense(self, start, target, tol, max_iter):
         problem = ExponentialTilt(self, self._basis, start, target)
         zeros = np.zeros((len(start), len(self.elements)))
-        found = newton_cholesky(problem, zeros, tol=tol, max_iter=max_iter)
+        found = newton_dense(problem, zeros, tol=tol, max_iter=max_iter)
         return found.point, found.residual, found.n_iter
 
     @cached_property

@@ -23,7 +23,7 @@ _LONGEST_STEP = 10.0
 # largest matrix of basis functions that is kept.
 _SPARSE_COST, _LARGEST_MATRIX = 16, 2**25
 # Up to this many coordinates a basis is made orthonormal by a dense factor.
-WHITEN_UP_TO = 2048
+_WHITEN_UP_TO = 2048
 
 
 class ExponentialTilt:
@@ -54,7 +54,7 @@ class ExponentialTilt:
 
     def gradient(self, q, rows):
         difference = q - self._target[rows]
-        return self._basis.analysis(difference), self._solver._residual(difference)
+        return self._basis.analysis(difference), self._solver.residual(difference)
 
     def longest(self, step):
         change = np.ptp(self._basis.synthesis(step), axis=1)
@@ -99,7 +99,7 @@ class MarginalCells(ExponentialTilt):
     def gradient(self, q, rows):
         difference = q - self._target[rows]
         original = np.take_along_axis(difference, self._back[rows], axis=1)
-        return self._basis.analysis(difference), self._solver._residual(original)
+        return self._basis.analysis(difference), self._solver.residual(original)
 
     def hessian(self, q, rows):
         marginals = self._basis.marginals(q)
@@ -156,7 +156,7 @@ class ZetaBasis:
         eta = poset.eta(uniform).reshape(-1)[elements]
         self._n_functions = m
         self._whiten, self._scale = None, 1 / np.sqrt(eta * (1 - eta))
-        if m <= WHITEN_UP_TO:
+        if m <= _WHITEN_UP_TO:
             gram = poset.fisher_gram(uniform, elements)[0] - np.outer(eta, eta)
             factor = cholesky(gram, lower=True)
             self._whiten = solve_triangular(factor, np.eye(m), lower=True).T
