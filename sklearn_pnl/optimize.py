@@ -6,13 +6,14 @@ it offers the methods of :class:`Problem`.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 _ARMIJO = 1e-4
 _MAX_HALVINGS = 40
-_MAX_CG_STEPS = 200
 # A row leaves as it is once for this many iterations neither its residual has halved
 # nor its value fallen: it has met the limits of the arithmetic or of its Hessian. With
 # inexact directions that is soon clear, and a dense method may still do better.
@@ -21,6 +22,8 @@ _FALLING = 1e-6
 # Newton squares its error: after a step this small the variables are settled to
 # about the square of it.
 _SETTLED = 1e-8
+# Up to this many variables one call of NumPy for a batch beats SciPy row by row.
+_BATCHED_UP_TO = 128
 # Hessians held at once by the dense method, in bytes.
 _HESSIAN_BYTES = 2**25
 
@@ -45,7 +48,7 @@ class Problem(Protocol):
         """Return the Hessians, of shape (r, m, m)."""
 
     def hessian_product(self, point, v):
-        """Return the Hessians times ``v`` of shape (r, m)."""
+        """Return the Hessians times ``v`` of shape (r, m), in the type of ``v``."""
 
 
 @dataclass(frozen=True)
@@ -72,29 +75,50 @@ class Solution:
     converged: np.ndarray
 
 
-def newton_dense(problem, x, *, tol, max_iter):
+def newton_dense(problem, x, *, tol, max_iter, settle=True):
     """Damped Newton with dense Hessians, until the variables themselves are settled.
 
     A small residual can leave variables of little influence far off. A row that has
     reached ``tol`` goes on, within ``tol``, until its steps are small too; that costs
-    a step or two, since the error is squared each time.
+    a step or two, since the error is squared each time. ``settle=False`` leaves it out.
     """
+    settled = _SETTLED if settle else np.inf
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return _newton(
-            problem, x, _dense_direction, tol, max_iter, _SETTLED, _PATIENCE_DENSE
+            problem,
+            x,
+            _dense_direction,
+            tol,
+            max_iter,
+            settled=settled,
+            patience=_PATIENCE_DENSE,
         )
 
 
-def newton_cg(problem, x, *, tol, max_iter):
+def newton_cg(problem, x, *, tol, max_iter, max_cg_steps=200, max_strains=4):
     """Damped Newton with directions from conjugate gradients: no Hessian is formed.
 
-    The variables should be scaled so that the Hessian is near the identity.
+    The variables should be scaled so that the Hessian is near the identity. Newton's
+    equation is solved to a few digits only, in single precision; values, gradients
+    and the test for convergence keep the precision of ``x``. A row leaves unconverged
+    after ``max_strains`` equations that took more than ``max_cg_steps`` steps: its
+    Hessian is nearly singular in these variables.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _newton(problem, x, _cg_direction, tol, max_iter, np.inf, _PATIENCE_CG)
+        return _newton(
+            problem,
+            x,
+            partial(_cg_direction, max_steps=max_cg_steps),
+            tol,
+            max_iter,
+            patience=_PATIENCE_CG,
+            max_strains=max_strains,
+        )
 
 
-def _newton(problem, x, direction, tol, max_iter, settled, patience):
+def _newton(
+    problem, x, direction, tol, max_iter, *, settled=np.inf, patience, max_strains=1
+):
     n = len(x)
     rows = np.arange(n)
     value, point = problem.value(x, rows)
@@ -102,21 +126,23 @@ def _newton(problem, x, direction, tol, max_iter, settled, patience):
     out = Solution(
         x.copy(), point.copy(), residual.copy(), np.zeros(n, int), np.zeros(n, bool)
     )
-    best, waited = residual.copy(), np.zeros(n, int)
+    best, waited, strains = residual.copy(), np.zeros(n, int), np.zeros(n, int)
     moved = np.full(n, np.inf)
     for _ in range(max_iter):
         leaving = (residual <= tol) & (moved <= settled)
-        leaving |= (waited >= patience) | (residual == 0)
+        leaving |= (waited >= patience) | (strains >= max_strains) | (residual == 0)
         if leaving.any():
             stay = ~leaving
             _store(out, rows[leaving], x[leaving], point[leaving], residual[leaving])
-            state = rows, x, value, point, gradient, residual, best, waited
-            rows, x, value, point, gradient, residual, best, waited = (
+            state = rows, x, value, point, gradient, residual, best, waited, strains
+            rows, x, value, point, gradient, residual, best, waited, strains = (
                 array[stay] for array in state
             )
         if not len(rows):
             break
-        step = _descent(direction(problem, point, gradient, rows), gradient)
+        step, strained = direction(problem, point, gradient, rows)
+        strains = strains + strained
+        step = _descent(step, gradient)
         trial = _line_search(problem, x, value, point, gradient, step, rows)
         new_gradient, new_residual = problem.gradient(trial[2], rows)
         scale = np.maximum(1.0, np.abs(value))
@@ -159,7 +185,7 @@ def _descent(step, gradient):
 def _line_search(problem, x, value, point, gradient, step, rows):
     """Halve each row's step until Armijo's condition holds; else stay put."""
     slope = np.einsum("ij,ij->i", gradient, step)
-    slack = 8 * np.finfo(np.float64).eps * np.maximum(1.0, np.abs(value))
+    slack = 8 * np.finfo(value.dtype).eps * np.maximum(1.0, np.abs(value))
     length = problem.longest(step)
     new_x, new_value, new_point = x.copy(), value.copy(), point.copy()
     trying = np.arange(len(x))
@@ -186,44 +212,65 @@ def _dense_direction(problem, point, gradient, rows):
         step[part] = _solve_scaled(
             problem.hessian(point[part], rows[part]), -gradient[part]
         )
-    return step
+    return step, np.zeros(n, bool)
 
 
 def _solve_scaled(hessian, right):
     """Solve with the Hessian scaled to unit diagonal and a ridge at rounding level."""
     diagonal = np.einsum("nii->ni", hessian)
     scale = 1 / np.sqrt(np.maximum(diagonal, np.finfo(np.float64).tiny))
-    hessian = hessian * scale[:, :, None] * scale[:, None, :]
+    hessian *= scale[:, :, None]
+    hessian *= scale[:, None, :]
+    right = right * scale
     m = hessian.shape[1]
+    solve = _solve_batch if m <= _BATCHED_UP_TO else _solve_each
     for ridge in (1e-14, 1e-11, 1e-8):
         hessian[:, np.arange(m), np.arange(m)] += ridge
         try:
-            return np.linalg.solve(hessian, (right * scale)[..., None])[..., 0] * scale
+            return solve(hessian, right) * scale
         except np.linalg.LinAlgError:
             continue
-    return right
+    return right * scale
 
 
-def _cg_direction(problem, point, gradient, rows):
+def _solve_batch(matrices, right):
+    return np.linalg.solve(matrices, right[..., None])[..., 0]
+
+
+def _solve_each(matrices, right):
+    """By Cholesky: half the work, which large matrices notice."""
+    return np.array(
+        [
+            cho_solve(cho_factor(a, lower=True, check_finite=False), b)
+            for a, b in zip(matrices, right, strict=True)
+        ]
+    )
+
+
+def _cg_direction(problem, point, gradient, rows, max_steps):
     """Newton's equation by conjugate gradients, more exactly near the solution."""
-    size = np.einsum("ij,ij->i", gradient, gradient)
-    forcing = np.minimum(0.1, size**0.25) ** 2
-    step = np.zeros_like(gradient)
-    live = np.flatnonzero(size > 0)
-    residual, remaining = -gradient[live], size[live]
-    search, here = residual.copy(), point[live]
-    for _ in range(_MAX_CG_STEPS):
+    # Scaled to length 1: small gradients would underflow when squared.
+    length = np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
+    forcing = np.minimum(0.1, np.sqrt(length)) ** 2
+    live = np.flatnonzero(length > 0)
+    residual = (-gradient[live] / length[live, None]).astype(np.float32)
+    remaining = np.ones(len(live), np.float32)
+    step = np.zeros(gradient.shape, np.float32)
+    search, here = residual.copy(), point[live].astype(np.float32)
+    for _ in range(max_steps):
         if not len(live):
             break
         product = problem.hessian_product(here, search)
         curvature = np.einsum("ij,ij->i", search, product)
-        length = np.where(curvature > 0, remaining / curvature, 0.0)
-        step[live] += length[:, None] * search
-        residual = residual - length[:, None] * product
+        along = np.where(curvature > 0, remaining / curvature, np.float32(0))
+        step[live] += along[:, None] * search
+        residual = residual - along[:, None] * product
         before, remaining = remaining, np.einsum("ij,ij->i", residual, residual)
-        go = (remaining > forcing[live] * size[live]) & (curvature > 0)
+        go = (remaining > forcing[live]) & (curvature > 0)
         search = residual + (remaining / before)[:, None] * search
         if not go.all():
             live, here = live[go], here[go]
             residual, search, remaining = residual[go], search[go], remaining[go]
-    return step
+    strained = np.zeros(len(gradient), bool)
+    strained[live] = True
+    return step.astype(gradient.dtype, copy=False) * length[:, None], strained

@@ -281,38 +281,53 @@ class InteractionBasis:
 
     def analysis_flat(self, x):
         """:meth:`analysis` of rows of shape (n, D)."""
-        return self._transform(x, transpose=False)[:, self._cells]
+        return kronecker_product(self._blocks, x)[:, self._cells]
 
     def synthesis_flat(self, v):
         """:meth:`synthesis` to rows of shape (n, D)."""
-        coefficients = np.zeros((len(v), np.prod(self.shape)))
+        coefficients = np.zeros((len(v), np.prod(self.shape)), v.dtype)
         coefficients[:, self._cells] = v
-        return self._transform(coefficients, transpose=True)
+        return kronecker_product(self._transposed, coefficients)
 
     @cached_property
-    def _factors(self):
-        """One orthogonal matrix for each block of neighbouring modes."""
-        factors = []
-        for length in self.shape:
-            factor = helmert(length, full=True) if length > 1 else np.ones((1, 1))
-            if factors and len(factors[-1]) * length <= _BLOCK:
-                factors[-1] = np.kron(factors[-1], factor)
-            else:
-                factors.append(factor)
-        return factors
+    def _blocks(self):
+        """Orthogonal matrices whose Kronecker product is the whole transform."""
+        return kronecker_blocks(
+            [helmert(n, full=True) if n > 1 else np.ones((1, 1)) for n in self.shape]
+        )
 
-    def _transform(self, x, transpose):
-        n, inner = x.shape
-        outer = n
-        for factor in self._factors:
-            inner //= len(factor)
-            factor = factor.T if transpose else factor
-            if inner == 1:
-                x = x.reshape(outer, -1) @ factor.T
-            else:
-                x = np.matmul(factor, x.reshape(outer, -1, inner))
-            outer *= len(factor)
-        return x.reshape(n, -1)
+    @cached_property
+    def _transposed(self):
+        return [block.T for block in self._blocks]
+
+
+def kronecker_blocks(matrices):
+    """Neighbouring matrices joined to Kronecker products of at most 64 rows."""
+    blocks = []
+    for matrix in matrices:
+        if blocks and len(blocks[-1]) * len(matrix) <= _BLOCK:
+            blocks[-1] = np.kron(blocks[-1], matrix)
+        else:
+            blocks.append(matrix)
+    return blocks
+
+
+def kronecker_product(blocks, x):
+    """Rows ``x`` of shape (n, D) times the Kronecker product of square matrices.
+
+    In the precision of ``x``, as few matrix products over all rows at once.
+    """
+    n, inner = x.shape
+    outer = n
+    for block in blocks:
+        inner //= len(block)
+        block = block.astype(x.dtype, copy=False)
+        if inner == 1:
+            x = x.reshape(outer, -1) @ block.T
+        else:
+            x = np.matmul(block, x.reshape(outer, -1, inner))
+        outer *= len(block)
+    return x.reshape(n, -1)
 
 
 def _check_mode_set(modes, n_modes):

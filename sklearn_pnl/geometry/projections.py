@@ -21,12 +21,12 @@ general
     Any other M: ``q = r exp(zeta v)`` with ``v`` supported on M.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from ..optimize import newton_cg, newton_dense
+from ..optimize import Solution, newton_cg, newton_dense
 from .interactions import (
     InteractionBasis,
     close_downward,
@@ -37,7 +37,13 @@ from .interactions import (
 )
 from .marginals import product_of_marginals, rake
 from .posets import TensorPoset
-from .tilts import ExponentialTilt, MarginalCells, ScaledBasis, ZetaBasis
+from .tilts import (
+    DENSE_FUNCTIONS,
+    ExponentialTilt,
+    MarginalCells,
+    ScaledBasis,
+    ZetaBasis,
+)
 
 # Up to this many free coordinates dense Newton is ahead of conjugate gradients.
 _DENSE_UP_TO = 128
@@ -45,6 +51,8 @@ _DENSE_UP_TO = 128
 _FALLBACK_UP_TO = 2048
 # Dense Newton for a general set forms a matrix of |M|^2 D products a row and step.
 _DENSE_PRODUCTS = 2**24
+# Largest matrix of zeta columns that is kept for the residual.
+_LARGEST_COLUMNS = 2**20
 # Raking starts the tilt, over at most so many marginals. It brings nearly empty
 # marginals to their scale at once, where Newton gains a factor e a step.
 _RAKING_SETS = 64
@@ -268,21 +276,51 @@ class _Solver:
         """Solve for all rows of ``target`` and ``reference``; see the module."""
         target, reference, lead = _flat_rows(target, reference, self.poset)
         if len(target):
-            q, residual, n_iter = self._project(target, reference, tol, max_iter)
+            found = self._project(target, reference, tol, max_iter)
         else:
-            q, residual, n_iter = target, np.zeros(0), np.zeros(0, int)
+            found = _closed_form(target)
         return Projection(
-            q.reshape(*lead, *self.poset.shape),
-            residual.reshape(lead),
-            n_iter.reshape(lead),
-            (residual <= tol).reshape(lead),
+            found.point.reshape(*lead, *self.poset.shape),
+            found.residual.reshape(lead),
+            found.n_iter.reshape(lead),
+            (found.residual <= tol).reshape(lead),
             self.route,
         )
 
+    @cached_property
+    def _zeta_columns(self):
+        """Zeta columns of a small M: eta on M is one product with them."""
+        m, D = len(self.elements), self.poset.n_elements
+        if m > DENSE_FUNCTIONS or m * D > _LARGEST_COLUMNS:
+            return None
+        units = np.zeros((m, D))
+        units[np.arange(m), self.elements] = 1
+        values = self.poset.zeta(units.reshape(-1, *self.poset.shape))
+        return np.ascontiguousarray(values.reshape(m, D).T)
+
+    def _last_resort(self, found, target, max_iter, tol):
+        """Dense Newton for the rows that conjugate gradients left, where it fits.
+
+        From where they are: a tilt of that is a tilt of where they started.
+        """
+        left = np.flatnonzero(~found.converged & (found.n_iter < max_iter))
+        if not len(left) or len(self.elements) > _FALLBACK_UP_TO:
+            return found
+        budget = max_iter - int(found.n_iter[left].max())
+        more = self._dense(found.point[left], target[left], budget, tol, settle=False)
+        better = more.residual < found.residual[left]
+        found.point[left[better]] = more.point[better]
+        found.residual[left[better]] = more.residual[better]
+        found.n_iter[left] += more.n_iter
+        return found
+
     def residual(self, difference):
         """``max |eta_q - eta_t|`` over M from the cellwise difference ``q - t``."""
-        eta = self.poset.eta(difference.reshape(-1, *self.poset.shape))
-        eta = eta.reshape(len(eta), -1)[:, self.elements]
+        if self._zeta_columns is not None:
+            eta = difference @ self._zeta_columns
+        else:
+            eta = self.poset.eta(difference.reshape(-1, *self.poset.shape))
+            eta = eta.reshape(len(eta), -1)[:, self.elements]
         return np.abs(eta).max(axis=1, initial=0.0)
 
 
@@ -304,8 +342,7 @@ class SpliceSolver(_Solver):
             rest = reference[:, self._rest]
             rest = rest / rest.sum(axis=1, keepdims=True)
         q[:, self._rest] = rest * target[:, self._rest].sum(axis=1, keepdims=True)
-        n = len(q)
-        return q, np.zeros(n), np.zeros(n, int)
+        return _closed_form(q)
 
 
 class TiltSolver(_Solver):
@@ -334,32 +371,31 @@ class TiltSolver(_Solver):
         return self._independent and len(self._used_modes) == self.poset.n_modes
 
     def _project(self, target, reference, tol, max_iter):
-        n = len(target)
         if len(self.elements) == self.poset.n_elements - 1:
-            return target.copy(), np.zeros(n), np.zeros(n, int)
+            return _closed_form(target.copy())
         if reference is None:
             start = product_of_marginals(target, self.poset.shape, self._used_modes)
             if self._independent:
-                return start, self.residual(start - target), np.zeros(n, int)
+                return _closed_form(start, self.residual(start - target))
         else:
             start = reference
         if self._raked is not None:
             start = rake(start, target, self.poset.shape, self._raked)
         if len(self.elements) <= _DENSE_UP_TO:
-            return self._dense(start, target, tol, max_iter)
+            return self._dense(start, target, max_iter, tol)
         return self._conjugate_gradients(start, target, tol, max_iter)
 
-    def _dense(self, start, target, tol, max_iter):
+    def _dense(self, start, target, max_iter, tol, settle=True):
         problem = MarginalCells(self, start, target)
         zeros = np.zeros((len(start), len(self.elements)))
-        found = newton_dense(problem, zeros, tol=tol, max_iter=max_iter)
-        return problem.in_place(found.point), found.residual, found.n_iter
+        found = newton_dense(problem, zeros, tol=tol, max_iter=max_iter, settle=settle)
+        return replace(found, point=problem.in_place(found.point))
 
     def _conjugate_gradients(self, start, target, tol, max_iter):
         problem = ExponentialTilt(self, self._scaled_basis, start, target)
         zeros = np.zeros((len(start), len(self.elements)))
         found = newton_cg(problem, zeros, tol=tol, max_iter=max_iter)
-        return _finish(self, found, target, tol, max_iter, self._dense)
+        return self._last_resort(found, target, max_iter, tol)
 
     @cached_property
     def _scaled_basis(self):
@@ -402,38 +438,29 @@ class GeneralSolver(_Solver):
         else:
             start = reference
         if len(self.elements) == 0:
-            return start.copy(), np.zeros(n), np.zeros(n, int)
+            return _closed_form(start.copy())
         m = len(self.elements)
         if m <= _DENSE_UP_TO and m * m * self.poset.n_elements <= _DENSE_PRODUCTS:
-            return self._dense(start, target, tol, max_iter)
+            return self._dense(start, target, max_iter, tol)
         problem = ExponentialTilt(self, self._basis, start, target)
         zeros = np.zeros((n, len(self.elements)))
         found = newton_cg(problem, zeros, tol=tol, max_iter=max_iter)
-        return _finish(self, found, target, tol, max_iter, self._dense)
+        return self._last_resort(found, target, max_iter, tol)
 
-    def _dense(self, start, target, tol, max_iter):
+    def _dense(self, start, target, max_iter, tol, settle=True):
         problem = ExponentialTilt(self, self._basis, start, target)
         zeros = np.zeros((len(start), len(self.elements)))
-        found = newton_dense(problem, zeros, tol=tol, max_iter=max_iter)
-        return found.point, found.residual, found.n_iter
+        return newton_dense(problem, zeros, tol=tol, max_iter=max_iter, settle=settle)
 
     @cached_property
     def _basis(self):
         return ZetaBasis(self.poset, self.elements)
 
 
-def _finish(solver, found, target, tol, max_iter, dense):
-    """Hand the rows that conjugate gradients could not settle to dense Newton."""
-    q, residual, n_iter = found.point, found.residual, found.n_iter
-    left = np.flatnonzero(~found.converged & (n_iter < max_iter))
-    if len(left) and len(solver.elements) <= _FALLBACK_UP_TO:
-        budget = max_iter - int(n_iter[left].max())
-        better, lower, more = dense(q[left], target[left], tol, budget)
-        improved = lower < residual[left]
-        q[left[improved]] = better[improved]
-        residual[left[improved]] = lower[improved]
-        n_iter[left] += more
-    return q, residual, n_iter
+def _closed_form(q, residual=None):
+    n = len(q)
+    residual = np.zeros(n) if residual is None else residual
+    return Solution(None, q, residual, np.zeros(n, int), np.ones(n, bool))
 
 
 def _flat_rows(target, reference, poset):

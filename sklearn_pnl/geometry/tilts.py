@@ -12,7 +12,8 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from .marginals import levels_by_mass, mode_views
+from .interactions import kronecker_blocks, kronecker_product
+from .marginals import levels_by_mass
 from .posets import TensorPoset
 
 # A Newton step changes log probabilities by at most this much. Where the target holds
@@ -22,6 +23,8 @@ _LONGEST_STEP = 10.0
 # A term of a sparse product costs about as much as so many of a dense one; and the
 # largest matrix of basis functions that is kept.
 _SPARSE_COST, _LARGEST_MATRIX = 16, 2**25
+# So many functions or fewer are applied as one dense matrix on the cells.
+DENSE_FUNCTIONS = 64
 # Up to this many coordinates a basis is made orthonormal by a dense factor.
 _WHITEN_UP_TO = 2048
 
@@ -117,27 +120,32 @@ class _FlatOrderBasis:
     """Indicators of marginal cells: zeta if level 0 of a mode is below all others."""
 
     def __init__(self, shape, elements):
-        self._shape = shape
         self._elements = elements
         self._n_cells = int(np.prod(shape))
+        self._functions = None
+        matrices = [np.eye(length) for length in shape]
+        for matrix in matrices:
+            matrix[0] = 1
+        self._blocks = kronecker_blocks(matrices)
+        self._transposed = [block.T for block in self._blocks]
+        if len(elements) <= DENSE_FUNCTIONS:
+            self._functions = self.synthesis(np.eye(len(elements)))
 
     def synthesis(self, v):
-        x = np.zeros((len(v), self._n_cells))
+        if self._functions is not None:
+            return v @ self._functions
+        x = np.zeros((len(v), self._n_cells), v.dtype)
         x[:, self._elements] = v
-        for mode in mode_views(x, self._shape):
-            mode[:, 1:] += mode[:, :1]
-        return x
+        return kronecker_product(self._transposed, x)
 
     def analysis(self, x):
+        if self._functions is not None:
+            return x @ self._functions.T
         return self.marginals(x)[:, self._elements]
 
     def marginals(self, x):
         """For each cell, the sum of all cells that agree with its non-zero indices."""
-        x = x.copy()
-        for mode in mode_views(x, self._shape):
-            for level in range(1, mode.shape[1]):
-                mode[:, 0] += mode[:, level]
-        return x
+        return kronecker_product(self._blocks, x)
 
 
 class ZetaBasis:
@@ -222,7 +230,7 @@ class ScaledBasis:
 
     def __init__(self, basis):
         self._basis = basis
-        self._scale = np.sqrt(np.prod(basis.shape))
+        self._scale = float(np.sqrt(np.prod(basis.shape)))
 
     def synthesis(self, v):
         return self._basis.synthesis_flat(v * self._scale)
