@@ -1,0 +1,1 @@
+"""Measurements of speed, scale and worth; run as modules, see README.md."""

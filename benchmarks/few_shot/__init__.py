@@ -1,0 +1,1 @@
+"""Few labelled rows of data with structure: does adding rows help?"""

@@ -1,0 +1,114 @@
+"""From records of single draws to means, paired differences and one table."""
+
+from collections import Counter, defaultdict
+
+import numpy as np
+
+SCORES = {"accuracy": 1, "log_loss": -1}  # The sign that makes larger better.
+REFERENCES = ("none", "SMOTE")
+FEWEST_DRAWS = 10  # The standard error of fewer differences is too vague for a flag.
+MARKS = {"none": {1: "+", -1: "-"}, "SMOTE": {1: "^", -1: "v"}}
+
+
+def summarise(records):
+    """A dict for each problem, shots, learner and sampler, over the draws."""
+    cells, seconds = _cells(records)
+    return [
+        _row(cells, (*setting, learner), sampler, seconds[setting, sampler])
+        for setting, learner, sampler in _settings(records)
+    ]
+
+
+def table(rows, score):
+    """One row a problem, learner and shots, a column a sampler; counts at the end."""
+    samplers = list(dict.fromkeys(row["sampler"] for row in rows))
+    lines, counts = {}, {name: defaultdict(Counter) for name in REFERENCES}
+    for row in sorted(rows, key=lambda row: (row["problem"], row["learner"])):
+        if row[score] is None:
+            continue
+        key = row["problem"], row["learner"], row["shots"]
+        marks = {name: row[f"{score}_flag_{name}"] for name in REFERENCES}
+        text = f"{row[score]:.3f} " + "".join(
+            MARKS[name].get(flag, "") for name, flag in marks.items()
+        )
+        head = dict(zip(("problem", "learner", "shots"), key, strict=True))
+        line = lines.setdefault(key, {**head, **dict.fromkeys(samplers)})
+        line[row["sampler"]] = text.strip()
+        for name, flag in marks.items():
+            counts[name][row["sampler"]][flag] += 1
+    return [*lines.values(), *_footer(counts, samplers)]
+
+
+def _footer(counts, samplers):
+    """How often a sampler was flagged better and worse, of how many settings."""
+    return [
+        {"problem": f"better / worse than {name}", "learner": None, "shots": None}
+        | {
+            sampler: None
+            if sampler == name
+            else f"{count[sampler][1]} / {count[sampler][-1]}"
+            f" of {count[sampler].total()}"
+            for sampler in samplers
+        }
+        for name, count in counts.items()
+    ]
+
+
+def _cells(records):
+    """Scores by setting, learner, sampler and score: an array over the draws."""
+    cells, seconds = defaultdict(dict), defaultdict(list)
+    for record in records:
+        setting = record["problem"], record["shots"]
+        seconds[setting, record["sampler"]].append(record["seconds"])
+        for learner, scores in record["scores"].items():
+            for score, value in scores.items():
+                key = (*setting, learner), record["sampler"], score
+                cells[key][record["draw"]] = value
+    return cells, seconds
+
+
+def _settings(records):
+    """In the order of the records, each once."""
+    return dict.fromkeys(
+        ((record["problem"], record["shots"]), learner, record["sampler"])
+        for record in records
+        for learner in record["scores"]
+    )
+
+
+def _row(cells, setting, sampler, seconds):
+    row = dict(zip(("problem", "shots", "learner"), setting, strict=True))
+    row |= {"sampler": sampler, "draws": len(seconds)}
+    for score, sign in SCORES.items():
+        values = _values(cells, setting, sampler, score)
+        row[score], row[f"{score}_se"] = _mean(values)
+        for name in REFERENCES:
+            base = None if name == sampler else _values(cells, setting, name, score)
+            gain = None if values is None or base is None else values - base
+            mean, error = _mean(gain)
+            row[f"{score}_minus_{name}"], row[f"{score}_minus_{name}_se"] = mean, error
+            flagged = len(seconds) >= FEWEST_DRAWS
+            row[f"{score}_flag_{name}"] = _flag(mean, error, sign) if flagged else None
+    row["seconds"] = round(float(np.mean(seconds)), 4)
+    return row
+
+
+def _values(cells, setting, sampler, score):
+    """In the order of the draws, so that a difference is paired."""
+    by_draw = cells[setting, sampler, score]
+    values = [by_draw[draw] for draw in sorted(by_draw)]
+    return None if None in values else np.array(values)
+
+
+def _mean(values):
+    if values is None:
+        return None, None
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.inf
+    return round(float(np.mean(values)), 5), round(float(error), 5)
+
+
+def _flag(mean, error, sign):
+    """1 better, -1 worse, 0 within two standard errors of the paired difference."""
+    if mean is None:
+        return None
+    return int(np.sign(mean) * sign) if abs(mean) > 2 * error else 0

@@ -1,0 +1,74 @@
+"""Compare the harness with the imblearn Pipeline that it stands for."""
+
+import numpy as np
+from imblearn.metrics import geometric_mean_score
+from imblearn.pipeline import make_pipeline
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    RepeatedStratifiedKFold,
+    cross_validate,
+)
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from .harness import run_fold, split_fold
+
+SCORERS = {
+    "average precision": "average_precision",
+    "ROC AUC": "roc_auc",
+    "balanced accuracy": "balanced_accuracy",
+    "G-mean": make_scorer(geometric_mean_score),
+    "F1": "f1",
+    "Brier": "neg_brier_score",
+}
+
+
+def check(tables, rivals, learners, *, repeats, folds):
+    """Leave with an AssertionError where any score differs; return how many agree."""
+    splitter = RepeatedStratifiedKFold(
+        n_splits=folds, n_repeats=repeats, random_state=0
+    )
+    with threadpool_limits(1):
+        return sum(
+            _check_fold(table, train_test, seed, rivals, learners)
+            for table in tables
+            for seed, train_test in enumerate(splitter.split(table.X, table.y))
+        )
+
+
+def _check_fold(table, train_test, seed, rivals, learners):
+    plan = {
+        name: [learner for learner, make in learners.items() if rival.applies(make(0))]
+        for name, rival in rivals.items()
+    }
+    fold = split_fold(table, train_test, seed)
+    rows = run_fold(table, fold, plan, rivals, learners)
+    rows = [row for row in rows if not row["failure"]]
+    for row in rows:
+        rival, learner = rivals[row["sampler"]], learners[row["learner"]](seed)
+        scores = _cross_validate(table, train_test, rival, learner, seed)
+        for name, value in scores.items():
+            where = f"{table.name}, fold {seed}, {row['sampler']}, {row['learner']}"
+            np.testing.assert_allclose(row[name], value, 0, 1e-12, err_msg=where)
+    return len(rows) * len(SCORERS)
+
+
+def _cross_validate(table, train_test, rival, learner, seed):
+    sampler = "passthrough" if rival.sampler is None else rival.sampler(seed)
+    learner = learner if rival.adapt is None else rival.adapt(learner, seed)
+    if rival.threshold:
+        prevalence = table.y[train_test[0]].mean()
+        learner = FixedThresholdClassifier(
+            learner, threshold=prevalence, response_method="predict_proba"
+        )
+    pipeline = make_pipeline(StandardScaler(), sampler, learner)
+    result = cross_validate(
+        pipeline,
+        table.X,
+        table.y,
+        scoring=SCORERS,
+        cv=[train_test],
+        error_score="raise",
+    )
+    return {name: abs(result[f"test_{name}"][0]) for name in SCORERS}

@@ -1,0 +1,72 @@
+"""Run samplers and learners on the imbalanced tables of KEEL, then report.
+
+``python -m benchmarks.imbalance.run --tables small --n-jobs 2``
+"""
+
+import argparse
+import sys
+
+from benchmarks.tables import write_csv
+
+from . import report
+from .check import check
+from .harness import evaluate, summarise
+from .learners import LEARNERS
+from .problems import load_tables, table_set
+from .samplers import RIVALS, SLOW_RIVALS
+
+
+def main():
+    options = _options()
+    tables = load_tables(options.tables)
+    rivals = _chosen(options.samplers, RIVALS | SLOW_RIVALS, RIVALS)
+    learners = _chosen(options.learners, LEARNERS, LEARNERS)
+    protocol = {"repeats": options.repeats, "folds": options.folds}
+    if options.check:
+        agreed = check(tables, rivals, learners, **protocol)
+        print(f"{agreed} scores are those of the same steps in an imblearn Pipeline")
+        return
+    rows = evaluate(
+        tables, rivals, learners, **protocol, n_jobs=options.n_jobs, log=_log
+    )
+    name = table_set(options.tables)
+    write_csv(summarise(rows), f"imbalance-{name}")
+    report.report(name)
+
+
+def _options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--tables",
+        default="small",
+        help="small, development, held-out, all, or names of tables with commas",
+    )
+    parser.add_argument("--samplers", help="names with commas; default: all but slow")
+    parser.add_argument("--learners", help="names with commas; default: all")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--folds", type=int, default=2)
+    parser.add_argument("--n-jobs", type=int, default=1)
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="compare with imblearn Pipelines and write nothing; takes twice as long",
+    )
+    return parser.parse_args()
+
+
+def _chosen(names, known, default):
+    if names is None:
+        return default
+    names = names.split(",")
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        sys.exit(f"Unknown: {', '.join(unknown)}. Known: {', '.join(known)}")
+    return {name: known[name] for name in names}
+
+
+def _log(text):
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    main()

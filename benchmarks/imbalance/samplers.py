@@ -1,0 +1,80 @@
+"""The rivals: what is done about the imbalance before or after a learner is fitted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from imblearn.over_sampling import (
+    ADASYN,
+    SMOTE,
+    BorderlineSMOTE,
+    RandomOverSampler,
+)
+from sklearn.model_selection import TunedThresholdClassifierCV
+
+from sklearn_pnl import PNLSampler, PrimeFactorReshaper
+
+# The recipe of the paper, with the step at which the program of its authors stops.
+PNL_PAPER = {
+    "local_manifold": "mixture",
+    "step": 0.98,
+    "augment": "kde",
+    "bandwidth": 0.05,
+    "k_neighbors": 5,
+    "offset": 1e-5,
+    "with_mass": False,
+    "reshaper": PrimeFactorReshaper(),
+}
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A sampler, a change to the learner, a moved threshold, or none of them.
+
+    ``sampler`` makes a sampler from a seed. ``adapt`` makes from a learner and a seed
+    the learner to fit, or None where it has no such thing. ``threshold`` decides for
+    the minority from its prevalence in training on, instead of the learner's own rule.
+    """
+
+    sampler: Callable | None = None
+    adapt: Callable | None = None
+    threshold: bool = False
+
+    def applies(self, learner):
+        return self.adapt is None or self.adapt(learner, 0) is not None
+
+    @property
+    def fits_plainly(self):
+        """Whether the learner is fitted as it is on the rows as they are."""
+        return self.sampler is None and self.adapt is None
+
+
+def as_rival(sampler):
+    """A Rival as it is, or one made of a function from a seed to a sampler."""
+    return sampler if isinstance(sampler, Rival) else Rival(sampler=sampler)
+
+
+def balance_weights(learner, seed):
+    if "class_weight" not in learner.get_params():
+        return None
+    return learner.set_params(class_weight="balanced")
+
+
+def tune_threshold(learner, seed):
+    return TunedThresholdClassifierCV(learner, random_state=seed)
+
+
+RIVALS = {
+    "none": Rival(),
+    "threshold": Rival(threshold=True),
+    "class weight": Rival(adapt=balance_weights),
+    "ROS": Rival(lambda seed: RandomOverSampler(random_state=seed)),
+    "ROS 0.3": Rival(lambda seed: RandomOverSampler(shrinkage=0.3, random_state=seed)),
+    "SMOTE": Rival(lambda seed: SMOTE(random_state=seed)),
+    "BorderlineSMOTE": Rival(lambda seed: BorderlineSMOTE(random_state=seed)),
+    "ADASYN": Rival(lambda seed: ADASYN(random_state=seed)),
+    "PNL": Rival(lambda seed: PNLSampler(random_state=seed)),
+    "PNL (paper)": Rival(lambda seed: PNLSampler(**PNL_PAPER, random_state=seed)),
+}
+
+# Six times the fits of the others, so only when asked for by name.
+SLOW_RIVALS = {"tuned threshold": Rival(adapt=tune_threshold)}

@@ -1,0 +1,1 @@
+"""How long the work takes and how much memory it needs; see ``README.md`` here."""

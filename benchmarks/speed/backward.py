@@ -1,0 +1,121 @@
+"""Decoding: ms a row for each local manifold, and how much of it finds neighbours."""
+
+import argparse
+from time import perf_counter
+
+import numpy as np
+
+from sklearn_pnl import BackwardProjector
+from sklearn_pnl.geometry import eta_from_prob
+
+from ..tables import report
+from . import problems
+from .forward import OFFSET, TEXTBOOKS, textbook_note
+from .scores import score
+from .textbook import Textbook
+from .timing import interleaved
+
+K = 8
+MANIFOLDS = "theta", "mixture", "fiber", "eta"
+# Most ms a row, by local manifold and order.
+WANTED = {
+    ("fiber", 1): 0.3,
+    ("eta", 1): 0.3,
+    ("fiber", 2): 5.0,
+    ("eta", 2): 5.0,
+}
+
+
+def drawn_codes(projector, n, rng):
+    """Codes between that of a training row and that of one of its neighbours."""
+    codes = projector.codes_
+    first = rng.integers(len(codes), size=n)
+    near = projector.kneighbors(codes[first], K + 1, return_distance=False)
+    second = near[np.arange(n), rng.integers(1, K + 1, size=n)]
+    t = rng.uniform(size=(n, 1))
+    return (1 - t) * codes[first] + t * codes[second]
+
+
+def decode(projector, codes, order, repeats):
+    """Rows of the table for all local manifolds, and ms a row of each."""
+    rows, taken = [], {}
+    for manifold in MANIFOLDS:
+        projector.set_params(local_manifold=manifold)
+        seconds = interleaved(
+            {
+                "all": lambda: projector.inverse_transform(codes),
+                "search": lambda: projector.kneighbors(codes),
+            },
+            repeats,
+        )
+        total, search = (1e3 * seconds[part] / len(codes) for part in ("all", "search"))
+        job = f"MNIST, order {order}, {manifold}"
+        note = f"{len(codes)} codes, {len(projector.rows_)} training rows, k = {K}"
+        closed = manifold in ("theta", "mixture")
+        limit = WANTED.get((manifold, order))
+        rows += [
+            score(job, "ms/row", total, at_most=limit, note=note),
+            score(job, "ms/row without the search", total - search),
+            score(
+                job, "share of neighbour search", search / total,
+                at_least=0.5 if closed else None,
+            ),
+        ]  # fmt: skip
+        taken[manifold] = total
+    return rows, taken
+
+
+def against_textbook(projector, codes, order, taken):
+    """ "theta" by natural gradients over all elements beyond the order.
+
+    The program that "mixture" stands for follows natural gradients over all elements,
+    a little more than that, so it is held against the same figure.
+    """
+    poset = projector.poset_
+    near = projector.kneighbors(codes, return_distance=False)
+    points = projector.projector_.inverse_transform(codes)
+    new = projector.set_params(local_manifold="theta").inverse_transform(codes) + OFFSET
+    new /= new.sum(axis=tuple(range(1, new.ndim)), keepdims=True)
+    expected = eta_from_prob(new, poset).reshape(len(new), -1)
+    rows = []
+    for variant, step in TEXTBOOKS.items():
+        textbook = Textbook(poset.shape, poset.order > order, step=step)
+        start = perf_counter()
+        answers = [
+            textbook.backward_theta(w, projector.rows_[neighbors], OFFSET)
+            for w, neighbors in zip(points, near, strict=True)
+        ]
+        seconds = (perf_counter() - start) / len(codes)
+        note = textbook_note(seconds, answers, expected)
+        rows += [
+            score(
+                f"MNIST, order {order}, {manifold}",
+                f"times faster than textbook ({variant})",
+                1e3 * seconds / taken[manifold],
+                at_least=5000,
+                note=note,
+            )
+            for manifold in ("theta", "mixture")
+        ]
+    return rows
+
+
+def run(quick):
+    n, n_codes, n_book, repeats = (1_000, 300, 1, 3) if quick else (10_000, 2_000, 3, 5)
+    X = problems.mnist(n)
+    rng = np.random.default_rng(0)
+    rows = []
+    for order in (1, 2):
+        projector = BackwardProjector(order, n_neighbors=K, offset=OFFSET).fit(X)
+        codes = drawn_codes(projector, n_codes, rng)
+        measured, taken = decode(projector, codes, order, repeats)
+        rows += measured + against_textbook(projector, codes[:n_book], order, taken)
+    return rows
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few rows")
+    quick = parser.parse_args().quick
+    # Rough figures must not take the place of full ones.
+    report(run(quick), "speed-backward" + quick * "-quick")
