@@ -54,6 +54,7 @@ heads = [1 + x for x, parent in enumerate(parents) if parent == -1]
 
 settings = {
     "embedding": MaxAbsScaler(),
+    "augment": "kde",
     "offset": 1e-6,
     "sampling_strategy": {2: 148},
     "random_state": 0,

@@ -11,8 +11,13 @@ from importlib.metadata import PackageNotFoundError, version
 from . import geometry
 from .augment import PNLAugmenter
 from .backward import BackwardProjector
+from .comparison import SampleComparison, compare_samples
 from .many_body import ManyBodyProjector
-from .plotting import GeodesicEnergyDisplay, InteractionEnergyDisplay
+from .plotting import (
+    GeodesicEnergyDisplay,
+    InteractionEnergyDisplay,
+    SampleComparisonDisplay,
+)
 from .reshape import PrimeFactorReshaper
 
 try:
@@ -42,5 +47,8 @@ __all__ = [
     "PNLAugmenter",
     "PNLSampler",
     "PrimeFactorReshaper",
+    "SampleComparison",
+    "SampleComparisonDisplay",
+    "compare_samples",
     "geometry",
 ]

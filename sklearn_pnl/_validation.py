@@ -4,6 +4,8 @@ import warnings
 from functools import cache
 
 import numpy as np
+from joblib import effective_n_jobs
+from joblib.parallel import get_active_backend
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
@@ -11,6 +13,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 from threadpoolctl import ThreadpoolController
 
+from ._callbacks import begin_blocks, block_done
 from .geometry import TensorPoset
 
 # Cells in one block of rows: a mebibyte of float64, so that the temporaries of a
@@ -19,6 +22,9 @@ from .geometry import TensorPoset
 _BLOCK_CELLS = 2**17
 # Rows of a general poset share large matrices, which are read once a block.
 _POSET_ROWS = 64
+# Workers that share no memory get several blocks at once: enough tasks for each of
+# them to even out, none of them larger than 64 MiB.
+_TASKS_PER_WORKER, _BLOCKS_PER_TASK = 4, 64
 
 
 def check_tensors(estimator, X, *, reset):
@@ -96,7 +102,8 @@ def to_simplex(X, offset, poset, first_row=0):
     A bottom that stands for no feature holds the mean of the row. ``first_row`` is the
     number of the first row, for messages.
     """
-    p = X.reshape(len(X), -1).astype(np.float64)
+    # In one memory layout, since the rounding of sums depends on it.
+    p = X.reshape(len(X), -1).astype(np.float64, order="C")
     if poset.added_bottom:
         p = np.column_stack([p.mean(axis=1), p])
     p += offset
@@ -134,27 +141,87 @@ def from_simplex(q, mass, offset, poset, row_shape, dtype):
 def map_blocks(function, *arrays, poset, n_jobs=None):
     """``function(first_row, *blocks)`` over blocks of rows; results joined by rows.
 
-    ``function`` returns a tuple of arrays with one entry a row. Results are written
-    as they come, so that no second copy of the output is held. Blocks are small, so
-    BLAS is kept to one thread: ``n_jobs`` is what uses more cores.
+    ``function`` returns a tuple of arrays with one entry a row; for workers in other
+    processes or on other machines it must be picklable. Results are written as they
+    come, so that no second copy of the output is held. Blocks are small, so BLAS is
+    kept to one thread: ``n_jobs`` is what uses more cores.
     """
     n = len(arrays[0])
-    fewest = 1 if isinstance(poset, TensorPoset) else _POSET_ROWS
-    rows_per_block = max(fewest, _BLOCK_CELLS // poset.n_elements)
-    blocks = [slice(s, s + rows_per_block) for s in range(0, n, rows_per_block)]
-    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    joined = None
+    step = rows_per_block(poset)
+    n_blocks = count_blocks(n, poset)
+    backend, _ = get_active_backend(prefer="threads")
+    parallel = Parallel(
+        n_jobs=n_jobs,
+        prefer="threads",
+        # All at once where joblib cannot do better, as with "multiprocessing".
+        return_as="generator" if backend.supports_return_generator else "list",
+    )
+    blocks_per_task = 1
+    if not getattr(backend, "supports_sharedmem", False):
+        n_tasks = _TASKS_PER_WORKER * effective_n_jobs(n_jobs)
+        blocks_per_task = min(-(-n_blocks // n_tasks), _BLOCKS_PER_TASK)
+        function = _Remote(function)
+    begin_blocks(n_blocks)
+    joined, done = None, 0
     with _threadpools().limit(limits=1, user_api="blas"):
         results = parallel(
-            delayed(function)(block.start, *(a[block] for a in arrays))
-            for block in blocks
+            delayed(_run_task)(function, start, step, *(a[task] for a in arrays))
+            for start, task in _slices(n, step * blocks_per_task)
         )
-        for block, parts in zip(blocks, results, strict=True):
-            if joined is None:
-                joined = [np.empty((n, *part.shape[1:]), part.dtype) for part in parts]
-            for whole, part in zip(joined, parts, strict=True):
-                whole[block] = part
+        for blocks in results:
+            for parts in blocks:
+                if joined is None:
+                    joined = [np.empty((n, *p.shape[1:]), p.dtype) for p in parts]
+                for whole, part in zip(joined, parts, strict=True):
+                    whole[done : done + len(part)] = part
+                done += len(parts[0])
+                block_done()
     return joined
+
+
+def rows_per_block(poset):
+    """Rows that are worked on at once: decided by the poset alone."""
+    fewest = 1 if isinstance(poset, TensorPoset) else _POSET_ROWS
+    return max(fewest, _BLOCK_CELLS // poset.n_elements)
+
+
+def count_blocks(n_rows, poset):
+    """Blocks that :func:`map_blocks` makes of so many rows."""
+    return -(-n_rows // rows_per_block(poset))
+
+
+def _slices(n, step):
+    return ((start, slice(start, start + step)) for start in range(0, n, step))
+
+
+def _run_task(function, first_row, step, *arrays):
+    """Results of the blocks of one task, as if each were a task of its own."""
+    return [
+        # In one memory layout, whichever way the rows came to this worker.
+        function(first_row + start, *(np.ascontiguousarray(a[block]) for a in arrays))
+        for start, block in _slices(len(arrays[0]), step)
+    ]
+
+
+class _Remote:
+    """A function for workers that share no memory.
+
+    The "dask" backend sends arguments to the workers once, not with every task, if they
+    say that they are large; what a partial says of itself leaves out the training rows
+    that it carries. And the limit on BLAS here is not one over there.
+    """
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *args):
+        with _threadpools().limit(limits=1, user_api="blas"):
+            return self.function(*args)
+
+    def __sizeof__(self):
+        kept = getattr(self.function, "keywords", {}).values()
+        arrays = (value for value in kept if isinstance(value, np.ndarray))
+        return 2**20 + sum(array.nbytes for array in arrays)
 
 
 @cache

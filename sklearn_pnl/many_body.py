@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from . import geometry
+from ._callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from ._validation import (
     check_codes,
     check_tensors,
@@ -27,7 +28,7 @@ _MARGINAL_CELLS = 128
 _ORDER = [Interval(Integral, 1, None, closed="left"), "array-like"]
 
 
-class ManyBodyProjector(TransformerMixin, BaseEstimator):
+class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     r"""Encode positive tensors by KL projection on the ell-body base.
 
     Each row ``x`` is read as the distribution ``p = (x + offset) / mass`` on the
@@ -173,6 +174,7 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks
     def fit_transform(self, X, y=None):
         """Fit, and return the codes of the same rows.
 
@@ -188,7 +190,9 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         codes : ndarray of shape (n, n_params_)
         """
         X = check_tensors(self, X, reset=True)
-        return self._as_codes(self._fit_coordinates(X), X.dtype)
+        with fit_task(self):
+            coordinates = self._fit_coordinates(X)
+        return self._as_codes(coordinates, X.dtype)
 
     def transform(self, X):
         """Codes of rows: theta on the base.
@@ -223,15 +227,8 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         codes = check_codes(X, self.n_params_, type(self).__name__)
-        base = self._base
-
-        def decode(first_row, codes):
-            q, log_mass, _ = base.points(codes)
-            if self.with_mass:
-                q *= np.exp(log_mass).reshape(-1, *(1,) * (q.ndim - 1))
-            return (q.astype(codes.dtype),)
-
-        (tensors,) = map_blocks(decode, codes, poset=self.poset_, n_jobs=self.n_jobs)
+        points = partial(_points, base=self._base)
+        (tensors,) = map_blocks(points, codes, poset=self.poset_, n_jobs=self.n_jobs)
         return tensors
 
     def get_feature_names_out(self, input_features=None):
@@ -383,6 +380,14 @@ def _encode(first_row, x, *, solver, base, offset, tol, max_iter, divergence):
     return coordinates, projection.residual, projection.n_iter, kl
 
 
+def _points(first_row, codes, *, base):
+    """One block of codes: their points, times their mass if they carry it."""
+    q, log_mass, _ = base.points(codes)
+    if base.with_mass:
+        q *= np.exp(log_mass).reshape(-1, *(1,) * (q.ndim - 1))
+    return (q.astype(codes.dtype),)
+
+
 def _has_short_marginals(solver):
     """Whether the base is M_1 of a tensor with marginals of few cells."""
     one_body = isinstance(solver, TiltSolver) and solver.is_one_body
@@ -394,8 +399,7 @@ def _encode_one_body(first_row, x, *, base, offset, divergence, **settings):
     n = len(x)
     if divergence or offset == 0:
         p, _ = to_simplex(x, offset, base.poset, first_row)
-    cells = x.reshape(n, -1).astype(np.float64, copy=False)
-    theta, marginals, mass = one_body_theta(cells, offset, base.poset.shape)
+    theta, marginals, mass = one_body_theta(x.reshape(n, -1), offset, base.poset.shape)
     if not np.all(np.isfinite(theta)):
         # An empty marginal, or a sum that overflows: the long way says which.
         settings |= {"base": base, "offset": offset, "divergence": divergence}

@@ -1,10 +1,11 @@
-"""Displays in scikit-learn's style: compute in ``from_estimator``, then ``plot``."""
+"""Displays in scikit-learn's style: compute in ``from_...``, then ``plot``."""
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from . import geometry
 from ._validation import check_cells, check_tensors, to_simplex
+from .comparison import compare_samples
 from .geometry.energies import project_on_level
 
 
@@ -206,14 +207,158 @@ class GeodesicEnergyDisplay:
         return self
 
 
+class SampleComparisonDisplay:
+    """New rows against training rows: distances, features, correlations.
+
+    Build it with :meth:`from_samples`, or from the result of
+    :func:`~sklearn_pnl.compare_samples`.
+
+    Parameters
+    ----------
+    comparison : SampleComparison
+        What to draw.
+
+    Attributes
+    ----------
+    axes_ : ndarray of 3 matplotlib Axes
+        After :meth:`plot`.
+    figure_ : matplotlib Figure
+        After :meth:`plot`.
+    lines_ : list of matplotlib Line2D
+        The distribution functions of the distances of new rows and of the usual
+        distances, and the one that bounds near-copies; after :meth:`plot`.
+    points_ : list of matplotlib Line2D
+        Kolmogorov-Smirnov statistics, shares outside the training range and ratios
+        of standard deviations of the features shown; after :meth:`plot`.
+    image_ : matplotlib AxesImage
+        Differences of correlations; after :meth:`plot`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import SampleComparisonDisplay
+    >>> X = np.random.default_rng(0).normal(size=(2, 30, 4))
+    >>> display = SampleComparisonDisplay.from_samples(*X, random_state=0)
+    >>> display.comparison.ks_statistic.shape
+    (4,)
+    """
+
+    def __init__(self, comparison):
+        self.comparison = comparison
+
+    @classmethod
+    def from_samples(cls, X, X_new, *, ax=None, **compare_kwargs):
+        """Compare new rows with training rows, and plot where axes are given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_train, ...)
+            Training rows.
+        X_new : array-like of shape (n_new, ...)
+            New rows.
+        ax : array-like of 3 matplotlib Axes, default=None
+            Axes to plot on; None computes only.
+        **compare_kwargs : dict
+            Passed to :func:`~sklearn_pnl.compare_samples`.
+
+        Returns
+        -------
+        display : SampleComparisonDisplay
+        """
+        display = cls(compare_samples(X, X_new, **compare_kwargs))
+        return display if ax is None else display.plot(ax=ax)
+
+    def plot(self, ax=None, *, max_features=15):
+        """Three panels: distances, the features that differ most, correlations.
+
+        Parameters
+        ----------
+        ax : array-like of 3 matplotlib Axes, default=None
+            Axes to plot on; None makes a figure.
+        max_features : int, default=15
+            Most features in the second panel: those of the largest
+            Kolmogorov-Smirnov statistics, the largest on top.
+
+        Returns
+        -------
+        display : SampleComparisonDisplay
+        """
+        if max_features < 1:
+            raise ValueError(f"max_features must be >= 1; got {max_features!r}.")
+        if ax is None:
+            plt = _pyplot("SampleComparisonDisplay.plot")
+            ax = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")[1]
+        self.axes_ = np.ravel(ax)
+        if len(self.axes_) != 3:
+            raise ValueError(f"ax must be 3 axes; got {len(self.axes_)}.")
+        self.figure_ = self.axes_[0].figure
+        self._plot_distances(self.axes_[0])
+        self._plot_features(self.axes_[1], max_features)
+        self._plot_correlations(self.axes_[2])
+        return self
+
+    def _plot_distances(self, ax):
+        found = self.comparison
+        usual = "test rows" if found.n_test else "other training rows"
+        self.lines_ = [
+            ax.ecdf(found.distance, label="new rows"),
+            ax.ecdf(found.usual_distance, label=usual),
+            ax.axvline(
+                found.copy_distance, color="gray", linestyle=":", label="near-copies"
+            ),
+        ]
+        ax.set(
+            xlabel="distance to the closest training row\n(standardised)",
+            ylabel="share of rows below",
+        )
+        ax.legend()
+
+    def _plot_features(self, ax, max_features):
+        found = self.comparison
+        # Stable, so that ties keep the order of the features.
+        shown = np.argsort(-found.ks_statistic, kind="stable")[:max_features]
+        height = np.arange(len(shown))
+        drawn = {
+            "Kolmogorov-Smirnov (same: 0)": (found.ks_statistic, "o"),
+            "share out of range (same: 0)": (found.outside_range, "x"),
+            "ratio of std (same: 1)": (found.std_ratio, "d"),
+        }
+        self.points_ = [
+            ax.plot(values[shown], height, marker, label=label)[0]
+            for label, (values, marker) in drawn.items()
+        ]
+        for same in (0, 1):
+            ax.axvline(same, color="gray", linewidth=0.8, zorder=0)
+        ax.set_yticks(height, [found.feature_names[feature] for feature in shown])
+        ax.invert_yaxis()
+        n_features = len(found.feature_names)
+        if len(shown) < n_features:
+            ax.set_title(f"{len(shown)} of {n_features} features", fontsize="medium")
+        # Below the panel: inside, it would hide points.
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), fontsize="small")
+
+    def _plot_correlations(self, ax):
+        change = self.comparison.correlation_difference
+        largest = self.comparison.max_correlation_difference
+        # Symmetric colours; without any pair, or any change, there is still a scale.
+        limit = largest if largest > 0 else 1.0
+        self.image_ = ax.imshow(change, cmap="RdBu_r", vmin=-limit, vmax=limit)
+        ax.set(xlabel="feature", ylabel="feature")
+        self.figure_.colorbar(self.image_, ax=ax, label="correlation, new - training")
+
+
 def _axes(ax, caller):
     if ax is not None:
         return ax, ax.figure
+    figure, ax = _pyplot(caller).subplots()
+    return ax, figure
+
+
+def _pyplot(caller):
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
             f"{caller} needs matplotlib: pip install matplotlib."
         ) from error
-    figure, ax = plt.subplots()
-    return ax, figure
+    return plt

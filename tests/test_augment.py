@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import chi2, kstest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
@@ -12,6 +13,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
 from sklearn_pnl import BackwardProjector, PNLAugmenter
+from sklearn_pnl.geometry import theta_from_prob
 
 SEEDS = [0, 1, 2]
 SHAPE = (3, 2, 2)
@@ -29,6 +31,29 @@ def fitted(X, augment, **params):
 def drawn(augmenter, n_samples, seed=0):
     """The codes drawn: with "fiber", those of the new rows."""
     return augmenter.projector_.transform(augmenter.sample(n_samples, seed))
+
+
+class AtPosition(np.random.RandomState):
+    """Draws as its seed says, but every position between two rows is the same."""
+
+    def __init__(self, position, seed=0):
+        super().__init__(seed)
+        self.position = position
+
+    def uniform(self, size):
+        return np.full(size, self.position)
+
+
+def weights_of(monkeypatch):
+    """The weights of the rows that new rows are decoded from, as they come."""
+    decode, seen = BackwardProjector._decode, []
+
+    def watched(self, codes, parents, weights):
+        seen.append(weights)
+        return decode(self, codes, parents, weights)
+
+    monkeypatch.setattr(BackwardProjector, "_decode", watched)
+    return seen
 
 
 def global_state():
@@ -118,7 +143,9 @@ def position_on_segments(codes, training):
 @pytest.mark.parametrize("n_neighbors", [1, 4])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mixup_stays_on_segments_to_near_codes(seed, n_neighbors):
-    augmenter = fitted(positive(seed, *SHAPE), "mixup", n_neighbors=n_neighbors)
+    augmenter = fitted(
+        positive(seed, *SHAPE), "mixup", n_neighbors=n_neighbors, noise=0
+    )
     projector = augmenter.projector_
     i, j, t, distance = position_on_segments(
         drawn(augmenter, 300, seed), projector.codes_
@@ -133,23 +160,201 @@ def test_mixup_stays_on_segments_to_near_codes(seed, n_neighbors):
 
 
 def test_mixup_starts_from_every_row():
-    augmenter = fitted(positive(0, *SHAPE), "mixup", n_neighbors=1)
+    augmenter = fitted(positive(0, *SHAPE), "mixup", n_neighbors=1, noise=0)
     i, j, _, _ = position_on_segments(
         drawn(augmenter, 300), augmenter.projector_.codes_
     )
     assert_array_equal(np.unique(np.r_[i, j]), np.arange(12))
 
 
-def test_mixup_of_one_row_is_that_row():
+@pytest.mark.parametrize("with_mass", [False, True])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mixup_without_noise_is_between_the_codes_of_its_parents(
+    seed, order, with_mass
+):
+    augmenter = fitted(
+        positive(seed, *SHAPE), "mixup", noise=0, order=order, with_mass=with_mass
+    )
+    rows, parents = augmenter.sample_with_parents(200, random_state=seed)
+    codes = augmenter.projector_.codes_
+    start, end = codes[parents[:, 0]], codes[parents[:, 1]]
+    way = end - start
+    new = augmenter.projector_.transform(rows)
+    t = np.einsum("ij,ij->i", new - start, way) / np.einsum("ij,ij->i", way, way)
+    assert t.min() > -1e-6
+    assert t.max() < 1 + 1e-6
+    assert np.histogram(t, bins=4, range=(0, 1))[0].min() > 25
+    t = t[:, None]
+    assert_allclose(new, (1 - t) * start + t * end, atol=1e-6)
+    if not with_mass:
+        # The mass is at the same position between those of the parents.
+        mass = augmenter.projector_.rows_.sum(axis=(1, 2, 3))[parents]
+        expected = np.sum(np.hstack([1 - t, t]) * mass, axis=1)
+        assert_allclose(rows.sum(axis=(1, 2, 3)), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("metric", ["kl", "euclidean"])
+@pytest.mark.parametrize("n_neighbors", [1, 4])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mixup_has_a_row_and_one_of_its_nearest_others_as_parents(
+    seed, n_neighbors, metric
+):
+    augmenter = fitted(
+        positive(seed, *SHAPE), "mixup", n_neighbors=n_neighbors, metric=metric
+    )
+    parents = augmenter.sample_with_parents(600, random_state=seed)[1]
+    assert parents.shape == (600, 2)
+    assert parents.dtype.kind == "i"
+    projector = augmenter.projector_
+    near = projector.kneighbors(
+        projector.codes_, n_neighbors + 1, return_distance=False
+    )
+    pairs = {(i, j) for i, others in enumerate(near) for j in others if j != i}
+    # Every row is drawn, with every one of its neighbours.
+    assert set(map(tuple, parents.tolist())) == pairs
+
+
+@pytest.mark.parametrize("with_mass", [False, True])
+@pytest.mark.parametrize(("position", "end"), [(0.0, 0), (1.0, 1)])
+@pytest.mark.parametrize(
+    "manifold", [{}, {"local_manifold": "mixture", "step": 1.0}], ids=str
+)
+@pytest.mark.parametrize("offset", [0, 0.3])
+def test_the_ends_of_mixup_without_noise_are_its_parents(
+    offset, manifold, position, end, with_mass
+):
+    X = positive(0, *SHAPE)
+    augmenter = PNLAugmenter(
+        noise=0, offset=offset, with_mass=with_mass, tol=1e-12, **manifold
+    ).fit(X)
+    rng = AtPosition(position)
+    rows, parents = augmenter.sample_with_parents(50, rng)
+    assert_allclose(rows, X[parents[:, end]], rtol=1e-6)
+    assert len(np.unique(parents[:, end])) > 6
+
+
+@pytest.mark.parametrize("with_mass", [False, True])
+@pytest.mark.parametrize("noise", [0, 0.25, 3.0])
+@pytest.mark.parametrize("offset", [0, 1e-5, 0.3])
+def test_mixup_of_one_row_is_that_row(offset, noise, with_mass):
     X = positive(0, *SHAPE, n=1)
-    rows = PNLAugmenter(n_neighbors=1).fit(X).sample(5, random_state=0)
+    params = {"noise": noise, "offset": offset, "with_mass": with_mass}
+    augmenter = PNLAugmenter(n_neighbors=1, **params).fit(X)
+    rows, parents = augmenter.sample_with_parents(5, random_state=0)
     assert_allclose(rows, np.repeat(X, 5, axis=0), rtol=1e-9)
+    assert_array_equal(parents, np.zeros((5, 2)))
 
 
-def test_mixup_of_copies_is_their_row():
-    X = np.repeat(positive(0, *SHAPE, n=1), 9, axis=0)
-    rows = PNLAugmenter(n_neighbors=3).fit(X).sample(5, random_state=0)
-    assert_allclose(rows, X[:5], rtol=1e-9)
+@pytest.mark.parametrize("noise", [0, 0.25, 3.0])
+def test_mixup_of_copies_is_their_row(noise):
+    # No spread, no noise: with fewer rows than coordinates and with more.
+    for n in (3, 9):
+        X = np.repeat(positive(0, *SHAPE, n=1), n, axis=0)
+        augmenter = PNLAugmenter(n_neighbors=3, noise=noise).fit(X)
+        rows, parents = augmenter.sample_with_parents(5, random_state=0)
+        assert_allclose(rows, X[[0] * 5], rtol=1e-9)
+        assert (parents[:, 0] != parents[:, 1]).all()
+
+
+# --- the noise of mixup ---------------------------------------------------------
+
+
+def noise_of(augmenter, n_samples, seed=0):
+    """The noise alone: every code is else that of the first parent."""
+    rows, parents = augmenter.sample_with_parents(n_samples, AtPosition(0.0, seed))
+    projector = augmenter.projector_
+    return projector.transform(rows) - projector.codes_[parents[:, 0]]
+
+
+@pytest.mark.parametrize("with_mass", [False, True])
+@pytest.mark.parametrize("noise", [0.1, 0.25, 0.5])
+@pytest.mark.parametrize(
+    ("n_rows", "order"), [(2, 1), (4, 1), (12, 1), (4, 2), (6, 2), (9, 2), (30, 2)]
+)
+def test_noise_has_its_share_of_the_covariance_of_the_codes(
+    n_rows, order, noise, with_mass
+):
+    # As many codes as coordinates (4 or 9, and the mass), fewer and more.
+    augmenter = fitted(
+        positive(0, *SHAPE, n=n_rows),
+        "mixup",
+        n_neighbors=1,
+        noise=noise,
+        order=order,
+        with_mass=with_mass,
+    )
+    n = 10_000
+    drawn = noise_of(augmenter, n)
+    expected = noise**2 * np.cov(augmenter.projector_.codes_.T)
+    variance = np.diag(expected)
+    # Five standard errors of a mean and, for Gaussian noise, of a covariance.
+    assert (np.abs(drawn.mean(axis=0)) < 5 * np.sqrt(variance / n)).all()
+    error = np.sqrt((np.outer(variance, variance) + expected**2) / n)
+    assert (np.abs(np.cov(drawn.T) - expected) < 5 * error).all()
+    # It leaves no direction that the codes do not spread in.
+    spread = np.linalg.svd(augmenter.projector_.codes_ - augmenter.projector_.codes_[0])
+    across = spread[2][np.count_nonzero(spread[1] > 1e-9) :]
+    assert_allclose(drawn @ across.T, 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_noise_is_gaussian_and_new_for_every_row(seed):
+    augmenter = fitted(positive(seed, *SHAPE), "mixup")
+    drawn = noise_of(augmenter, 4000, seed)
+    covariance = 0.25**2 * np.cov(augmenter.projector_.codes_.T)
+    length = np.einsum("ij,ij->i", drawn, np.linalg.solve(covariance, drawn.T).T)
+    assert kstest(length, chi2(df=4).cdf).pvalue > 1e-3
+    # Also between one block of rows and the next.
+    assert len(np.unique(drawn.round(9), axis=0)) == 4000
+    for lag in (1, 256, 1000):
+        correlation = np.corrcoef(drawn[lag:].T, drawn[:-lag].T)[:4, 4:]
+        assert np.abs(correlation).max() < 5 / np.sqrt(4000 - lag)
+
+
+def test_noise_does_not_depend_on_the_position():
+    # The same seed: what differs is the position on the segment alone.
+    augmenter = fitted(positive(0, *SHAPE), "mixup")
+    codes = augmenter.projector_.codes_
+    residuals = []
+    for t in (0.0, 0.4, 1.0):
+        rows, parents = augmenter.sample_with_parents(300, AtPosition(t))
+        mixed = (1 - t) * codes[parents[:, 0]] + t * codes[parents[:, 1]]
+        residuals.append(augmenter.projector_.transform(rows) - mixed)
+    assert np.abs(residuals[0]).max() > 0.1
+    assert_allclose(residuals[1], residuals[0], atol=1e-6)
+    assert_allclose(residuals[2], residuals[0], atol=1e-6)
+
+
+def test_noise_leaves_rows_and_their_partners_as_they_are():
+    X = positive(0, *SHAPE)
+    parents = [
+        PNLAugmenter(noise=noise).fit(X).sample_with_parents(300, 0)[1]
+        for noise in (0, 0.25)
+    ]
+    assert_array_equal(*parents)
+
+
+@pytest.mark.parametrize("noise", [-0.1, -1, np.nan, np.inf, "auto", None])
+def test_noise_that_is_none_is_refused(noise):
+    with pytest.raises(ValueError, match="'noise' parameter"):
+        PNLAugmenter(noise=noise).fit(positive(0, *SHAPE))
+
+
+@pytest.mark.parametrize("noise", [0, 0.0, np.float32(0.5), 2])
+def test_any_number_from_0_on_is_a_noise(noise):
+    rows = PNLAugmenter(noise=noise).fit(positive(0, *SHAPE)).sample(3, 0)
+    assert np.isfinite(rows).all()
+
+
+@pytest.mark.parametrize("augment", ["kde", KernelDensity(bandwidth=0.1)], ids=str)
+def test_noise_is_that_of_mixup_alone(augment):
+    X = positive(0, *SHAPE)
+    rows = [PNLAugmenter(augment=augment, noise=s).fit(X).sample(9, 0) for s in (0, 2)]
+    assert_array_equal(*rows)
+
+
+# --- foreign densities ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -210,11 +415,85 @@ def test_parents_are_the_nearest_to_the_code():
     assert_array_equal(augmenter.sample(30, random_state=0), rows)
 
 
-def test_one_parent_with_a_full_step_is_copied():
+@pytest.mark.parametrize("augment", AUGMENTS[1:], ids=str)
+def test_one_parent_with_a_full_step_is_copied(augment):
     X = positive(0, *SHAPE)
-    augmenter = PNLAugmenter(local_manifold="mixture", step=1.0, n_neighbors=1).fit(X)
+    augmenter = PNLAugmenter(
+        augment=augment, local_manifold="mixture", step=1.0, n_neighbors=1
+    ).fit(X)
     rows, parents = augmenter.sample_with_parents(30, random_state=0)
+    assert parents.shape == (30, 1)
     assert_allclose(rows, X[parents[:, 0]], rtol=1e-9)
+
+
+@pytest.mark.parametrize("noise", [0, 0.25])
+@pytest.mark.parametrize("position", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("offset", [0, 0.3])
+def test_two_parents_with_a_full_step_are_mixed(offset, position, noise):
+    # As distributions: the step is full, so that codes and noise do not matter.
+    X = positive(0, *SHAPE)
+    augmenter = PNLAugmenter(
+        local_manifold="mixture", step=1.0, noise=noise, offset=offset
+    ).fit(X)
+    rows, parents = augmenter.sample_with_parents(30, AtPosition(position))
+    cells = X + offset
+    mass = cells.sum(axis=(1, 2, 3), keepdims=True)
+    share = np.array([1 - position, position]).reshape(1, 2, 1, 1, 1)
+    mean = (share * (cells / mass)[parents]).sum(axis=1)
+    mean_mass = (share * mass[parents]).sum(axis=1)
+    assert_allclose(rows, np.maximum(mean * mean_mass - offset, 0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("position", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("with_mass", [False, True])
+def test_mixup_keeps_what_each_manifold_takes_from_the_parents(with_mass, position):
+    # For position 0.3 the weights are not those of 1 / 2 for each.
+    X = positive(0, *SHAPE)
+    share = np.array([1 - position, position]).reshape(1, 2, 1, 1, 1)
+    of_row = X / X.sum(axis=(1, 2, 3), keepdims=True)
+    for manifold in ("theta", "eta"):
+        augmenter = fitted(
+            X, "mixup", order=2, local_order=1, local_manifold=manifold,
+            noise=0, with_mass=with_mass,
+        )  # fmt: skip
+        rows, parents = augmenter.sample_with_parents(30, AtPosition(position))
+        projector = augmenter.projector_
+        poset, low = projector.poset_, projector.local_mask_
+
+        def coordinates(p, manifold=manifold, poset=poset, low=low):
+            theta = manifold == "theta"
+            return (theta_from_prob(p, poset) if theta else poset.eta(p))[:, low]
+
+        kept = coordinates(of_row)[parents]
+        new = rows / rows.sum(axis=(1, 2, 3), keepdims=True)
+        expected = np.sum(share.reshape(1, 2, 1) * kept, axis=1)
+        assert_allclose(coordinates(new), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("augment", AUGMENTS, ids=str)
+@pytest.mark.parametrize("manifold", ["fiber", "theta", "eta", "mixture"])
+def test_weights_of_the_parents_sum_to_1(manifold, augment, monkeypatch):
+    seen = weights_of(monkeypatch)
+    augmenter = PNLAugmenter(
+        augment=augment, local_manifold=manifold, n_neighbors=4
+    ).fit(positive(0, *SHAPE))
+    _, parents = augmenter.sample_with_parents(200, random_state=0)
+    (weights,) = seen
+    assert weights.shape == parents.shape
+    assert weights.min() >= 0
+    assert_allclose(weights.sum(axis=1), 1, rtol=1e-15)
+    if augment == "mixup":
+        # Uniform positions: in every tenth about 20 of them, within 5 deviations.
+        tenths = np.histogram(weights[:, 1], bins=10, range=(0, 1))[0]
+        assert np.abs(tenths - 20).max() < 5 * np.sqrt(20)
+    else:
+        assert_array_equal(weights, 1 / 4)
+
+
+def test_mixup_searches_no_neighbours_of_new_codes(monkeypatch):
+    augmenter = PNLAugmenter().fit(positive(0, *SHAPE))
+    monkeypatch.delattr(BackwardProjector, "_nearest")
+    assert len(augmenter.sample(20, random_state=0)) == 20
 
 
 @pytest.mark.parametrize("manifold", ["fiber", "theta", "eta", "mixture"])
@@ -237,13 +516,35 @@ def test_float32_rows_stay_float32():
         assert rows.dtype == np.float32
 
 
-def test_more_neighbors_than_rows_are_clipped_with_one_warning():
+@pytest.mark.parametrize("noise", [0, 0.25])
+def test_mixup_in_float32_is_close_to_float64(noise, monkeypatch):
+    X = positive(0, *SHAPE).astype(np.float32)
+    decode, dtypes = BackwardProjector._decode, []
+
+    def watched(self, codes, parents, weights):
+        dtypes.append(codes.dtype)
+        return decode(self, codes, parents, weights)
+
+    monkeypatch.setattr(BackwardProjector, "_decode", watched)
+    single, double = (
+        PNLAugmenter(noise=noise).fit(X.astype(dtype)).sample(300, random_state=0)
+        for dtype in (np.float32, np.float64)
+    )
+    assert single.dtype == np.float32
+    assert dtypes == [np.float32, np.float64]
+    assert_allclose(single, double, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("augment", "n_parents"), [("mixup", 2), ("kde", 3)])
+def test_more_neighbors_than_rows_are_clipped_with_one_warning(augment, n_parents):
     with pytest.warns(UserWarning, match=r"5 neighbours .* 3 rows") as caught:
-        augmenter = PNLAugmenter().fit(positive(0, *SHAPE, n=3))
+        augmenter = PNLAugmenter(augment=augment).fit(positive(0, *SHAPE, n=3))
     assert len(caught) == 1
-    rows, parents = augmenter.sample_with_parents(4, random_state=0)
-    assert rows.shape == (4, *SHAPE)
-    assert parents.shape == (4, 3)
+    rows, parents = augmenter.sample_with_parents(40, random_state=0)
+    assert rows.shape == (40, *SHAPE)
+    assert parents.shape == (40, n_parents)
+    assert all(len(set(row)) == n_parents for row in parents.tolist())
+    assert_array_equal(np.unique(parents), [0, 1, 2])
 
 
 # --- seeds ----------------------------------------------------------------------
@@ -362,13 +663,15 @@ def test_a_numpy_integer_is_a_number_of_rows():
     assert len(augmenter.sample(np.int64(3), random_state=0)) == 3
 
 
-def test_targets_can_be_drawn_with_the_features():
+@pytest.mark.parametrize(("noise", "rtol"), [(0, 3e-3), (0.25, 3e-2)])
+def test_targets_can_be_drawn_with_the_features(noise, rtol):
     # For regression: the target is one more feature, and comes back as a column.
     rng = np.random.default_rng(0)
     X = rng.uniform(1, 2, size=(60, 3))
     table = np.column_stack([X, X.sum(axis=1)])
-    rows = PNLAugmenter(n_neighbors=2).fit(table).sample(100, random_state=0)
-    assert_allclose(rows[:, 3], rows[:, :3].sum(axis=1), rtol=1e-2)
+    augmenter = PNLAugmenter(n_neighbors=2, noise=noise).fit(table)
+    rows = augmenter.sample(100, random_state=0)
+    assert_allclose(rows[:, 3], rows[:, :3].sum(axis=1), rtol=rtol)
 
 
 def test_fitting_does_not_warn_or_change_the_data():
@@ -378,3 +681,10 @@ def test_fitting_does_not_warn_or_change_the_data():
         warnings.simplefilter("error")
         PNLAugmenter().fit(X).sample(5, random_state=0)
     assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize("seed", range(10, 31))
+def test_a_mixture_of_single_precision_rows_does_not_warn(seed):
+    density = GaussianMixture(2, reg_covar=1e-3, random_state=seed)
+    X = positive(0, *SHAPE).astype(np.float32)
+    assert PNLAugmenter(augment=density).fit(X).sample(4, 0).dtype == np.float32

@@ -1,7 +1,7 @@
 """The direction of the imports, read from the sources, and the public names."""
 
 import ast
-import importlib
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -117,6 +117,28 @@ def test_only_the_sampler_imports_imbalanced_learn(name):
 def test_only_validation_warns():
     warning = {name for name in MODULES if "warnings" in top_level(name)}
     assert warning == {"sklearn_pnl._validation"}
+
+
+def test_only_one_module_knows_of_callbacks():
+    # They are experimental, and missing before scikit-learn 1.9.
+    knowing = {
+        name
+        for name, found in IMPORTS.items()
+        if any(module.startswith("sklearn.callback") for module in found)
+    }
+    assert knowing == {"sklearn_pnl._callbacks"}
+    assert OURS["sklearn_pnl._callbacks"] == set()
+
+
+def test_callbacks_may_be_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.callback", None)
+    path = ROOT / "_callbacks.py"
+    spec = importlib.util.spec_from_file_location("without_callbacks", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.CallbackSupportMixin.__module__ == "without_callbacks"
+    assert not hasattr(module.CallbackSupportMixin, "set_callbacks")
+    assert module.with_callbacks(len) is len
 
 
 def test_there_are_no_cycles():

@@ -130,19 +130,23 @@ def test_new_rows_are_new():
 # --- parents --------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("augment", ["mixup", "kde", KernelDensity(bandwidth=0.1)])
 @pytest.mark.parametrize("k", [1, 3, 5])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_parents_are_distinct_rows_of_the_class(seed, k):
+def test_parents_are_distinct_rows_of_the_class(seed, k, augment):
     X, y = table(seed)
-    _, y_new, sampler = resample(X, y, k_neighbors=k, random_state=seed)
+    _, y_new, sampler = resample(
+        X, y, k_neighbors=k, augment=augment, random_state=seed
+    )
     parents = sampler.parent_indices_
     new = y_new[len(y) :]
-    assert parents.shape == (len(new), k)
+    n_parents = 2 if augment == "mixup" else k
+    assert parents.shape == (len(new), n_parents)
     assert parents.dtype.kind == "i"
     assert parents.min() >= 0
     assert parents.max() < len(y)
-    assert_array_equal(y[parents], np.repeat(new[:, None], k, axis=1))
-    assert all(len(set(row)) == k for row in parents.tolist())
+    assert_array_equal(y[parents], np.repeat(new[:, None], n_parents, axis=1))
+    assert all(len(set(row)) == n_parents for row in parents.tolist())
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -150,19 +154,63 @@ def test_a_row_of_one_parent_with_a_full_step_is_that_parent(seed):
     # So the indices point to the rows that were used, not just to the class.
     X, y = table(seed)
     X_new, _, sampler = resample(
-        X, y, k_neighbors=1, local_manifold="mixture", step=1.0, with_mass=False
-    )
+        X, y, k_neighbors=1, local_manifold="mixture", step=1.0, with_mass=False,
+        augment="kde",
+    )  # fmt: skip
     parents = X[sampler.parent_indices_[:, 0]]
     assert_allclose(X_new[len(X) :], parents, rtol=1e-9, atol=1e-9)
     assert len(np.unique(sampler.parent_indices_)) > 10
 
 
-def test_nothing_to_add_leaves_no_parents():
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mixed_rows_are_between_their_parents(seed):
+    # A full step without noise, and an offset so large that masses hardly differ:
+    # the straight line between the two rows that the indices point to.
+    X, y = table(seed)
+    X_new, _, sampler = resample(
+        X, y, noise=0, local_manifold="mixture", step=1.0, with_mass=False, offset=1e7
+    )
+    parents = X[sampler.parent_indices_]
+    start, way = parents[:, 0], parents[:, 1] - parents[:, 0]
+    # In units of the columns.
+    scale = X.std(axis=0)
+    new, way = (X_new[len(X) :] - start) / scale, way / scale
+    t = np.einsum("ij,ij->i", new, way) / np.einsum("ij,ij->i", way, way)
+    assert_allclose(new, t[:, None] * way, atol=1e-5)
+    assert t.min() > -1e-5
+    assert t.max() < 1 + 1e-5
+    assert np.ptp(t) > 0.8
+
+
+def test_the_larger_the_noise_the_farther_the_rows_move():
+    # The same seed: rows, partners and positions are those without noise. One class,
+    # since noise takes from the numbers that those after it are drawn with.
     X, y = table()
-    X_new, y_new, sampler = resample(X, y, sampling_strategy=dict(COUNTS))
+    params = {"embedding": MinMaxScaler(), "sampling_strategy": {1: 40}}
+    still, _, sampler = resample(X, y, noise=0, **params)
+    way = []
+    for noise in (1e-3, 1e-2, 1e-1):
+        moved, _, other = resample(X, y, noise=noise, **params)
+        assert_array_equal(sampler.parent_indices_, other.parent_indices_)
+        way.append(np.abs(moved - still)[len(X) :].mean(axis=0))
+    assert (way[0] > 0).all()
+    assert_allclose(way[1], 10 * way[0], rtol=0.1)
+    assert_allclose(way[2], 100 * way[0], rtol=0.5)
+
+
+@pytest.mark.parametrize(
+    ("augment", "n_parents"),
+    [("mixup", 2), ("kde", 5), (KernelDensity(bandwidth=0.1), 5)],
+)
+def test_nothing_to_add_leaves_no_parents(augment, n_parents):
+    X, y = table()
+    X_new, y_new, sampler = resample(
+        X, y, sampling_strategy=dict(COUNTS), augment=augment
+    )
     assert_array_equal(X_new, X)
     assert_array_equal(y_new, y)
-    assert sampler.parent_indices_.shape == (0, 5)
+    assert sampler.parent_indices_.shape == (0, n_parents)
+    assert sampler.parent_indices_.dtype.kind == "i"
 
 
 def test_only_fit_resample_leaves_no_sample_indices():
@@ -184,13 +232,36 @@ def test_small_class_warns_by_name(n_rows, label):
 
 
 @pytest.mark.filterwarnings("ignore:.*neighbours were asked for")
+@pytest.mark.parametrize("augment", ["kde", KernelDensity(bandwidth=0.1)])
 @pytest.mark.parametrize("n_rows", [1, 3])
-def test_parents_of_a_small_class_are_padded(n_rows):
+def test_parents_of_a_small_class_are_padded(n_rows, augment):
     X, y = table(counts={0: 30, 1: n_rows})
-    parents = resample(X, y)[2].parent_indices_
+    parents = resample(X, y, augment=augment)[2].parent_indices_
     assert parents.shape == (30 - n_rows, 5)
     assert_array_equal(parents[:, n_rows:], -1)
     assert_array_equal(np.unique(parents[:, :n_rows]), np.flatnonzero(y == 1))
+
+
+@pytest.mark.filterwarnings("ignore:.*neighbours were asked for")
+@pytest.mark.parametrize("n_rows", [1, 2, 3])
+def test_mixup_has_two_parents_in_a_class_of_any_size(n_rows):
+    X, y = table(counts={0: 30, 1: n_rows})
+    parents = resample(X, y)[2].parent_indices_
+    assert parents.shape == (30 - n_rows, 2)
+    assert_array_equal(np.unique(parents), np.flatnonzero(y == 1))
+    # A row that is alone is mixed with itself.
+    assert ((parents[:, 0] == parents[:, 1]) == (n_rows == 1)).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*neighbours were asked for")
+def test_parents_of_small_and_large_classes_stand_side_by_side():
+    X, y = table(counts={0: 30, 1: 3, 2: 12})
+    for augment, missing in (("mixup", 0), ("kde", 2)):
+        _, y_new, sampler = resample(X, y, augment=augment)
+        small = (y_new[len(y) :] == 1)[:, None]
+        parents = sampler.parent_indices_
+        n_padded = (parents == -1).sum(axis=1, keepdims=True)
+        assert_array_equal(n_padded, np.where(small, missing, 0))
 
 
 @pytest.mark.filterwarnings("ignore:.*neighbours were asked for")
@@ -261,7 +332,8 @@ def test_integers_are_rounded_not_cut(dtype, embedding):
     X = np.clip(50 * np.abs(X), 0, 255).astype(dtype)
     X_new, _, _ = resample(X, y, embedding=embedding)
     exact, _, _ = resample(X.astype(np.float64), y, embedding=embedding)
-    assert_array_equal(X_new, np.clip(np.rint(exact), 0, np.iinfo(dtype).max))
+    limits = np.iinfo(dtype)
+    assert_array_equal(X_new, np.clip(np.rint(exact), limits.min, limits.max))
 
 
 @pytest.mark.parametrize("embedding", ["minmax", None])
@@ -675,8 +747,9 @@ def test_clone_keeps_every_parameter():
     params = {
         "sampling_strategy": {1: 30}, "order": 2, "local_order": 1,
         "local_manifold": "mixture", "k_neighbors": 3, "augment": "kde",
-        "bandwidth": 0.2, "step": 0.5, "reshaper": None, "embedding": None,
-        "offset": 0.3, "with_mass": True, "tol": 1e-7, "max_iter": 77,
+        "noise": 0.1, "bandwidth": 0.2, "step": 0.5, "reshaper": None,
+        "embedding": None,
+        "offset": 0.2, "with_mass": False, "tol": 1e-7, "max_iter": 77,
         "random_state": 5, "n_jobs": 2,
     }  # fmt: skip
     assert params.items() <= clone(PNLSampler(**params)).get_params().items()
@@ -685,8 +758,8 @@ def test_clone_keeps_every_parameter():
 def test_parameters_reach_the_augmenters():
     params = {
         "order": 2, "local_order": 1, "local_manifold": "mixture", "augment": "kde",
-        "bandwidth": 0.2, "step": 0.5, "offset": 0.3, "with_mass": True, "tol": 1e-7,
-        "max_iter": 77, "n_jobs": 2,
+        "noise": 0.1, "bandwidth": 0.2, "step": 0.5, "offset": 0.2, "with_mass": False,
+        "tol": 1e-7, "max_iter": 77, "n_jobs": 2,
     }  # fmt: skip
     sampler = resample(*table(), k_neighbors=3, **params)[2]
     augmenter = sampler.augmenters_[1]

@@ -12,6 +12,8 @@ from sklearn_pnl import (
     GeodesicEnergyDisplay,
     InteractionEnergyDisplay,
     ManyBodyProjector,
+    SampleComparisonDisplay,
+    compare_samples,
 )
 from sklearn_pnl.geometry import (
     TensorPoset,
@@ -274,3 +276,102 @@ def test_without_matplotlib_plotting_says_what_to_install(monkeypatch):
         InteractionEnergyDisplay(np.ones((2, 1)), ["order 1"]).plot()
     with pytest.raises(ImportError, match=r"EnergyDisplay\.plot needs matplotlib: pip"):
         GeodesicEnergyDisplay(np.ones(1), np.ones(1), np.ones(1)).plot()
+
+
+# --- new rows against training rows ---------------------------------------------
+
+
+def rows_and_new(seed=0, n_features=4):
+    rng = np.random.default_rng(seed)
+    X, X_new = rng.normal(size=(2, 30, n_features))
+    X_new[:, 2] += 3
+    return X, X_new
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_comparison_display_holds_the_comparison(seed):
+    X, X_new = rows_and_new(seed)
+    settings = {"X_test": X + 1, "cv": 2, "random_state": seed}
+    display = SampleComparisonDisplay.from_samples(X, X_new, **settings)
+    assert str(display.comparison) == str(compare_samples(X, X_new, **settings))
+    assert plt.get_fignums() == []
+    assert not hasattr(display, "axes_")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_panels_draw_the_numbers(seed):
+    found = compare_samples(*rows_and_new(seed), cv=2, random_state=seed)
+    display = SampleComparisonDisplay(found).plot()
+    assert len(plt.get_fignums()) == 1
+    assert all(ax.figure is display.figure_ for ax in display.axes_)
+    new, usual, bound = display.lines_
+    for line, distances in ((new, found.distance), (usual, found.usual_distance)):
+        assert_array_equal(np.unique(line.get_xdata()), np.unique(distances))
+    assert_array_equal(bound.get_xdata(), found.copy_distance)
+    # The feature that was shifted comes first, at the top.
+    order = np.argsort(-found.ks_statistic)
+    labels = [tick.get_text() for tick in display.axes_[1].get_yticklabels()]
+    assert labels == [found.feature_names[i] for i in order]
+    assert labels[0] == "x2"
+    assert display.axes_[1].yaxis_inverted()
+    numbers = (found.ks_statistic, found.outside_range, found.std_ratio)
+    for points, values in zip(display.points_, numbers, strict=True):
+        assert_array_equal(points.get_xdata(), values[order])
+    image = display.image_
+    assert_array_equal(image.get_array(), found.correlation_difference)
+    limit = found.max_correlation_difference
+    assert image.get_clim() == (-limit, limit)
+    display.figure_.canvas.draw()
+
+
+def legend_of(display):
+    return [text.get_text() for text in display.axes_[0].get_legend().get_texts()]
+
+
+def test_the_legend_says_whose_the_usual_distance_is():
+    X, X_new = rows_and_new()
+    display = SampleComparisonDisplay.from_samples(X, X_new, cv=2).plot()
+    assert legend_of(display) == ["new rows", "other training rows", "near-copies"]
+    display = SampleComparisonDisplay.from_samples(X, X_new, X_test=X + 1, cv=2).plot()
+    assert legend_of(display) == ["new rows", "test rows", "near-copies"]
+
+
+def test_three_axes_given_are_drawn_on():
+    figure, axes = plt.subplots(3, 1)
+    X, X_new = rows_and_new()
+    display = SampleComparisonDisplay.from_samples(X, X_new, ax=axes, cv=2)
+    assert list(display.axes_) == list(axes)
+    assert display.figure_ is figure
+    assert len(plt.get_fignums()) == 1
+
+
+def test_of_many_features_those_that_differ_most_are_shown():
+    found = compare_samples(*rows_and_new(n_features=40), cv=2, random_state=0)
+    display = SampleComparisonDisplay(found).plot(max_features=6)
+    shown = display.points_[0].get_xdata()
+    assert_array_equal(shown, np.sort(found.ks_statistic)[::-1][:6])
+    assert display.axes_[1].get_title() == "6 of 40 features"
+    assert SampleComparisonDisplay(found).plot().points_[0].get_xdata().size == 15
+
+
+def test_a_single_feature_has_panels_too():
+    X, X_new = np.random.default_rng(0).normal(size=(2, 20, 1))
+    display = SampleComparisonDisplay.from_samples(X, X_new, cv=2).plot()
+    assert display.image_.get_clim() == (-1, 1)
+    display.figure_.canvas.draw()
+
+
+def test_wrong_axes_and_numbers_of_features_are_refused():
+    display = SampleComparisonDisplay.from_samples(*rows_and_new(), cv=2)
+    with pytest.raises(ValueError, match="ax must be 3 axes; got 2"):
+        display.plot(plt.subplots(2)[1])
+    with pytest.raises(ValueError, match="max_features must be >= 1; got 0"):
+        display.plot(max_features=0)
+
+
+def test_without_matplotlib_the_comparison_is_still_there(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    display = SampleComparisonDisplay.from_samples(*rows_and_new(), cv=2)
+    assert display.comparison.n_new == 30
+    with pytest.raises(ImportError, match=r"ComparisonDisplay\.plot needs matplotlib"):
+        display.plot()

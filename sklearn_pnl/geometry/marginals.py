@@ -109,6 +109,8 @@ def product_of_marginals(target, shape, modes):
 
 def rake(start, target, shape, mode_sets):
     """A few sweeps of iterative proportional fitting: rescale marginal by marginal."""
+    if all(len(modes) == 1 for modes in mode_sets):
+        return _rake_modes(start, target, shape, [k for (k,) in mode_sets])
     tensor = target.reshape(-1, *shape)
     wanted = [marginal_of(tensor, modes) for modes in mode_sets]
     q = np.array(np.broadcast_to(start, target.shape)).reshape(tensor.shape)
@@ -120,14 +122,32 @@ def rake(start, target, shape, mode_sets):
     return q.reshape(target.shape)
 
 
+def _rake_modes(start, target, shape, modes):
+    """:func:`rake` for single modes: their marginals are matrix products."""
+    indicators = [_levels(shape, k) for k in modes]
+    wanted = [target @ matrix for matrix in indicators]
+    q = np.array(np.broadcast_to(start, target.shape))
+    for _ in range(_RAKING_SWEEPS):
+        for matrix, marginal in zip(indicators, wanted, strict=True):
+            now = q @ matrix
+            factor = np.divide(marginal, now, out=np.ones_like(now), where=now > 0)
+            q *= factor @ matrix.T
+    return q
+
+
+@lru_cache(maxsize=256)
+def _levels(shape, mode):
+    """Indicators (D, I_k) of the levels of one mode."""
+    level = np.indices(shape)[mode].reshape(-1)
+    return (level[:, None] == np.arange(shape[mode])).astype(np.float64)
+
+
 def levels_by_mass(target, shape):
     """Flat cell order in which each mode's most probable level comes first."""
     n, d = len(target), len(shape)
-    tensor = target.reshape(n, *shape)
     flat = np.zeros((n, *(1,) * d), np.intp)
     for k, length in enumerate(shape):
-        marginal = marginal_of(tensor, (k,)).reshape(n, length)
-        ranked = np.argsort(-marginal, axis=1, kind="stable")
+        ranked = np.argsort(-(target @ _levels(shape, k)), axis=1, kind="stable")
         flat = flat * length + ranked.reshape(n, *_along(k, length, d)[1:])
     return flat.reshape(n, -1)
 

@@ -54,8 +54,10 @@ _DENSE_PRODUCTS = 2**24
 # Largest matrix of zeta columns that is kept for the residual.
 _LARGEST_COLUMNS = 2**20
 # Raking starts the tilt, over at most so many marginals. It brings nearly empty
-# marginals to their scale at once, where Newton gains a factor e a step.
+# marginals to their scale at once, where Newton gains a factor e a step. Rows whose
+# emptiest cell holds more than this share of the uniform one do without.
 _RAKING_SETS = 64
+_UNEVEN = 0.01
 
 
 @dataclass(frozen=True)
@@ -380,10 +382,21 @@ class TiltSolver(_Solver):
         else:
             start = reference
         if self._raked is not None:
-            start = rake(start, target, self.poset.shape, self._raked)
+            start = self._rake(start, target)
         if len(self.elements) <= _DENSE_UP_TO:
             return self._dense(start, target, max_iter, tol)
         return self._conjugate_gradients(start, target, tol, max_iter)
+
+    def _rake(self, start, target):
+        uneven = target.min(axis=1) * target.shape[1] < _UNEVEN
+        if not uneven.any():
+            return start
+        shape, sets = self.poset.shape, self._raked
+        if uneven.all():
+            return rake(start, target, shape, sets)
+        start = start.copy()
+        start[uneven] = rake(start[uneven], target[uneven], shape, sets)
+        return start
 
     def _dense(self, start, target, max_iter, tol, settle=True):
         problem = MarginalCells(self, start, target)

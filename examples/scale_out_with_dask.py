@@ -1,0 +1,110 @@
+"""
+==========================================
+Scale out with dask
+==========================================
+
+Three ways to have more hands, none of which changes a byte of the result:
+
+- ``joblib.parallel_config("dask")``: estimators and samplers as they are, with their
+  blocks of rows on the workers of a cluster;
+- a fitted projector over the chunks of a dask array, for data that fit no single
+  machine;
+- no cluster at all: ``PNLAugmenter.iter_samples`` hands out more new rows than fit in
+  memory, batch by batch.
+
+The cluster here is two processes on this machine; a ``Client`` with the address of a
+real scheduler takes its place. Install with ``pip install sklearn-pnl[distributed]``.
+"""
+
+# %%
+# A cluster, and images that are imbalanced
+# -----------------------------------------
+import sys
+from importlib import import_module
+from time import perf_counter
+
+import joblib
+import numpy as np
+from sklearn.datasets import load_digits
+
+from sklearn_pnl import BackwardProjector, PNLAugmenter, PNLSampler
+
+try:
+    import dask.array as da
+    from distributed import Client, LocalCluster
+except ImportError:
+    print("this example needs dask: pip install sklearn-pnl[distributed]")
+    sys.exit(0)
+
+
+def main():
+    images = load_digits().images
+    labels = np.where(np.arange(len(images)) % 10 < 9, "common", "rare")
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c,
+        Client(c) as client,
+    ):
+        # Else the first task would also measure how long imports take.
+        client.run(import_module, "sklearn_pnl.over_sampling")
+        over_sample(images, labels)
+        encode_chunks(images)
+    stream(images)
+
+
+# %%
+# Over-sample on the cluster
+# --------------------------
+# Images enlarged to 32 x 32 pixels, which become tensors of ten modes, so that there is
+# something to do: what takes a second is not worth a cluster.
+def over_sample(images, labels):
+    images = np.kron(images, np.ones((1, 4, 4)))
+    sampler = PNLSampler(order=3, embedding=None, random_state=0)
+    start = perf_counter()
+    home = sampler.fit_resample(images, labels)[0]
+    seconds = {"here": perf_counter() - start}
+    with joblib.parallel_config("dask"):
+        start = perf_counter()
+        away = sampler.fit_resample(images, labels)[0]
+        seconds["on the cluster"] = perf_counter() - start
+    for where, taken in seconds.items():
+        print(f"{len(home) - len(images)} new images {where}: {taken:.1f} s")
+    print(f"the same bytes: {home.tobytes() == away.tobytes()}")
+
+
+# %%
+# Encode the chunks of a dask array
+# ---------------------------------
+# A projector fitted on rows of one machine goes to where the others are. Chunks hold
+# whole rows; the shape of a code is told, since dask does not know it.
+def encode_chunks(images):
+    projector = BackwardProjector(order=1).fit(images[:200])
+    chunked = da.from_array(images, chunks=(500, *images.shape[1:]))
+    codes = chunked.map_blocks(
+        projector.transform,
+        dtype=images.dtype,
+        chunks=(chunked.chunks[0], (projector.n_params_,)),
+        drop_axis=(2,),
+    )
+    print(f"codes of shape {codes.shape}, in {codes.numblocks[0]} chunks")
+    print(f"their mean norm: {da.linalg.norm(codes, axis=1).mean().compute():.3f}")
+
+
+# %%
+# More new rows than fit in memory
+# --------------------------------
+def stream(images):
+    augmenter = PNLAugmenter(order=1, local_manifold="mixture").fit(images[:200])
+    total, n_rows = 0.0, 0
+    for batch in augmenter.iter_samples(20_000, batch_size=4_000, random_state=0):
+        total += batch.sum()
+        n_rows += len(batch)
+    print(
+        f"{n_rows} new images, {8 * n_rows * batch[0].size / 2**20:.0f} MiB in all, "
+        f"{batch.nbytes / 2**20:.0f} MiB at once; mean pixel "
+        f"{total / n_rows / batch[0].size:.3f} against {images[:200].mean():.3f}"
+    )
+
+
+# Worker processes import this file: what starts them must not run there.
+if __name__ == "__main__":
+    main()

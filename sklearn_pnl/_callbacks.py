@@ -1,0 +1,124 @@
+"""Progress: blocks of rows as tasks of scikit-learn's callbacks, where it has them.
+
+``sklearn.callback`` is experimental and came with scikit-learn 1.9; this module is the
+only one that knows of it. Before, and without callbacks, all of it does nothing.
+"""
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:
+
+    class CallbackSupportMixin:
+        """Stands for that of scikit-learn 1.9."""
+
+    def with_callbacks(method):
+        """Leave the method as it is."""
+        return method
+
+
+# The task that blocks of rows belong to. An augmenter encodes through a projector, and
+# a sampler through an augmenter: the outermost one with callbacks is the one that
+# reports, so that the bars of ProgressBar are not hidden by its depth.
+_current = ContextVar("current", default=None)
+
+
+class Task:
+    """A task of an estimator, and how many of its subtasks are left."""
+
+    def __init__(self, estimator, open_context):
+        self._estimator = estimator
+        self._open_context = open_context
+        self._context, self._left = None, 0
+
+    def begin(self, n_subtasks):
+        """Say how many subtasks there are, unless that was said."""
+        if self._context is None:
+            self._context = self._open_context(max_subtasks=n_subtasks)
+            self._left = n_subtasks
+            with _reporting_to(None):
+                self._context.call_on_fit_task_begin(estimator=self._estimator)
+
+    def subtask(self, name, n_subtasks=0):
+        """The next subtask, begun."""
+        self._left -= 1
+
+        def open_context(max_subtasks):
+            return self._context.subcontext(name, max_subtasks=max_subtasks)
+
+        task = Task(self._estimator, open_context)
+        task.begin(n_subtasks)
+        return task
+
+    def block_done(self):
+        """One more block is done; those of estimators within do not count."""
+        if self._left > 0:
+            self.subtask("block").end()
+
+    def end(self):
+        """The task is done, if it ever began."""
+        if self._context is not None:
+            # A hook that calls one of our estimators must not report to this task.
+            with _reporting_to(None):
+                self._context.call_on_fit_task_end(estimator=self._estimator)
+
+
+@contextmanager
+def fit_task(estimator, name="fit", n_subtasks=None):
+    """Report what is done inside, if the estimator has callbacks; else None.
+
+    The subtasks are the blocks of rows, or those that the caller makes if it says how
+    many. The method around it is decorated with ``with_callbacks``, which tears down
+    what the root context sets up.
+    """
+    # Asked first, so that without callbacks no context is made.
+    if not getattr(estimator, "_skl_callbacks", None):
+        yield None
+        return
+
+    def open_context(max_subtasks):
+        return estimator._init_callback_context(name, max_subtasks=max_subtasks)
+
+    task = Task(estimator, open_context)
+    if n_subtasks is not None:
+        task.begin(n_subtasks)
+    with _reporting_to(task if n_subtasks is None else None):
+        yield task
+    task.end()
+
+
+@contextmanager
+def subtask(task, name, n_blocks):
+    """A part of a task with blocks of its own; nothing if there is no task."""
+    if task is None:
+        yield
+        return
+    part = task.subtask(name, n_blocks)
+    with _reporting_to(part):
+        yield
+    part.end()
+
+
+def begin_blocks(number):
+    """Say how many blocks of rows there are to do."""
+    task = _current.get()
+    if task is not None:
+        task.begin(number)
+
+
+def block_done():
+    """One more of them is done."""
+    task = _current.get()
+    if task is not None:
+        task.block_done()
+
+
+@contextmanager
+def _reporting_to(task):
+    token = _current.set(task)
+    try:
+        yield
+    finally:
+        _current.reset(token)

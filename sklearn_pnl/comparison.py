@@ -1,0 +1,546 @@
+"""Compare new rows with the training rows that they were made from."""
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics.pairwise import paired_euclidean_distances
+from sklearn.model_selection import (
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    cross_val_score,
+)
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, validate_params
+
+from ._validation import check_finite
+
+# Features whose correlations are compared: three matrices of 32 megabytes.
+_CORRELATED = 2000
+# Values beyond this are refused.
+_LARGEST = 1e18
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SampleComparison:
+    """Numbers that compare new rows with training rows.
+
+    Made by :func:`compare_samples`, which says how each is computed; ``print`` shows
+    them in a table. Rows of n-D arrays are read flat: a feature a cell.
+
+    Parameters
+    ----------
+    n_train, n_new, n_test : int
+        Numbers of rows; ``n_test`` is 0 without ``X_test``.
+    feature_names : tuple of str
+        Columns of the data frame, else "x0", "x1", ..., or "x2_5" for cell (2, 5).
+    distance : ndarray of shape (n_new,)
+        From each new row to the closest training row, in training standard deviations.
+    closest : ndarray of int of shape (n_new,)
+        That training row.
+    usual_distance : ndarray of shape (n_test,), or (n_train,) without ``X_test``
+        From each test row to the closest training row, or from each training row to
+        the closest other one.
+    copy_distance : float
+        A row no farther than this from a training row counts as a near-copy.
+    near_copy_share, usual_near_copy_share : float
+        Share of new rows, and of test (or training) rows, that are near-copies.
+    exact_copy_share, usual_exact_copy_share : float
+        Share of those equal to a (or to another) training row in every value.
+    fold_auc : ndarray of shape (n_folds,)
+        Area under the ROC curve of the classifier in each fold; empty where the rows
+        do not suffice for two folds.
+    outside_range : ndarray of shape (n_features,)
+        Share of new values below the smallest or above the largest training value.
+    std_ratio : ndarray of shape (n_features,)
+        Standard deviation of new over that of training values; nan where the training
+        values are constant.
+    mean_difference : ndarray of shape (n_features,)
+        New minus training mean, in training standard deviations; nan where the
+        training values are constant.
+    ks_statistic : ndarray of shape (n_features,)
+        Largest gap between the two empirical distribution functions, from 0 to 1.
+    correlation_features : ndarray of int
+        Features whose correlations are compared.
+    correlation_difference : ndarray of shape (n_correlated, n_correlated)
+        Pearson correlations of new minus those of training rows; nan where a feature is
+        constant in either.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import compare_samples
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> comparison = compare_samples(X, X + 0.01, random_state=0)
+    >>> comparison.distance.shape
+    (60,)
+    >>> bool(comparison.distance_ratio < 0.1)
+    True
+    """
+
+    n_train: int
+    n_new: int
+    n_test: int
+    feature_names: tuple
+    distance: np.ndarray
+    closest: np.ndarray
+    usual_distance: np.ndarray
+    copy_distance: float
+    near_copy_share: float
+    usual_near_copy_share: float
+    exact_copy_share: float
+    usual_exact_copy_share: float
+    fold_auc: np.ndarray
+    outside_range: np.ndarray
+    std_ratio: np.ndarray
+    mean_difference: np.ndarray
+    ks_statistic: np.ndarray
+    correlation_features: np.ndarray
+    correlation_difference: np.ndarray
+
+    @property
+    def distance_ratio(self):
+        """Median distance of new rows over the usual one.
+
+        Near 1: new rows lie as far from training rows as real rows do. Where the usual
+        median is 0, as among copies, it is inf, or nan if both are.
+        """
+        new, usual = np.median(self.distance), np.median(self.usual_distance)
+        if usual > 0:
+            return float(new / usual)
+        return float("inf" if new > 0 else "nan")
+
+    @property
+    def auc(self):
+        """Mean of ``fold_auc``, nan without folds; 0.5: cannot be told apart."""
+        return float(self.fold_auc.mean()) if self.fold_auc.size else float("nan")
+
+    @property
+    def auc_stderr(self):
+        """Standard error of ``auc`` over the folds; nan with fewer than two."""
+        if self.fold_auc.size < 2:
+            return float("nan")
+        return float(self.fold_auc.std(ddof=1) / np.sqrt(self.fold_auc.size))
+
+    @property
+    def max_correlation_difference(self):
+        """Largest change of a correlation, in absolute value; nan without pairs."""
+        changes = self._correlation_changes()
+        return float(changes.max()) if changes.size else float("nan")
+
+    @property
+    def mean_correlation_difference(self):
+        """Mean change of the correlations, in absolute value; nan without pairs."""
+        changes = self._correlation_changes()
+        return float(changes.mean()) if changes.size else float("nan")
+
+    def _correlation_changes(self):
+        """One for each pair of features that vary in both."""
+        above = np.triu_indices(len(self.correlation_difference), k=1)
+        changes = np.abs(self.correlation_difference[above])
+        return changes[~np.isnan(changes)]
+
+    def __repr__(self):
+        return (
+            f"SampleComparison(n_train={self.n_train}, n_new={self.n_new}, "
+            f"distance_ratio={self.distance_ratio:.3g}, "
+            f"near_copy_share={self.near_copy_share:.3g}, auc={self.auc:.3g})"
+        )
+
+    def __str__(self):
+        quantiles = [0.05, 0.5, 0.95]
+        new = np.quantile(self.distance, quantiles)
+        usual = np.quantile(self.usual_distance, quantiles)
+        rivals = "test" if self.n_test else "training"
+        lines = [
+            f"{self.n_new} new rows against {self.n_train} training rows"
+            + (f" and {self.n_test} test rows" if self.n_test else "")
+            + f", {len(self.feature_names)} features",
+            f"{'':46}{'new':>9}{'usual':>9}",
+            *(
+                f"{f'distance to closest training row, {q:4.0%} quantile':46}"
+                f"{a:9.3g}{b:9.3g}"
+                for q, a, b in zip(quantiles, new, usual, strict=True)
+            ),
+            f"{'median distance, new / usual':46}{self.distance_ratio:9.3g}{1:9}",
+            f"{f'near-copies, within {self.copy_distance:.3g}':46}"
+            f"{self.near_copy_share:9.1%}{self.usual_near_copy_share:9.1%}",
+            f"{'exact copies':46}"
+            f"{self.exact_copy_share:9.1%}{self.usual_exact_copy_share:9.1%}",
+            f"{f'AUC, new against {rivals} rows':46}{self.auc:9.3f}{0.5:9}  "
+            + (
+                f"+- {self.auc_stderr:.3f}, {self.fold_auc.size} folds"
+                if self.fold_auc.size
+                else "(too few distinct rows for folds)"
+            ),
+            f"{'values outside the training range':46}{self.outside_range.mean():9.1%}",
+            self._extreme("smallest ratio of standard deviations", -self.std_ratio),
+            self._extreme("largest ratio of standard deviations", self.std_ratio),
+            self._extreme("largest difference of means", np.abs(self.mean_difference)),
+            self._extreme("largest Kolmogorov-Smirnov statistic", self.ks_statistic),
+            f"{'largest change of a correlation':46}"
+            f"{self.max_correlation_difference:9.3f}{'':9}  "
+            f"mean {self.mean_correlation_difference:.3f}, "
+            f"{len(self.correlation_features)} of {len(self.feature_names)} features",
+        ]
+        return "\n".join(lines)
+
+    def _extreme(self, title, values):
+        """A line with the largest of the values and the name of its feature."""
+        if np.all(np.isnan(values)):
+            return f"{title:46}{np.nan:9.3f}"
+        worst = int(np.nanargmax(values))
+        return f"{title:46}{abs(values[worst]):9.3f}{'':9}  {self.feature_names[worst]}"
+
+
+@validate_params(
+    {
+        "copy_quantile": [Interval(Real, 0, 1, closed="neither")],
+        "classifier": [
+            HasMethods(["fit", "predict_proba"]),
+            HasMethods(["fit", "decision_function"]),
+            None,
+        ],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "max_samples": [Interval(Integral, 2, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    },
+    prefer_skip_nested_validation=False,
+)
+def compare_samples(
+    X,
+    X_new,
+    *,
+    X_test=None,
+    copy_quantile=0.05,
+    classifier=None,
+    cv=5,
+    max_samples=2000,
+    random_state=None,
+    n_jobs=None,
+):
+    """Check new rows against the training rows that they were made from.
+
+    Computed are, with every feature divided by its training standard deviation:
+
+    - **Are they copies?** The distance from each new row to the closest training row,
+      against the usual distance: that from each row of ``X_test`` to the closest
+      training row or, without ``X_test``, from each training row to the closest other
+      one. A near-copy is a row no farther than the ``copy_quantile`` quantile of the
+      usual distances. The same rule is applied to the test (or training) rows: about
+      ``copy_quantile`` of them are near-copies, and more where the data hold
+      duplicates of their own, which make that quantile 0.
+    - **Can they be told apart?** The cross-validated area under the ROC curve of a
+      classifier that tells new rows from those of ``X_test``, or from the training
+      rows.
+    - **Are features alike?** Ranges, standard deviations, means and the two-sample
+      Kolmogorov-Smirnov statistic, one for each feature.
+    - **Are correlations alike?** The difference of the correlation matrices.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_train, ...)
+        Training rows: those that the new ones were made from, for a sampler the rows of
+        one class. Real values, a table or an array of more dimensions.
+    X_new : array-like of shape (n_new, ...)
+        New rows alone, without the training rows.
+    X_test : array-like of shape (n_test, ...), default=None
+        Rows of the same population that were not used to make new ones.
+    copy_quantile : float, default=0.05
+        Quantile of the usual distances up to which a row is a near-copy.
+    classifier : classifier, default=None
+        With ``predict_proba`` or ``decision_function``; it gets standardised rows, and
+        a seed for each ``random_state`` that is None. None is a
+        :class:`~sklearn.ensemble.RandomForestClassifier`, which also works on few rows.
+    cv : int, default=5
+        Folds; fewer where there are fewer rows, and those in which one kind of row
+        would be missing are left out.
+    max_samples : int, default=2000
+        Most rows of each kind that the classifier gets. As many of either are drawn,
+        without replacement.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws, the folds and the classifier. The same seed gives the same
+        numbers for every ``n_jobs``.
+    n_jobs : int, default=None
+        Jobs of the search for neighbours and of the folds.
+
+    Returns
+    -------
+    comparison : SampleComparison
+
+    Raises
+    ------
+    ValueError
+        For NaN or infinity (with the first place), rows of different shapes or with
+        different columns, fewer than 2 training or test rows, no new row, and values
+        above 1e18, also after standardising.
+
+    Notes
+    -----
+    An AUC against training rows is not a test of copying. New rows lie near the rows
+    that they were made from, so plain folds would place them on both sides, and the
+    classifier would take every training row in a test fold for a new one: copies would
+    get an AUC near 0. So rows are kept in one fold with the row nearest to them, new or
+    not: the groups are the connected components of the graph of nearest neighbours
+    among the distinct rows of both kinds. They are formed without looking at the kind;
+    so rows of the same distribution get about 0.5, and copies get exactly that.
+    With ``X_test`` plain folds are right, and copies of few rows are found out as
+    well. Where rows can be spared, hold some out.
+
+    Features that are constant in ``X`` keep their units in distances. Of more than
+    2,000 features, 2,000 drawn at random have their correlations compared;
+    ``correlation_features`` says which. Where there are many features, distances cost
+    ``n_train * (n_train + n_new)`` comparisons of rows. Rows are held in float64,
+    as they are and standardised.
+
+    References
+    ----------
+    D. Lopez-Paz, M. Oquab, "Revisiting classifier two-sample tests", ICLR 2017.
+
+    Q. Zhao et al., "CTAB-GAN: effective table data synthesizing", ACML 2021 (the
+    distance to the closest record).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_pnl import PNLSampler, compare_samples
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sampler = PNLSampler(sampling_strategy={0: 100}, random_state=0)
+    >>> X_new = sampler.fit_resample(X, y)[0][len(X) :]
+    >>> comparison = compare_samples(X[y == 0], X_new, random_state=0)
+    >>> comparison.n_train, comparison.n_new, comparison.fold_auc.size
+    (50, 50, 5)
+    >>> bool(comparison.outside_range.max() == 0)
+    True
+    """
+    rng = check_random_state(random_state)
+    X, names, shape = _read(X, "X", fewest=2)
+    X_new = _read_alike(X_new, "X_new", names, shape, fewest=1)
+    if X_test is not None:
+        X_test = _read_alike(X_test, "X_test", names, shape, fewest=2)
+    scaler = StandardScaler().fit(X)
+    scaled, scaled_new = scaler.transform(X), _standardise(scaler, X_new, "X_new")
+    scaled_test = None if X_test is None else _standardise(scaler, X_test, "X_test")
+    search = NearestNeighbors(n_neighbors=1, n_jobs=n_jobs).fit(scaled)
+    distance, closest = _closest(search, scaled, scaled_new)
+    usual = _closest(search, scaled, scaled_test)[0]
+    copies = _equal_rows(X, X_new)
+    usual_copies = _repeated_rows(X) if X_test is None else _equal_rows(X, X_test)
+    copy_distance = float(np.quantile(usual, copy_quantile))
+    chosen = np.arange(X.shape[1])
+    if len(chosen) > _CORRELATED:
+        chosen = np.sort(rng.permutation(len(chosen))[:_CORRELATED])
+    real = scaled if X_test is None else scaled_test
+    return SampleComparison(
+        n_train=len(X),
+        n_new=len(X_new),
+        n_test=0 if X_test is None else len(X_test),
+        feature_names=names or _cell_names(shape),
+        distance=distance,
+        closest=closest,
+        usual_distance=usual,
+        copy_distance=copy_distance,
+        near_copy_share=float(np.mean(distance <= copy_distance)),
+        usual_near_copy_share=float(np.mean(usual <= copy_distance)),
+        exact_copy_share=float(copies.mean()),
+        usual_exact_copy_share=float(usual_copies.mean()),
+        fold_auc=_fold_auc(
+            *_balanced(real, scaled_new, max_samples, rng),
+            classifier=classifier,
+            held_out=X_test is not None,
+            cv=cv,
+            rng=rng,
+            n_jobs=n_jobs,
+        ),
+        **_compare_features(X, X_new),
+        correlation_features=chosen,
+        correlation_difference=(
+            _correlations(X_new[:, chosen]) - _correlations(X[:, chosen])
+        ),
+    )
+
+
+def _read(X, name, fewest):
+    """Flat rows in float64, names of columns (empty if none), shape of a row."""
+    names = tuple(str(column) for column in getattr(X, "columns", ()))
+    X = check_array(
+        X,
+        dtype=[np.float64, np.float32],
+        allow_nd=True,
+        ensure_all_finite=False,
+        ensure_min_samples=fewest,
+        estimator="compare_samples",
+        input_name=name,
+    )
+    check_finite(X, name)
+    shape = X.shape[1:]
+    if 0 in shape:
+        raise ValueError(f"{name} has rows of shape {shape}, without any value.")
+    X = X.reshape(len(X), -1).astype(np.float64, order="C")
+    _check_size(X, name)
+    # This makes a 0.0 of every -0.0, which is equal to it but has other bytes.
+    X += 0.0
+    return X, names, shape
+
+
+def _read_alike(X, name, names, shape, fewest):
+    """Flat rows, with the columns and the shape of the training rows."""
+    X, own_names, own_shape = _read(X, name, fewest)
+    if own_shape != shape:
+        raise ValueError(
+            f"{name} has rows of shape {own_shape}, but X has rows of shape {shape}."
+        )
+    if names and own_names and names != own_names:
+        at = [a == b for a, b in zip(names, own_names, strict=True)].index(False)
+        raise ValueError(
+            f"{name} has other columns than X, or another order: column {at} is "
+            f"{own_names[at]!r} instead of {names[at]!r}."
+        )
+    return X
+
+
+def _cell_names(shape):
+    return tuple("x" + "_".join(map(str, cell)) for cell in np.ndindex(shape))
+
+
+def _standardise(scaler, X, name):
+    scaled = scaler.transform(X)
+    _check_size(scaled, f"{name}, in training standard deviations,")
+    return scaled
+
+
+def _check_size(X, what):
+    """Refuse values whose squares overflow, in the float32 of trees as well."""
+    largest = np.abs(X).max(axis=0)
+    if largest.max() > _LARGEST:
+        raise ValueError(
+            f"{what} reaches {largest.max():.1e} in feature {np.argmax(largest)}, too "
+            f"large for distances (at most {_LARGEST:.0e}). Divide all rows by a "
+            "constant, or leave that feature out."
+        )
+
+
+def _closest(search, scaled, queries):
+    """Distances to the closest training row, and which; None is leave-one-out."""
+    nearest = search.kneighbors(queries, return_distance=False)[:, 0]
+    # The search may get distances by expanding squares, which leaves copies at 1e-8.
+    queries = scaled if queries is None else queries
+    return paired_euclidean_distances(queries, scaled[nearest]), nearest
+
+
+def _equal_rows(X, others):
+    """Which of the other rows equal a row of X in every value."""
+    known = {row.tobytes() for row in X}
+    return np.array([row.tobytes() in known for row in others])
+
+
+def _number_rows(X):
+    """A number for each row, the same for equal rows."""
+    numbers = {}
+    return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in X])
+
+
+def _repeated_rows(X):
+    """Which rows equal another one."""
+    numbers = _number_rows(X)
+    return np.bincount(numbers)[numbers] > 1
+
+
+def _balanced(real, new, max_samples, rng):
+    """As many rows of either kind, stacked, and their kinds."""
+    size = min(len(real), len(new), max_samples)
+    drawn = [rows[rng.permutation(len(rows))[:size]] for rows in (real, new)]
+    return np.concatenate(drawn), np.repeat([0, 1], size)
+
+
+def _fold_auc(rows, kinds, *, classifier, held_out, cv, rng, n_jobs):
+    splits = _splits(rows, kinds, held_out, cv, rng)
+    if classifier is None:
+        classifier = RandomForestClassifier()
+    if not splits:
+        return np.empty(0)
+    return cross_val_score(
+        _seeded(classifier, rng),
+        rows,
+        kinds,
+        scoring="roc_auc",
+        cv=splits,
+        n_jobs=n_jobs,
+        error_score="raise",
+    )
+
+
+def _splits(rows, kinds, held_out, cv, rng):
+    """Folds with both kinds of rows on both sides."""
+    groups = np.arange(len(rows)) if held_out else _neighbor_groups(rows)
+    n_folds = min(cv, len(rows) // 2, groups.max() + 1)
+    seed = rng.randint(np.iinfo(np.int32).max)
+    if n_folds < 2:
+        return []
+    splitter = StratifiedKFold if held_out else StratifiedGroupKFold
+    folds = splitter(n_folds, shuffle=True, random_state=seed)
+    return [
+        (train, test)
+        for train, test in folds.split(rows, kinds, groups=None if held_out else groups)
+        if len({*kinds[train]}) == len({*kinds[test]}) == 2
+    ]
+
+
+def _neighbor_groups(rows):
+    """Connected components of the graph of nearest neighbours among distinct rows."""
+    numbers = _number_rows(rows)
+    distinct = rows[np.unique(numbers, return_index=True)[1]]
+    n = len(distinct)
+    if n == 1:
+        return numbers
+    search = NearestNeighbors(n_neighbors=1).fit(distinct)
+    nearest = search.kneighbors(return_distance=False)[:, 0]
+    edges = coo_array((np.ones(n), (np.arange(n), nearest)), shape=(n, n))
+    return connected_components(edges, directed=False)[1][numbers]
+
+
+def _seeded(classifier, rng):
+    """A clone with a seed for every ``random_state`` that is None, nested ones too."""
+    classifier = clone(classifier)
+    params = classifier.get_params()
+    for name in sorted(params):
+        if name.split("__")[-1] == "random_state" and params[name] is None:
+            classifier.set_params(**{name: rng.randint(np.iinfo(np.int32).max)})
+    return classifier
+
+
+def _compare_features(X, X_new):
+    lowest, highest = X.min(axis=0), X.max(axis=0)
+    # By the range: the standard deviation of equal values may be a rounding error.
+    std = np.where(lowest == highest, np.nan, X.std(axis=0))
+    return {
+        "outside_range": np.mean((X_new < lowest) | (X_new > highest), axis=0),
+        "std_ratio": X_new.std(axis=0) / std,
+        "mean_difference": (X_new.mean(axis=0) - X.mean(axis=0)) / std,
+        "ks_statistic": np.array(
+            [_ks_statistic(a, b) for a, b in zip(X.T, X_new.T, strict=True)]
+        ),
+    }
+
+
+def _ks_statistic(a, b):
+    """As in ``scipy.stats.ks_2samp``, whose p-value takes most of its time."""
+    a, b = np.sort(a), np.sort(b)
+    values = np.concatenate([a, b])
+    below_a = np.searchsorted(a, values, side="right") / len(a)
+    below_b = np.searchsorted(b, values, side="right") / len(b)
+    return np.abs(below_a - below_b).max()
+
+
+def _correlations(X):
+    """Pearson correlations; nan for features that are constant."""
+    std = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), np.nan)
+    X = (X - X.mean(axis=0)) / std
+    return np.clip(X.T @ X / len(X), -1, 1)

@@ -1,0 +1,236 @@
+"""Blocks of rows in other processes: the bytes of one process.
+
+The cluster is a real one: two worker processes and a scheduler on this machine.
+"""
+
+import gc
+import os
+import subprocess
+import sys
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from threadpoolctl import threadpool_info
+
+from sklearn_pnl import BackwardProjector, ManyBodyProjector, PNLAugmenter, PNLSampler
+from sklearn_pnl import _validation as validation
+from sklearn_pnl.geometry import TensorPoset, boolean_lattice
+
+# 512 cells make blocks of 256 rows: 5 of them, in tasks of more than one.
+X = np.random.default_rng(0).gamma(1.0, size=(1100, 8, 8, 8)) + 0.1
+LABELS = np.repeat([0, 1, 2], [700, 300, 100])
+TRAINING = X[:200]
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed", reason="distributed is missing")
+    pytest.importorskip("dask.array", reason="dask.array is missing")
+    with warnings.catch_warnings():
+        # Two test processes may both start a cluster, and one gets the port.
+        warnings.filterwarnings("ignore", "Port .* is already in use", UserWarning)
+        # And it leaves open the socket with which it looked for one.
+        warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
+        with (
+            distributed.LocalCluster(
+                n_workers=2,
+                threads_per_worker=1,
+                # Dask would leave one thread, and a limit that fails were not seen.
+                env={"OPENBLAS_NUM_THREADS": "2"},
+                dashboard_address=None,
+                silence_logs="ERROR",
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            gc.collect()
+            yield client
+
+
+@pytest.fixture(params=["dask", "loky", "threading"])
+def backend(request):
+    if request.param != "dask":
+        return joblib.parallel_config(request.param, n_jobs=2)
+    request.getfixturevalue("client")
+    return joblib.parallel_config("dask")
+
+
+def lattice_projector():
+    # A general poset carries matrices.
+    return ManyBodyProjector(2, poset=boolean_lattice(9), tol=1e-4)
+
+
+USES = {
+    "encode, one body": lambda: ManyBodyProjector(1).fit(TRAINING).transform(X),
+    "encode": lambda: ManyBodyProjector(2).fit(TRAINING).transform(X),
+    "encode on a poset": lambda: (
+        lattice_projector().fit(TRAINING.reshape(-1, 512)).transform(X.reshape(-1, 512))
+    ),
+    "points": lambda: points(ManyBodyProjector(1, with_mass=True).fit(X)),
+    "decode": lambda: decoded(BackwardProjector(2).fit(TRAINING)),
+    "decode, theta": lambda: decoded(
+        BackwardProjector(1, local_manifold="theta").fit(TRAINING)
+    ),
+    "sample": lambda: PNLAugmenter().fit(TRAINING).sample(600, random_state=0),
+    "stream": lambda: np.concatenate(
+        list(PNLAugmenter().fit(TRAINING).iter_samples(600, 77, random_state=0))
+    ),
+    "resample": lambda: PNLSampler(random_state=0).fit_resample(X, LABELS)[0],
+}
+
+
+def points(projector):
+    return projector.inverse_transform(projector.transform(X))
+
+
+def decoded(projector, rows=X):
+    return projector.inverse_transform(projector.transform(rows))
+
+
+@pytest.fixture(scope="module")
+def at_home():
+    return {use: run() for use, run in USES.items()}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_workers_give_the_same_bytes(use, backend, at_home):
+    with backend:
+        away = USES[use]()
+    assert away.dtype == at_home[use].dtype
+    assert away.tobytes() == at_home[use].tobytes()
+
+
+def test_forked_workers_give_the_same_bytes():
+    # In a process of its own: a fork of one with the threads of a client may hang.
+    code = """
+import joblib, numpy as np
+from sklearn_pnl import BackwardProjector
+X = np.random.default_rng(0).gamma(1.0, size=(1100, 8, 8, 8)) + 0.1
+projector = BackwardProjector(1).fit(X[:200])
+home = projector.inverse_transform(projector.transform(X))
+with joblib.parallel_config("multiprocessing", n_jobs=2):
+    away = projector.inverse_transform(projector.transform(X))
+assert away.tobytes() == home.tobytes()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_rows_in_another_memory_layout_give_the_same_bytes(client):
+    # Such rows of a table reach a worker in C order.
+    flat = X.reshape(-1, 512)
+    projector = BackwardProjector(1, poset=TensorPoset((8, 8, 8)))
+    projector.fit(np.asfortranarray(flat[:200]))
+    home = decoded(projector, np.asfortranarray(flat))
+    with joblib.parallel_config("dask"):
+        away = decoded(projector, np.asfortranarray(flat))
+    assert away.tobytes() == home.tobytes() == decoded(projector, flat).tobytes()
+
+
+# --- where, and in what portions ------------------------------------------------
+
+
+def blas_threads():
+    return max(p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas")
+
+
+def marked(first_row, x):
+    n = len(x)
+    said = os.getpid(), blas_threads(), n
+    return np.arange(first_row, first_row + n), *(np.full(n, value) for value in said)
+
+
+def test_work_is_done_by_the_workers_block_by_block(client):
+    # Blocks of 2 rows, in tasks of three blocks.
+    poset = TensorPoset((2**16,))
+    with joblib.parallel_config("dask"):
+        rows, processes, threads, lengths = validation.map_blocks(
+            marked, np.zeros((79, 1)), poset=poset
+        )
+    workers = set(client.run(os.getpid).values())
+    assert_array_equal(rows, np.arange(79))
+    assert set(processes) <= workers
+    assert os.getpid() not in workers
+    assert max(client.run(blas_threads).values()) == 2
+    assert threads.max() == 1
+    assert_array_equal(lengths, [2] * 78 + [1])
+
+
+@pytest.mark.parametrize(
+    ("n_blocks", "sizes"),
+    [(3, [2, 2, 2]), (8, [2] * 8), (9, [4] * 4 + [2]), (1025, [128] * 16 + [2])],
+)
+def test_workers_get_several_blocks_at_once(n_blocks, sizes, monkeypatch):
+    # Four tasks a worker, of 64 blocks at most; here a block is 2 rows.
+    seen, delayed = [], validation.delayed
+
+    def spying(function):
+        def call(*args):
+            seen.append(len(args[-1]))
+            return delayed(function)(*args)
+
+        return call
+
+    monkeypatch.setattr(validation, "delayed", spying)
+    poset = TensorPoset((2**16,))
+    rows = np.zeros((2 * n_blocks, 1))
+    with joblib.parallel_config("loky", n_jobs=2):
+        lengths = validation.map_blocks(marked, rows, poset=poset)[3]
+    assert seen == sizes
+    assert set(lengths) == {2}
+
+
+class Heavy:
+    """Rows that note how often they are pickled."""
+
+    pickled = 0
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __call__(self, first_row, x):
+        return (np.full(len(x), self.rows.sum()),)
+
+    def __reduce__(self):
+        type(self).pickled += 1
+        return (Heavy, (self.rows,))
+
+
+def test_what_a_task_carries_is_sent_once(client):
+    Heavy.pickled = 0
+    small = TensorPoset((2**16,))
+    with joblib.parallel_config("dask"):
+        function = Heavy(np.ones(10))
+        (sums,) = validation.map_blocks(function, np.ones((40, 2**16)), poset=small)
+    assert_array_equal(sums, 10)
+    assert Heavy.pickled == 1
+
+
+# --- chunks of dask arrays ------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler:UserWarning")
+def test_projectors_map_over_the_chunks_of_a_dask_array(client):
+    import dask.array as da
+
+    projector = BackwardProjector(1).fit(TRAINING)
+    chunked = da.from_array(X, chunks=(256, 8, 8, 8))
+    codes = chunked.map_blocks(
+        projector.transform,
+        dtype=X.dtype,
+        chunks=(chunked.chunks[0], (projector.n_params_,)),
+        drop_axis=(2, 3),
+    )
+    rows = codes.map_blocks(
+        projector.inverse_transform,
+        dtype=X.dtype,
+        chunks=(chunked.chunks[0], (8,), (8,), (8,)),
+        new_axis=(2, 3),
+    )
+    home = projector.transform(X)
+    assert codes.compute().tobytes() == home.tobytes()
+    # Neighbours are looked up 256 at a time: in chunks of 256 they are the same.
+    assert rows.compute().tobytes() == projector.inverse_transform(home).tobytes()
+    # Threads of one process, which share the limit on BLAS.
+    assert rows.compute(scheduler="threads").tobytes() == rows.compute().tobytes()

@@ -1,0 +1,331 @@
+"""New rows in batches, and rows from memory maps: the bytes of arrays in memory."""
+
+import itertools
+import tracemalloc
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from numpy.testing import assert_array_equal
+from sklearn import config_context
+from sklearn.exceptions import NotFittedError
+from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import KernelDensity
+
+from sklearn_pnl import (
+    BackwardProjector,
+    ManyBodyProjector,
+    PNLAugmenter,
+    PNLSampler,
+    PrimeFactorReshaper,
+)
+from sklearn_pnl._validation import rows_per_block
+from sklearn_pnl.geometry import TensorPoset, chain_poset
+
+SEEDS = [0, 1, 2]
+# 600 cells make blocks of 218 rows, which share no multiple with the 256 rows of a
+# search for neighbours below 27,904; 500 rows are two and a bit of either.
+SHAPE, N = (10, 10, 6), 500
+SIZES = [1, 7, 218, 256, 333, N, N + 1]
+
+
+def positive(seed, *shape, n):
+    return np.random.default_rng(seed).gamma(1.0, size=(n, *shape)) + 0.1
+
+
+def fitted(seed=0, shape=SHAPE, n=40, dtype=np.float64, **params):
+    params = {"n_neighbors": 3, "bandwidth": 0.01} | params
+    return PNLAugmenter(**params).fit(positive(seed, *shape, n=n).astype(dtype))
+
+
+def joined(batches):
+    rows, parents = map(np.concatenate, zip(*batches, strict=True))
+    return rows, parents
+
+
+def assert_same_bytes(augmenter, n_samples, size, seed):
+    rows, parents = augmenter.sample_with_parents(n_samples, seed)
+    batches = list(augmenter.iter_samples_with_parents(n_samples, size, seed))
+    assert {len(batch) for batch, _ in batches[:-1]} <= {size}
+    assert sum(len(batch) for batch, _ in batches) == n_samples
+    streamed, streamed_parents = joined(batches)
+    assert streamed.dtype == rows.dtype
+    assert streamed.tobytes() == rows.tobytes()
+    assert_array_equal(streamed_parents, parents)
+
+
+# --- the same bytes -------------------------------------------------------------
+
+
+def test_the_blocks_here_are_awkward():
+    assert rows_per_block(TensorPoset(SHAPE)) == 218
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("augment", ["mixup", "kde"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_batches_are_the_bytes_of_one_sample(seed, augment, size):
+    assert_same_bytes(fitted(seed, augment=augment), N, size, seed)
+
+
+@pytest.mark.parametrize("size", [1, 77, 256, 333])
+@pytest.mark.parametrize("n", [2, 40, 300])
+@pytest.mark.parametrize("noise", [0, 0.25])
+def test_batches_are_the_same_with_noise_of_any_rank(noise, n, size):
+    # Codes of 194 numbers: the noise has as many as there are rows, or as those.
+    augmenter = fitted(n=n, order=2, n_neighbors=1, noise=noise, offset=1, tol=1e-4)
+    assert augmenter.projector_.n_params_ == 194
+    assert_same_bytes(augmenter, N, size, 0)
+
+
+@pytest.mark.parametrize("augment", ["mixup", "kde"])
+@pytest.mark.parametrize("with_mass", [False, True])
+@pytest.mark.parametrize("manifold", ["fiber", "theta", "eta", "mixture"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_batches_are_the_same_on_every_manifold(order, manifold, with_mass, augment):
+    augmenter = fitted(
+        shape=(5, 8, 15),
+        order=order,
+        local_manifold=manifold,
+        with_mass=with_mass,
+        augment=augment,
+        tol=1e-4,
+    )
+    assert_same_bytes(augmenter, N, 100, 0)
+
+
+@pytest.mark.parametrize("size", [7, 333])
+@pytest.mark.parametrize("metric", ["kl", "euclidean"])
+@pytest.mark.parametrize(
+    "augment", [KernelDensity(bandwidth=0.1), GaussianMixture(2, reg_covar=1e-3)]
+)
+def test_batches_are_the_same_from_an_estimator(augment, metric, size):
+    assert_same_bytes(fitted(augment=augment, metric=metric), N, size, 0)
+
+
+@pytest.mark.parametrize("augment", ["mixup", "kde"])
+def test_batches_are_the_same_for_euclidean_neighbours(augment):
+    # More codes than one chunk of the search in scikit-learn, and copies among them.
+    X = np.repeat(positive(0, *SHAPE, n=30), 10, axis=0)
+    augmenter = PNLAugmenter(augment=augment, metric="euclidean").fit(X)
+    assert_same_bytes(augmenter, 700, 300, 0)
+
+
+@pytest.mark.parametrize("augment", ["mixup", "kde"])
+def test_batches_are_the_same_among_copies(augment):
+    X = np.repeat(positive(0, *SHAPE, n=30), 10, axis=0)
+    assert_same_bytes(PNLAugmenter(augment=augment).fit(X), N, 33, 0)
+
+
+@pytest.mark.parametrize("augment", ["mixup", "kde"])
+def test_batches_are_the_same_in_single_precision(augment):
+    augmenter = fitted(dtype=np.float32, augment=augment)
+    assert_same_bytes(augmenter, N, 77, 0)
+    assert next(augmenter.iter_samples(3)).dtype == np.float32
+
+
+def test_batches_are_the_same_on_a_general_poset():
+    poset = chain_poset(600)
+    augmenter = fitted(shape=(600,), poset=poset, base=np.arange(600) % 50 == 1)
+    assert_same_bytes(augmenter, N, 77, 0)
+
+
+@pytest.mark.parametrize("size", [1, 333])
+@pytest.mark.parametrize("n_jobs", [2, 3])
+@pytest.mark.parametrize("augment", ["mixup", "kde"])
+def test_jobs_change_no_byte(augment, n_jobs, size):
+    rows = fitted(augment=augment).sample(N, 0)
+    batches = fitted(augment=augment, n_jobs=n_jobs).iter_samples(N, size, 0)
+    assert np.concatenate(list(batches)).tobytes() == rows.tobytes()
+
+
+@pytest.mark.parametrize("augment", ["mixup", "kde", KernelDensity(bandwidth=0.1)])
+def test_a_random_state_ends_where_a_sample_leaves_it(augment):
+    augmenter = fitted(augment=augment)
+    one, other = np.random.RandomState(0), np.random.RandomState(0)
+    first = augmenter.sample(N, one), augmenter.sample(N, one)
+    for rows in first:
+        batches = augmenter.iter_samples(N, 77, other)
+        assert np.concatenate(list(batches)).tobytes() == rows.tobytes()
+    assert one.standard_normal() == other.standard_normal()
+
+
+@pytest.mark.parametrize("augment", ["mixup", "kde"])
+def test_parameters_set_on_the_way_do_not_matter(augment):
+    augmenter = fitted(augment=augment, bandwidth=0.02, noise=0.1)
+    rows = augmenter.sample(N, 0)
+    batches = augmenter.iter_samples(N, 100, 0)
+    start = [next(batches)]
+    augmenter.set_params(bandwidth=5.0, noise=5.0)
+    assert np.concatenate(start + list(batches)).tobytes() == rows.tobytes()
+
+
+# --- memory ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("augment", ["mixup", "kde"])
+def test_memory_is_that_of_a_batch(augment):
+    augmenter = fitted(augment=augment, local_manifold="mixture")
+    n, size = 24_000, 3_000
+    batch = size * 600 * 8
+    list(augmenter.iter_samples(1, 1, 0))
+    tracemalloc.start()
+    try:
+        for rows in augmenter.iter_samples(n, size, 0):
+            assert len(rows) == size
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # All rows are 8 batches. One is in the caller's hands while one is made of another
+    # and of what was left of the one before, beside the temporaries of a block.
+    assert peak < 3.6 * batch + 5 * 2**20 < n * 600 * 8 / 2
+
+
+def test_the_size_of_a_batch_follows_working_memory():
+    augmenter = fitted()
+    n = 10_000
+    with config_context(working_memory=16):
+        sizes = [len(rows) for rows in augmenter.iter_samples(n, random_state=0)]
+    assert sum(sizes) == n
+    # Two of them in 16 MiB, in whole blocks.
+    assert 8 * 2**20 / 2 < sizes[0] * 600 * 8 <= 8 * 2**20
+    assert sizes[0] % 218 == 0
+    with config_context(working_memory=1):
+        assert len(next(augmenter.iter_samples(n))) == 218
+    assert len(next(augmenter.iter_samples(N))) == N
+
+
+def test_a_batch_is_made_when_it_is_asked_for(monkeypatch):
+    augmenter = fitted(augment="kde")
+    decode, decoded = BackwardProjector._decode, []
+
+    def counted(self, codes, *others):
+        decoded.append(len(codes))
+        return decode(self, codes, *others)
+
+    monkeypatch.setattr(BackwardProjector, "_decode", counted)
+    batches = augmenter.iter_samples(10**6, 100, 0)
+    assert decoded == []
+    list(itertools.islice(batches, 3))
+    assert decoded == [218, 218]
+
+
+# --- bad calls ------------------------------------------------------------------
+
+
+METHODS = ["iter_samples", "iter_samples_with_parents"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("size", [0, -1, 2.5, "3"])
+def test_sizes_that_are_none_are_refused_at_once(size, method):
+    with pytest.raises(ValueError, match="batch_size must be an integer >= 1 or None"):
+        getattr(fitted(), method)(10, size)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n_samples", [0, -1, 2.5, None])
+def test_numbers_of_rows_that_are_none_are_refused_at_once(n_samples, method):
+    with pytest.raises(ValueError, match="n_samples must be an integer"):
+        getattr(fitted(), method)(n_samples)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_streaming_before_fit_is_refused_at_once(method):
+    with pytest.raises(NotFittedError):
+        getattr(PNLAugmenter(), method)(10)
+
+
+# --- rows from memory maps ------------------------------------------------------
+
+
+USES = {
+    "many-body": lambda X: ManyBodyProjector(2).fit_transform(X),
+    "many-body transform": lambda X: (
+        ManyBodyProjector(2).fit(np.array(X[:50])).transform(X)
+    ),
+    "one body": lambda X: ManyBodyProjector(1, offset=0.5).fit_transform(X),
+    "backward": lambda X: decoded(BackwardProjector(1).fit(X)),
+    "augmenter": lambda X: PNLAugmenter().fit(X).sample(300, 0),
+    "sampler": lambda X: PNLSampler(random_state=0).fit_resample(
+        X, np.arange(len(X)) % 3 == 0
+    )[0],
+    "reshaper": lambda X: PrimeFactorReshaper().fit_transform(X),
+}
+DTYPES = [np.float64, np.float32, np.uint8, np.int16]
+
+
+def decoded(projector):
+    return projector.inverse_transform(projector.codes_)
+
+
+def counts(dtype, shape=(4, 10, 15), n=600):
+    return np.random.default_rng(0).poisson(20, size=(n, *shape)).astype(dtype)
+
+
+@pytest.mark.parametrize("layout", ["C", "F"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("use", USES)
+def test_a_read_only_memory_map_is_an_array(use, dtype, layout, tmp_path):
+    X = np.asarray(counts(dtype), order=layout)
+    np.save(tmp_path / "rows.npy", X)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    assert isinstance(mapped, np.memmap)
+    assert not mapped.flags.writeable
+    assert USES[use](mapped).tobytes() == USES[use](counts(dtype)).tobytes()
+    assert_array_equal(mapped, X)
+
+
+# Rows of a table in Fortran order have their cells far apart; those of tensors are
+# brought together when they are laid out flat.
+TENSOR = TensorPoset((4, 10, 15))
+TABLE_USES = {
+    "many-body": lambda X: ManyBodyProjector(2, poset=TENSOR).fit_transform(X),
+    "one body": lambda X: ManyBodyProjector(1, poset=TENSOR).fit_transform(X),
+    "backward": lambda X: decoded(BackwardProjector(1, poset=TENSOR).fit(X)),
+    "augmenter": lambda X: PNLAugmenter(poset=TENSOR).fit(X).sample(300, 0),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("use", TABLE_USES)
+def test_rounding_does_not_depend_on_the_layout_in_memory(use, dtype, tmp_path):
+    X = positive(0, 600, n=600).astype(dtype)
+    np.save(tmp_path / "rows.npy", np.asfortranarray(X))
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    assert mapped.flags.f_contiguous
+    assert TABLE_USES[use](mapped).tobytes() == TABLE_USES[use](X).tobytes()
+
+
+def test_rows_that_joblib_maps_for_its_workers():
+    rows = [counts(dtype) for dtype in (np.float64, np.uint8)]
+    jobs = list(itertools.product(rows, USES))
+    parallel = Parallel(n_jobs=2, backend="loky", max_nbytes=1000, mmap_mode="r")
+    results = parallel(delayed(is_mapped_and_used)(X, use) for X, use in jobs)
+    for (X, use), (is_mapped, result) in zip(jobs, results, strict=True):
+        assert is_mapped
+        assert result.tobytes() == USES[use](X).tobytes()
+
+
+def is_mapped_and_used(X, use):
+    return isinstance(X, np.memmap) and not X.flags.writeable, USES[use](X)
+
+
+def test_the_rows_of_a_map_are_not_copied(tmp_path):
+    # A table of floats stays on disk: fit holds codes and blocks.
+    X = np.lib.format.open_memmap(
+        tmp_path / "rows.npy", mode="w+", dtype=np.float64, shape=(20_000, 600)
+    )
+    X[:] = positive(0, 600, n=1)
+    X.flush()
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    ManyBodyProjector().fit(mapped[:10])
+    base = np.arange(600) % 100 == 1
+    tracemalloc.start()
+    try:
+        projector = BackwardProjector(base=base).fit(mapped)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert np.shares_memory(projector.rows_, mapped)
+    assert peak < X.nbytes / 3
