@@ -8,6 +8,7 @@ import inspect
 import sys
 import warnings
 from collections import defaultdict
+from dataclasses import fields
 
 import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
@@ -131,7 +132,6 @@ DRAWS = {
             "3 nearest": {"through": "nearest", "n_nearest": 3},
             "noise 0.15": {"size": 0.15},
             "noise 0.35": {"size": 0.35},
-            "offset 0.03": {"offset": 0.03},
             "order 2": {"order": 2},
             "ascending factors": {"factor_order": "ascending"},
             "padded with 0": {"padding": 0.0},
@@ -139,13 +139,11 @@ DRAWS = {
             "not clipped": {"clip": False},
         },
     ),
+    "3 partners at offset 0.03": _THREE | {"offset": 0.03},
     **_group(
         "nearest row",
         _NEAREST,
         {
-            "2 nearest": {"n_nearest": 2},
-            "5 nearest": {"n_nearest": 5},
-            "own row": {"through": "own row"},
             "10 partners": {"partners": 10},
             "t to 0.5": {"t_max": 0.5},
             "noise 0.15": {"size": 0.15},
@@ -156,8 +154,14 @@ DRAWS = {
             "range of all rows": {"embedding": "all"},
             "spread of the class": {"embedding": "spread"},
             "not clipped": {"clip": False},
-            "half way to 5": {"n_nearest": 5, "manifold": "mixture", "step": 0.5},
         },
+    ),
+    "own row": _NEAREST | {"through": "own row"},
+    "2 nearest rows": _NEAREST | {"n_nearest": 2},
+    **_group(
+        "5 nearest rows",
+        _NEAREST | {"n_nearest": 5},
+        {"half way": {"manifold": "mixture", "step": 0.5}},
     ),
     **_group(
         "noise by axis",
@@ -324,8 +328,8 @@ def _columns(gains):
 
 def describe(name):
     """Parameters of a variant, None where they do nothing."""
-    known = DrawSampler().get_params()
-    known.pop("random_state")
+    known = {field.name: field.default for field in fields(DrawSampler)}
+    del known["random_state"]
     if name not in DRAWS:
         return dict.fromkeys(known)
     kw = known | DRAWS[name]
