@@ -6,7 +6,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.spatial import KDTree
 
-# From so many training rows on, and for so short codes, a tree finds candidates.
+# Above so many training rows, with at most so many coordinates, a tree finds
+# candidates.
 _TREE_FROM, _TREE_COORDINATES = 2**14, 12
 # Candidates for k neighbours: so many times k, and so many more.
 _CANDIDATES = (4, 16)

@@ -69,9 +69,10 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         Training rows that make a local sub-manifold; at most those there are.
 
     metric : {"kl", "euclidean"}, default="kl"
-        Nearness of codes: ``KL(w, w_i)`` on the base, or distance in theta. From 16,384
-        training rows on, codes of fewer than 12 coordinates are compared in KL with
-        the ``4 k + 16`` rows that are nearest in the mean Fisher metric, and no others.
+        Nearness of codes: ``KL(w, w_i)`` on the base, or distance in theta. Among
+        more than 16,384 training rows, codes of at most 11 numbers and the mass are
+        compared in KL with the ``4 k + 16`` that are nearest in the mean Fisher metric,
+        and no others.
 
     step : float, default=0.98
         Position between ``w`` (0) and the mean of the neighbours (1) for "mixture".

@@ -101,7 +101,7 @@ def against_textbook(projector, codes, order, taken):
 
 
 def run(quick):
-    n, n_codes, n_book, repeats = (1_000, 300, 1, 3) if quick else (10_000, 2_000, 3, 5)
+    n, n_codes, n_book, repeats = (1_000, 300, 1, 3) if quick else (10_000, 2_000, 3, 3)
     X = problems.mnist(n)
     rng = np.random.default_rng(0)
     rows = []
