@@ -18,18 +18,17 @@ _METRIC_POINTS = 512
 _QUERIES, _TRAINING = 256, 8192
 
 
-def kl_neighbors(base, codes, training, k, n_jobs=None):
+def kl_neighbors(base, codes, training, masses, k, n_jobs=None):
     """The k training points nearest in ``KL(w, w_i)``, by one matrix product.
 
     ``KL(w, w_i) = <eta_w, theta_w - theta_i> - m_w + m_i`` over bottom and base, since
     theta vanishes elsewhere; ``m`` is the mass, 1 for distributions. ``training`` holds
-    theta on bottom and base.
+    theta on bottom and base, ``masses`` the masses of the same points.
 
     Against very many training points with short codes, the product is with the
     candidates that a tree finds in the mean Fisher metric, of which KL is half the
     square to second order.
     """
-    masses = _masses(base, training)
     short = training.shape[1] <= _TREE_COORDINATES
     times, more = _CANDIDATES
     if short and max(_TREE_FROM, times * k + more) < len(training):
@@ -55,7 +54,8 @@ def _tree_search(base, training, masses, k, n_jobs):
         _, near = tree.query(coordinates @ root, times * k + more, workers=workers)
         divergence = np.einsum("ij,ikj->ik", eta, training[near])
         divergence = own[:, None] - divergence + masses[near]
-        return _ranked(*_smallest(divergence, near, k))
+        kept = _smallest(divergence, k)
+        return _ranked(*(np.take_along_axis(a, kept, 1) for a in (divergence, near)))
 
     return search
 
@@ -74,17 +74,6 @@ def _mean_metric_root(base, training):
     return np.linalg.cholesky(gram)
 
 
-def _masses(base, training):
-    if not base.with_mass:
-        return np.ones(len(training))
-    return np.concatenate(
-        [
-            np.exp(base.points(training[s : s + _QUERIES])[1])
-            for s in range(0, len(training), _QUERIES)
-        ]
-    )
-
-
 def _terms(base, codes):
     """What KL takes from the codes alone; their eta and theta on bottom and base."""
     q, log_mass, psi = base.points(codes)
@@ -101,13 +90,14 @@ def _search(base, training, masses, k, codes):
     index = np.empty((len(codes), 0), np.intp)
     for start in range(0, len(training), _TRAINING):
         part = slice(start, start + _TRAINING)
-        divergence = own[:, None] - eta @ training[part].T + masses[part]
-        here = np.arange(start, start + divergence.shape[1])
-        here = np.broadcast_to(here, divergence.shape)
-        best, index = _smallest(
-            np.hstack([best, divergence]), np.hstack([index, here]), k
-        )
-    return _ranked(best, index)
+        divergence = eta @ training[part].T
+        np.subtract(masses[part], divergence, out=divergence)
+        here = _smallest(divergence, k)
+        values = np.take_along_axis(divergence, here, axis=1)
+        best, index = np.hstack([best, values]), np.hstack([index, start + here])
+        kept = _smallest(best, k)
+        best, index = (np.take_along_axis(a, kept, axis=1) for a in (best, index))
+    return _ranked(own[:, None] + best, index)
 
 
 def _ranked(best, index):
@@ -119,8 +109,9 @@ def _ranked(best, index):
     return np.maximum(best, 0), index
 
 
-def _smallest(values, index, k):
-    if values.shape[1] <= k:
-        return values, index
-    kept = np.argpartition(values, k - 1, axis=1)[:, :k]
-    return tuple(np.take_along_axis(a, kept, axis=1) for a in (values, index))
+def _smallest(values, k):
+    """Columns of the k smallest values of each row, in no order."""
+    n, width = values.shape
+    if width <= k:
+        return np.broadcast_to(np.arange(width), (n, width))
+    return np.argpartition(values, k - 1, axis=1)[:, :k]

@@ -17,6 +17,7 @@ from ._validation import (
     clip_neighbors,
     from_simplex,
     map_blocks,
+    row_masses,
     to_simplex,
     warn_unconverged,
 )
@@ -93,7 +94,8 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     projector_ : ManyBodyProjector
-        The forward projection.
+        The forward projection; without ``reconstruction_err_``, which takes longer
+        than a projection of order 1.
 
     codes_ : ndarray of shape (n, n_params_)
         Codes of the training rows.
@@ -235,7 +237,7 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         )
         self.projector_.input_shape_ = self.input_shape_
         with fit_task(self):
-            self.coordinates_ = self.projector_._fit_coordinates(X)
+            self.coordinates_ = self.projector_._fit_coordinates(X, divergence=False)
         self.poset_ = self.projector_.poset_
         self.n_params_ = self.projector_.n_params_
         self.n_iter_ = self.projector_.n_iter_
@@ -339,7 +341,11 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         if self.metric == "euclidean":
             search = NearestNeighbors(n_neighbors=k, n_jobs=self.n_jobs)
             return search.fit(self.codes_).kneighbors(codes)
-        return kl_neighbors(self._base, codes, self.coordinates_, k, self.n_jobs)
+        masses = np.ones(len(self.rows_))
+        if self.with_mass:
+            masses = row_masses(self.rows_, self.offset, self.poset_)
+        training = self.coordinates_
+        return kl_neighbors(self._base, codes, training, masses, k, self.n_jobs)
 
     def _nearest(self, codes):
         """The neighbours that codes are decoded from, all of the same weight."""

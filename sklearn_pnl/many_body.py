@@ -252,14 +252,15 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         kept = self._base.elements if self.with_mass else self._base.elements[1:]
         return np.array([f"theta_{names[x]}" for x in kept], dtype=object)
 
-    def _fit_coordinates(self, X):
+    def _fit_coordinates(self, X, divergence=True):
         """Fit on validated rows; returns their theta on bottom and base."""
         self.poset_ = self._check_poset(X.shape[1:])
         self.base_mask_ = free_mask(self.poset_, self.order, self.base)
         self.n_params_ = int(self.base_mask_.sum()) + self.with_mass
-        coordinates, n_iter, divergence = self._coordinates(X, divergence=True)
+        coordinates, n_iter, kl = self._coordinates(X, divergence)
         self.n_iter_ = max(1, int(n_iter.max()))
-        self.reconstruction_err_ = float(divergence.mean())
+        if divergence:
+            self.reconstruction_err_ = float(kl.mean())
         return coordinates
 
     def _check_poset(self, shape):
