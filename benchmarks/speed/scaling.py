@@ -116,8 +116,8 @@ def _verdict(name, larger, fitted):
 
 
 def run(quick):
-    fixed = Size(n=1_000 if quick else 10_000, n_modes=4, ell=1, k=5)
-    repeats = 1 if quick else 5
+    fixed = Size(n=1_000 if quick else 5_000, n_modes=4, ell=1, k=5)
+    repeats = 1 if quick else 2
     rows = []
     ns = [fixed.n * 2**i for i in range(4)]
     for ell in (1, 2):
@@ -125,7 +125,7 @@ def run(quick):
         rows += vary(replace(fixed, ell=ell), "n", ns, repeats)
     small = replace(fixed, n=fixed.n // 4)
     for ell in (1, 2):
-        modes = (2, 3, 4) if quick else (2, 3, 4, 5, 6)
+        modes = (2, 3, 4) if quick else (2, 3, 4, 5)
         rows += vary(replace(small, ell=ell), "n_modes", modes, repeats)
     rows += vary(small, "ell", (1, 2, 3), repeats)
     rows += vary(fixed, "k", (1, 4, 16) if quick else (1, 4, 16, 64), repeats)
