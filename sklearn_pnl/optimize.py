@@ -26,6 +26,12 @@ _SETTLED = 1e-8
 _BATCHED_UP_TO = 128
 # Hessians held at once by the dense method, in bytes.
 _HESSIAN_BYTES = 2**25
+# Conjugate gradients reduce the residual of Newton's equation to this share. Smaller
+# ones save Newton steps, which are cheap beside the products that they cost.
+_FORCING = 0.3
+# Rows that have reached it are dropped once they are more than a tenth: to copy the
+# rest at every step would cost more than to go on with them.
+_CROWDED = 0.9
 
 
 class Problem(Protocol):
@@ -248,29 +254,33 @@ def _solve_each(matrices, right):
 
 
 def _cg_direction(problem, point, gradient, rows, max_steps):
-    """Newton's equation by conjugate gradients, more exactly near the solution."""
+    """Newton's equation by conjugate gradients, to a share of its residual."""
     # Scaled to length 1: small gradients would underflow when squared.
     length = np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
-    forcing = np.minimum(0.1, np.sqrt(length)) ** 2
     live = np.flatnonzero(length > 0)
     residual = (-gradient[live] / length[live, None]).astype(np.float32)
     remaining = np.ones(len(live), np.float32)
     step = np.zeros(gradient.shape, np.float32)
     search, here = residual.copy(), point[live].astype(np.float32)
+    taken = np.zeros_like(residual)
     for _ in range(max_steps):
         if not len(live):
             break
         product = problem.hessian_product(here, search)
         curvature = np.einsum("ij,ij->i", search, product)
-        along = np.where(curvature > 0, remaining / curvature, np.float32(0))
-        step[live] += along[:, None] * search
-        residual = residual - along[:, None] * product
+        along = np.where(curvature > 0, remaining / curvature, np.float32(0))[:, None]
+        taken += along * search
+        product *= along
+        residual -= product
         before, remaining = remaining, np.einsum("ij,ij->i", residual, residual)
-        go = (remaining > forcing[live]) & (curvature > 0)
-        search = residual + (remaining / before)[:, None] * search
-        if not go.all():
-            live, here = live[go], here[go]
+        search *= np.where(before > 0, remaining / before, np.float32(0))[:, None]
+        search += residual
+        go = (remaining > _FORCING**2) & (curvature > 0)
+        if np.count_nonzero(go) <= _CROWDED * len(go):
+            step[live[~go]] = taken[~go]
+            live, here, taken = live[go], here[go], taken[go]
             residual, search, remaining = residual[go], search[go], remaining[go]
+    step[live] = taken
     strained = np.zeros(len(gradient), bool)
-    strained[live] = True
+    strained[live[remaining > _FORCING**2]] = True
     return step.astype(gradient.dtype, copy=False) * length[:, None], strained
