@@ -18,8 +18,9 @@ from ._validation import (
     to_simplex,
     warn_unconverged,
 )
-from .geometry.coordinates import prob_and_log_partition
+from .geometry.coordinates import normalized_exp
 from .geometry.marginals import one_body_theta
+from .geometry.posets import zeta_columns
 from .geometry.projections import TiltSolver, mixed_solver
 
 # Marginal cells up to which one matrix product beats a sum over each mode.
@@ -329,6 +330,7 @@ class FlatBase:
         self.poset = poset
         self.elements = np.r_[poset.bottom, np.flatnonzero(mask)]
         self.with_mass = with_mass
+        self._columns = zeta_columns(poset, self.elements)
         self._below, self._closure = poset, slice(None)
         if isinstance(poset, geometry.Poset):
             self._below, self._closure = poset.down_closure(self.elements)
@@ -351,10 +353,8 @@ class FlatBase:
         Without mass the log masses are 0; with it, ``psi`` is that of the
         distribution, so the coordinate of the bottom is ``log_mass - psi``.
         """
-        theta = np.zeros((len(codes), self.poset.n_elements))
-        theta[:, self.elements[1:]] = codes[:, 1:] if self.with_mass else codes
-        theta = theta.reshape(-1, *self.poset.shape)
-        q, psi = prob_and_log_partition(theta, self.poset)
+        q, psi = normalized_exp(self._energy(codes[:, 1:] if self.with_mass else codes))
+        q = q.reshape(-1, *self.poset.shape)
         log_mass = codes[:, 0] + psi if self.with_mass else np.zeros(len(codes))
         if log_mass.max(initial=0) > np.log(np.finfo(np.float64).max):
             raise ValueError(
@@ -365,8 +365,20 @@ class FlatBase:
 
     def expectations(self, q, mass):
         """eta on bottom and base of distributions ``q`` times their mass."""
-        eta = self.poset.eta(q).reshape(len(q), -1)[:, self.elements]
+        if self._columns is not None:
+            eta = q.reshape(len(q), -1) @ self._columns
+        else:
+            eta = self.poset.eta(q).reshape(len(q), -1)[:, self.elements]
         return eta * mass[:, None]
+
+    def _energy(self, theta):
+        """Zeta transform of rows of theta on the base alone."""
+        if self._columns is not None:
+            return theta @ self._columns[:, 1:].T
+        whole = np.zeros((len(theta), self.poset.n_elements))
+        whole[:, self.elements[1:]] = theta
+        energy = self.poset.zeta(whole.reshape(-1, *self.poset.shape))
+        return energy.reshape(len(theta), -1)
 
 
 def _encode(first_row, x, *, solver, base, offset, tol, max_iter, divergence):

@@ -130,7 +130,11 @@ def _newton(
     value, point = problem.value(x, rows)
     gradient, residual = problem.gradient(point, rows)
     out = Solution(
-        x.copy(), point.copy(), residual.copy(), np.zeros(n, int), np.zeros(n, bool)
+        x.copy(),
+        np.empty_like(point),
+        residual.copy(),
+        np.zeros(n, int),
+        np.zeros(n, bool),
     )
     best, waited, strains = residual.copy(), np.zeros(n, int), np.zeros(n, int)
     moved = np.full(n, np.inf)
@@ -193,9 +197,17 @@ def _line_search(problem, x, value, point, gradient, step, rows):
     slope = np.einsum("ij,ij->i", gradient, step)
     slack = 8 * np.finfo(value.dtype).eps * np.maximum(1.0, np.abs(value))
     length = problem.longest(step)
-    new_x, new_value, new_point = x.copy(), value.copy(), point.copy()
-    trying = np.arange(len(x))
-    for _ in range(_MAX_HALVINGS):
+    trial = x + length[:, None] * step
+    f, q = problem.value(trial, rows)
+    ok = f <= value + _ARMIJO * length * slope + slack
+    if ok.all():
+        return trial, f, q
+    keep = ok[:, None]
+    new_x, new_value = np.where(keep, trial, x), np.where(ok, f, value)
+    new_point = np.where(keep, q, point)
+    trying = np.flatnonzero(~ok)
+    for _ in range(_MAX_HALVINGS - 1):
+        length[trying] *= 0.5
         trial = x[trying] + length[trying, None] * step[trying]
         f, q = problem.value(trial, rows[trying])
         bound = value + _ARMIJO * length * slope + slack
@@ -205,7 +217,6 @@ def _line_search(problem, x, value, point, gradient, step, rows):
         trying = trying[~ok]
         if not len(trying):
             break
-        length[trying] *= 0.5
     return new_x, new_value, new_point
 
 

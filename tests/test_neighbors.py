@@ -33,15 +33,30 @@ def test_a_tree_is_used_from_so_many_rows_on(monkeypatch):
     projector = fitted(0, 1200, True)
     trees = []
 
-    def counted(points):
+    def counted(points, **settings):
         trees.append(len(points))
-        return KDTree(points)
+        return KDTree(points, **settings)
 
     monkeypatch.setattr(_neighbors, "KDTree", counted)
-    for fewest, used in [(1200, []), (1199, [1200])]:
+    # One of the training rows, and one that puts the codes in order.
+    for fewest, used in [(1200, []), (1199, [1200, 3])]:
         monkeypatch.setattr(_neighbors, "_TREE_FROM", fewest)
         projector.kneighbors(projector.codes_[:3])
         assert trees == used
+
+
+@pytest.mark.parametrize("with_mass", [True, False])
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_tree_among_rows_of_very_different_shape(order, with_mass, monkeypatch):
+    # Cells over many orders of magnitude: what is near in one place is far in another,
+    # so that no one metric for all would do.
+    X = np.random.default_rng(0).gamma(0.3, size=(4000, 2, 2, 2))
+    projector = BackwardProjector(order, with_mass=with_mass, offset=1e-3).fit(X)
+    codes = projector.codes_[:500]
+    expected = projector.kneighbors(codes, 6)[1]
+    monkeypatch.setattr(_neighbors, "_TREE_FROM", 1000)
+    near = projector.kneighbors(codes, 6)[1]
+    assert np.mean(near == expected) > 0.99
 
 
 def test_a_tree_on_a_general_poset(monkeypatch):

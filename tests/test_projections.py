@@ -32,6 +32,7 @@ from sklearn_pnl.geometry import (
     interaction_mask,
     kl_divergence,
     many_body_projection,
+    marginals,
     mixed_projection,
     prob_from_theta,
     projections,
@@ -742,7 +743,9 @@ def test_peaks_far_apart_converge(which, height):
 
 
 @pytest.mark.parametrize("concentration", CONCENTRATIONS)
-@pytest.mark.parametrize("kind", ["zeta", "interactions", "marginal cells"])
+@pytest.mark.parametrize(
+    "kind", ["zeta", "interactions", "marginal cells", "sorted cells"]
+)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_derivatives_of_the_objective(seed, kind, concentration):
     # All three parametrisations of psi(x) - <x, moments>, by central differences.
@@ -759,8 +762,10 @@ def test_derivatives_of_the_objective(seed, kind, concentration):
         if kind == "interactions":
             basis = solver._scaled_basis
             problem = tilts.ExponentialTilt(solver, basis, start, target)
+        elif kind == "sorted cells":
+            problem = tilts.SortedMarginalCells(solver, start, target)
         else:
-            problem = tilts.MarginalCells(solver, start, target)
+            problem = tilts.MarginalCells(solver, start, target, {0: 1, 2: 2})
 
     def value(x):
         return problem.value(x[None], one)[0][0]
@@ -774,10 +779,44 @@ def test_derivatives_of_the_objective(seed, kind, concentration):
     point = problem.value(x[None], one)[1]
     if kind != "interactions":
         assert_allclose(problem.hessian(point, one)[0], hessian, atol=1e-8)
-    if kind != "marginal cells":
+    if "cells" not in kind:
         v = rng.normal(size=x.shape)
         product = problem.hessian_product(point, v[None])[0]
         assert_allclose(product, hessian @ v, atol=1e-7)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rows_that_lack_what_the_others_share(seed, order):
+    # Most rows refer to the same levels; some nearly lack them and take their own.
+    rng = np.random.default_rng(seed)
+    shape = (3, 2, 3)
+    target, start = random_prob(rng, (18,), 24, 1.0).reshape(2, 12, *shape)
+    target[::4, 0] *= 1e-9
+    target[1::4, :, 1] *= 1e-9
+    target /= target.sum(axis=(1, 2, 3), keepdims=True)
+    poset = TensorPoset(shape)
+    matched = poset.order <= order
+    together = mixed_projection(target, start, matched, poset)
+    assert together.converged.all()
+    for row in range(12):
+        alone = mixed_projection(target[row], start[row], matched, poset)
+        assert_allclose(together.prob[row], alone.prob, rtol=1e-9)
+
+
+def test_marginals_of_modes_by_either_way(monkeypatch):
+    rng = np.random.default_rng(0)
+    shape, modes = (3, 2, 4), [0, 2]
+    x, start = rng.gamma(1.0, size=(2, 5, 24))
+    products = marginals.mode_marginals(x, shape, modes)
+    raked = marginals.rake(start, x, shape, [(0,), (2,)], 3)
+    monkeypatch.setattr(marginals, "_LARGEST_INDICATORS", 0)
+    sums = marginals.mode_marginals(x, shape, modes)
+    for mode in modes:
+        assert_allclose(products[mode], sums[mode], rtol=1e-12)
+        others = tuple(k + 1 for k in range(3) if k != mode)
+        assert_allclose(sums[mode], x.reshape(5, *shape).sum(axis=others), rtol=1e-12)
+    assert_allclose(marginals.rake(start, x, shape, [(0,), (2,)], 3), raked, rtol=1e-12)
 
 
 # --- running out of steps ------------------------------------------------------------

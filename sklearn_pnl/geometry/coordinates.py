@@ -74,24 +74,24 @@ def prob_from_theta(theta, poset):
     array([[0.25, 0.25],
            [0.25, 0.25]])
     """
-    return prob_and_log_partition(theta, poset)[0]
-
-
-def prob_and_log_partition(theta, poset):
-    """:func:`prob_from_theta` and :func:`log_partition` for one zeta transform.
-
-    ``theta`` must be 0 at the bottom. Where a probability underflows, ``psi`` is
-    still exact.
-    """
     energy = poset.zeta(theta)
-    axes = _poset_axes(poset)
-    top = energy.max(axis=axes, keepdims=True)
-    energy -= top
+    rows = energy.reshape(-1, poset.n_elements)
+    return normalized_exp(rows)[0].reshape(energy.shape)
+
+
+def normalized_exp(energy):
+    """``exp(energy - psi)`` of rows of shape (n, D), written over them, and psi."""
+    top = energy.max(axis=1)
+    energy -= top[:, None]
     p = np.exp(energy, out=energy)
-    total = p.sum(axis=axes, keepdims=True)
-    p /= total
-    psi = top + np.log(total)
-    return p, psi.reshape(psi.shape[: psi.ndim - len(axes)])
+    total = row_sums(p)
+    p *= (1 / total)[:, None]
+    return p, top + np.log(total)
+
+
+def row_sums(x):
+    """Sums of the rows of a matrix; NumPy's own are slow for short rows."""
+    return x @ np.ones(x.shape[1], x.dtype)
 
 
 def measure_from_theta(theta, poset):

@@ -8,7 +8,8 @@ from math import prod
 
 import numpy as np
 
-_RAKING_SWEEPS = 2
+# Largest matrix of indicators of the levels of single modes that is kept.
+_LARGEST_INDICATORS = 2**22
 
 
 def mode_views(x, shape):
@@ -107,14 +108,17 @@ def product_of_marginals(target, shape, modes):
     return product.reshape(len(tensor), -1)
 
 
-def rake(start, target, shape, mode_sets):
-    """A few sweeps of iterative proportional fitting: rescale marginal by marginal."""
-    if all(len(modes) == 1 for modes in mode_sets):
-        return _rake_modes(start, target, shape, [k for (k,) in mode_sets])
+def rake(start, target, shape, mode_sets, n_sweeps):
+    """Sweeps of iterative proportional fitting: rescale marginal by marginal."""
+    levels = sum(shape[modes[0]] for modes in mode_sets)
+    single = all(len(modes) == 1 for modes in mode_sets)
+    if single and target.shape[1] * levels <= _LARGEST_INDICATORS:
+        modes = [k for (k,) in mode_sets]
+        return _rake_modes(start, target, shape, modes, n_sweeps)
     tensor = target.reshape(-1, *shape)
     wanted = [marginal_of(tensor, modes) for modes in mode_sets]
     q = np.array(np.broadcast_to(start, target.shape)).reshape(tensor.shape)
-    for _ in range(_RAKING_SWEEPS):
+    for _ in range(n_sweeps):
         for modes, marginal in zip(mode_sets, wanted, strict=True):
             # A marginal that is empty in both stays so.
             now = marginal_of(q, modes)
@@ -122,12 +126,12 @@ def rake(start, target, shape, mode_sets):
     return q.reshape(target.shape)
 
 
-def _rake_modes(start, target, shape, modes):
+def _rake_modes(start, target, shape, modes, n_sweeps):
     """:func:`rake` for single modes: their marginals are matrix products."""
     indicators = [_levels(shape, k) for k in modes]
     wanted = [target @ matrix for matrix in indicators]
     q = np.array(np.broadcast_to(start, target.shape))
-    for _ in range(_RAKING_SWEEPS):
+    for _ in range(n_sweeps):
         for matrix, marginal in zip(indicators, wanted, strict=True):
             now = q @ matrix
             factor = np.divide(marginal, now, out=np.ones_like(now), where=now > 0)
@@ -142,12 +146,30 @@ def _levels(shape, mode):
     return (level[:, None] == np.arange(shape[mode])).astype(np.float64)
 
 
-def levels_by_mass(target, shape):
-    """Flat cell order in which each mode's most probable level comes first."""
+def mode_marginals(x, shape, modes):
+    """Marginals (n, I_k) of single modes, by mode, from one small matrix product."""
+    lengths = [shape[k] for k in modes]
+    if x.shape[1] * sum(lengths) > _LARGEST_INDICATORS:
+        tensor = x.reshape(-1, *shape)
+        return {k: marginal_of(tensor, (k,)).reshape(len(x), -1) for k in modes}
+    indicators = np.hstack([_levels(shape, k) for k in modes])
+    ends = np.cumsum(lengths)
+    return dict(zip(modes, np.split(x @ indicators, ends[:-1], axis=1), strict=True))
+
+
+def levels_by_mass(target, shape, modes):
+    """Flat cell order in which the most probable level of each of ``modes`` is first.
+
+    The levels of other modes keep their order.
+    """
     n, d = len(target), len(shape)
+    masses = mode_marginals(target, shape, modes)
     flat = np.zeros((n, *(1,) * d), np.intp)
     for k, length in enumerate(shape):
-        ranked = np.argsort(-(target @ _levels(shape, k)), axis=1, kind="stable")
+        if k in masses:
+            ranked = np.argsort(-masses[k], axis=1, kind="stable")
+        else:
+            ranked = np.broadcast_to(np.arange(length), (n, length))
         flat = flat * length + ranked.reshape(n, *_along(k, length, d)[1:])
     return flat.reshape(n, -1)
 

@@ -21,7 +21,7 @@ general
     Any other M: ``q = r exp(zeta v)`` with ``v`` supported on M.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -35,13 +35,13 @@ from .interactions import (
     maximal_mode_sets,
     order_mask,
 )
-from .marginals import product_of_marginals, rake
-from .posets import TensorPoset
+from .marginals import mode_marginals, product_of_marginals, rake
+from .posets import TensorPoset, zeta_columns
 from .tilts import (
-    DENSE_FUNCTIONS,
     ExponentialTilt,
     MarginalCells,
     ScaledBasis,
+    SortedMarginalCells,
     ZetaBasis,
 )
 
@@ -51,13 +51,15 @@ _DENSE_UP_TO = 128
 _FALLBACK_UP_TO = 2048
 # Dense Newton for a general set forms a matrix of |M|^2 D products a row and step.
 _DENSE_PRODUCTS = 2**24
-# Largest matrix of zeta columns that is kept for the residual.
-_LARGEST_COLUMNS = 2**20
 # Raking starts the tilt, over at most so many marginals. It brings nearly empty
-# marginals to their scale at once, where Newton gains a factor e a step. Rows whose
-# emptiest cell holds more than this share of the uniform one do without.
+# marginals to their scale at once, where Newton gains a factor e a step; rows whose
+# emptiest cell holds more than this share of the uniform one do without. Sweeps over
+# single modes are cheap, and so good that each saves a part of a Newton step.
 _RAKING_SETS = 64
 _UNEVEN = 0.01
+_SWEEPS, _SWEEPS_OF_MODES = 2, 4
+# A level with at least this share of the mass serves as reference for its mode.
+_FILLED = 0.01
 
 
 @dataclass(frozen=True)
@@ -290,15 +292,9 @@ class _Solver:
         )
 
     @cached_property
-    def _zeta_columns(self):
-        """Zeta columns of a small M: eta on M is one product with them."""
-        m, D = len(self.elements), self.poset.n_elements
-        if m > DENSE_FUNCTIONS or m * D > _LARGEST_COLUMNS:
-            return None
-        units = np.zeros((m, D))
-        units[np.arange(m), self.elements] = 1
-        values = self.poset.zeta(units.reshape(-1, *self.poset.shape))
-        return np.ascontiguousarray(values.reshape(m, D).T)
+    def zeta_columns(self):
+        """Columns of a small M, with which eta on M is one product; or None."""
+        return zeta_columns(self.poset, self.elements)
 
     def _last_resort(self, found, target, max_iter, tol):
         """Dense Newton for the rows that conjugate gradients left, where it fits.
@@ -318,8 +314,8 @@ class _Solver:
 
     def residual(self, difference):
         """``max |eta_q - eta_t|`` over M from the cellwise difference ``q - t``."""
-        if self._zeta_columns is not None:
-            eta = difference @ self._zeta_columns
+        if self.zeta_columns is not None:
+            eta = difference @ self.zeta_columns
         else:
             eta = self.poset.eta(difference.reshape(-1, *self.poset.shape))
             eta = eta.reshape(len(eta), -1)[:, self.elements]
@@ -364,19 +360,19 @@ class TiltSolver(_Solver):
         d = poset.n_modes
         self._raked = maximal_mode_sets(family, d, _RAKING_SETS)
         every = isinstance(family, int)
-        self._used_modes = [k for k in range(d) if every or (k,) in family]
+        self.used_modes = [k for k in range(d) if every or (k,) in family]
         self._independent = (family if every else max(map(len, family))) == 1
 
     @property
     def is_one_body(self):
         """Whether, from the uniform reference, the answer is M_1: a product."""
-        return self._independent and len(self._used_modes) == self.poset.n_modes
+        return self._independent and len(self.used_modes) == self.poset.n_modes
 
     def _project(self, target, reference, tol, max_iter):
         if len(self.elements) == self.poset.n_elements - 1:
             return _closed_form(target.copy())
         if reference is None:
-            start = product_of_marginals(target, self.poset.shape, self._used_modes)
+            start = product_of_marginals(target, self.poset.shape, self.used_modes)
             if self._independent:
                 return _closed_form(start, self.residual(start - target))
         else:
@@ -388,21 +384,43 @@ class TiltSolver(_Solver):
         return self._conjugate_gradients(start, target, tol, max_iter)
 
     def _rake(self, start, target):
-        uneven = target.min(axis=1) * target.shape[1] < _UNEVEN
+        shape, sets = self.poset.shape, self._raked
+        if self._independent:
+            return rake(start, target, shape, sets, _SWEEPS_OF_MODES)
+        uneven = _is_uneven(target)
         if not uneven.any():
             return start
-        shape, sets = self.poset.shape, self._raked
         if uneven.all():
-            return rake(start, target, shape, sets)
+            return rake(start, target, shape, sets, _SWEEPS)
         start = start.copy()
-        start[uneven] = rake(start[uneven], target[uneven], shape, sets)
+        start[uneven] = rake(start[uneven], target[uneven], shape, sets, _SWEEPS)
         return start
 
     def _dense(self, start, target, max_iter, tol, settle=True):
-        problem = MarginalCells(self, start, target)
-        zeros = np.zeros((len(start), len(self.elements)))
-        found = newton_dense(problem, zeros, tol=tol, max_iter=max_iter, settle=settle)
-        return replace(found, point=problem.in_place(found.point))
+        """Newton on marginal cells: those that avoid one reference level a mode.
+
+        The same for all rows, or, for those that nearly lack it, their own.
+        """
+        masses = mode_marginals(target, self.poset.shape, self.used_modes)
+        references = {k: int(mass.sum(axis=0).argmax()) for k, mass in masses.items()}
+        least = np.min([masses[k][:, r] for k, r in references.items()], axis=0)
+        fits = least >= _FILLED
+        if not self._independent:
+            fits &= ~_is_uneven(target)
+        pieces = []
+        for shared in (True, False):
+            rows = np.flatnonzero(fits == shared)
+            if not len(rows):
+                continue
+            parts = (a if len(rows) == len(a) else a[rows] for a in (start, target))
+            if shared:
+                problem = MarginalCells(self, *parts, references)
+            else:
+                problem = SortedMarginalCells(self, *parts)
+            x = np.zeros((len(rows), len(self.elements)))
+            found = newton_dense(problem, x, tol=tol, max_iter=max_iter, settle=settle)
+            pieces.append((rows, replace(found, point=problem.in_place(found.point))))
+        return _joined(pieces)
 
     def _conjugate_gradients(self, start, target, tol, max_iter):
         problem = ExponentialTilt(self, self._scaled_basis, start, target)
@@ -468,6 +486,23 @@ class GeneralSolver(_Solver):
     @cached_property
     def _basis(self):
         return ZetaBasis(self.poset, self.elements)
+
+
+def _is_uneven(target):
+    return target.min(axis=1) * target.shape[1] < _UNEVEN
+
+
+def _joined(pieces):
+    """One solution from pairs of row numbers and their solutions."""
+    if len(pieces) == 1:
+        return pieces[0][1]
+    order = np.argsort(np.concatenate([rows for rows, _ in pieces]))
+    return Solution(
+        *(
+            np.concatenate([getattr(found, field.name) for _, found in pieces])[order]
+            for field in fields(Solution)
+        )
+    )
 
 
 def _closed_form(q, residual=None):

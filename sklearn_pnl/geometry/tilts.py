@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from .coordinates import normalized_exp, row_sums
 from .interactions import kronecker_blocks, kronecker_product
 from .marginals import levels_by_mass
 from .posets import TensorPoset
@@ -24,7 +25,10 @@ _LONGEST_STEP = 10.0
 # largest matrix of basis functions that is kept.
 _SPARSE_COST, _LARGEST_MATRIX = 16, 2**25
 # So many functions or fewer are applied as one dense matrix on the cells.
-DENSE_FUNCTIONS = 64
+_DENSE_FUNCTIONS = 64
+# Sums of the absolute coefficients of indicators below which no exponential
+# overflows, nor all of them together vanish.
+_NO_OVERFLOW = 600.0
 # Up to this many coordinates a basis is made orthonormal by a dense factor.
 _WHITEN_UP_TO = 2048
 
@@ -45,18 +49,16 @@ class ExponentialTilt:
             self._log_start = np.log(start)
 
     def value(self, x, rows):
-        q = self._log_start[rows]
-        q += self._basis.synthesis(x)
-        top = q.max(axis=1, keepdims=True)
-        q -= top
-        np.exp(q, out=q)
-        total = q.sum(axis=1, keepdims=True)
-        q /= total
-        psi = (top + np.log(total))[:, 0]
-        return psi - np.einsum("ij,ij->i", x, self._moments[rows]), q
+        energy = self._basis.synthesis(x)
+        energy += _some(self._log_start, rows)
+        q, psi = self._normalized(energy, x)
+        return psi - np.einsum("ij,ij->i", x, _some(self._moments, rows)), q
+
+    def _normalized(self, energy, x):
+        return normalized_exp(energy)
 
     def gradient(self, q, rows):
-        difference = q - self._target[rows]
+        difference = q - _some(self._target, rows)
         return self._basis.analysis(difference), self._solver.residual(difference)
 
     def longest(self, step):
@@ -82,27 +84,46 @@ class ExponentialTilt:
 class MarginalCells(ExponentialTilt):
     """The tilt in the coordinates in which its Fisher information is a table lookup.
 
-    In each mode the most probable level of the row's target is the reference; a
-    coordinate multiplies one cell of one marginal table that avoids the reference
-    levels. The Fisher information then consists of marginal probabilities, and
-    nearly empty cells keep their relative accuracy: scaled to unit diagonal it is
-    well conditioned where the orthonormal basis is not.
+    Each mode has a reference level that is not nearly empty; a coordinate multiplies
+    one cell of one marginal table that avoids the reference levels. The Fisher
+    information then consists of marginal probabilities, and nearly empty cells keep
+    their relative accuracy: scaled to unit diagonal it is well conditioned where the
+    orthonormal basis is not.
     """
 
-    def __init__(self, solver, start, target):
-        self._order = levels_by_mass(target, solver.poset.shape)
-        self._back = np.argsort(self._order, axis=1)
-        basis = _FlatOrderBasis(solver.poset.shape, solver.elements)
-        super().__init__(solver, basis, self._sorted(start), self._sorted(target))
+    def __init__(self, solver, start, target, references):
+        shape, elements = solver.poset.shape, solver.elements
+        basis = _MarginalCellBasis(shape, elements, references)
+        super().__init__(solver, basis, start, target)
+        self._gradient_and_eta = None
+        if basis.functions is not None and solver.zeta_columns is not None:
+            self._gradient_and_eta = np.hstack([basis.functions.T, solver.zeta_columns])
 
     def in_place(self, q):
         """Cells of all rows in the tensor's own order."""
-        return np.take_along_axis(q, self._back, axis=1)
+        return q
+
+    def _normalized(self, energy, x):
+        # The functions are indicators, so what is added to log probabilities is
+        # bounded by the coefficients: no need to look for the largest.
+        if not np.abs(x).sum(axis=1).max() < _NO_OVERFLOW:
+            return normalized_exp(energy)
+        q = np.exp(energy, out=energy)
+        total = row_sums(q)
+        q *= (1 / total)[:, None]
+        return q, np.log(total)
 
     def gradient(self, q, rows):
-        difference = q - self._target[rows]
-        original = np.take_along_axis(difference, self._back[rows], axis=1)
-        return self._basis.analysis(difference), self._solver.residual(original)
+        if self._gradient_and_eta is None:
+            return super().gradient(q, rows)
+        both = (q - _some(self._target, rows)) @ self._gradient_and_eta
+        gradient, eta = np.split(both, 2, axis=1)
+        return gradient, np.abs(eta).max(axis=1)
+
+    def longest(self, step):
+        if np.abs(step).sum(axis=1).max() <= _LONGEST_STEP:
+            return np.ones(len(step))
+        return super().longest(step)
 
     def hessian(self, q, rows):
         marginals = self._basis.marginals(q)
@@ -112,35 +133,64 @@ class MarginalCells(ExponentialTilt):
         gram -= mean[:, :, None] * mean[:, None, :]
         return gram
 
+
+class SortedMarginalCells(MarginalCells):
+    """Marginal cells with references of each row's own: its most probable levels.
+
+    For rows that nearly lack the levels that the others have in common.
+    """
+
+    def __init__(self, solver, start, target):
+        shape = solver.poset.shape
+        self._order = levels_by_mass(target, shape, solver.used_modes)
+        self._back = np.argsort(self._order, axis=1)
+        super().__init__(solver, self._sorted(start), self._sorted(target), {})
+
+    def in_place(self, q):
+        return np.take_along_axis(q, self._back, axis=1)
+
+    def gradient(self, q, rows):
+        difference = q - _some(self._target, rows)
+        original = np.take_along_axis(difference, self._back[rows], axis=1)
+        return self._basis.analysis(difference), self._solver.residual(original)
+
     def _sorted(self, x):
         return np.take_along_axis(x, self._order, axis=1)
 
 
-class _FlatOrderBasis:
-    """Indicators of marginal cells: zeta if level 0 of a mode is below all others."""
+class _MarginalCellBasis:
+    """Indicators of the cells of marginal tables that avoid reference levels.
 
-    def __init__(self, shape, elements):
+    In each mode index 0 stands for "any level", the others for the levels but the
+    reference, which is 0 unless given.
+    """
+
+    def __init__(self, shape, elements, references):
         self._elements = elements
         self._n_cells = int(np.prod(shape))
-        self._functions = None
-        matrices = [np.eye(length) for length in shape]
-        for matrix in matrices:
+        matrices = []
+        for mode, length in enumerate(shape):
+            first = references.get(mode, 0)
+            levels = np.r_[first, np.delete(np.arange(length), first)]
+            matrix = np.eye(length)[levels]
             matrix[0] = 1
+            matrices.append(matrix)
         self._blocks = kronecker_blocks(matrices)
         self._transposed = [block.T for block in self._blocks]
-        if len(elements) <= DENSE_FUNCTIONS:
-            self._functions = self.synthesis(np.eye(len(elements)))
+        self.functions = None
+        if len(elements) <= _DENSE_FUNCTIONS:
+            self.functions = self.synthesis(np.eye(len(elements)))
 
     def synthesis(self, v):
-        if self._functions is not None:
-            return v @ self._functions
+        if self.functions is not None:
+            return v @ self.functions
         x = np.zeros((len(v), self._n_cells), v.dtype)
         x[:, self._elements] = v
         return kronecker_product(self._transposed, x)
 
     def analysis(self, x):
-        if self._functions is not None:
-            return x @ self._functions.T
+        if self.functions is not None:
+            return x @ self.functions.T
         return self.marginals(x)[:, self._elements]
 
     def marginals(self, x):
@@ -237,3 +287,8 @@ class ScaledBasis:
 
     def analysis(self, x):
         return self._basis.analysis_flat(x) * self._scale
+
+
+def _some(array, rows):
+    """Some rows of an array, ascending; without a copy if these are all."""
+    return array if len(rows) == len(array) else array[rows]
