@@ -1,9 +1,13 @@
 """Training points near a code in Kullback-Leibler divergence."""
 
+from functools import partial
+
 import numpy as np
 from joblib import effective_n_jobs
 from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
+
+from ._validation import map_threads
 
 # Above so many training rows, with at most so many coordinates, a tree finds
 # candidates.
@@ -35,10 +39,9 @@ def kl_neighbors(base, codes, training, masses, k, n_jobs=None):
     times, more = _CANDIDATES
     if short and max(_TREE_FROM, times * k + more) < len(training):
         return _tree_search(base, codes, training, masses, k, n_jobs)
-    return _joined(
-        _search(base, training, masses, k, codes[rows])
-        for rows in gen_batches(len(codes), _QUERIES)
-    )
+    blocks = [codes[rows] for rows in gen_batches(len(codes), _QUERIES)]
+    search = partial(_search, base, training, masses, k)
+    return _joined(map_threads(search, blocks, n_jobs))
 
 
 def _tree_search(base, codes, training, masses, k, n_jobs):

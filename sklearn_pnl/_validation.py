@@ -171,7 +171,7 @@ def map_blocks(function, *arrays, poset, n_jobs=None):
         function = _Remote(function)
     begin_blocks(n_blocks)
     joined, done = None, 0
-    with _threadpools().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         results = parallel(
             delayed(_run_task)(function, start, step, *(a[task] for a in arrays))
             for start, task in _slices(n, step * blocks_per_task)
@@ -185,6 +185,18 @@ def map_blocks(function, *arrays, poset, n_jobs=None):
                 done += len(parts[0])
                 block_done()
     return joined
+
+
+def map_threads(function, tasks, n_jobs=None):
+    """``[function(task) for task in tasks]``, by ``n_jobs`` threads.
+
+    A single one leaves BLAS the threads that it has.
+    """
+    if effective_n_jobs(n_jobs) == 1:
+        return [function(task) for task in tasks]
+    parallel = Parallel(n_jobs=n_jobs, require="sharedmem")
+    with one_blas_thread():
+        return parallel(delayed(function)(task) for task in tasks)
 
 
 def rows_per_block(poset):
@@ -223,13 +235,18 @@ class _Remote:
         self.function = function
 
     def __call__(self, *args):
-        with _threadpools().limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             return self.function(*args)
 
     def __sizeof__(self):
         kept = getattr(self.function, "keywords", {}).values()
         arrays = (value for value in kept if isinstance(value, np.ndarray))
         return 2**20 + sum(array.nbytes for array in arrays)
+
+
+def one_blas_thread():
+    """For products too small for more: its other threads would keep cores busy."""
+    return _threadpools().limit(limits=1, user_api="blas")
 
 
 @cache

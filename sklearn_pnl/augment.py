@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from ._neighbors import _QUERIES
-from ._validation import rows_per_block
+from ._validation import one_blas_thread, rows_per_block
 from .backward import BackwardProjector
 
 
@@ -377,7 +377,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         first = rng.randint(len(codes), size=n_samples)
         second = self._partners(first, rng)
         position = rng.uniform(size=n_samples)
-        factor = noise * _covariance_factor(codes) if noise > 0 else None
+        with one_blas_thread():
+            factor = noise * _covariance_factor(codes) if noise > 0 else None
 
         def between(rows):
             weights = np.column_stack([1 - position[rows], position[rows]])
@@ -443,10 +444,11 @@ def _covariance_factor(codes):
 
 def _correlated(rng, n, factor):
     """Gaussian noise of covariance ``F' F``, in blocks: rounding depends on them."""
-    blocks = [
-        rng.standard_normal((rows.stop - rows.start, len(factor))) @ factor
-        for rows in gen_batches(n, _QUERIES)
-    ]
+    with one_blas_thread():
+        blocks = [
+            rng.standard_normal((rows.stop - rows.start, len(factor))) @ factor
+            for rows in gen_batches(n, _QUERIES)
+        ]
     return np.concatenate(blocks)
 
 

@@ -110,11 +110,6 @@ def product_of_marginals(target, shape, modes):
 
 def rake(start, target, shape, mode_sets, n_sweeps):
     """Sweeps of iterative proportional fitting: rescale marginal by marginal."""
-    levels = sum(shape[modes[0]] for modes in mode_sets)
-    single = all(len(modes) == 1 for modes in mode_sets)
-    if single and target.shape[1] * levels <= _LARGEST_INDICATORS:
-        modes = [k for (k,) in mode_sets]
-        return _rake_modes(start, target, shape, modes, n_sweeps)
     tensor = target.reshape(-1, *shape)
     wanted = [marginal_of(tensor, modes) for modes in mode_sets]
     q = np.array(np.broadcast_to(start, target.shape)).reshape(tensor.shape)
@@ -124,19 +119,6 @@ def rake(start, target, shape, mode_sets, n_sweeps):
             now = marginal_of(q, modes)
             q *= np.divide(marginal, now, out=np.ones_like(now), where=now > 0)
     return q.reshape(target.shape)
-
-
-def _rake_modes(start, target, shape, modes, n_sweeps):
-    """:func:`rake` for single modes: their marginals are matrix products."""
-    indicators = [_levels(shape, k) for k in modes]
-    wanted = [target @ matrix for matrix in indicators]
-    q = np.array(np.broadcast_to(start, target.shape))
-    for _ in range(n_sweeps):
-        for matrix, marginal in zip(indicators, wanted, strict=True):
-            now = q @ matrix
-            factor = np.divide(marginal, now, out=np.ones_like(now), where=now > 0)
-            q *= factor @ matrix.T
-    return q
 
 
 @lru_cache(maxsize=256)

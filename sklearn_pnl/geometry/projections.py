@@ -36,6 +36,7 @@ from .interactions import (
     order_mask,
 )
 from .marginals import mode_marginals, product_of_marginals, rake
+from .mode_tilts import ModeTilt, rake_modes
 from .posets import TensorPoset, zeta_columns
 from .tilts import (
     ExponentialTilt,
@@ -60,6 +61,8 @@ _UNEVEN = 0.01
 _SWEEPS, _SWEEPS_OF_MODES = 2, 4
 # A level with at least this share of the mass serves as reference for its mode.
 _FILLED = 0.01
+# Functions of single modes: from so many cells on it pays not to form the tensor.
+_MATRIX_FROM = 128
 
 
 @dataclass(frozen=True)
@@ -386,7 +389,7 @@ class TiltSolver(_Solver):
     def _rake(self, start, target):
         shape, sets = self.poset.shape, self._raked
         if self._independent:
-            return rake(start, target, shape, sets, _SWEEPS_OF_MODES)
+            return rake_modes(start, target, shape, self.used_modes, _SWEEPS_OF_MODES)
         uneven = _is_uneven(target)
         if not uneven.any():
             return start
@@ -413,13 +416,16 @@ class TiltSolver(_Solver):
             if not len(rows):
                 continue
             parts = (a if len(rows) == len(a) else a[rows] for a in (start, target))
-            if shared:
-                problem = MarginalCells(self, *parts, references)
-            else:
+            if not shared:
                 problem = SortedMarginalCells(self, *parts)
+            elif self._independent and self.poset.n_elements >= _MATRIX_FROM:
+                problem = ModeTilt(self.poset.shape, *parts, references)
+            else:
+                problem = MarginalCells(self, *parts, references)
             x = np.zeros((len(rows), len(self.elements)))
             found = newton_dense(problem, x, tol=tol, max_iter=max_iter, settle=settle)
-            pieces.append((rows, replace(found, point=problem.in_place(found.point))))
+            q = problem.distributions(found.point)
+            pieces.append((rows, replace(found, point=q)))
         return _joined(pieces)
 
     def _conjugate_gradients(self, start, target, tol, max_iter):

@@ -20,7 +20,7 @@ from .posets import TensorPoset
 # A Newton step changes log probabilities by at most this much. Where the target holds
 # far more than the iterate the full step overshoots, to distributions so concentrated
 # that their Fisher information is numerically 0.
-_LONGEST_STEP = 10.0
+LONGEST_STEP = 10.0
 # A term of a sparse product costs about as much as so many of a dense one; and the
 # largest matrix of basis functions that is kept.
 _SPARSE_COST, _LARGEST_MATRIX = 16, 2**25
@@ -50,20 +50,20 @@ class ExponentialTilt:
 
     def value(self, x, rows):
         energy = self._basis.synthesis(x)
-        energy += _some(self._log_start, rows)
+        energy += some_rows(self._log_start, rows)
         q, psi = self._normalized(energy, x)
-        return psi - np.einsum("ij,ij->i", x, _some(self._moments, rows)), q
+        return psi - np.einsum("ij,ij->i", x, some_rows(self._moments, rows)), q
 
     def _normalized(self, energy, x):
         return normalized_exp(energy)
 
     def gradient(self, q, rows):
-        difference = q - _some(self._target, rows)
+        difference = q - some_rows(self._target, rows)
         return self._basis.analysis(difference), self._solver.residual(difference)
 
     def longest(self, step):
         change = np.ptp(self._basis.synthesis(step), axis=1)
-        return np.minimum(1.0, _LONGEST_STEP / np.maximum(change, _LONGEST_STEP))
+        return np.minimum(1.0, LONGEST_STEP / np.maximum(change, LONGEST_STEP))
 
     def hessian_product(self, q, v):
         u = self._basis.synthesis(v)
@@ -99,7 +99,7 @@ class MarginalCells(ExponentialTilt):
         if basis.functions is not None and solver.zeta_columns is not None:
             self._gradient_and_eta = np.hstack([basis.functions.T, solver.zeta_columns])
 
-    def in_place(self, q):
+    def distributions(self, q):
         """Cells of all rows in the tensor's own order."""
         return q
 
@@ -116,12 +116,12 @@ class MarginalCells(ExponentialTilt):
     def gradient(self, q, rows):
         if self._gradient_and_eta is None:
             return super().gradient(q, rows)
-        both = (q - _some(self._target, rows)) @ self._gradient_and_eta
+        both = (q - some_rows(self._target, rows)) @ self._gradient_and_eta
         gradient, eta = np.split(both, 2, axis=1)
         return gradient, np.abs(eta).max(axis=1)
 
     def longest(self, step):
-        if np.abs(step).sum(axis=1).max() <= _LONGEST_STEP:
+        if np.abs(step).sum(axis=1).max() <= LONGEST_STEP:
             return np.ones(len(step))
         return super().longest(step)
 
@@ -146,11 +146,11 @@ class SortedMarginalCells(MarginalCells):
         self._back = np.argsort(self._order, axis=1)
         super().__init__(solver, self._sorted(start), self._sorted(target), {})
 
-    def in_place(self, q):
+    def distributions(self, q):
         return np.take_along_axis(q, self._back, axis=1)
 
     def gradient(self, q, rows):
-        difference = q - _some(self._target, rows)
+        difference = q - some_rows(self._target, rows)
         original = np.take_along_axis(difference, self._back[rows], axis=1)
         return self._basis.analysis(difference), self._solver.residual(original)
 
@@ -289,6 +289,6 @@ class ScaledBasis:
         return self._basis.analysis_flat(x) * self._scale
 
 
-def _some(array, rows):
+def some_rows(array, rows):
     """Some rows of an array, ascending; without a copy if these are all."""
     return array if len(rows) == len(array) else array[rows]
