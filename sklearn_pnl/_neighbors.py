@@ -22,6 +22,8 @@ _LOOKED_UP = 2**14
 # Rows of the KL matrix, and training rows, handled at once. Fixed, so that rounding
 # and with it the order of near-ties never depends on settings of memory.
 _QUERIES, _TRAINING = 256, 8192
+# Rows of at least so many groups' worth of values are partitioned by groups first.
+_GROUPS, _LONG = 256, 16
 
 
 def kl_neighbors(base, codes, training, masses, k, n_jobs=None):
@@ -147,4 +149,14 @@ def _smallest(values, k):
     n, width = values.shape
     if width <= k:
         return np.broadcast_to(np.arange(width), (n, width))
-    return np.argpartition(values, k - 1, axis=1)[:, :k]
+    if width < _LONG * _GROUPS or k * _LONG > _GROUPS:
+        return np.argpartition(values, k - 1, axis=1)[:, :k]
+    # They lie in the k groups with the smallest minima, and beyond the whole groups.
+    size = width // _GROUPS
+    whole = values[:, : size * _GROUPS].reshape(n, size, _GROUPS)
+    groups = np.argpartition(whole.min(axis=1), k - 1, axis=1)[:, :k]
+    columns = groups[:, None, :] + _GROUPS * np.arange(size)[:, None]
+    beyond = np.broadcast_to(np.arange(size * _GROUPS, width), (n, width % _GROUPS))
+    columns = np.hstack([columns.reshape(n, -1), beyond])
+    kept = _smallest(np.take_along_axis(values, columns, axis=1), k)
+    return np.take_along_axis(columns, kept, axis=1)

@@ -120,14 +120,6 @@ def to_simplex(X, offset, poset, first_row=0):
     return p.reshape(-1, *poset.shape), mass
 
 
-def row_masses(X, offset, poset):
-    """The masses of :func:`to_simplex`, without the distributions."""
-    total = X.reshape(len(X), -1).sum(axis=1, dtype=np.float64)
-    if poset.added_bottom:
-        total += total / (poset.n_elements - 1)
-    return total + offset * poset.n_elements
-
-
 def from_simplex(q, mass, offset, poset, row_shape, dtype):
     """Rows ``q * mass - offset``: the exact inverse of :func:`to_simplex`.
 

@@ -17,7 +17,6 @@ from ._validation import (
     clip_neighbors,
     from_simplex,
     map_blocks,
-    row_masses,
     to_simplex,
     warn_unconverged,
 )
@@ -102,6 +101,9 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
     coordinates_ : ndarray of shape (n, 1 + size of the base)
         theta of the training rows on the bottom and the base.
+
+    masses_ : ndarray of shape (n,)
+        Sums of the training rows with the offset in each cell.
 
     rows_ : ndarray of shape (n, *input_shape_)
         The training rows.
@@ -237,7 +239,8 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         )
         self.projector_.input_shape_ = self.input_shape_
         with fit_task(self):
-            self.coordinates_ = self.projector_._fit_coordinates(X, divergence=False)
+            fitted = self.projector_._fit_coordinates(X, divergence=False)
+        self.coordinates_, self.masses_ = fitted
         self.poset_ = self.projector_.poset_
         self.n_params_ = self.projector_.n_params_
         self.n_iter_ = self.projector_.n_iter_
@@ -341,9 +344,7 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         if self.metric == "euclidean":
             search = NearestNeighbors(n_neighbors=k, n_jobs=self.n_jobs)
             return search.fit(self.codes_).kneighbors(codes)
-        masses = np.ones(len(self.rows_))
-        if self.with_mass:
-            masses = row_masses(self.rows_, self.offset, self.poset_)
+        masses = self.masses_ if self.with_mass else np.ones(len(self.rows_))
         training = self.coordinates_
         return kl_neighbors(self._base, codes, training, masses, k, self.n_jobs)
 

@@ -192,7 +192,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """
         X = check_tensors(self, X, reset=True)
         with fit_task(self):
-            coordinates = self._fit_coordinates(X)
+            coordinates, _ = self._fit_coordinates(X)
         return self._as_codes(coordinates, X.dtype)
 
     def transform(self, X):
@@ -254,15 +254,15 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         return np.array([f"theta_{names[x]}" for x in kept], dtype=object)
 
     def _fit_coordinates(self, X, divergence=True):
-        """Fit on validated rows; returns their theta on bottom and base."""
+        """Fit on validated rows; returns their theta on bottom and base, and masses."""
         self.poset_ = self._check_poset(X.shape[1:])
         self.base_mask_ = free_mask(self.poset_, self.order, self.base)
         self.n_params_ = int(self.base_mask_.sum()) + self.with_mass
-        coordinates, n_iter, kl = self._coordinates(X, divergence)
+        coordinates, mass, n_iter, kl = self._coordinates(X, divergence)
         self.n_iter_ = max(1, int(n_iter.max()))
         if divergence:
             self.reconstruction_err_ = float(kl.mean())
-        return coordinates
+        return coordinates, mass
 
     def _check_poset(self, shape):
         if self.poset is None:
@@ -282,7 +282,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         return FlatBase(self.poset_, self.base_mask_, self.with_mass)
 
     def _coordinates(self, X, divergence=False):
-        """theta on bottom and base, Newton steps and, if asked for, KL(p, q)."""
+        """theta on bottom and base, mass, Newton steps and, if asked for, KL(p, q)."""
         solver = mixed_solver(self.poset_, self.base_mask_)
         encode = partial(
             _encode_one_body if _has_short_marginals(solver) else _encode,
@@ -293,11 +293,11 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             max_iter=self.max_iter,
             divergence=divergence,
         )
-        coordinates, residual, n_iter, divergence = map_blocks(
+        coordinates, mass, residual, n_iter, divergence = map_blocks(
             encode, X, poset=self.poset_, n_jobs=self.n_jobs
         )
         warn_unconverged(type(self).__name__, residual, self.tol, self.max_iter)
-        return coordinates, n_iter, divergence
+        return coordinates, mass, n_iter, divergence
 
     def _as_codes(self, coordinates, dtype):
         """Drop the bottom unless the code carries the mass."""
@@ -382,7 +382,7 @@ class FlatBase:
 
 
 def _encode(first_row, x, *, solver, base, offset, tol, max_iter, divergence):
-    """One block of rows: coordinates, residual, iterations and, or NaN, KL(p, q)."""
+    """One block of rows: coordinates, mass, residual, iterations, KL(p, q) or NaN."""
     p, mass = to_simplex(x, offset, base.poset, first_row)
     projection = solver.project(p, tol=tol, max_iter=max_iter)
     coordinates = base.coordinates(projection.prob, np.log(mass))
@@ -390,7 +390,7 @@ def _encode(first_row, x, *, solver, base, offset, tol, max_iter, divergence):
     if divergence:
         cells = tuple(range(1, p.ndim))
         kl = geometry.kl_divergence(p, projection.prob, axis=cells)
-    return coordinates, projection.residual, projection.n_iter, kl
+    return coordinates, mass, projection.residual, projection.n_iter, kl
 
 
 def _points(first_row, codes, *, base):
@@ -423,4 +423,4 @@ def _encode_one_body(first_row, x, *, base, offset, divergence, **settings):
     if divergence:
         own = xlogy(p, p).reshape(n, -1).sum(axis=1)
         kl = np.maximum(own - xlogy(marginals, marginals).sum(axis=1), 0)
-    return theta, np.zeros(n), np.zeros(n, int), kl
+    return theta, mass, np.zeros(n), np.zeros(n, int), kl

@@ -77,3 +77,14 @@ def test_batches_and_workers_with_a_tree_are_the_same_bytes(augment, monkeypatch
     assert_array_equal(workers.sample(700, 0), rows)
     batches = workers.iter_samples(700, 111, random_state=0)
     assert_array_equal(np.concatenate(list(batches)), rows)
+
+
+@pytest.mark.parametrize("width", [7, 4095, 4096, 4100, 8191])
+@pytest.mark.parametrize("k", [1, 5, 16, 17])
+def test_smallest_values_of_long_rows(width, k):
+    rng = np.random.default_rng(width + k)
+    for values in (rng.random((9, width)), rng.integers(3, size=(9, width)) / 1.0):
+        columns = _neighbors._smallest(values, k)
+        found = np.sort(np.take_along_axis(values, columns, axis=1))
+        assert_array_equal(found, np.sort(values, axis=1)[:, :k])
+        assert all(len(set(row)) == len(row) for row in columns.tolist())
