@@ -20,6 +20,9 @@ from .geometry import TensorPoset
 # block stay in cache. Blocks depend on the shape of the data alone, so that results
 # are the same bytes for every n_jobs and every working_memory.
 _BLOCK_CELLS = 2**17
+# Decoding by functions of single modes works on arrays far smaller than the rows: more
+# of these at once, so that threads spend less time in between.
+_LIGHT_BLOCK_CELLS = 2**18
 # Rows of a general poset share large matrices, which are read once a block.
 _POSET_ROWS = 64
 # Workers that share no memory get several blocks at once: enough tasks for each of
@@ -96,16 +99,24 @@ def check_non_negative(X, whom, lowest=0):
     )
 
 
+def as_cells(X, poset):
+    """A copy of rows as float64 of shape (n, D).
+
+    A bottom that stands for no feature holds the mean of the row.
+    """
+    # In one memory layout, since the rounding of sums depends on it.
+    cells = X.reshape(len(X), -1).astype(np.float64, order="C")
+    if poset.added_bottom:
+        cells = np.column_stack([cells.mean(axis=1), cells])
+    return cells
+
+
 def to_simplex(X, offset, poset, first_row=0):
     """Distributions ``(x + offset) / mass`` on a poset, and the masses, in float64.
 
-    A bottom that stands for no feature holds the mean of the row. ``first_row`` is the
-    number of the first row, for messages.
+    ``first_row`` is the number of the first row, for messages.
     """
-    # In one memory layout, since the rounding of sums depends on it.
-    p = X.reshape(len(X), -1).astype(np.float64, order="C")
-    if poset.added_bottom:
-        p = np.column_stack([p.mean(axis=1), p])
+    p = as_cells(X, poset)
     p += offset
     with np.errstate(over="ignore"):
         mass = p.sum(axis=1)
@@ -138,7 +149,7 @@ def from_simplex(q, mass, offset, poset, row_shape, dtype):
     return np.maximum(rows, lowest, out=rows).reshape(-1, *row_shape)
 
 
-def map_blocks(function, *arrays, poset, n_jobs=None):
+def map_blocks(function, *arrays, poset, n_jobs=None, step=None):
     """``function(first_row, *blocks)`` over blocks of rows; results joined by rows.
 
     ``function`` returns a tuple of arrays with one entry a row; for workers in other
@@ -147,8 +158,8 @@ def map_blocks(function, *arrays, poset, n_jobs=None):
     kept to one thread: ``n_jobs`` is what uses more cores.
     """
     n = len(arrays[0])
-    step = rows_per_block(poset)
-    n_blocks = count_blocks(n, poset)
+    step = rows_per_block(poset) if step is None else step
+    n_blocks = count_blocks(n, step)
     backend, _ = get_active_backend(prefer="threads")
     parallel = Parallel(
         n_jobs=n_jobs,
@@ -191,15 +202,21 @@ def map_threads(function, tasks, n_jobs=None):
         return parallel(delayed(function)(task) for task in tasks)
 
 
-def rows_per_block(poset):
-    """Rows that are worked on at once: decided by the poset alone."""
-    fewest = 1 if isinstance(poset, TensorPoset) else _POSET_ROWS
-    return max(fewest, _BLOCK_CELLS // poset.n_elements)
+def rows_per_block(poset, decoded_through=None):
+    """Rows that are worked on at once: to encode, or to decode through a set.
+
+    ``decoded_through`` is the mask of the elements of the local sub-manifold.
+    """
+    if not isinstance(poset, TensorPoset):
+        return max(_POSET_ROWS, _BLOCK_CELLS // poset.n_elements)
+    light = decoded_through is not None and not np.any(poset.order[decoded_through] > 1)
+    cells = _LIGHT_BLOCK_CELLS if light else _BLOCK_CELLS
+    return max(1, cells // poset.n_elements)
 
 
-def count_blocks(n_rows, poset):
+def count_blocks(n_rows, step):
     """Blocks that :func:`map_blocks` makes of so many rows."""
-    return -(-n_rows // rows_per_block(poset))
+    return int(-(-n_rows // step))
 
 
 def _slices(n, step):

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from ._neighbors import _QUERIES
-from ._validation import one_blas_thread, rows_per_block
+from ._validation import one_blas_thread
 from .backward import BackwardProjector
 
 
@@ -317,7 +317,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         projector = self.projector_
         numbers = projector.rows_[0].size + projector.n_params_ + self.n_neighbors
         free = get_config()["working_memory"] * 2**20
-        step = rows_per_block(projector.poset_)
+        step = projector._decoded_at_once
         return max(1, int(free // (2 * 8 * numbers)) // step) * step
 
     def _batches(self, draw, n_samples, size):
@@ -327,7 +327,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         their neighbours, and decoded, in whole blocks of either, and cut anew between.
         """
         projector = self.projector_
-        step = rows_per_block(projector.poset_)
+        step = projector._decoded_at_once
         # Small batches would leave all but one of the workers idle.
         decoded = max(size, step * effective_n_jobs(projector.n_jobs))
         # How scikit-learn cuts a search is not known here, so it is not cut at all.

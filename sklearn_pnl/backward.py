@@ -12,14 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 from ._callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from ._neighbors import kl_neighbors
 from ._validation import (
+    as_cells,
     check_codes,
     check_tensors,
     clip_neighbors,
     from_simplex,
     map_blocks,
-    to_simplex,
+    rows_per_block,
     warn_unconverged,
 )
+from .geometry.coordinates import normalized_exp
 from .geometry.projections import mixed_solver
 from .many_body import _ORDER, ManyBodyProjector, free_mask
 
@@ -244,7 +246,7 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self.poset_ = self.projector_.poset_
         self.n_params_ = self.projector_.n_params_
         self.n_iter_ = self.projector_.n_iter_
-        self.local_mask_ = self._local_mask()
+        self.local_mask_ = local_mask(self, self.poset_)
         self.codes_ = self.projector_._as_codes(self.coordinates_, X.dtype)
         self.n_neighbors_ = clip_neighbors(self.n_neighbors, len(X))
         self.rows_ = X
@@ -335,10 +337,9 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     def _base(self):
         return self.projector_._base
 
-    def _local_mask(self):
-        if self.local_order is None and self.local_base is None:
-            return self.projector_.base_mask_
-        return free_mask(self.poset_, self.local_order, self.local_base)
+    @property
+    def _decoded_at_once(self):
+        return rows_per_block(self.poset_, self.local_mask_)
 
     def _neighbors(self, codes, k):
         if self.metric == "euclidean":
@@ -359,6 +360,7 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         decode = partial(
             _decode,
             rows=self.rows_,
+            masses=self.masses_,
             base=self._base,
             local_manifold=self.local_manifold,
             solver=mixed_solver(self.poset_, matched),
@@ -374,6 +376,7 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             weights,
             poset=self.poset_,
             n_jobs=self.n_jobs,
+            step=self._decoded_at_once,
         )
         warn_unconverged(type(self).__name__, residual, self.tol, self.max_iter)
         return rows
@@ -386,6 +389,13 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
+def local_mask(parameters, poset):
+    """Elements of the local sub-manifold: by default those of the base."""
+    if parameters.local_order is None and parameters.local_base is None:
+        return free_mask(poset, parameters.order, parameters.base)
+    return free_mask(poset, parameters.local_order, parameters.local_base)
+
+
 def _decode(
     first_row,
     codes,
@@ -393,6 +403,7 @@ def _decode(
     weights,
     *,
     rows,
+    masses,
     base,
     local_manifold,
     solver,
@@ -405,7 +416,9 @@ def _decode(
     w, log_mass, _ = base.points(codes)
     poset = base.poset
     geometric = local_manifold == "theta"
-    mean, mean_mass = _neighbor_mean(rows, neighbors, weights, offset, poset, geometric)
+    mean, mean_mass = _neighbor_mean(
+        rows, masses, neighbors, weights, offset, poset, geometric
+    )
     residual = np.zeros(len(w))
     if local_manifold == "mixture":
         q = (1 - step) * w + step * mean
@@ -429,21 +442,24 @@ def _check_representable(w, first_row):
         )
 
 
-def _neighbor_mean(rows, neighbors, weights, offset, poset, geometric):
+def _neighbor_mean(rows, masses, neighbors, weights, offset, poset, geometric):
     """Mean distribution of each point's neighbours, in eta or in theta, and mass.
 
     One neighbour a time, so that no array of the size of all of them is made.
     """
-    mean, mean_mass = 0.0, 0.0
-    for near, weight in zip(neighbors.T, weights.T, strict=True):
-        p, mass = to_simplex(rows[near], offset, poset)
+    masses = masses[neighbors]
+    # In theta the masses are constants of the rows, which normalising takes out again.
+    shares = weights if geometric else weights / masses
+    mean = np.zeros((len(neighbors), poset.n_elements))
+    for near, share in zip(neighbors.T, shares.T, strict=True):
+        cells = as_cells(rows[near], poset)
         if geometric:
-            np.log(p, out=p)
-        p *= weight.reshape(-1, *(1,) * (p.ndim - 1))
-        mean = mean + p
-        mean_mass = mean_mass + weight * mass
+            cells += offset
+            np.log(cells, out=cells)
+        cells *= share[:, None]
+        mean += cells
     if geometric:
-        cells = tuple(range(1, mean.ndim))
-        mean = np.exp(mean - mean.max(axis=cells, keepdims=True))
-        mean /= mean.sum(axis=cells, keepdims=True)
-    return mean, mean_mass
+        mean, _ = normalized_exp(mean)
+    else:
+        mean += offset * shares.sum(axis=1)[:, None]
+    return mean.reshape(-1, *poset.shape), (weights * masses).sum(axis=1)

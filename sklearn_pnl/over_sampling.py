@@ -14,8 +14,15 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from ._callbacks import CallbackSupportMixin, fit_task, subtask, with_callbacks
-from ._validation import check_finite, check_row_shape, clip_neighbors, count_blocks
+from ._validation import (
+    check_finite,
+    check_row_shape,
+    clip_neighbors,
+    count_blocks,
+    rows_per_block,
+)
 from .augment import PNLAugmenter
+from .backward import local_mask
 from .geometry import TensorPoset
 from .reshape import PrimeFactorReshaper
 
@@ -243,7 +250,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         rng = check_random_state(self.random_state)
         dense = X.toarray() if issparse(X) else X
         self.augmenters_ = {}
-        new, labels, parents = [dense[:0]], [y[:0]], []
+        new, labels, parents = [], [], []
         wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
         with fit_task(self, "fit_resample", len(wanted)) as task:
             for label, n_new in wanted.items():
@@ -257,7 +264,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         self.parent_indices_ = np.vstack(
             [np.empty((0, self._n_parents), np.intp), *parents]
         )
-        return _stack(X, np.concatenate(new)), np.concatenate([y, *labels])
+        return _stack(X, new), np.concatenate([y, *labels])
 
     def _augment(self, label, X, members, n_new, rng, task):
         """New rows of one class, and the rows of the class that they come from."""
@@ -301,7 +308,9 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     def _count_blocks(self, tensors, n_new):
         """Blocks of rows to encode and to decode."""
         poset = TensorPoset(np.shape(tensors)[1:]) if self.poset is None else self.poset
-        return count_blocks(len(tensors), poset) + count_blocks(n_new, poset)
+        decoded_at_once = rows_per_block(poset, local_mask(self, poset))
+        encoded = count_blocks(len(tensors), rows_per_block(poset))
+        return encoded + count_blocks(n_new, decoded_at_once)
 
     def _make_embedding(self):
         if self.embedding is None:
@@ -364,19 +373,20 @@ def _limits(dtype):
 
 def _check_embedded(embedded, offset, name, members):
     """Refuse values without a log, and name the first by its row in the data."""
-    empty = np.flatnonzero(embedded.max(axis=1) == 0)
-    if offset == 0 and len(empty):
-        raise ValueError(
-            f"Row {members[empty[0]]} of X is all zero and offset=0: it has no "
-            "distribution. Drop the row or set offset > 0."
-        )
-    if offset == 0 and embedded.min() == 0:
+    lowest = embedded.min()
+    if lowest == 0 and offset == 0:
+        empty = np.flatnonzero(embedded.max(axis=1) == 0)
+        if len(empty):
+            raise ValueError(
+                f"Row {members[empty[0]]} of X is all zero and offset=0: it has no "
+                "distribution. Drop the row or set offset > 0."
+            )
         row, column = np.argwhere(embedded == 0)[0]
         raise ValueError(
             f"Column {column} of row {members[row]} of X is zero after the embedding "
             "and offset=0: its log is infinite. Set offset > 0."
         )
-    if embedded.min() >= 0:
+    if lowest >= 0:
         return
     row, column = np.argwhere(embedded < 0)[0]
     raise ValueError(
@@ -390,5 +400,6 @@ def _check_embedded(embedded, offset, name, members):
 def _stack(X, new):
     """Originals first, in the container that came."""
     if not issparse(X):
-        return np.concatenate([X, new])
-    return type(X)(sparse_vstack([X, csr_array(new)], format=X.format))
+        return np.concatenate([X, *new])
+    new = [csr_array(rows) for rows in new]
+    return type(X)(sparse_vstack([X, *new], format=X.format))

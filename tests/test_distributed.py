@@ -215,7 +215,7 @@ def test_projectors_map_over_the_chunks_of_a_dask_array(client):
     import dask.array as da
 
     projector = BackwardProjector(1).fit(TRAINING)
-    chunked = da.from_array(X, chunks=(256, 8, 8, 8))
+    chunked = da.from_array(X, chunks=(512, 8, 8, 8))
     codes = chunked.map_blocks(
         projector.transform,
         dtype=X.dtype,
@@ -230,7 +230,7 @@ def test_projectors_map_over_the_chunks_of_a_dask_array(client):
     )
     home = projector.transform(X)
     assert codes.compute().tobytes() == home.tobytes()
-    # Neighbours are looked up 256 at a time: in chunks of 256 they are the same.
+    # Rows are decoded 512 at a time: in chunks of 512 they are the same.
     assert rows.compute().tobytes() == projector.inverse_transform(home).tobytes()
     # Threads of one process, which share the limit on BLAS.
     assert rows.compute(scheduler="threads").tobytes() == rows.compute().tobytes()

@@ -78,15 +78,15 @@ def test_blocks_of_rows_are_the_tasks_of_a_fit(estimator, n_jobs):
 
 def test_classes_are_the_tasks_of_a_sampler_and_blocks_theirs():
     sampler = PNLSampler(reshaper=None, random_state=0)
-    # 20 rows are encoded and 480 decoded, 80 and 420; "many" gets none.
+    # 20 rows are encoded and 480 decoded, 512 at a time, 80 and 420; "many" gets none.
     assert fitted_events(sampler, X, LABELS) == [
         ("setup", "PNLSampler"),
         ("begin", "fit_resample", 2),
-        ("begin", "class 'few'", 1 + 2),
-        *blocks(3),
+        ("begin", "class 'few'", 1 + 1),
+        *blocks(2),
         ("end", "class 'few'", 0),
-        ("begin", "class 'some'", 1 + 2),
-        *blocks(3),
+        ("begin", "class 'some'", 1 + 1),
+        *blocks(2),
         ("end", "class 'some'", 1),
         ("end", "fit_resample", 0),
         ("teardown", "PNLSampler"),

@@ -23,10 +23,10 @@ from sklearn_pnl._validation import rows_per_block
 from sklearn_pnl.geometry import TensorPoset, chain_poset
 
 SEEDS = [0, 1, 2]
-# 600 cells make blocks of 218 rows, which share no multiple with the 256 rows of a
-# search for neighbours below 27,904; 500 rows are two and a bit of either.
-SHAPE, N = (10, 10, 6), 500
-SIZES = [1, 7, 218, 256, 333, N, N + 1]
+# 600 cells make blocks of 436 rows, which share no multiple with the 256 rows of a
+# search for neighbours below 27,904; 1000 rows are a few and a bit of either.
+SHAPE, N = (10, 10, 6), 1000
+SIZES = [1, 7, 256, 333, 436, N, N + 1]
 
 
 def positive(seed, *shape, n):
@@ -58,7 +58,8 @@ def assert_same_bytes(augmenter, n_samples, size, seed):
 
 
 def test_the_blocks_here_are_awkward():
-    assert rows_per_block(TensorPoset(SHAPE)) == 218
+    poset = TensorPoset(SHAPE)
+    assert rows_per_block(poset, poset.order == 1) == 436
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -189,9 +190,9 @@ def test_the_size_of_a_batch_follows_working_memory():
     assert sum(sizes) == n
     # Two of them in 16 MiB, in whole blocks.
     assert 8 * 2**20 / 2 < sizes[0] * 600 * 8 <= 8 * 2**20
-    assert sizes[0] % 218 == 0
+    assert sizes[0] % 436 == 0
     with config_context(working_memory=1):
-        assert len(next(augmenter.iter_samples(n))) == 218
+        assert len(next(augmenter.iter_samples(n))) == 436
     assert len(next(augmenter.iter_samples(N))) == N
 
 
@@ -206,8 +207,8 @@ def test_a_batch_is_made_when_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(BackwardProjector, "_decode", counted)
     batches = augmenter.iter_samples(10**6, 100, 0)
     assert decoded == []
-    list(itertools.islice(batches, 3))
-    assert decoded == [218, 218]
+    list(itertools.islice(batches, 5))
+    assert decoded == [436, 436]
 
 
 # --- bad calls ------------------------------------------------------------------

@@ -27,6 +27,7 @@ from functools import cached_property
 import numpy as np
 
 from ..optimize import Solution, newton_cg, newton_dense
+from .coordinates import row_sums
 from .interactions import (
     InteractionBasis,
     close_downward,
@@ -527,7 +528,7 @@ def _flat_rows(target, reference, poset):
         lead = np.broadcast_shapes(lead, reference.shape[: reference.ndim - k])
         reference = np.broadcast_to(reference, lead + poset.shape)
         reference = reference.reshape(-1, poset.n_elements)
-        if not np.all(reference > 0):
+        if not reference.min(initial=1) > 0:
             row, cell = np.argwhere(~(reference > 0))[0]
             raise ValueError(
                 f"reference must be positive; cell {cell} of row {row} is "
@@ -545,8 +546,8 @@ def _as_distributions(p, poset, name):
             f"{name} must have shape (..., {', '.join(map(str, poset.shape))}) for "
             f"{poset!r}; got {p.shape}."
         )
-    total = p.sum(axis=tuple(range(-k, 0)))
-    if not (np.all(p >= 0) and np.allclose(total, 1, rtol=1e-6, atol=0)):
+    total = row_sums(p.reshape(-1, poset.n_elements))
+    if not (p.min(initial=0) >= 0 and np.allclose(total, 1, rtol=1e-6, atol=0)):
         raise ValueError(
             f"{name} must hold distributions: cells of at least 0 with sum 1. Divide "
             "each row by its sum."

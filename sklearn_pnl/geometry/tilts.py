@@ -62,7 +62,8 @@ class ExponentialTilt:
         return self._basis.analysis(difference), self._solver.residual(difference)
 
     def longest(self, step):
-        change = np.ptp(self._basis.synthesis(step), axis=1)
+        # A safeguard, for which single precision will do.
+        change = np.ptp(self._basis.synthesis(step.astype(np.float32)), axis=1)
         return np.minimum(1.0, LONGEST_STEP / np.maximum(change, LONGEST_STEP))
 
     def hessian_product(self, q, v):
