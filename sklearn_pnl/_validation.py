@@ -1,6 +1,7 @@
 """Rows in, rows out: checks with their messages, the simplex, blocks, warnings."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import numpy as np
@@ -195,11 +196,12 @@ def map_threads(function, tasks, n_jobs=None):
 
     A single one leaves BLAS the threads that it has.
     """
-    if effective_n_jobs(n_jobs) == 1:
+    n_threads = effective_n_jobs(n_jobs)
+    if n_threads == 1:
         return [function(task) for task in tasks]
-    parallel = Parallel(n_jobs=n_jobs, require="sharedmem")
-    with one_blas_thread():
-        return parallel(delayed(function)(task) for task in tasks)
+    # Tasks are a few milliseconds each; joblib asks every ten whether one is done.
+    with one_blas_thread(), ThreadPoolExecutor(n_threads) as threads:
+        return list(threads.map(function, tasks))
 
 
 def rows_per_block(poset, decoded_through=None):

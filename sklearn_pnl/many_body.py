@@ -284,8 +284,9 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     def _coordinates(self, X, divergence=False):
         """theta on bottom and base, mass, Newton steps and, if asked for, KL(p, q)."""
         solver = mixed_solver(self.poset_, self.base_mask_)
+        one_body = _has_short_marginals(solver)
         encode = partial(
-            _encode_one_body if _has_short_marginals(solver) else _encode,
+            _encode_one_body if one_body else _encode,
             solver=solver,
             base=self._base,
             offset=self.offset,
@@ -293,8 +294,10 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             max_iter=self.max_iter,
             divergence=divergence,
         )
+        # One product a block is as fast as memory: threads would only wait for it.
+        n_jobs = None if one_body and not divergence else self.n_jobs
         coordinates, mass, residual, n_iter, divergence = map_blocks(
-            encode, X, poset=self.poset_, n_jobs=self.n_jobs
+            encode, X, poset=self.poset_, n_jobs=n_jobs
         )
         warn_unconverged(type(self).__name__, residual, self.tol, self.max_iter)
         return coordinates, mass, n_iter, divergence
