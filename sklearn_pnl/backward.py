@@ -22,7 +22,7 @@ from ._validation import (
     warn_unconverged,
 )
 from .geometry.coordinates import normalized_exp
-from .geometry.projections import mixed_solver
+from .geometry.solvers import mixed_solver
 from .many_body import _ORDER, ManyBodyProjector, free_mask
 
 

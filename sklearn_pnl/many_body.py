@@ -21,7 +21,7 @@ from ._validation import (
 from .geometry.coordinates import normalized_exp
 from .geometry.marginals import one_body_theta
 from .geometry.posets import zeta_columns
-from .geometry.projections import TiltSolver, mixed_solver
+from .geometry.solvers import TiltSolver, mixed_solver
 
 # Marginal cells up to which one matrix product beats a sum over each mode.
 _MARGINAL_CELLS = 128

@@ -21,7 +21,7 @@ from sklearn_pnl import (
     PrimeFactorReshaper,
 )
 from sklearn_pnl.geometry import Poset, TensorPoset, tree_poset
-from sklearn_pnl.geometry.projections import mixed_solver
+from sklearn_pnl.geometry.solvers import mixed_solver
 
 SEEDS = [0, 1, 2]
 MANIFOLDS = ["fiber", "theta", "eta", "mixture"]

@@ -66,8 +66,9 @@ def test_the_modules_of_the_design_are_there():
     assert {f"sklearn_pnl.{name}" for name in layers} <= MODULES
     assert {f"{GEOMETRY}.{name}" for name in parts} <= MODULES
     assert "sklearn_pnl.backward" in OURS["sklearn_pnl.augment"]
-    assert f"{GEOMETRY}.projections" in OURS["sklearn_pnl.backward"]
-    assert OPTIMIZE in OURS[f"{GEOMETRY}.projections"]
+    assert f"{GEOMETRY}.solvers" in OURS["sklearn_pnl.backward"]
+    assert f"{GEOMETRY}.solvers" in OURS[f"{GEOMETRY}.projections"]
+    assert OPTIMIZE in OURS[f"{GEOMETRY}.solvers"]
 
 
 def test_optimize_is_a_leaf():

@@ -36,7 +36,7 @@ from sklearn_pnl.geometry import (
     mixed_projection,
     mode_tilts,
     prob_from_theta,
-    projections,
+    solvers,
     splice_projection,
     theta_from_prob,
     tilt_projection,
@@ -756,10 +756,10 @@ def test_derivatives_of_the_objective(seed, kind, concentration):
     poset, one = TensorPoset(shape), np.array([0])
     if kind == "zeta":
         mask = (rng.random(shape) < 0.5) & (poset.order > 0)
-        solver = projections.GeneralSolver(poset, mask)
+        solver = solvers.GeneralSolver(poset, mask)
         problem = tilts.ExponentialTilt(solver, solver._basis, start, target)
     else:
-        solver = projections.TiltSolver(poset, 2)
+        solver = solvers.TiltSolver(poset, 2)
         if kind == "interactions":
             basis = solver._scaled_basis
             problem = tilts.ExponentialTilt(solver, basis, start, target)
@@ -840,7 +840,7 @@ def test_single_modes_as_a_matrix_or_as_a_tensor(
     poset, family = TensorPoset(shape), [(mode,) for mode in modes]
     found = []
     for fewest in (1, size + 1):
-        monkeypatch.setattr(projections, "_MATRIX_FROM", fewest)
+        monkeypatch.setattr(solvers, "_MATRIX_FROM", fewest)
         found.append(tilt_projection(target, start, family, poset, tol=1e-10))
         assert found[-1].converged.all()
     assert_allclose(found[0].prob, found[1].prob, rtol=1e-8)

@@ -73,13 +73,13 @@ from .interactions import (
 )
 from .posets import Poset, TensorPoset
 from .projections import (
-    Projection,
     general_projection,
     many_body_projection,
     mixed_projection,
     splice_projection,
     tilt_projection,
 )
+from .solvers import Projection
 
 __all__ = [
     "InteractionBasis",

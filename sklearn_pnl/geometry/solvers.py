@@ -1,0 +1,384 @@
+"""How projections in mixed coordinates are solved: three routes, for many rows.
+
+Which one fits is decided by the shape of the matched set; see ``projections``.
+"""
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..optimize import Solution, newton_cg, newton_dense
+from .coordinates import row_sums
+from .interactions import (
+    InteractionBasis,
+    family_from_mask,
+    interaction_mask,
+    maximal_mode_sets,
+)
+from .marginals import mode_marginals, product_of_marginals, rake
+from .mode_tilts import ModeTilt, rake_modes
+from .posets import TensorPoset, zeta_columns
+from .tilts import (
+    ExponentialTilt,
+    MarginalCells,
+    ScaledBasis,
+    SortedMarginalCells,
+    ZetaBasis,
+)
+
+# Up to this many free coordinates dense Newton is ahead of conjugate gradients.
+_DENSE_UP_TO = 128
+# Up to this many, rows too badly conditioned for conjugate gradients go on densely.
+_FALLBACK_UP_TO = 2048
+# Dense Newton for a general set forms a matrix of |M|^2 D products a row and step.
+_DENSE_PRODUCTS = 2**24
+# Raking starts the tilt, over at most so many marginals. It brings nearly empty
+# marginals to their scale at once, where Newton gains a factor e a step; rows whose
+# emptiest cell holds more than this share of the uniform one do without. Sweeps over
+# single modes are cheap, and so good that each saves a part of a Newton step.
+_RAKING_SETS = 64
+_UNEVEN = 0.01
+_SWEEPS, _SWEEPS_OF_MODES = 2, 4
+# A level with at least this share of the mass serves as reference for its mode.
+_FILLED = 0.01
+# Functions of single modes: from so many cells on it pays not to form the tensor.
+_MATRIX_FROM = 128
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A projection and what happened on the way.
+
+    Attributes
+    ----------
+    prob : ndarray of shape (..., *poset.shape)
+        The distributions found.
+    residual : ndarray of shape (...,)
+        ``max |eta_q - eta_target|`` over the matched elements.
+    n_iter : ndarray of int of shape (...,)
+        Newton steps; 0 for a closed form.
+    converged : ndarray of bool of shape (...,)
+        ``residual <= tol``.
+    route : {"splice", "tilt", "general"}
+    """
+
+    prob: np.ndarray
+    residual: np.ndarray
+    n_iter: np.ndarray
+    converged: np.ndarray
+    route: str
+
+
+def mixed_solver(poset, matched, route="auto"):
+    """The solver for one poset and one set, to be used for many rows.
+
+    Parameters
+    ----------
+    poset : Poset or TensorPoset
+    matched : array-like of bool of shape ``poset.shape``
+    route : {"auto", "splice", "tilt", "general"}, default="auto"
+
+    Returns
+    -------
+    solver
+        Object with ``project(target, reference, tol, max_iter)``.
+    """
+    matched = np.array(matched, bool, order="C")
+    if matched.shape != poset.shape:
+        raise ValueError(
+            f"matched must be a mask of shape {poset.shape}; got shape {matched.shape}."
+        )
+    matched.reshape(-1)[poset.bottom] = False
+    if route not in ("auto", "splice", "tilt", "general"):
+        raise ValueError(
+            f"route must be 'auto', 'splice', 'tilt' or 'general'; got {route!r}."
+        )
+    if route in ("auto", "splice") and poset.is_up_set(matched):
+        return SpliceSolver(poset, matched)
+    if route in ("auto", "tilt") and isinstance(poset, TensorPoset):
+        family = family_from_mask(poset.shape, matched)
+        if family is not None:
+            return TiltSolver(poset, family)
+    if route in ("auto", "general"):
+        return GeneralSolver(poset, matched)
+    needs = {"splice": "an up-set", "tilt": "a family of interactions of a tensor"}
+    raise ValueError(f"The {route} route needs {needs[route]}; use route='auto'.")
+
+
+class _Solver:
+    """Shapes and checks shared by the three routes; rows are flat inside."""
+
+    def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
+        """Solve for all rows of ``target`` and ``reference``; see the module."""
+        target, reference, lead = _flat_rows(target, reference, self.poset)
+        if len(target):
+            found = self._project(target, reference, tol, max_iter)
+        else:
+            found = _closed_form(target)
+        return Projection(
+            found.point.reshape(*lead, *self.poset.shape),
+            found.residual.reshape(lead),
+            found.n_iter.reshape(lead),
+            (found.residual <= tol).reshape(lead),
+            self.route,
+        )
+
+    @cached_property
+    def zeta_columns(self):
+        """Columns of a small M, with which eta on M is one product; or None."""
+        return zeta_columns(self.poset, self.elements)
+
+    def _last_resort(self, found, target, max_iter, tol):
+        """Dense Newton for the rows that conjugate gradients left, where it fits.
+
+        From where they are: a tilt of that is a tilt of where they started.
+        """
+        left = np.flatnonzero(~found.converged & (found.n_iter < max_iter))
+        if not len(left) or len(self.elements) > _FALLBACK_UP_TO:
+            return found
+        budget = max_iter - int(found.n_iter[left].max())
+        more = self._dense(found.point[left], target[left], budget, tol, settle=False)
+        better = more.residual < found.residual[left]
+        found.point[left[better]] = more.point[better]
+        found.residual[left[better]] = more.residual[better]
+        found.n_iter[left] += more.n_iter
+        return found
+
+    def residual(self, difference):
+        """``max |eta_q - eta_t|`` over M from the cellwise difference ``q - t``."""
+        if self.zeta_columns is not None:
+            eta = difference @ self.zeta_columns
+        else:
+            eta = self.poset.eta(difference.reshape(-1, *self.poset.shape))
+            eta = eta.reshape(len(eta), -1)[:, self.elements]
+        return np.abs(eta).max(axis=1, initial=0.0)
+
+
+class SpliceSolver(_Solver):
+    """M an up-set: target on M, the reference rescaled off it."""
+
+    route = "splice"
+
+    def __init__(self, poset, matched):
+        self.poset = poset
+        self.elements = np.flatnonzero(matched)
+        self._rest = np.flatnonzero(~matched.reshape(-1))
+
+    def _project(self, target, reference, tol, max_iter):
+        q = target.copy()
+        if reference is None:
+            rest = np.full((1, len(self._rest)), 1 / len(self._rest))
+        else:
+            rest = reference[:, self._rest]
+            rest = rest / rest.sum(axis=1, keepdims=True)
+        q[:, self._rest] = rest * target[:, self._rest].sum(axis=1, keepdims=True)
+        return _closed_form(q)
+
+
+class TiltSolver(_Solver):
+    """M a family of interactions of a tensor: match the marginals by a tilt.
+
+    Starts from the product of the marginals (or from the reference), raked; then
+    dense Newton on marginal cells if few coordinates are free, else conjugate
+    gradients in the orthonormal interaction basis.
+    """
+
+    route = "tilt"
+
+    def __init__(self, poset, family):
+        self.poset = poset
+        self.family = family
+        self.elements = np.flatnonzero(interaction_mask(poset.shape, family))
+        d = poset.n_modes
+        self._raked = maximal_mode_sets(family, d, _RAKING_SETS)
+        every = isinstance(family, int)
+        self.used_modes = [k for k in range(d) if every or (k,) in family]
+        self._independent = (family if every else max(map(len, family))) == 1
+
+    @property
+    def is_one_body(self):
+        """Whether, from the uniform reference, the answer is M_1: a product."""
+        return self._independent and len(self.used_modes) == self.poset.n_modes
+
+    def _project(self, target, reference, tol, max_iter):
+        if len(self.elements) == self.poset.n_elements - 1:
+            return _closed_form(target.copy())
+        if reference is None:
+            start = product_of_marginals(target, self.poset.shape, self.used_modes)
+            if self._independent:
+                return _closed_form(start, self.residual(start - target))
+        else:
+            start = reference
+        if self._raked is not None:
+            start = self._rake(start, target)
+        if len(self.elements) <= _DENSE_UP_TO:
+            return self._dense(start, target, max_iter, tol)
+        return self._conjugate_gradients(start, target, tol, max_iter)
+
+    def _rake(self, start, target):
+        shape, sets = self.poset.shape, self._raked
+        if self._independent:
+            return rake_modes(start, target, shape, self.used_modes, _SWEEPS_OF_MODES)
+        uneven = _is_uneven(target)
+        if not uneven.any():
+            return start
+        if uneven.all():
+            return rake(start, target, shape, sets, _SWEEPS)
+        start = start.copy()
+        start[uneven] = rake(start[uneven], target[uneven], shape, sets, _SWEEPS)
+        return start
+
+    def _dense(self, start, target, max_iter, tol, settle=True):
+        """Newton on marginal cells: those that avoid one reference level a mode.
+
+        The same for all rows, or, for those that nearly lack it, their own.
+        """
+        masses = mode_marginals(target, self.poset.shape, self.used_modes)
+        references = {k: int(mass.sum(axis=0).argmax()) for k, mass in masses.items()}
+        least = np.min([masses[k][:, r] for k, r in references.items()], axis=0)
+        fits = least >= _FILLED
+        if not self._independent:
+            fits &= ~_is_uneven(target)
+        pieces = []
+        for shared in (True, False):
+            rows = np.flatnonzero(fits == shared)
+            if not len(rows):
+                continue
+            parts = (a if len(rows) == len(a) else a[rows] for a in (start, target))
+            if not shared:
+                problem = SortedMarginalCells(self, *parts)
+            elif self._independent and self.poset.n_elements >= _MATRIX_FROM:
+                problem = ModeTilt(self.poset.shape, *parts, references)
+            else:
+                problem = MarginalCells(self, *parts, references)
+            x = np.zeros((len(rows), len(self.elements)))
+            found = newton_dense(problem, x, tol=tol, max_iter=max_iter, settle=settle)
+            q = problem.distributions(found.point)
+            pieces.append((rows, replace(found, point=q)))
+        return _joined(pieces)
+
+    def _conjugate_gradients(self, start, target, tol, max_iter):
+        problem = ExponentialTilt(self, self._scaled_basis, start, target)
+        zeros = np.zeros((len(start), len(self.elements)))
+        found = newton_cg(problem, zeros, tol=tol, max_iter=max_iter)
+        return self._last_resort(found, target, max_iter, tol)
+
+    @cached_property
+    def _scaled_basis(self):
+        return ScaledBasis(InteractionBasis(self.poset.shape, self.family))
+
+    @cached_property
+    def meets(self):
+        """Flat index of the cell "both events" for each pair of marginal cells.
+
+        A cell stands for the event that its non-zero indices occur. Two events
+        that ask different levels of one mode exclude each other; they get index
+        ``D``, where the caller keeps a 0.
+        """
+        shape = self.poset.shape
+        first = np.zeros((len(self.elements),) * 2, np.intp)
+        exclusive = np.zeros(first.shape, bool)
+        for cell, length in zip(
+            np.unravel_index(self.elements, shape), shape, strict=True
+        ):
+            a, b = cell[:, None], cell
+            exclusive |= (a != b) & (a > 0) & (b > 0)
+            first = first * length + np.maximum(a, b)
+        first[exclusive] = self.poset.n_elements
+        return first
+
+
+class GeneralSolver(_Solver):
+    """Any M: Newton's method on theta over M."""
+
+    route = "general"
+
+    def __init__(self, poset, matched):
+        self.poset = poset
+        self.elements = np.flatnonzero(matched)
+
+    def _project(self, target, reference, tol, max_iter):
+        n = len(target)
+        if reference is None:
+            start = np.full_like(target, 1 / target.shape[1])
+        else:
+            start = reference
+        if len(self.elements) == 0:
+            return _closed_form(start.copy())
+        m = len(self.elements)
+        if m <= _DENSE_UP_TO and m * m * self.poset.n_elements <= _DENSE_PRODUCTS:
+            return self._dense(start, target, max_iter, tol)
+        problem = ExponentialTilt(self, self._basis, start, target)
+        zeros = np.zeros((n, len(self.elements)))
+        found = newton_cg(problem, zeros, tol=tol, max_iter=max_iter)
+        return self._last_resort(found, target, max_iter, tol)
+
+    def _dense(self, start, target, max_iter, tol, settle=True):
+        problem = ExponentialTilt(self, self._basis, start, target)
+        zeros = np.zeros((len(start), len(self.elements)))
+        return newton_dense(problem, zeros, tol=tol, max_iter=max_iter, settle=settle)
+
+    @cached_property
+    def _basis(self):
+        return ZetaBasis(self.poset, self.elements)
+
+
+def _is_uneven(target):
+    return target.min(axis=1) * target.shape[1] < _UNEVEN
+
+
+def _joined(pieces):
+    """One solution from pairs of row numbers and their solutions."""
+    if len(pieces) == 1:
+        return pieces[0][1]
+    order = np.argsort(np.concatenate([rows for rows, _ in pieces]))
+    return Solution(
+        *(
+            np.concatenate([getattr(found, field.name) for _, found in pieces])[order]
+            for field in fields(Solution)
+        )
+    )
+
+
+def _closed_form(q, residual=None):
+    n = len(q)
+    residual = np.zeros(n) if residual is None else residual
+    return Solution(None, q, residual, np.zeros(n, int), np.ones(n, bool))
+
+
+def _flat_rows(target, reference, poset):
+    """Both inputs as float64 rows (n, D), checked, and the leading shape."""
+    k = len(poset.shape)
+    target = _as_distributions(target, poset, "target")
+    lead = target.shape[: target.ndim - k]
+    if reference is not None:
+        reference = _as_distributions(reference, poset, "reference")
+        lead = np.broadcast_shapes(lead, reference.shape[: reference.ndim - k])
+        reference = np.broadcast_to(reference, lead + poset.shape)
+        reference = reference.reshape(-1, poset.n_elements)
+        if not reference.min(initial=1) > 0:
+            row, cell = np.argwhere(~(reference > 0))[0]
+            raise ValueError(
+                f"reference must be positive; cell {cell} of row {row} is "
+                f"{reference[row, cell]}. Add a positive offset before normalising."
+            )
+    target = np.broadcast_to(target, lead + poset.shape)
+    return target.reshape(-1, poset.n_elements), reference, lead
+
+
+def _as_distributions(p, poset, name):
+    p = np.asarray(p, dtype=np.float64)
+    k = len(poset.shape)
+    if p.shape[p.ndim - k :] != poset.shape:
+        raise ValueError(
+            f"{name} must have shape (..., {', '.join(map(str, poset.shape))}) for "
+            f"{poset!r}; got {p.shape}."
+        )
+    total = row_sums(p.reshape(-1, poset.n_elements))
+    if not (p.min(initial=0) >= 0 and np.allclose(total, 1, rtol=1e-6, atol=0)):
+        raise ValueError(
+            f"{name} must hold distributions: cells of at least 0 with sum 1. Divide "
+            "each row by its sum."
+        )
+    return p
