@@ -153,6 +153,7 @@ def from_simplex(q, mass, offset, poset, row_shape, dtype):
 def map_blocks(function, *arrays, poset, n_jobs=None, step=None):
     """``function(first_row, *blocks)`` over blocks of rows; results joined by rows.
 
+    A block has ``step`` rows, by default as :func:`rows_per_block` says.
     ``function`` returns a tuple of arrays with one entry a row; for workers in other
     processes or on other machines it must be picklable. Results are written as they
     come, so that no second copy of the output is held. Blocks are small, so BLAS is

@@ -197,26 +197,26 @@ def _line_search(problem, x, value, point, gradient, step, rows):
     slope = np.einsum("ij,ij->i", gradient, step)
     slack = 8 * np.finfo(value.dtype).eps * np.maximum(1.0, np.abs(value))
     length = problem.longest(step)
-    trial = x + length[:, None] * step
-    f, q = problem.value(trial, rows)
-    ok = f <= value + _ARMIJO * length * slope + slack
+
+    def attempt(some):
+        trial = x[some] + length[some, None] * step[some]
+        f, q = problem.value(trial, rows[some])
+        bound = value[some] + _ARMIJO * length[some] * slope[some] + slack[some]
+        return trial, f, q, f <= bound
+
+    trial, f, q, ok = attempt(slice(None))
     if ok.all():
         return trial, f, q
-    keep = ok[:, None]
-    new_x, new_value = np.where(keep, trial, x), np.where(ok, f, value)
-    new_point = np.where(keep, q, point)
-    trying = np.flatnonzero(~ok)
-    for _ in range(_MAX_HALVINGS - 1):
-        length[trying] *= 0.5
-        trial = x[trying] + length[trying, None] * step[trying]
-        f, q = problem.value(trial, rows[trying])
-        bound = value + _ARMIJO * length * slope + slack
-        ok = f <= bound[trying]
+    new_x, new_value, new_point = x.copy(), value.copy(), point.copy()
+    trying = np.arange(len(x))
+    for _ in range(_MAX_HALVINGS):
         done = trying[ok]
         new_x[done], new_value[done], new_point[done] = trial[ok], f[ok], q[ok]
         trying = trying[~ok]
         if not len(trying):
             break
+        length[trying] *= 0.5
+        trial, f, q, ok = attempt(trying)
     return new_x, new_value, new_point
 
 

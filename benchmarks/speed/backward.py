@@ -1,6 +1,5 @@
 """Decoding: ms a row for each local manifold, and how much of it finds neighbours."""
 
-import argparse
 from time import perf_counter
 
 import numpy as np
@@ -8,10 +7,10 @@ import numpy as np
 from sklearn_pnl import BackwardProjector
 from sklearn_pnl.geometry import eta_from_prob
 
-from ..tables import report
 from . import problems
 from .forward import OFFSET, TEXTBOOKS, textbook_note
 from .scores import score
+from .script import main
 from .textbook import Textbook
 from .timing import interleaved
 
@@ -114,8 +113,4 @@ def run(quick):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few rows")
-    quick = parser.parse_args().quick
-    # Rough figures must not take the place of full ones.
-    report(run(quick), "speed-backward" + quick * "-quick")
+    main(__doc__, run, "backward")

@@ -1,6 +1,5 @@
 """Encoding: ms a row, against one pass over the data and against the textbook."""
 
-import argparse
 from time import perf_counter
 
 import numpy as np
@@ -13,10 +12,10 @@ from sklearn_pnl.geometry import (
     order_mask,
 )
 
-from ..tables import report
 from . import problems
 from .products import count_products
 from .scores import score
+from .script import main
 from .textbook import Textbook
 from .timing import interleaved
 
@@ -159,8 +158,4 @@ def run(quick):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few rows")
-    quick = parser.parse_args().quick
-    # Rough figures must not take the place of full ones.
-    report(run(quick), "speed-forward" + quick * "-quick")
+    main(__doc__, run, "forward")

@@ -1,6 +1,5 @@
 """How time and memory grow with rows, cells, order and neighbours: fitted exponents."""
 
-import argparse
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -8,9 +7,9 @@ import numpy as np
 
 from sklearn_pnl import BackwardProjector
 
-from ..tables import report
 from . import problems
 from .backward import drawn_codes
+from .script import main
 from .timing import interleaved, peak
 
 # Training rows for one new row.
@@ -133,8 +132,4 @@ def run(quick):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few rows")
-    quick = parser.parse_args().quick
-    # Rough figures must not take the place of full ones.
-    report(run(quick), "speed-scaling" + quick * "-quick")
+    main(__doc__, run, "scaling")

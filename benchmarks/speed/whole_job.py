@@ -1,6 +1,5 @@
 """Whole jobs of over-sampling: PNLSampler beside imbalanced-learn's samplers."""
 
-import argparse
 from collections import Counter
 from functools import partial
 
@@ -10,9 +9,9 @@ from sklearn import get_config
 
 from sklearn_pnl import PNLSampler, PrimeFactorReshaper
 
-from ..tables import report
 from . import problems
 from .scores import score
+from .script import main
 from .timing import interleaved, peak
 
 SEED = 0
@@ -112,8 +111,4 @@ def run(quick):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few rows")
-    quick = parser.parse_args().quick
-    # Rough figures must not take the place of full ones.
-    report(run(quick), "speed-whole_job" + quick * "-quick")
+    main(__doc__, run, "whole_job")

@@ -12,15 +12,6 @@ import numpy as np
 _LARGEST_INDICATORS = 2**22
 
 
-def mode_views(x, shape):
-    """Views (outer, length, inner) of rows ``x``, one a mode."""
-    outer, inner = len(x), x.shape[1]
-    for length in shape:
-        inner //= length
-        yield x.reshape(outer, length, inner)
-        outer *= length
-
-
 def marginal_of(tensor, modes):
     """Sum over all modes but ``modes``, axes kept; rows come first.
 
@@ -78,12 +69,7 @@ def _marginal_cells(shape):
     marginal cell, the columns of the cells of order 1 in flat order, and the column
     of the first level of each mode.
     """
-    levels = np.indices(shape).reshape(len(shape), -1)
-    blocks = [
-        level[:, None] == np.arange(length)
-        for level, length in zip(levels, shape, strict=True)
-    ]
-    indicators = np.hstack(blocks).astype(np.float64)
+    indicators = _levels_of_modes(shape, tuple(range(len(shape))))
     firsts = np.cumsum([0, *shape[:-1]])
     strides = [prod(shape[k + 1 :]) for k in range(len(shape))]
     flat, columns = np.array(
@@ -104,7 +90,7 @@ def product_of_marginals(target, shape, modes):
         if k in modes:
             product = product * marginal_of(tensor, (k,))
         else:
-            product = product * np.full(_along(k, length, len(shape)), 1 / length)
+            product = product * np.full(along_mode(k, length, len(shape)), 1 / length)
     return product.reshape(len(tensor), -1)
 
 
@@ -121,8 +107,12 @@ def rake(start, target, shape, mode_sets, n_sweeps):
     return q.reshape(target.shape)
 
 
-@lru_cache(maxsize=256)
-def _levels(shape, mode):
+@lru_cache(maxsize=64)
+def _levels_of_modes(shape, modes):
+    return np.hstack([levels_of_mode(shape, k) for k in modes])
+
+
+def levels_of_mode(shape, mode):
     """Indicators (D, I_k) of the levels of one mode."""
     level = np.indices(shape)[mode].reshape(-1)
     return (level[:, None] == np.arange(shape[mode])).astype(np.float64)
@@ -134,9 +124,10 @@ def mode_marginals(x, shape, modes):
     if x.shape[1] * sum(lengths) > _LARGEST_INDICATORS:
         tensor = x.reshape(-1, *shape)
         return {k: marginal_of(tensor, (k,)).reshape(len(x), -1) for k in modes}
-    indicators = np.hstack([_levels(shape, k) for k in modes])
-    ends = np.cumsum(lengths)
-    return dict(zip(modes, np.split(x @ indicators, ends[:-1], axis=1), strict=True))
+    products = x @ _levels_of_modes(shape, tuple(modes))
+    return dict(
+        zip(modes, np.split(products, np.cumsum(lengths)[:-1], axis=1), strict=True)
+    )
 
 
 def levels_by_mass(target, shape, modes):
@@ -152,10 +143,10 @@ def levels_by_mass(target, shape, modes):
             ranked = np.argsort(-masses[k], axis=1, kind="stable")
         else:
             ranked = np.broadcast_to(np.arange(length), (n, length))
-        flat = flat * length + ranked.reshape(n, *_along(k, length, d)[1:])
+        flat = flat * length + ranked.reshape(n, *along_mode(k, length, d)[1:])
     return flat.reshape(n, -1)
 
 
-def _along(mode, length, n_modes):
+def along_mode(mode, length, n_modes):
     """Shape with ``length`` in one mode and 1 elsewhere, rows first."""
     return (1, *(length if k == mode else 1 for k in range(n_modes)))

@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from .coordinates import row_sums
+from .marginals import along_mode, levels_of_mode, mode_marginals
 from .tilts import LONGEST_STEP, some_rows
 
 
@@ -117,42 +118,46 @@ class ModeGroup:
         self.first = first
         self.lengths = lengths
         self.n_cells = prod(lengths)
-        self._levels = np.indices(lengths).reshape(len(lengths), self.n_cells)
 
     def raking_factor(self, now, wanted, modes):
         """What one sweep over those of ``modes`` in the group multiplies cells with."""
         whole = np.ones_like(now)
-        for mode in self._own(modes):
-            at_level = self._at_level(mode)
-            has = (now * whole) @ at_level
+        cells = whole.reshape(-1, *self.lengths)
+        own = self._own(modes)
+        if not own:
+            return whole
+        wanted = mode_marginals(wanted, self.lengths, own)
+        for mode in own:
+            has = mode_marginals(now * whole, self.lengths, [mode])[mode]
             # A marginal that is empty in both stays so.
             factor = np.ones_like(has)
-            np.divide(wanted @ at_level, has, out=factor, where=has > 0)
-            whole *= factor @ at_level.T
+            np.divide(wanted[mode], has, out=factor, where=has > 0)
+            along = along_mode(mode, self.lengths[mode], len(self.lengths))
+            cells *= factor.reshape(-1, *along[1:])
         return whole
 
     def functions(self, references):
         """Indicators (m, cells) of the levels of the modes but their references."""
         return self._of_modes(
-            np.delete(self._at_level(mode), references[mode], axis=1)
+            np.delete(
+                levels_of_mode(self.lengths, mode),
+                references[self.first + mode],
+                axis=1,
+            )
             for mode in self._own(references)
         ).T.copy()
 
     def tails(self, modes):
         """Indicators (cells, m) of the levels from each on, but not from the first."""
         return self._of_modes(
-            np.cumsum(self._at_level(mode)[:, ::-1], axis=1)[:, -2::-1]
+            np.cumsum(levels_of_mode(self.lengths, mode)[:, ::-1], axis=1)[:, -2::-1]
             for mode in self._own(modes)
         )
 
     def _own(self, modes):
-        last = self.first + len(self.lengths)
-        return [mode for mode in modes if self.first <= mode < last]
-
-    def _at_level(self, mode):
-        own = mode - self.first
-        levels = np.arange(self.lengths[own])
-        return (self._levels[own][:, None] == levels).astype(np.float64)
+        """Those of the modes that are in the group, counted from its first."""
+        own = (mode - self.first for mode in modes)
+        return [mode for mode in own if 0 <= mode < len(self.lengths)]
 
     def _of_modes(self, columns):
         return np.hstack([np.empty((self.n_cells, 0)), *columns])
