@@ -12,6 +12,14 @@ from . import geometry
 from .augment import PNLAugmenter
 from .backward import BackwardProjector
 from .comparison import SampleComparison, compare_samples
+from .draws import DensityDraws, Draws, KernelDraws, MixupDraws
+from .manifolds import (
+    EtaManifold,
+    FiberManifold,
+    LocalManifold,
+    MixtureManifold,
+    ThetaManifold,
+)
 from .many_body import ManyBodyProjector
 from .plotting import (
     GeodesicEnergyDisplay,
@@ -41,14 +49,23 @@ def __dir__():
 
 __all__ = [
     "BackwardProjector",
+    "DensityDraws",
+    "Draws",
+    "EtaManifold",
+    "FiberManifold",
     "GeodesicEnergyDisplay",
     "InteractionEnergyDisplay",
+    "KernelDraws",
+    "LocalManifold",
     "ManyBodyProjector",
+    "MixtureManifold",
+    "MixupDraws",
     "PNLAugmenter",
     "PNLSampler",
     "PrimeFactorReshaper",
     "SampleComparison",
     "SampleComparisonDisplay",
+    "ThetaManifold",
     "compare_samples",
     "geometry",
 ]

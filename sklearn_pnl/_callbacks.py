@@ -41,21 +41,22 @@ class Task:
             with _reporting_to(None):
                 self._context.call_on_fit_task_begin(estimator=self._estimator)
 
-    def subtask(self, name, n_subtasks=0):
-        """The next subtask, begun."""
+    def subtask(self, name, n_subtasks=None):
+        """The next subtask, begun unless how many it has itself is to be said later."""
         self._left -= 1
 
         def open_context(max_subtasks):
             return self._context.subcontext(name, max_subtasks=max_subtasks)
 
         task = Task(self._estimator, open_context)
-        task.begin(n_subtasks)
+        if n_subtasks is not None:
+            task.begin(n_subtasks)
         return task
 
     def block_done(self):
         """One more block is done; those of estimators within do not count."""
         if self._left > 0:
-            self.subtask("block").end()
+            self.subtask("block", 0).end()
 
     def end(self):
         """The task is done, if it ever began."""
@@ -90,12 +91,23 @@ def fit_task(estimator, name="fit", n_subtasks=None):
 
 
 @contextmanager
-def subtask(task, name, n_blocks):
-    """A part of a task with blocks of its own; nothing if there is no task."""
+def subtask(task, name, n_subtasks):
+    """A part of a task, with so many subtasks of its own; None if there is no task."""
+    if task is None:
+        yield None
+        return
+    part = task.subtask(name, n_subtasks)
+    yield part
+    part.end()
+
+
+@contextmanager
+def stage(task, name):
+    """A part of a task whose subtasks are the blocks of rows done inside."""
     if task is None:
         yield
         return
-    part = task.subtask(name, n_blocks)
+    part = task.subtask(name)
     with _reporting_to(part):
         yield
     part.end()

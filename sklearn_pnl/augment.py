@@ -1,88 +1,100 @@
-"""Draw new rows from one set of rows: encode, draw codes, decode."""
+"""Draw new rows from one set of rows: embed, encode, draw codes, decode, and back."""
 
-import copy
-from inspect import signature
-from numbers import Integral, Real
+from functools import partial
+from numbers import Integral
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn import get_config
+from scipy.sparse import issparse
+from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._callbacks import CallbackSupportMixin, fit_task, with_callbacks
-from ._neighbors import _QUERIES
-from ._validation import one_blas_thread
-from .backward import BackwardProjector
+from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec
+from ._formats import RowFormat
+from ._validation import all_or_nothing, check_measures, check_rows, clip_neighbors
+from .backward import METRIC, own
+from .draws import AUGMENT, TrainingCodes, as_draws
+from .embedding import RangeEmbedding, fold
+from .manifolds import LOCAL_MANIFOLD, ORDER, as_local_manifold
+from .many_body import CODEC_CONSTRAINTS
+from .reshape import PrimeFactorReshaper
+
+# Codes drawn and looked up at once: rounding, and with it the order of near-ties, must
+# not depend on how new rows are asked for.
+_DRAWN = 2**12
+_INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
 
 
 class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
-    """Pseudo-nonlinear data augmentation of one set of positive rows.
+    """Pseudo-nonlinear data augmentation of one set of rows.
 
-    ``fit`` encodes the rows on the base; ``sample`` draws codes near those of the
-    training rows and decodes each through the local sub-manifold of training rows near
-    it (:class:`BackwardProjector`). No labels are needed: use it for one class, for
+    ``fit`` maps the rows to non-negative values (``embedding``), lays them out as
+    tensors where their structure is known, and encodes them on a flat base.
+    ``sample`` draws codes near those of the training rows, decodes each through the
+    local sub-manifold of training rows near it (:class:`BackwardProjector` says how),
+    and undoes the layout and the embedding: new rows have the units, types and
+    container of the training rows. No labels are needed: use it for one class, for
     unlabelled data, or for rows with the target as one more feature.
 
     Parameters
     ----------
-    order : int or list of tuple of int, default=1
-        Order ell of the base, or the interactions kept.
+    order : "auto", int, list of tuple of int or None, default="auto"
+        Order ell of the base: the interactions between modes that a code keeps, or
+        those listed. None keeps all: the code is the whole row, in log coordinates, and
+        neither the order of the columns nor their number matters. "auto" is 1 for rows
+        whose structure is stated, by more than one axis or by ``reshaper``, ``poset``
+        or ``base``; else, for plain tables, None: no structure is invented.
 
     base : array-like, default=None
         The free coordinates given directly, instead of ``order``; as in
-        :class:`ManyBodyProjector`.
+        :class:`ManyBodyProjector`. Elements are those of ``poset``, or of the tensor
+        that the reshaper makes.
 
-    local_order : int or list of tuple of int, default=None
-        Order of the local sub-manifold. None means that of the base.
-
-    local_base : array-like, default=None
-        The elements of the local sub-manifold given directly, instead of
-        ``local_order``.
-
-    local_manifold : {"fiber", "theta", "eta", "mixture"}, default="fiber"
+    local_manifold : {"fiber", "theta", "eta", "mixture"} or LocalManifold, \
+            default="fiber"
         How codes are decoded; see :class:`BackwardProjector`.
 
-    n_neighbors : int, default=5
-        Training rows among which "mixup" looks for a partner, or else that make a
-        local sub-manifold.
+    k_neighbors : int, default=5
+        Rows among which "mixup" looks for a partner, or else that a new row is decoded
+        from. Fewer rows are all used, with a warning.
 
-    augment : {"mixup", "kde"} or estimator, default="mixup"
-        How codes are drawn.
-
-        - "mixup": at a random position on the e-geodesic between the code of a random
-          row and that of one of its ``n_neighbors`` nearest, a straight line in theta,
-          plus ``noise``. Decoded through the same position on the m-geodesic between
-          the two rows, so that without noise the ends are the rows themselves;
-        - "kde": from a Gaussian kernel density estimate in theta, as in the paper.
-          Decoded through the ``n_neighbors`` nearest rows, as is the next;
-        - an estimator with ``fit`` and ``sample``, such as
-          :class:`~sklearn.mixture.GaussianMixture` or
-          :class:`~sklearn.neighbors.KernelDensity`, is cloned and fitted on the codes.
-
-    noise : float, default=0.25
-        Standard deviation of the Gaussian noise of "mixup" as a share of that of the
-        codes: its covariance is ``noise ** 2`` times theirs, whatever the basis.
-
-    bandwidth : float, default=0.05
-        Standard deviation of the noise in every coordinate of theta, for "kde".
+    augment : {"mixup", "kde"}, Draws or estimator, default="mixup"
+        How codes are drawn: between near rows (:class:`MixupDraws`), from a kernel
+        density estimate as in the paper (:class:`KernelDraws`), or from an estimator
+        with ``fit`` and ``sample``, which is cloned (:class:`DensityDraws`).
 
     metric : {"kl", "euclidean"}, default="kl"
         Nearness of codes.
 
-    step : float, default=0.98
-        Position between code and neighbours for ``local_manifold="mixture"``.
-
     poset : TensorPoset or Poset, default=None
-        Order between the cells; None is the tensor of the rows' own shape.
+        Order between the features of a row, an element each. None is the tensor that
+        the reshaper makes.
 
-    offset : float, default=1e-5
-        Added to every cell on entry, taken off on return.
+    reshaper : {"auto", "prime"}, transformer or None, default="auto"
+        From rows to tensors and back. "prime" is :class:`PrimeFactorReshaper`, padding
+        with the mean of the row; None keeps the shape of the rows. "auto" is "prime"
+        where codes are reduced without a poset, else None.
 
-    with_mass : bool, default=False
-        Whether codes carry the mass of a row.
+    embedding : {"minmax"}, transformer or None, default="minmax"
+        From values to non-negative values and back. "minmax" maps each feature to
+        [0, 1]; None leaves non-negative data, such as pixels or spectra, as they are. A
+        transformer gets rows flattened to 2-D.
+
+    offset : float, default=0.3
+        Added to every cell after the embedding, in its units. The larger, the more an
+        e-geodesic between two rows is like the straight line between them.
+
+    with_mass : bool, default=True
+        Whether codes carry the mass of a row (its sum after embedding and offset);
+        else new rows get the mean mass of the rows that they are decoded from.
+
+    keep_range : bool, default=True
+        Whether new values beyond the range of a feature are reflected at its ends.
 
     tol : float, default=1e-6
         Wanted residual of the projections.
@@ -95,11 +107,32 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
 
     Attributes
     ----------
-    projector_ : BackwardProjector
-        Encoder and decoder.
+    order_ : int, list of tuple of int or None
+        The order taken; ``base`` goes before it.
 
-    density_ : estimator
-        The fitted estimator, if ``augment`` is one.
+    poset_ : TensorPoset or Poset
+        The order between the cells that rows were laid out on.
+
+    embedding_, reshaper_ : transformer
+        Fitted.
+
+    draws_ : Draws
+        Fitted.
+
+    codes_ : ndarray of shape (n, n_params_)
+        Codes of the training rows.
+
+    n_params_ : int
+        Length of a code.
+
+    n_iter_ : int
+        Most Newton steps that encoding a row took; at least 1.
+
+    n_neighbors_ : int
+        ``k_neighbors``, at most the number of training rows.
+
+    integer_features_ : ndarray of int
+        Columns that hold integers or booleans, where new values are rounded.
 
     input_shape_ : tuple of int
         Shape of a row.
@@ -119,54 +152,54 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from sklearn_pnl import PNLAugmenter
-    >>> X = np.random.default_rng(0).uniform(size=(30, 4, 5))
-    >>> augmenter = PNLAugmenter(order=1).fit(X)
-    >>> augmenter.sample(3, random_state=0).shape
-    (3, 4, 5)
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> PNLAugmenter().fit(X).sample(3, random_state=0).shape
+    (3, 4)
     """
 
     _parameter_constraints: dict = {
-        **BackwardProjector._parameter_constraints,
-        "augment": [StrOptions({"mixup", "kde"}), HasMethods(["fit", "sample"])],
-        "noise": [Interval(Real, 0, None, closed="left")],
-        "bandwidth": [Interval(Real, 0, None, closed="neither")],
+        **CODEC_CONSTRAINTS,
+        "order": [StrOptions({"auto"}), *ORDER, None],
+        "local_manifold": LOCAL_MANIFOLD,
+        "k_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "augment": AUGMENT,
+        "metric": METRIC,
+        "reshaper": [StrOptions({"auto", "prime"}), _INVERTIBLE, None],
+        "embedding": [StrOptions({"minmax"}), _INVERTIBLE, None],
+        "keep_range": ["boolean"],
     }
 
     def __init__(
         self,
-        order=1,
+        order="auto",
         *,
         base=None,
-        local_order=None,
-        local_base=None,
         local_manifold="fiber",
-        n_neighbors=5,
+        k_neighbors=5,
         augment="mixup",
-        noise=0.25,
-        bandwidth=0.05,
         metric="kl",
-        step=0.98,
         poset=None,
-        offset=1e-5,
-        with_mass=False,
+        reshaper="auto",
+        embedding="minmax",
+        offset=0.3,
+        with_mass=True,
+        keep_range=True,
         tol=1e-6,
         max_iter=100,
         n_jobs=None,
     ):
         self.order = order
         self.base = base
-        self.local_order = local_order
-        self.local_base = local_base
         self.local_manifold = local_manifold
-        self.n_neighbors = n_neighbors
+        self.k_neighbors = k_neighbors
         self.augment = augment
-        self.noise = noise
-        self.bandwidth = bandwidth
         self.metric = metric
-        self.step = step
         self.poset = poset
+        self.reshaper = reshaper
+        self.embedding = embedding
         self.offset = offset
         self.with_mass = with_mass
+        self.keep_range = keep_range
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
@@ -178,8 +211,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, *shape)
-            Non-negative rows.
+        X : array-like, sparse matrix or data frame of shape (n, *shape)
+            Rows.
         y : None
             Ignored.
 
@@ -187,24 +220,72 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         -------
         self : PNLAugmenter
         """
-        shared = set(BackwardProjector._parameter_constraints)
-        parameters = self.get_params(deep=False)
-        self.projector_ = BackwardProjector(
-            **{name: parameters[name] for name in parameters if name in shared}
-        )
-        with fit_task(self):
-            self.projector_.fit(X)
-        self.input_shape_ = self.projector_.input_shape_
-        self.n_features_in_ = self.projector_.n_features_in_
-        if hasattr(self.projector_, "feature_names_in_"):
-            self.feature_names_in_ = self.projector_.feature_names_in_
-        vars(self).pop("density_", None)
-        if not isinstance(self.augment, str):
-            # In double precision: mixtures keep covariances in that of the codes, and
-            # drawing from single ones can fail.
-            codes = self.projector_.codes_.astype(np.float64, copy=False)
-            self.density_ = clone(self.augment).fit(codes)
+        with all_or_nothing(self), fit_task(self):
+            rows = self._take(X)
+            self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows))
+            # They were checked at the door.
+            with config_context(assume_finite=True):
+                cells = self._lay_out(self._embed(rows))
+            encoded = encode_rows(self._codec, cells, type(self).__name__, self.n_jobs)
+            self._training = TrainingRows(
+                self._codec, own(cells, X), encoded, self.metric
+            )
+            self.codes_ = self._training.codes
+            self.n_params_ = self._codec.n_params
+            self.n_iter_ = max(1, int(encoded.n_iter.max()))
+            self.draws_ = as_draws(self.augment).fit(self.codes_)
         return self
+
+    def _take(self, X):
+        """Rows (n, D) of floats; what they came as, and their ranges, are kept."""
+        numbers = check_rows(
+            self, X, reset=True, dtype="numeric", accept_sparse=["csr", "csc"]
+        )
+        self._format = RowFormat(X, numbers)
+        self.integer_features_ = self._format.integer_features
+        dense = numbers.toarray() if issparse(numbers) else numbers
+        rows = dense.reshape(len(dense), -1)
+        self._low, self._high = rows.min(axis=0), rows.max(axis=0)
+        return rows if rows.dtype in (np.float32, np.float64) else rows.astype(float)
+
+    def _embed(self, rows):
+        """Rows (n, D) in the units of the embedding, which they must not be lost in."""
+        if isinstance(self.embedding, str):
+            self.embedding_ = RangeEmbedding()
+        else:
+            self.embedding_ = clone(self.embedding or FunctionTransformer())
+        embedded = np.asarray(self.embedding_.fit_transform(rows))
+        check_measures(embedded, "Negative values after the embedding", self.offset)
+        _check_kept(embedded, self.offset)
+        return embedded
+
+    def _lay_out(self, embedded):
+        """Cells (n, D) on the poset, and the codec for them."""
+        shape = (
+            self.input_shape_
+            if embedded.shape[1] == np.prod(self.input_shape_)
+            else embedded.shape[1:]
+        )
+        manifold = as_local_manifold(self.local_manifold)
+        reshaper, stated = self.reshaper, len(shape) > 1 or self.base is not None
+        stated |= self.poset is not None or reshaper not in (None, "auto")
+        automatic = isinstance(self.order, str)
+        self.order_ = (1 if stated else None) if automatic else self.order
+        reduced = self.order_ is not None or manifold.reduces
+        if isinstance(reshaper, str):
+            wanted = reshaper == "prime" or reduced
+            wanted &= self.poset is None
+            reshaper = PrimeFactorReshaper(pad_value="mean") if wanted else None
+        self.reshaper_ = clone(reshaper) if reshaper else FunctionTransformer()
+        tensors = np.asarray(self.reshaper_.fit_transform(embedded.reshape(-1, *shape)))
+        if self.poset is not None and not reshaper:
+            tensors = tensors.reshape(len(tensors), -1)
+        self.poset_ = lay_out(self.poset, tensors.shape[1:])
+        whole = self.order_ is None and self.base is None
+        base = None if whole else free_mask(self.poset_, self.order_, self.base)
+        self._codec = make_codec(self, self.poset_, base, manifold)
+        self._cell_shape, self._embedded_shape = tensors.shape[1:], shape
+        return tensors.reshape(len(tensors), -1)
 
     def sample(self, n_samples=1, random_state=None):
         """New rows.
@@ -218,8 +299,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
 
         Returns
         -------
-        rows : ndarray of shape (n_samples, *input_shape_)
-            Non-negative, in the units of the training rows.
+        rows : array-like of shape (n_samples, *input_shape_)
+            In the units, types and container of the training rows.
         """
         return self.sample_with_parents(n_samples, random_state)[0]
 
@@ -235,14 +316,14 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
 
         Returns
         -------
-        rows : ndarray of shape (n_samples, *input_shape_)
-        parents : ndarray of int of shape (n_samples, 2) or (n_samples, n_neighbors)
+        rows : array-like of shape (n_samples, *input_shape_)
+        parents : ndarray of int of shape (n_samples, 2) or (n_samples, k_neighbors)
             Rows of the training data: the two that "mixup" mixed, or else the nearest
             ones, the nearest first.
         """
         draw = self._start(n_samples, random_state)
-        codes, parents, weights = draw(slice(0, n_samples))
-        return _decode(self.projector_, codes, parents, weights), parents
+        rows, parents = self._decode(*draw(slice(0, n_samples)))
+        return self._format.restore(rows), parents
 
     def iter_samples(self, n_samples, batch_size=None, random_state=None):
         """New rows in batches: more of them than fit in memory.
@@ -263,13 +344,12 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
 
         Returns
         -------
-        batches : generator of ndarray of shape (batch_size, *input_shape_)
+        batches : generator of array-like of shape (batch_size, *input_shape_)
 
         Notes
         -----
-        Beyond one batch, what is held grows by 24 bytes a row for "mixup" and by 8 for
-        "kde". An estimator draws all codes at once; for it and for "kde", neighbours by
-        ``metric="euclidean"`` are looked up at once. These hold all codes.
+        Beyond one batch, what is held grows by 48 bytes a row for "mixup" and by 8 for
+        "kde". An estimator draws all codes at once.
 
         Examples
         --------
@@ -304,20 +384,36 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             )
         draw = self._start(n_samples, random_state)
         size = self._rows_in_memory() if batch_size is None else batch_size
-        return self._batches(draw, n_samples, min(size, n_samples))
+        batches = self._batches(draw, n_samples, min(size, n_samples))
+        return ((self._format.restore(rows), parents) for rows, parents in batches)
 
     def _start(self, n_samples, random_state):
+        """A function from slices of the new rows to what each is decoded from."""
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be an integer >= 1; got {n_samples!r}.")
-        return self._draw(n_samples, check_random_state(random_state))
+        nearest = partial(self._training.nearest, n_jobs=self.n_jobs)
+        training = TrainingCodes(self.codes_, self.n_neighbors_, nearest)
+        return self.draws_.start(training, n_samples, check_random_state(random_state))
+
+    def _decode(self, codes, parents, weights):
+        """New rows (n, D) in double precision and the units of ``X``, and parents."""
+        whom = type(self).__name__
+        cells = self._training.decode(codes, parents, weights, whom, self.n_jobs)
+        # Rounding and the offset leave cells below 0.
+        np.maximum(cells, 0, out=cells)
+        tensors = cells.reshape(-1, *self._cell_shape)
+        embedded = np.asarray(self.reshaper_.inverse_transform(tensors))
+        embedded = embedded.reshape(len(cells), -1)
+        rows = np.asarray(self.embedding_.inverse_transform(embedded), dtype=np.float64)
+        rows = rows.reshape(len(cells), -1)
+        return (fold(rows, self._low, self._high) if self.keep_range else rows), parents
 
     def _rows_in_memory(self):
         """Rows of which two batches fit: one at work, one in the caller's hands."""
-        projector = self.projector_
-        numbers = projector.rows_[0].size + projector.n_params_ + self.n_neighbors
+        numbers = np.prod(self.input_shape_) + self.n_params_ + self.n_neighbors_
         free = get_config()["working_memory"] * 2**20
-        step = projector._decoded_at_once
+        step = self._codec.decoded_at_once
         return max(1, int(free // (2 * 8 * numbers)) // step) * step
 
     def _batches(self, draw, n_samples, size):
@@ -326,136 +422,34 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         Rounding depends on which rows a matrix product is over. So codes are drawn with
         their neighbours, and decoded, in whole blocks of either, and cut anew between.
         """
-        projector = self.projector_
-        step = projector._decoded_at_once
+        step = self._codec.decoded_at_once
         # Small batches would leave all but one of the workers idle.
-        decoded = max(size, step * effective_n_jobs(projector.n_jobs))
-        # How scikit-learn cuts a search is not known here, so it is not cut at all.
-        mixed = isinstance(self.augment, str) and self.augment == "mixup"
-        searched = projector.metric == "euclidean" and not mixed
-        drawn = n_samples if searched else _whole(decoded, _QUERIES)
+        decoded = max(size, step * effective_n_jobs(self.n_jobs))
+        drawn = _whole(decoded, _DRAWN)
         drawing = (draw(rows) for rows in gen_batches(n_samples, drawn))
         decoding = (
-            (_decode(projector, codes, parents, weights), parents)
-            for codes, parents, weights in _cut(drawing, _whole(decoded, step))
+            self._decode(*drawn) for drawn in _cut(drawing, _whole(decoded, step))
         )
         return _cut(decoding, size)
 
-    def _draw(self, n_samples, rng):
-        """A function from slices of the new rows, in ascending order, to their codes.
-
-        With the training rows that each is decoded from, and their weights. It may draw
-        noise, in the order of the rows; all else is drawn here, so that the codes are
-        the same for all ways to slice.
-        """
-        if isinstance(self.augment, str) and self.augment == "mixup":
-            return self._draw_between(n_samples, rng)
-        if isinstance(self.augment, str):
-            draw = self._draw_around(n_samples, rng)
-        else:
-            draw = self._draw_from_density(n_samples, rng).__getitem__
-
-        def with_nearest(rows):
-            codes = draw(rows)
-            return codes, *self.projector_._nearest(codes)
-
-        return with_nearest
-
-    def _draw_around(self, n_samples, rng):
-        codes, bandwidth = self.projector_.codes_, self.bandwidth
-        centre = rng.randint(len(codes), size=n_samples)
-
-        def around(rows):
-            centres = codes[centre[rows]]
-            noise = rng.standard_normal(centres.shape)
-            return (centres + bandwidth * noise).astype(codes.dtype)
-
-        return around
-
-    def _draw_between(self, n_samples, rng):
-        codes, noise = self.projector_.codes_, self.noise
-        first = rng.randint(len(codes), size=n_samples)
-        second = self._partners(first, rng)
-        position = rng.uniform(size=n_samples)
-        with one_blas_thread():
-            factor = noise * _covariance_factor(codes) if noise > 0 else None
-
-        def between(rows):
-            weights = np.column_stack([1 - position[rows], position[rows]])
-            parents = np.column_stack([first[rows], second[rows]])
-            mixed = weights[:, :1] * codes[parents[:, 0]]
-            mixed += weights[:, 1:] * codes[parents[:, 1]]
-            if factor is not None:
-                mixed += _correlated(rng, len(mixed), factor)
-            return mixed.astype(codes.dtype), parents, weights
-
-        return between
-
-    def _partners(self, first, rng):
-        """For each row a random one of its nearest others; itself if it is alone."""
-        codes = self.projector_.codes_
-        k = min(self.n_neighbors, len(codes) - 1)
-        if k == 0:
-            return first
-        sources, inverse = np.unique(first, return_inverse=True)
-        near = self.projector_._neighbors(codes[sources], k + 1)[1]
-        # Copies of a row may rank before it: drop the row where it stands, else the
-        # farthest.
-        itself = near == sources[:, None]
-        itself[~itself.any(axis=1), -1] = True
-        others = near[~itself].reshape(len(sources), k)
-        return others[inverse, rng.randint(k, size=len(first))]
-
-    def _draw_from_density(self, n_samples, rng):
-        """Some estimators take a seed in ``sample``, some as a parameter."""
-        density = self.density_
-        if "random_state" in signature(density.sample).parameters:
-            drawn = density.sample(n_samples, random_state=rng)
-        else:
-            if "random_state" in density.get_params(deep=False):
-                seed = rng.randint(np.iinfo(np.int32).max)
-                density = copy.copy(density).set_params(random_state=seed)
-            drawn = density.sample(n_samples)
-        codes = np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn)
-        expected = (n_samples, self.projector_.n_params_)
-        if codes.shape != expected or not np.all(np.isfinite(codes)):
-            raise ValueError(
-                f"{density!r}.sample must return {expected[0]} finite codes of length "
-                f"{expected[1]}; got an array of shape {codes.shape}."
-            )
-        # GaussianMixture returns its draws component by component.
-        codes = codes[rng.permutation(n_samples)]
-        return codes.astype(self.projector_.codes_.dtype, copy=False)
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
         tags.input_tags.three_d_array = True
+        tags.input_tags.sparse = True
         return tags
 
 
-def _covariance_factor(codes):
-    """``F`` with ``F' F`` the covariance of the codes; as many rows as it needs."""
-    codes = codes.astype(np.float64)
-    codes -= codes.mean(axis=0)
-    codes /= np.sqrt(max(1, len(codes) - 1))
-    return codes if len(codes) <= codes.shape[1] else np.linalg.qr(codes, mode="r")
-
-
-def _correlated(rng, n, factor):
-    """Gaussian noise of covariance ``F' F``, in blocks: rounding depends on them."""
-    with one_blas_thread():
-        blocks = [
-            rng.standard_normal((rows.stop - rows.start, len(factor))) @ factor
-            for rows in gen_batches(n, _QUERIES)
-        ]
-    return np.concatenate(blocks)
-
-
-def _decode(projector, codes, parents, weights):
-    """Rows without the cells below 0 that rounding and the offset make."""
-    rows = projector._decode(codes, parents, weights)
-    return np.maximum(rows, 0, out=rows)
+def _check_kept(embedded, offset):
+    """Refuse features that the offset would round to a constant."""
+    low, high = embedded.min(axis=0), embedded.max(axis=0)
+    lost = (high > low) & (high + offset == low + offset)
+    if lost.any():
+        column = int(np.argmax(lost))
+        raise ValueError(
+            f"Column {column} spans {high[column] - low[column]:.3g} after the "
+            f"embedding, which offset={offset:g} rounds away. Use embedding='minmax', "
+            "or a smaller offset."
+        )
 
 
 def _whole(size, step):

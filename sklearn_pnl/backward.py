@@ -1,37 +1,28 @@
 """Backward projection: codes to rows, through a sub-manifold of near training rows."""
 
-from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
-from sklearn.neighbors import NearestNeighbors
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._callbacks import CallbackSupportMixin, fit_task, with_callbacks
-from ._neighbors import kl_neighbors
-from ._validation import (
-    as_cells,
-    check_codes,
-    check_tensors,
-    clip_neighbors,
-    from_simplex,
-    map_blocks,
-    rows_per_block,
-    warn_unconverged,
-)
-from .geometry.coordinates import normalized_exp
-from .geometry.solvers import mixed_solver
-from .many_body import _ORDER, ManyBodyProjector, free_mask
+from ._callbacks import fit_task, with_callbacks
+from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec
+from ._validation import all_or_nothing, check_codes, check_tensors, clip_neighbors
+from .manifolds import LOCAL_MANIFOLD, as_local_manifold
+from .many_body import ManyBodyProjector
+
+METRIC = [StrOptions({"kl", "euclidean"})]
 
 
-class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
+class BackwardProjector(ManyBodyProjector):
     r"""Encode rows on a flat base, and decode codes to rows like the training rows.
 
-    ``inverse_transform`` takes a code, a point ``w`` of the base, and the
-    distribution-valued mean of its nearest training rows, ``r``, and solves one
-    convex problem, given by the local sub-manifold of order ell' = ``local_order``:
+    ``transform`` encodes as :class:`ManyBodyProjector` does. ``inverse_transform``
+    takes a code, a point ``w`` of the base, and the distribution-valued mean ``r`` of
+    its nearest training rows, and solves one convex problem, given by the local
+    sub-manifold of order ell':
 
     ========== =============================================================
     "fiber"    ``min KL(q, r)`` over the ``q`` with all expectations of ``w`` up
@@ -58,46 +49,25 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         The free coordinates given directly, instead of ``order``; as in
         :class:`ManyBodyProjector`.
 
-    local_order : int or list of tuple of int, default=None
-        Order ell' of the local sub-manifold. None means that of the base.
-
-    local_base : array-like, default=None
-        The elements "up to order ell'" given directly, instead of ``local_order``.
-
-    local_manifold : {"fiber", "theta", "eta", "mixture"}, default="fiber"
-        See above.
+    local_manifold : {"fiber", "theta", "eta", "mixture"} or LocalManifold, \
+            default="fiber"
+        See above. A name stands for :class:`FiberManifold`, :class:`ThetaManifold`,
+        :class:`EtaManifold` or :class:`MixtureManifold` with its defaults: ell' that
+        of the base, step 0.98.
 
     n_neighbors : int, default=5
         Training rows that make a local sub-manifold; at most those there are.
 
     metric : {"kl", "euclidean"}, default="kl"
-        Nearness of codes: ``KL(w, w_i)`` on the base, or distance in theta. Among
-        more than 16,384 training rows, codes of at most 11 numbers and the mass are
-        compared in KL with the ``4 k + 16`` that are nearest in the mean Fisher metric,
-        and no others.
+        Nearness of codes: ``KL(w, w_i)`` on the base, or distance in theta.
 
-    step : float, default=0.98
-        Position between ``w`` (0) and the mean of the neighbours (1) for "mixture".
-
-    poset : TensorPoset or Poset, default=None
-        As in :class:`ManyBodyProjector`.
-
-    offset : float, default=1e-5
-        Added to every cell on entry, taken off on return.
-
-    with_mass : bool, default=False
-        Whether codes carry the mass of a row. If not, a decoded row gets the mean
-        mass of its neighbours.
-
-    tol, max_iter, n_jobs
-        As in :class:`ManyBodyProjector`.
+    poset, offset, with_mass, tol, max_iter, n_jobs
+        As in :class:`ManyBodyProjector`. The offset is taken off again on return;
+        without the mass in its code a decoded row gets the mean mass of its
+        neighbours.
 
     Attributes
     ----------
-    projector_ : ManyBodyProjector
-        The forward projection; without ``reconstruction_err_``, which takes longer
-        than a projection of order 1.
-
     codes_ : ndarray of shape (n, n_params_)
         Codes of the training rows.
 
@@ -116,23 +86,10 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     n_neighbors_ : int
         ``n_neighbors``, at most the number of training rows.
 
-    n_params_ : int
-        Length of a code.
-
-    n_iter_ : int
-        Most Newton steps that encoding a row of ``fit`` took; at least 1.
-
-    poset_ : TensorPoset or Poset
-        The poset of the fit.
-
-    input_shape_ : tuple of int
-        Shape of a row.
-
-    n_features_in_ : int
-        Length of the first axis of a row.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features seen during ``fit``, if all are strings.
+    base_mask_, n_params_, n_iter_, poset_, input_shape_, n_features_in_, \
+    feature_names_in_
+        As in :class:`ManyBodyProjector`. There is no ``reconstruction_err_``, which
+        takes longer than a projection of order 1.
 
     References
     ----------
@@ -154,12 +111,9 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
     _parameter_constraints: dict = {
         **ManyBodyProjector._parameter_constraints,
-        "local_order": [*_ORDER, None],
-        "local_base": ["array-like", None],
-        "local_manifold": [StrOptions({"fiber", "theta", "eta", "mixture"})],
+        "local_manifold": LOCAL_MANIFOLD,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "metric": [StrOptions({"kl", "euclidean"})],
-        "step": [Interval(Real, 0, 1, closed="both")],
+        "metric": METRIC,
     }
 
     def __init__(
@@ -167,12 +121,9 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         order=1,
         *,
         base=None,
-        local_order=None,
-        local_base=None,
         local_manifold="fiber",
         n_neighbors=5,
         metric="kl",
-        step=0.98,
         poset=None,
         offset=1e-5,
         with_mass=False,
@@ -180,37 +131,19 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         max_iter=100,
         n_jobs=None,
     ):
-        self.order = order
-        self.base = base
-        self.local_order = local_order
-        self.local_base = local_base
+        super().__init__(
+            order,
+            base=base,
+            poset=poset,
+            offset=offset,
+            with_mass=with_mass,
+            tol=tol,
+            max_iter=max_iter,
+            n_jobs=n_jobs,
+        )
         self.local_manifold = local_manifold
         self.n_neighbors = n_neighbors
         self.metric = metric
-        self.step = step
-        self.poset = poset
-        self.offset = offset
-        self.with_mass = with_mass
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-
-    def fit(self, X, y=None):
-        """Encode and keep the training rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, *shape)
-            Non-negative rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : BackwardProjector
-        """
-        self.fit_transform(X)
-        return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     @with_callbacks
@@ -228,46 +161,23 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         -------
         codes : ndarray of shape (n, n_params_)
         """
-        X = check_tensors(self, X, reset=True)
-        self.projector_ = ManyBodyProjector(
-            self.order,
-            base=self.base,
-            poset=self.poset,
-            offset=self.offset,
-            with_mass=self.with_mass,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            n_jobs=self.n_jobs,
-        )
-        self.projector_.input_shape_ = self.input_shape_
-        with fit_task(self):
-            fitted = self.projector_._fit_coordinates(X, divergence=False)
-        self.coordinates_, self.masses_ = fitted
-        self.poset_ = self.projector_.poset_
-        self.n_params_ = self.projector_.n_params_
-        self.n_iter_ = self.projector_.n_iter_
-        self.local_mask_ = local_mask(self, self.poset_)
-        self.codes_ = self.projector_._as_codes(self.coordinates_, X.dtype)
-        self.n_neighbors_ = clip_neighbors(self.n_neighbors, len(X))
-        self.rows_ = X
+        with all_or_nothing(self), fit_task(self):
+            rows = own(check_tensors(self, X, reset=True), X)
+            self.poset_ = lay_out(self.poset, self.input_shape_)
+            self.base_mask_ = free_mask(self.poset_, self.order, self.base)
+            manifold = as_local_manifold(self.local_manifold)
+            codec = make_codec(self, self.poset_, self.base_mask_, manifold)
+            encoded = encode_rows(codec, rows, type(self).__name__, self.n_jobs)
+            self._codec = codec
+            self._training = TrainingRows(codec, rows, encoded, self.metric)
+            self.coordinates_, self.masses_ = encoded.coordinates, encoded.mass
+            self.rows_ = rows.reshape(-1, *self.input_shape_)
+            self.codes_ = self._codes(encoded, rows.dtype)
+            self.local_mask_ = codec.local_mask
+            self.n_params_ = codec.n_params
+            self.n_iter_ = max(1, int(encoded.n_iter.max()))
+            self.n_neighbors_ = clip_neighbors(self.n_neighbors, len(rows))
         return self.codes_
-
-    def transform(self, X):
-        """Codes of rows; see :meth:`ManyBodyProjector.transform`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, *shape)
-            Non-negative rows.
-
-        Returns
-        -------
-        codes : ndarray of shape (n, n_params_)
-        """
-        check_is_fitted(self)
-        X = check_tensors(self, X, reset=False)
-        projector = self.projector_
-        return projector._as_codes(projector._coordinates(X)[0], X.dtype)
 
     def inverse_transform(self, X):
         """Rows decoded from codes through the local sub-manifold of each.
@@ -285,7 +195,12 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         codes = check_codes(X, self.n_params_, type(self).__name__)
-        return self._decode(codes, *self._nearest(codes))
+        k = self.n_neighbors_
+        near = self._training.nearest(codes, k, self.n_jobs)
+        weights = np.full(near.shape, 1 / k)
+        whom = type(self).__name__
+        rows = self._training.decode(codes, near, weights, whom, self.n_jobs)
+        return rows.reshape(-1, *self.input_shape_)
 
     def kneighbors(self, X, n_neighbors=None, return_distance=True):
         """Training rows whose codes are nearest to the given codes.
@@ -315,151 +230,13 @@ class BackwardProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
                 f"n_neighbors must be an integer from 1 to {len(self.rows_)}, the "
                 f"number of training rows; got {k!r}."
             )
-        distances, indices = self._neighbors(codes, k)
-        return (distances, indices) if return_distance else indices
-
-    def get_feature_names_out(self, input_features=None):
-        """Names of the coordinates; see :class:`ManyBodyProjector`.
-
-        Parameters
-        ----------
-        input_features : array-like of str or None, default=None
-            Names of the features; None takes those seen in ``fit``.
-
-        Returns
-        -------
-        names : ndarray of str objects of shape (n_params_,)
-        """
-        check_is_fitted(self)
-        return ManyBodyProjector.get_feature_names_out(self, input_features)
-
-    @property
-    def _base(self):
-        return self.projector_._base
-
-    @property
-    def _decoded_at_once(self):
-        return rows_per_block(self.poset_, self.local_mask_)
-
-    def _neighbors(self, codes, k):
-        if self.metric == "euclidean":
-            search = NearestNeighbors(n_neighbors=k, n_jobs=self.n_jobs)
-            return search.fit(self.codes_).kneighbors(codes)
-        masses = self.masses_ if self.with_mass else np.ones(len(self.rows_))
-        training = self.coordinates_
-        return kl_neighbors(self._base, codes, training, masses, k, self.n_jobs)
-
-    def _nearest(self, codes):
-        """The neighbours that codes are decoded from, all of the same weight."""
-        k = self.n_neighbors_
-        return self._neighbors(codes, k)[1], np.full((len(codes), k), 1 / k)
-
-    def _decode(self, codes, neighbors, weights):
-        low = self.local_mask_
-        matched = ~low if self.local_manifold == "theta" else low
-        decode = partial(
-            _decode,
-            rows=self.rows_,
-            masses=self.masses_,
-            base=self._base,
-            local_manifold=self.local_manifold,
-            solver=mixed_solver(self.poset_, matched),
-            step=self.step,
-            offset=self.offset,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
-        rows, residual = map_blocks(
-            decode,
-            codes,
-            neighbors,
-            weights,
-            poset=self.poset_,
-            n_jobs=self.n_jobs,
-            step=self._decoded_at_once,
-        )
-        warn_unconverged(type(self).__name__, residual, self.tol, self.max_iter)
-        return rows
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        tags.input_tags.three_d_array = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+        indices = self._training.nearest(codes, k, self.n_jobs)
+        if not return_distance:
+            return indices
+        return self._training.distances(codes, indices), indices
 
 
-def local_mask(parameters, poset):
-    """Elements of the local sub-manifold: by default those of the base."""
-    if parameters.local_order is None and parameters.local_base is None:
-        return free_mask(poset, parameters.order, parameters.base)
-    return free_mask(poset, parameters.local_order, parameters.local_base)
-
-
-def _decode(
-    first_row,
-    codes,
-    neighbors,
-    weights,
-    *,
-    rows,
-    masses,
-    base,
-    local_manifold,
-    solver,
-    step,
-    offset,
-    tol,
-    max_iter,
-):
-    """One block of codes: rows and the residual of their projection."""
-    w, log_mass, _ = base.points(codes)
-    poset = base.poset
-    geometric = local_manifold == "theta"
-    mean, mean_mass = _neighbor_mean(
-        rows, masses, neighbors, weights, offset, poset, geometric
-    )
-    residual = np.zeros(len(w))
-    if local_manifold == "mixture":
-        q = (1 - step) * w + step * mean
-    else:
-        target, reference = (mean, w) if local_manifold == "eta" else (w, mean)
-        if local_manifold == "eta":
-            _check_representable(w, first_row)
-        projection = solver.project(target, reference, tol=tol, max_iter=max_iter)
-        q, residual = projection.prob, projection.residual
-    mass = np.exp(log_mass) if base.with_mass else mean_mass
-    new = from_simplex(q, mass, offset, poset, rows.shape[1:], rows.dtype)
-    return new, residual
-
-
-def _check_representable(w, first_row):
-    empty = np.flatnonzero(w.reshape(len(w), -1).min(axis=1) == 0)
-    if len(empty):
-        raise ValueError(
-            f"The code in row {first_row + empty[0]} lies so far out that cells of its "
-            "distribution underflow to 0; draw codes closer to the training rows."
-        )
-
-
-def _neighbor_mean(rows, masses, neighbors, weights, offset, poset, geometric):
-    """Mean distribution of each point's neighbours, in eta or in theta, and mass.
-
-    One neighbour a time, so that no array of the size of all of them is made.
-    """
-    masses = masses[neighbors]
-    # In theta the masses are constants of the rows, which normalising takes out again.
-    shares = weights if geometric else weights / masses
-    mean = np.zeros((len(neighbors), poset.n_elements))
-    for near, share in zip(neighbors.T, shares.T, strict=True):
-        cells = as_cells(rows[near], poset)
-        if geometric:
-            cells += offset
-            np.log(cells, out=cells)
-        cells *= share[:, None]
-        mean += cells
-    if geometric:
-        mean, _ = normalized_exp(mean)
-    else:
-        mean += offset * shares.sum(axis=1)[:, None]
-    return mean.reshape(-1, *poset.shape), (weights * masses).sum(axis=1)
+def own(rows, X):
+    """Rows that a later change of ``X`` leaves alone; those on disk stay there."""
+    shared = isinstance(X, np.ndarray) and np.may_share_memory(rows, X)
+    return rows.copy() if shared and X.flags.writeable else rows

@@ -4,8 +4,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from . import geometry
-from ._validation import check_cells, check_tensors, to_simplex
+from ._validation import check_tensors
 from .comparison import compare_samples
+from .geometry.codec import measures_of_rows
 from .geometry.energies import project_on_level
 
 
@@ -68,8 +69,7 @@ class InteractionEnergyDisplay:
         display : InteractionEnergyDisplay
         """
         check_is_fitted(estimator)
-        X = check_tensors(estimator, X, reset=False)
-        p = to_simplex(X, estimator.offset, estimator.poset_)[0]
+        p = _distributions(estimator, X)
         energies = geometry.energy_decomposition(p, estimator.poset_, levels)
         n_levels = energies.shape[1]
         if level_names is None:
@@ -173,10 +173,9 @@ class GeodesicEnergyDisplay:
         """
         check_is_fitted(estimator)
         rows = np.stack([first, second]).astype(np.float64)
-        check_cells(estimator, rows, reset=False)
-        ends = to_simplex(rows, estimator.offset, estimator.poset_)[0]
+        ends = _distributions(estimator, rows)
         if encoded:
-            base = getattr(estimator, "projector_", estimator).base_mask_
+            base = estimator.base_mask_
             ends = project_on_level(ends, estimator.poset_, base)
         t = np.linspace(0, 1, n_points)
         energies = geometry.geodesic_energy(*ends, t, estimator.poset_, order)
@@ -362,3 +361,11 @@ def _pyplot(caller):
             f"{caller} needs matplotlib: pip install matplotlib."
         ) from error
     return plt
+
+
+def _distributions(estimator, X):
+    """Rows as points of the manifold that a projector was fitted on."""
+    rows = check_tensors(estimator, X, reset=False)
+    m = measures_of_rows(rows, estimator.offset, estimator.poset_)
+    m /= m.sum(axis=1, keepdims=True)
+    return m.reshape(-1, *estimator.poset_.shape)

@@ -6,13 +6,9 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import (
-    _check_feature_names_in,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ._validation import check_finite, check_row_shape
+from ._validation import check_rows
 
 
 # Tensors have no column names: keep scikit-learn's output wrapping off, also when a
@@ -117,7 +113,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         -------
         self : PrimeFactorReshaper
         """
-        X = self._validate(X, reset=True)
+        X = check_rows(self, X, reset=True)
         self.axes_ = self._row_axes()
         self.padded_axes_ = tuple(self._padded_length(axis) for axis in self.axes_)
         factors = (prime_factors(length) for length in self.padded_axes_)
@@ -137,7 +133,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         tensors : ndarray of shape (n, *tensor_shape_)
         """
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
+        X = check_rows(self, X, reset=False)
         rows = X.reshape(-1, *self.axes_)
         if self.padded_axes_ != self.axes_:
             rows = self._pad(rows)
@@ -181,19 +177,6 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         _check_feature_names_in(self, input_features)
         cells = np.ndindex(*self.tensor_shape_)
         return np.array(["cell_" + "_".join(map(str, c)) for c in cells], dtype=object)
-
-    def _validate(self, X, reset):
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            allow_nd=True,
-            ensure_all_finite=False,
-        )
-        check_row_shape(self, X, reset=reset)
-        check_finite(X)
-        return X
 
     def _row_axes(self):
         if self.input_shape is None:

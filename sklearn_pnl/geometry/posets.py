@@ -137,6 +137,10 @@ class TensorPoset:
         eta = self.eta(p).reshape(*p.shape[: p.ndim - self.n_modes], -1)
         return eta[..., np.ravel_multi_index(joins, self.shape)]
 
+    def down_closure(self, elements):
+        """The tensor itself, and all of its elements."""
+        return self, slice(None)
+
     def _along_modes(self, values, operation, reverse=False):
         values = np.array(values, dtype=_float_type(values), order="C")
         lead = values.shape[: values.ndim - self.n_modes]

@@ -124,6 +124,9 @@ class _Solver:
             self.route,
         )
 
+    def solve(self, target, reference, tol, max_iter):
+        return self._project(target, reference, tol, max_iter)
+
     @cached_property
     def zeta_columns(self):
         """Columns of a small M, with which eta on M is one product; or None."""

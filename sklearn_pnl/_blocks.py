@@ -1,0 +1,87 @@
+"""Work on blocks of rows, by threads or by workers that share no memory."""
+
+import numpy as np
+from joblib import effective_n_jobs
+from joblib.parallel import get_active_backend
+from sklearn.utils.parallel import Parallel, delayed
+
+from ._callbacks import begin_blocks, block_done
+from ._threads import one_blas_thread
+
+# Workers that share no memory get several blocks at once: enough tasks for each of
+# them to even out, none of them larger than 64 MiB.
+_TASKS_PER_WORKER, _BLOCKS_PER_TASK = 4, 64
+
+
+def map_blocks(function, *arrays, step, n_jobs=None):
+    """``function(*blocks)`` over blocks of ``step`` rows; results joined by rows.
+
+    ``function`` returns a tuple of arrays with one entry a row; for workers in other
+    processes or on other machines it must be picklable. Results are written as they
+    come, so that no second copy of the output is held. Blocks are small, so BLAS is
+    kept to one thread: ``n_jobs`` is what uses more cores.
+    """
+    n = len(arrays[0])
+    n_blocks = -(-n // step)
+    backend, _ = get_active_backend(prefer="threads")
+    parallel = Parallel(
+        n_jobs=n_jobs,
+        prefer="threads",
+        # All at once where joblib cannot do better, as with "multiprocessing".
+        return_as="generator" if backend.supports_return_generator else "list",
+    )
+    blocks_per_task = 1
+    if not getattr(backend, "supports_sharedmem", False):
+        n_tasks = _TASKS_PER_WORKER * effective_n_jobs(n_jobs)
+        blocks_per_task = min(-(-n_blocks // n_tasks), _BLOCKS_PER_TASK)
+        function = _Remote(function)
+    begin_blocks(n_blocks)
+    joined, done = None, 0
+    with one_blas_thread():
+        results = parallel(
+            delayed(_run_task)(function, step, *(a[task] for a in arrays))
+            for task in _slices(n, step * blocks_per_task)
+        )
+        for blocks in results:
+            for parts in blocks:
+                if joined is None:
+                    joined = [np.empty((n, *p.shape[1:]), p.dtype) for p in parts]
+                for whole, part in zip(joined, parts, strict=True):
+                    whole[done : done + len(part)] = part
+                done += len(parts[0])
+                block_done()
+    return joined
+
+
+def _slices(n, step):
+    return (slice(start, start + step) for start in range(0, n, step))
+
+
+def _run_task(function, step, *arrays):
+    """Results of the blocks of one task, as if each were a task of its own."""
+    return [
+        # In one memory layout, whichever way the rows came to this worker.
+        function(*(np.ascontiguousarray(a[block]) for a in arrays))
+        for block in _slices(len(arrays[0]), step)
+    ]
+
+
+class _Remote:
+    """A function for workers that share no memory.
+
+    The "dask" backend sends arguments to the workers once, not with every task, if they
+    say that they are large; what a partial says of itself leaves out the training rows
+    that it carries. And the limit on BLAS here is not one over there.
+    """
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *args):
+        with one_blas_thread():
+            return self.function(*args)
+
+    def __sizeof__(self):
+        kept = getattr(self.function, "keywords", {}).values()
+        arrays = (value for value in kept if isinstance(value, np.ndarray))
+        return 2**20 + sum(array.nbytes for array in arrays)

@@ -1,0 +1,127 @@
+"""Training rows with their codes: what the estimators do with a codec of `geometry`."""
+
+from functools import cached_property, partial
+
+import numpy as np
+from sklearn.neighbors import NearestNeighbors
+
+from ._blocks import map_blocks
+from ._validation import check_masses, warn_unconverged
+from .geometry import TensorPoset, element_mask, order_mask
+from .geometry.codec import Codec, Encoded, KLEmbedding, kl_of_coordinates
+
+
+def free_mask(poset, order, elements):
+    """Elements whose theta is free: those listed, or else all up to ``order``."""
+    if elements is None:
+        return order_mask(poset, order)
+    return element_mask(poset, elements)
+
+
+def make_codec(estimator, poset, base, local_manifold=None):
+    """The codec of an estimator's own numerics."""
+    return Codec(
+        poset,
+        base,
+        offset=estimator.offset,
+        with_mass=estimator.with_mass,
+        tol=estimator.tol,
+        max_iter=estimator.max_iter,
+        local_manifold=local_manifold,
+    )
+
+
+def lay_out(poset, shape):
+    """The poset that rows of a shape are laid out on; None is the tensor of them."""
+    if poset is None:
+        return TensorPoset(shape)
+    n_features = poset.n_elements - poset.added_bottom
+    laid_out = shape == poset.shape and not poset.added_bottom
+    if not laid_out and shape != (n_features,):
+        raise ValueError(
+            f"{poset!r} stands for {n_features} features, but a row has shape {shape}: "
+            "there must be one feature for each element"
+            + (" but the added bottom." if poset.added_bottom else ".")
+        )
+    return poset
+
+
+def encode_rows(codec, rows, whom, n_jobs=None, divergence=False):
+    """:class:`Encoded` of rows (n, D), with a warning if some did not converge."""
+    # One pass a block is as fast as memory: threads would only wait for it.
+    n_jobs = n_jobs if codec.solves or divergence else None
+    encode = partial(codec.encode, divergence=divergence)
+    encoded = Encoded(
+        *map_blocks(encode, rows, step=codec.encoded_at_once, n_jobs=n_jobs)
+    )
+    check_masses(encoded.mass)
+    warn_unconverged(whom, encoded.residual, codec.tol, codec.max_iter)
+    return encoded
+
+
+class TrainingRows:
+    """Rows to find near ones among, and to decode codes through.
+
+    Parameters
+    ----------
+    codec : Codec
+    rows : ndarray of shape (n, D)
+    encoded : Encoded
+        What the codec made of the rows.
+    metric : {"kl", "euclidean"}
+        Nearness of codes.
+    """
+
+    def __init__(self, codec, rows, encoded, metric):
+        self.codec = codec
+        self.rows = rows
+        self.coordinates = encoded.coordinates
+        self.masses = encoded.mass
+        self.metric = metric
+
+    @property
+    def codes(self):
+        """Codes of the rows, in double precision."""
+        return self.codec.codes(self.coordinates)
+
+    @cached_property
+    def _embedding(self):
+        masses = self.masses
+        if not self.codec.with_mass:
+            masses = np.ones_like(masses)
+        return KLEmbedding(self.codec, self.coordinates, masses)
+
+    @cached_property
+    def _search(self):
+        kl = self.metric == "kl"
+        return NearestNeighbors().fit(self._embedding.points if kl else self.codes)
+
+    def nearest(self, codes, k, n_jobs=None):
+        """The k rows (n, k) nearest to each code, ascending."""
+        queries = self._embedding.queries(codes) if self.metric == "kl" else codes
+        search = self._search.set_params(n_jobs=n_jobs)
+        return search.kneighbors(queries, k, return_distance=False)
+
+    def distances(self, codes, neighbors):
+        """KL(w, w_i) in nats, or Euclidean distances, of codes to rows (n, k)."""
+        if self.metric == "kl":
+            return kl_of_coordinates(self.codec, codes, self.coordinates[neighbors])
+        return np.linalg.norm(self.codes[neighbors] - codes[:, None], axis=2)
+
+    def decode(self, codes, neighbors, weights, whom, n_jobs=None):
+        """Rows (n, D) of codes, with a warning if some did not converge."""
+        codec = self.codec
+        needed = {"rows": self.rows, "masses": self.masses}
+        if not codec.needs_rows:
+            # Nothing but their type.
+            needed["rows"] = self.rows[:0]
+        rows, residual = map_blocks(
+            partial(codec.decode, **needed),
+            codes,
+            neighbors,
+            weights,
+            step=codec.decoded_at_once,
+            n_jobs=n_jobs,
+        )
+        warn_unconverged(whom, residual, codec.tol, codec.max_iter)
+        return rows

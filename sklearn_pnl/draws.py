@@ -1,0 +1,223 @@
+"""Ways to draw new codes.
+
+A new one is a class here and an entry in :data:`DRAWS`.
+"""
+
+import copy
+from dataclasses import dataclass
+from inspect import signature
+from numbers import Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+
+@dataclass(frozen=True)
+class TrainingCodes:
+    """What codes are drawn from.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n, n_params)
+    n_neighbors : int
+        How many near rows count.
+    nearest : callable
+        ``nearest(codes, k)``: the k training rows nearest to each, ascending.
+    """
+
+    codes: np.ndarray
+    n_neighbors: int
+    nearest: callable
+
+    def partners(self, rows):
+        """The nearest other rows (len(rows), k) of training rows; itself if alone."""
+        k = min(self.n_neighbors, len(self.codes) - 1)
+        if k == 0:
+            return rows[:, None]
+        near = self.nearest(self.codes[rows], k + 1)
+        # Copies of a row may rank before it: drop the row where it stands, else the
+        # farthest.
+        itself = near == rows[:, None]
+        itself[~itself.any(axis=1), -1] = True
+        return near[~itself].reshape(len(rows), k)
+
+
+class Draws(BaseEstimator):
+    """A way to draw codes, each decoded through the training rows nearest to it."""
+
+    _parameter_constraints: dict = {}
+
+    def fit(self, codes):
+        """Learn what is to be learnt from codes of shape (n, n_params)."""
+        return self
+
+    def n_parents(self, n_neighbors):
+        """How many training rows a new row is decoded from."""
+        return n_neighbors
+
+    def start(self, training, n_samples, rng):
+        """A function from slices of the new rows, in ascending order, to their codes.
+
+        With the training rows that each is decoded from, and their weights. It may draw
+        noise, in the order of the rows; all else is drawn here, so that the codes are
+        the same for all ways to slice.
+        """
+        draw, k = self._start(training.codes, n_samples, rng), training.n_neighbors
+
+        def with_nearest(rows):
+            codes = draw(rows)
+            weights = np.full((len(codes), k), 1 / k)
+            return codes, training.nearest(codes, k), weights
+
+        return with_nearest
+
+    def _start(self, codes, n_samples, rng):
+        """A function from slices of the new rows to their codes alone."""
+        raise NotImplementedError
+
+
+class MixupDraws(Draws):
+    """Between two near rows, on the e-geodesic, plus noise of the shape found there.
+
+    A random row and a random one of its nearest are mixed in theta, at a uniform
+    position ``t``, and decoded through the same position on the m-geodesic between
+    the two: without noise the ends are the rows themselves. The noise is a random
+    multiple of the difference of two more rows near each other, so that its covariance
+    is ``noise ** 2`` times that of such differences: it follows the data locally, does
+    not leak between clusters, and is the same in every basis of theta.
+
+    Parameters
+    ----------
+    noise : float, default=0.25
+        Standard deviation of the multiple.
+    """
+
+    _parameter_constraints: dict = {
+        "noise": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(self, noise=0.25):
+        self.noise = noise
+
+    def n_parents(self, n_neighbors):
+        """The two rows that were mixed."""
+        return 2
+
+    def start(self, training, n_samples, rng):
+        """See :class:`Draws`."""
+        codes, n = training.codes, len(training.codes)
+        first = rng.randint(n, size=n_samples)
+        sources, inverse = np.unique(first, return_inverse=True)
+        near = training.partners(sources)
+        second = near[inverse, rng.randint(near.shape[1], size=n_samples)]
+        position = rng.uniform(size=n_samples)
+        if self.noise > 0:
+            one = rng.randint(len(sources), size=n_samples)
+            other = near[one, rng.randint(near.shape[1], size=n_samples)]
+            one, size = sources[one], self.noise * rng.standard_normal(n_samples)
+
+        def between(rows):
+            weights = np.column_stack([1 - position[rows], position[rows]])
+            parents = np.column_stack([first[rows], second[rows]])
+            mixed = weights[:, :1] * codes[parents[:, 0]]
+            mixed += weights[:, 1:] * codes[parents[:, 1]]
+            if self.noise > 0:
+                difference = codes[one[rows]]
+                difference -= codes[other[rows]]
+                difference *= size[rows, None]
+                mixed += difference
+            return mixed, parents, weights
+
+        return between
+
+
+class KernelDraws(Draws):
+    """From a Gaussian kernel density estimate in theta, as in the paper.
+
+    Parameters
+    ----------
+    bandwidth : float, default=0.05
+        Standard deviation of the noise in every coordinate of theta.
+
+    References
+    ----------
+    P. Hu, M. Sugiyama, ICLR 2026, Algorithm 2.
+    """
+
+    _parameter_constraints: dict = {
+        "bandwidth": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(self, bandwidth=0.05):
+        self.bandwidth = bandwidth
+
+    def _start(self, codes, n_samples, rng):
+        centre = rng.randint(len(codes), size=n_samples)
+
+        def around(rows):
+            centres = codes[centre[rows]]
+            return centres + self.bandwidth * rng.standard_normal(centres.shape)
+
+        return around
+
+
+class DensityDraws(Draws):
+    """From a density estimator fitted on the codes.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``fit`` and ``sample``, such as :class:`~sklearn.mixture.GaussianMixture`
+        or :class:`~sklearn.neighbors.KernelDensity`; cloned.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        Fitted.
+    """
+
+    _parameter_constraints: dict = {"estimator": [HasMethods(["fit", "sample"])]}
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+
+    def fit(self, codes):
+        """See :class:`Draws`."""
+        self.estimator_ = clone(self.estimator).fit(codes)
+        return self
+
+    def _start(self, codes, n_samples, rng):
+        drawn = self._sample(n_samples, rng)
+        drawn = np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn)
+        expected = (n_samples, codes.shape[1])
+        if drawn.shape != expected or not np.all(np.isfinite(drawn)):
+            raise ValueError(
+                f"{self.estimator_!r}.sample must return {expected[0]} finite codes of "
+                f"length {expected[1]}; got an array of shape {drawn.shape}."
+            )
+        # GaussianMixture returns its draws component by component.
+        return drawn[rng.permutation(n_samples)].__getitem__
+
+    def _sample(self, n_samples, rng):
+        """Some estimators take a seed in ``sample``, some as a parameter."""
+        density = self.estimator_
+        if "random_state" in signature(density.sample).parameters:
+            return density.sample(n_samples, random_state=rng)
+        if "random_state" in density.get_params(deep=False):
+            seed = rng.randint(np.iinfo(np.int32).max)
+            density = copy.copy(density).set_params(random_state=seed)
+        return density.sample(n_samples)
+
+
+DRAWS = {"mixup": MixupDraws, "kde": KernelDraws}
+AUGMENT = [StrOptions(set(DRAWS)), Draws, HasMethods(["fit", "sample"])]
+
+
+def as_draws(value):
+    """The object that a parameter ``augment`` stands for, checked and not fitted."""
+    if isinstance(value, str):
+        value = DRAWS[value]()
+    draws = clone(value) if isinstance(value, Draws) else DensityDraws(value)
+    draws._validate_params()
+    return draws

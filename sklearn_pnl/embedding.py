@@ -1,0 +1,106 @@
+"""Features to [0, 1] and back."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+
+class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Each feature divided by its range, from 0 at its smallest value to 1.
+
+    As :class:`~sklearn.preprocessing.MinMaxScaler`, but in double precision whatever
+    comes in, and for every range that double precision has: a feature in tiny units is
+    not taken for a constant, one whose range overflows is halved first. A constant
+    feature becomes 0.
+
+    Attributes
+    ----------
+    low_, high_ : ndarray of shape (n_features_in_,)
+        Ends of the range of each feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.embedding import RangeEmbedding
+    >>> RangeEmbedding().fit_transform(np.array([[1e-20], [2e-20], [5e-20]])).ravel()
+    array([0.  , 0.25, 1.  ])
+    """
+
+    def fit(self, X, y=None):
+        """Learn the range of each feature.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : RangeEmbedding
+        """
+        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        self.low_, self.high_ = X.min(axis=0), X.max(axis=0)
+        return self
+
+    def transform(self, X):
+        """Rows in units of the range.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+
+        Returns
+        -------
+        embedded : ndarray of float64 of the same shape
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        low, length, unit = self._range
+        embedded = np.array(X, dtype=np.float64)
+        if unit != 1:
+            embedded *= unit
+        embedded -= low
+        embedded /= np.where(length > 0, length, 1)
+        return embedded
+
+    def inverse_transform(self, X):
+        """Rows in units of the features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+
+        Returns
+        -------
+        rows : ndarray of float64 of the same shape
+        """
+        check_is_fitted(self)
+        low, length, unit = self._range
+        rows = np.array(X, dtype=np.float64)
+        rows *= length
+        rows += low
+        if unit != 1:
+            rows /= unit
+        return rows
+
+    @property
+    def _range(self):
+        """Lower ends and lengths, times a unit with which no length overflows."""
+        low, high = self.low_.astype(np.float64), self.high_.astype(np.float64)
+        with np.errstate(over="ignore"):
+            length = high - low
+        if np.all(np.isfinite(length)):
+            return low, length, 1.0
+        return 0.25 * low, 0.25 * high - 0.25 * low, 0.25
+
+
+def fold(rows, low, high):
+    """Values beyond a range, reflected at its ends, in place.
+
+    Clipping would put them on the ends themselves, where a tree can tell them apart.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.maximum(rows, low + (low - rows), out=rows)
+        np.minimum(rows, high - (rows - high), out=rows)
+    return np.clip(rows, low, high, out=rows)

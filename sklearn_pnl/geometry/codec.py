@@ -1,0 +1,528 @@
+"""Rows to codes on a flat base, and codes to rows through a local sub-manifold.
+
+The one place that knows what a code is. A *row* is flat: a non-negative value for each
+element of the poset but an added bottom, which holds the mean of the row. Its *measure*
+is ``row + offset``, of mass its sum. *Coordinates* are those of the measure's
+m-projection on the base, in full; a *code* is the part of them that is free: all of
+them if it carries the mass, else without the bottom, which normalising decides.
+"""
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.special import xlogy
+
+from .coordinates import normalized_exp, row_sums, theta_from_prob
+from .divergences import kl_divergence
+from .marginals import one_body_theta
+from .posets import TensorPoset, zeta_columns
+from .solvers import TiltSolver, mixed_solver
+
+# Cells in one block of rows: a mebibyte of float64, so that the temporaries of a
+# block stay in cache. Blocks depend on the shape of the data alone, so that results
+# are the same bytes for every n_jobs and every working_memory.
+_BLOCK_CELLS = 2**17
+# Decoding by functions of single modes works on arrays far smaller than the rows: more
+# of these at once, so that threads spend less time in between.
+_LIGHT_BLOCK_CELLS = 2**18
+# Rows of a general poset share large matrices, which are read once a block.
+_POSET_ROWS = 64
+# Marginal cells up to which one matrix product beats a sum over each mode.
+_MARGINAL_CELLS = 128
+# Up to so many coordinates the Fisher metric of a base is factored, else its diagonal.
+_FACTORED_UP_TO = 2048
+
+
+class Encoded(NamedTuple):
+    """Coordinates of rows, their masses, and what happened on the way.
+
+    ``divergence`` is ``KL(p, q)`` of row and projection, or NaN if not asked for.
+    """
+
+    coordinates: np.ndarray
+    mass: np.ndarray
+    residual: np.ndarray
+    n_iter: np.ndarray
+    divergence: np.ndarray
+
+
+def measures_of_rows(rows, offset, poset):
+    """``row + offset`` (n, D) of rows, the mean of each in an added bottom."""
+    # In one memory layout, since the rounding of sums depends on it.
+    cells = rows.astype(np.float64, order="C")
+    if poset.added_bottom:
+        cells = np.column_stack([cells.mean(axis=1), cells])
+    cells += offset
+    return cells
+
+
+class FlatBase:
+    """The e-flat base of the distributions with theta on some elements only.
+
+    Coordinates are theta on ``elements``: the bottom, then the base.
+    """
+
+    has_bottom = True
+
+    def __init__(self, poset, mask):
+        self.poset = poset
+        self.elements = np.r_[poset.bottom, np.flatnonzero(mask)]
+        self._columns = zeta_columns(poset, self.elements)
+        self._below, self._closure = poset.down_closure(self.elements)
+
+    @property
+    def n_coordinates(self):
+        """Length of coordinates."""
+        return len(self.elements)
+
+    def coordinates(self, q, log_mass):
+        """theta of distributions ``q`` (n, D) times their mass."""
+        below = q[:, self._closure].reshape(-1, *self._below.shape)
+        theta = np.zeros((len(q), self.poset.n_elements))
+        theta[:, self._closure] = theta_from_prob(below, self._below).reshape(
+            len(q), -1
+        )
+        theta = theta[:, self.elements]
+        theta[:, 0] += log_mass
+        return theta
+
+    def energy(self, coordinates):
+        """Log measures (n, D): the zeta transform."""
+        if self._columns is not None:
+            return coordinates @ self._columns.T
+        whole = np.zeros((len(coordinates), self.poset.n_elements))
+        whole[:, self.elements] = coordinates
+        energy = self.poset.zeta(whole.reshape(-1, *self.poset.shape))
+        return energy.reshape(len(coordinates), -1)
+
+    def expectations(self, measures):
+        """eta of measures (n, D) on bottom and base."""
+        if self._columns is not None:
+            return measures @ self._columns
+        eta = self.poset.eta(measures.reshape(-1, *self.poset.shape))
+        return eta.reshape(len(eta), -1)[:, self.elements]
+
+    def metric_factor(self, measure, with_mass):
+        """``F`` with ``F F'`` the Fisher metric of the coordinates at a measure.
+
+        A matrix, or the diagonal of one where the metric is too large or singular.
+        """
+        eta = self.expectations(measure[None])[0]
+        if len(eta) <= _FACTORED_UP_TO:
+            cells = measure.reshape(self.poset.shape)
+            metric = self.poset.fisher_gram(cells, self.elements)
+            if not with_mass:
+                # Normalising fixes the bottom, which keeps a unit of its own here.
+                metric = metric - np.outer(eta, eta)
+                metric[0, 0] = 1
+            try:
+                return cholesky(metric, lower=True)
+            except LinAlgError:
+                pass
+        return np.sqrt(eta * (1 if with_mass else np.maximum(1 - eta, eta.min())))
+
+
+class WholeBase:
+    """All positive distributions: nothing is reduced, the code is the whole row.
+
+    Coordinates are the logarithms of the cells, which need no poset: theta in another
+    basis, so straight lines and the noise on them are the same.
+    """
+
+    has_bottom = False
+
+    def __init__(self, poset):
+        self.poset = poset
+        self.elements = np.arange(poset.n_elements)
+
+    @property
+    def n_coordinates(self):
+        """Length of coordinates."""
+        return self.poset.n_elements
+
+    def energy(self, coordinates):
+        """Log measures (n, D): the coordinates, in an array of their own."""
+        return np.array(coordinates, dtype=np.float64)
+
+    def expectations(self, measures):
+        """The measures themselves."""
+        return measures
+
+    def metric_factor(self, measure, with_mass):
+        """Diagonal of the root of the Fisher metric, that of the cells' counts."""
+        return np.sqrt(measure)
+
+
+class Codec:
+    """Encodes rows on a base, and decodes codes through near training rows.
+
+    Parameters
+    ----------
+    poset : Poset or TensorPoset
+    base : ndarray of bool of shape ``poset.shape`` or None
+        Elements whose theta is free; None is all, without a poset's coordinates.
+    offset : float
+    with_mass : bool
+    tol : float
+    max_iter : int
+    local_manifold : object, default=None
+        How codes are decoded; it says what is matched and what is kept, as
+        :class:`sklearn_pnl.manifolds.LocalManifold` does. None encodes only.
+    """
+
+    def __init__(
+        self, poset, base, *, offset, with_mass, tol, max_iter, local_manifold=None
+    ):
+        self.poset = poset
+        self.base = WholeBase(poset) if base is None else FlatBase(poset, base)
+        self.offset = offset
+        self.with_mass = with_mass
+        self.tol = tol
+        self.max_iter = max_iter
+        self.local_manifold = local_manifold
+        self._solver = None if base is None else mixed_solver(poset, base)
+        if local_manifold is not None:
+            self._set_up_decoding(base)
+
+    def _set_up_decoding(self, base):
+        manifold, every = self.local_manifold, np.ones(self.poset.shape, bool)
+        local_poset = self.poset if manifold.poset is None else manifold.poset
+        if local_poset.n_elements != self.poset.n_elements:
+            raise ValueError(
+                f"The local sub-manifold is on {local_poset!r}, but rows are laid out "
+                f"on {self.poset!r}: both must have the same number of elements."
+            )
+        self.local_mask = manifold.local_mask(
+            local_poset, every if base is None else base
+        )
+        matched = manifold.matched(self.local_mask)
+        if matched is not None:
+            # The mass is kept by normalising, whatever the set.
+            matched = np.array(matched)
+            matched.reshape(-1)[local_poset.bottom] = True
+        self._local_poset = local_poset
+        # Where all expectations of the code are kept, the code is the answer.
+        self.needs_rows = not (
+            manifold.keeps_code and matched is not None and matched.all()
+        )
+        self._decoder = None
+        if self.needs_rows and matched is not None:
+            self._decoder = mixed_solver(local_poset, matched)
+
+    @property
+    def n_params(self):
+        """Length of a code."""
+        return self.base.n_coordinates - (self.base.has_bottom and not self.with_mass)
+
+    def codes(self, coordinates):
+        """The free part of coordinates."""
+        free = self.with_mass or not self.base.has_bottom
+        return coordinates if free else coordinates[:, 1:]
+
+    def coordinates(self, codes):
+        """Coordinates of codes, in full."""
+        energy, _ = self._energy(codes)
+        if self.with_mass:
+            return np.array(codes, dtype=np.float64)
+        psi = normalized_exp(energy)[1][:, None]
+        return np.hstack([-psi, codes]) if self.base.has_bottom else codes - psi
+
+    def _energy(self, codes):
+        """Log cells (n, D) up to a constant of each row, and that constant."""
+        codes = codes.astype(np.float64, copy=False)
+        if not self.base.has_bottom:
+            return self.base.energy(codes), 0.0
+        constant = codes[:, 0] if self.with_mass else 0.0
+        theta = codes[:, 1:] if self.with_mass else codes
+        with_bottom = np.hstack([np.zeros((len(codes), 1)), theta])
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.base.energy(with_bottom), constant
+
+    def points(self, codes):
+        """Distributions (n, D) that codes stand for, and log masses, 0 without mass."""
+        energy, constant = self._energy(codes)
+        with np.errstate(over="ignore", invalid="ignore"):
+            q, psi = normalized_exp(energy)
+            log_mass = psi + constant if self.with_mass else np.zeros(len(q))
+        fine = np.isfinite(psi) & (log_mass <= np.log(np.finfo(np.float64).max))
+        if not fine.all():
+            row = int(np.argmin(fine))
+            raise ValueError(
+                f"Code {row} lies so far out that its measure overflows: the largest "
+                f"of its numbers is {np.abs(codes[row]).max():.3g}. Draw codes closer "
+                "to the training rows."
+            )
+        return q, log_mass
+
+    def measures(self, codes):
+        """Measures (n, D) of codes; distributions if codes do not carry the mass."""
+        q, log_mass = self.points(codes)
+        if self.with_mass:
+            q *= np.exp(log_mass)[:, None]
+        return q
+
+    def measures_of(self, codes):
+        """:meth:`measures` of a block of codes, in their type."""
+        return (self.measures(codes).astype(codes.dtype, copy=False),)
+
+    # --- rows to codes -------------------------------------------------------------
+
+    def cells(self, rows):
+        """Measures (n, D) of rows."""
+        return measures_of_rows(rows, self.offset, self.poset)
+
+    def encode(self, rows, divergence=False):
+        """Coordinates of a block of rows; see :class:`Encoded`.
+
+        Where a mass overflows it is not finite, and neither are the coordinates.
+        """
+        if self._solver is None:
+            return self._encode_whole(rows)
+        if self._is_one_body:
+            return self._encode_one_body(rows, divergence)
+        return self._encode(rows, divergence)
+
+    def _encode(self, rows, divergence):
+        p = self.cells(rows)
+        with np.errstate(over="ignore"):
+            mass = p.sum(axis=1)
+        if not np.all(np.isfinite(mass)):
+            coordinates = np.full((len(p), self.base.n_coordinates), np.nan)
+            return Encoded(coordinates, mass, *_closed(len(p)))
+        p /= mass[:, None]
+        found = self._solver.solve(p, None, self.tol, self.max_iter)
+        log_mass = np.log(mass) if self.with_mass else 0.0
+        coordinates = self.base.coordinates(found.point, log_mass)
+        kl = np.full(len(p), np.nan)
+        if divergence:
+            kl = kl_divergence(p, found.point, axis=1)
+        return Encoded(coordinates, mass, found.residual, found.n_iter, kl)
+
+    @property
+    def solves(self):
+        """Whether to encode takes more than a pass over the rows."""
+        return self._solver is not None and not self._is_one_body
+
+    @cached_property
+    def _is_one_body(self):
+        """Whether the base is M_1 of a tensor with marginals of few cells."""
+        solver = self._solver
+        one_body = isinstance(solver, TiltSolver) and solver.is_one_body
+        return one_body and sum(self.poset.shape) <= _MARGINAL_CELLS
+
+    def _encode_one_body(self, rows, divergence):
+        """The product of the marginals, without forming it."""
+        theta, marginals, mass = one_body_theta(rows, self.offset, self.poset.shape)
+        if not np.all(np.isfinite(theta)):
+            # Single precision may overflow where double does not.
+            return self._encode(rows, divergence)
+        if self.with_mass:
+            theta[:, 0] += np.log(mass)
+        residual, n_iter, kl = _closed(len(rows))
+        if divergence:
+            p = self.cells(rows)
+            p /= mass[:, None]
+            own = xlogy(p, p).sum(axis=1)
+            kl = np.maximum(own - xlogy(marginals, marginals).sum(axis=1), 0)
+        return Encoded(theta, mass, residual, n_iter, kl)
+
+    def _encode_whole(self, rows):
+        m = self.cells(rows)
+        with np.errstate(over="ignore"):
+            mass = row_sums(m)
+        coordinates = np.log(m, out=m)
+        if not self.with_mass:
+            coordinates -= np.log(mass)[:, None]
+        residual, n_iter, _ = _closed(len(rows))
+        return Encoded(coordinates, mass, residual, n_iter, np.zeros(len(rows)))
+
+    # --- codes to rows -------------------------------------------------------------
+
+    def decode(self, codes, neighbors, weights, *, rows, masses):
+        """Rows of a block of codes, in the type of ``rows``, and their residuals.
+
+        ``neighbors`` (n, k) are those of ``rows``, the training rows, whose ``masses``
+        are given; they count with ``weights`` (n, k).
+        """
+        if not self.needs_rows and self.with_mass:
+            # Normalising would only be undone.
+            return self._rows(self.measures(codes), rows.dtype), np.zeros(len(codes))
+        w, log_mass = self.points(codes)
+        q, residual = w, np.zeros(len(w))
+        if self.needs_rows:
+            mean = self._mean(rows, masses, neighbors, weights)
+            q, residual = self.local_manifold.decode(w, mean, self._project)
+        if self.with_mass:
+            mass = np.exp(log_mass)
+        else:
+            mass = (weights * masses[neighbors]).sum(axis=1)
+        q *= mass[:, None]
+        return self._rows(q, rows.dtype), residual
+
+    def _project(self, target, reference):
+        # Off the matched set only theta of the reference counts; it has none at 0.
+        if reference.min() <= 0:
+            row = int(np.argmin(reference.min(axis=1)))
+            raise ValueError(
+                f"Code {row} lies so far out that cells of its distribution underflow "
+                "to 0; draw codes closer to the training rows."
+            )
+        found = self._decoder.solve(target, reference, self.tol, self.max_iter)
+        return found.point, found.residual
+
+    def _mean(self, rows, masses, neighbors, weights):
+        """Mean distribution of each point's neighbours, in eta or in theta.
+
+        One neighbour a time, so that no array of the size of all of them is made.
+        """
+        geometric = self.local_manifold.geometric
+        # In theta the masses are constants of the rows, which normalising takes out.
+        shares = weights if geometric else weights / masses[neighbors]
+        mean = np.zeros((len(neighbors), self.poset.n_elements))
+        for near, share in zip(neighbors.T, shares.T, strict=True):
+            cells = self.cells(rows[near])
+            if geometric:
+                np.log(cells, out=cells)
+            cells *= share[:, None]
+            mean += cells
+        return normalized_exp(mean)[0] if geometric else mean
+
+    def _rows(self, measures, dtype):
+        """Rows of measures: the exact inverse of :meth:`cells`.
+
+        An added bottom is dropped. It would be filled in again with the mean, 1 / D of
+        the mass, so the features get the rest: a row keeps its sum.
+        """
+        rows = measures
+        if self.poset.added_bottom:
+            kept = row_sums(measures) * (1 - 1 / self.poset.n_elements)
+            rows = measures[:, 1:]
+            rows = rows * (kept / rows.sum(axis=1))[:, None]
+        rows -= self.offset
+        if dtype != rows.dtype:
+            limit = np.finfo(dtype).max
+            if not np.abs(rows).max(initial=0) <= limit:
+                raise ValueError(
+                    f"New rows overflow {dtype}: they hold {np.abs(rows).max():.3g}. "
+                    "Divide X by a constant, or pass float64."
+                )
+            rows = rows.astype(dtype)
+        # Rounding must not make a cell zero again that was nearly empty.
+        lowest = np.nextafter(dtype.type(-self.offset), dtype.type(0))
+        return np.maximum(rows, lowest, out=rows)
+
+    # --- blocks --------------------------------------------------------------------
+
+    @property
+    def encoded_at_once(self):
+        """Rows that are worth encoding at once."""
+        return self._rows_per_block(self.poset, _BLOCK_CELLS)
+
+    @property
+    def decoded_at_once(self):
+        """Codes that are worth decoding at once."""
+        low = self.local_mask
+        light = not np.any(self._local_poset.order[low] > 1)
+        cells = _LIGHT_BLOCK_CELLS if light else _BLOCK_CELLS
+        return self._rows_per_block(self._local_poset, cells)
+
+    def _rows_per_block(self, poset, cells):
+        least = 1 if isinstance(poset, TensorPoset) else _POSET_ROWS
+        return max(least, cells // poset.n_elements)
+
+
+def _closed(n):
+    """Residuals, iterations and divergences of closed forms, none asked for."""
+    return np.zeros(n), np.zeros(n, int), np.full(n, np.nan)
+
+
+class KLEmbedding:
+    r"""Points whose Euclidean order is that of ``KL(w, w_i)``, exactly.
+
+    Only ``M_i - <eta_w, theta_i>`` of the divergence depends on the training point,
+    with ``M`` the mass. With ``a = eta_w - eta_0`` and ``b_i = theta_i - theta_0``,
+    from the mean code 0, and ``c_i = KL(w_0, w_i)`` it is ``c_i - <a, b_i>`` but for
+    what the query decides. With ``F`` a factor of the metric at the mean and K just
+    large enough for the root to be real,
+
+    .. math:: | (F^{-1} a, 0) - (F' b_i, \sqrt{2 c_i - |F' b_i|^2 + K}) |^2
+              = 2 (c_i - \langle a, b_i \rangle) + |F^{-1} a|^2 + K .
+
+    Near the mean the root is small, and the distance that of the Fisher metric.
+
+    Parameters
+    ----------
+    codec : Codec
+    coordinates : ndarray of shape (n, m)
+        Of the training points.
+    masses : ndarray of shape (n,)
+        Of the training points; 1 for distributions.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, m + 1)
+    """
+
+    # Below this share of the mean mass a divergence is summed cell by cell: as a
+    # difference of masses it would lose more than half of its digits.
+    _CANCELS = 1e-7
+
+    def __init__(self, codec, coordinates, masses):
+        self._codec = codec
+        mean = coordinates.mean(axis=0, keepdims=True)
+        mean = codec.coordinates(codec.codes(mean))
+        centre = np.exp(codec.base.energy(mean))
+        self._eta = codec.base.expectations(centre)
+        self._factor = codec.base.metric_factor(centre[0], codec.with_mass)
+        offsets = coordinates - mean
+        divergence = masses - centre.sum() - (offsets @ self._eta.T)[:, 0]
+        close = np.flatnonzero(divergence < self._CANCELS * centre.sum())
+        for rows in np.array_split(close, 1 + close.size * centre.size // _BLOCK_CELLS):
+            divergence[rows] = _kl_of_energies(centre, codec.base.energy(offsets[rows]))
+        points = np.empty((len(offsets), offsets.shape[1] + 1))
+        if self._factor.ndim == 1:
+            np.multiply(offsets, self._factor, out=points[:, :-1])
+        else:
+            np.matmul(offsets, self._factor, out=points[:, :-1])
+        if codec.base.has_bottom and not codec.with_mass:
+            # Normalised, no query has a part in it.
+            points[:, 0] = 0
+        gap = 2 * divergence
+        gap -= np.einsum("ij,ij->i", points[:, :-1], points[:, :-1])
+        points[:, -1] = np.sqrt(gap - gap.min(initial=0))
+        self.points = points
+
+    def queries(self, codes):
+        """Points (n, m + 1) of codes, whose nearest ``points`` are nearest in KL."""
+        queries = np.zeros((len(codes), self.points.shape[1]))
+        step = self._codec.encoded_at_once
+        for start in range(0, len(codes), step):
+            block = slice(start, start + step)
+            eta = self._codec.base.expectations(self._codec.measures(codes[block]))
+            eta -= self._eta
+            if self._factor.ndim == 1:
+                eta /= self._factor
+            else:
+                eta = solve_triangular(self._factor, eta.T, lower=True).T
+            queries[block, :-1] = eta
+        return queries
+
+
+def kl_of_coordinates(codec, codes, coordinates):
+    """``KL(w, w_i)`` of codes (n,) and coordinates (n, k, m) of k points each."""
+    n, k, m = coordinates.shape
+    own = codec.coordinates(codes)
+    differences = coordinates - own[:, None]
+    energies = codec.base.energy(differences.reshape(n * k, m))
+    measures = np.repeat(np.exp(codec.base.energy(own)), k, axis=0)
+    return _kl_of_energies(measures, energies).reshape(n, k)
+
+
+def _kl_of_energies(measure, energy):
+    """``KL(m, m exp(u)) = sum m (exp(u) - 1 - u)``, without cancellation."""
+    terms = np.expm1(energy)
+    terms -= energy
+    terms *= measure
+    return np.maximum(terms.sum(axis=1), 0)

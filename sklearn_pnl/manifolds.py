@@ -1,0 +1,205 @@
+"""Local sub-manifolds: what a decoded row takes from its code, what from near rows.
+
+A new one is a class here and an entry in :data:`LOCAL_MANIFOLDS`.
+"""
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .geometry import Poset, TensorPoset, element_mask, order_mask
+
+ORDER = [Interval(Integral, 1, None, closed="left"), "array-like"]
+
+
+class LocalManifold(BaseEstimator):
+    """What all local sub-manifolds have: a set of elements "up to order ell'".
+
+    Parameters
+    ----------
+    order : int or list of tuple of int, default=None
+        Order ell' of the set, or the interactions in it. None is the set of the base.
+
+    base : array-like, default=None
+        The elements of the set given directly, instead of ``order``; as in
+        :class:`ManyBodyProjector`.
+
+    poset : TensorPoset or Poset, default=None
+        The order between the cells that ``order`` or ``base`` is meant in. None is
+        that of the base; any other has as many elements, in the same layout.
+    """
+
+    _parameter_constraints: dict = {
+        "order": [*ORDER, None],
+        "base": ["array-like", None],
+        "poset": [TensorPoset, Poset, None],
+    }
+
+    # Whether near rows are averaged in theta, as a geometric mean, instead of in eta.
+    geometric = False
+    # Whether it is the code whose expectations are kept on the matched set.
+    keeps_code = True
+
+    def __init__(self, order=None, *, base=None, poset=None):
+        self.order = order
+        self.base = base
+        self.poset = poset
+
+    @property
+    def reduces(self):
+        """Whether it says which elements are up to ell', instead of the base."""
+        return any(v is not None for v in (self.order, self.base, self.poset))
+
+    def local_mask(self, poset, default):
+        """Elements up to order ell' on a poset; ``default`` are those of the base."""
+        if self.base is not None:
+            return element_mask(poset, self.base)
+        if self.order is not None:
+            return order_mask(poset, self.order)
+        if self.reduces:
+            raise ValueError(
+                f"{self!r} has a poset of its own: say with order or base which of its "
+                "elements it keeps."
+            )
+        return default
+
+    def matched(self, low):
+        """Elements whose expectations are matched; ``low`` are those up to ell'."""
+        raise NotImplementedError
+
+    def decode(self, w, r, project):
+        """Distributions and residuals from codes ``w`` and means of near rows ``r``.
+
+        ``project(target, reference)`` solves for the eta of the target on the matched
+        set and the theta of the reference off it.
+        """
+        raise NotImplementedError
+
+
+class FiberManifold(LocalManifold):
+    """The fibre over the code: ``min KL(q, r)`` with all expectations of the code.
+
+    With the set of the base, the exact inverse of encoding: a decoded row has the code
+    that it was decoded from, and a row's own code, with that row as the only neighbour,
+    gives back the row.
+
+    Parameters
+    ----------
+    order, base, poset
+        As in :class:`LocalManifold`.
+
+    References
+    ----------
+    S. Amari, "Information Geometry and Its Applications", 2016, section 2.8 (mixed
+    coordinates: why the solution exists and is unique).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import BackwardProjector, FiberManifold
+    >>> X = np.random.default_rng(0).uniform(size=(20, 3, 4))
+    >>> projector = BackwardProjector(1, local_manifold=FiberManifold()).fit(X)
+    >>> codes = projector.transform(X) + 0.1
+    >>> rows = projector.inverse_transform(codes)
+    >>> bool(np.allclose(projector.transform(rows), codes))
+    True
+    """
+
+    def matched(self, low):
+        """See :class:`LocalManifold`."""
+        return low
+
+    def decode(self, w, r, project):
+        """See :class:`LocalManifold`."""
+        return project(w, r)
+
+
+class ThetaManifold(LocalManifold):
+    """The paper's M*: theta of the neighbours up to ell', eta of the code beyond.
+
+    The neighbours are averaged in theta, a geometric mean. Closed form.
+
+    Parameters
+    ----------
+    order, base, poset
+        As in :class:`LocalManifold`.
+
+    References
+    ----------
+    P. Hu, M. Sugiyama, ICLR 2026 (local data sub-manifold D, backward projection).
+    """
+
+    geometric = True
+
+    def matched(self, low):
+        """See :class:`LocalManifold`."""
+        return ~low
+
+    def decode(self, w, r, project):
+        """See :class:`LocalManifold`."""
+        return project(w, r)
+
+
+class EtaManifold(LocalManifold):
+    """Expectations of the neighbours up to ell', theta of the code beyond.
+
+    Parameters
+    ----------
+    order, base, poset
+        As in :class:`LocalManifold`.
+    """
+
+    keeps_code = False
+
+    def matched(self, low):
+        """See :class:`LocalManifold`."""
+        return low
+
+    def decode(self, w, r, project):
+        """See :class:`LocalManifold`."""
+        return project(r, w)
+
+
+class MixtureManifold(LocalManifold):
+    """``(1 - step) w + step r``: a point of the m-geodesic from code to neighbours.
+
+    The natural gradient flow of the authors' program runs along it until it stops.
+
+    Parameters
+    ----------
+    step : float, default=0.98
+        Position between the code (0) and the mean of the neighbours (1); 0.98 is where
+        that program stops with two neighbours.
+    """
+
+    _parameter_constraints: dict = {"step": [Interval(Real, 0, 1, closed="both")]}
+
+    def __init__(self, step=0.98):
+        super().__init__()
+        self.step = step
+
+    def matched(self, low):
+        """Nothing: closed form."""
+        return None
+
+    def decode(self, w, r, project):
+        """See :class:`LocalManifold`."""
+        return (1 - self.step) * w + self.step * r, np.zeros(len(w))
+
+
+LOCAL_MANIFOLDS = {
+    "fiber": FiberManifold,
+    "theta": ThetaManifold,
+    "eta": EtaManifold,
+    "mixture": MixtureManifold,
+}
+LOCAL_MANIFOLD = [StrOptions(set(LOCAL_MANIFOLDS)), LocalManifold]
+
+
+def as_local_manifold(value):
+    """The object that a parameter ``local_manifold`` stands for, checked."""
+    manifold = LOCAL_MANIFOLDS[value]() if isinstance(value, str) else value
+    manifold._validate_params()
+    return manifold
