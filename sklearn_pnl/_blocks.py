@@ -22,35 +22,44 @@ def map_blocks(function, *arrays, step, n_jobs=None):
     kept to one thread: ``n_jobs`` is what uses more cores.
     """
     n = len(arrays[0])
-    n_blocks = -(-n // step)
+    begin_blocks(-(-n // step))
+    joined, done = None, 0
+    with one_blas_thread():
+        for parts in _results(function, arrays, n, step, n_jobs):
+            if joined is None:
+                joined = [np.empty((n, *p.shape[1:]), p.dtype) for p in parts]
+            for whole, part in zip(joined, parts, strict=True):
+                whole[done : done + len(part)] = part
+            done += len(parts[0])
+            block_done()
+    return joined
+
+
+def _results(function, arrays, n, step, n_jobs):
+    """What ``function`` makes of each block, in order."""
     backend, _ = get_active_backend(prefer="threads")
+    shared = getattr(backend, "supports_sharedmem", False)
+    if shared and effective_n_jobs(n_jobs) == 1:
+        yield from _run_task(function, step, *arrays)
+        return
+    blocks_per_task = 1
+    if not shared:
+        n_tasks = _TASKS_PER_WORKER * effective_n_jobs(n_jobs)
+        n_blocks = -(-n // step)
+        blocks_per_task = min(-(-n_blocks // n_tasks), _BLOCKS_PER_TASK)
+        function = _Remote(function)
     parallel = Parallel(
         n_jobs=n_jobs,
         prefer="threads",
         # All at once where joblib cannot do better, as with "multiprocessing".
         return_as="generator" if backend.supports_return_generator else "list",
     )
-    blocks_per_task = 1
-    if not getattr(backend, "supports_sharedmem", False):
-        n_tasks = _TASKS_PER_WORKER * effective_n_jobs(n_jobs)
-        blocks_per_task = min(-(-n_blocks // n_tasks), _BLOCKS_PER_TASK)
-        function = _Remote(function)
-    begin_blocks(n_blocks)
-    joined, done = None, 0
-    with one_blas_thread():
-        results = parallel(
-            delayed(_run_task)(function, step, *(a[task] for a in arrays))
-            for task in _slices(n, step * blocks_per_task)
-        )
-        for blocks in results:
-            for parts in blocks:
-                if joined is None:
-                    joined = [np.empty((n, *p.shape[1:]), p.dtype) for p in parts]
-                for whole, part in zip(joined, parts, strict=True):
-                    whole[done : done + len(part)] = part
-                done += len(parts[0])
-                block_done()
-    return joined
+    results = parallel(
+        delayed(_whole_task)(function, step, *(a[task] for a in arrays))
+        for task in _slices(n, step * blocks_per_task)
+    )
+    for blocks in results:
+        yield from blocks
 
 
 def _slices(n, step):
@@ -59,11 +68,13 @@ def _slices(n, step):
 
 def _run_task(function, step, *arrays):
     """Results of the blocks of one task, as if each were a task of its own."""
-    return [
+    for block in _slices(len(arrays[0]), step):
         # In one memory layout, whichever way the rows came to this worker.
-        function(*(np.ascontiguousarray(a[block]) for a in arrays))
-        for block in _slices(len(arrays[0]), step)
-    ]
+        yield function(*(np.ascontiguousarray(a[block]) for a in arrays))
+
+
+def _whole_task(function, step, *arrays):
+    return list(_run_task(function, step, *arrays))
 
 
 class _Remote:

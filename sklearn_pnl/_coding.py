@@ -93,14 +93,19 @@ class TrainingRows:
 
     @cached_property
     def _search(self):
-        kl = self.metric == "kl"
-        return NearestNeighbors().fit(self._embedding.points if kl else self.codes)
+        return self._search_among(slice(None))
 
-    def nearest(self, codes, k, n_jobs=None):
-        """The k rows (n, k) nearest to each code, ascending."""
+    def _search_among(self, rows):
+        points = self._embedding.points if self.metric == "kl" else self.codes
+        return NearestNeighbors().fit(points[rows])
+
+    def nearest(self, codes, k, among=None, n_jobs=None):
+        """The k rows (n, k) nearest to each code, ascending; of some rows or all."""
         queries = self._embedding.queries(codes) if self.metric == "kl" else codes
-        search = self._search.set_params(n_jobs=n_jobs)
-        return search.kneighbors(queries, k, return_distance=False)
+        search = self._search if among is None else self._search_among(among)
+        search.set_params(n_jobs=n_jobs)
+        near = search.kneighbors(queries, k, return_distance=False)
+        return near if among is None else among[near]
 
     def distances(self, codes, neighbors):
         """KL(w, w_i) in nats, or Euclidean distances, of codes to rows (n, k)."""

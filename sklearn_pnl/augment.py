@@ -8,7 +8,6 @@ from joblib import effective_n_jobs
 from scipy.sparse import issparse
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, _fit_context, clone
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -27,6 +26,8 @@ from .reshape import PrimeFactorReshaper
 # Codes drawn and looked up at once: rounding, and with it the order of near-ties, must
 # not depend on how new rows are asked for.
 _DRAWN = 2**12
+# New cells that are drawn and decoded one after the other at least.
+_BATCH_CELLS = 2**18
 _INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
 
 
@@ -113,8 +114,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     poset_ : TensorPoset or Poset
         The order between the cells that rows were laid out on.
 
-    embedding_, reshaper_ : transformer
-        Fitted.
+    embedding_, reshaper_ : transformer or None
+        Fitted, where there are any.
 
     draws_ : Draws
         Fitted.
@@ -253,8 +254,11 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         if isinstance(self.embedding, str):
             self.embedding_ = RangeEmbedding()
         else:
-            self.embedding_ = clone(self.embedding or FunctionTransformer())
-        embedded = np.asarray(self.embedding_.fit_transform(rows))
+            self.embedding_ = clone(self.embedding) if self.embedding else None
+        if self.embedding_ is None:
+            embedded = rows
+        else:
+            embedded = np.asarray(self.embedding_.fit_transform(rows))
         check_measures(embedded, "Negative values after the embedding", self.offset)
         _check_kept(embedded, self.offset)
         return embedded
@@ -276,10 +280,12 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             wanted = reshaper == "prime" or reduced
             wanted &= self.poset is None
             reshaper = PrimeFactorReshaper(pad_value="mean") if wanted else None
-        self.reshaper_ = clone(reshaper) if reshaper else FunctionTransformer()
-        tensors = np.asarray(self.reshaper_.fit_transform(embedded.reshape(-1, *shape)))
-        if self.poset is not None and not reshaper:
-            tensors = tensors.reshape(len(tensors), -1)
+        self.reshaper_ = clone(reshaper) if reshaper else None
+        tensors = embedded.reshape(-1, *shape)
+        if self.reshaper_ is not None:
+            tensors = np.asarray(self.reshaper_.fit_transform(tensors))
+        elif self.poset is not None:
+            tensors = embedded
         self.poset_ = lay_out(self.poset, tensors.shape[1:])
         whole = self.order_ is None and self.base is None
         base = None if whole else free_mask(self.poset_, self.order_, self.base)
@@ -322,8 +328,15 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             ones, the nearest first.
         """
         draw = self._start(n_samples, random_state)
-        rows, parents = self._decode(*draw(slice(0, n_samples)))
-        return self._format.restore(rows), parents
+        rows = np.empty((n_samples, int(np.prod(self.input_shape_))))
+        parents, done = [], 0
+        # Temporaries of a batch are used again, where those of all would not fit.
+        size = min(n_samples, 1 + _BATCH_CELLS // rows.shape[1])
+        for new, near in self._batches(draw, n_samples, size):
+            rows[done : done + len(new)] = new
+            parents.append(near)
+            done += len(new)
+        return self._format.restore(rows), np.concatenate(parents)
 
     def iter_samples(self, n_samples, batch_size=None, random_state=None):
         """New rows in batches: more of them than fit in memory.
@@ -402,11 +415,14 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         cells = self._training.decode(codes, parents, weights, whom, self.n_jobs)
         # Rounding and the offset leave cells below 0.
         np.maximum(cells, 0, out=cells)
-        tensors = cells.reshape(-1, *self._cell_shape)
-        embedded = np.asarray(self.reshaper_.inverse_transform(tensors))
-        embedded = embedded.reshape(len(cells), -1)
-        rows = np.asarray(self.embedding_.inverse_transform(embedded), dtype=np.float64)
-        rows = rows.reshape(len(cells), -1)
+        rows = cells
+        if self.reshaper_ is not None:
+            tensors = cells.reshape(-1, *self._cell_shape)
+            rows = np.asarray(self.reshaper_.inverse_transform(tensors))
+            rows = rows.reshape(len(cells), -1)
+        if self.embedding_ is not None:
+            rows = np.asarray(self.embedding_.inverse_transform(rows))
+        rows = rows.astype(np.float64, copy=False).reshape(len(cells), -1)
         return (fold(rows, self._low, self._high) if self.keep_range else rows), parents
 
     def _rows_in_memory(self):
@@ -425,7 +441,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         step = self._codec.decoded_at_once
         # Small batches would leave all but one of the workers idle.
         decoded = max(size, step * effective_n_jobs(self.n_jobs))
-        drawn = _whole(decoded, _DRAWN)
+        drawn = _whole(decoded, _DRAWN if self.draws_.looks_up else step)
         drawing = (draw(rows) for rows in gen_batches(n_samples, drawn))
         decoding = (
             self._decode(*drawn) for drawn in _cut(drawing, _whole(decoded, step))

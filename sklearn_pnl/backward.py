@@ -196,7 +196,7 @@ class BackwardProjector(ManyBodyProjector):
         check_is_fitted(self)
         codes = check_codes(X, self.n_params_, type(self).__name__)
         k = self.n_neighbors_
-        near = self._training.nearest(codes, k, self.n_jobs)
+        near = self._training.nearest(codes, k, n_jobs=self.n_jobs)
         weights = np.full(near.shape, 1 / k)
         whom = type(self).__name__
         rows = self._training.decode(codes, near, weights, whom, self.n_jobs)
@@ -230,7 +230,7 @@ class BackwardProjector(ManyBodyProjector):
                 f"n_neighbors must be an integer from 1 to {len(self.rows_)}, the "
                 f"number of training rows; got {k!r}."
             )
-        indices = self._training.nearest(codes, k, self.n_jobs)
+        indices = self._training.nearest(codes, k, n_jobs=self.n_jobs)
         if not return_distance:
             return indices
         return self._training.distances(codes, indices), indices

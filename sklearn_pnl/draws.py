@@ -6,7 +6,7 @@ A new one is a class here and an entry in :data:`DRAWS`.
 import copy
 from dataclasses import dataclass
 from inspect import signature
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -23,19 +23,20 @@ class TrainingCodes:
     n_neighbors : int
         How many near rows count.
     nearest : callable
-        ``nearest(codes, k)``: the k training rows nearest to each, ascending.
+        ``nearest(codes, k, among)``: the k training rows nearest to each, ascending;
+        of all (None) or of some.
     """
 
     codes: np.ndarray
     n_neighbors: int
     nearest: callable
 
-    def partners(self, rows):
+    def partners(self, rows, among=None):
         """The nearest other rows (len(rows), k) of training rows; itself if alone."""
         k = min(self.n_neighbors, len(self.codes) - 1)
         if k == 0:
             return rows[:, None]
-        near = self.nearest(self.codes[rows], k + 1)
+        near = self.nearest(self.codes[rows], k + 1, among)
         # Copies of a row may rank before it: drop the row where it stands, else the
         # farthest.
         itself = near == rows[:, None]
@@ -47,6 +48,9 @@ class Draws(BaseEstimator):
     """A way to draw codes, each decoded through the training rows nearest to it."""
 
     _parameter_constraints: dict = {}
+
+    # Whether near rows are looked up for every new code.
+    looks_up = True
 
     def fit(self, codes):
         """Learn what is to be learnt from codes of shape (n, n_params)."""
@@ -68,7 +72,7 @@ class Draws(BaseEstimator):
         def with_nearest(rows):
             codes = draw(rows)
             weights = np.full((len(codes), k), 1 / k)
-            return codes, training.nearest(codes, k), weights
+            return codes, training.nearest(codes, k, None), weights
 
         return with_nearest
 
@@ -91,14 +95,23 @@ class MixupDraws(Draws):
     ----------
     noise : float, default=0.25
         Standard deviation of the multiple.
+
+    n_candidates : int or None, default=16384
+        Of more training rows, partners are the nearest among so many random ones: all
+        rows are mixed, with partners no farther than in a smaller data set, in a time
+        that does not grow with the square of their number. None looks among all.
     """
 
     _parameter_constraints: dict = {
         "noise": [Interval(Real, 0, None, closed="left")],
+        "n_candidates": [Interval(Integral, 2, None, closed="left"), None],
     }
 
-    def __init__(self, noise=0.25):
+    def __init__(self, noise=0.25, *, n_candidates=2**14):
         self.noise = noise
+        self.n_candidates = n_candidates
+
+    looks_up = False
 
     def n_parents(self, n_neighbors):
         """The two rows that were mixed."""
@@ -109,24 +122,29 @@ class MixupDraws(Draws):
         codes, n = training.codes, len(training.codes)
         first = rng.randint(n, size=n_samples)
         sources, inverse = np.unique(first, return_inverse=True)
-        near = training.partners(sources)
+        among = None
+        if self.n_candidates is not None and self.n_candidates < n:
+            among = rng.choice(n, self.n_candidates, replace=False)
+        near = training.partners(sources, among)
         second = near[inverse, rng.randint(near.shape[1], size=n_samples)]
         position = rng.uniform(size=n_samples)
-        if self.noise > 0:
-            one = rng.randint(len(sources), size=n_samples)
-            other = near[one, rng.randint(near.shape[1], size=n_samples)]
-            one, size = sources[one], self.noise * rng.standard_normal(n_samples)
+        one = rng.randint(len(sources), size=n_samples)
+        other = near[one, rng.randint(near.shape[1], size=n_samples)]
+        one, size = sources[one], self.noise * rng.standard_normal(n_samples)
 
         def between(rows):
-            weights = np.column_stack([1 - position[rows], position[rows]])
-            parents = np.column_stack([first[rows], second[rows]])
-            mixed = weights[:, :1] * codes[parents[:, 0]]
-            mixed += weights[:, 1:] * codes[parents[:, 1]]
+            mixed = codes[first[rows]]
+            added = codes[second[rows]]
+            added -= mixed
+            added *= position[rows, None]
+            mixed += added
             if self.noise > 0:
-                difference = codes[one[rows]]
-                difference -= codes[other[rows]]
-                difference *= size[rows, None]
-                mixed += difference
+                np.take(codes, one[rows], axis=0, out=added, mode="clip")
+                added -= codes[other[rows]]
+                added *= size[rows, None]
+                mixed += added
+            parents = np.column_stack([first[rows], second[rows]])
+            weights = np.column_stack([1 - position[rows], position[rows]])
             return mixed, parents, weights
 
         return between

@@ -39,8 +39,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : RangeEmbedding
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32])
-        self.low_, self.high_ = X.min(axis=0), X.max(axis=0)
+        self.fit_transform(X)
         return self
 
     def transform(self, X):
@@ -56,6 +55,26 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return self._embed(X)
+
+    def fit_transform(self, X, y=None):
+        """Learn the ranges of the rows, and give these in units of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        embedded : ndarray of float64 of the same shape
+        """
+        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        self.low_, self.high_ = X.min(axis=0), X.max(axis=0)
+        return self._embed(X)
+
+    def _embed(self, X):
         low, length, unit = self._range
         embedded = np.array(X, dtype=np.float64)
         if unit != 1:
@@ -100,7 +119,12 @@ def fold(rows, low, high):
 
     Clipping would put them on the ends themselves, where a tree can tell them apart.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        np.maximum(rows, low + (low - rows), out=rows)
-        np.minimum(rows, high - (rows - high), out=rows)
-    return np.clip(rows, low, high, out=rows)
+    with np.errstate(over="ignore"):
+        low, high = low.astype(np.float64), high.astype(np.float64)
+        reflected = np.subtract(2 * low, rows)
+        np.maximum(rows, reflected, out=rows)
+        np.subtract(2 * high, rows, out=reflected)
+    np.minimum(rows, reflected, out=rows)
+    # Farther out than the range is long.
+    np.maximum(rows, low, out=rows)
+    return np.minimum(rows, high, out=rows)

@@ -247,6 +247,10 @@ class Codec:
             q, psi = normalized_exp(energy)
             log_mass = psi + constant if self.with_mass else np.zeros(len(q))
         fine = np.isfinite(psi) & (log_mass <= np.log(np.finfo(np.float64).max))
+        self._check_far(codes, fine)
+        return q, log_mass
+
+    def _check_far(self, codes, fine):
         if not fine.all():
             row = int(np.argmin(fine))
             raise ValueError(
@@ -254,10 +258,14 @@ class Codec:
                 f"of its numbers is {np.abs(codes[row]).max():.3g}. Draw codes closer "
                 "to the training rows."
             )
-        return q, log_mass
 
     def measures(self, codes):
         """Measures (n, D) of codes; distributions if codes do not carry the mass."""
+        if self.with_mass and not self.base.has_bottom:
+            with np.errstate(over="ignore"):
+                measures = np.exp(codes, dtype=np.float64)
+                self._check_far(codes, np.isfinite(row_sums(measures)))
+            return measures
         q, log_mass = self.points(codes)
         if self.with_mass:
             q *= np.exp(log_mass)[:, None]
@@ -415,12 +423,12 @@ class Codec:
 
     # --- blocks --------------------------------------------------------------------
 
-    @property
+    @cached_property
     def encoded_at_once(self):
         """Rows that are worth encoding at once."""
         return self._rows_per_block(self.poset, _BLOCK_CELLS)
 
-    @property
+    @cached_property
     def decoded_at_once(self):
         """Codes that are worth decoding at once."""
         low = self.local_mask
@@ -462,7 +470,7 @@ class KLEmbedding:
 
     Attributes
     ----------
-    points : ndarray of shape (n, m + 1)
+    points : ndarray of shape (n, at most m + 1)
     """
 
     # Below this share of the mean mass a divergence is summed cell by cell: as a
@@ -476,27 +484,31 @@ class KLEmbedding:
         centre = np.exp(codec.base.energy(mean))
         self._eta = codec.base.expectations(centre)
         self._factor = codec.base.metric_factor(centre[0], codec.with_mass)
-        offsets = coordinates - mean
-        divergence = masses - centre.sum() - (offsets @ self._eta.T)[:, 0]
+        points = np.empty((len(coordinates), coordinates.shape[1] + 1))
+        offsets = np.subtract(coordinates, mean, out=points[:, :-1])
+        divergence = masses - centre.sum() - offsets @ self._eta[0]
         close = np.flatnonzero(divergence < self._CANCELS * centre.sum())
         for rows in np.array_split(close, 1 + close.size * centre.size // _BLOCK_CELLS):
-            divergence[rows] = _kl_of_energies(centre, codec.base.energy(offsets[rows]))
-        points = np.empty((len(offsets), offsets.shape[1] + 1))
+            energies = codec.base.energy(offsets[rows])
+            divergence[rows] = _kl_of_energies(centre, energies)
         if self._factor.ndim == 1:
-            np.multiply(offsets, self._factor, out=points[:, :-1])
+            offsets *= self._factor
         else:
-            np.matmul(offsets, self._factor, out=points[:, :-1])
+            offsets[:] = offsets @ self._factor
         if codec.base.has_bottom and not codec.with_mass:
             # Normalised, no query has a part in it.
-            points[:, 0] = 0
+            offsets[:, 0] = 0
         gap = 2 * divergence
-        gap -= np.einsum("ij,ij->i", points[:, :-1], points[:, :-1])
+        gap -= np.einsum("ij,ij->i", offsets, offsets)
         points[:, -1] = np.sqrt(gap - gap.min(initial=0))
-        self.points = points
+        # A coordinate that all points share changes no distance's rank.
+        self._varying = np.flatnonzero((points != points[0]).any(axis=0))
+        few = len(self._varying) < points.shape[1]
+        self.points = points[:, self._varying] if few else points
 
     def queries(self, codes):
-        """Points (n, m + 1) of codes, whose nearest ``points`` are nearest in KL."""
-        queries = np.zeros((len(codes), self.points.shape[1]))
+        """Points of codes, whose nearest ``points`` are nearest in KL."""
+        queries = np.zeros((len(codes), len(self._eta[0]) + 1))
         step = self._codec.encoded_at_once
         for start in range(0, len(codes), step):
             block = slice(start, start + step)
@@ -507,7 +519,7 @@ class KLEmbedding:
             else:
                 eta = solve_triangular(self._factor, eta.T, lower=True).T
             queries[block, :-1] = eta
-        return queries
+        return queries[:, self._varying]
 
 
 def kl_of_coordinates(codec, codes, coordinates):
