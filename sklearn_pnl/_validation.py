@@ -2,7 +2,6 @@
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -12,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
-from threadpoolctl import ThreadpoolController
 
 from ._callbacks import begin_blocks, block_done
+from ._threads import one_blas_thread
 from .geometry import TensorPoset
 
 # Cells in one block of rows: a mebibyte of float64, so that the temporaries of a
@@ -254,17 +253,6 @@ class _Remote:
         kept = getattr(self.function, "keywords", {}).values()
         arrays = (value for value in kept if isinstance(value, np.ndarray))
         return 2**20 + sum(array.nbytes for array in arrays)
-
-
-def one_blas_thread():
-    """For products too small for more: its other threads would keep cores busy."""
-    return _threadpools().limit(limits=1, user_api="blas")
-
-
-@cache
-def _threadpools():
-    """Threadpools of the libraries loaded; finding them takes a millisecond."""
-    return ThreadpoolController()
 
 
 def warn_unconverged(whom, residual, tol, max_iter):

@@ -21,9 +21,8 @@ general
     Any other M: ``q = r exp(zeta v)`` with ``v`` supported on M.
 """
 
-from .interactions import close_downward, order_mask
-from .posets import TensorPoset
-from .solvers import TiltSolver, mixed_solver
+from .interactions import order_mask
+from .solvers import mixed_solver
 
 
 def mixed_projection(
@@ -111,13 +110,10 @@ def tilt_projection(target, reference, interactions, poset, *, tol=1e-6, max_ite
     -------
     Projection
     """
-    if not isinstance(poset, TensorPoset):
-        raise ValueError(
-            f"Interactions between modes are defined for a tensor; got {poset!r}. Use "
-            "mixed_projection."
-        )
-    solver = TiltSolver(poset, close_downward(interactions, poset.n_modes))
-    return solver.project(target, reference, tol=tol, max_iter=max_iter)
+    matched = poset.order_mask(interactions)
+    return mixed_projection(
+        target, reference, matched, poset, tol=tol, max_iter=max_iter, route="tilt"
+    )
 
 
 def general_projection(

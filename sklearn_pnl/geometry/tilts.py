@@ -15,7 +15,6 @@ from scipy.linalg import cholesky, solve_triangular
 from .coordinates import normalized_exp, row_sums
 from .interactions import kronecker_blocks, kronecker_product
 from .marginals import levels_by_mass
-from .posets import TensorPoset
 
 # A Newton step changes log probabilities by at most this much. Where the target holds
 # far more than the iterate the full step overshoots, to distributions so concentrated
@@ -208,8 +207,7 @@ class ZetaBasis:
     """
 
     def __init__(self, poset, elements):
-        tensor = isinstance(poset, TensorPoset)
-        self._columns = (_TensorColumns if tensor else _PosetColumns)(poset, elements)
+        self._columns = poset.columns(elements)
         m, D = len(elements), poset.n_elements
         uniform = np.full((1, *poset.shape), 1 / D)
         eta = poset.eta(uniform).reshape(-1)[elements]
@@ -241,39 +239,6 @@ class ZetaBasis:
     def _apart(self, v):
         whitened = v * self._scale if self._whiten is None else v @ self._whiten.T
         return self._columns.synthesis(whitened)
-
-
-class _PosetColumns:
-    """Zeta columns of a general poset: a sparse matrix."""
-
-    def __init__(self, poset, elements):
-        self._matrix = poset.zeta_matrix[:, elements]
-        self._transpose = self._matrix.T.tocsr()
-        self.n_terms = self._matrix.nnz
-
-    def synthesis(self, v):
-        return np.ascontiguousarray((self._matrix @ np.ascontiguousarray(v.T)).T)
-
-    def analysis(self, x):
-        return (self._transpose @ np.ascontiguousarray(x.T)).T
-
-
-class _TensorColumns:
-    """Zeta columns of a tensor: cumulative sums, of about ``D d`` terms."""
-
-    def __init__(self, poset, elements):
-        self._poset, self._elements = poset, elements
-        self.n_terms = poset.n_elements * poset.n_modes
-
-    def synthesis(self, v):
-        theta = np.zeros((len(v), self._poset.n_elements))
-        theta[:, self._elements] = v
-        values = self._poset.zeta(theta.reshape(-1, *self._poset.shape))
-        return values.reshape(len(v), -1)
-
-    def analysis(self, x):
-        eta = self._poset.eta(x.reshape(-1, *self._poset.shape))
-        return eta.reshape(len(x), -1)[:, self._elements]
 
 
 class ScaledBasis:
