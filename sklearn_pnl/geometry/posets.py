@@ -11,7 +11,7 @@ from operator import index
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from scipy.sparse import csr_array, kron
+from scipy.sparse import csr_array, kron, vstack
 from scipy.sparse.linalg import splu
 
 from .interactions import (
@@ -29,6 +29,8 @@ _SLICEWISE = 16
 # Zeta columns of up to so many elements are applied as one dense matrix, of at most
 # this size.
 _FEW_ELEMENTS, _LARGEST_COLUMNS = 64, 2**20
+# Most additions by which the inverse of a zeta matrix is found.
+_MOST_TERMS = 2**31
 
 
 @runtime_checkable
@@ -120,6 +122,18 @@ class PosetProtocol(Protocol):
         theta of these depends on probabilities of these alone. The whole will do.
         """
         return self, slice(None)
+
+    def greatest_below(self, elements):
+        """Number among ``elements`` of the greatest of them below each element, flat.
+
+        -1 where none is below. None if somewhere there is no greatest one, or if to
+        find out would cost too much.
+        """
+        return None
+
+    def moebius_rows(self, elements):
+        """Rows of the inverse zeta matrix, sparse; None if that would cost too much."""
+        return None
 
     def columns(self, elements):
         """Columns of the zeta matrix, to be applied to rows: a :class:`ZetaColumns`."""
@@ -285,6 +299,21 @@ class TensorPoset(PosetProtocol):
         if isinstance(level, np.ndarray | Integral):
             return super().level_mask(level)
         return self.order_mask(level)
+
+    def greatest_below(self, elements):
+        """In a tensor of one mode the last one before each; else None."""
+        if max(self.shape) < self.n_elements:
+            return None
+        return np.searchsorted(elements, np.arange(self.n_elements), side="right") - 1
+
+    def moebius_rows(self, elements):
+        """Rows of a product of first differences, ``2^d`` entries each at most."""
+        if 2**self.max_order * self.n_elements > _MOST_TERMS // 256:
+            return None
+        differences = (
+            csr_array(np.eye(length) - np.eye(length, k=-1)) for length in self.shape
+        )
+        return reduce(kron, differences).tocsr()[elements]
 
     def family(self, mask):
         """Interactions whose cells are those of ``mask``, or None."""
@@ -501,6 +530,29 @@ class Poset(PosetProtocol):
         rows = np.reshape(p, (-1, self.n_elements))
         grams = [(columns.T @ (columns * q[:, None])).toarray() for q in rows]
         return np.reshape(grams, (*p.shape[:-1], len(elements), len(elements)))
+
+    def greatest_below(self, elements):
+        """The one with the most of them below it, if these are all there are."""
+        columns = self.zeta_matrix[:, elements]
+        n_below = np.diff(columns.indptr)
+        rows = np.repeat(np.arange(self.n_elements), n_below)
+        greatest = n_below[elements][columns.indices] == n_below[rows]
+        found = np.full(self.n_elements, -1)
+        found[rows[greatest]] = columns.indices[greatest]
+        return found if np.array_equal(found >= 0, n_below > 0) else None
+
+    def moebius_rows(self, elements):
+        """Rows of the inverse zeta matrix, solved for in blocks."""
+        if self.n_elements * self.zeta_matrix.nnz > _MOST_TERMS:
+            return None
+        blocks = np.array_split(elements, len(elements) // 256 + 1)
+        return vstack([csr_array(self._unit_rows(block)) for block in blocks])
+
+    def _unit_rows(self, elements):
+        units = np.zeros((len(elements), self.n_elements))
+        units[np.arange(len(elements)), elements] = 1
+        # Integers; rounding would be as many entries again.
+        return np.rint(self.eta_inverse(units))
 
     def columns(self, elements):
         """Columns of the zeta matrix."""

@@ -9,7 +9,7 @@ Then theta of ``q`` equals that of ``r`` off M, and ``q`` exists and is unique f
 positive ``t`` and ``r`` (Amari 2016, section 2.8: mixed coordinates). It is also the
 minimum over ``theta`` on M of the smooth convex ``psi(theta) - <theta, eta_t>_M``.
 
-Three routes, by the shape of M:
+Four routes, by the shape of M:
 
 splice
     M is an up-set. eta on an up-set fixes the cells of it, so ``q = t`` on M and
@@ -17,6 +17,10 @@ splice
 tilt
     M is a family of interactions of a tensor. ``q = r exp(v)`` with ``v`` a sum of
     functions of the kept sets of modes, matched to their marginals of ``t``.
+classes
+    Below each cell one element of M is the greatest, as for any M in a chain or a tree.
+    The cells with the same one form a class, and ``q = r`` times the ratio of the
+    masses of its class in ``t`` and ``r``: closed form.
 general
     Any other M: ``q = r exp(zeta v)`` with ``v`` supported on M.
 """
@@ -47,7 +51,7 @@ def mixed_projection(
         Wanted ``max |eta_q - eta_target|`` over ``matched``.
     max_iter : int, default=100
         Most Newton steps.
-    route : {"auto", "splice", "tilt", "general"}, default="auto"
+    route : {"auto", "splice", "tilt", "classes", "general"}, default="auto"
         How to solve it; "auto" takes the first that fits the set.
 
     Returns

@@ -1,4 +1,4 @@
-"""How projections in mixed coordinates are solved: three routes, for many rows.
+"""How projections in mixed coordinates are solved: four routes, for many rows.
 
 Which one fits is decided by the shape of the matched set; see ``projections``.
 """
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from ..optimize import Report, newton_cg, newton_dense
 from .coordinates import row_sums
@@ -24,6 +25,7 @@ from .tilts import (
     ScaledBasis,
     SortedMarginalCells,
     ZetaBasis,
+    pinned_basis,
 )
 
 # Up to this many free coordinates dense Newton is ahead of conjugate gradients.
@@ -32,6 +34,8 @@ _DENSE_UP_TO = 128
 _FALLBACK_UP_TO = 2048
 # Dense Newton for a general set forms a matrix of |M|^2 D products a row and step.
 _DENSE_PRODUCTS = 2**24
+# From so many on functions are written by what is pinned, if differences are local.
+_PINNED_FROM = 256
 # Raking starts the tilt, over at most so many marginals. It brings nearly empty
 # marginals to their scale at once, where Newton gains a factor e a step; rows whose
 # emptiest cell holds more than this share of the uniform one do without. Sweeps over
@@ -43,6 +47,13 @@ _SWEEPS, _SWEEPS_OF_MODES = 2, 4
 _FILLED = 0.01
 # Functions of single modes: from so many cells on it pays not to form the tensor.
 _MATRIX_FROM = 128
+
+
+_NEEDS = {
+    "splice": "an up-set",
+    "tilt": "a family of interactions of a tensor",
+    "classes": "a set with a greatest element below each cell, such as in a chain",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +71,7 @@ class Projection(Report):
     tol : float
     converged : ndarray of bool of shape (...,)
         ``residual <= tol``.
-    route : {"splice", "tilt", "general"}
+    route : {"splice", "tilt", "classes", "general"}
     """
 
     prob: np.ndarray
@@ -74,7 +85,7 @@ def mixed_solver(poset, matched, route="auto"):
     ----------
     poset : PosetProtocol
     matched : array-like of bool of shape ``poset.shape``
-    route : {"auto", "splice", "tilt", "general"}, default="auto"
+    route : {"auto", "splice", "tilt", "classes", "general"}, default="auto"
 
     Returns
     -------
@@ -87,23 +98,27 @@ def mixed_solver(poset, matched, route="auto"):
             f"matched must be a mask of shape {poset.shape}; got shape {matched.shape}."
         )
     matched.reshape(-1)[poset.bottom] = False
-    if route not in ("auto", "splice", "tilt", "general"):
+    if route not in ("auto", *_NEEDS, "general"):
         raise ValueError(
-            f"route must be 'auto', 'splice', 'tilt' or 'general'; got {route!r}."
+            f"route must be 'auto', 'splice', 'tilt', 'classes' or 'general'; got "
+            f"{route!r}."
         )
     if route in ("auto", "splice") and poset.is_up_set(matched):
         return SpliceSolver(poset, matched)
     family = poset.family(matched) if route in ("auto", "tilt") else None
     if family is not None:
         return TiltSolver(poset, family)
+    if route in ("auto", "classes"):
+        greatest = poset.greatest_below(np.flatnonzero(matched))
+        if greatest is not None:
+            return ClassSolver(poset, matched, greatest)
     if route in ("auto", "general"):
         return GeneralSolver(poset, matched)
-    needs = {"splice": "an up-set", "tilt": "a family of interactions of a tensor"}
-    raise ValueError(f"The {route} route needs {needs[route]}; use route='auto'.")
+    raise ValueError(f"The {route} route needs {_NEEDS[route]}; use route='auto'.")
 
 
 class _Solver:
-    """Shapes and checks shared by the three routes; rows are flat inside."""
+    """Shapes and checks shared by the four routes; rows are flat inside."""
 
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
         """Solve for all rows of ``target`` and ``reference``; see the module."""
@@ -169,6 +184,30 @@ class SpliceSolver(_Solver):
             rest = rest / rest.sum(axis=1, keepdims=True)
         q[:, self._rest] = rest * target[:, self._rest].sum(axis=1, keepdims=True)
         return _closed_form(q)
+
+
+class ClassSolver(_Solver):
+    """Below each cell one element of M is the greatest: cells fall into classes by it.
+
+    eta on M are then the masses of the classes: the reference rescaled to them.
+    """
+
+    route = "classes"
+
+    def __init__(self, poset, matched, greatest):
+        self.poset = poset
+        self.elements = np.flatnonzero(matched)
+        ones = np.ones(poset.n_elements)
+        places = (np.arange(poset.n_elements), greatest + 1)
+        self._classes = csr_array((ones, places))
+
+    def _project(self, target, reference, tol, max_iter):
+        if reference is None:
+            reference = np.full((1, self.poset.n_elements), 1 / self.poset.n_elements)
+        has, wanted = (x @ self._classes for x in (reference, target))
+        factors = wanted / has
+        q = reference * (factors @ self._classes.T)
+        return _closed_form(q, self.residual(q - target))
 
 
 class TiltSolver(_Solver):
@@ -294,7 +333,6 @@ class GeneralSolver(_Solver):
         self.elements = np.flatnonzero(matched)
 
     def _project(self, target, reference, tol, max_iter):
-        n = len(target)
         if reference is None:
             start = np.full_like(target, 1 / target.shape[1])
         else:
@@ -304,8 +342,9 @@ class GeneralSolver(_Solver):
         m = len(self.elements)
         if m <= _DENSE_UP_TO and m * m * self.poset.n_elements <= _DENSE_PRODUCTS:
             return self._dense(start, target, max_iter, tol)
-        problem = ExponentialTilt(self, self._basis, start, target)
-        zeros = np.zeros((n, len(self.elements)))
+        basis = self._pinned_basis or self._basis
+        problem = ExponentialTilt(self, basis, start, target)
+        zeros = np.zeros_like(problem.moments)
         found = newton_cg(problem, zeros, tol=tol, max_iter=max_iter)
         return self._last_resort(found, target, max_iter, tol)
 
@@ -314,6 +353,11 @@ class GeneralSolver(_Solver):
         zeros = np.zeros((len(start), len(self.elements)))
         found = newton_dense(problem, zeros, tol=tol, max_iter=max_iter, settle=settle)
         return found.point, found.residual, found.n_iter
+
+    @cached_property
+    def _pinned_basis(self):
+        many = len(self.elements) > _PINNED_FROM
+        return pinned_basis(self.poset, self.elements) if many else None
 
     @cached_property
     def _basis(self):
