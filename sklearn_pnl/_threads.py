@@ -1,13 +1,58 @@
-"""BLAS kept to one thread while blocks of rows are worked on."""
+"""One limit on the threads of BLAS, however many ask for it at once."""
 
+from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 
 from threadpoolctl import ThreadpoolController
 
+_lock, _users, _limit = Lock(), 0, None
 
+
+@contextmanager
 def one_blas_thread():
-    """For products too small for more: its other threads would keep cores busy."""
-    return _threadpools().limit(limits=1, user_api="blas")
+    """For products too small for more: its other threads would keep cores busy.
+
+    The limit is one for the whole process. So the first to come in takes it and the
+    last to go out gives it back, in whichever order they leave: each on its own would
+    restore what it found, and the last one what another had set. Where somebody else
+    holds a limit that cannot be changed from here, that one stays.
+    """
+    global _users, _limit
+    with _lock:
+        if _users == 0:
+            _limit = _take()
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0 and _limit is not None:
+                _give_back(_limit)
+                _limit = None
+
+
+def _take():
+    """The limit, to be given back; None if there is nothing to change, or no way to."""
+    if _most_threads() == 1:
+        return None
+    limit = _threadpools().limit(limits=1, user_api="blas")
+    return limit if _most_threads() == 1 else None
+
+
+def _give_back(limit):
+    for library in _threadpools().lib_controllers:
+        # Some versions let no other thread of Python change what one has set.
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+    limit.restore_original_limits()
+
+
+def _most_threads():
+    pools = _threadpools().info()
+    counts = [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
+    return max(counts, default=1)
 
 
 @cache

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .geometry import Poset, TensorPoset, element_mask, order_mask
+from .geometry import PosetProtocol, element_mask, order_mask
 
 ORDER = [Interval(Integral, 1, None, closed="left"), "array-like"]
 
@@ -34,7 +34,7 @@ class LocalManifold(BaseEstimator):
     _parameter_constraints: dict = {
         "order": [*ORDER, None],
         "base": ["array-like", None],
-        "poset": [TensorPoset, Poset, None],
+        "poset": [PosetProtocol, None],
     }
 
     # Whether near rows are averaged in theta, as a geometric mean, instead of in eta.

@@ -11,13 +11,13 @@ from ._blocks import map_blocks
 from ._callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from ._coding import encode_rows, free_mask, lay_out, make_codec
 from ._validation import all_or_nothing, check_codes, check_tensors
-from .geometry import Poset, TensorPoset
+from .geometry import PosetProtocol
 from .manifolds import ORDER
 
 # Constraints of the parameters that a codec is built from.
 CODEC_CONSTRAINTS = {
     "base": ["array-like", None],
-    "poset": [TensorPoset, Poset, None],
+    "poset": [PosetProtocol, None],
     "offset": [Interval(Real, 0, None, closed="left")],
     "with_mass": ["boolean"],
     "tol": [Interval(Real, 0, None, closed="neither")],

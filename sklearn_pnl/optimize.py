@@ -5,7 +5,7 @@ that have converged leave the batch. What a problem is made of is not known here
 it offers the methods of :class:`Problem`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Protocol
 
@@ -57,8 +57,31 @@ class Problem(Protocol):
         """Return the Hessians times ``v`` of shape (r, m), in the type of ``v``."""
 
 
-@dataclass(frozen=True)
-class Solution:
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """How near to its solution each row of a batch came.
+
+    Attributes
+    ----------
+    residual : ndarray of shape (n,)
+        What was compared with ``tol``.
+    n_iter : ndarray of int of shape (n,)
+        Newton steps taken; 0 for a closed form.
+    tol : float
+    """
+
+    residual: np.ndarray
+    n_iter: np.ndarray
+    tol: float
+
+    @property
+    def converged(self):
+        """Whether ``residual <= tol``: not where it is NaN."""
+        return self.residual <= self.tol
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solution(Report):
     """What a batched minimisation ended with.
 
     Attributes
@@ -66,19 +89,12 @@ class Solution:
     x : ndarray of shape (n, m)
     point : ndarray of shape (n, ...)
         The problem's own record of ``x``.
-    residual : ndarray of shape (n,)
-        The residual that was compared with ``tol``.
-    n_iter : ndarray of int of shape (n,)
-        Newton steps taken.
-    converged : ndarray of bool of shape (n,)
-        ``residual <= tol``.
+    residual, n_iter, tol
+        See :class:`Report`.
     """
 
     x: np.ndarray
     point: np.ndarray
-    residual: np.ndarray
-    n_iter: np.ndarray
-    converged: np.ndarray
 
 
 def newton_dense(problem, x, *, tol, max_iter, settle=True):
@@ -122,65 +138,89 @@ def newton_cg(problem, x, *, tol, max_iter, max_cg_steps=200, max_strains=4):
         )
 
 
+@dataclass
+class _Batch:
+    """The rows still worked on: where they stand, and what they have been through."""
+
+    rows: np.ndarray
+    x: np.ndarray
+    value: np.ndarray
+    point: np.ndarray
+    gradient: np.ndarray
+    residual: np.ndarray
+    best: np.ndarray
+    waited: np.ndarray
+    strains: np.ndarray
+    moved: np.ndarray
+
+    def some(self, chosen):
+        return _Batch(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+
 def _newton(
     problem, x, direction, tol, max_iter, *, settled=np.inf, patience, max_strains=1
 ):
+    batch = _start(problem, x)
+    out = Solution(
+        x=x.copy(),
+        point=np.empty_like(batch.point),
+        residual=batch.residual.copy(),
+        n_iter=np.zeros(len(x), int),
+        tol=tol,
+    )
+    for _ in range(max_iter):
+        leaving = (batch.residual <= tol) & (batch.moved <= settled)
+        leaving |= (batch.waited >= patience) | (batch.strains >= max_strains)
+        leaving |= batch.residual == 0
+        if leaving.any():
+            _store(out, batch.some(leaving))
+            batch = batch.some(~leaving)
+        if not len(batch.rows):
+            break
+        step, strained = direction(problem, batch.point, batch.gradient, batch.rows)
+        batch.strains = batch.strains + strained
+        _advance(problem, batch, _descent(step, batch.gradient), tol)
+        out.n_iter[batch.rows] += 1
+    _store(out, batch)
+    return out
+
+
+def _start(problem, x):
     n = len(x)
     rows = np.arange(n)
     value, point = problem.value(x, rows)
     gradient, residual = problem.gradient(point, rows)
-    out = Solution(
-        x.copy(),
-        np.empty_like(point),
-        residual.copy(),
-        np.zeros(n, int),
-        np.zeros(n, bool),
+    waited, strains, moved = np.zeros(n, int), np.zeros(n, int), np.full(n, np.inf)
+    return _Batch(
+        rows, x, value, point, gradient, residual, residual, waited, strains, moved
     )
-    best, waited, strains = residual.copy(), np.zeros(n, int), np.zeros(n, int)
-    moved = np.full(n, np.inf)
-    for _ in range(max_iter):
-        leaving = (residual <= tol) & (moved <= settled)
-        leaving |= (waited >= patience) | (strains >= max_strains) | (residual == 0)
-        if leaving.any():
-            stay = ~leaving
-            _store(out, rows[leaving], x[leaving], point[leaving], residual[leaving])
-            state = rows, x, value, point, gradient, residual, best, waited, strains
-            rows, x, value, point, gradient, residual, best, waited, strains = (
-                array[stay] for array in state
-            )
-        if not len(rows):
-            break
-        step, strained = direction(problem, point, gradient, rows)
-        strains = strains + strained
-        step = _descent(step, gradient)
-        trial = _line_search(problem, x, value, point, gradient, step, rows)
-        new_gradient, new_residual = problem.gradient(trial[2], rows)
-        scale = np.maximum(1.0, np.abs(value))
-        falling = value - trial[1] > _FALLING * scale
-        moved = np.abs(trial[0] - x).max(axis=1, initial=0.0)
-        # What was reached must not be lost again.
-        keep = (residual <= tol) & ~(new_residual <= tol)
-        x, value, point, gradient, residual = (
+
+
+def _advance(problem, batch, step, tol):
+    """One step of every row of the batch, and what it brought."""
+    before = batch.x, batch.value, batch.point, batch.gradient, batch.residual
+    x, value, point = _line_search(problem, *before[:4], step, batch.rows)
+    gradient, residual = problem.gradient(point, batch.rows)
+    falling = batch.value - value > _FALLING * np.maximum(1.0, np.abs(batch.value))
+    batch.moved = np.abs(x - batch.x).max(axis=1, initial=0.0)
+    after = x, value, point, gradient, residual
+    # What was reached must not be lost again.
+    keep = (batch.residual <= tol) & ~(residual <= tol)
+    if keep.any():
+        after = (
             np.where(keep.reshape(-1, *[1] * (new.ndim - 1)), old, new)
-            if keep.any()
-            else new
-            for old, new in zip(
-                (x, value, point, gradient, residual),
-                (*trial, new_gradient, new_residual),
-                strict=True,
-            )
+            for old, new in zip(before, after, strict=True)
         )
-        out.n_iter[rows] += 1
-        improved = residual < 0.5 * best
-        waited = np.where(improved | falling, 0, waited + 1)
-        best = np.where(improved, residual, best)
-    _store(out, rows, x, point, residual)
-    out.converged[:] = out.residual <= tol
-    return out
+    batch.x, batch.value, batch.point, batch.gradient, batch.residual = after
+    improved = batch.residual < 0.5 * batch.best
+    batch.waited = np.where(improved | falling, 0, batch.waited + 1)
+    batch.best = np.where(improved, batch.residual, batch.best)
 
 
-def _store(out, rows, x, point, residual):
-    out.x[rows], out.point[rows], out.residual[rows] = x, point, residual
+def _store(out, batch):
+    out.x[batch.rows] = batch.x
+    out.point[batch.rows] = batch.point
+    out.residual[batch.rows] = batch.residual
 
 
 def _descent(step, gradient):

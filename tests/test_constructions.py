@@ -25,6 +25,7 @@ from sklearn_pnl.geometry import (
     chain_poset,
     mixed_projection,
     product_poset,
+    theta_from_prob,
     tree_poset,
 )
 
@@ -57,15 +58,16 @@ def ancestors_or_self(parents, x):
 
 
 @pytest.mark.parametrize("n_elements", [1, 2, 7, 30])
-def test_chain_is_the_tensor_of_one_mode(n_elements):
-    chain, tensor = chain_poset(n_elements), TensorPoset((n_elements,))
-    assert_array_equal(leq_of(chain), tensor_leq((n_elements,)))
-    assert_array_equal(chain.order, tensor.order)
-    x = np.random.default_rng(n_elements).normal(size=(3, n_elements))
+def test_chain_is_the_poset_of_its_covers(n_elements):
+    chain = chain_poset(n_elements)
+    covers = [(x, x + 1) for x in range(n_elements - 1)]
+    poset = Poset.from_relations(n_elements, covers)
+    x = np.random.default_rng(0).normal(size=(3, n_elements))
+    assert_array_equal(leq_of(chain), leq_of(poset))
+    assert_array_equal(chain.order, poset.order)
     for transform in TRANSFORMS:
-        assert_allclose(
-            getattr(chain, transform)(x), getattr(tensor, transform)(x), atol=1e-12
-        )
+        expected = getattr(poset, transform)(x)
+        assert_allclose(getattr(chain, transform)(x), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_elements", [1, 2, 40, 200])
@@ -322,12 +324,78 @@ def test_target_with_empty_cells_is_matched(seed):
 
 
 def test_set_that_is_neither_up_nor_down_takes_the_general_route():
+    # Below 3 neither 1 nor 2 is the greatest.
     rng = np.random.default_rng(0)
-    poset = Poset.from_relations(4, [(0, 1), (1, 2), (2, 3)])
-    matched = np.array([False, True, False, True])
-    target, reference = random_prob(rng, (4,), 2)
+    relations = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (1, 5)]
+    poset = Poset.from_relations(6, relations)
+    matched = np.array([False, True, True, False, True, False])
+    target, reference = random_prob(rng, (6,), 2)
     found = mixed_projection(target, reference, matched, poset, tol=1e-12)
     assert found.route == "general"
-    leq = closure_slow(4, [(0, 1), (1, 2), (2, 3)])
+    leq = closure_slow(6, relations)
     expected = mixed_projection_slow(target, reference, matched, leq)
     assert_allclose(found.prob, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("with_reference", [False, True])
+@pytest.mark.parametrize("kind", ["chain", "tree", "forest", "general"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_classes_of_cells_are_what_the_general_route_finds(seed, kind, with_reference):
+    # Where one matched element below each cell is the greatest.
+    rng = np.random.default_rng(seed)
+    poset = {
+        "chain": lambda: chain_poset(40),
+        "tree": lambda: tree_poset(random_parents(rng, 40)),
+        "forest": lambda: tree_poset(random_parents(rng, 39, 3), add_bottom=True),
+        # Of a poset that is no tree, the elements of one chain.
+        "general": lambda: random_poset(rng, 40)[0],
+    }[kind]()
+    n = poset.n_elements
+    matched = rng.random(n) < 0.4
+    if kind == "general":
+        chain = np.zeros(n, bool)
+        for x in np.argsort(poset.order, kind="stable"):
+            above = poset.zeta_matrix[[x]].toarray()[0].astype(bool)
+            chain[x] = above[chain].all()
+        matched = chain
+    target = np.array([empty_cells(rng, p, 0.2) for p in random_prob(rng, (n,), 3)])
+    reference = random_prob(rng, (n,), 3) if with_reference else None
+    found = mixed_projection(target, reference, matched, poset, route="classes")
+    general = mixed_projection(
+        target, reference, matched, poset, route="general", tol=1e-11, max_iter=300
+    )
+    assert found.converged.all()
+    assert_allclose(found.prob, general.prob, atol=1e-9)
+
+
+def test_a_chain_of_many_elements_is_solved_at_once():
+    # Half of 4,300 elements: more than a dense factor of the free ones has room for.
+    rng = np.random.default_rng(0)
+    poset = chain_poset(4300)
+    target = empty_cells(rng, random_prob(rng, (4300,)), 0.2)
+    found = mixed_projection(target, None, rng.random(4300) < 0.5, poset)
+    assert found.converged
+    assert found.n_iter == 0
+
+
+@pytest.mark.parametrize(
+    "poset",
+    [TensorPoset((70, 70)), TensorPoset((14, 15, 16)), "product"],
+    ids=str,
+)
+def test_bases_of_thousands_of_elements_converge(poset):
+    rng = np.random.default_rng(0)
+    if poset == "product":
+        tree = tree_poset(random_parents(rng, 60))
+        poset = product_poset(tree, chain_poset(50))
+    target = random_prob(rng, poset.shape, 2, 1.0)
+    matched = rng.random(poset.shape) < 0.8
+    matched.reshape(-1)[poset.bottom] = False
+    found = mixed_projection(target, None, matched, poset)
+    assert matched.sum() > 2048
+    assert found.route == "general"
+    assert found.converged.all()
+    theta = theta_from_prob(found.prob, poset)
+    pinned = ~matched
+    pinned.reshape(-1)[poset.bottom] = False
+    assert np.abs(theta[:, pinned]).max() < 1e-9

@@ -231,3 +231,27 @@ def test_theta_of_a_column_major_array():
     assert_allclose(
         theta_from_prob(p, poset), theta_from_prob(np.array(p.tolist()), poset)
     )
+
+
+@pytest.mark.parametrize(
+    "from_theta", [prob_from_theta, measure_from_theta, log_partition]
+)
+@pytest.mark.parametrize("poset", [TensorPoset((2, 3)), "general"], ids=str)
+def test_theta_whose_sums_overflow_is_refused_by_its_row(poset, from_theta):
+    # Finite, but sums of them are inf, or inf - inf.
+    if poset == "general":
+        poset = Poset.from_relations(6, tensor_relations((2, 3)))
+    theta = np.zeros((3, *poset.shape))
+    theta[1].reshape(-1)[1:3] = 1.5e308
+    with pytest.raises(ValueError, match="Row 1 has no distribution"):
+        from_theta(theta, poset)
+    theta[1].reshape(-1)[5] = -1.7e308
+    with pytest.raises(ValueError, match="Row 1 has no distribution"):
+        from_theta(theta, poset)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e100, 1e307])
+def test_large_theta_gives_distributions(size):
+    theta = size * np.random.default_rng(0).normal(size=(20, 3, 4)) / 12
+    q = prob_from_theta(theta, TensorPoset((3, 4)))
+    assert_allclose(q.sum(axis=(1, 2)), 1)

@@ -249,3 +249,26 @@ def test_batches_of_hessians_do_not_change_the_answer(bytes_held, monkeypatch):
     in_parts = newton_dense(problem, start, tol=1e-9, max_iter=50)
     assert_array_equal(in_parts.n_iter, at_once.n_iter)
     assert_allclose(in_parts.x, at_once.x, atol=1e-12)
+
+
+class _Broken(LogSumExp):
+    """A problem whose gradient is not a number in its last row."""
+
+    def gradient(self, point, rows):
+        gradient, residual = super().gradient(point, rows)
+        broken = np.isin(rows, [3])
+        return gradient, np.where(broken, np.nan, residual)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_residual_that_is_no_number_is_not_convergence(solver):
+    problem = _Broken(np.random.default_rng(0), n=4, m=3)
+    solution = solver(problem, np.zeros((4, 3)), tol=1e-8, max_iter=100)
+    assert np.isnan(solution.residual[3])
+    assert_array_equal(solution.converged, [True, True, True, False])
+
+
+def test_a_report_converged_where_the_residual_is_within_tol():
+    residual = np.array([0.0, 1e-6, 2e-6, np.nan, np.inf])
+    report = optimize.Report(residual=residual, n_iter=np.zeros(5, int), tol=1e-6)
+    assert_array_equal(report.converged, [True, True, False, False, False])

@@ -1,5 +1,8 @@
 """Posets: fast transforms against sums by definition, and the checks of input."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from _oracles import (
@@ -11,6 +14,7 @@ from _oracles import (
     order_slow,
     random_down_set,
     random_poset,
+    random_prob,
     random_relations,
     random_up_set,
     tensor_leq,
@@ -18,8 +22,10 @@ from _oracles import (
     zeta_slow,
 )
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
-from sklearn_pnl.geometry import Poset, TensorPoset
+from sklearn_pnl import ManyBodyProjector
+from sklearn_pnl.geometry import Poset, PosetProtocol, TensorPoset, mixed_projection
 
 # One mode, modes of length 1, and a mode longer than the slice-by-slice limit.
 SHAPES = [(1,), (5,), (20,), (2, 3), (1, 4, 1), (3, 18), (7, 2, 2), (2, 2, 2, 2)]
@@ -300,3 +306,126 @@ def test_tensor_posets_of_one_shape_are_equal():
     assert TensorPoset((2, 3)) == TensorPoset([2, 3])
     assert hash(TensorPoset((2, 3))) == hash(TensorPoset([2, 3]))
     assert TensorPoset((2, 3)) != TensorPoset((3, 2))
+
+
+# --- the protocol ---------------------------------------------------------------
+
+
+class Explicit(PosetProtocol):
+    """A class of one's own: what the protocol asks for, by a dense matrix."""
+
+    def __init__(self, leq):
+        self._z = leq.T.astype(float)
+        self.n_elements = len(leq)
+        self.shape = (len(leq),)
+        self.bottom = bottom_slow(leq)
+        self.order = order_slow(leq)
+
+    def zeta(self, theta):
+        return np.asarray(theta) @ self._z.T
+
+    def moebius(self, f):
+        return np.linalg.solve(self._z, np.asarray(f)[..., None])[..., 0]
+
+    def eta(self, p):
+        return np.asarray(p) @ self._z
+
+    def eta_inverse(self, eta):
+        return np.linalg.solve(self._z.T, np.asarray(eta)[..., None])[..., 0]
+
+    def is_down_set(self, mask):
+        mask = np.asarray(mask, bool)
+        return not np.any((self._z @ ~mask)[mask])
+
+
+@pytest.mark.parametrize("kind", ["down", "up", "order", "any"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_class_of_ones_own_is_projected_like_any_other(seed, kind):
+    rng = np.random.default_rng(seed)
+    poset, leq = random_poset(rng, 12)
+    matched = {
+        "down": lambda: random_down_set(rng, leq, 3),
+        "up": lambda: random_up_set(rng, leq, 3),
+        "order": lambda: poset.order_mask(1),
+        "any": lambda: rng.random(12) < 0.5,
+    }[kind]()
+    target, reference = random_prob(rng, (12,), 2)
+    found = mixed_projection(target, reference, matched, Explicit(leq), tol=1e-11)
+    expected = mixed_projection(target, reference, matched, poset, tol=1e-11)
+    assert found.converged
+    assert_allclose(found.prob, expected.prob, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "poset", [TensorPoset((2, 3, 2)), TensorPoset((12,)), "random"], ids=str
+)
+def test_defaults_of_the_protocol_are_what_faster_methods_give(poset):
+    rng = np.random.default_rng(0)
+    if isinstance(poset, str):
+        poset, _ = random_poset(rng, 12)
+    own = Explicit(poset.zeta_matrix.toarray().T.astype(bool))
+    p = random_prob(rng, poset.shape, 2)
+    flat, elements = p.reshape(2, -1), np.array([1, 4, 7])
+    v = rng.normal(size=(2, 3))
+    assert isinstance(poset, PosetProtocol)
+    assert poset.max_order == own.max_order
+    assert_array_equal(poset.order.ravel(), own.order)
+    assert_array_equal(poset.order_mask(1).ravel(), own.order_mask(1))
+    assert_array_equal(poset.level_mask(0).ravel(), own.level_mask(0))
+    assert_allclose(poset.fisher_gram(p, elements), own.fisher_gram(flat, elements))
+    assert_array_equal(poset.zeta_matrix.toarray(), own.zeta_matrix.toarray())
+    for operation, x in [("synthesis", v), ("analysis", flat)]:
+        fast = getattr(poset.columns(elements), operation)(x)
+        assert_allclose(fast, getattr(own.columns(elements), operation)(x))
+    rows = poset.moebius_rows(elements).toarray()
+    assert_allclose(rows, np.linalg.inv(own.zeta_matrix.toarray())[elements])
+    mask = rng.random(poset.shape) < 0.5
+    assert poset.is_up_set(mask) == own.is_up_set(mask.ravel())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_greatest_below_is_its_definition(seed):
+    rng = np.random.default_rng(seed)
+    found = []
+    for poset in (random_poset(rng, 10, 0.3)[0], TensorPoset((10,))):
+        leq = poset.zeta_matrix.toarray().T.astype(bool)
+        for _ in range(30):
+            elements = np.flatnonzero(rng.random(10) < 0.3)
+            expected = []
+            for x in range(10):
+                below = [k for k, y in enumerate(elements) if leq[y, x]]
+                inside = leq[np.ix_(elements[below], elements[below])]
+                greatest = np.flatnonzero(inside.all(axis=0))
+                none = None if below else -1
+                expected.append(below[greatest[0]] if len(greatest) else none)
+            given = poset.greatest_below(elements)
+            found.append(given is None)
+            if given is None:
+                assert None in expected
+            else:
+                assert_array_equal(given, expected)
+    assert len(set(found)) == 2
+
+
+# --- copies ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)), None]
+)
+def test_a_poset_that_was_used_can_be_copied(copied):
+    poset, _ = random_poset(np.random.default_rng(0), 12)
+    f = np.random.default_rng(1).normal(size=(2, 12))
+    expected = poset.moebius(f), poset.eta_inverse(f)
+    if copied is None:
+        X = np.random.default_rng(2).uniform(size=(4, 12))
+        projector = ManyBodyProjector(poset=poset).fit(X)
+        twin = clone(projector)
+        assert_array_equal(twin.fit_transform(X), projector.transform(X))
+        again = twin.poset
+    else:
+        again = copied(poset)
+    assert again is not poset
+    assert_array_equal(again.moebius(f), expected[0])
+    assert_array_equal(again.eta_inverse(f), expected[1])
+    assert_array_equal(again.order, poset.order)

@@ -629,9 +629,10 @@ def test_lifted_image_is_a_poisson_regression(seed, interactions):
     # Mostly empty images on 0..255 lifted by 1e-5: cells near 1e-10.
     p = lifted_image(np.random.default_rng(seed))
     assert p.min() < 2e-9
-    found = tilt_projection(p, None, interactions, TensorPoset(IMAGE_SHAPE))
+    # A residual bounds eta, sums of cells; the cells themselves are bounded below.
+    found = tilt_projection(p, None, interactions, TensorPoset(IMAGE_SHAPE), tol=1e-7)
     assert found.converged
-    assert found.residual <= 1e-6
+    assert found.residual <= 1e-7
     expected = many_body_by_poisson_regression(p, interactions)
     assert_allclose(found.prob, expected, atol=1e-6)
 

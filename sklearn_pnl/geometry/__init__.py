@@ -71,7 +71,7 @@ from .interactions import (
     interaction_mask,
     order_mask,
 )
-from .posets import Poset, TensorPoset
+from .posets import Poset, PosetProtocol, TensorPoset
 from .projections import (
     general_projection,
     many_body_projection,
@@ -84,6 +84,7 @@ from .solvers import Projection
 __all__ = [
     "InteractionBasis",
     "Poset",
+    "PosetProtocol",
     "Projection",
     "TensorPoset",
     "boolean_lattice",

@@ -17,8 +17,8 @@ from scipy.special import xlogy
 from .coordinates import normalized_exp, row_sums, theta_from_prob
 from .divergences import kl_divergence
 from .marginals import one_body_theta
-from .posets import TensorPoset, zeta_columns
-from .solvers import TiltSolver, mixed_solver
+from .posets import zeta_columns
+from .solvers import mixed_solver
 
 # Cells in one block of rows: a mebibyte of float64, so that the temporaries of a
 # block stay in cache. Blocks depend on the shape of the data alone, so that results
@@ -27,8 +27,6 @@ _BLOCK_CELLS = 2**17
 # Decoding by functions of single modes works on arrays far smaller than the rows: more
 # of these at once, so that threads spend less time in between.
 _LIGHT_BLOCK_CELLS = 2**18
-# Rows of a general poset share large matrices, which are read once a block.
-_POSET_ROWS = 64
 # Marginal cells up to which one matrix product beats a sum over each mode.
 _MARGINAL_CELLS = 128
 # Up to so many coordinates the Fisher metric of a base is factored, else its diagonal.
@@ -300,13 +298,13 @@ class Codec:
             coordinates = np.full((len(p), self.base.n_coordinates), np.nan)
             return Encoded(coordinates, mass, *_closed(len(p)))
         p /= mass[:, None]
-        found = self._solver.solve(p, None, self.tol, self.max_iter)
+        q, residual, n_iter = self._solver.solve(p, None, self.tol, self.max_iter)
         log_mass = np.log(mass) if self.with_mass else 0.0
-        coordinates = self.base.coordinates(found.point, log_mass)
+        coordinates = self.base.coordinates(q, log_mass)
         kl = np.full(len(p), np.nan)
         if divergence:
-            kl = kl_divergence(p, found.point, axis=1)
-        return Encoded(coordinates, mass, found.residual, found.n_iter, kl)
+            kl = kl_divergence(p, q, axis=1)
+        return Encoded(coordinates, mass, residual, n_iter, kl)
 
     @property
     def solves(self):
@@ -316,8 +314,7 @@ class Codec:
     @cached_property
     def _is_one_body(self):
         """Whether the base is M_1 of a tensor with marginals of few cells."""
-        solver = self._solver
-        one_body = isinstance(solver, TiltSolver) and solver.is_one_body
+        one_body = self._solver.is_one_body
         return one_body and sum(self.poset.shape) <= _MARGINAL_CELLS
 
     def _encode_one_body(self, rows, divergence):
@@ -377,8 +374,8 @@ class Codec:
                 f"Code {row} lies so far out that cells of its distribution underflow "
                 "to 0; draw codes closer to the training rows."
             )
-        found = self._decoder.solve(target, reference, self.tol, self.max_iter)
-        return found.point, found.residual
+        q, residual, _ = self._decoder.solve(target, reference, self.tol, self.max_iter)
+        return q, residual
 
     def _mean(self, rows, masses, neighbors, weights):
         """Mean distribution of each point's neighbours, in eta or in theta.
@@ -437,8 +434,7 @@ class Codec:
         return self._rows_per_block(self._local_poset, cells)
 
     def _rows_per_block(self, poset, cells):
-        least = 1 if isinstance(poset, TensorPoset) else _POSET_ROWS
-        return max(least, cells // poset.n_elements)
+        return max(poset.rows_at_once, cells // poset.n_elements)
 
 
 def _closed(n):

@@ -4,7 +4,7 @@ from functools import reduce
 from operator import index
 
 import numpy as np
-from scipy.sparse import csr_array, kron
+from scipy.sparse import kron
 
 from .posets import Poset, TensorPoset
 
@@ -20,7 +20,8 @@ def chain_poset(n_elements):
 
     Returns
     -------
-    Poset
+    TensorPoset
+        Of one mode, whose transforms are sums and differences: no matrix.
 
     Examples
     --------
@@ -31,7 +32,7 @@ def chain_poset(n_elements):
     n_elements = index(n_elements)
     if n_elements < 1:
         raise ValueError(f"A chain needs an element; got n_elements={n_elements}.")
-    return Poset(csr_array(np.tri(n_elements)))
+    return TensorPoset((n_elements,))
 
 
 def tree_poset(parents, *, add_bottom=False):
@@ -103,7 +104,7 @@ def boolean_lattice(n_atoms):
             f"relations; got {n_atoms}. TensorPoset((2,) * n_atoms) is the same order "
             "without them."
         )
-    return product_poset(*[chain_poset(2)] * n_atoms) if n_atoms else chain_poset(1)
+    return product_poset(*[chain_poset(2)] * n_atoms) if n_atoms else Poset([[1]])
 
 
 def product_poset(*posets):
@@ -111,7 +112,7 @@ def product_poset(*posets):
 
     Parameters
     ----------
-    *posets : Poset or TensorPoset
+    *posets : PosetProtocol
         The factors. The last index runs fastest, as in ``numpy.ravel``.
 
     Returns
@@ -132,8 +133,6 @@ def product_poset(*posets):
 
 
 def _zeta_matrix(poset):
-    if isinstance(poset, TensorPoset):
-        return reduce(kron, (csr_array(np.tri(length)) for length in poset.shape))
     if poset.added_bottom:
         raise ValueError(
             "A factor has an added bottom, which stands for no feature; build the "

@@ -74,13 +74,38 @@ def prob_from_theta(theta, poset):
     array([[0.25, 0.25],
            [0.25, 0.25]])
     """
-    energy = poset.zeta(theta)
+    energy = _energy(theta, poset)
     rows = energy.reshape(-1, poset.n_elements)
     return normalized_exp(rows)[0].reshape(energy.shape)
 
 
 def normalized_exp(energy):
-    """``exp(energy - psi)`` of rows of shape (n, D), written over them, and psi."""
+    """``exp(energy - psi)`` of rows of shape (n, D), written over them, and psi.
+
+    A ValueError if a row has no such distribution: its energies overflow.
+    """
+    _check_energy(energy)
+    with np.errstate(over="ignore"):
+        return tilted_exp(energy)
+
+
+def _energy(theta, poset):
+    with np.errstate(over="ignore", invalid="ignore"):
+        return poset.zeta(theta)
+
+
+def _check_energy(energy):
+    bad = np.flatnonzero(~np.isfinite(energy.max(axis=1)))
+    if len(bad):
+        raise ValueError(
+            f"Row {bad[0]} has no distribution: theta is so large that log p, a sum of "
+            f"theta, is {energy[bad[0]].max()}. Choose theta closer to 0, or codes "
+            "closer to those of data."
+        )
+
+
+def tilted_exp(energy):
+    """:func:`normalized_exp` unchecked: for steps that a search may refuse."""
     top = energy.max(axis=1)
     energy -= top[:, None]
     p = np.exp(energy, out=energy)
@@ -114,7 +139,9 @@ def measure_from_theta(theta, poset):
     array([[2., 2.],
            [2., 2.]])
     """
-    return np.exp(poset.zeta(theta))
+    energy = _energy(theta, poset)
+    _check_energy(energy.reshape(-1, poset.n_elements))
+    return np.exp(energy)
 
 
 def log_partition(theta, poset):
@@ -140,10 +167,12 @@ def log_partition(theta, poset):
     array([2., 2., 2.])
     """
     theta = np.asarray(theta, dtype=np.float64)
+    energy = _energy(theta, poset)
+    _check_energy(energy.reshape(-1, poset.n_elements))
     at_bottom = theta.reshape(*theta.shape[: theta.ndim - len(poset.shape)], -1)[
         ..., poset.bottom
     ]
-    return logsumexp(poset.zeta(theta), axis=_poset_axes(poset)) - at_bottom
+    return logsumexp(energy, axis=_poset_axes(poset)) - at_bottom
 
 
 def eta_from_prob(p, poset):

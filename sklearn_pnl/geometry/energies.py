@@ -5,13 +5,9 @@ the sum of those between its successive many-body approximations, so it divides
 among the orders, and among any nested families of coordinates.
 """
 
-from numbers import Integral
-
 import numpy as np
 
 from .divergences import e_geodesic, kl_divergence, m_geodesic
-from .interactions import element_mask, order_mask
-from .posets import TensorPoset
 from .projections import mixed_projection
 
 _TOL, _MAX_ITER = 1e-12, 200
@@ -100,7 +96,7 @@ def energy_decomposition(p, poset, levels=None, *, tol=_TOL, max_iter=_MAX_ITER)
     """
     p = np.asarray(p, dtype=np.float64)
     levels = range(1, poset.max_order) if levels is None else levels
-    masks = [_level_mask(poset, level) for level in levels]
+    masks = [poset.level_mask(level) for level in levels]
     for k, (inner, outer) in enumerate(zip(masks, masks[1:], strict=False)):
         if np.any(inner & ~outer):
             raise ValueError(
@@ -158,18 +154,9 @@ def geodesic_energy(p, q, t, poset, order=1, *, tol=_TOL, max_iter=_MAX_ITER):
     )
 
 
-def _level_mask(poset, level):
-    listed = not (isinstance(level, Integral) or isinstance(poset, TensorPoset))
-    if isinstance(level, np.ndarray) or listed:
-        return element_mask(poset, level)
-    if isinstance(level, Integral) and level == 0:
-        return np.zeros(poset.shape, bool)
-    return order_mask(poset, level)
-
-
 def project_on_level(p, poset, level, tol=_TOL, max_iter=_MAX_ITER):
     """The m-projection on a level; a RuntimeError if it does not converge."""
-    return _project(p, poset, _level_mask(poset, level), tol, max_iter)
+    return _project(p, poset, poset.level_mask(level), tol, max_iter)
 
 
 def _project(p, poset, mask, tol, max_iter):

@@ -6,15 +6,13 @@ The functions of at most those modes form a linear space ``V``; this module give
 the cells that parametrise it and an orthonormal basis of it.
 """
 
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain, combinations
 from math import comb
 from numbers import Integral
 
 import numpy as np
 from scipy.linalg import helmert
-
-from .posets import TensorPoset
 
 # Neighbouring modes are merged until a block has about this many levels, so that
 # a transform is two or three matrix products over the whole batch.
@@ -48,6 +46,14 @@ def close_downward(interactions, n_modes):
     >>> sorted(close_downward([(0, 2), (1,)], n_modes=3))
     [(0,), (0, 2), (1,), (2,)]
     """
+    kept = _check_interactions(interactions, n_modes)
+    if isinstance(kept, int):
+        return kept
+    return frozenset(chain.from_iterable(map(_subsets, kept)))
+
+
+def _check_interactions(interactions, n_modes):
+    """An order, or a list of sets of modes in ascending order."""
     if isinstance(interactions, Integral):
         if not 1 <= interactions <= n_modes:
             raise ValueError(
@@ -66,7 +72,7 @@ def close_downward(interactions, n_modes):
             "No interaction was given. List at least one tuple of modes, for instance "
             "[(0,), (1, 2)], or pass an order."
         )
-    return frozenset(chain.from_iterable(map(_subsets, sets)))
+    return sets
 
 
 def interaction_mask(shape, interactions):
@@ -92,15 +98,21 @@ def interaction_mask(shape, interactions):
     array([[0, 1, 1],
            [1, 0, 0]])
     """
-    d = len(shape)
-    family = close_downward(interactions, d)
-    if isinstance(family, int):
-        order = TensorPoset(shape).order
-        return (order > 0) & (order <= family)
-    mask = np.zeros(shape, bool)
-    for modes in family:
-        mask[tuple(slice(1, None) if k in modes else 0 for k in range(d))] = True
+    kept = _check_interactions(interactions, len(shape))
+    if isinstance(kept, int):
+        mask = cell_orders(shape) <= kept
+    else:
+        mask = np.zeros(shape, bool)
+        for modes in kept:
+            mask[tuple(slice(None) if k in modes else 0 for k in range(len(shape)))] = 1
+    mask[(0,) * len(shape)] = False
     return mask
+
+
+def cell_orders(shape):
+    """Number of non-zero indices of each cell of a tensor."""
+    modes = (np.minimum(np.arange(length), 1) for length in shape)
+    return reduce(np.add.outer, modes)
 
 
 def order_mask(poset, order):
@@ -123,19 +135,7 @@ def order_mask(poset, order):
     >>> order_mask(diamond, 1)
     array([False,  True,  True, False])
     """
-    if isinstance(poset, TensorPoset):
-        return interaction_mask(poset.shape, order)
-    if not isinstance(order, Integral):
-        raise ValueError(
-            "Interactions between modes are defined for a tensor; give an integer "
-            f"order for {poset!r}."
-        )
-    if not 1 <= order <= max(1, poset.max_order):
-        raise ValueError(
-            f"order={order} is outside 1 to {poset.max_order}, the largest order in "
-            f"{poset!r}."
-        )
-    return (poset.order >= 1) & (poset.order <= order)
+    return poset.order_mask(order)
 
 
 def element_mask(poset, elements):
@@ -206,29 +206,49 @@ def _mask_from_list(poset, given):
     return mask.reshape(poset.shape)
 
 
-def family_from_mask(shape, mask):
-    """The family whose :func:`interaction_mask` is ``mask``, or None."""
+def is_down_set(mask):
+    """Whether a mask of cells of a tensor contains all cells below each of its own."""
     mask = np.asarray(mask, bool)
-    d = len(shape)
-    cells = np.argwhere(mask)
-    order = int((cells > 0).sum(axis=1).max(initial=0))
-    if order == 0:
+    modes = (np.moveaxis(mask, k, 0) for k in range(mask.ndim))
+    return not any(np.any(mode[1:] & ~mode[:-1]) for mode in modes)
+
+
+def family_from_mask(mask):
+    """The order, or the list of maximal sets of modes, with these cells; or None.
+
+    The bottom, which belongs to no set, does not matter.
+    """
+    some = np.array(mask, bool)
+    some[(0,) * some.ndim] = True
+    every, used = some, [k for k, length in enumerate(some.shape) if length > 1]
+    # One cell for all cells that are non-zero in the same modes.
+    for k in used:
+        some, every = _merged(some, k, np.any), _merged(every, k, np.all)
+    orders = cell_orders(some.shape)
+    largest = int(orders[some].max())
+    if largest == 0 or not (np.array_equal(some, every) and is_down_set(some)):
         return None
-    if np.array_equal(mask, interaction_mask(shape, order)):
-        return order
-    supports = {tuple(np.flatnonzero(row)) for row in np.unique(cells > 0, axis=0)}
-    family = close_downward([tuple(map(int, s)) for s in supports if s], d)
-    return family if np.array_equal(mask, interaction_mask(shape, family)) else None
+    if np.array_equal(some, orders <= largest):
+        return largest
+    maximal = some.copy()
+    for k in used:
+        np.moveaxis(maximal, k, 0)[0] &= ~np.moveaxis(some, k, 0)[1]
+    return sorted(tuple(map(int, np.flatnonzero(x))) for x in np.argwhere(maximal))
+
+
+def _merged(cells, mode, how):
+    """The levels of a mode but the first merged to one."""
+    first, rest = np.split(cells, [1], axis=mode)
+    return np.concatenate([first, how(rest, axis=mode, keepdims=True)], axis=mode)
 
 
 def maximal_mode_sets(family, n_modes, limit):
-    """Mode sets not inside another of the family; None if more than ``limit``."""
-    if isinstance(family, int):
-        if comb(n_modes, family) > limit:
-            return None
-        return list(combinations(range(n_modes), family))
-    maximal = [s for s in family if not any(set(s) < set(t) for t in family)]
-    return sorted(maximal) if len(maximal) <= limit else None
+    """The largest sets of modes of a family; None if more than ``limit``."""
+    if not isinstance(family, int):
+        return family if len(family) <= limit else None
+    if comb(n_modes, family) > limit:
+        return None
+    return list(combinations(range(n_modes), family))
 
 
 class InteractionBasis:

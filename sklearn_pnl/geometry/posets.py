@@ -1,18 +1,27 @@
 """Finite posets with a bottom: the zeta transform, its inverse and adjoint.
 
-Both classes offer the same interface. Arrays have shape ``(..., *poset.shape)``;
-``poset.order`` holds, for each element, the number of atoms (covers of the
-bottom) below it.
+What a poset offers is listed by :class:`PosetProtocol`; nothing else in the library
+asks which class it has. Arrays have shape ``(..., *poset.shape)``.
 """
 
-from functools import cached_property
+from functools import cached_property, reduce
 from math import prod
+from numbers import Integral
 from operator import index
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import csr_array, kron, vstack
 from scipy.sparse.linalg import splu
+
+from .interactions import (
+    cell_orders,
+    element_mask,
+    family_from_mask,
+    interaction_mask,
+    is_down_set,
+)
+from .relations import check_acyclic, check_pairs, transitive_closure
 
 # Up to this length a mode is summed slice by slice (one contiguous addition a
 # level, over all rows); beyond it `cumsum` wins.
@@ -20,9 +29,173 @@ _SLICEWISE = 16
 # Zeta columns of up to so many elements are applied as one dense matrix, of at most
 # this size.
 _FEW_ELEMENTS, _LARGEST_COLUMNS = 64, 2**20
+# Most additions by which the inverse of a zeta matrix is found.
+_MOST_TERMS = 2**31
 
 
-class TensorPoset:
+@runtime_checkable
+class PosetProtocol(Protocol):
+    """What a poset offers; the one thing that a new class of posets touches.
+
+    A class of your own that inherits from this one supplies the attributes, the four
+    transforms and :meth:`is_down_set`. The other methods have defaults, made of these;
+    they may be replaced by faster ones.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of an array with one entry an element.
+    n_elements : int
+    bottom : int
+        Flat index of the element below all.
+    order : ndarray of int of shape ``shape``
+        Number of atoms (covers of the bottom) below each element.
+    added_bottom : bool, default=False
+        Whether the bottom, then element 0, stands for no feature.
+    rows_at_once : int, default=1
+        Rows that a block should have at least: many, where the transforms read large
+        matrices that the rows share.
+    """
+
+    shape: tuple
+    n_elements: int
+    bottom: int
+    order: np.ndarray
+    added_bottom: bool = False
+    rows_at_once: int = 1
+
+    def zeta(self, theta):
+        """Sum of ``theta`` over all elements below each: ``f(x) = sum_{y<=x}``."""
+
+    def moebius(self, f):
+        """Inverse of :meth:`zeta`."""
+
+    def eta(self, p):
+        """Adjoint of :meth:`zeta`: the sum of ``p`` over all elements above each."""
+
+    def eta_inverse(self, eta):
+        """Inverse of :meth:`eta`: from expectation coordinates to cells."""
+
+    def is_down_set(self, mask):
+        """Whether ``mask`` contains all elements below each of its elements."""
+
+    def is_up_set(self, mask):
+        """Whether ``mask`` contains all elements above each of its elements."""
+        return self.is_down_set(~np.asarray(mask, bool))
+
+    @property
+    def max_order(self):
+        """Largest order that occurs."""
+        return int(self.order.max())
+
+    def order_mask(self, order):
+        """Elements of order 1 to ``order``."""
+        if not isinstance(order, Integral):
+            raise ValueError(
+                "Interactions between modes are defined for a tensor; give an integer "
+                f"order for {self!r}."
+            )
+        if not 1 <= order <= max(1, self.max_order):
+            raise ValueError(
+                f"order={order} is outside 1 to {self.max_order}, the largest order in "
+                f"{self!r}."
+            )
+        return (self.order >= 1) & (self.order <= order)
+
+    def level_mask(self, level):
+        """Free elements of a level: an order, 0 for none, a mask, or a list of them."""
+        if not isinstance(level, Integral):
+            return element_mask(self, level)
+        return self.order_mask(level) if level else np.zeros(self.shape, bool)
+
+    def family(self, mask):
+        """Interactions of a tensor that ``mask`` keeps, or None: it is no such set.
+
+        An order or the maximal sets of modes. Only for elements that are the cells of
+        a tensor of shape ``shape`` in the componentwise order.
+        """
+        return None
+
+    def down_closure(self, elements):
+        """Poset of elements that contains all below those given, and their indices.
+
+        theta of these depends on probabilities of these alone. The whole will do.
+        """
+        return self, slice(None)
+
+    def greatest_below(self, elements):
+        """Number among ``elements`` of the greatest of them below each element, flat.
+
+        -1 where none is below. None if somewhere there is no greatest one, or if to
+        find out would cost too much.
+        """
+        return None
+
+    def moebius_rows(self, elements):
+        """Rows of the inverse zeta matrix, sparse; None if that would cost too much."""
+        return None
+
+    def columns(self, elements):
+        """Columns of the zeta matrix, to be applied to rows: a :class:`ZetaColumns`."""
+        return ZetaColumns(self, elements)
+
+    def fisher_gram(self, p, elements):
+        """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements`` (flat)."""
+        p = np.asarray(p)
+        rows = p.reshape(-1, self.n_elements)
+        above = self.columns(elements).synthesis(np.eye(len(elements)))
+        grams = [(above * q) @ above.T for q in rows]
+        lead = p.shape[: p.ndim - len(self.shape)]
+        return np.reshape(grams, (*lead, len(elements), len(elements)))
+
+    @property
+    def zeta_matrix(self):
+        """The sparse matrix of :meth:`zeta` on flat arrays."""
+        every = np.arange(self.n_elements)
+        return csr_array(self.columns(every).synthesis(np.eye(self.n_elements)).T)
+
+
+class ZetaColumns:
+    """Columns of a zeta matrix by its transforms.
+
+    Rows are flat. ``n_terms`` is the number of terms summed for a row.
+    """
+
+    def __init__(self, poset, elements):
+        self._poset, self._elements = poset, elements
+        self.n_terms = poset.n_elements * len(poset.shape)
+
+    def synthesis(self, v):
+        """Zeta of theta on the elements alone: rows (n, D)."""
+        theta = np.zeros((len(v), self._poset.n_elements))
+        theta[:, self._elements] = v
+        values = self._poset.zeta(theta.reshape(-1, *self._poset.shape))
+        return values.reshape(len(v), -1)
+
+    def analysis(self, x):
+        """Transpose of :meth:`synthesis`: eta on the elements, rows (n, m)."""
+        eta = self._poset.eta(x.reshape(-1, *self._poset.shape))
+        return eta.reshape(len(x), -1)[:, self._elements]
+
+
+class SparseColumns:
+    """Columns of a sparse zeta matrix; as :class:`ZetaColumns`."""
+
+    def __init__(self, matrix):
+        self._matrix = matrix
+        self._transpose = matrix.T.tocsr()
+        self.n_terms = matrix.nnz
+
+    def synthesis(self, v):
+        """As of :class:`ZetaColumns`."""
+        return np.ascontiguousarray((self._matrix @ np.ascontiguousarray(v.T)).T)
+
+    def analysis(self, x):
+        """As of :class:`ZetaColumns`."""
+        return (self._transpose @ np.ascontiguousarray(x.T)).T
+
+
+class TensorPoset(PosetProtocol):
     """Index set of a tensor with the componentwise order.
 
     ``x <= y`` if ``x_k <= y_k`` in every mode. The bottom is ``(0, .., 0)``, the
@@ -77,7 +250,6 @@ class TensorPoset:
         self.n_elements = prod(shape)
         self.n_modes = len(shape)
         self.bottom = 0
-        self.added_bottom = False
 
     def __repr__(self):
         return f"TensorPoset({self.shape})"
@@ -91,7 +263,7 @@ class TensorPoset:
     @cached_property
     def order(self):
         """Number of non-zero indices of each cell."""
-        return sum(np.minimum(level, 1) for level in np.indices(self.shape))
+        return cell_orders(self.shape)
 
     @property
     def max_order(self):
@@ -116,15 +288,41 @@ class TensorPoset:
 
     def is_down_set(self, mask):
         """Whether ``mask`` contains all elements below each of its elements."""
-        mask = np.asarray(mask, bool)
-        return all(
-            not np.any(_levels(mask, k, 1, None) & ~_levels(mask, k, 0, -1))
-            for k in range(self.n_modes)
-        )
+        return is_down_set(mask)
 
-    def is_up_set(self, mask):
-        """Whether ``mask`` contains all elements above each of its elements."""
-        return self.is_down_set(~np.asarray(mask, bool))
+    def order_mask(self, order):
+        """Cells of the interactions of at most ``order`` modes, or of those listed."""
+        return interaction_mask(self.shape, order)
+
+    def level_mask(self, level):
+        """As for any poset, but what is listed are the sets of modes kept."""
+        if isinstance(level, np.ndarray | Integral):
+            return super().level_mask(level)
+        return self.order_mask(level)
+
+    def greatest_below(self, elements):
+        """In a tensor of one mode the last one before each; else None."""
+        if max(self.shape) < self.n_elements:
+            return None
+        return np.searchsorted(elements, np.arange(self.n_elements), side="right") - 1
+
+    def moebius_rows(self, elements):
+        """Rows of a product of first differences, ``2^d`` entries each at most."""
+        if 2**self.max_order * self.n_elements > _MOST_TERMS // 256:
+            return None
+        differences = (
+            csr_array(np.eye(length) - np.eye(length, k=-1)) for length in self.shape
+        )
+        return reduce(kron, differences).tocsr()[elements]
+
+    def family(self, mask):
+        """Interactions whose cells are those of ``mask``, or None."""
+        return family_from_mask(mask)
+
+    @property
+    def zeta_matrix(self):
+        """The sparse matrix of :meth:`zeta` on flat arrays."""
+        return reduce(kron, (csr_array(np.tri(length)) for length in self.shape))
 
     def fisher_gram(self, p, elements):
         """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements`` (flat).
@@ -172,7 +370,7 @@ def zeta_columns(poset, elements):
     return np.ascontiguousarray(above.reshape(m, -1).T)
 
 
-class Poset:
+class Poset(PosetProtocol):
     """Any finite poset with a bottom, held as a sparse zeta matrix.
 
     Build it with :meth:`from_relations`. The zeta matrix ``Z[x, y] = 1 if
@@ -216,6 +414,10 @@ class Poset:
     array([1., 2., 2., 4.])
     """
 
+    # The rows of a block share the zeta matrix, which is read once for all of them.
+    rows_at_once = 64
+    zeta_matrix = None
+
     def __init__(self, below, *, added_bottom=False):
         self.added_bottom = added_bottom
         self.zeta_matrix = csr_array(below, dtype=np.float64, copy=True)
@@ -255,7 +457,7 @@ class Poset:
         n_elements = index(n_elements)
         if n_elements < 1:
             raise ValueError(f"A poset needs an element; got n_elements={n_elements}.")
-        pairs = _check_pairs(pairs, n_elements)
+        pairs = check_pairs(pairs, n_elements)
         if add_bottom:
             every = np.arange(1, n_elements + 1)
             pairs = np.vstack([pairs + 1, np.column_stack([0 * every, every])])
@@ -265,7 +467,7 @@ class Poset:
             (np.ones(len(pairs), bool), (upper, lower)), shape=(n_elements, n_elements)
         )
         covers.sum_duplicates()
-        _check_acyclic(covers)
+        check_acyclic(covers)
         minimal = np.flatnonzero(np.diff(covers.indptr) == 0)
         if len(minimal) > 1:
             shown = ", ".join(map(str, minimal[:5])) + (
@@ -276,7 +478,7 @@ class Poset:
                 "nothing below them. Pass add_bottom=True, or relate one element to "
                 "each of these."
             )
-        return cls(_transitive_closure(covers), added_bottom=add_bottom)
+        return cls(transitive_closure(covers), added_bottom=add_bottom)
 
     def __repr__(self):
         return (
@@ -294,11 +496,6 @@ class Poset:
         indicator = np.zeros(self.n_elements)
         indicator[self.atoms] = 1
         return (self.zeta_matrix @ indicator).astype(int)
-
-    @property
-    def max_order(self):
-        """Largest order that occurs."""
-        return int(self.order.max())
 
     def zeta(self, theta):
         """Sum of ``theta`` over all elements below each: ``f(x) = sum_{y<=x}``."""
@@ -321,10 +518,6 @@ class Poset:
         mask = np.asarray(mask, bool)
         return not np.any((self.zeta_matrix @ (~mask).astype(float))[mask])
 
-    def is_up_set(self, mask):
-        """Whether ``mask`` contains all elements above each of its elements."""
-        return self.is_down_set(~np.asarray(mask, bool))
-
     def down_closure(self, elements):
         """Sub-poset of all elements below those given, and their indices here.
 
@@ -341,6 +534,37 @@ class Poset:
         rows = np.reshape(p, (-1, self.n_elements))
         grams = [(columns.T @ (columns * q[:, None])).toarray() for q in rows]
         return np.reshape(grams, (*p.shape[:-1], len(elements), len(elements)))
+
+    def greatest_below(self, elements):
+        """The one with the most of them below it, if these are all there are."""
+        columns = self.zeta_matrix[:, elements]
+        n_below = np.diff(columns.indptr)
+        rows = np.repeat(np.arange(self.n_elements), n_below)
+        greatest = n_below[elements][columns.indices] == n_below[rows]
+        found = np.full(self.n_elements, -1)
+        found[rows[greatest]] = columns.indices[greatest]
+        return found if np.array_equal(found >= 0, n_below > 0) else None
+
+    def moebius_rows(self, elements):
+        """Rows of the inverse zeta matrix, solved for in blocks."""
+        if self.n_elements * self.zeta_matrix.nnz > _MOST_TERMS:
+            return None
+        blocks = np.array_split(elements, len(elements) // 256 + 1)
+        return vstack([csr_array(self._unit_rows(block)) for block in blocks])
+
+    def _unit_rows(self, elements):
+        units = np.zeros((len(elements), self.n_elements))
+        units[np.arange(len(elements)), elements] = 1
+        # Integers; rounding would be as many entries again.
+        return np.rint(self.eta_inverse(units))
+
+    def columns(self, elements):
+        """Columns of the zeta matrix."""
+        return SparseColumns(self.zeta_matrix[:, elements])
+
+    def __getstate__(self):
+        # The factor can be neither copied nor pickled; it is found again when needed.
+        return {k: v for k, v in self.__dict__.items() if k != "_triangular"}
 
     @cached_property
     def _triangular(self):
@@ -371,10 +595,6 @@ def _float_type(values):
     return dtype if dtype in (np.float32, np.float64) else np.float64
 
 
-def _levels(values, mode, start, stop):
-    return values[(slice(None),) * mode + (slice(start, stop),)]
-
-
 def _cumulate(mode):
     """Cumulative sum along the middle axis, in place."""
     if mode.shape[1] > _SLICEWISE:
@@ -398,79 +618,3 @@ def _shape_error(values, poset):
         f"Expected arrays of shape (..., {', '.join(map(str, poset.shape))}) for "
         f"{poset!r}; got shape {np.shape(values)}."
     )
-
-
-def _check_pairs(pairs, n_elements):
-    pairs = np.asarray(pairs)
-    if pairs.size == 0:
-        return np.empty((0, 2), int)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise ValueError(
-            "Relations must be pairs (a, b) of integers, meaning a <= b; got an array "
-            f"of shape {pairs.shape} and type {pairs.dtype}."
-        )
-    outside = np.flatnonzero(((pairs < 0) | (pairs >= n_elements)).any(axis=1))
-    if len(outside):
-        a, b = pairs[outside[0]]
-        raise ValueError(
-            f"Relation {outside[0]}, ({a}, {b}), names an element out of range: the "
-            f"poset has elements 0 to {n_elements - 1}."
-        )
-    return pairs[pairs[:, 0] != pairs[:, 1]].astype(int)
-
-
-def _check_acyclic(covers):
-    n_components, component = connected_components(covers, connection="strong")
-    if n_components == covers.shape[0]:
-        return
-    on_cycle = np.flatnonzero(np.bincount(component)[component] > 1)[0]
-    path = _cycle_through(covers, on_cycle, component)
-    raise ValueError(
-        "The relations contain a cycle: " + " <= ".join(map(str, path)) + ". "
-        "Remove one of these relations; in a partial order distinct elements cannot "
-        "be below each other."
-    )
-
-
-def _cycle_through(covers, start, component):
-    """A shortest cycle through ``start``, upwards, by breadth-first search."""
-    above = covers.T.tocsr()
-    parent = {start: None}
-    queue = [start]
-    for element in queue:
-        successors = above.indices[above.indptr[element] : above.indptr[element + 1]]
-        for successor in successors:
-            if successor == start:
-                path = [start]
-                while element is not None:
-                    path.append(element)
-                    element = parent[element]
-                return [int(x) for x in reversed(path)]
-            if successor not in parent and component[successor] == component[start]:
-                parent[successor] = element
-                queue.append(successor)
-    raise AssertionError("an element of a strong component lies on a cycle")
-
-
-def _transitive_closure(covers):
-    """Zeta matrix from relations, as one bit set a row in topological order."""
-    n = covers.shape[0]
-    bits = np.packbits(np.eye(n, dtype=bool), axis=1)
-    for element in _topological_order(covers):
-        lower = covers.indices[covers.indptr[element] : covers.indptr[element + 1]]
-        if len(lower):
-            bits[element] |= np.bitwise_or.reduce(bits[lower], axis=0)
-    rows, columns = np.nonzero(np.unpackbits(bits, axis=1, count=n))
-    return csr_array((np.ones(len(rows)), (rows, columns)), shape=(n, n))
-
-
-def _topological_order(covers):
-    """Elements sorted so that each comes after everything below it (Kahn)."""
-    above = covers.T.tocsr()
-    waiting = np.diff(covers.indptr)
-    ready = list(np.flatnonzero(waiting == 0))
-    for element in ready:
-        successors = above.indices[above.indptr[element] : above.indptr[element + 1]]
-        waiting[successors] -= 1
-        ready.extend(successors[waiting[successors] == 0])
-    return ready

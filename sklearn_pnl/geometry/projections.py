@@ -9,7 +9,7 @@ Then theta of ``q`` equals that of ``r`` off M, and ``q`` exists and is unique f
 positive ``t`` and ``r`` (Amari 2016, section 2.8: mixed coordinates). It is also the
 minimum over ``theta`` on M of the smooth convex ``psi(theta) - <theta, eta_t>_M``.
 
-Three routes, by the shape of M:
+Four routes, by the shape of M:
 
 splice
     M is an up-set. eta on an up-set fixes the cells of it, so ``q = t`` on M and
@@ -17,13 +17,16 @@ splice
 tilt
     M is a family of interactions of a tensor. ``q = r exp(v)`` with ``v`` a sum of
     functions of the kept sets of modes, matched to their marginals of ``t``.
+classes
+    Below each cell one element of M is the greatest, as for any M in a chain or a tree.
+    The cells with the same one form a class, and ``q = r`` times the ratio of the
+    masses of its class in ``t`` and ``r``: closed form.
 general
     Any other M: ``q = r exp(zeta v)`` with ``v`` supported on M.
 """
 
-from .interactions import close_downward, order_mask
-from .posets import TensorPoset
-from .solvers import TiltSolver, mixed_solver
+from .interactions import order_mask
+from .solvers import mixed_solver
 
 
 def mixed_projection(
@@ -48,7 +51,7 @@ def mixed_projection(
         Wanted ``max |eta_q - eta_target|`` over ``matched``.
     max_iter : int, default=100
         Most Newton steps.
-    route : {"auto", "splice", "tilt", "general"}, default="auto"
+    route : {"auto", "splice", "tilt", "classes", "general"}, default="auto"
         How to solve it; "auto" takes the first that fits the set.
 
     Returns
@@ -111,13 +114,10 @@ def tilt_projection(target, reference, interactions, poset, *, tol=1e-6, max_ite
     -------
     Projection
     """
-    if not isinstance(poset, TensorPoset):
-        raise ValueError(
-            f"Interactions between modes are defined for a tensor; got {poset!r}. Use "
-            "mixed_projection."
-        )
-    solver = TiltSolver(poset, close_downward(interactions, poset.n_modes))
-    return solver.project(target, reference, tol=tol, max_iter=max_iter)
+    matched = poset.order_mask(interactions)
+    return mixed_projection(
+        target, reference, matched, poset, tol=tol, max_iter=max_iter, route="tilt"
+    )
 
 
 def general_projection(

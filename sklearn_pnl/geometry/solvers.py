@@ -1,30 +1,31 @@
-"""How projections in mixed coordinates are solved: three routes, for many rows.
+"""How projections in mixed coordinates are solved: four routes, for many rows.
 
 Which one fits is decided by the shape of the matched set; see ``projections``.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from ..optimize import Solution, newton_cg, newton_dense
+from ..optimize import Report, newton_cg, newton_dense
 from .coordinates import row_sums
 from .interactions import (
     InteractionBasis,
-    family_from_mask,
     interaction_mask,
     maximal_mode_sets,
 )
 from .marginals import mode_marginals, product_of_marginals, rake
 from .mode_tilts import ModeTilt, rake_modes
-from .posets import TensorPoset, zeta_columns
+from .posets import zeta_columns
 from .tilts import (
     ExponentialTilt,
     MarginalCells,
     ScaledBasis,
     SortedMarginalCells,
     ZetaBasis,
+    pinned_basis,
 )
 
 # Up to this many free coordinates dense Newton is ahead of conjugate gradients.
@@ -33,6 +34,8 @@ _DENSE_UP_TO = 128
 _FALLBACK_UP_TO = 2048
 # Dense Newton for a general set forms a matrix of |M|^2 D products a row and step.
 _DENSE_PRODUCTS = 2**24
+# From so many on functions are written by what is pinned, if differences are local.
+_PINNED_FROM = 256
 # Raking starts the tilt, over at most so many marginals. It brings nearly empty
 # marginals to their scale at once, where Newton gains a factor e a step; rows whose
 # emptiest cell holds more than this share of the uniform one do without. Sweeps over
@@ -46,8 +49,15 @@ _FILLED = 0.01
 _MATRIX_FROM = 128
 
 
-@dataclass(frozen=True)
-class Projection:
+_NEEDS = {
+    "splice": "an up-set",
+    "tilt": "a family of interactions of a tensor",
+    "classes": "a set with a greatest element below each cell, such as in a chain",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Projection(Report):
     """A projection and what happened on the way.
 
     Attributes
@@ -58,15 +68,13 @@ class Projection:
         ``max |eta_q - eta_target|`` over the matched elements.
     n_iter : ndarray of int of shape (...,)
         Newton steps; 0 for a closed form.
+    tol : float
     converged : ndarray of bool of shape (...,)
         ``residual <= tol``.
-    route : {"splice", "tilt", "general"}
+    route : {"splice", "tilt", "classes", "general"}
     """
 
     prob: np.ndarray
-    residual: np.ndarray
-    n_iter: np.ndarray
-    converged: np.ndarray
     route: str
 
 
@@ -75,9 +83,9 @@ def mixed_solver(poset, matched, route="auto"):
 
     Parameters
     ----------
-    poset : Poset or TensorPoset
+    poset : PosetProtocol
     matched : array-like of bool of shape ``poset.shape``
-    route : {"auto", "splice", "tilt", "general"}, default="auto"
+    route : {"auto", "splice", "tilt", "classes", "general"}, default="auto"
 
     Returns
     -------
@@ -90,41 +98,48 @@ def mixed_solver(poset, matched, route="auto"):
             f"matched must be a mask of shape {poset.shape}; got shape {matched.shape}."
         )
     matched.reshape(-1)[poset.bottom] = False
-    if route not in ("auto", "splice", "tilt", "general"):
+    if route not in ("auto", *_NEEDS, "general"):
         raise ValueError(
-            f"route must be 'auto', 'splice', 'tilt' or 'general'; got {route!r}."
+            f"route must be 'auto', 'splice', 'tilt', 'classes' or 'general'; got "
+            f"{route!r}."
         )
     if route in ("auto", "splice") and poset.is_up_set(matched):
         return SpliceSolver(poset, matched)
-    if route in ("auto", "tilt") and isinstance(poset, TensorPoset):
-        family = family_from_mask(poset.shape, matched)
-        if family is not None:
-            return TiltSolver(poset, family)
+    family = poset.family(matched) if route in ("auto", "tilt") else None
+    if family is not None:
+        return TiltSolver(poset, family)
+    if route in ("auto", "classes"):
+        greatest = poset.greatest_below(np.flatnonzero(matched))
+        if greatest is not None:
+            return ClassSolver(poset, matched, greatest)
     if route in ("auto", "general"):
         return GeneralSolver(poset, matched)
-    needs = {"splice": "an up-set", "tilt": "a family of interactions of a tensor"}
-    raise ValueError(f"The {route} route needs {needs[route]}; use route='auto'.")
+    raise ValueError(f"The {route} route needs {_NEEDS[route]}; use route='auto'.")
 
 
 class _Solver:
-    """Shapes and checks shared by the three routes; rows are flat inside."""
+    """Shapes and checks shared by the four routes; rows are flat inside."""
+
+    # Whether, from the uniform reference, the answer is M_1: a product of marginals.
+    is_one_body = False
 
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
         """Solve for all rows of ``target`` and ``reference``; see the module."""
         target, reference, lead = _flat_rows(target, reference, self.poset)
         if len(target):
-            found = self._project(target, reference, tol, max_iter)
+            prob, residual, n_iter = self._project(target, reference, tol, max_iter)
         else:
-            found = _closed_form(target)
+            prob, residual, n_iter = _closed_form(target)
         return Projection(
-            found.point.reshape(*lead, *self.poset.shape),
-            found.residual.reshape(lead),
-            found.n_iter.reshape(lead),
-            (found.residual <= tol).reshape(lead),
-            self.route,
+            prob=prob.reshape(*lead, *self.poset.shape),
+            residual=residual.reshape(lead),
+            n_iter=n_iter.reshape(lead),
+            tol=tol,
+            route=self.route,
         )
 
     def solve(self, target, reference, tol, max_iter):
+        """Distributions, residuals and steps for flat rows that need no check."""
         return self._project(target, reference, tol, max_iter)
 
     @cached_property
@@ -137,16 +152,15 @@ class _Solver:
 
         From where they are: a tilt of that is a tilt of where they started.
         """
-        left = np.flatnonzero(~found.converged & (found.n_iter < max_iter))
-        if not len(left) or len(self.elements) > _FALLBACK_UP_TO:
-            return found
-        budget = max_iter - int(found.n_iter[left].max())
-        more = self._dense(found.point[left], target[left], budget, tol, settle=False)
-        better = more.residual < found.residual[left]
-        found.point[left[better]] = more.point[better]
-        found.residual[left[better]] = more.residual[better]
-        found.n_iter[left] += more.n_iter
-        return found
+        q, residual, n_iter = found.point, found.residual, found.n_iter
+        left = np.flatnonzero(~found.converged & (n_iter < max_iter))
+        if len(left) and len(self.elements) <= _FALLBACK_UP_TO:
+            budget = max_iter - int(n_iter[left].max())
+            more = self._dense(q[left], target[left], budget, tol, settle=False)
+            better = more[1] < residual[left]
+            q[left[better]], residual[left[better]] = more[0][better], more[1][better]
+            n_iter[left] += more[2]
+        return q, residual, n_iter
 
     def residual(self, difference):
         """``max |eta_q - eta_t|`` over M from the cellwise difference ``q - t``."""
@@ -179,6 +193,30 @@ class SpliceSolver(_Solver):
         return _closed_form(q)
 
 
+class ClassSolver(_Solver):
+    """Below each cell one element of M is the greatest: cells fall into classes by it.
+
+    eta on M are then the masses of the classes: the reference rescaled to them.
+    """
+
+    route = "classes"
+
+    def __init__(self, poset, matched, greatest):
+        self.poset = poset
+        self.elements = np.flatnonzero(matched)
+        ones = np.ones(poset.n_elements)
+        places = (np.arange(poset.n_elements), greatest + 1)
+        self._classes = csr_array((ones, places))
+
+    def _project(self, target, reference, tol, max_iter):
+        if reference is None:
+            reference = np.full((1, self.poset.n_elements), 1 / self.poset.n_elements)
+        has, wanted = (x @ self._classes for x in (reference, target))
+        factors = wanted / has
+        q = reference * (factors @ self._classes.T)
+        return _closed_form(q, self.residual(q - target))
+
+
 class TiltSolver(_Solver):
     """M a family of interactions of a tensor: match the marginals by a tilt.
 
@@ -193,16 +231,16 @@ class TiltSolver(_Solver):
         self.poset = poset
         self.family = family
         self.elements = np.flatnonzero(interaction_mask(poset.shape, family))
-        d = poset.n_modes
+        d = len(poset.shape)
         self._raked = maximal_mode_sets(family, d, _RAKING_SETS)
         every = isinstance(family, int)
-        self.used_modes = [k for k in range(d) if every or (k,) in family]
+        self.used_modes = [k for k in range(d) if every or any(k in s for s in family)]
         self._independent = (family if every else max(map(len, family))) == 1
 
     @property
     def is_one_body(self):
         """Whether, from the uniform reference, the answer is M_1: a product."""
-        return self._independent and len(self.used_modes) == self.poset.n_modes
+        return self._independent and len(self.used_modes) == len(self.poset.shape)
 
     def _project(self, target, reference, tol, max_iter):
         if len(self.elements) == self.poset.n_elements - 1:
@@ -258,7 +296,7 @@ class TiltSolver(_Solver):
             x = np.zeros((len(rows), len(self.elements)))
             found = newton_dense(problem, x, tol=tol, max_iter=max_iter, settle=settle)
             q = problem.distributions(found.point)
-            pieces.append((rows, replace(found, point=q)))
+            pieces.append((rows, (q, found.residual, found.n_iter)))
         return _joined(pieces)
 
     def _conjugate_gradients(self, start, target, tol, max_iter):
@@ -302,7 +340,6 @@ class GeneralSolver(_Solver):
         self.elements = np.flatnonzero(matched)
 
     def _project(self, target, reference, tol, max_iter):
-        n = len(target)
         if reference is None:
             start = np.full_like(target, 1 / target.shape[1])
         else:
@@ -312,15 +349,22 @@ class GeneralSolver(_Solver):
         m = len(self.elements)
         if m <= _DENSE_UP_TO and m * m * self.poset.n_elements <= _DENSE_PRODUCTS:
             return self._dense(start, target, max_iter, tol)
-        problem = ExponentialTilt(self, self._basis, start, target)
-        zeros = np.zeros((n, len(self.elements)))
+        basis = self._pinned_basis or self._basis
+        problem = ExponentialTilt(self, basis, start, target)
+        zeros = np.zeros_like(problem.moments)
         found = newton_cg(problem, zeros, tol=tol, max_iter=max_iter)
         return self._last_resort(found, target, max_iter, tol)
 
     def _dense(self, start, target, max_iter, tol, settle=True):
         problem = ExponentialTilt(self, self._basis, start, target)
         zeros = np.zeros((len(start), len(self.elements)))
-        return newton_dense(problem, zeros, tol=tol, max_iter=max_iter, settle=settle)
+        found = newton_dense(problem, zeros, tol=tol, max_iter=max_iter, settle=settle)
+        return found.point, found.residual, found.n_iter
+
+    @cached_property
+    def _pinned_basis(self):
+        many = len(self.elements) > _PINNED_FROM
+        return pinned_basis(self.poset, self.elements) if many else None
 
     @cached_property
     def _basis(self):
@@ -332,22 +376,17 @@ def _is_uneven(target):
 
 
 def _joined(pieces):
-    """One solution from pairs of row numbers and their solutions."""
+    """One answer from pairs of row numbers and the answers for them."""
     if len(pieces) == 1:
         return pieces[0][1]
     order = np.argsort(np.concatenate([rows for rows, _ in pieces]))
-    return Solution(
-        *(
-            np.concatenate([getattr(found, field.name) for _, found in pieces])[order]
-            for field in fields(Solution)
-        )
-    )
+    answers = zip(*(answer for _, answer in pieces), strict=True)
+    return tuple(np.concatenate(parts)[order] for parts in answers)
 
 
 def _closed_form(q, residual=None):
     n = len(q)
-    residual = np.zeros(n) if residual is None else residual
-    return Solution(None, q, residual, np.zeros(n, int), np.ones(n, bool))
+    return q, np.zeros(n) if residual is None else residual, np.zeros(n, int)
 
 
 def _flat_rows(target, reference, poset):

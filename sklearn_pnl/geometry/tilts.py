@@ -11,11 +11,11 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
+from scipy.sparse.linalg import splu
 
-from .coordinates import normalized_exp, row_sums
+from .coordinates import row_sums, tilted_exp
 from .interactions import kronecker_blocks, kronecker_product
 from .marginals import levels_by_mass
-from .posets import TensorPoset
 
 # A Newton step changes log probabilities by at most this much. Where the target holds
 # far more than the iterate the full step overshoots, to distributions so concentrated
@@ -30,7 +30,9 @@ _DENSE_FUNCTIONS = 64
 # overflows, nor all of them together vanish.
 _NO_OVERFLOW = 600.0
 # Up to this many coordinates a basis is made orthonormal by a dense factor.
-_WHITEN_UP_TO = 2048
+_LARGEST_FACTOR = 2048
+# Products of pairs of entries in the Gram matrix of rows of the Moebius matrix.
+_LARGEST_GRAM = 2**26
 
 
 class ExponentialTilt:
@@ -44,7 +46,7 @@ class ExponentialTilt:
         self._solver = solver
         self._basis = basis
         self._target = target
-        self._moments = basis.analysis(target)
+        self.moments = basis.analysis(target)
         with np.errstate(divide="ignore"):
             self._log_start = np.log(start)
 
@@ -52,10 +54,10 @@ class ExponentialTilt:
         energy = self._basis.synthesis(x)
         energy += some_rows(self._log_start, rows)
         q, psi = self._normalized(energy, x)
-        return psi - np.einsum("ij,ij->i", x, some_rows(self._moments, rows)), q
+        return psi - np.einsum("ij,ij->i", x, some_rows(self.moments, rows)), q
 
     def _normalized(self, energy, x):
-        return normalized_exp(energy)
+        return tilted_exp(energy)
 
     def gradient(self, q, rows):
         difference = q - some_rows(self._target, rows)
@@ -108,7 +110,7 @@ class MarginalCells(ExponentialTilt):
         # The functions are indicators, so what is added to log probabilities is
         # bounded by the coefficients: no need to look for the largest.
         if not np.abs(x).sum(axis=1).max() < _NO_OVERFLOW:
-            return normalized_exp(energy)
+            return tilted_exp(energy)
         q = np.exp(energy, out=energy)
         total = row_sums(q)
         q *= (1 / total)[:, None]
@@ -208,14 +210,13 @@ class ZetaBasis:
     """
 
     def __init__(self, poset, elements):
-        tensor = isinstance(poset, TensorPoset)
-        self._columns = (_TensorColumns if tensor else _PosetColumns)(poset, elements)
+        self._columns = poset.columns(elements)
         m, D = len(elements), poset.n_elements
         uniform = np.full((1, *poset.shape), 1 / D)
         eta = poset.eta(uniform).reshape(-1)[elements]
         self._n_functions = m
         self._whiten, self._scale = None, 1 / np.sqrt(eta * (1 - eta))
-        if m <= _WHITEN_UP_TO:
+        if m <= _LARGEST_FACTOR:
             gram = poset.fisher_gram(uniform, elements)[0] - np.outer(eta, eta)
             factor = cholesky(gram, lower=True)
             self._whiten = solve_triangular(factor, np.eye(m), lower=True).T
@@ -243,37 +244,39 @@ class ZetaBasis:
         return self._columns.synthesis(whitened)
 
 
-class _PosetColumns:
-    """Zeta columns of a general poset: a sparse matrix."""
+class PinnedBasis:
+    """All functions whose theta vanishes where it is pinned, by orthogonal projection.
 
-    def __init__(self, poset, elements):
-        self._matrix = poset.zeta_matrix[:, elements]
-        self._transpose = self._matrix.T.tocsr()
-        self.n_terms = self._matrix.nnz
+    With ``B`` the rows of the Moebius matrix at the pinned elements these are the
+    functions with ``B f = 0``, and ``synthesis = analysis = sqrt(D) P`` with
+    ``P = I - B' (B B')^-1 B``: as many coefficients as cells, of which those off the
+    space do not matter. At the uniform distribution the Fisher information is ``P``, so
+    conjugate gradients need few steps, and ``B`` is sparse where differences are local.
+    """
 
-    def synthesis(self, v):
-        return np.ascontiguousarray((self._matrix @ np.ascontiguousarray(v.T)).T)
-
-    def analysis(self, x):
-        return (self._transpose @ np.ascontiguousarray(x.T)).T
-
-
-class _TensorColumns:
-    """Zeta columns of a tensor: cumulative sums, of about ``D d`` terms."""
-
-    def __init__(self, poset, elements):
-        self._poset, self._elements = poset, elements
-        self.n_terms = poset.n_elements * poset.n_modes
+    def __init__(self, rows):
+        self._rows, self._columns = rows, rows.T.tocsr()
+        gram = (rows @ self._columns).tocsc()
+        self._solve = splu(
+            gram, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0
+        ).solve
+        self._scale = np.sqrt(rows.shape[1])
 
     def synthesis(self, v):
-        theta = np.zeros((len(v), self._poset.n_elements))
-        theta[:, self._elements] = v
-        values = self._poset.zeta(theta.reshape(-1, *self._poset.shape))
-        return values.reshape(len(v), -1)
+        x = v.T * self._scale
+        pinned = self._rows @ np.asarray(x, np.float64)
+        return np.ascontiguousarray((x - self._columns @ self._solve(pinned)).T)
 
-    def analysis(self, x):
-        eta = self._poset.eta(x.reshape(-1, *self._poset.shape))
-        return eta.reshape(len(x), -1)[:, self._elements]
+    analysis = synthesis
+
+
+def pinned_basis(poset, elements):
+    """The basis of functions with theta on ``elements`` alone; None if not sparse."""
+    pinned = np.delete(np.arange(poset.n_elements), np.r_[poset.bottom, elements])
+    rows = poset.moebius_rows(pinned)
+    if rows is None or (np.diff(rows.tocsc().indptr) ** 2.0).sum() > _LARGEST_GRAM:
+        return None
+    return PinnedBasis(rows)
 
 
 class ScaledBasis:

@@ -1,0 +1,96 @@
+"""Relations between elements: checks, a cycle by its name, the transitive closure."""
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+
+def check_pairs(pairs, n_elements):
+    """Pairs as integers (n_pairs, 2) without reflexive ones; a ValueError if bad."""
+    pairs = np.asarray(pairs)
+    if pairs.size == 0:
+        return np.empty((0, 2), int)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise ValueError(
+            "Relations must be pairs (a, b) of integers, meaning a <= b; got an array "
+            f"of shape {pairs.shape} and type {pairs.dtype}."
+        )
+    outside = np.flatnonzero(((pairs < 0) | (pairs >= n_elements)).any(axis=1))
+    if len(outside):
+        a, b = pairs[outside[0]]
+        raise ValueError(
+            f"Relation {outside[0]}, ({a}, {b}), names an element out of range: the "
+            f"poset has elements 0 to {n_elements - 1}."
+        )
+    return pairs[pairs[:, 0] != pairs[:, 1]].astype(int)
+
+
+def check_acyclic(covers):
+    """A ValueError that names a cycle, if there is one."""
+    n_components, component = connected_components(covers, connection="strong")
+    if n_components == covers.shape[0]:
+        return
+    on_cycle = np.flatnonzero(np.bincount(component)[component] > 1)[0]
+    path = _cycle_through(covers, on_cycle, component)
+    raise ValueError(
+        "The relations contain a cycle: " + " <= ".join(map(str, path)) + ". "
+        "Remove one of these relations; in a partial order distinct elements cannot "
+        "be below each other."
+    )
+
+
+def _cycle_through(covers, start, component):
+    """A shortest cycle through ``start``, upwards, by breadth-first search."""
+    above = covers.T.tocsr()
+    parent = {start: None}
+    queue = [start]
+    for element in queue:
+        successors = above.indices[above.indptr[element] : above.indptr[element + 1]]
+        for successor in successors:
+            if successor == start:
+                path = [start]
+                while element is not None:
+                    path.append(element)
+                    element = parent[element]
+                return [int(x) for x in reversed(path)]
+            if successor not in parent and component[successor] == component[start]:
+                parent[successor] = element
+                queue.append(successor)
+    raise AssertionError("an element of a strong component lies on a cycle")
+
+
+def transitive_closure(covers):
+    """Zeta matrix from relations: each row the union of those right below it.
+
+    In topological order; what lies below an element already taken in is left out, so
+    that the work is that of the covers alone, and no array is larger than the result.
+    """
+    n = covers.shape[0]
+    below, rank, taken = [None] * n, np.empty(n, int), np.zeros(n, bool)
+    for position, element in enumerate(_topological_order(covers)):
+        rank[element] = position
+        lower = covers.indices[covers.indptr[element] : covers.indptr[element + 1]]
+        parts = [np.array([element], np.int32)]
+        for x in lower[np.argsort(-rank[lower])]:
+            if not taken[x]:
+                parts.append(below[x][~taken[below[x]]])
+                taken[parts[-1]] = True
+        below[element] = np.concatenate(parts)
+        taken[below[element]] = False
+    indptr = np.cumsum([0, *map(len, below)])
+    indices = np.concatenate(below)
+    below = csr_array((np.ones(len(indices)), indices, indptr), shape=(n, n))
+    below.sort_indices()
+    return below
+
+
+def _topological_order(covers):
+    """Elements sorted so that each comes after everything below it (Kahn)."""
+    above = covers.T.tocsr()
+    waiting = np.diff(covers.indptr)
+    ready = list(np.flatnonzero(waiting == 0))
+    for element in ready:
+        successors = above.indices[above.indptr[element] : above.indptr[element + 1]]
+        waiting[successors] -= 1
+        ready.extend(successors[waiting[successors] == 0])
+    return ready
