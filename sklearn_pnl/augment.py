@@ -223,8 +223,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         with all_or_nothing(self), fit_task(self):
             rows = self._take(X)
             self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows))
-            # They were checked at the door.
-            with config_context(assume_finite=True):
+            # They were checked at the door; arrays are what is worked on.
+            with config_context(assume_finite=True, transform_output="default"):
                 cells = self._lay_out(self._embed(rows))
             encoded = encode_rows(self._codec, cells, type(self).__name__, self.n_jobs)
             self._training = TrainingRows(
