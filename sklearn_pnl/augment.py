@@ -224,8 +224,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         with all_or_nothing(self), fit_task(self):
             rows = self._take(X)
             self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows))
-            # They were checked at the door.
-            with config_context(assume_finite=True):
+            # They were checked at the door; arrays are what is worked on.
+            with config_context(assume_finite=True, transform_output="default"):
                 cells = self._lay_out(self._embed(rows))
             encoded = encode_rows(self._codec, cells, type(self).__name__, self.n_jobs)
             self._training = TrainingRows(
@@ -259,17 +259,19 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             embedded = rows
         else:
             embedded = np.asarray(self.embedding_.fit_transform(rows))
-        check_measures(embedded, "Negative values after the embedding", self.offset)
+        cells = embedded.reshape(-1, *self._shape_of(embedded))
+        check_measures(cells, "Negative values after the embedding", self.offset)
         _check_kept(embedded, self.offset)
         return embedded
 
+    def _shape_of(self, embedded):
+        """Shape of embedded rows: as they came, unless their length has changed."""
+        whole = embedded.shape[1] == np.prod(self.input_shape_)
+        return self.input_shape_ if whole else embedded.shape[1:]
+
     def _lay_out(self, embedded):
         """Cells (n, D) on the poset, and the codec for them."""
-        shape = (
-            self.input_shape_
-            if embedded.shape[1] == np.prod(self.input_shape_)
-            else embedded.shape[1:]
-        )
+        shape = self._shape_of(embedded)
         manifold = as_local_manifold(self.local_manifold)
         reshaper, stated = self.reshaper, len(shape) > 1 or self.base is not None
         stated |= self.poset is not None or reshaper not in (None, "auto")

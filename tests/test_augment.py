@@ -5,14 +5,25 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import chi2, kstest
+from scipy.stats import kstest, norm
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
-from sklearn_pnl import BackwardProjector, PNLAugmenter
+from sklearn_pnl import (
+    BackwardProjector,
+    DensityDraws,
+    EtaManifold,
+    FiberManifold,
+    KernelDraws,
+    MixtureManifold,
+    MixupDraws,
+    PNLAugmenter,
+    ThetaManifold,
+)
+from sklearn_pnl.draws import TrainingCodes
 from sklearn_pnl.geometry import theta_from_prob
 
 SEEDS = [0, 1, 2]
@@ -23,14 +34,28 @@ def positive(seed, *shape, n=12):
     return np.random.default_rng(seed).gamma(1.0, size=(n, *shape)) + 0.1
 
 
+def encoder(augment="mixup", **params):
+    """An augmenter that does to rows what a projector does, and no more."""
+    plain = {"order": 1, "embedding": None, "reshaper": None, "keep_range": False}
+    plain |= {"offset": 1e-5, "with_mass": False}
+    return PNLAugmenter(augment=augment, **(plain | params))
+
+
 def fitted(X, augment, **params):
-    """An augmenter without offset, from whose rows the codes drawn can be read."""
-    return PNLAugmenter(augment=augment, offset=0, tol=1e-9, **params).fit(X)
+    """One without offset, and a projector that reads codes from the new rows."""
+    augmenter = encoder(augment, **({"offset": 0, "tol": 1e-9} | params)).fit(X)
+    ours = augmenter.get_params(deep=False)
+    names = [n for n in BackwardProjector._get_param_names() if n in ours]
+    projector = BackwardProjector(
+        **{n: ours[n] for n in names}, n_neighbors=augmenter.k_neighbors
+    )
+    return augmenter, projector.fit(X)
 
 
-def drawn(augmenter, n_samples, seed=0):
-    """The codes drawn: with "fiber", those of the new rows."""
-    return augmenter.projector_.transform(augmenter.sample(n_samples, seed))
+def drawn(X, augment, n_samples, seed=0, **params):
+    """The codes drawn, those of the new rows by "fiber", and those of ``X``."""
+    augmenter, projector = fitted(X, augment, **params)
+    return projector.transform(augmenter.sample(n_samples, seed)), projector.codes_
 
 
 class AtPosition(np.random.RandomState):
@@ -42,18 +67,6 @@ class AtPosition(np.random.RandomState):
 
     def uniform(self, size):
         return np.full(size, self.position)
-
-
-def weights_of(monkeypatch):
-    """The weights of the rows that new rows are decoded from, as they come."""
-    decode, seen = BackwardProjector._decode, []
-
-    def watched(self, codes, parents, weights):
-        seen.append(weights)
-        return decode(self, codes, parents, weights)
-
-    monkeypatch.setattr(BackwardProjector, "_decode", watched)
-    return seen
 
 
 def global_state():
@@ -97,12 +110,19 @@ AUGMENTS = [
 # --- how codes are drawn --------------------------------------------------------
 
 
-@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("order", [1, 2, None])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_kde_draws_as_a_kernel_density_does(seed, order):
-    augmenter = fitted(positive(seed, *SHAPE), "kde", bandwidth=0.4, order=order)
-    ours = drawn(augmenter, 4000, seed)
-    kernel = KernelDensity(bandwidth=0.4).fit(augmenter.projector_.codes_)
+    draws = KernelDraws(bandwidth=0.4)
+    if order is None:
+        # Codes are logarithms of the cells, or of their shares but for a constant.
+        params = {"order": None, "with_mass": True}
+        augmenter = encoder(draws, offset=0, **params).fit(positive(seed, *SHAPE))
+        training = augmenter.codes_
+        ours = np.log(augmenter.sample(4000, seed)).reshape(4000, -1)
+    else:
+        ours, training = drawn(positive(seed, *SHAPE), draws, 4000, seed, order=order)
+    kernel = KernelDensity(bandwidth=0.4).fit(training)
     theirs = kernel.sample(4000, random_state=seed)
     # Five standard errors of the difference of two means; 4000 draws give the
     # standard deviation to about 2%.
@@ -115,9 +135,7 @@ def test_kde_draws_as_a_kernel_density_does(seed, order):
 
 @pytest.mark.parametrize("bandwidth", [1e-4, 1e-3])
 def test_bandwidth_is_the_deviation_in_every_coordinate(bandwidth):
-    augmenter = fitted(positive(0, *SHAPE), "kde", bandwidth=bandwidth)
-    training = augmenter.projector_.codes_
-    codes = drawn(augmenter, 2000)
+    codes, training = drawn(positive(0, *SHAPE), KernelDraws(bandwidth), 2000)
     # So small a bandwidth leaves no doubt which row a code was drawn from.
     distance = np.linalg.norm(codes[:, None] - training, axis=2)
     source = distance.argmin(axis=1)
@@ -125,6 +143,26 @@ def test_bandwidth_is_the_deviation_in_every_coordinate(bandwidth):
     assert_allclose(noise.std(axis=0), bandwidth, rtol=0.1)
     assert np.abs(noise.mean(axis=0)).max() < 5 * bandwidth / np.sqrt(2000)
     assert_array_equal(np.unique(source), np.arange(len(training)))
+
+
+@pytest.mark.parametrize(
+    ("name", "draws"),
+    [
+        ("mixup", MixupDraws()),
+        ("kde", KernelDraws()),
+        (KernelDensity(), DensityDraws(KernelDensity())),
+    ],
+    ids=str,
+)
+def test_a_shorthand_is_the_object_with_its_defaults(name, draws):
+    short, long = (
+        PNLAugmenter(augment=augment).fit(positive(0, *SHAPE))
+        for augment in (name, draws)
+    )
+    assert type(short.draws_) is type(draws)
+    assert repr(short.draws_) == repr(draws)
+    assert_array_equal(short.sample(9, 0), long.sample(9, 0))
+    assert long.draws_ is not draws
 
 
 def position_on_segments(codes, training):
@@ -143,13 +181,11 @@ def position_on_segments(codes, training):
 @pytest.mark.parametrize("n_neighbors", [1, 4])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mixup_stays_on_segments_to_near_codes(seed, n_neighbors):
-    augmenter = fitted(
-        positive(seed, *SHAPE), "mixup", n_neighbors=n_neighbors, noise=0
+    augmenter, projector = fitted(
+        positive(seed, *SHAPE), MixupDraws(noise=0), k_neighbors=n_neighbors
     )
-    projector = augmenter.projector_
-    i, j, t, distance = position_on_segments(
-        drawn(augmenter, 300, seed), projector.codes_
-    )
+    codes = projector.transform(augmenter.sample(300, seed))
+    i, j, t, distance = position_on_segments(codes, projector.codes_)
     assert distance.max() < 1e-6
     # One end is among the nearest of the other (and not the other itself).
     near = projector.kneighbors(
@@ -162,10 +198,9 @@ def test_mixup_stays_on_segments_to_near_codes(seed, n_neighbors):
 
 
 def test_mixup_starts_from_every_row():
-    augmenter = fitted(positive(0, *SHAPE), "mixup", n_neighbors=1, noise=0)
-    i, j, _, _ = position_on_segments(
-        drawn(augmenter, 300), augmenter.projector_.codes_
-    )
+    draws = MixupDraws(noise=0)
+    codes = drawn(positive(0, *SHAPE), draws, 300, k_neighbors=1)
+    i, j, _, _ = position_on_segments(*codes)
     assert_array_equal(np.unique(np.r_[i, j]), np.arange(12))
 
 
@@ -175,14 +210,14 @@ def test_mixup_starts_from_every_row():
 def test_mixup_without_noise_is_between_the_codes_of_its_parents(
     seed, order, with_mass
 ):
-    augmenter = fitted(
-        positive(seed, *SHAPE), "mixup", noise=0, order=order, with_mass=with_mass
+    augmenter, projector = fitted(
+        positive(seed, *SHAPE), MixupDraws(noise=0), order=order, with_mass=with_mass
     )
     rows, parents = augmenter.sample_with_parents(200, random_state=seed)
-    codes = augmenter.projector_.codes_
+    codes = projector.codes_
     start, end = codes[parents[:, 0]], codes[parents[:, 1]]
     way = end - start
-    new = augmenter.projector_.transform(rows)
+    new = projector.transform(rows)
     t = np.einsum("ij,ij->i", new - start, way) / np.einsum("ij,ij->i", way, way)
     assert t.min() > -1e-6
     assert t.max() < 1 + 1e-6
@@ -191,7 +226,7 @@ def test_mixup_without_noise_is_between_the_codes_of_its_parents(
     assert_allclose(new, (1 - t) * start + t * end, atol=1e-6)
     if not with_mass:
         # The mass is at the same position between those of the parents.
-        mass = augmenter.projector_.rows_.sum(axis=(1, 2, 3))[parents]
+        mass = projector.rows_.sum(axis=(1, 2, 3))[parents]
         expected = np.sum(np.hstack([1 - t, t]) * mass, axis=1)
         assert_allclose(rows.sum(axis=(1, 2, 3)), expected, rtol=1e-6)
 
@@ -202,13 +237,12 @@ def test_mixup_without_noise_is_between_the_codes_of_its_parents(
 def test_mixup_has_a_row_and_one_of_its_nearest_others_as_parents(
     seed, n_neighbors, metric
 ):
-    augmenter = fitted(
-        positive(seed, *SHAPE), "mixup", n_neighbors=n_neighbors, metric=metric
+    augmenter, projector = fitted(
+        positive(seed, *SHAPE), "mixup", k_neighbors=n_neighbors, metric=metric
     )
     parents = augmenter.sample_with_parents(600, random_state=seed)[1]
     assert parents.shape == (600, 2)
     assert parents.dtype.kind == "i"
-    projector = augmenter.projector_
     near = projector.kneighbors(
         projector.codes_, n_neighbors + 1, return_distance=False
     )
@@ -220,16 +254,17 @@ def test_mixup_has_a_row_and_one_of_its_nearest_others_as_parents(
 @pytest.mark.parametrize("with_mass", [False, True])
 @pytest.mark.parametrize(("position", "end"), [(0.0, 0), (1.0, 1)])
 @pytest.mark.parametrize(
-    "manifold", [{}, {"local_manifold": "mixture", "step": 1.0}], ids=str
+    "manifold", [FiberManifold(), MixtureManifold(step=1.0)], ids=str
 )
 @pytest.mark.parametrize("offset", [0, 0.3])
 def test_the_ends_of_mixup_without_noise_are_its_parents(
     offset, manifold, position, end, with_mass
 ):
     X = positive(0, *SHAPE)
-    augmenter = PNLAugmenter(
-        noise=0, offset=offset, with_mass=with_mass, tol=1e-12, **manifold
-    ).fit(X)
+    augmenter = encoder(
+        MixupDraws(noise=0), offset=offset, with_mass=with_mass, tol=1e-12,
+        local_manifold=manifold,
+    ).fit(X)  # fmt: skip
     rng = AtPosition(position)
     rows, parents = augmenter.sample_with_parents(50, rng)
     assert_allclose(rows, X[parents[:, end]], rtol=1e-6)
@@ -241,8 +276,8 @@ def test_the_ends_of_mixup_without_noise_are_its_parents(
 @pytest.mark.parametrize("offset", [0, 1e-5, 0.3])
 def test_mixup_of_one_row_is_that_row(offset, noise, with_mass):
     X = positive(0, *SHAPE, n=1)
-    params = {"noise": noise, "offset": offset, "with_mass": with_mass}
-    augmenter = PNLAugmenter(n_neighbors=1, **params).fit(X)
+    params = {"offset": offset, "with_mass": with_mass, "k_neighbors": 1}
+    augmenter = encoder(MixupDraws(noise=noise), **params).fit(X)
     rows, parents = augmenter.sample_with_parents(5, random_state=0)
     assert_allclose(rows, np.repeat(X, 5, axis=0), rtol=1e-9)
     assert_array_equal(parents, np.zeros((5, 2)))
@@ -253,7 +288,7 @@ def test_mixup_of_copies_is_their_row(noise):
     # No spread, no noise: with fewer rows than coordinates and with more.
     for n in (3, 9):
         X = np.repeat(positive(0, *SHAPE, n=1), n, axis=0)
-        augmenter = PNLAugmenter(n_neighbors=3, noise=noise).fit(X)
+        augmenter = encoder(MixupDraws(noise), k_neighbors=3).fit(X)
         rows, parents = augmenter.sample_with_parents(5, random_state=0)
         assert_allclose(rows, X[[0] * 5], rtol=1e-9)
         assert (parents[:, 0] != parents[:, 1]).all()
@@ -262,67 +297,122 @@ def test_mixup_of_copies_is_their_row(noise):
 # --- the noise of mixup ---------------------------------------------------------
 
 
-def noise_of(augmenter, n_samples, seed=0):
+def noise_of(augmenter, projector, n_samples, seed=0):
     """The noise alone: every code is else that of the first parent."""
     rows, parents = augmenter.sample_with_parents(n_samples, AtPosition(0.0, seed))
-    projector = augmenter.projector_
     return projector.transform(rows) - projector.codes_[parents[:, 0]]
+
+
+def near_differences(projector, k):
+    """Differences between each row and each of its k nearest others."""
+    near = projector.kneighbors(projector.codes_, k + 1, return_distance=False)
+    pairs = [(i, j) for i, others in enumerate(near) for j in others if j != i]
+    one, other = np.transpose(pairs)
+    return projector.codes_[one] - projector.codes_[other]
 
 
 @pytest.mark.parametrize("with_mass", [False, True])
 @pytest.mark.parametrize("noise", [0.1, 0.25, 0.5])
 @pytest.mark.parametrize(
-    ("n_rows", "order"), [(2, 1), (4, 1), (12, 1), (4, 2), (6, 2), (9, 2), (30, 2)]
+    ("n_rows", "order", "k"),
+    [(2, 1, 1), (4, 1, 3), (12, 1, 5), (4, 2, 1), (9, 2, 5), (30, 2, 5), (30, 2, 29)],
 )
-def test_noise_has_its_share_of_the_covariance_of_the_codes(
-    n_rows, order, noise, with_mass
+def test_noise_has_its_share_of_the_covariance_of_near_differences(
+    n_rows, order, k, noise, with_mass
 ):
-    # As many codes as coordinates (4 or 9, and the mass), fewer and more.
-    augmenter = fitted(
+    # As many codes as coordinates (4 or 9, and the mass), fewer and more. For all
+    # other rows as partners it is twice the covariance of the codes themselves.
+    augmenter, projector = fitted(
         positive(0, *SHAPE, n=n_rows),
-        "mixup",
-        n_neighbors=1,
-        noise=noise,
+        MixupDraws(noise),
+        k_neighbors=k,
         order=order,
         with_mass=with_mass,
     )
     n = 10_000
-    drawn = noise_of(augmenter, n)
-    expected = noise**2 * np.cov(augmenter.projector_.codes_.T)
-    variance = np.diag(expected)
-    # Five standard errors of a mean and, for Gaussian noise, of a covariance.
-    assert (np.abs(drawn.mean(axis=0)) < 5 * np.sqrt(variance / n)).all()
-    error = np.sqrt((np.outer(variance, variance) + expected**2) / n)
-    assert (np.abs(np.cov(drawn.T) - expected) < 5 * error).all()
+    drawn = noise_of(augmenter, projector, n)
+    differences = near_differences(projector, k)
+    expected = noise**2 * np.mean(differences[:, :, None] * differences[:, None], 0)
+    if k == n_rows - 1:
+        whole = 2 * noise**2 * np.cov(projector.codes_.T)
+        assert_allclose(expected, whole, rtol=1e-9, atol=1e-12)
+    # Five standard errors of a mean and, by the fourth moments, of a covariance: the
+    # multiple is Gaussian, the differences are those of the rows.
+    assert (np.abs(drawn.mean(axis=0)) < 5 * np.sqrt(np.diag(expected) / n)).all()
+    squares = differences**2
+    fourth = 3 * noise**4 * squares.T @ squares / len(squares)
+    error = np.sqrt((fourth - expected**2) / n)
+    assert (np.abs(drawn.T @ drawn / n - expected) < 5 * error + 1e-12).all()
     # It leaves no direction that the codes do not spread in.
-    spread = np.linalg.svd(augmenter.projector_.codes_ - augmenter.projector_.codes_[0])
+    spread = np.linalg.svd(projector.codes_ - projector.codes_[0])
     across = spread[2][np.count_nonzero(spread[1] > 1e-9) :]
     assert_allclose(drawn @ across.T, 0, atol=1e-6)
 
 
+@pytest.mark.parametrize("k", [2, 5])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_noise_is_gaussian_and_new_for_every_row(seed):
-    augmenter = fitted(positive(seed, *SHAPE), "mixup")
-    drawn = noise_of(augmenter, 4000, seed)
-    covariance = 0.25**2 * np.cov(augmenter.projector_.codes_.T)
-    length = np.einsum("ij,ij->i", drawn, np.linalg.solve(covariance, drawn.T).T)
-    assert kstest(length, chi2(df=4).cdf).pvalue > 1e-3
-    # Also between one block of rows and the next.
+def test_noise_is_a_gaussian_multiple_of_a_difference_of_near_rows(seed, k):
+    augmenter, projector = fitted(positive(seed, *SHAPE), "mixup", k_neighbors=k)
+    drawn = noise_of(augmenter, projector, 4000, seed)
+    ways = near_differences(projector, k)
+    multiples = drawn @ ways.T / np.einsum("ij,ij->i", ways, ways)
+    off = np.abs(drawn[:, None] - multiples[..., None] * ways).max(axis=2)
+    rows, nearest = np.arange(4000), off.argmin(axis=1)
+    assert off[rows, nearest].max() < 1e-6
+    # Which end of a pair is taken away is left to rounding where both are near each
+    # other; a Gaussian does not tell.
+    multiple = multiples[rows, nearest]
+    assert kstest(multiple, norm(scale=0.25).cdf).pvalue > 1e-3
+    # New for every row, also between one block of rows and the next.
     assert len(np.unique(drawn.round(9), axis=0)) == 4000
     for lag in (1, 256, 1000):
         correlation = np.corrcoef(drawn[lag:].T, drawn[:-lag].T)[:4, 4:]
         assert np.abs(correlation).max() < 5 / np.sqrt(4000 - lag)
 
 
+@pytest.mark.parametrize("apart", [6, 12, 24])
+@pytest.mark.parametrize("way", [np.eye(8)[0], np.full(8, 8**-0.5)], ids=["one", "all"])
+def test_noise_does_not_leak_between_clusters(way, apart):
+    # Two clusters of 25 rows in 8 dimensions, so many standard deviations apart. Noise
+    # of the covariance of all rows puts 18, 31 and 59% of the new rows farther from
+    # both centres than any real row is. The mean of ten sets of rows: in a single one
+    # the farthest real row may happen to be near.
+    centres = np.stack([np.zeros(8), apart * way])
+
+    def distance(rows):
+        return np.linalg.norm(rows[:, None] - centres, axis=2).min(axis=1)
+
+    shares = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = np.concatenate([centre + rng.normal(size=(25, 8)) for centre in centres])
+        rows = PNLAugmenter().fit(X).sample(2000, random_state=seed)
+        shares.append(np.mean(distance(rows) > distance(X).max()))
+    assert np.mean(shares) <= 0.01
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("shape", [(6,), (3, 2, 2)])
+def test_few_new_values_are_exactly_at_the_ends_of_the_range(shape, seed):
+    # As clipped ones are, which a tree can tell from real ones.
+    X = np.random.default_rng(seed).normal(size=(60, *shape))
+    rows = PNLAugmenter().fit(X).sample(3000, random_state=seed)
+    low, high = X.min(axis=0), X.max(axis=0)
+    assert np.mean((rows == low) | (rows == high)) <= 0.01
+    assert ((rows >= low) & (rows <= high)).all()
+    beyond = PNLAugmenter(keep_range=False).fit(X).sample(3000, random_state=seed)
+    assert ((beyond < low) | (beyond > high)).any()
+
+
 def test_noise_does_not_depend_on_the_position():
     # The same seed: what differs is the position on the segment alone.
-    augmenter = fitted(positive(0, *SHAPE), "mixup")
-    codes = augmenter.projector_.codes_
+    augmenter, projector = fitted(positive(0, *SHAPE), "mixup")
+    codes = projector.codes_
     residuals = []
     for t in (0.0, 0.4, 1.0):
         rows, parents = augmenter.sample_with_parents(300, AtPosition(t))
         mixed = (1 - t) * codes[parents[:, 0]] + t * codes[parents[:, 1]]
-        residuals.append(augmenter.projector_.transform(rows) - mixed)
+        residuals.append(projector.transform(rows) - mixed)
     assert np.abs(residuals[0]).max() > 0.1
     assert_allclose(residuals[1], residuals[0], atol=1e-6)
     assert_allclose(residuals[2], residuals[0], atol=1e-6)
@@ -331,7 +421,7 @@ def test_noise_does_not_depend_on_the_position():
 def test_noise_leaves_rows_and_their_partners_as_they_are():
     X = positive(0, *SHAPE)
     parents = [
-        PNLAugmenter(noise=noise).fit(X).sample_with_parents(300, 0)[1]
+        PNLAugmenter(augment=MixupDraws(noise)).fit(X).sample_with_parents(300, 0)[1]
         for noise in (0, 0.25)
     ]
     assert_array_equal(*parents)
@@ -340,20 +430,30 @@ def test_noise_leaves_rows_and_their_partners_as_they_are():
 @pytest.mark.parametrize("noise", [-0.1, -1, np.nan, np.inf, "auto", None])
 def test_noise_that_is_none_is_refused(noise):
     with pytest.raises(ValueError, match="'noise' parameter"):
-        PNLAugmenter(noise=noise).fit(positive(0, *SHAPE))
+        PNLAugmenter(augment=MixupDraws(noise)).fit(positive(0, *SHAPE))
 
 
 @pytest.mark.parametrize("noise", [0, 0.0, np.float32(0.5), 2])
 def test_any_number_from_0_on_is_a_noise(noise):
-    rows = PNLAugmenter(noise=noise).fit(positive(0, *SHAPE)).sample(3, 0)
+    rows = PNLAugmenter(augment=MixupDraws(noise)).fit(positive(0, *SHAPE)).sample(3, 0)
     assert np.isfinite(rows).all()
 
 
-@pytest.mark.parametrize("augment", ["kde", KernelDensity(bandwidth=0.1)], ids=str)
-def test_noise_is_that_of_mixup_alone(augment):
-    X = positive(0, *SHAPE)
-    rows = [PNLAugmenter(augment=augment, noise=s).fit(X).sample(9, 0) for s in (0, 2)]
-    assert_array_equal(*rows)
+@pytest.mark.parametrize(
+    ("of", "name"),
+    [
+        (PNLAugmenter, "noise"),
+        (PNLAugmenter, "bandwidth"),
+        (PNLAugmenter, "step"),
+        (MixupDraws, "bandwidth"),
+        (KernelDraws, "noise"),
+        (FiberManifold, "step"),
+        (MixtureManifold, "order"),
+    ],
+)
+def test_a_parameter_that_does_not_apply_cannot_be_given(of, name):
+    with pytest.raises(TypeError, match=name):
+        of(**{name: 1})
 
 
 # --- foreign densities ----------------------------------------------------------
@@ -361,10 +461,8 @@ def test_noise_is_that_of_mixup_alone(augment):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_codes_of_a_foreign_density_are_decoded(seed):
-    augmenter = fitted(positive(seed, *SHAPE), Ring())
-    training = augmenter.projector_.codes_
     # Whatever the order in which they come.
-    codes = drawn(augmenter, len(training), seed)
+    codes, training = drawn(positive(seed, *SHAPE), Ring(), 12, seed)
     ranked = np.lexsort(codes.T), np.lexsort(training.T)
     assert_allclose(codes[ranked[0]], training[ranked[1]], atol=1e-6)
 
@@ -372,9 +470,7 @@ def test_codes_of_a_foreign_density_are_decoded(seed):
 @pytest.mark.parametrize("density", AUGMENTS[2:], ids=["kernel", "mixture"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_scikit_learn_densities_keep_mean_and_spread(seed, density):
-    augmenter = fitted(positive(seed, *SHAPE, n=40), density)
-    training = augmenter.projector_.codes_
-    codes = drawn(augmenter, 2000, seed)
+    codes, training = drawn(positive(seed, *SHAPE, n=40), density, 2000, seed)
     spread = training.std(axis=0)
     assert np.abs((codes.mean(axis=0) - training.mean(axis=0)) / spread).max() < 0.2
     assert_allclose(codes.std(axis=0), spread, rtol=0.2)
@@ -390,7 +486,7 @@ class Sorted(Ring):
 
 def test_rows_do_not_come_in_the_order_of_the_density():
     # A mixture's draws cut short would leave a component out.
-    first = drawn(fitted(positive(0, *SHAPE), Sorted()), 60)[:, 0]
+    first = drawn(positive(0, *SHAPE), Sorted(), 60)[0][:, 0]
     assert np.count_nonzero(np.diff(first) < 0) > 15
 
 
@@ -401,7 +497,7 @@ def test_rows_do_not_come_in_the_order_of_the_density():
 @pytest.mark.parametrize("with_mass", [False, True])
 def test_rows_have_the_shape_of_the_data_and_are_not_negative(augment, with_mass):
     X = np.where(positive(0, 3, 4, n=30) < 0.4, 0.0, 10.0)
-    augmenter = PNLAugmenter(augment=augment, offset=0.5, with_mass=with_mass).fit(X)
+    augmenter = PNLAugmenter(augment=augment, with_mass=with_mass).fit(X)
     rows = augmenter.sample(50, random_state=0)
     assert rows.shape == (50, 3, 4)
     assert rows.min() >= 0
@@ -409,10 +505,12 @@ def test_rows_have_the_shape_of_the_data_and_are_not_negative(augment, with_mass
 
 
 def test_parents_are_the_nearest_to_the_code():
-    augmenter = fitted(positive(0, *SHAPE), "kde", n_neighbors=4, bandwidth=0.5)
+    augmenter, projector = fitted(
+        positive(0, *SHAPE), KernelDraws(bandwidth=0.5), k_neighbors=4
+    )
     rows, parents = augmenter.sample_with_parents(30, random_state=0)
-    codes = augmenter.projector_.transform(rows)
-    near = augmenter.projector_.kneighbors(codes, return_distance=False)
+    codes = projector.transform(rows)
+    near = projector.kneighbors(codes, return_distance=False)
     assert_array_equal(parents, near)
     assert_array_equal(augmenter.sample(30, random_state=0), rows)
 
@@ -420,9 +518,8 @@ def test_parents_are_the_nearest_to_the_code():
 @pytest.mark.parametrize("augment", AUGMENTS[1:], ids=str)
 def test_one_parent_with_a_full_step_is_copied(augment):
     X = positive(0, *SHAPE)
-    augmenter = PNLAugmenter(
-        augment=augment, local_manifold="mixture", step=1.0, n_neighbors=1
-    ).fit(X)
+    manifold = MixtureManifold(step=1.0)
+    augmenter = encoder(augment, local_manifold=manifold, k_neighbors=1).fit(X)
     rows, parents = augmenter.sample_with_parents(30, random_state=0)
     assert parents.shape == (30, 1)
     assert_allclose(rows, X[parents[:, 0]], rtol=1e-9)
@@ -434,8 +531,8 @@ def test_one_parent_with_a_full_step_is_copied(augment):
 def test_two_parents_with_a_full_step_are_mixed(offset, position, noise):
     # As distributions: the step is full, so that codes and noise do not matter.
     X = positive(0, *SHAPE)
-    augmenter = PNLAugmenter(
-        local_manifold="mixture", step=1.0, noise=noise, offset=offset
+    augmenter = encoder(
+        MixupDraws(noise), local_manifold=MixtureManifold(step=1.0), offset=offset
     ).fit(X)
     rows, parents = augmenter.sample_with_parents(30, AtPosition(position))
     cells = X + offset
@@ -453,17 +550,16 @@ def test_mixup_keeps_what_each_manifold_takes_from_the_parents(with_mass, positi
     X = positive(0, *SHAPE)
     share = np.array([1 - position, position]).reshape(1, 2, 1, 1, 1)
     of_row = X / X.sum(axis=(1, 2, 3), keepdims=True)
-    for manifold in ("theta", "eta"):
-        augmenter = fitted(
-            X, "mixup", order=2, local_order=1, local_manifold=manifold,
-            noise=0, with_mass=with_mass,
+    for manifold in (ThetaManifold(order=1), EtaManifold(order=1)):
+        augmenter, projector = fitted(
+            X, MixupDraws(noise=0), order=2, local_manifold=manifold,
+            with_mass=with_mass,
         )  # fmt: skip
         rows, parents = augmenter.sample_with_parents(30, AtPosition(position))
-        projector = augmenter.projector_
-        poset, low = projector.poset_, projector.local_mask_
+        poset, low = augmenter.poset_, projector.local_mask_
 
         def coordinates(p, manifold=manifold, poset=poset, low=low):
-            theta = manifold == "theta"
+            theta = isinstance(manifold, ThetaManifold)
             return (theta_from_prob(p, poset) if theta else poset.eta(p))[:, low]
 
         kept = coordinates(of_row)[parents]
@@ -472,43 +568,80 @@ def test_mixup_keeps_what_each_manifold_takes_from_the_parents(with_mass, positi
         assert_allclose(coordinates(new), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("augment", AUGMENTS, ids=str)
-@pytest.mark.parametrize("manifold", ["fiber", "theta", "eta", "mixture"])
-def test_weights_of_the_parents_sum_to_1(manifold, augment, monkeypatch):
-    seen = weights_of(monkeypatch)
-    augmenter = PNLAugmenter(
-        augment=augment, local_manifold=manifold, n_neighbors=4
-    ).fit(positive(0, *SHAPE))
-    _, parents = augmenter.sample_with_parents(200, random_state=0)
-    (weights,) = seen
-    assert weights.shape == parents.shape
+class Counted:
+    """A search for near rows that notes how many codes it was asked about."""
+
+    def __init__(self, codes):
+        self.codes, self.asked = codes, []
+
+    def __call__(self, codes, k):
+        self.asked.append(len(codes))
+        distance = np.linalg.norm(codes[:, None] - self.codes, axis=2)
+        return np.argsort(distance, axis=1)[:, :k]
+
+
+@pytest.mark.parametrize(
+    "draws",
+    [MixupDraws(), KernelDraws(), *map(DensityDraws, AUGMENTS[2:])],
+    ids=str,
+)
+def test_weights_of_the_parents_sum_to_1(draws):
+    training = np.random.default_rng(0).normal(size=(12, 4))
+    search = Counted(training)
+    draw = clone(draws).fit(training)
+    rng = np.random.RandomState(0)
+    draw = draw.start(TrainingCodes(training, 4, search), 200, rng)
+    codes, parents, weights = draw(slice(0, 200))
+    n_parents = draws.n_parents(4)
+    assert codes.shape == (200, 4)
+    assert weights.shape == parents.shape == (200, n_parents)
     assert weights.min() >= 0
     assert_allclose(weights.sum(axis=1), 1, rtol=1e-15)
-    if augment == "mixup":
+    if isinstance(draws, MixupDraws):
         # Uniform positions: in every tenth about 20 of them, within 5 deviations.
         tenths = np.histogram(weights[:, 1], bins=10, range=(0, 1))[0]
         assert np.abs(tenths - 20).max() < 5 * np.sqrt(20)
+        # Near rows are those of training rows, and looked up once: not those of codes.
+        assert search.asked == [12]
     else:
         assert_array_equal(weights, 1 / 4)
+        assert search.asked == [200]
 
 
-def test_mixup_searches_no_neighbours_of_new_codes(monkeypatch):
-    augmenter = PNLAugmenter().fit(positive(0, *SHAPE))
-    monkeypatch.delattr(BackwardProjector, "_nearest")
-    assert len(augmenter.sample(20, random_state=0)) == 20
+class Moved(Ring):
+    """Every code once, a little way off."""
+
+    def sample(self, n_samples):
+        return super().sample(n_samples) + np.linspace(-0.2, 0.3, self.codes_.shape[1])
 
 
-@pytest.mark.parametrize("manifold", ["fiber", "theta", "eta", "mixture"])
-def test_parameters_reach_the_projector(manifold):
-    augmenter = PNLAugmenter(
-        2, local_order=1, local_manifold=manifold, n_neighbors=3, metric="euclidean",
-        step=0.5, offset=0.2, with_mass=True, tol=1e-7, max_iter=77,
+@pytest.mark.parametrize("with_mass", [False, True])
+@pytest.mark.parametrize("metric", ["kl", "euclidean"])
+@pytest.mark.parametrize(
+    "manifold",
+    [
+        "fiber",
+        FiberManifold(order=1),
+        ThetaManifold(order=1),
+        EtaManifold(order=[(0, 1)]),
+        MixtureManifold(step=0.5),
+    ],
+    ids=str,
+)
+def test_rows_are_those_that_a_projector_decodes(manifold, metric, with_mass):
+    X = positive(0, *SHAPE)
+    augmenter, projector = fitted(
+        X, Moved(), order=2, local_manifold=manifold, k_neighbors=3, metric=metric,
+        offset=0.2, with_mass=with_mass,
     )  # fmt: skip
-    projector = augmenter.fit(positive(0, *SHAPE)).projector_
-    params = projector.get_params()
-    ours = augmenter.get_params()
-    assert isinstance(projector, BackwardProjector)
-    assert params == {name: ours[name] for name in params}
+    codes = projector.codes_ + np.linspace(-0.2, 0.3, projector.n_params_)
+    expected = np.maximum(projector.inverse_transform(codes), 0).reshape(12, -1)
+    rows, parents = augmenter.sample_with_parents(12, random_state=0)
+    rows = rows.reshape(12, -1)
+    ours, theirs = np.lexsort(rows.T), np.lexsort(expected.T)
+    assert_allclose(rows[ours], expected[theirs], rtol=1e-9, atol=1e-12)
+    near = projector.kneighbors(codes, return_distance=False)
+    assert_array_equal(parents[ours], near[theirs])
 
 
 def test_float32_rows_stay_float32():
@@ -519,21 +652,13 @@ def test_float32_rows_stay_float32():
 
 
 @pytest.mark.parametrize("noise", [0, 0.25])
-def test_mixup_in_float32_is_close_to_float64(noise, monkeypatch):
+def test_mixup_in_float32_is_close_to_float64(noise):
     X = positive(0, *SHAPE).astype(np.float32)
-    decode, dtypes = BackwardProjector._decode, []
-
-    def watched(self, codes, parents, weights):
-        dtypes.append(codes.dtype)
-        return decode(self, codes, parents, weights)
-
-    monkeypatch.setattr(BackwardProjector, "_decode", watched)
     single, double = (
-        PNLAugmenter(noise=noise).fit(X.astype(dtype)).sample(300, random_state=0)
+        encoder(MixupDraws(noise)).fit(X.astype(dtype)).sample(300, random_state=0)
         for dtype in (np.float32, np.float64)
     )
     assert single.dtype == np.float32
-    assert dtypes == [np.float32, np.float64]
     assert_allclose(single, double, rtol=1e-3, atol=1e-4)
 
 
@@ -618,15 +743,15 @@ def test_the_density_is_cloned_not_fitted_in_place(density):
     augmenter = PNLAugmenter(augment=density).fit(positive(0, *SHAPE))
     augmenter.sample(3, random_state=0)
     assert augmenter.augment is density
-    assert augmenter.density_ is not density
+    assert augmenter.draws_.estimator_ is not density
     assert not [name for name in vars(density) if name.endswith("_")]
     assert density.get_params() == parameters
-    assert augmenter.density_.get_params() == parameters
+    assert augmenter.draws_.estimator_.get_params() == parameters
 
 
 @pytest.mark.parametrize("density", [Ring(n_columns=2), TooFew(), NotNumbers()])
 def test_codes_that_do_not_fit_are_refused(density):
-    augmenter = PNLAugmenter(augment=density).fit(positive(0, *SHAPE))
+    augmenter = encoder(density).fit(positive(0, *SHAPE))
     with pytest.raises(ValueError, match=r"sample must return 7 .* of length 4; got"):
         augmenter.sample(7, random_state=0)
 
@@ -634,7 +759,7 @@ def test_codes_that_do_not_fit_are_refused(density):
 def test_a_new_fit_forgets_the_density_of_the_last():
     augmenter = PNLAugmenter(augment=Ring()).fit(positive(0, *SHAPE))
     augmenter.set_params(augment="kde").fit(positive(0, *SHAPE))
-    assert not hasattr(augmenter, "density_")
+    assert isinstance(augmenter.draws_, KernelDraws)
 
 
 @pytest.mark.parametrize("augment", ["smote", object(), None, 0.5])
@@ -671,7 +796,7 @@ def test_targets_can_be_drawn_with_the_features(noise, rtol):
     rng = np.random.default_rng(0)
     X = rng.uniform(1, 2, size=(60, 3))
     table = np.column_stack([X, X.sum(axis=1)])
-    augmenter = PNLAugmenter(n_neighbors=2, noise=noise).fit(table)
+    augmenter = encoder(MixupDraws(noise), order=None, k_neighbors=2).fit(table)
     rows = augmenter.sample(100, random_state=0)
     assert_allclose(rows[:, 3], rows[:, :3].sum(axis=1), rtol=rtol)
 

@@ -10,7 +10,15 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 
-from sklearn_pnl import BackwardProjector, PrimeFactorReshaper
+from sklearn_pnl import (
+    BackwardProjector,
+    EtaManifold,
+    FiberManifold,
+    ManyBodyProjector,
+    MixtureManifold,
+    PrimeFactorReshaper,
+    ThetaManifold,
+)
 from sklearn_pnl.geometry import (
     Poset,
     TensorPoset,
@@ -50,8 +58,12 @@ def near_codes(projector, seed, scale):
 
 
 def base_points(projector, codes):
-    """The distributions that codes stand for."""
-    return projector.projector_.inverse_transform(codes)
+    """The distributions that codes stand for, by a forward projector's decoding."""
+    own = projector.get_params(deep=False)
+    names = ManyBodyProjector._get_param_names()
+    forward = ManyBodyProjector(**{name: own[name] for name in names})
+    forward.fit(projector.rows_[:1])
+    return forward.inverse_transform(codes).reshape(-1, *projector.poset_.shape)
 
 
 def means_of_neighbors(projector, codes):
@@ -205,8 +217,7 @@ class TestMixedCoordinates:
     def decode(self, manifold, seed, order, local_order, n_neighbors):
         projector = BackwardProjector(
             order,
-            local_order=local_order,
-            local_manifold=manifold,
+            local_manifold=manifold(order=local_order),
             n_neighbors=n_neighbors,
             offset=0,
             tol=1e-10,
@@ -221,7 +232,7 @@ class TestMixedCoordinates:
 
     def test_fiber(self, seed, order, local_order, n_neighbors):
         projector, codes, q, w, low, high = self.decode(
-            "fiber", seed, order, local_order, n_neighbors
+            FiberManifold, seed, order, local_order, n_neighbors
         )
         poset = projector.poset_
         mean, _ = means_of_neighbors(projector, codes)
@@ -231,7 +242,7 @@ class TestMixedCoordinates:
 
     def test_theta(self, seed, order, local_order, n_neighbors):
         projector, codes, q, w, low, high = self.decode(
-            "theta", seed, order, local_order, n_neighbors
+            ThetaManifold, seed, order, local_order, n_neighbors
         )
         poset = projector.poset_
         _, mean_theta = means_of_neighbors(projector, codes)
@@ -242,7 +253,7 @@ class TestMixedCoordinates:
 
     def test_eta(self, seed, order, local_order, n_neighbors):
         projector, codes, q, w, low, high = self.decode(
-            "eta", seed, order, local_order, n_neighbors
+            EtaManifold, seed, order, local_order, n_neighbors
         )
         poset = projector.poset_
         mean, _ = means_of_neighbors(projector, codes)
@@ -256,7 +267,7 @@ class TestMixedCoordinates:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mixture_is_the_m_geodesic(seed, step, offset):
     projector = BackwardProjector(
-        local_manifold="mixture", step=step, n_neighbors=3, offset=offset
+        local_manifold=MixtureManifold(step), n_neighbors=3, offset=offset
     ).fit(positive(seed, *SHAPE))
     codes = near_codes(projector, seed, 0.5)
     near = projector.kneighbors(codes, return_distance=False)
@@ -315,7 +326,8 @@ def test_local_base_is_the_matched_set(seed):
     # The cell of order 2 that is matched beside order 1 is no family of interactions.
     low = interaction_mask(SHAPE, 1)
     low[1, 1, 0] = True
-    projector = BackwardProjector(2, local_base=low, offset=0, tol=1e-10)
+    manifold = FiberManifold(base=low)
+    projector = BackwardProjector(2, local_manifold=manifold, offset=0, tol=1e-10)
     codes = near_codes(projector.fit(positive(seed, *SHAPE)), seed, 0.3)
     q = normalise(projector.inverse_transform(codes))
     assert_array_equal(projector.local_mask_, low)
@@ -354,9 +366,9 @@ def test_added_bottom_is_no_feature_of_decoded_rows(seed, offset):
 def test_fiber_of_far_codes_is_found_with_enough_steps(digits):
     # Marginals that the neighbours nearly lack: what the warning tells to do helps.
     rng = np.random.default_rng(0)
-    projector = BackwardProjector(offset=0, n_neighbors=3).fit(digits + 1e-5)
+    projector = BackwardProjector(offset=0, n_neighbors=3, max_iter=100_000)
+    projector.fit(digits + 1e-5)
     codes = projector.codes_ + 3 * rng.normal(size=projector.codes_.shape)
-    projector.set_params(max_iter=100_000)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         q = normalise(projector.inverse_transform(codes))
@@ -505,7 +517,7 @@ def test_codes_are_those_of_the_forward_projector():
     X = positive(0, *SHAPE)
     projector = BackwardProjector(order=2)
     assert_array_equal(projector.fit_transform(X), projector.transform(X))
-    assert_array_equal(projector.codes_, projector.projector_.transform(X))
+    assert_array_equal(projector.codes_, ManyBodyProjector(order=2).fit_transform(X))
     assert projector.n_params_ == projector.codes_.shape[1]
     theta = np.zeros((12, *SHAPE))
     theta[:, interaction_mask(SHAPE, 2)] = projector.codes_
@@ -547,10 +559,12 @@ def test_blocks_join_in_the_order_of_the_codes(many_rows):
 @pytest.mark.parametrize("manifold", ["fiber", "eta"])
 def test_one_warning_says_that_decoding_did_not_converge(digits, manifold):
     projector = BackwardProjector(
-        2, local_manifold=manifold, offset=1e-5, n_neighbors=3
-    ).fit(digits)
-    codes = near_codes(projector, 0, 0.3)
-    projector.set_params(max_iter=1)
+        2, local_manifold=manifold, offset=1e-5, n_neighbors=3, max_iter=1
+    )
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
+        codes = near_codes(projector.fit(digits), 0, 0.3)
+    # What a fit was told holds until the next.
+    projector.set_params(max_iter=10_000)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         rows = projector.inverse_transform(codes)
@@ -563,8 +577,8 @@ def test_one_warning_says_that_decoding_did_not_converge(digits, manifold):
 
 @pytest.mark.parametrize("manifold", ["theta", "mixture"])
 def test_closed_forms_take_no_steps(digits, manifold):
-    projector = BackwardProjector(2, local_manifold=manifold).fit(digits)
-    codes = near_codes(projector, 0, 0.3)
-    projector.set_params(max_iter=1)
+    projector = BackwardProjector(2, local_manifold=manifold, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
+        codes = near_codes(projector.fit(digits), 0, 0.3)
     rows = projector.inverse_transform(codes)
     assert np.isfinite(rows).all()

@@ -1,4 +1,4 @@
-"""poset=, base=, local_base= and with_mass= through estimators and the sampler."""
+"""poset=, base=, local sets and with_mass= through estimators and the sampler."""
 
 import numpy as np
 import pytest
@@ -15,17 +15,22 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_pnl import (
     BackwardProjector,
+    EtaManifold,
+    FiberManifold,
+    KernelDraws,
     ManyBodyProjector,
+    MixupDraws,
     PNLAugmenter,
     PNLSampler,
     PrimeFactorReshaper,
+    ThetaManifold,
 )
 from sklearn_pnl.geometry import Poset, TensorPoset, tree_poset
 from sklearn_pnl.geometry.solvers import mixed_solver
 
 SEEDS = [0, 1, 2]
 MANIFOLDS = ["fiber", "theta", "eta", "mixture"]
-SOLVED = ["fiber", "theta", "eta"]
+SOLVED = {"fiber": FiberManifold, "theta": ThetaManifold, "eta": EtaManifold}
 SHAPE = (3, 2, 4)
 OFFSET = 0.05
 
@@ -159,14 +164,14 @@ def test_local_base_divides_theta_and_eta(seed, manifold, local_base):
     # Mixed coordinates: Amari 2016, section 2.8.
     X, leq, low = rows_of(seed, *SHAPE), tensor_leq(SHAPE), as_mask(local_base)
     projector = BackwardProjector(
-        local_base=local_base,
-        local_manifold=manifold,
+        local_manifold=SOLVED[manifold](base=local_base),
         n_neighbors=3,
         offset=OFFSET,
         tol=1e-11,
     ).fit(X)
     codes = projector.codes_[:4] + 0.1
-    w = projector.projector_.inverse_transform(codes).reshape(4, 24)
+    forward = ManyBodyProjector(offset=OFFSET).fit(X)
+    w = forward.inverse_transform(codes).reshape(4, 24)
     near = projector.kneighbors(codes, return_distance=False)
     arithmetic = distributions(X)[near].mean(axis=1)
     geometric = np.exp(np.log(distributions(X))[near].mean(axis=1))
@@ -192,15 +197,15 @@ def test_local_base_of_a_poset_divides_theta_and_eta(seed, manifold):
     poset, leq = random_poset(rng, 30, density=0.1)
     X, low = rows_of(seed, 30), rng.random(30) < 0.5
     projector = BackwardProjector(
-        local_base=low,
-        local_manifold=manifold,
+        local_manifold=SOLVED[manifold](base=low),
         poset=poset,
         n_neighbors=1,
         offset=OFFSET,
         tol=1e-11,
     ).fit(X)
     codes = projector.codes_[:4] + 0.1
-    w = projector.projector_.inverse_transform(codes)
+    forward = ManyBodyProjector(poset=poset, offset=OFFSET).fit(X)
+    w = forward.inverse_transform(codes)
     near = projector.kneighbors(codes, return_distance=False)[:, 0]
     r = distributions(X)[near]
     q = distributions(projector.inverse_transform(codes))
@@ -217,26 +222,21 @@ def test_local_base_of_a_poset_divides_theta_and_eta(seed, manifold):
 @pytest.mark.parametrize("manifold", SOLVED)
 def test_local_base_stands_in_place_of_local_order(manifold):
     X = rows_of(0, *SHAPE)
-    params = {"local_manifold": manifold, "offset": OFFSET}
-    by_order = BackwardProjector(local_order=2, **params).fit(X)
+    manifold = SOLVED[manifold]
+
+    def fitted(**local_set):
+        local = manifold(**local_set)
+        return BackwardProjector(local_manifold=local, offset=OFFSET).fit(X)
+
+    by_order = fitted(order=2)
     mask = (by_order.poset_.order > 0) & (by_order.poset_.order <= 2)
-    listed = BackwardProjector(local_order=1, local_base=mask, **params).fit(X)
+    listed = fitted(order=1, base=mask)
     codes = by_order.codes_ + 0.1
     rows = by_order.inverse_transform(codes)
     assert_array_equal(listed.inverse_transform(codes), rows)
     # Order 1, the default, decodes to other rows: the set is not ignored.
-    other = BackwardProjector(**params).fit(X).inverse_transform(codes)
+    other = fitted().inverse_transform(codes)
     assert np.abs(other - rows).max() > 1e-3
-
-
-def test_a_mixture_has_no_local_set():
-    X = rows_of(0, *SHAPE)
-    params = {"local_manifold": "mixture", "offset": OFFSET}
-    plain = BackwardProjector(**params).fit(X)
-    listed = BackwardProjector(local_base=STRIDE, **params).fit(X)
-    codes = plain.codes_ + 0.1
-    rows = plain.inverse_transform(codes)
-    assert_array_equal(listed.inverse_transform(codes), rows)
 
 
 @pytest.mark.parametrize("base", BASES.values(), ids=BASES)
@@ -325,29 +325,37 @@ def test_rows_that_hold_the_added_bottom_are_refused(make, n_features):
         make(poset=poset).fit(rows_of(0, n_features))
 
 
+def sets_of(elements, manifold="fiber"):
+    """Parameters by which elements are the base, or the local set."""
+    return {
+        "base": {"base": elements, "local_manifold": manifold},
+        "local": {"local_manifold": SOLVED[manifold](base=elements)},
+    }
+
+
 def test_sampler_refuses_what_the_projectors_refuse():
     X, y = classes(0, 30)
     with pytest.raises(ValueError, match="12 features"):
         PNLSampler(poset=TensorPoset((3, 4))).fit_resample(X, y)
     with pytest.raises(ValueError, match="order=3 is outside 1 to 2"):
         PNLSampler(order=3, poset=TensorPoset((3, 10))).fit_resample(X, y)
-    for name in ("base", "local_base"):
+    for place in sets_of([3, 30]).values():
         with pytest.raises(ValueError, match=r"30.* is out of range"):
-            params = {name: [3, 30], "poset": TensorPoset((3, 10))}
-            PNLSampler(**params).fit_resample(X, y)
+            PNLSampler(poset=TensorPoset((3, 10)), **place).fit_resample(X, y)
+    for place in sets_of([0]).values():
         with pytest.raises(ValueError, match="pins everything"):
-            PNLSampler(**{name: [0]}).fit_resample(X, y)
+            PNLSampler(**place).fit_resample(X, y)
 
 
-@pytest.mark.parametrize("name", ["base", "local_base"])
+@pytest.mark.parametrize("name", ["base", "local"])
 @pytest.mark.parametrize("elements", [BLOCK, STRIDE], ids=["block", "every third"])
 @pytest.mark.parametrize("manifold", SOLVED)
 def test_sampler_draws_with_any_base(manifold, elements, name):
     X, y = classes(0, 30)
-    params = {"poset": TensorPoset((3, 10)), "local_manifold": manifold}
-    sampler = PNLSampler(**params, **{name: elements}, random_state=0)
+    params = {"poset": TensorPoset((3, 10)), "random_state": 0}
+    sampler = PNLSampler(**params, **sets_of(elements, manifold)[name])
     X_new = sampler.fit_resample(X, y)[0]
-    plain = PNLSampler(**params, random_state=0).fit_resample(X, y)[0]
+    plain = PNLSampler(**params, local_manifold=manifold).fit_resample(X, y)[0]
     assert X_new.shape == plain.shape == (60, 30)
     assert np.isfinite(X_new).all()
     assert np.abs(X_new - plain).max() > 1e-3
@@ -407,13 +415,13 @@ def test_sampled_rows_have_the_mass_of_the_code_or_of_the_parents(
     X, y = classes(seed, 4, 5)
     X *= np.random.default_rng(seed).uniform(1, 9, size=(42, 1, 1))
     sampler = PNLSampler(
-        augment="kde",
-        bandwidth=1e-9,
+        augment=KernelDraws(bandwidth=1e-9),
         with_mass=with_mass,
         local_manifold=manifold,
         k_neighbors=3,
         reshaper=None,
         embedding=None,
+        keep_range=False,
         offset=0.0,
         random_state=seed,
     )
@@ -427,7 +435,10 @@ def test_sampled_rows_have_the_mass_of_the_code_or_of_the_parents(
 def test_mixed_codes_have_masses_at_most_those_of_their_ends(seed):
     # log mass is convex along a straight line in theta (psi of a measure is convex).
     X, y = classes(seed, 4, 5)
-    augmenter = PNLAugmenter(with_mass=True, offset=0.0, noise=0.0).fit(X[y == 1])
+    draws = MixupDraws(noise=0)
+    augmenter = PNLAugmenter(
+        augment=draws, embedding=None, keep_range=False, offset=0
+    ).fit(X[y == 1])
     new = augmenter.sample(100, random_state=seed)
     assert new.sum(axis=(1, 2)).max() <= X[y == 1].sum(axis=(1, 2)).max() * (1 + 1e-9)
 

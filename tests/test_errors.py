@@ -1,6 +1,7 @@
 """What bad input gets: a ValueError that says what is wrong, where and what to do."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,16 +10,24 @@ from sklearn.exceptions import NotFittedError
 
 from sklearn_pnl import (
     BackwardProjector,
+    EtaManifold,
+    FiberManifold,
+    KernelDraws,
     ManyBodyProjector,
+    MixtureManifold,
     PNLAugmenter,
     PNLSampler,
     PrimeFactorReshaper,
+    ThetaManifold,
 )
 from sklearn_pnl.geometry import Poset
 
-TENSORS = [ManyBodyProjector, BackwardProjector, PNLAugmenter]
 PROJECTORS = [ManyBodyProjector, BackwardProjector]
-FITTED = [*TENSORS, PrimeFactorReshaper]
+# An augmenter of tensors as they come: no embedding makes them non-negative, none makes
+# cells zero, and modes are axes.
+ENCODER = partial(PNLAugmenter, order=1, embedding=None, reshaper=None)
+TENSORS = [*PROJECTORS, ENCODER]
+FITTED = [*PROJECTORS, PNLAugmenter, PrimeFactorReshaper]
 
 
 def positive(n=12, *shape):
@@ -214,7 +223,7 @@ def test_one_dimension_is_refused(make):
         fit(make(), np.ones(12))
 
 
-@pytest.mark.parametrize("make", FITTED)
+@pytest.mark.parametrize("make", [*PROJECTORS, PrimeFactorReshaper])
 def test_sparse_matrices_are_refused(make):
     with pytest.raises(TypeError, match="dense data is required"):
         make().fit(csr_array(positive(12, 5)))
@@ -272,11 +281,16 @@ def test_order_below_one_is_refused(order, make):
         fit(make(order=order), positive())
 
 
+LOCAL = [FiberManifold, ThetaManifold, EtaManifold]
+
+
 @pytest.mark.parametrize("make", [BackwardProjector, PNLAugmenter, PNLSampler])
+@pytest.mark.parametrize("manifold", LOCAL)
 @pytest.mark.parametrize("order", [0, -1])
-def test_local_order_below_one_is_refused(order, make):
-    with pytest.raises(ValueError, match=rf"'local_order' .* \[1, inf\).* {order}"):
-        fit(make(local_order=order), positive())
+def test_local_order_below_one_is_refused(order, manifold, make):
+    message = rf"'order' .* {manifold.__name__} .* \[1, inf\).* {order}"
+    with pytest.raises(ValueError, match=message):
+        fit(make(local_manifold=manifold(order=order)), positive())
 
 
 @pytest.mark.parametrize("make", TENSORS)
@@ -287,10 +301,11 @@ def test_order_above_the_number_of_modes_is_refused(make):
         make(order=2).fit(positive(12, 5))
 
 
-@pytest.mark.parametrize("make", [BackwardProjector, PNLAugmenter])
-def test_local_order_above_the_number_of_modes_is_refused(make):
+@pytest.mark.parametrize("make", [BackwardProjector, ENCODER])
+@pytest.mark.parametrize("manifold", LOCAL)
+def test_local_order_above_the_number_of_modes_is_refused(manifold, make):
     with pytest.raises(ValueError, match="order=3 is outside 1 to 2"):
-        make(local_order=3).fit(positive(12, 3, 4))
+        make(local_manifold=manifold(order=3)).fit(positive(12, 3, 4))
 
 
 def test_order_above_the_number_of_factors_is_refused():
@@ -317,8 +332,11 @@ def test_unknown_interactions_are_refused(order, message, make):
         make(order=order).fit(positive(12, 3, 4))
 
 
-@pytest.mark.parametrize("make", TENSORS)
-@pytest.mark.parametrize("order", ["1", 1.5, None])
+@pytest.mark.parametrize(
+    ("make", "order"),
+    [*((make, order) for make in TENSORS for order in ("1", 1.5)),
+     *((make, order) for make in PROJECTORS for order in ("auto", None))],
+)  # fmt: skip
 def test_things_that_are_no_order_are_refused(order, make):
     with pytest.raises(ValueError, match="'order' parameter"):
         make(order=order).fit(positive())
@@ -337,8 +355,12 @@ def test_poset_with_a_cycle_is_refused():
 CHAIN = Poset.from_relations(4, [(0, 1), (1, 2), (2, 3)])
 
 
-@pytest.mark.parametrize("make", TENSORS)
-@pytest.mark.parametrize("shape", [(3,), (5,), (2, 2)], ids=str)
+# An augmenter lays rows of two axes out on the poset, if their cells are as many.
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [*((make, shape) for make in TENSORS for shape in ((3,), (5,), (3, 2))),
+     *((make, (2, 2)) for make in PROJECTORS)],
+)  # fmt: skip
 def test_poset_that_does_not_match_the_columns_is_refused(shape, make):
     with pytest.raises(ValueError, match="4.* one feature for each element"):
         make(poset=CHAIN).fit(positive(12, *shape))
@@ -391,16 +413,16 @@ def test_unknown_elements_are_refused(base, message, make):
 @pytest.mark.parametrize("bandwidth", [0, -0.1, "scott"])
 def test_bandwidth_that_is_not_positive_is_refused(bandwidth, make):
     with pytest.raises(ValueError, match=r"'bandwidth' parameter .* \(0.0, inf\)"):
-        fit(make(bandwidth=bandwidth), positive())
+        fit(make(augment=KernelDraws(bandwidth=bandwidth)), positive())
 
 
 @pytest.mark.parametrize("k", [0, -3, 1.5, None])
 def test_numbers_of_neighbors_below_one_are_refused(k):
-    for estimator in (BackwardProjector(n_neighbors=k), PNLAugmenter(n_neighbors=k)):
-        with pytest.raises(ValueError, match=r"'n_neighbors' parameter .* \[1, inf\)"):
-            estimator.fit(positive())
-    with pytest.raises(ValueError, match=r"'k_neighbors' parameter .* \[1, inf\)"):
-        fit(PNLSampler(k_neighbors=k), positive())
+    with pytest.raises(ValueError, match=r"'n_neighbors' parameter .* \[1, inf\)"):
+        BackwardProjector(n_neighbors=k).fit(positive())
+    for make in (PNLAugmenter, PNLSampler):
+        with pytest.raises(ValueError, match=r"'k_neighbors' parameter .* \[1, inf\)"):
+            fit(make(k_neighbors=k), positive())
 
 
 @pytest.mark.parametrize(
@@ -409,8 +431,6 @@ def test_numbers_of_neighbors_below_one_are_refused(k):
         ("offset", -1e-9),
         ("tol", 0),
         ("max_iter", 0),
-        ("step", 1.1),
-        ("step", -0.1),
         ("local_manifold", "fibre"),
         ("with_mass", "yes"),
         ("n_jobs", 1.5),
@@ -420,6 +440,14 @@ def test_numbers_of_neighbors_below_one_are_refused(k):
 def test_parameters_out_of_range_are_refused(make, name, value):
     with pytest.raises(ValueError, match=f"'{name}' parameter"):
         fit(make(**{name: value}), positive())
+
+
+@pytest.mark.parametrize("step", [1.1, -0.1, "half"])
+@pytest.mark.parametrize("make", [BackwardProjector, PNLAugmenter, PNLSampler])
+def test_steps_beyond_the_ends_are_refused(make, step):
+    message = r"'step' parameter of MixtureManifold .* \[0.0, 1.0\]"
+    with pytest.raises(ValueError, match=message):
+        fit(make(local_manifold=MixtureManifold(step)), positive())
 
 
 # --- classes --------------------------------------------------------------------
@@ -452,11 +480,12 @@ def test_a_continuous_target_is_refused():
         PNLSampler().fit_resample(positive(12, 5), np.linspace(0, 1, 12))
 
 
+@pytest.mark.parametrize("make", [PNLAugmenter, PNLSampler])
 @pytest.mark.parametrize("name", ["embedding", "reshaper"])
 @pytest.mark.parametrize("value", ["pca", 3, object()])
-def test_things_that_do_not_invert_are_refused(name, value):
+def test_things_that_do_not_invert_are_refused(name, value, make):
     with pytest.raises(ValueError, match=f"'{name}' parameter .*'inverse_transform'"):
-        fit(PNLSampler(**{name: value}), positive())
+        fit(make(**{name: value}), positive())
 
 
 def test_cell_of_zero_without_offset_is_named_by_its_row_in_the_data():
@@ -464,5 +493,5 @@ def test_cell_of_zero_without_offset_is_named_by_its_row_in_the_data():
     X = positive(12, 5)
     X[8, 3] = 0
     sampler = PNLSampler(embedding=None, offset=0)
-    with pytest.raises(ValueError, match=r"Column 3 of row 8 of X .*offset=0"):
+    with pytest.raises(ValueError, match=r"Cell 3 of row 8 .*offset=0"):
         sampler.fit_resample(X, np.repeat([0, 1], [7, 5]))

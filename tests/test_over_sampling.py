@@ -15,7 +15,16 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
 from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, StandardScaler
 
-from sklearn_pnl import PNLSampler, PrimeFactorReshaper
+from sklearn_pnl import (
+    DensityDraws,
+    FiberManifold,
+    KernelDraws,
+    MixtureManifold,
+    MixupDraws,
+    PNLAugmenter,
+    PNLSampler,
+    PrimeFactorReshaper,
+)
 from sklearn_pnl.geometry import Poset, TensorPoset
 
 SEEDS = [0, 1, 2]
@@ -108,13 +117,11 @@ def test_originals_come_first_and_unchanged(seed):
 
 
 @pytest.mark.parametrize("manifold", MANIFOLDS)
-@pytest.mark.parametrize("augment", ["mixup", "kde"])
+@pytest.mark.parametrize("augment", [MixupDraws(1.0), KernelDraws(1.0)], ids=str)
 def test_new_rows_stay_in_the_range_of_their_class(augment, manifold):
     # To the last bit, as a validator of ranges or a logarithm after it asks.
     X, y = table()
-    X_new, y_new, _ = resample(
-        X, y, augment=augment, local_manifold=manifold, bandwidth=1.0
-    )
+    X_new, y_new, _ = resample(X, y, augment=augment, local_manifold=manifold)
     for label in (1, 2):
         old, new = X[y == label], X_new[len(X) :][y_new[len(y) :] == label]
         assert (new >= old.min(axis=0)).all()
@@ -154,7 +161,7 @@ def test_a_row_of_one_parent_with_a_full_step_is_that_parent(seed):
     # So the indices point to the rows that were used, not just to the class.
     X, y = table(seed)
     X_new, _, sampler = resample(
-        X, y, k_neighbors=1, local_manifold="mixture", step=1.0, with_mass=False,
+        X, y, k_neighbors=1, local_manifold=MixtureManifold(step=1), with_mass=False,
         augment="kde",
     )  # fmt: skip
     parents = X[sampler.parent_indices_[:, 0]]
@@ -168,8 +175,9 @@ def test_mixed_rows_are_between_their_parents(seed):
     # the straight line between the two rows that the indices point to.
     X, y = table(seed)
     X_new, _, sampler = resample(
-        X, y, noise=0, local_manifold="mixture", step=1.0, with_mass=False, offset=1e7
-    )
+        X, y, augment=MixupDraws(noise=0), local_manifold=MixtureManifold(step=1),
+        with_mass=False, offset=1e7,
+    )  # fmt: skip
     parents = X[sampler.parent_indices_]
     start, way = parents[:, 0], parents[:, 1] - parents[:, 0]
     # In units of the columns.
@@ -186,11 +194,11 @@ def test_the_larger_the_noise_the_farther_the_rows_move():
     # The same seed: rows, partners and positions are those without noise. One class,
     # since noise takes from the numbers that those after it are drawn with.
     X, y = table()
-    params = {"embedding": MinMaxScaler(), "sampling_strategy": {1: 40}}
-    still, _, sampler = resample(X, y, noise=0, **params)
+    params = {"keep_range": False, "sampling_strategy": {1: 40}}
+    still, _, sampler = resample(X, y, augment=MixupDraws(noise=0), **params)
     way = []
     for noise in (1e-3, 1e-2, 1e-1):
-        moved, _, other = resample(X, y, noise=noise, **params)
+        moved, _, other = resample(X, y, augment=MixupDraws(noise), **params)
         assert_array_equal(sampler.parent_indices_, other.parent_indices_)
         way.append(np.abs(moved - still)[len(X) :].mean(axis=0))
     assert (way[0] > 0).all()
@@ -337,12 +345,13 @@ def test_integers_are_rounded_not_cut(dtype, embedding):
 
 
 @pytest.mark.parametrize("embedding", ["minmax", None])
-@pytest.mark.parametrize("augment", ["mixup", "kde"])
-def test_integers_stay_in_the_range_of_their_type(augment, embedding):
+@pytest.mark.parametrize("augment", [MixupDraws(1.0), KernelDraws(2.0)], ids=str)
+@pytest.mark.parametrize("keep_range", [True, False])
+def test_integers_stay_in_the_range_of_their_type(keep_range, augment, embedding):
     # Noise at both ends of the range, and wide kernels.
     X = np.random.default_rng(0).choice([0, 255], size=(40, 6, 6)).astype(np.uint8)
     y = np.repeat([0, 1], [30, 10])
-    params = {"embedding": embedding, "augment": augment, "bandwidth": 2.0}
+    params = {"embedding": embedding, "augment": augment, "keep_range": keep_range}
     X_new, _, _ = resample(X, y, **params)
     exact, _, _ = resample(X.astype(float), y, **params)
     # No value wrapped around.
@@ -449,7 +458,7 @@ def test_bytes_beside_reals_do_not_wrap():
     noise = rng.choice([0, 255], 40)
     X = pd.DataFrame({"byte": noise.astype(np.uint8), "real": rng.uniform(size=40)})
     y = np.repeat([0, 1], [30, 10])
-    params = {"embedding": None, "augment": "kde", "bandwidth": 2.0}
+    params = {"embedding": None, "augment": KernelDraws(2.0), "keep_range": False}
     X_new, _, _ = resample(X, y, **params)
     exact, _, _ = resample(X.astype(float), y, **params)
     assert exact["byte"].max() > 255.5
@@ -467,9 +476,11 @@ def test_nullable_integers_are_rounded(frame):
 
 def test_frames_as_global_output_change_nothing(frame):
     X, y = frame
-    usual = resample(X.to_numpy(float), y)[0]
-    with config_context(transform_output="pandas"):
-        assert_array_equal(resample(X.to_numpy(float), y)[0], usual)
+    X = np.abs(X.to_numpy(float))
+    for params in ({}, {"embedding": None}, {"order": 1}):
+        usual = resample(X, y, **params)[0]
+        with config_context(transform_output="pandas"):
+            assert_array_equal(resample(X, y, **params)[0], usual)
 
 
 # --- sparse matrices ------------------------------------------------------------
@@ -558,7 +569,7 @@ def test_foreign_reshaper_shapes_the_tensors():
     reshaper = Halves()
     X_new, _, sampler = resample(X, y, reshaper=reshaper, order=2)
     assert X_new.shape == (120, 6)
-    assert sampler.augmenters_[1].input_shape_ == (2, 3)
+    assert sampler.augmenters_[1].poset_.shape == (2, 3)
     # A full order on two modes does not depend on the shape (3, 2) or (2, 3).
     assert_allclose(X_new, resample(X, y, order=2)[0], rtol=1e-6, atol=1e-6)
     assert vars(reshaper) == {}
@@ -568,7 +579,7 @@ def test_reshaper_with_parameters():
     X, y = table()
     reshaper = PrimeFactorReshaper((2, 3), pad_value="mean")
     sampler = resample(X, y, reshaper=reshaper)[2]
-    assert sampler.augmenters_[1].input_shape_ == (2, 3)
+    assert sampler.augmenters_[1].poset_.shape == (2, 3)
     assert not hasattr(reshaper, "tensor_shape_")
 
 
@@ -608,19 +619,13 @@ def test_features_can_be_ordered_by_a_poset():
     X_new, y_new, sampler = resample(X, y, poset=poset)
     assert X_new.shape == (120, 6)
     assert counts(y_new) == {0: 40, 1: 40, 2: 40}
-    assert sampler.augmenters_[1].projector_.poset_ is poset
+    assert sampler.augmenters_[1].poset_ is poset
 
 
-@pytest.mark.parametrize("name", ["base", "local_base"])
-def test_elements_of_the_sets_reach_the_projectors(name):
+def test_elements_of_the_base_are_the_code():
     X, y = table()
-    sampler = resample(X, y, **{name: [(0, 1), (1, 1)]})[2]
-    projector = sampler.augmenters_[1].projector_
-    masks = {
-        "base": projector.projector_.base_mask_,
-        "local_base": projector.local_mask_,
-    }
-    assert np.argwhere(masks[name]).tolist() == [[0, 1], [1, 1]]
+    sampler = resample(X, y, base=[(0, 1), (1, 1)], with_mass=False)[2]
+    assert sampler.augmenters_[1].n_params_ == 2
 
 
 class FirstTwo(TransformerMixin, BaseEstimator):
@@ -641,7 +646,8 @@ def test_embedding_with_other_columns_works_on_its_columns():
     X, y = table()
     X_new, _, sampler = resample(X, y, embedding=FirstTwo(), reshaper=None)
     assert X_new.shape == (120, 6)
-    assert sampler.augmenters_[1].input_shape_ == (2,)
+    assert sampler.augmenters_[1].poset_.shape == (2,)
+    assert sampler.augmenters_[1].input_shape_ == (6,)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -667,7 +673,9 @@ def test_any_density_can_draw(augment):
     X_new, y_new, sampler = resample(X, y, augment=augment)
     assert counts(y_new) == {0: 40, 1: 40, 2: 40}
     assert np.isfinite(X_new).all()
-    assert type(sampler.augmenters_[1].density_) is type(augment)
+    draws = sampler.augmenters_[1].draws_
+    assert isinstance(draws, DensityDraws)
+    assert type(draws.estimator_) is type(augment)
     assert not [name for name in vars(augment) if name.endswith("_")]
 
 
@@ -745,26 +753,31 @@ def test_there_is_no_transform():
 
 def test_clone_keeps_every_parameter():
     params = {
-        "sampling_strategy": {1: 30}, "order": 2, "local_order": 1,
-        "local_manifold": "mixture", "k_neighbors": 3, "augment": "kde",
-        "noise": 0.1, "bandwidth": 0.2, "step": 0.5, "reshaper": None,
-        "embedding": None,
-        "offset": 0.2, "with_mass": False, "tol": 1e-7, "max_iter": 77,
-        "random_state": 5, "n_jobs": 2,
+        "sampling_strategy": {1: 30}, "order": 2, "k_neighbors": 3, "metric": "kl",
+        "local_manifold": MixtureManifold(step=0.5), "augment": KernelDraws(0.2),
+        "reshaper": None, "embedding": None, "offset": 0.2, "with_mass": False,
+        "keep_range": False, "tol": 1e-7, "max_iter": 77, "random_state": 5,
+        "n_jobs": 2,
     }  # fmt: skip
-    assert params.items() <= clone(PNLSampler(**params)).get_params().items()
+    cloned = clone(PNLSampler(**params)).get_params()
+    assert cloned["augment__bandwidth"] == 0.2
+    assert cloned["local_manifold__step"] == 0.5
+    assert cloned["augment"] is not params["augment"]
+    del params["augment"], params["local_manifold"]
+    assert params.items() <= cloned.items()
 
 
 def test_parameters_reach_the_augmenters():
     params = {
-        "order": 2, "local_order": 1, "local_manifold": "mixture", "augment": "kde",
-        "noise": 0.1, "bandwidth": 0.2, "step": 0.5, "offset": 0.2, "with_mass": False,
-        "tol": 1e-7, "max_iter": 77, "n_jobs": 2,
+        "order": 2, "base": [1, 3], "local_manifold": FiberManifold(order=1),
+        "k_neighbors": 3, "augment": KernelDraws(0.2), "metric": "euclidean",
+        "poset": TensorPoset((3, 2)), "reshaper": None, "embedding": MinMaxScaler(),
+        "offset": 0.2, "with_mass": False, "keep_range": False, "tol": 1e-7,
+        "max_iter": 77, "n_jobs": 2,
     }  # fmt: skip
-    sampler = resample(*table(), k_neighbors=3, **params)[2]
-    augmenter = sampler.augmenters_[1]
+    assert set(params) == set(PNLAugmenter().get_params(deep=False))
+    augmenter = resample(*table(), **params)[2].augmenters_[1]
     assert {name: getattr(augmenter, name) for name in params} == params
-    assert augmenter.n_neighbors == 3
 
 
 def test_parameters_are_keywords():
@@ -778,15 +791,15 @@ def test_grid_search_in_a_pipeline():
     pipeline = make_pipeline(
         StandardScaler(), PNLSampler(random_state=0), KNeighborsClassifier(3)
     )
-    grid = {"pnlsampler__order": [1, 2], "pnlsampler__k_neighbors": [1, 3]}
+    grid = {"pnlsampler__order": [None, 1, 2], "pnlsampler__k_neighbors": [1, 3]}
     search = GridSearchCV(pipeline, grid, cv=3, scoring="balanced_accuracy")
     search.fit(X, y)
     scores = search.cv_results_["mean_test_score"]
-    assert len(scores) == 4
+    assert len(scores) == 6
     assert scores.min() > 0.8
     fitted = search.best_estimator_.named_steps["pnlsampler"]
     assert set(fitted.augmenters_) == {0}
-    assert fitted.augmenters_[0].input_shape_ == (3, 2, 2)
+    assert fitted.order_ == search.best_params_["pnlsampler__order"]
 
 
 def test_images_go_through_a_pipeline():
