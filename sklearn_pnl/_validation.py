@@ -73,13 +73,17 @@ def check_rows(estimator, X, *, reset, **settings):
     X = checked[0] if isinstance(checked, tuple) else checked
     if reset:
         estimator.input_shape_ = X.shape[1:]
-    elif X.shape[1:] != estimator.input_shape_:
+    _check_shape(estimator, X)
+    check_finite(X)
+    return checked
+
+
+def _check_shape(estimator, X):
+    if X.shape[1:] != estimator.input_shape_:
         raise ValueError(
             f"X has rows of shape {X.shape[1:]}, but {type(estimator).__name__} was "
             f"fitted on rows of shape {estimator.input_shape_}."
         )
-    check_finite(X)
-    return checked
 
 
 def check_tensors(estimator, X, *, reset):
@@ -88,7 +92,13 @@ def check_tensors(estimator, X, *, reset):
     Later rows may reach down to ``-offset``: decoded rows do, where a cell of the
     distribution holds less than the offset, and must encode to their code again.
     """
-    X = check_rows(estimator, X, reset=reset)
+    return check_cells(estimator, check_rows(estimator, X, reset=reset), reset=reset)
+
+
+def check_cells(estimator, X, *, reset=False):
+    """What :func:`check_tensors` asks of the values and shape of an array."""
+    _check_shape(estimator, X)
+    check_finite(X)
     lowest = 0 if reset else -estimator.offset
     whom = f"Negative values in data passed to {type(estimator).__name__}"
     check_measures(X, whom, estimator.offset, lowest)

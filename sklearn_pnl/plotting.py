@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from . import geometry
-from ._validation import check_tensors
+from ._validation import check_cells, check_tensors
 from .comparison import compare_samples
 from .geometry.codec import measures_of_rows
 from .geometry.energies import project_on_level
@@ -69,7 +69,7 @@ class InteractionEnergyDisplay:
         display : InteractionEnergyDisplay
         """
         check_is_fitted(estimator)
-        p = _distributions(estimator, X)
+        p = _distributions(estimator, check_tensors(estimator, X, reset=False))
         energies = geometry.energy_decomposition(p, estimator.poset_, levels)
         n_levels = energies.shape[1]
         if level_names is None:
@@ -173,7 +173,7 @@ class GeodesicEnergyDisplay:
         """
         check_is_fitted(estimator)
         rows = np.stack([first, second]).astype(np.float64)
-        ends = _distributions(estimator, rows)
+        ends = _distributions(estimator, check_cells(estimator, rows))
         if encoded:
             base = estimator.base_mask_
             ends = project_on_level(ends, estimator.poset_, base)
@@ -363,9 +363,8 @@ def _pyplot(caller):
     return plt
 
 
-def _distributions(estimator, X):
-    """Rows as points of the manifold that a projector was fitted on."""
-    rows = check_tensors(estimator, X, reset=False)
+def _distributions(estimator, rows):
+    """Rows (n, D) as points of the manifold that a projector was fitted on."""
     m = measures_of_rows(rows, estimator.offset, estimator.poset_)
     m /= m.sum(axis=1, keepdims=True)
     return m.reshape(-1, *estimator.poset_.shape)

@@ -497,8 +497,10 @@ class KLEmbedding:
         gap = 2 * divergence
         gap -= np.einsum("ij,ij->i", offsets, offsets)
         points[:, -1] = np.sqrt(gap - gap.min(initial=0))
-        # A coordinate that all points share changes no distance's rank.
-        self._varying = np.flatnonzero((points != points[0]).any(axis=0))
+        # A coordinate that all points share changes no distance's rank. The last one
+        # stays, so that equal points have a coordinate.
+        varying = (points != points[0]).any(axis=0)
+        self._varying = np.flatnonzero(np.r_[varying[:-1], True])
         few = len(self._varying) < points.shape[1]
         self.points = points[:, self._varying] if few else points
 
