@@ -479,7 +479,9 @@ class KLEmbedding:
         offsets = coordinates - mean
         divergence = masses - centre.sum() - (offsets @ self._eta.T)[:, 0]
         close = np.flatnonzero(divergence < self._CANCELS * centre.sum())
-        for rows in np.array_split(close, 1 + close.size * centre.size // _BLOCK_CELLS):
+        step = max(1, _BLOCK_CELLS // centre.size)
+        for start in range(0, len(close), step):
+            rows = close[start : start + step]
             divergence[rows] = _kl_of_energies(centre, codec.base.energy(offsets[rows]))
         points = np.empty((len(offsets), offsets.shape[1] + 1))
         if self._factor.ndim == 1:
