@@ -205,6 +205,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=False)
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y=None):
         """Encode the rows, and fit the density of their codes if there is one.
@@ -220,7 +221,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         -------
         self : PNLAugmenter
         """
-        with all_or_nothing(self), fit_task(self):
+        with fit_task(self):
             rows = self._take(X)
             self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows))
             # They were checked at the door; arrays are what is worked on.
