@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._callbacks import CallbackSupportMixin, fit_task, with_callbacks
+from ._callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
 from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec
 from ._formats import RowFormat
 from ._validation import all_or_nothing, check_measures, check_rows, clip_neighbors
@@ -225,7 +225,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             rows = self._take(X)
             self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows))
             # They were checked at the door; arrays are what is worked on.
-            with config_context(assume_finite=True, transform_output="default"):
+            unchecked = {"assume_finite": True, "transform_output": "default"}
+            with config_context(**unchecked), no_task():
                 cells = self._lay_out(self._embed(rows))
             encoded = encode_rows(self._codec, cells, type(self).__name__, self.n_jobs)
             self._training = TrainingRows(
@@ -397,7 +398,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"n_samples must be an integer >= 1; got {n_samples!r}.")
         nearest = partial(self._training.nearest, n_jobs=self.n_jobs)
         training = TrainingCodes(self.codes_, self.n_neighbors_, nearest)
-        return self.draws_.start(training, n_samples, check_random_state(random_state))
+        with no_task():
+            rng = check_random_state(random_state)
+            return self.draws_.start(training, n_samples, rng)
 
     def _decode(self, codes, parents, weights):
         """New rows (n, D) in double precision and the units of ``X``, and parents."""
