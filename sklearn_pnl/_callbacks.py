@@ -38,7 +38,7 @@ class Task:
         if self._context is None:
             self._context = self._open_context(max_subtasks=n_subtasks)
             self._left = n_subtasks
-            with _reporting_to(None):
+            with no_task():
                 self._context.call_on_fit_task_begin(estimator=self._estimator)
 
     def subtask(self, name, n_subtasks=None):
@@ -62,7 +62,7 @@ class Task:
         """The task is done, if it ever began."""
         if self._context is not None:
             # A hook that calls one of our estimators must not report to this task.
-            with _reporting_to(None):
+            with no_task():
                 self._context.call_on_fit_task_end(estimator=self._estimator)
 
 
@@ -125,6 +125,11 @@ def block_done():
     task = _current.get()
     if task is not None:
         task.block_done()
+
+
+def no_task():
+    """What estimators of others do inside is no part of the task at hand."""
+    return _reporting_to(None)
 
 
 @contextmanager

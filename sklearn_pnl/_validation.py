@@ -3,6 +3,7 @@
 import warnings
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import wraps
 
 import numpy as np
 from scipy.sparse import issparse
@@ -38,19 +39,26 @@ def _spoken_for(whom):
     return whom if known is None else f"{known[2]}, {known[1]}"
 
 
-@contextmanager
-def all_or_nothing(estimator):
-    """A fit starts without the results of an older one; if it fails they come back."""
-    before = vars(estimator).copy()
-    for name in before:
-        if name.endswith("_") and not name.startswith("_"):
-            delattr(estimator, name)
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+def all_or_nothing(fit):
+    """A fit starts without the results of an older one; if it fails they come back.
+
+    Outside of ``with_callbacks``, which takes down what it put on the estimator itself.
+    """
+
+    @wraps(fit)
+    def restoring(estimator, *args, **kwargs):
+        before = vars(estimator).copy()
+        for name in before:
+            if name.endswith("_") and not name.startswith("_"):
+                delattr(estimator, name)
+        try:
+            return fit(estimator, *args, **kwargs)
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+
+    return restoring
 
 
 def shared_params(estimator, receiver):

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._callbacks import CallbackSupportMixin, fit_task, with_callbacks
+from ._callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
 from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec
 from ._formats import RowFormat
 from ._validation import all_or_nothing, check_measures, check_rows, clip_neighbors
@@ -206,6 +206,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=False)
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y=None):
         """Encode the rows, and fit the density of their codes if there is one.
@@ -221,11 +222,12 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         -------
         self : PNLAugmenter
         """
-        with all_or_nothing(self), fit_task(self):
+        with fit_task(self):
             rows = self._take(X)
             self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows))
             # They were checked at the door; arrays are what is worked on.
-            with config_context(assume_finite=True, transform_output="default"):
+            unchecked = {"assume_finite": True, "transform_output": "default"}
+            with config_context(**unchecked), no_task():
                 cells = self._lay_out(self._embed(rows))
             encoded = encode_rows(self._codec, cells, type(self).__name__, self.n_jobs)
             self._training = TrainingRows(
@@ -409,7 +411,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"n_samples must be an integer >= 1; got {n_samples!r}.")
         nearest = partial(self._training.nearest, n_jobs=self.n_jobs)
         training = TrainingCodes(self.codes_, self.n_neighbors_, nearest)
-        return self.draws_.start(training, n_samples, check_random_state(random_state))
+        with no_task():
+            rng = check_random_state(random_state)
+            return self.draws_.start(training, n_samples, rng)
 
     def _decode(self, codes, parents, weights):
         """New rows (n, D) in double precision and the units of ``X``, and parents."""

@@ -146,6 +146,7 @@ class BackwardProjector(ManyBodyProjector):
         self.metric = metric
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     @with_callbacks
     def fit_transform(self, X, y=None):
         """Fit, and return the codes of the same rows.
@@ -161,7 +162,7 @@ class BackwardProjector(ManyBodyProjector):
         -------
         codes : ndarray of shape (n, n_params_)
         """
-        with all_or_nothing(self), fit_task(self):
+        with fit_task(self):
             rows = own(check_tensors(self, X, reset=True), X)
             self.poset_ = lay_out(self.poset, self.input_shape_)
             self.base_mask_ = free_mask(self.poset_, self.order, self.base)

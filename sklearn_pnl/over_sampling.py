@@ -134,6 +134,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit_resample(self, X, y):
         """Add new rows to the data.
 
@@ -151,8 +152,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         y_resampled : array-like of shape (n + n_new,)
             Classes.
         """
-        with all_or_nothing(self):
-            return super().fit_resample(X, y)
+        return super().fit_resample(X, y)
 
     def _check_X_y(self, X, y):
         """Check numbers and labels; frames stay frames, to come back unchanged."""

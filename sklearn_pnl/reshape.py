@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ._validation import check_rows
+from ._validation import all_or_nothing, check_rows
 
 
 # Tensors have no column names: keep scikit-learn's output wrapping off, also when a
@@ -99,6 +99,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         self.pad_value = pad_value
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(self, X, y=None):
         """Choose the tensor's shape from the shape of the rows.
 

@@ -1,6 +1,7 @@
 """Blocks of rows as tasks of scikit-learn's callbacks."""
 
 import pickle
+import warnings
 from contextlib import contextmanager
 
 import numpy as np
@@ -19,7 +20,7 @@ pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn
 X = np.random.default_rng(0).gamma(1.0, size=(600, 8, 8, 8)) + 0.1
 N_BLOCKS = 3
 LABELS = np.repeat(["few", "many", "some"], [20, 500, 80])
-PROJECTORS = [ManyBodyProjector(), BackwardProjector(), PNLAugmenter()]
+PROJECTORS = [ManyBodyProjector(), BackwardProjector(), PNLAugmenter(reshaper=None)]
 METHODS = {1: "fit", 2: "fit_resample"}
 
 
@@ -54,6 +55,17 @@ def blocks(number):
     ]
 
 
+def classes(*tasks):
+    """Events of classes, each with its blocks of encoding and of decoding."""
+    for number, (name, encoded, decoded) in enumerate(tasks):
+        yield ("begin", f"class {name!r}", 2)
+        for stage, (part, n) in enumerate([("encode", encoded), ("decode", decoded)]):
+            yield ("begin", part, n)
+            yield from blocks(n)
+            yield ("end", part, stage)
+        yield ("end", f"class {name!r}", number)
+
+
 def fitted_events(estimator, *data):
     recorder = Recorder()
     getattr(clone(estimator).set_callbacks(recorder), METHODS[len(data)])(*data)
@@ -78,16 +90,15 @@ def test_blocks_of_rows_are_the_tasks_of_a_fit(estimator, n_jobs):
 
 def test_classes_are_the_tasks_of_a_sampler_and_blocks_theirs():
     sampler = PNLSampler(reshaper=None, random_state=0)
-    # 20 rows are encoded and 480 decoded, 512 at a time, 80 and 420; "many" gets none.
-    assert fitted_events(sampler, X, LABELS) == [
+    # 20 rows are encoded and 580 decoded, 512 at a time, 80 and 520; "many" gets none.
+    more = sampler.set_params(sampling_strategy={"few": 600, "some": 600})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "After over-sampling")
+        events = fitted_events(more, X, LABELS)
+    assert events == [
         ("setup", "PNLSampler"),
         ("begin", "fit_resample", 2),
-        ("begin", "class 'few'", 1 + 1),
-        *blocks(2),
-        ("end", "class 'few'", 0),
-        ("begin", "class 'some'", 1 + 1),
-        *blocks(2),
-        ("end", "class 'some'", 1),
+        *classes(("few", 1, 2), ("some", 1, 2)),
         ("end", "fit_resample", 0),
         ("teardown", "PNLSampler"),
     ]
@@ -109,7 +120,9 @@ def test_only_fitting_is_told():
     augmenter = PNLAugmenter().set_callbacks(recorder).fit(X[:20])
     told = len(recorder.events)
     augmenter.sample(5)
-    augmenter.projector_.transform(X[:20])
+    projector = ManyBodyProjector().set_callbacks(Recorder()).fit(X[:20])
+    projector.set_callbacks(recorder).transform(X[:20])
+    projector.inverse_transform(projector.transform(X[:5]))
     assert len(recorder.events) == told
 
 
@@ -127,7 +140,6 @@ def test_nothing_is_left_in_the_estimator(estimator):
     plain = clone(estimator).fit(X[:20])
     heard = clone(estimator).set_callbacks(Recorder()).fit(X[:20])
     assert set(vars(heard)) - set(vars(plain)) == {"_skl_callbacks"}
-    assert not hasattr(getattr(heard, "projector_", None), "_skl_callbacks")
     assert pickle.loads(pickle.dumps(heard)).n_features_in_ == 8
 
 
@@ -173,13 +185,14 @@ def test_a_fit_that_fails_is_torn_down():
     assert recorder.events[-1] == ("teardown", "PNLAugmenter")
 
 
-def test_a_block_that_fails_ends_no_task():
+def test_a_fit_that_fails_after_its_blocks_ends_no_task():
     recorder = Recorder()
-    zero = X.copy()
-    zero[300] = 0
-    projector = ManyBodyProjector(offset=0).set_callbacks(recorder)
-    with pytest.raises(ValueError, match="Row 300 is all zero"):
-        projector.fit(zero)
+    huge = X.copy()
+    huge[300] = 1e308
+    projector = ManyBodyProjector().set_callbacks(recorder)
+    with pytest.raises(ValueError, match="sum of row 300 overflows"):
+        projector.fit(huge)
+    assert ("begin", "fit", N_BLOCKS) in recorder.events
     assert ("end", "fit", 0) not in recorder.events
     assert recorder.events.count(("setup", "ManyBodyProjector")) == 1
     assert recorder.events[-1] == ("teardown", "ManyBodyProjector")
@@ -237,6 +250,7 @@ class BusyDensity(Busy):
         return super().fit(np.exp(X))
 
     def sample(self, n_samples):
+        super().fit(np.exp(self.codes_))
         return self.codes_[np.arange(n_samples) % len(self.codes_)]
 
 
@@ -302,7 +316,9 @@ def test_the_progress_bar_shows_classes(progress_bar, capsys):
     with printed(capsys) as lines:
         sampler = PNLSampler(random_state=0).set_callbacks(progress_bar)
         sampler.fit_resample(X, LABELS)
-    shown = [" ".join(line.split()[:4]) for line in lines]
-    assert shown[0].startswith("PNLSampler - fit_resample")
-    assert shown[1:] == ["PNLSampler - class 'few'", "PNLSampler - class 'some'"]
+    # The bar ends each line, after the name and the number of the task.
+    shown = [line.split("━")[0].split(" #")[0].strip() for line in lines]
+    parts = ["encode", "decode"]
+    tasks = ["fit_resample", "class 'few'", *parts, "class 'some'", *parts]
+    assert shown == [f"PNLSampler - {task}" for task in tasks]
     assert all("100%" in line for line in lines)

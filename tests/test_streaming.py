@@ -14,17 +14,18 @@ from sklearn.neighbors import KernelDensity
 
 from sklearn_pnl import (
     BackwardProjector,
+    KernelDraws,
     ManyBodyProjector,
+    MixupDraws,
     PNLAugmenter,
     PNLSampler,
     PrimeFactorReshaper,
 )
-from sklearn_pnl._validation import rows_per_block
 from sklearn_pnl.geometry import TensorPoset, chain_poset
 
 SEEDS = [0, 1, 2]
-# 600 cells make blocks of 436 rows, which share no multiple with the 256 rows of a
-# search for neighbours below 27,904; 1000 rows are a few and a bit of either.
+# 600 cells make blocks of 436 rows, which share no multiple with the 4,096 codes that
+# are drawn at once below 446,464; 1000 rows are a few and a bit of them.
 SHAPE, N = (10, 10, 6), 1000
 SIZES = [1, 7, 256, 333, 436, N, N + 1]
 
@@ -34,8 +35,11 @@ def positive(seed, *shape, n):
 
 
 def fitted(seed=0, shape=SHAPE, n=40, dtype=np.float64, **params):
-    params = {"n_neighbors": 3, "bandwidth": 0.01} | params
-    return PNLAugmenter(**params).fit(positive(seed, *shape, n=n).astype(dtype))
+    """An augmenter that does to rows what a projector does, and no more."""
+    plain = {"order": 1, "k_neighbors": 3, "embedding": None, "reshaper": None}
+    plain |= {"offset": 1e-5, "with_mass": False, "keep_range": False}
+    X = positive(seed, *shape, n=n).astype(dtype)
+    return PNLAugmenter(**(plain | params)).fit(X)
 
 
 def joined(batches):
@@ -58,8 +62,7 @@ def assert_same_bytes(augmenter, n_samples, size, seed):
 
 
 def test_the_blocks_here_are_awkward():
-    poset = TensorPoset(SHAPE)
-    assert rows_per_block(poset, poset.order == 1) == 436
+    assert fitted()._codec.decoded_at_once == 436
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -73,9 +76,10 @@ def test_batches_are_the_bytes_of_one_sample(seed, augment, size):
 @pytest.mark.parametrize("n", [2, 40, 300])
 @pytest.mark.parametrize("noise", [0, 0.25])
 def test_batches_are_the_same_with_noise_of_any_rank(noise, n, size):
-    # Codes of 194 numbers: the noise has as many as there are rows, or as those.
-    augmenter = fitted(n=n, order=2, n_neighbors=1, noise=noise, offset=1, tol=1e-4)
-    assert augmenter.projector_.n_params_ == 194
+    # Codes of 194 numbers: fewer rows than those, and more.
+    draws = MixupDraws(noise)
+    augmenter = fitted(n=n, order=2, k_neighbors=1, augment=draws, offset=1, tol=1e-4)
+    assert augmenter.n_params_ == 194
     assert_same_bytes(augmenter, N, size, 0)
 
 
@@ -93,6 +97,27 @@ def test_batches_are_the_same_on_every_manifold(order, manifold, with_mass, augm
         tol=1e-4,
     )
     assert_same_bytes(augmenter, N, 100, 0)
+
+
+@pytest.mark.parametrize("augment", ["mixup", "kde"])
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"order": 1}, {"order": 2, "reshaper": None}, {"metric": "euclidean"}],
+    ids=str,
+)
+@pytest.mark.parametrize("shape", [(12,), (4, 3)], ids=str)
+def test_batches_of_the_whole_recipe_are_the_same(shape, params, augment):
+    # Codes are drawn 4,096 at once, and this is more than two times so many.
+    if shape == (12,) and params.get("order") == 2:
+        params = {"order": 2}
+    X = np.random.default_rng(0).normal(size=(150, *shape))
+    augmenter = PNLAugmenter(augment=augment, **params).fit(X)
+    rows, parents = augmenter.sample_with_parents(9000, 0)
+    for size in (1000, 4097, None):
+        batches = augmenter.iter_samples_with_parents(9000, size, 0)
+        streamed, streamed_parents = joined(batches)
+        assert streamed.tobytes() == rows.tobytes()
+        assert_array_equal(streamed_parents, parents)
 
 
 @pytest.mark.parametrize("size", [7, 333])
@@ -153,11 +178,13 @@ def test_a_random_state_ends_where_a_sample_leaves_it(augment):
 
 @pytest.mark.parametrize("augment", ["mixup", "kde"])
 def test_parameters_set_on_the_way_do_not_matter(augment):
-    augmenter = fitted(augment=augment, bandwidth=0.02, noise=0.1)
+    augment = {"mixup": MixupDraws(0.1), "kde": KernelDraws(0.02)}[augment]
+    augmenter = fitted(augment=augment)
     rows = augmenter.sample(N, 0)
     batches = augmenter.iter_samples(N, 100, 0)
     start = [next(batches)]
-    augmenter.set_params(bandwidth=5.0, noise=5.0)
+    augmenter.set_params(augment=KernelDraws(5.0), with_mass=True, offset=3.0)
+    augment.set_params(**dict.fromkeys(augment.get_params(), 5.0))
     assert np.concatenate(start + list(batches)).tobytes() == rows.tobytes()
 
 
@@ -198,13 +225,13 @@ def test_the_size_of_a_batch_follows_working_memory():
 
 def test_a_batch_is_made_when_it_is_asked_for(monkeypatch):
     augmenter = fitted(augment="kde")
-    decode, decoded = BackwardProjector._decode, []
+    decode, decoded = PNLAugmenter._decode, []
 
     def counted(self, codes, *others):
         decoded.append(len(codes))
         return decode(self, codes, *others)
 
-    monkeypatch.setattr(BackwardProjector, "_decode", counted)
+    monkeypatch.setattr(PNLAugmenter, "_decode", counted)
     batches = augmenter.iter_samples(10**6, 100, 0)
     assert decoded == []
     list(itertools.islice(batches, 5))
@@ -248,6 +275,9 @@ USES = {
     "one body": lambda X: ManyBodyProjector(1, offset=0.5).fit_transform(X),
     "backward": lambda X: decoded(BackwardProjector(1).fit(X)),
     "augmenter": lambda X: PNLAugmenter().fit(X).sample(300, 0),
+    "augmenter alone": lambda X: (
+        PNLAugmenter(1, embedding=None, reshaper=None).fit(X).sample(300, 0)
+    ),
     "sampler": lambda X: PNLSampler(random_state=0).fit_resample(
         X, np.arange(len(X)) % 3 == 0
     )[0],
@@ -285,6 +315,10 @@ TABLE_USES = {
     "one body": lambda X: ManyBodyProjector(1, poset=TENSOR).fit_transform(X),
     "backward": lambda X: decoded(BackwardProjector(1, poset=TENSOR).fit(X)),
     "augmenter": lambda X: PNLAugmenter(poset=TENSOR).fit(X).sample(300, 0),
+    "augmenter, whole": lambda X: PNLAugmenter().fit(X).sample(300, 0),
+    "augmenter, whole, as it is": lambda X: (
+        PNLAugmenter(embedding=None).fit(X).sample(300, 0)
+    ),
 }
 
 

@@ -484,9 +484,10 @@ class KLEmbedding:
         offsets = np.subtract(coordinates, mean, out=points[:, :-1])
         divergence = masses - centre.sum() - offsets @ self._eta[0]
         close = np.flatnonzero(divergence < self._CANCELS * centre.sum())
-        for rows in np.array_split(close, 1 + close.size * centre.size // _BLOCK_CELLS):
-            energies = codec.base.energy(offsets[rows])
-            divergence[rows] = _kl_of_energies(centre, energies)
+        step = max(1, _BLOCK_CELLS // centre.size)
+        for start in range(0, len(close), step):
+            rows = close[start : start + step]
+            divergence[rows] = _kl_of_energies(centre, codec.base.energy(offsets[rows]))
         if self._factor.ndim == 1:
             offsets *= self._factor
         else:
