@@ -56,12 +56,14 @@ settings = {
     "embedding": MaxAbsScaler(),
     "augment": "kde",
     "offset": 1e-6,
+    # Reflecting a value at the end of a range would change its proportion.
+    "keep_range": False,
     "sampling_strategy": {2: 148},
     "random_state": 0,
 }
 samplers = {
     "hierarchy, heads free": PNLSampler(poset=poset, base=heads, **settings),
-    "tensor of prime factors": PNLSampler(**settings),
+    "tensor of prime factors": PNLSampler(reshaper="prime", **settings),
     "SMOTE": SMOTE(sampling_strategy={2: 148}, random_state=0),
 }
 

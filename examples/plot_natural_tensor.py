@@ -64,9 +64,14 @@ print(f"picture saved: {picture}")
 rare = np.flatnonzero(data.target == 0)[:30]
 rows = np.concatenate([np.flatnonzero(data.target == 1), rare])
 X_rare, y_rare = data.data[rows], (data.target[rows] == 0).astype(int)
-for name, poset in {"3 x 10": natural, "prime factors": None}.items():
+structures = {
+    "3 x 10": {"poset": natural},
+    "prime factors": {"reshaper": "prime"},
+    "no structure": {},
+}
+for name, structure in structures.items():
     sampler = PNLSampler(
-        poset=poset, embedding=MaxAbsScaler(), offset=1e-3, random_state=0
+        **structure, embedding=MaxAbsScaler(), offset=1e-3, random_state=0
     )
     pipeline = make_pipeline(
         sampler, StandardScaler(), LogisticRegression(max_iter=1000)

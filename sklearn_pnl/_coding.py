@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from ._blocks import map_blocks
+from ._threads import one_blas_thread
 from ._validation import check_masses, warn_unconverged
 from .geometry import TensorPoset, element_mask, order_mask
 from .geometry.codec import Codec, Encoded, KLEmbedding, kl_of_coordinates
@@ -89,7 +90,8 @@ class TrainingRows:
         masses = self.masses
         if not self.codec.with_mass:
             masses = np.ones_like(masses)
-        return KLEmbedding(self.codec, self.coordinates, masses)
+        with one_blas_thread():
+            return KLEmbedding(self.codec, self.coordinates, masses)
 
     @cached_property
     def _search(self):
@@ -101,7 +103,10 @@ class TrainingRows:
 
     def nearest(self, codes, k, among=None, n_jobs=None):
         """The k rows (n, k) nearest to each code, ascending; of some rows or all."""
-        queries = self._embedding.queries(codes) if self.metric == "kl" else codes
+        queries = codes
+        if self.metric == "kl":
+            with one_blas_thread():
+                queries = self._embedding.queries(codes)
         search = self._search if among is None else self._search_among(among)
         search.set_params(n_jobs=n_jobs)
         near = search.kneighbors(queries, k, return_distance=False)

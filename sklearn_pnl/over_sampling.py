@@ -170,22 +170,31 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         with fit_task(self, "fit_resample", len(wanted)) as task:
             for label, n_new in wanted.items():
                 members = np.flatnonzero(y == label)
-                name = f"class {np.asarray(label).item()!r}"
-                augmenter = PNLAugmenter(**shared_params(self, PNLAugmenter))
-                with (
-                    subtask(task, name, 2) as part,
-                    rows_known_as(members, name, type(self).__name__),
-                ):
-                    with stage(part, "encode"):
-                        augmenter.fit(_safe_indexing(X, members))
-                    with stage(part, "decode"):
-                        rows, near = augmenter.sample_with_parents(n_new, rng)
-                self.augmenters_[label], self.order_ = augmenter, augmenter.order_
+                rows, near = self._augment(label, X, members, n_new, rng, task)
                 new.append(rows)
                 labels.append(np.full(n_new, label, dtype=y.dtype))
                 parents.append(members[near])
         self.parent_indices_ = self._stack_parents(parents)
         return stack(X, new), np.concatenate([y, *labels])
+
+    def _augment(self, label, X, members, n_new, rng, task):
+        """New rows of one class, and the rows of the class that they come from."""
+        rows = _safe_indexing(X, members)
+        if isinstance(rows, np.ndarray):
+            # Nobody else has them, so that no copy need be made.
+            rows.flags.writeable = False
+        augmenter = PNLAugmenter(**shared_params(self, PNLAugmenter))
+        name = f"class {np.asarray(label).item()!r}"
+        with (
+            subtask(task, name, 2) as part,
+            rows_known_as(members, name, type(self).__name__),
+        ):
+            with stage(part, "encode"):
+                augmenter.fit(rows)
+            with stage(part, "decode"):
+                new, near = augmenter.sample_with_parents(n_new, rng)
+        self.augmenters_[label], self.order_ = augmenter, augmenter.order_
+        return new, near
 
     def _stack_parents(self, parents):
         """Parents of all classes; where a class had fewer of them, -1."""

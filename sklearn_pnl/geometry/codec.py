@@ -508,16 +508,16 @@ class KLEmbedding:
     def queries(self, codes):
         """Points of codes, whose nearest ``points`` are nearest in KL."""
         queries = np.zeros((len(codes), len(self._eta[0]) + 1))
-        step = self._codec.encoded_at_once
+        eta, step = queries[:, :-1], self._codec.encoded_at_once
         for start in range(0, len(codes), step):
             block = slice(start, start + step)
-            eta = self._codec.base.expectations(self._codec.measures(codes[block]))
-            eta -= self._eta
-            if self._factor.ndim == 1:
-                eta /= self._factor
-            else:
-                eta = solve_triangular(self._factor, eta.T, lower=True).T
-            queries[block, :-1] = eta
+            measures = self._codec.measures(codes[block])
+            eta[block] = self._codec.base.expectations(measures)
+        eta -= self._eta
+        if self._factor.ndim == 1:
+            eta /= self._factor
+        else:
+            eta[:] = solve_triangular(self._factor, eta.T, lower=True).T
         return queries[:, self._varying]
 
 
