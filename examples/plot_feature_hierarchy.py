@@ -57,7 +57,7 @@ settings = {
     "augment": "kde",
     "offset": 1e-6,
     # Reflecting a value at the end of a range would change its proportion.
-    "keep_range": False,
+    "margin": None,
     "sampling_strategy": {2: 148},
     "random_state": 0,
 }

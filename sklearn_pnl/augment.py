@@ -1,7 +1,7 @@
 """Draw new rows from one set of rows: embed, encode, draw codes, decode, and back."""
 
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -18,7 +18,7 @@ from ._formats import RowFormat
 from ._validation import all_or_nothing, check_measures, check_rows, clip_neighbors
 from .backward import METRIC, own
 from .draws import AUGMENT, TrainingCodes, as_draws
-from .embedding import RangeEmbedding, fold
+from .embedding import RangeEmbedding, fold, limits
 from .manifolds import LOCAL_MANIFOLD, ORDER, as_local_manifold
 from .many_body import CODEC_CONSTRAINTS
 from .reshape import PrimeFactorReshaper
@@ -86,7 +86,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         [0, 1]; None leaves non-negative data, such as pixels or spectra, as they are. A
         transformer gets rows flattened to 2-D.
 
-    offset : float, default=0.3
+    offset : float, default=1.0
         Added to every cell after the embedding, in its units. The larger, the more an
         e-geodesic between two rows is like the straight line between them.
 
@@ -94,8 +94,11 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         Whether codes carry the mass of a row (its sum after embedding and offset);
         else new rows get the mean mass of the rows that they are decoded from.
 
-    keep_range : bool, default=True
-        Whether new values beyond the range of a feature are reflected at its ends.
+    margin : float or None, default=0.1
+        How far new values may lie beyond the range of a feature, as a share of its
+        length; what is farther is reflected. An end that several rows share is taken
+        for a bound and not passed, and no feature changes its sign. 0 keeps every
+        range, None sets no limit.
 
     tol : float, default=1e-6
         Wanted residual of the projections.
@@ -167,7 +170,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         "metric": METRIC,
         "reshaper": [StrOptions({"auto", "prime"}), _INVERTIBLE, None],
         "embedding": [StrOptions({"minmax"}), _INVERTIBLE, None],
-        "keep_range": ["boolean"],
+        "margin": [Interval(Real, 0, None, closed="left"), None],
     }
 
     def __init__(
@@ -182,9 +185,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         poset=None,
         reshaper="auto",
         embedding="minmax",
-        offset=0.3,
+        offset=1.0,
         with_mass=True,
-        keep_range=True,
+        margin=0.1,
         tol=1e-6,
         max_iter=100,
         n_jobs=None,
@@ -200,7 +203,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self.embedding = embedding
         self.offset = offset
         self.with_mass = with_mass
-        self.keep_range = keep_range
+        self.margin = margin
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
@@ -248,7 +251,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self.integer_features_ = self._format.integer_features
         dense = numbers.toarray() if issparse(numbers) else numbers
         rows = dense.reshape(len(dense), -1)
-        self._low, self._high = rows.min(axis=0), rows.max(axis=0)
+        if self.margin is not None:
+            self._limits = limits(rows, self.margin)
         return rows if rows.dtype in (np.float32, np.float64) else rows.astype(float)
 
     def _embed(self, rows):
@@ -256,7 +260,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         if isinstance(self.embedding, str):
             self.embedding_ = RangeEmbedding()
         else:
-            self.embedding_ = clone(self.embedding) if self.embedding else None
+            given = self.embedding is not None
+            self.embedding_ = clone(self.embedding) if given else None
         if self.embedding_ is None:
             embedded = rows
         else:
@@ -275,27 +280,34 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         """Cells (n, D) on the poset, and the codec for them."""
         shape = self._shape_of(embedded)
         manifold = as_local_manifold(self.local_manifold)
-        reshaper, stated = self.reshaper, len(shape) > 1 or self.base is not None
-        stated |= self.poset is not None or reshaper not in (None, "auto")
-        automatic = isinstance(self.order, str)
-        self.order_ = (1 if stated else None) if automatic else self.order
-        reduced = self.order_ is not None or manifold.reduces
-        if isinstance(reshaper, str):
-            wanted = reshaper == "prime" or reduced
-            wanted &= self.poset is None
-            reshaper = PrimeFactorReshaper(pad_value="mean") if wanted else None
-        self.reshaper_ = clone(reshaper) if reshaper else None
+        self.order_ = self._resolve_order(shape)
+        whole = self.order_ is None and self.base is None
+        self.reshaper_ = self._make_reshaper(not whole or manifold.reduces)
         tensors = embedded.reshape(-1, *shape)
         if self.reshaper_ is not None:
             tensors = np.asarray(self.reshaper_.fit_transform(tensors))
         elif self.poset is not None:
             tensors = embedded
-        self.poset_ = lay_out(self.poset, tensors.shape[1:])
-        whole = self.order_ is None and self.base is None
+        self._cell_shape = tensors.shape[1:]
+        self.poset_ = lay_out(self.poset, self._cell_shape)
         base = None if whole else free_mask(self.poset_, self.order_, self.base)
         self._codec = make_codec(self, self.poset_, base, manifold)
-        self._cell_shape, self._embedded_shape = tensors.shape[1:], shape
         return tensors.reshape(len(tensors), -1)
+
+    def _resolve_order(self, shape):
+        """The order taken: structure that is stated is used, none is invented."""
+        if not isinstance(self.order, str):
+            return self.order
+        given = self.poset is not None or self.base is not None
+        given |= self.reshaper not in (None, "auto")
+        return 1 if given or len(shape) > 1 else None
+
+    def _make_reshaper(self, reduced):
+        """The reshaper, not fitted; None where rows are laid out as they are."""
+        if not isinstance(self.reshaper, str):
+            return None if self.reshaper is None else clone(self.reshaper)
+        wanted = self.poset is None and (reduced or self.reshaper == "prime")
+        return PrimeFactorReshaper(pad_value="mean") if wanted else None
 
     def sample(self, n_samples=1, random_state=None):
         """New rows.
@@ -429,7 +441,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         if self.embedding_ is not None:
             rows = np.asarray(self.embedding_.inverse_transform(rows))
         rows = rows.astype(np.float64, copy=False).reshape(len(cells), -1)
-        return (fold(rows, self._low, self._high) if self.keep_range else rows), parents
+        return (rows if self.margin is None else fold(rows, *self._limits)), parents
 
     def _rows_in_memory(self):
         """Rows of which two batches fit: one at work, one in the caller's hands."""

@@ -88,8 +88,9 @@ class MixupDraws(Draws):
     position ``t``, and decoded through the same position on the m-geodesic between
     the two: without noise the ends are the rows themselves. The noise is a random
     multiple of the difference of two more rows near each other, so that its covariance
-    is ``noise ** 2`` times that of such differences: it follows the data locally, does
-    not leak between clusters, and is the same in every basis of theta.
+    is ``noise ** 2`` times that of such differences: it follows the data locally and
+    does not leak between clusters. Where the two rows that are mixed agree there is
+    none: zeros that they share, and indicators, stay as they are.
 
     Parameters
     ----------
@@ -139,9 +140,11 @@ class MixupDraws(Draws):
             added *= position[rows, None]
             mixed += added
             if self.noise > 0:
+                differs = added != 0
                 np.take(codes, one[rows], axis=0, out=added, mode="clip")
                 added -= codes[other[rows]]
                 added *= size[rows, None]
+                added *= differs
                 mixed += added
             parents = np.column_stack([first[rows], second[rows]])
             weights = np.column_stack([1 - position[rows], position[rows]])

@@ -114,13 +114,33 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return 0.25 * low, 0.25 * high - 0.25 * low, 0.25
 
 
+def limits(rows, margin):
+    """How far new values of each feature may go: its range and a share of it.
+
+    An end that several rows share is a bound, as of a percentage or a 0/1 column, and
+    is not passed; nor is zero.
+    """
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    shared_low, shared_high = (rows == low).sum(axis=0), (rows == high).sum(axis=0)
+    low, high = low.astype(np.float64), high.astype(np.float64)
+    with np.errstate(over="ignore"):
+        beyond = margin * (high - low)
+        below = np.where(low >= 0, np.maximum(low - beyond, 0), low - beyond)
+        above = np.where(high <= 0, np.minimum(high + beyond, 0), high + beyond)
+    below, above = (
+        np.where(shared_low > 1, low, below),
+        np.where(shared_high > 1, high, above),
+    )
+    limit = np.finfo(rows.dtype if rows.dtype.kind == "f" else np.float64).max
+    return np.maximum(below, -limit), np.minimum(above, limit)
+
+
 def fold(rows, low, high):
     """Values beyond a range, reflected at its ends, in place.
 
     Clipping would put them on the ends themselves, where a tree can tell them apart.
     """
     with np.errstate(over="ignore"):
-        low, high = low.astype(np.float64), high.astype(np.float64)
         reflected = np.subtract(2 * low, rows)
         np.maximum(rows, reflected, out=rows)
         np.subtract(2 * high, rows, out=reflected)

@@ -33,7 +33,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         else None.
 
     base, local_manifold, k_neighbors, augment, metric, poset, reshaper, embedding, \
-    offset, with_mass, keep_range, tol, max_iter, n_jobs
+    offset, with_mass, margin, tol, max_iter, n_jobs
         As in :class:`PNLAugmenter`, with the same defaults; "all rows" are those of a
         class.
 
@@ -108,9 +108,9 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         poset=None,
         reshaper="auto",
         embedding="minmax",
-        offset=0.3,
+        offset=1.0,
         with_mass=True,
-        keep_range=True,
+        margin=0.1,
         tol=1e-6,
         max_iter=100,
         random_state=None,
@@ -128,7 +128,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         self.embedding = embedding
         self.offset = offset
         self.with_mass = with_mass
-        self.keep_range = keep_range
+        self.margin = margin
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state

@@ -36,7 +36,7 @@ def positive(seed, *shape, n=12):
 
 def encoder(augment="mixup", **params):
     """An augmenter that does to rows what a projector does, and no more."""
-    plain = {"order": 1, "embedding": None, "reshaper": None, "keep_range": False}
+    plain = {"order": 1, "embedding": None, "reshaper": None, "margin": None}
     plain |= {"offset": 1e-5, "with_mass": False}
     return PNLAugmenter(augment=augment, **(plain | params))
 
@@ -400,7 +400,7 @@ def test_few_new_values_are_exactly_at_the_ends_of_the_range(shape, seed):
     low, high = X.min(axis=0), X.max(axis=0)
     assert np.mean((rows == low) | (rows == high)) <= 0.01
     assert ((rows >= low) & (rows <= high)).all()
-    beyond = PNLAugmenter(keep_range=False).fit(X).sample(3000, random_state=seed)
+    beyond = PNLAugmenter(margin=None).fit(X).sample(3000, random_state=seed)
     assert ((beyond < low) | (beyond > high)).any()
 
 

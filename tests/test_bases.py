@@ -421,7 +421,7 @@ def test_sampled_rows_have_the_mass_of_the_code_or_of_the_parents(
         k_neighbors=3,
         reshaper=None,
         embedding=None,
-        keep_range=False,
+        margin=None,
         offset=0.0,
         random_state=seed,
     )
@@ -436,9 +436,9 @@ def test_mixed_codes_have_masses_at_most_those_of_their_ends(seed):
     # log mass is convex along a straight line in theta (psi of a measure is convex).
     X, y = classes(seed, 4, 5)
     draws = MixupDraws(noise=0)
-    augmenter = PNLAugmenter(
-        augment=draws, embedding=None, keep_range=False, offset=0
-    ).fit(X[y == 1])
+    augmenter = PNLAugmenter(augment=draws, embedding=None, margin=None, offset=0).fit(
+        X[y == 1]
+    )
     new = augmenter.sample(100, random_state=seed)
     assert new.sum(axis=(1, 2)).max() <= X[y == 1].sum(axis=(1, 2)).max() * (1 + 1e-9)
 

@@ -15,8 +15,13 @@ import pytest
 from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info
 
-from sklearn_pnl import BackwardProjector, ManyBodyProjector, PNLAugmenter, PNLSampler
-from sklearn_pnl import _validation as validation
+from sklearn_pnl import (
+    BackwardProjector,
+    ManyBodyProjector,
+    PNLAugmenter,
+    PNLSampler,
+    _blocks,
+)
 from sklearn_pnl.geometry import TensorPoset, boolean_lattice
 
 # 512 cells make blocks of 256 rows: 5 of them, in tasks of more than one.
@@ -74,6 +79,9 @@ USES = {
         BackwardProjector(1, local_manifold="theta").fit(TRAINING)
     ),
     "sample": lambda: PNLAugmenter().fit(TRAINING).sample(600, random_state=0),
+    "sample, whole": lambda: (
+        PNLAugmenter(None).fit(TRAINING).sample(600, random_state=0)
+    ),
     "stream": lambda: np.concatenate(
         list(PNLAugmenter().fit(TRAINING).iter_samples(600, 77, random_state=0))
     ),
@@ -135,18 +143,17 @@ def blas_threads():
     return max(p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas")
 
 
-def marked(first_row, x):
-    n = len(x)
+def marked(rows):
+    n = len(rows)
     said = os.getpid(), blas_threads(), n
-    return np.arange(first_row, first_row + n), *(np.full(n, value) for value in said)
+    return rows, *(np.full(n, value) for value in said)
 
 
 def test_work_is_done_by_the_workers_block_by_block(client):
     # Blocks of 2 rows, in tasks of three blocks.
-    poset = TensorPoset((2**16,))
     with joblib.parallel_config("dask"):
-        rows, processes, threads, lengths = validation.map_blocks(
-            marked, np.zeros((79, 1)), poset=poset
+        rows, processes, threads, lengths = _blocks.map_blocks(
+            marked, np.arange(79), step=2
         )
     workers = set(client.run(os.getpid).values())
     assert_array_equal(rows, np.arange(79))
@@ -163,7 +170,7 @@ def test_work_is_done_by_the_workers_block_by_block(client):
 )
 def test_workers_get_several_blocks_at_once(n_blocks, sizes, monkeypatch):
     # Four tasks a worker, of 64 blocks at most; here a block is 2 rows.
-    seen, delayed = [], validation.delayed
+    seen, delayed = [], _blocks.delayed
 
     def spying(function):
         def call(*args):
@@ -172,11 +179,9 @@ def test_workers_get_several_blocks_at_once(n_blocks, sizes, monkeypatch):
 
         return call
 
-    monkeypatch.setattr(validation, "delayed", spying)
-    poset = TensorPoset((2**16,))
-    rows = np.zeros((2 * n_blocks, 1))
+    monkeypatch.setattr(_blocks, "delayed", spying)
     with joblib.parallel_config("loky", n_jobs=2):
-        lengths = validation.map_blocks(marked, rows, poset=poset)[3]
+        lengths = _blocks.map_blocks(marked, np.zeros(2 * n_blocks), step=2)[3]
     assert seen == sizes
     assert set(lengths) == {2}
 
@@ -189,7 +194,7 @@ class Heavy:
     def __init__(self, rows):
         self.rows = rows
 
-    def __call__(self, first_row, x):
+    def __call__(self, x):
         return (np.full(len(x), self.rows.sum()),)
 
     def __reduce__(self):
@@ -199,10 +204,9 @@ class Heavy:
 
 def test_what_a_task_carries_is_sent_once(client):
     Heavy.pickled = 0
-    small = TensorPoset((2**16,))
     with joblib.parallel_config("dask"):
         function = Heavy(np.ones(10))
-        (sums,) = validation.map_blocks(function, np.ones((40, 2**16)), poset=small)
+        (sums,) = _blocks.map_blocks(function, np.ones((40, 2**16)), step=2)
     assert_array_equal(sums, 10)
     assert Heavy.pickled == 1
 

@@ -60,13 +60,16 @@ def top_level(name):
 
 def test_the_modules_of_the_design_are_there():
     # Also shows that the reading of sources above finds anything at all.
-    layers = ["_validation", "reshape", "many_body", "backward", "augment"]
+    layers = ["_validation", "_blocks", "_coding", "_formats", "draws", "embedding"]
+    layers += ["manifolds", "reshape", "many_body", "backward", "augment"]
     parts = ["posets", "coordinates", "divergences", "interactions", "projections"]
     assert {OPTIMIZE, GEOMETRY, SAMPLER} <= MODULES
     assert {f"sklearn_pnl.{name}" for name in layers} <= MODULES
     assert {f"{GEOMETRY}.{name}" for name in parts} <= MODULES
     assert "sklearn_pnl.backward" in OURS["sklearn_pnl.augment"]
-    assert f"{GEOMETRY}.solvers" in OURS["sklearn_pnl.backward"]
+    assert "sklearn_pnl._coding" in OURS["sklearn_pnl.backward"]
+    assert f"{GEOMETRY}.codec" in OURS["sklearn_pnl._coding"]
+    assert f"{GEOMETRY}.solvers" in OURS[f"{GEOMETRY}.codec"]
     assert f"{GEOMETRY}.solvers" in OURS[f"{GEOMETRY}.projections"]
     assert OPTIMIZE in OURS[f"{GEOMETRY}.solvers"]
 
@@ -103,6 +106,15 @@ def test_geometry_neither_prints_nor_warns_nor_draws(name):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators_do_not_import_optimize(name):
     assert OPTIMIZE not in OURS[name]
+
+
+def test_codes_are_known_in_one_place():
+    # What a code is, the codec says; one module uses it, and hands estimators the rest.
+    # Displays make measures of rows.
+    knowing = {name for name in MODULES if f"{GEOMETRY}.codec" in OURS[name]}
+    assert knowing <= {GEOMETRY, "sklearn_pnl._coding", "sklearn_pnl.plotting"}
+    solving = {name for name in ESTIMATORS if f"{GEOMETRY}.solvers" in OURS[name]}
+    assert solving == set()
 
 
 @pytest.mark.parametrize("name", sorted(MODULES - {"sklearn_pnl"}))
@@ -176,10 +188,19 @@ def test_importing_the_package_does_not_import_matplotlib():
 
 ESTIMATOR_NAMES = [
     "BackwardProjector",
+    "DensityDraws",
+    "Draws",
+    "EtaManifold",
+    "FiberManifold",
+    "KernelDraws",
+    "LocalManifold",
     "ManyBodyProjector",
+    "MixtureManifold",
+    "MixupDraws",
     "PNLAugmenter",
     "PNLSampler",
     "PrimeFactorReshaper",
+    "ThetaManifold",
 ]
 GEOMETRY_NAMES = [
     "Poset",

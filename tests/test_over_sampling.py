@@ -194,7 +194,7 @@ def test_the_larger_the_noise_the_farther_the_rows_move():
     # The same seed: rows, partners and positions are those without noise. One class,
     # since noise takes from the numbers that those after it are drawn with.
     X, y = table()
-    params = {"keep_range": False, "sampling_strategy": {1: 40}}
+    params = {"margin": None, "sampling_strategy": {1: 40}}
     still, _, sampler = resample(X, y, augment=MixupDraws(noise=0), **params)
     way = []
     for noise in (1e-3, 1e-2, 1e-1):
@@ -346,12 +346,12 @@ def test_integers_are_rounded_not_cut(dtype, embedding):
 
 @pytest.mark.parametrize("embedding", ["minmax", None])
 @pytest.mark.parametrize("augment", [MixupDraws(1.0), KernelDraws(2.0)], ids=str)
-@pytest.mark.parametrize("keep_range", [True, False])
-def test_integers_stay_in_the_range_of_their_type(keep_range, augment, embedding):
+@pytest.mark.parametrize("margin", [0, 0.1, None])
+def test_integers_stay_in_the_range_of_their_type(margin, augment, embedding):
     # Noise at both ends of the range, and wide kernels.
     X = np.random.default_rng(0).choice([0, 255], size=(40, 6, 6)).astype(np.uint8)
     y = np.repeat([0, 1], [30, 10])
-    params = {"embedding": embedding, "augment": augment, "keep_range": keep_range}
+    params = {"embedding": embedding, "augment": augment, "margin": margin}
     X_new, _, _ = resample(X, y, **params)
     exact, _, _ = resample(X.astype(float), y, **params)
     # No value wrapped around.
@@ -458,7 +458,7 @@ def test_bytes_beside_reals_do_not_wrap():
     noise = rng.choice([0, 255], 40)
     X = pd.DataFrame({"byte": noise.astype(np.uint8), "real": rng.uniform(size=40)})
     y = np.repeat([0, 1], [30, 10])
-    params = {"embedding": None, "augment": KernelDraws(2.0), "keep_range": False}
+    params = {"embedding": None, "augment": KernelDraws(2.0), "margin": None}
     X_new, _, _ = resample(X, y, **params)
     exact, _, _ = resample(X.astype(float), y, **params)
     assert exact["byte"].max() > 255.5
@@ -756,7 +756,7 @@ def test_clone_keeps_every_parameter():
         "sampling_strategy": {1: 30}, "order": 2, "k_neighbors": 3, "metric": "kl",
         "local_manifold": MixtureManifold(step=0.5), "augment": KernelDraws(0.2),
         "reshaper": None, "embedding": None, "offset": 0.2, "with_mass": False,
-        "keep_range": False, "tol": 1e-7, "max_iter": 77, "random_state": 5,
+        "margin": None, "tol": 1e-7, "max_iter": 77, "random_state": 5,
         "n_jobs": 2,
     }  # fmt: skip
     cloned = clone(PNLSampler(**params)).get_params()
@@ -772,7 +772,7 @@ def test_parameters_reach_the_augmenters():
         "order": 2, "base": [1, 3], "local_manifold": FiberManifold(order=1),
         "k_neighbors": 3, "augment": KernelDraws(0.2), "metric": "euclidean",
         "poset": TensorPoset((3, 2)), "reshaper": None, "embedding": MinMaxScaler(),
-        "offset": 0.2, "with_mass": False, "keep_range": False, "tol": 1e-7,
+        "offset": 0.2, "with_mass": False, "margin": None, "tol": 1e-7,
         "max_iter": 77, "n_jobs": 2,
     }  # fmt: skip
     assert set(params) == set(PNLAugmenter().get_params(deep=False))

@@ -244,25 +244,16 @@ class Codec:
         with np.errstate(over="ignore", invalid="ignore"):
             q, psi = normalized_exp(energy)
             log_mass = psi + constant if self.with_mass else np.zeros(len(q))
-        fine = np.isfinite(psi) & (log_mass <= np.log(np.finfo(np.float64).max))
-        self._check_far(codes, fine)
+        limit = np.log(np.finfo(np.float64).max)
+        _refuse_far(codes, np.isfinite(psi) & (log_mass <= limit))
         return q, log_mass
-
-    def _check_far(self, codes, fine):
-        if not fine.all():
-            row = int(np.argmin(fine))
-            raise ValueError(
-                f"Code {row} lies so far out that its measure overflows: the largest "
-                f"of its numbers is {np.abs(codes[row]).max():.3g}. Draw codes closer "
-                "to the training rows."
-            )
 
     def measures(self, codes):
         """Measures (n, D) of codes; distributions if codes do not carry the mass."""
         if self.with_mass and not self.base.has_bottom:
             with np.errstate(over="ignore"):
                 measures = np.exp(codes, dtype=np.float64)
-                self._check_far(codes, np.isfinite(row_sums(measures)))
+                _refuse_far(codes, np.isfinite(row_sums(measures)))
             return measures
         q, log_mass = self.points(codes)
         if self.with_mass:
@@ -271,7 +262,9 @@ class Codec:
 
     def measures_of(self, codes):
         """:meth:`measures` of a block of codes, in their type."""
-        return (self.measures(codes).astype(codes.dtype, copy=False),)
+        measures = self.measures(codes)
+        _refuse_far(codes, measures.max(axis=1) <= np.finfo(codes.dtype).max)
+        return (measures.astype(codes.dtype, copy=False),)
 
     # --- rows to codes -------------------------------------------------------------
 
@@ -435,6 +428,18 @@ class Codec:
 
     def _rows_per_block(self, poset, cells):
         return max(poset.rows_at_once, cells // poset.n_elements)
+
+
+def _refuse_far(codes, fine):
+    """Say which code is the first whose measure is not ``fine``."""
+    if fine.all():
+        return
+    row = int(np.argmin(fine))
+    raise ValueError(
+        f"Code {row} lies so far out that its measure overflows: the largest of its "
+        f"numbers is {np.abs(codes[row]).max():.3g}. Draw codes closer to the training "
+        "rows."
+    )
 
 
 def _closed(n):
