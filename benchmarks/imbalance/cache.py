@@ -52,6 +52,8 @@ def _of_sampler(rival):
     sampler = rival.sampler(0)
     kind = type(sampler)
     parts = [kind.__qualname__, sampler.get_params(deep=False)]
+    if rival.calibrated:
+        parts.append("calibrated")
     if kind.__module__.startswith("imblearn.over_sampling"):
         return parts
     # A sampler of this library, or one built around it.

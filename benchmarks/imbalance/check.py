@@ -55,8 +55,8 @@ def _check_fold(table, train_test, seed, rivals, learners):
 
 
 def _cross_validate(table, train_test, rival, learner, seed):
-    sampler = "passthrough" if rival.sampler is None else rival.sampler(seed)
-    learner = learner if rival.adapt is None else rival.adapt(learner, seed)
+    sampler = rival.sampler(seed) if rival.samples_first else "passthrough"
+    learner = rival.adapted(learner, seed)
     if rival.threshold:
         prevalence = table.y[train_test[0]].mean()
         learner = FixedThresholdClassifier(

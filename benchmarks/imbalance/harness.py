@@ -186,18 +186,24 @@ def run_fold(table, fold, plan, rivals, learners):
 
     @cache
     def plain(learner):
-        return _fit(learners[learner](fold.seed), fold.X, fold.y)
+        return _attempt(learners[learner](fold.seed).fit, fold.X, fold.y)
 
     rows = []
     for name, chosen in plan.items():
         rival = rivals[name]
-        sample = _resample(rival, fold)
+        sample = _attempt(_resample, rival, fold)
         for learner in chosen:
-            if rival.fits_plainly or sample.failure:
-                model, seconds = plain(learner)
-            else:
-                adapted = _adapt(rival, learners[learner](fold.seed), fold.seed)
-                model, seconds = _fit(adapted, sample.X, sample.y)
+            fit = sample
+            if not (rival.fits_plainly or sample.failure):
+                adapted = rival.adapted(learners[learner](fold.seed), fold.seed)
+                fit = _attempt(adapted.fit, *sample.result)
+            # A sampler may also fail within the learner that it is part of.
+            troubles = [sample, fit] if rival.calibrated else [sample]
+            failure = _joined(trouble.failure for trouble in troubles)
+            if rival.fits_plainly or failure:
+                fit = plain(learner)
+            if fit.failure:
+                raise RuntimeError(f"{learner} on {table.name}: {fit.failure}")
             rows.append(
                 {
                     "table": table.name,
@@ -205,55 +211,56 @@ def run_fold(table, fold, plan, rivals, learners):
                     "sampler": name,
                     "learner": learner,
                     "fold": fold.seed,
-                    **_score(model, fold, rival.threshold),
-                    "seconds": sample.seconds + seconds,
+                    **_score(fit.result, fold, rival.threshold),
+                    "seconds": sample.seconds + fit.seconds,
                     "sampler seconds": sample.seconds,
-                    "failure": sample.failure,
-                    "warning": sample.warning,
+                    "failure": failure,
+                    "warning": _joined(trouble.warning for trouble in troubles),
                 }
             )
     return rows
 
 
 @dataclass(frozen=True)
-class _Sample:
-    """Rows to fit on, those of the fold if there is no sampler or it failed."""
+class _Attempt:
+    """What came of a call: its result, or the text of its error."""
 
-    X: np.ndarray
-    y: np.ndarray
-    seconds: float = 0.0
-    failure: str = ""
-    warning: str = ""
+    result: object
+    seconds: float
+    failure: str
+    warning: str
 
 
-def _resample(rival, fold):
-    if rival.sampler is None:
-        return _Sample(fold.X, fold.y)
-    start, failure = perf_counter(), ""
+def _attempt(function, *args):
+    result, failure, start = None, "", perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            X, y = rival.sampler(fold.seed).fit_resample(fold.X, fold.y)
-            if not np.isfinite(X).all():
-                raise ValueError("new rows are not finite")
+            result = function(*args)
         except Exception as error:
-            X, y, failure = fold.X, fold.y, _text(error)
+            failure = _text(error)
     seconds = perf_counter() - start
-    warning = "; ".join(sorted({_text(record.message) for record in caught}))
-    return _Sample(X, y, seconds, failure, warning)
+    return _Attempt(
+        result, seconds, failure, _joined(_text(record.message) for record in caught)
+    )
+
+
+def _resample(rival, fold):
+    """Rows to fit on: those of the fold, and what comes before the learner adds."""
+    if not rival.samples_first:
+        return fold.X, fold.y
+    X, y = rival.sampler(fold.seed).fit_resample(fold.X, fold.y)
+    if not np.isfinite(X).all():
+        raise ValueError("new rows are not finite")
+    return X, y
+
+
+def _joined(texts):
+    return "; ".join(sorted({text for text in texts if text}))
 
 
 def _text(error):
     return f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
-
-
-def _adapt(rival, learner, seed):
-    return learner if rival.adapt is None else rival.adapt(learner, seed)
-
-
-def _fit(learner, X, y):
-    start = perf_counter()
-    return learner.fit(X, y), perf_counter() - start
 
 
 def _score(model, fold, threshold):

@@ -1,10 +1,12 @@
-"""The imbalanced tables of KEEL, and their split into two halves by family."""
+"""The imbalanced tables: those of KEEL in two halves by family, and fresh ones."""
 
 import re
 import sys
 from dataclasses import dataclass
 
 import numpy as np
+
+from . import fresh
 
 # Tables of a family share rows, so they are no independent evidence: a family lies in
 # one half as a whole. Four families (ecoli, glass, haberman, vehicle) had been looked
@@ -35,7 +37,7 @@ HELD_OUT = (
 # For trials: from the development half alone.
 SMALL = ("ecoli3", "glass1", "haberman", "iris0", "shuttle-6_vs_2-3", "vehicle1")
 
-SETS = ("small", "development", "held-out", "all")
+SETS = ("small", "development", "held-out", "all", "fresh")
 
 MIN_MINORITY = 10
 
@@ -56,7 +58,9 @@ def table_set(names):
 
 
 def load_tables(names):
-    """The tables of a set of ``SETS``, or those of a list with commas."""
+    """The tables of a set of ``SETS``, or those of KEEL in a list with commas."""
+    if names == "fresh":
+        return [Table(name, name, *fresh.load(name)) for name in fresh.FRESH]
     tables = all_tables()
     if names in SETS:
         return [table for table in tables if _in_set(table, names)]
@@ -69,7 +73,7 @@ def load_tables(names):
 
 
 def all_tables():
-    """All numeric tables of two classes with enough rows of the minority."""
+    """All numeric tables of KEEL of two classes with enough rows of the minority."""
     load_data, list_data = _keel()
     # Its other form is discretised with the labels of all rows.
     frames = {

@@ -1,4 +1,4 @@
-"""Run samplers and learners on the imbalanced tables of KEEL, then report.
+"""Run samplers and learners on imbalanced tables, then report.
 
 ``python -m benchmarks.imbalance.run --tables small --n-jobs 2``
 """
@@ -39,7 +39,8 @@ def _options():
     parser.add_argument(
         "--tables",
         default="small",
-        help="small, development, held-out, all, or names of tables with commas",
+        help="small, development, held-out, all, fresh, or names of KEEL's tables with "
+        "commas",
     )
     parser.add_argument("--samplers", help="names with commas; default: all but slow")
     parser.add_argument("--learners", help="names with commas; default: all")

@@ -9,6 +9,8 @@ from imblearn.over_sampling import (
     BorderlineSMOTE,
     RandomOverSampler,
 )
+from imblearn.pipeline import make_pipeline
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import TunedThresholdClassifierCV
 
 from sklearn_pnl import PNLSampler, PrimeFactorReshaper
@@ -33,14 +35,29 @@ class Rival:
     ``sampler`` makes a sampler from a seed. ``adapt`` makes from a learner and a seed
     the learner to fit, or None where it has no such thing. ``threshold`` decides for
     the minority from its prevalence in training on, instead of the learner's own rule.
+    ``calibrated`` samples and fits within a CalibratedClassifierCV, so that the rows
+    that calibrate are real ones, in their real shares.
     """
 
     sampler: Callable | None = None
     adapt: Callable | None = None
     threshold: bool = False
+    calibrated: bool = False
 
     def applies(self, learner):
         return self.adapt is None or self.adapt(learner, 0) is not None
+
+    def adapted(self, learner, seed):
+        """The learner to fit on the rows that ``samples_first`` speaks of."""
+        if self.calibrated:
+            learner = make_pipeline(self.sampler(seed), learner)
+            return CalibratedClassifierCV(learner)
+        return learner if self.adapt is None else self.adapt(learner, seed)
+
+    @property
+    def samples_first(self):
+        """Whether the sampler comes before the learner, and not inside it."""
+        return self.sampler is not None and not self.calibrated
 
     @property
     def fits_plainly(self):
@@ -74,6 +91,10 @@ RIVALS = {
     "ADASYN": Rival(lambda seed: ADASYN(random_state=seed)),
     "PNL": Rival(lambda seed: PNLSampler(random_state=seed)),
     "PNL (paper)": Rival(lambda seed: PNLSampler(**PNL_PAPER, random_state=seed)),
+    "calibrated SMOTE": Rival(lambda seed: SMOTE(random_state=seed), calibrated=True),
+    "calibrated PNL": Rival(
+        lambda seed: PNLSampler(random_state=seed), calibrated=True
+    ),
 }
 
 # Six times the fits of the others, so only when asked for by name.

@@ -24,13 +24,14 @@ from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from benchmarks.tables import markdown, report
+from sklearn_pnl import PNLSampler
 
 from . import cache as store
 from . import search_draws
 from .harness import split_fold
 from .learners import LEARNERS as ALL_LEARNERS
 from .problems import family_of, load_tables
-from .samplers import as_rival
+from .samplers import PNL_PAPER, as_rival
 from .search_draws import DrawSampler
 
 TABLES = (
@@ -70,168 +71,160 @@ def _group(name, start, changes):
     return group
 
 
-_AT_01 = {"offset": 0.1}
-_THREE = _AT_01 | {"partners": 3}
-_NEAREST = _AT_01 | {"through": "nearest", "n_nearest": 1}
-_AXES = _NEAREST | {"noise": "axes"}
-_UNMIXED = _NEAREST | {"partners": 0}
-_NOISELESS = _AT_01 | {"noise": None, "through": "nearest"}
-_PAPER = {
-    "partners": 0,
-    "noise": "theta",
-    "size": 0.05,
-    "through": "nearest",
-    "manifold": "mixture",
-    "offset": 1e-5,
-    "with_mass": False,
-    "padding": 0.0,
-}
+_UNMIXED = {"k": 0}
+_ARITHMETIC = {"arithmetic": True, "near": "euclidean"}
+_LOCAL = {"noise": "near"}
+_FOLD = {"contain": "fold"}
+_KEEP = _LOCAL | {"keep": True}
+# Ends that no two rows share are no bounds: noise hardly goes ten ranges beyond.
+_TIES = {"contain": "fold ties", "margin": 10.0}
+_BEYOND = _KEEP | _FOLD | {"margin": 0.1, "offset": 1.0}
 
-# Parameters of DrawSampler, by name of the variant.
+# Parameters of DrawSampler, by name of the variant: first what nothing more can be left
+# out of, then one thing at a time.
 DRAWS = {
+    "arithmetic, no noise": _ARITHMETIC,
     **_group(
-        "winner",
+        "mixed",
         {},
         {
+            "euclidean": {"near": "euclidean"},
+            "no mass": {"mass": False},
+            "offset 0.03": {"offset": 0.03},
+            "offset 3": {"offset": 3.0},
+        },
+    ),
+    **_group(
+        "own row and noise",
+        _LOCAL | _UNMIXED,
+        {"0.5": {"size": 0.5}, "0.7": {"size": 0.7}, "1": {"size": 1.0}},
+    ),
+    **_group(
+        "arithmetic and noise",
+        _LOCAL | _ARITHMETIC,
+        {"0.5": {"size": 0.5}, "folded": _FOLD},
+    ),
+    **_group(
+        "local",
+        _LOCAL | _FOLD,
+        {
+            "0.1": {"size": 0.1},
+            "0.35": {"size": 0.35},
+            "0.5": {"size": 0.5},
+            "0.7": {"size": 0.7},
+            "not contained": {"contain": None},
+            "clipped": {"contain": "clip"},
+            "folded codes": {"contain": "fold codes"},
+            "0.5 not contained": {"size": 0.5, "contain": None},
+            "0.5 clipped": {"size": 0.5, "contain": "clip"},
+            "k 3": {"k": 3},
+            "k 8": {"k": 8},
+            "k 10": {"k": 10},
+            "offset 0.03": {"offset": 0.03},
+            "offset 0.1": {"offset": 0.1},
             "offset 0.6": {"offset": 0.6},
             "offset 1": {"offset": 1.0},
-            "3 partners": {"partners": 3},
-            "8 partners": {"partners": 8},
-            "t to 0.5": {"t_max": 0.5},
-            "no noise": {"noise": None},
-            "noise 0.35": {"size": 0.35},
-            "order 2": {"order": 2},
-            "not factored": {"factored": False},
-            "ascending factors": {"factor_order": "ascending"},
-            "padded with 0": {"padding": 0.0},
-            "range of all rows": {"embedding": "all"},
-            "not clipped": {"clip": False},
-            "theta of 5 nearest": {"through": "nearest", "manifold": "theta"},
-            "not mixed, own row": {"partners": 0, "through": "own row"},
+            "offset 3": {"offset": 3.0},
+            "t to 0.5": {"t": (0.0, 0.5)},
+            "t beta 2": {"t": ("beta", 2, 2)},
+            "t beta 0.5": {"t": ("beta", 0.5, 0.5)},
+            "own": {"noise": "own"},
+            "own 0.5": {"noise": "own", "size": 0.5},
+            "euclidean": {"near": "euclidean"},
+            "no mass": {"mass": False},
+            "uniform": {"law": "uniform"},
+            "3 terms": {"terms": 3},
+            "margin 0.1": {"margin": 0.1},
+            "0.5 margin 0.1": {"size": 0.5, "margin": 0.1},
         },
     ),
     **_group(
-        "winner at offset 0.1",
-        _AT_01,
-        {
-            "noise 0.15": {"size": 0.15},
-            "noise 0.35": {"size": 0.35},
-            "t to 0.5": {"t_max": 0.5},
-            "rows in turn": {"in_turn": True},
-            "2 partners": {"partners": 2},
-        },
+        "class",
+        _FOLD | {"noise": "class"},
+        {"not contained": {"contain": None}},
     ),
+    "axes": _FOLD | {"noise": "axes"},
+    "kept": _KEEP | _FOLD,
+    "kept, not contained": _KEEP,
     **_group(
-        "3 partners at offset 0.1",
-        _THREE,
+        "kept, tied ends",
+        _KEEP | _TIES,
         {
-            "even pair": {"through": "even pair"},
-            "nearer of pair": {"through": "nearer of pair"},
-            "nearest row": {"through": "nearest", "n_nearest": 1},
-            "2 nearest": {"through": "nearest", "n_nearest": 2},
-            "3 nearest": {"through": "nearest", "n_nearest": 3},
-            "noise 0.15": {"size": 0.15},
-            "noise 0.35": {"size": 0.35},
-            "order 2": {"order": 2},
-            "ascending factors": {"factor_order": "ascending"},
-            "padded with 0": {"padding": 0.0},
-            "range of all rows": {"embedding": "all"},
-            "not clipped": {"clip": False},
-        },
-    ),
-    "3 partners at offset 0.03": _THREE | {"offset": 0.03},
-    **_group(
-        "nearest row",
-        _NEAREST,
-        {
-            "10 partners": {"partners": 10},
-            "t to 0.5": {"t_max": 0.5},
-            "noise 0.15": {"size": 0.15},
-            "noise 0.5": {"size": 0.5},
+            "0.5": {"size": 0.5},
             "offset 1": {"offset": 1.0},
-            "order 2": {"order": 2},
-            "not factored": {"factored": False},
-            "range of all rows": {"embedding": "all"},
-            "spread of the class": {"embedding": "spread"},
-            "not clipped": {"clip": False},
+            "0.5 offset 1": {"size": 0.5, "offset": 1.0},
+            "arithmetic": _ARITHMETIC,
+            "not kept": {"keep": False},
         },
     ),
-    "own row": _NEAREST | {"through": "own row"},
-    "2 nearest rows": _NEAREST | {"n_nearest": 2},
     **_group(
-        "5 nearest rows",
-        _NEAREST | {"n_nearest": 5},
-        {"half way": {"manifold": "mixture", "step": 0.5}},
-    ),
-    **_group(
-        "noise by axis",
-        _AXES,
+        "beyond",
+        _BEYOND,
         {
-            "noise 0.5": {"size": 0.5},
-            "5 nearest": {"n_nearest": 5},
-            "own row": {"through": "own row"},
-            "t to 0.5": {"t_max": 0.5},
-            "offset 0.03": {"offset": 0.03},
-            "offset 1": {"offset": 1.0},
-            "order 2": {"order": 2},
-            "not factored": {"factored": False},
-            "padded with 0": {"padding": 0.0},
-            "range of all rows": {"embedding": "all"},
-            "not clipped": {"clip": False},
-            "without mass": {"with_mass": False},
-            "not mixed": {"partners": 0},
-            "not mixed, noise 0.5": {"partners": 0, "size": 0.5},
+            "0.35": {"size": 0.35},
+            "margin 0": {"margin": 0.0},
+            "margin 0.05": {"margin": 0.05},
+            "offset 0.3": {"offset": 0.3},
+            "tied ends": {"contain": "fold ties"},
+            "0.35 of 3 terms": {"size": 0.35, "terms": 3},
+            "euclidean": {"near": "euclidean"},
+            "not kept": {"keep": False},
+            "margin 0.2": {"margin": 0.2},
+            "not contained": {"contain": None},
+            "k 8": {"k": 8},
         },
     ),
-    **_group(
-        "not mixed",
-        _UNMIXED,
-        {
-            "2 nearest": {"n_nearest": 2},
-            "5 nearest": {"n_nearest": 5},
-            "noise 0.5": {"size": 0.5},
-            "Scott": {"size": 1.0, "scott": True},
-            "half of Scott": {"size": 0.5, "scott": True},
-            "offset 1": {"offset": 1.0},
-            "not factored": {"factored": False},
-            "raw theta 0.05": {"noise": "theta", "size": 0.05},
-            "Fisher": {"noise": "fisher"},
-        },
-    ),
-    **_group(
-        "no noise",
-        _NOISELESS,
-        {
-            "nearest row": {"n_nearest": 1},
-            "nearest row, not factored": {"n_nearest": 1, "factored": False},
-            "theta": {"manifold": "theta"},
-            "eta": {"manifold": "eta"},
-            "mixture": {"manifold": "mixture"},
-        },
-    ),
-    "paper": _PAPER,
 }
+TENSORS = {
+    "tensor, order 1": {"order": 1},
+    "tensor, order 2": {"order": 2},
+    "tensor, paper": PNL_PAPER,
+}
+# Repeated, to see what the seed of a sampler alone moves; by what is added to it.
+SEEDS = (1000, 2000)
+REPEATED = (
+    "local",
+    "beyond",
+    "beyond, 0.35",
+    "beyond, margin 0",
+    "beyond, not kept",
+    "beyond, tied ends",
+)
 
-VARIANTS = {
-    "none": None,
-    # Four neighbours: with two folds, the smallest minorities have five rows.
+# Four neighbours: with two folds, the smallest minorities have five rows.
+_PLAIN = {
     REFERENCE: lambda seed: SMOTE(k_neighbors=4, random_state=seed),
     "ROS 0.3": lambda seed: RandomOverSampler(shrinkage=0.3, random_state=seed),
+}
+_DRAWN = {
+    name: lambda seed, kw=kw: DrawSampler(**kw, random_state=seed)
+    for name, kw in DRAWS.items()
+}
+VARIANTS = {
+    "none": None,
+    **_PLAIN,
+    **_DRAWN,
     **{
-        name: lambda seed, kw=kw: DrawSampler(**kw, random_state=seed)
-        for name, kw in DRAWS.items()
+        name: lambda seed, kw=kw: PNLSampler(**kw, random_state=seed)
+        for name, kw in TENSORS.items()
+    },
+    **{
+        f"{name}, seed {extra}": lambda seed, make=make, extra=extra: make(seed + extra)
+        for name, make in (_PLAIN | {name: _DRAWN[name] for name in REPEATED}).items()
+        for extra in SEEDS
     },
 }
 
 # Parameters that do nothing unless another one has some value.
 _APPLIES = {
-    "t_max": lambda kw: kw["partners"],
+    "t": lambda kw: kw["k"],
     "size": lambda kw: kw["noise"],
-    "scott": lambda kw: kw["noise"],
-    "n_nearest": lambda kw: kw["through"] == "nearest",
-    "step": lambda kw: kw["manifold"] == "mixture",
-    "padding": lambda kw: kw["factored"],
-    "factor_order": lambda kw: kw["factored"],
+    "law": lambda kw: kw["noise"],
+    "terms": lambda kw: kw["noise"] not in (None, "axes"),
+    "offset": lambda kw: not kw["arithmetic"],
+    "mass": lambda kw: not kw["arithmetic"],
+    "keep": lambda kw: kw["noise"],
+    "margin": lambda kw: kw["contain"] in ("fold", "fold ties"),
 }
 
 

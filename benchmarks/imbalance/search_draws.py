@@ -1,219 +1,173 @@
-"""PNLSampler taken apart: for each of its parts, what the search tried in its place."""
+"""New rows of a plain table, with each choice of the draw a parameter of its own."""
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import xlogy
 from sklearn.base import BaseEstimator
-from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
-
-from sklearn_pnl import BackwardProjector, PrimeFactorReshaper
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import MinMaxScaler
 
 
 @dataclass(eq=False)
 class DrawSampler(BaseEstimator):
     """Add rows of class 1 until there are as many as of class 0.
 
-    The defaults are those that the search ended with.
+    The range of the class becomes [0, 1]; the code of a row is the logarithm of the
+    row plus an offset. A new code is a mixture of the codes of two near rows, plus
+    noise. At its defaults it mixes, and does nothing else.
 
     Parameters
     ----------
-    partners : int
+    k : int
         A code is mixed with that of one of so many nearest rows; 0: not at all.
-    t_max : float
-        The share of the partner is uniform from 0 up to this.
-    in_turn : bool
-        All rows of the class equally often, instead of random ones.
-    noise : {"covariance", "axes", "theta", "fisher"} or None
-        Gaussian noise of ``size``: with the covariance of the codes; with their
-        spread along each axis of an orthonormal basis; equal for all theta; or with
-        the inverse Fisher metric at the code, the mass kept.
+    near : {"kl", "euclidean"}
+        What is near: by the Kullback-Leibler divergence of rows plus offset, as
+        measures, or by the distance of rows.
+    t : tuple
+        The share of the partner: uniform between two numbers; or of the beta
+        distribution with the parameters ``("beta", a, b)``.
+    noise : {"near", "own", "class", "axes"} or None
+        A random multiple of the difference of the codes of two rows: a random one and
+        one of its k nearest; the first parent and another of its k nearest; any two
+        rows, by the root of two. Or an own multiple for each feature of its spread.
     size : float
-        Standard deviation of the noise, as a share of the spread that it follows.
-    scott : bool
-        Multiply ``size`` by Scott's factor.
-    through : {"weighted pair", "even pair", "nearer of pair", "own row", "nearest"}
-        Rows that a code is decoded through: the two that were mixed, with the shares
-        of the mixture, equal ones, or the nearer one alone; the first of the two; or
-        those nearest to the code.
-    n_nearest : int
-        How many for "nearest".
-    manifold : {"fiber", "theta", "eta", "mixture"}
-        How a code is decoded; see BackwardProjector.
-    step : float
-        For "mixture".
-    order : int
-        At most the number of modes.
+        Standard deviation of the multiple.
+    law : {"normal", "uniform"}
+        Its distribution.
+    terms : int
+        So many differences are added, by the root of their number.
     offset : float
-    with_mass : bool
-    embedding : {"class", "all", "spread"}
-        What becomes [0, 1]: the range over the class or over all rows, or the mean of
-        the class and 2 standard deviations to both sides.
-    factored : bool
-        Prime factors as modes, instead of one mode.
-    padding : float or "mean"
-    factor_order : {"descending", "ascending"}
-    clip : bool
-        Keep new rows in the range of the class.
+    arithmetic : bool
+        The code is the row itself, as it is in the limit of a large offset.
+    mass : bool
+        Else rows plus offset are normalised, and a new one gets the mean of its
+        parents' masses.
+    contain : {"fold", "fold codes", "fold ties", "clip"} or None
+        What becomes of values beyond the range of the class: mirrored at its ends, in
+        rows or in codes; or moved to the end.
+    margin : float
+        Mirrored in rows only so far beyond the end, as a share of the range; by "fold
+        ties" not at ends that several rows share, which look like bounds.
+    keep : bool
+        No noise on features in which both parents agree.
     random_state : int
     """
 
-    partners: int = 5
-    t_max: float = 1.0
-    in_turn: bool = False
-    noise: str | None = "covariance"
+    k: int = 5
+    near: str = "kl"
+    t: tuple = (0.0, 1.0)
+    noise: str | None = None
     size: float = 0.25
-    scott: bool = False
-    through: str = "weighted pair"
-    n_nearest: int = 5
-    manifold: str = "fiber"
-    step: float = 0.98
-    order: int = 1
+    law: str = "normal"
+    terms: int = 1
     offset: float = 0.3
-    with_mass: bool = True
-    embedding: str = "class"
-    factored: bool = True
-    padding: float | str = "mean"
-    factor_order: str = "descending"
-    clip: bool = True
+    arithmetic: bool = False
+    mass: bool = True
+    contain: str | None = None
+    margin: float = 0.0
+    keep: bool = False
     random_state: int = 0
 
     def fit_resample(self, X, y):
         members = X[y == 1]
         n_new = np.sum(y == 0) - len(members)
-        embedding, reshaper = self._embedding(members, X), self._reshaper()
-        # Rows outside what becomes [0, 1] may be negative.
-        tensors = np.maximum(embedding.transform(members), 0)
-        tensors = self._sample(reshaper.fit_transform(tensors), n_new)
-        flat = reshaper.inverse_transform(np.maximum(tensors, 0)).reshape(n_new, -1)
-        rows = embedding.inverse_transform(flat)
-        if self.clip:
-            rows = np.clip(rows, members.min(axis=0), members.max(axis=0))
+        rows = self.draw(members, n_new)[0]
         return np.vstack([X, rows]), np.r_[y, np.ones(n_new, int)]
 
-    def _embedding(self, members, X):
-        if self.embedding == "all":
-            return MinMaxScaler().fit(X)
-        scaler = MinMaxScaler().fit(members)
-        if self.embedding == "spread":
-            spread = members.std(axis=0)
-            spread[spread == 0] = 1
-            scaler.scale_ = 1 / (4 * spread)
-            scaler.min_ = 0.5 - members.mean(axis=0) / (4 * spread)
-        return scaler
-
-    def _reshaper(self):
-        if not self.factored:
-            return FunctionTransformer()
-        return PrimeFactorReshaper(
-            pad_value=self.padding, factor_order=self.factor_order
-        )
-
-    def _sample(self, tensors, n_new):
-        n = len(tensors)
-        projector = BackwardProjector(
-            min(self.order, tensors.ndim - 1),
-            local_manifold=self.manifold,
-            step=self.step,
-            n_neighbors=min(self.n_nearest, n),
-            offset=self.offset,
-            with_mass=self.with_mass,
-        )
-        codes = projector.fit_transform(tensors)
-        # The order of the draws is part of the protocol: first, partner, t, noise.
+    def draw(self, members, n_new):
+        """New rows, and the two parents of each by number."""
         rng = np.random.RandomState(self.random_state)
-        if self.in_turn:
-            first = np.resize(rng.permutation(n), n_new)
+        embedding = MinMaxScaler().fit(members)
+        # The transform of the class's own ends may leave [0, 1] by rounding.
+        inside = np.clip(embedding.transform(members), 0, 1)
+        total = np.ones(len(inside))
+        measures = inside + self.offset
+        if not self.mass:
+            total = measures.sum(axis=1)
+            measures /= total[:, None]
+        codes = inside if self.arithmetic else np.log(measures)
+        near = self._near(inside if self.near == "euclidean" else measures)
+        first = rng.randint(len(codes), size=n_new)
+        second, share = self._partners(near, first, rng)
+        new = (1 - share) * codes[first] + share * codes[second]
+        noise = self._noise(codes, near, first, rng)
+        if self.keep:
+            noise = np.where(inside[first] == inside[second], 0, noise)
+        new += noise
+        if not self.arithmetic:
+            if self.contain == "fold codes":
+                new = _fold(new, np.log(self.offset), np.log1p(self.offset))
+            new = np.exp(new)
+            if not self.mass:
+                mean = (1 - share[:, 0]) * total[first] + share[:, 0] * total[second]
+                new *= (mean / new.sum(axis=1))[:, None]
+            new -= self.offset
+        if self.contain == "fold":
+            new = _fold(new, -self.margin, 1 + self.margin)
+        if self.contain == "fold ties":
+            tied = np.sum([inside == 0, inside == 1], axis=1) > 1
+            low, high = np.where(tied, 0, self.margin)
+            new = _fold(new, -low, 1 + high)
+        if self.contain == "clip":
+            new = np.clip(new, 0, 1)
+        return embedding.inverse_transform(new), np.column_stack([first, second])
+
+    def _near(self, rows):
+        """The k nearest other rows of each row; copies of it count as others."""
+        n = len(rows)
+        k = min(self.k or 5, n - 1)
+        if k == 0:
+            return np.zeros((n, 1), int)
+        if self.near == "euclidean":
+            return NearestNeighbors(n_neighbors=k).fit(rows).kneighbors()[1]
+        mass = rows.sum(axis=1)
+        divergence = (xlogy(rows, rows).sum(axis=1) - mass)[:, None]
+        divergence = divergence + mass - rows @ np.log(rows).T
+        np.fill_diagonal(divergence, np.inf)
+        return np.argsort(divergence, axis=1, kind="stable")[:, :k]
+
+    def _partners(self, near, first, rng):
+        if not self.k:
+            return first, np.zeros((len(first), 1))
+        second = _one_of(near, first, rng)
+        if self.t[0] == "beta":
+            share = rng.beta(*self.t[1:], size=len(first))
         else:
-            first = rng.randint(n, size=n_new)
-        new, second, t = codes[first], first, np.zeros((n_new, 1))
-        if self.partners:
-            second = self._partners(projector, first, rng)
-            t = rng.uniform(0, self.t_max, size=(n_new, 1))
-            new = (1 - t) * codes[first] + t * codes[second]
-        new = self._with_noise(new, first, projector, rng)
-        return projector._decode(new, *self._parents(projector, new, first, second, t))
+            share = rng.uniform(*self.t, size=len(first))
+        return second, share[:, None]
 
-    def _partners(self, projector, first, rng):
-        codes = projector.codes_
-        n = len(codes)
-        k = min(self.partners, n - 1)
-        near = projector.kneighbors(codes, k + 1, return_distance=False)
-        # Copies of a row may rank before it: drop the row where it stands, else the
-        # farthest.
-        itself = near == np.arange(n)[:, None]
-        itself[~itself.any(axis=1), -1] = True
-        others = near[~itself].reshape(n, k)
-        return others[first, rng.randint(k, size=len(first))]
-
-    def _parents(self, projector, new, first, second, t):
-        """Rows to decode through, and their weights."""
-        if self.through == "nearest":
-            return projector._nearest(new)
-        if self.through in ("weighted pair", "even pair"):
-            share = t if self.through == "weighted pair" else np.full_like(t, 0.5)
-            return np.column_stack([first, second]), np.hstack([1 - share, share])
-        chosen = first
-        if self.through == "nearer of pair":
-            chosen = np.where(t[:, 0] < 0.5, first, second)
-        return chosen[:, None], np.ones_like(t)
-
-    def _with_noise(self, new, first, projector, rng):
-        codes, size = projector.codes_, self.size
-        n, length = codes.shape
-        if self.scott:
-            size = size * n ** (-1 / (length + 4))
-        if self.noise == "theta":
-            return new + size * rng.standard_normal(new.shape)
-        if self.noise == "covariance":
-            centred = codes - codes.mean(axis=0)
-            mixed = size * rng.standard_normal((len(new), n)) @ centred
-            return new + mixed / np.sqrt(max(n - 1, 1))
+    def _noise(self, codes, near, first, rng):
+        if self.noise is None:
+            return 0
+        shape = (len(first), codes.shape[1])
         if self.noise == "axes":
-            noise = size * rng.standard_normal(new.shape)
-            return new + _along_axes(noise, projector)
-        if self.noise == "fisher":
-            return _add_fisher(new, first, projector, size, rng)
-        return new
+            return self._multiples(shape, rng) * codes.std(axis=0)
+        noise = np.zeros(shape)
+        for _ in range(self.terms):
+            start, end = self._ends(len(codes), near, first, rng)
+            multiples = self._multiples((len(first), 1), rng)
+            noise += multiples * (codes[end] - codes[start])
+        # Differences of any two rows have twice the covariance of the class.
+        return noise / np.sqrt(self.terms * (2 if self.noise == "class" else 1))
+
+    def _ends(self, n, near, first, rng):
+        start = first if self.noise == "own" else rng.randint(n, size=len(first))
+        if self.noise == "class":
+            return start, rng.randint(n, size=len(first))
+        return start, _one_of(near, start, rng)
+
+    def _multiples(self, shape, rng):
+        if self.law == "uniform":
+            return self.size * rng.uniform(-np.sqrt(3), np.sqrt(3), size=shape)
+        return self.size * rng.standard_normal(shape)
 
 
-def _along_axes(noise, projector):
-    """Noise in units of the spread of an orthonormal coordinate each, as theta."""
-    functions = _functions(projector)
-    if not projector.with_mass:
-        functions = functions[1:]
-    R = np.linalg.qr(functions.T, mode="r")
-    spread = (projector.codes_ @ R.T).std(axis=0)
-    return np.linalg.solve(R, (spread * noise).T).T
+def _one_of(near, rows, rng):
+    return near[rows, rng.randint(near.shape[1], size=len(rows))]
 
 
-def _add_fisher(new, first, projector, size, rng):
-    """Noise with the inverse Fisher metric at the code of ``first`` as covariance."""
-    functions = _functions(projector)[1:]
-    q, log_mass, _ = projector._base.points(projector.codes_)
-    roots = np.array([_inverse_root(functions, cells.ravel()) for cells in q])
-    noise = rng.standard_normal((len(new), len(functions)))
-    new = new.copy()
-    new[:, int(projector.with_mass) :] += size * np.einsum(
-        "nij,nj->ni", roots[first], noise
-    )
-    if projector.with_mass:
-        # The bottom also carries psi, which the noise has changed.
-        new[:, 0] += log_mass[first] - projector._base.points(new)[1]
-    return new
-
-
-def _inverse_root(functions, q):
-    """``A`` with ``A A'`` the inverse of the covariance of the functions under q."""
-    mean = functions @ q
-    fisher = (functions * q) @ functions.T - np.outer(mean, mean)
-    # For a base that is singular to rounding, where cells are nearly empty.
-    fisher += 1e-10 * np.eye(len(fisher))
-    return np.linalg.inv(np.linalg.cholesky(fisher)).T
-
-
-def _functions(projector):
-    """Log cells that one unit of theta gives, for the bottom and then the base."""
-    poset, elements = projector.poset_, projector._base.elements
-    units = np.zeros((len(elements), poset.n_elements))
-    units[np.arange(len(elements)), elements] = 1
-    return poset.zeta(units.reshape(-1, *poset.shape)).reshape(len(elements), -1)
+def _fold(values, low, high):
+    """Mirrored at the ends of [low, high] until inside."""
+    width = high - low
+    return high - np.abs(width - np.mod(values - low, 2 * width))

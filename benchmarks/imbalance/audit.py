@@ -1,0 +1,109 @@
+"""The audit of the package resample-audit, on SMOTE and on PNLSampler.
+
+``python -m benchmarks.imbalance.audit --tables development``
+"""
+
+import argparse
+import sys
+import warnings
+from functools import partial
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from benchmarks.tables import markdown, write_csv
+
+from .problems import load_tables, table_set
+from .samplers import RIVALS
+
+# Of ROS the new rows are real ones: what it is charged with, real rows are.
+SAMPLERS = ("ROS", "ROS 0.3", "SMOTE", "PNL", "PNL (paper)")
+SPLITS, QUERIES = 5, 500
+
+# Below this the audit refuses: it needs six rows of the minority in each half.
+MIN_MINORITY = 12
+
+
+def audit_table(table, name):
+    """What the audit says of a sampler on a table, as a flat row.
+
+    er: share of new rows nearest to a real row of the majority; naive, with the rows
+    that they were drawn from among the real ones, and split, with others alone. Gains
+    and deltas are those of logistic regression on a quarter of the rows.
+    """
+    from resample_audit import audit
+
+    row = {"table": table.name, "family": table.family, "sampler": name}
+    # Its regression is on standardised rows, so the new rows it judges are that too.
+    X = StandardScaler().fit_transform(table.X)
+    try:
+        found = audit(
+            X,
+            table.y,
+            partial(RIVALS[name].sampler, 0),
+            n_splits=SPLITS,
+            n_query=QUERIES,
+        )
+    except Exception as error:
+        return row | dict.fromkeys(_COLUMNS) | {"failure": f"{error}"[:120]}
+    values = {
+        "er naive": found.er_naive,
+        "er split": found.er_split,
+        "information gain": found.info_gain,
+        "delta AP": found.delta_pr_auc,
+        "delta AUC": found.delta_roc_auc,
+        "delta Brier": found.delta_brier,
+        "valid": float(found.er_split_ci[1] < found.er_max),
+        "passes": float(found.passes_standard),
+    }
+    return row | {key: float(value) for key, value in values.items()} | {"failure": ""}
+
+
+_COLUMNS = (
+    "er naive",
+    "er split",
+    "information gain",
+    "delta AP",
+    "delta AUC",
+    "delta Brier",
+    "valid",
+    "passes",
+)
+
+
+def summarise(rows):
+    """Means over the tables on which no sampler failed."""
+    failed = {row["table"] for row in rows if row["failure"]}
+    return [
+        {"sampler": name, "failures": sum(bool(row["failure"]) for row in chosen)}
+        | {
+            column: float(
+                np.mean([row[column] for row in chosen if row["table"] not in failed])
+            )
+            for column in _COLUMNS
+        }
+        for name in SAMPLERS
+        for chosen in [[row for row in rows if row["sampler"] == name]]
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", default="small", help="as for run")
+    options = parser.parse_args()
+    try:
+        import resample_audit  # noqa: F401
+    except ImportError:
+        sys.exit("Install it with: pip install --no-deps resample-audit")
+    tables = load_tables(options.tables)
+    tables = [table for table in tables if table.y.sum() >= MIN_MINORITY]
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = [audit_table(table, name) for table in tables for name in SAMPLERS]
+    write_csv(rows, f"imbalance-audit-{table_set(options.tables)}")
+    print(f"{len(tables)} tables\n\n{markdown(summarise(rows))}")
+
+
+if __name__ == "__main__":
+    main()
