@@ -20,11 +20,11 @@ _SPLITS, _MARGIN = 20, 1.2
 _FEWEST = 8
 # Features whose correlations are split: their mean over pairs needs no more.
 _SPLIT_FEATURES = 200
-# A close copy lies within this share of the usual median distance. On six tables of 4 to
-# 64 features and 25 to 300 rows, 80 to 100% of rows jittered by a tenth of a standard
-# deviation did, 16 to 43% of SMOTE's, 0 to 33% of PNL's, and no held-out row; 4 and 16%
-# of these with two features and one. A straight line between near rows, drawn on evenly,
-# is at most half of the time in its outer quarters: two thirds are copies.
+# A close copy lies within this share of the usual median distance. On six tables of 4
+# to 64 features and 25 to 300 rows, 80 to 100% of rows jittered by a tenth of a std
+# did, 16 to 43% of SMOTE's, 0 to 33% of PNL's, and no held-out row; 4 and 16%
+# of these with two features and one. A straight line between near rows, drawn on
+# evenly, is at most half of the time in its outer quarters: two thirds are copies.
 _CLOSE, _CLOSE_SHARE = 0.25, 2 / 3
 # Real rows of continuous features never repeat; fewer than these are no matter.
 _REPEATED = 0.05
