@@ -569,6 +569,25 @@ def test_too_few_rows_are_not_judged_by_their_spread(n_train, n_new):
     assert found.verdict == "fine" or "lost" not in found.verdict
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_units_and_the_order_of_features_do_not_matter(seed):
+    # But to the classifier, which draws features.
+    rng = np.random.default_rng(seed)
+    X, X_new = draw(seed, 60), draw(seed + 10, 50) * 1.2
+    order, units = rng.permutation(4), 2.0 ** rng.integers(-20, 20, size=4)
+    found = compare_samples(X, X_new, **FAST)
+    other = compare_samples(X[:, order] * units, X_new[:, order] * units, **FAST)
+    assert_allclose(other.distance, found.distance, rtol=1e-9)
+    for name in ("std_ratio", "mean_difference", "ks_statistic", "std_noise"):
+        values = getattr(found, name)[order]
+        assert_allclose(getattr(other, name), values, rtol=1e-6, atol=1e-12)
+    assert other.correlation_noise == pytest.approx(found.correlation_noise)
+    for a, b in zip(found.findings, other.findings, strict=True):
+        if a.criterion != "detection":
+            assert (a.verdict, a.criterion) == (b.verdict, b.criterion)
+            assert (a.value, a.threshold) == pytest.approx((b.value, b.threshold))
+
+
 # --- tables and notebooks -------------------------------------------------------
 
 
