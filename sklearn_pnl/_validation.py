@@ -81,12 +81,13 @@ def check_rows(estimator, X, *, reset, **settings):
     X = checked[0] if isinstance(checked, tuple) else checked
     if reset:
         estimator.input_shape_ = X.shape[1:]
-    _check_shape(estimator, X)
+    check_shape(estimator, X)
     check_finite(X)
     return checked
 
 
-def _check_shape(estimator, X):
+def check_shape(estimator, X):
+    """Compare the shape of rows with that of ``fit``."""
     if X.shape[1:] != estimator.input_shape_:
         raise ValueError(
             f"X has rows of shape {X.shape[1:]}, but {type(estimator).__name__} was "
@@ -105,12 +106,24 @@ def check_tensors(estimator, X, *, reset):
 
 def check_cells(estimator, X, *, reset=False):
     """What :func:`check_tensors` asks of the values and shape of an array."""
-    _check_shape(estimator, X)
+    check_shape(estimator, X)
     check_finite(X)
     lowest = 0 if reset else -estimator.offset
     whom = f"Negative values in data passed to {type(estimator).__name__}"
     check_measures(X, whom, estimator.offset, lowest)
     return X.reshape(len(X), -1)
+
+
+def as_numbers(X):
+    """Rows of any shape as floats, whatever their columns are called."""
+    return check_array(
+        X,
+        accept_sparse=True,
+        dtype=[np.float64, np.float32],
+        ensure_2d=False,
+        allow_nd=True,
+        ensure_all_finite=False,
+    )
 
 
 def check_finite(X, name="X"):

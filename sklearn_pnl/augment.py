@@ -15,7 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from ._callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
 from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec
 from ._formats import RowFormat
-from ._validation import all_or_nothing, check_measures, check_rows, clip_neighbors
+from ._validation import (
+    all_or_nothing,
+    as_numbers,
+    check_measures,
+    check_rows,
+    check_shape,
+    clip_neighbors,
+)
 from .backward import METRIC, own
 from .draws import AUGMENT, TrainingCodes, as_draws
 from .embedding import RangeEmbedding, fold, limits
@@ -116,6 +123,10 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
 
     poset_ : TensorPoset or Poset
         The order between the cells that rows were laid out on.
+
+    base_mask_ : ndarray of bool of shape ``poset_.shape``
+        Elements whose theta makes up the code, without the bottom; all of them where
+        nothing is reduced.
 
     embedding_, reshaper_ : transformer or None
         Fitted, where there are any.
@@ -291,6 +302,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self._cell_shape = tensors.shape[1:]
         self.poset_ = lay_out(self.poset, self._cell_shape)
         base = None if whole else free_mask(self.poset_, self.order_, self.base)
+        self.base_mask_ = np.ones(self.poset_.shape, bool) if whole else base
         self._codec = make_codec(self, self.poset_, base, manifold)
         return tensors.reshape(len(tensors), -1)
 
@@ -308,6 +320,32 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             return None if self.reshaper is None else clone(self.reshaper)
         wanted = self.poset is None and (reduced or self.reshaper == "prime")
         return PrimeFactorReshaper(pad_value="mean") if wanted else None
+
+    def to_measures(self, X):
+        """The measures that rows are read as, after embedding, layout and offset.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *input_shape_)
+            Rows.
+
+        Returns
+        -------
+        measures : ndarray of shape (n, *poset_.shape)
+        """
+        check_is_fitted(self)
+        numbers = as_numbers(X)
+        check_shape(self, numbers)
+        rows = numbers.toarray() if issparse(numbers) else numbers
+        rows = rows.reshape(len(rows), -1)
+        if self.embedding_ is not None:
+            rows = np.asarray(self.embedding_.transform(rows))
+        tensors = rows.reshape(-1, *self._shape_of(rows))
+        check_measures(tensors, "Negative values after the embedding", self.offset)
+        if self.reshaper_ is not None:
+            tensors = np.asarray(self.reshaper_.transform(tensors))
+        cells = self._codec.cells(tensors.reshape(len(tensors), -1))
+        return cells.reshape(-1, *self.poset_.shape)
 
     def sample(self, n_samples=1, random_state=None):
         """New rows.

@@ -10,7 +10,13 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from ._blocks import map_blocks
 from ._callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from ._coding import encode_rows, free_mask, lay_out, make_codec
-from ._validation import all_or_nothing, check_codes, check_tensors
+from ._validation import (
+    all_or_nothing,
+    as_numbers,
+    check_cells,
+    check_codes,
+    check_tensors,
+)
 from .geometry import PosetProtocol
 from .manifolds import ORDER
 
@@ -228,6 +234,23 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             codec.measures_of, codes, step=codec.encoded_at_once, n_jobs=self.n_jobs
         )
         return measures.reshape(-1, *self.poset_.shape)
+
+    def to_measures(self, X):
+        """The measures that rows are read as: ``x + offset`` on the poset.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows.
+
+        Returns
+        -------
+        measures : ndarray of shape (n, *poset_.shape)
+            Divided by their sums they are the distributions that are encoded.
+        """
+        check_is_fitted(self)
+        rows = check_cells(self, as_numbers(X))
+        return self._codec.cells(rows).reshape(-1, *self.poset_.shape)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the coordinates: ``theta_`` and the feature or cell.

@@ -1,13 +1,18 @@
-"""Displays in scikit-learn's style: compute in ``from_...``, then ``plot``."""
+"""Displays in scikit-learn's style: ``from_...`` computes and plots."""
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import geometry
-from ._validation import check_cells, check_tensors
+from ._verdicts import summarise
 from .comparison import compare_samples
-from .geometry.codec import measures_of_rows
 from .geometry.energies import project_on_level
+
+# Changes of correlations below this are drawn pale, whatever the largest one is.
+_PALE = 0.1
+# Names that fit along an axis of a panel.
+_MOST_NAMES = 20
 
 
 class InteractionEnergyDisplay:
@@ -21,6 +26,8 @@ class InteractionEnergyDisplay:
         Parts of ``KL(p, uniform)`` of each row, in nats.
     level_names : list of str
         One name for each level.
+    estimator_name : str, default=None
+        For the title.
 
     Attributes
     ----------
@@ -42,34 +49,50 @@ class InteractionEnergyDisplay:
     (5, 2)
     """
 
-    def __init__(self, energies, level_names):
+    def __init__(self, energies, level_names, *, estimator_name=None):
         self.energies = energies
         self.level_names = level_names
+        self.estimator_name = estimator_name
 
     @classmethod
-    def from_estimator(cls, estimator, X, *, levels=None, level_names=None, ax=None):
-        """Divide the energy of each row of ``X``, and plot where an axis is given.
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        *,
+        label=None,
+        levels=None,
+        level_names=None,
+        ax=None,
+        **bar_kwargs,
+    ):
+        """Divide the energy of each row of ``X``, and plot it.
 
         Parameters
         ----------
-        estimator : ManyBodyProjector or BackwardProjector
-            Fitted; its poset and offset are used.
+        estimator : projector, augmenter or sampler
+            Fitted; its poset and offset are used, and its embedding if it has one.
         X : array-like of shape (n, *input_shape_)
             Rows.
+        label : object, default=None
+            Class whose augmenter is used, for a sampler of several.
         levels : list, default=None
             Nested levels, as in :func:`~sklearn_pnl.geometry.energy_decomposition`;
             None is the orders 1, 2, ...
         level_names : list of str, default=None
             Names of the levels and of what lies beyond the last.
         ax : matplotlib Axes, default=None
-            Axes to plot on; None computes only.
+            Axes to plot on; None makes a figure.
+        **bar_kwargs : dict
+            Passed to :meth:`matplotlib.axes.Axes.bar`.
 
         Returns
         -------
         display : InteractionEnergyDisplay
         """
-        check_is_fitted(estimator)
-        p = _distributions(estimator, check_tensors(estimator, X, reset=False))
+        _pyplot(f"{cls.__name__}.from_estimator")
+        estimator, name = _one_of_classes(estimator, label)
+        p = _distributions(estimator, X)
         energies = geometry.energy_decomposition(p, estimator.poset_, levels)
         n_levels = energies.shape[1]
         if level_names is None:
@@ -83,8 +106,8 @@ class InteractionEnergyDisplay:
                 f"level_names must name {n_levels} levels, the last for what lies "
                 f"beyond; got {len(level_names)} names."
             )
-        display = cls(energies, list(level_names))
-        return display if ax is None else display.plot(ax=ax)
+        display = cls(energies, list(level_names), estimator_name=name)
+        return display.plot(ax=ax, **bar_kwargs)
 
     def plot(self, ax=None, **bar_kwargs):
         """Mean energy of each level, with the quartiles over the rows.
@@ -105,7 +128,11 @@ class InteractionEnergyDisplay:
         quartiles = np.quantile(self.energies, [0.25, 0.75], axis=0)
         spread = np.clip([mean - quartiles[0], quartiles[1] - mean], 0, None)
         self.bars_ = self.ax_.bar(self.level_names, mean, yerr=spread, **bar_kwargs)
-        self.ax_.set(ylabel="energy (nats), mean and quartiles")
+        self.ax_.set(
+            xlabel="interactions",
+            ylabel="energy (nats): mean, quartiles",
+            title=_title(self.estimator_name, "energy by interactions"),
+        )
         return self
 
 
@@ -120,6 +147,8 @@ class GeodesicEnergyDisplay:
         Position: 0 is the first row, 1 the second.
     e_energy, m_energy : ndarray of shape (n_points,)
         Energies in nats.
+    estimator_name : str, default=None
+        For the title.
 
     Attributes
     ----------
@@ -141,23 +170,36 @@ class GeodesicEnergyDisplay:
     (21,)
     """
 
-    def __init__(self, t, e_energy, m_energy):
+    def __init__(self, t, e_energy, m_energy, *, estimator_name=None):
         self.t = t
         self.e_energy = e_energy
         self.m_energy = m_energy
+        self.estimator_name = estimator_name
 
     @classmethod
     def from_estimator(
-        cls, estimator, first, second, *, order=1, n_points=21, encoded=False, ax=None
+        cls,
+        estimator,
+        first,
+        second,
+        *,
+        label=None,
+        order=1,
+        n_points=21,
+        encoded=False,
+        ax=None,
+        **line_kwargs,
     ):
-        """Energy between two rows, or between their projections on the base.
+        """Plot the energy between two rows, or their projections on the base.
 
         Parameters
         ----------
-        estimator : ManyBodyProjector or BackwardProjector
-            Fitted; its poset and offset are used.
+        estimator : projector, augmenter or sampler
+            Fitted; its poset and offset are used, and its embedding if it has one.
         first, second : array-like of shape ``input_shape_``
             Rows.
+        label : object, default=None
+            Class whose augmenter is used, for a sampler of several.
         order : int, list of tuple of int, or ndarray of bool, default=1
             Level beyond which energy is counted.
         n_points : int, default=21
@@ -165,22 +207,23 @@ class GeodesicEnergyDisplay:
         encoded : bool, default=False
             Whether to run between the projections of the rows on the base.
         ax : matplotlib Axes, default=None
-            Axes to plot on; None computes only.
+            Axes to plot on; None makes a figure.
+        **line_kwargs : dict
+            Passed to :meth:`matplotlib.axes.Axes.plot`.
 
         Returns
         -------
         display : GeodesicEnergyDisplay
         """
-        check_is_fitted(estimator)
+        _pyplot(f"{cls.__name__}.from_estimator")
+        estimator, name = _one_of_classes(estimator, label)
         rows = np.stack([first, second]).astype(np.float64)
-        ends = _distributions(estimator, check_cells(estimator, rows))
+        ends = _distributions(estimator, rows)
         if encoded:
-            base = estimator.base_mask_
-            ends = project_on_level(ends, estimator.poset_, base)
+            ends = project_on_level(ends, estimator.poset_, estimator.base_mask_)
         t = np.linspace(0, 1, n_points)
         energies = geometry.geodesic_energy(*ends, t, estimator.poset_, order)
-        display = cls(t, *energies)
-        return display if ax is None else display.plot(ax=ax)
+        return cls(t, *energies, estimator_name=name).plot(ax=ax, **line_kwargs)
 
     def plot(self, ax=None, **line_kwargs):
         """Both energies against the position between the rows.
@@ -201,7 +244,11 @@ class GeodesicEnergyDisplay:
             *self.ax_.plot(self.t, self.e_energy, label="e-geodesic", **line_kwargs),
             *self.ax_.plot(self.t, self.m_energy, label="m-geodesic", **line_kwargs),
         ]
-        self.ax_.set(xlabel="t", ylabel="interaction energy (nats)")
+        self.ax_.set(
+            xlabel="position between the rows (first: 0, second: 1)",
+            ylabel="interaction energy (nats)",
+            title=_title(self.estimator_name, "energy between two rows"),
+        )
         self.ax_.legend()
         return self
 
@@ -209,13 +256,15 @@ class GeodesicEnergyDisplay:
 class SampleComparisonDisplay:
     """New rows against training rows: distances, features, correlations.
 
-    Build it with :meth:`from_samples`, or from the result of
+    Build it with :meth:`from_samples` or :meth:`from_estimator`, or from the result of
     :func:`~sklearn_pnl.compare_samples`.
 
     Parameters
     ----------
     comparison : SampleComparison
         What to draw.
+    estimator_name : str, default=None
+        The sampler, for the title.
 
     Attributes
     ----------
@@ -242,21 +291,39 @@ class SampleComparisonDisplay:
     (4,)
     """
 
-    def __init__(self, comparison):
+    def __init__(self, comparison, *, estimator_name=None):
         self.comparison = comparison
+        self.estimator_name = estimator_name
 
     @classmethod
-    def from_samples(cls, X, X_new, *, ax=None, **compare_kwargs):
-        """Compare new rows with training rows, and plot where axes are given.
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        *,
+        label=None,
+        n_samples=None,
+        random_state=None,
+        ax=None,
+        **compare_kwargs,
+    ):
+        """Draw new rows from a fitted estimator, compare them and plot.
 
         Parameters
         ----------
+        estimator : augmenter or sampler
+            Fitted: with ``sample``, or with ``augmenters_`` that have it.
         X : array-like of shape (n_train, ...)
-            Training rows.
-        X_new : array-like of shape (n_new, ...)
-            New rows.
+            Training rows, in the units that ``sample`` returns; of one class for a
+            sampler.
+        label : object, default=None
+            Class whose augmenter draws, for a sampler of several.
+        n_samples : int, default=None
+            New rows; None is as many as ``X`` has.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the new rows and of the comparison.
         ax : array-like of 3 matplotlib Axes, default=None
-            Axes to plot on; None computes only.
+            Axes to plot on; None makes a figure.
         **compare_kwargs : dict
             Passed to :func:`~sklearn_pnl.compare_samples`.
 
@@ -264,8 +331,43 @@ class SampleComparisonDisplay:
         -------
         display : SampleComparisonDisplay
         """
-        display = cls(compare_samples(X, X_new, **compare_kwargs))
-        return display if ax is None else display.plot(ax=ax)
+        _pyplot(f"{cls.__name__}.from_estimator")
+        augmenter, name = _one_of_classes(estimator, label)
+        if not hasattr(augmenter, "sample"):
+            raise TypeError(
+                f"{type(augmenter).__name__} has no method sample: give an augmenter "
+                "or a sampler, or draw rows and use from_samples."
+            )
+        rng = check_random_state(random_state)
+        n_samples = len(X) if n_samples is None else n_samples
+        X_new = augmenter.sample(n_samples, random_state=rng)
+        compare_kwargs["random_state"] = rng
+        return cls.from_samples(X, X_new, estimator_name=name, ax=ax, **compare_kwargs)
+
+    @classmethod
+    def from_samples(cls, X, X_new, *, estimator_name=None, ax=None, **compare_kwargs):
+        """Compare new rows with training rows, and plot.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_train, ...)
+            Training rows.
+        X_new : array-like of shape (n_new, ...)
+            New rows.
+        estimator_name : str, default=None
+            The sampler that drew them, for the title.
+        ax : array-like of 3 matplotlib Axes, default=None
+            Axes to plot on; None makes a figure.
+        **compare_kwargs : dict
+            Passed to :func:`~sklearn_pnl.compare_samples`.
+
+        Returns
+        -------
+        display : SampleComparisonDisplay
+        """
+        _pyplot(f"{cls.__name__}.from_samples")
+        comparison = compare_samples(X, X_new, **compare_kwargs)
+        return cls(comparison, estimator_name=estimator_name).plot(ax=ax)
 
     def plot(self, ax=None, *, max_features=15):
         """Three panels: distances, the features that differ most, correlations.
@@ -286,7 +388,8 @@ class SampleComparisonDisplay:
             raise ValueError(f"max_features must be >= 1; got {max_features!r}.")
         if ax is None:
             plt = _pyplot("SampleComparisonDisplay.plot")
-            ax = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")[1]
+            figure, ax = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
+            figure.suptitle(_title(self.estimator_name, self.comparison.verdict))
         self.axes_ = np.ravel(ax)
         if len(self.axes_) != 3:
             raise ValueError(f"ax must be 3 axes; got {len(self.axes_)}.")
@@ -303,12 +406,16 @@ class SampleComparisonDisplay:
             ax.ecdf(found.distance, label="new rows"),
             ax.ecdf(found.usual_distance, label=usual),
             ax.axvline(
-                found.copy_distance, color="gray", linestyle=":", label="near-copies"
+                found.copy_distance,
+                color="gray",
+                linestyle=":",
+                label="near-copies: left of this",
             ),
         ]
         ax.set(
-            xlabel="distance to the closest training row\n(standardised)",
+            xlabel="distance to the closest training row\n(training std)",
             ylabel="share of rows below",
+            title=self._panel_title("distances", "repeated rows", "close rows"),
         )
         ax.legend()
 
@@ -331,19 +438,71 @@ class SampleComparisonDisplay:
         ax.set_yticks(height, [found.feature_names[feature] for feature in shown])
         ax.invert_yaxis()
         n_features = len(found.feature_names)
+        title = self._panel_title("features", "spread")
         if len(shown) < n_features:
-            ax.set_title(f"{len(shown)} of {n_features} features", fontsize="medium")
+            title += f"\n{len(shown)} of {n_features} features"
+        ax.set(ylabel="feature", title=title)
         # Below the panel: inside, it would hide points.
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), fontsize="small")
+        ax.legend(
+            title="new against training values",
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.08),
+            fontsize="small",
+            title_fontsize="small",
+        )
 
     def _plot_correlations(self, ax):
-        change = self.comparison.correlation_difference
-        largest = self.comparison.max_correlation_difference
-        # Symmetric colours; without any pair, or any change, there is still a scale.
-        limit = largest if largest > 0 else 1.0
-        self.image_ = ax.imshow(change, cmap="RdBu_r", vmin=-limit, vmax=limit)
-        ax.set(xlabel="feature", ylabel="feature")
+        found = self.comparison
+        # Symmetric colours, with a floor: rounding errors are no differences. Without
+        # any pair there is still a scale.
+        limit = np.fmax(found.max_correlation_difference, _PALE)
+        ax.set_facecolor("lightgray")
+        self.image_ = ax.imshow(
+            found.correlation_difference, cmap="RdBu_r", vmin=-limit, vmax=limit
+        )
+        names = [found.feature_names[i] for i in found.correlation_features]
+        shown = np.arange(0, len(names), -(-len(names) // _MOST_NAMES))
+        names = [names[i] for i in shown]
+        ax.set_xticks(shown, names, rotation=90)
+        ax.set_yticks(shown, names)
+        ax.tick_params(labelsize="small")
+        ax.set(
+            xlabel="feature (gray: constant)" if self._has_constant() else "feature",
+            ylabel="feature",
+            title=self._panel_title("correlations", "correlations"),
+        )
         self.figure_.colorbar(self.image_, ax=ax, label="correlation, new - training")
+
+    def _has_constant(self):
+        return np.any(np.isnan(self.comparison.correlation_difference))
+
+    def _panel_title(self, panel, *criteria):
+        """The panel, and what the criteria that it shows say."""
+        shown = [f for f in self.comparison.findings if f.criterion in criteria]
+        return f"{panel}: {summarise(shown)}"
+
+
+def _one_of_classes(estimator, label):
+    """The fitted augmenter of a class, or the estimator itself; a name for titles."""
+    check_is_fitted(estimator)
+    name = type(estimator).__name__
+    if not hasattr(estimator, "augmenters_"):
+        if label is not None:
+            raise ValueError(f"label is for samplers; {name} has no classes.")
+        return estimator, name
+    known = list(estimator.augmenters_)
+    if label is None and len(known) == 1:
+        label = known[0]
+    if label not in estimator.augmenters_:
+        raise ValueError(
+            f"{name} has augmenters for the classes {known}; choose one by label, got "
+            f"{label!r}."
+        )
+    return estimator.augmenters_[label], f"{name}, class {label}"
+
+
+def _title(*parts):
+    return ": ".join(part for part in parts if part)
 
 
 def _axes(ax, caller):
@@ -363,8 +522,7 @@ def _pyplot(caller):
     return plt
 
 
-def _distributions(estimator, rows):
-    """Rows (n, D) as points of the manifold that a projector was fitted on."""
-    m = measures_of_rows(rows, estimator.offset, estimator.poset_)
-    m /= m.sum(axis=1, keepdims=True)
-    return m.reshape(-1, *estimator.poset_.shape)
+def _distributions(estimator, X):
+    """Rows as points of the manifold that an estimator was fitted on."""
+    m = estimator.to_measures(X)
+    return m / m.sum(axis=tuple(range(1, m.ndim)), keepdims=True)

@@ -1,5 +1,8 @@
 """New rows against training rows: what the numbers are, and where they must stand."""
 
+import sys
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 from imblearn.over_sampling import SMOTE, RandomOverSampler
@@ -12,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from sklearn_pnl import SampleComparison, compare_samples, comparison
+from sklearn_pnl import SampleComparison, _verdicts, compare_samples, comparison
 
 SEEDS = [0, 1, 2]
 FAST = {"classifier": DecisionTreeClassifier(max_depth=2), "cv": 2, "random_state": 0}
@@ -339,19 +342,31 @@ def test_few_rows_get_fewer_folds_or_none(n_train, n_new, n_folds):
     assert found.distance.shape == (n_new,)
 
 
-def test_new_rows_in_a_single_place_leave_no_fold():
-    found = compare_samples(draw(0), np.repeat(draw(1, 1), 30, axis=0), random_state=0)
-    assert found.fold_auc.size == 0
-    assert_allclose(found.std_ratio, 0, atol=1e-12)
-    assert np.isnan(found.max_correlation_difference)
+@pytest.mark.parametrize("held_out", [False, True])
+def test_equal_new_rows_have_the_area_of_the_best_classifier(held_out):
+    # It says "new" to that row and "real" to all others; ties count half.
+    X, X_test = draw(0), draw(2, 60)
+    X[:8], X_test[:3] = X[0], X[0]
+    given = {"X_test": X_test if held_out else None, "random_state": 0}
+    found = compare_samples(X, np.repeat(draw(1, 1), 90, axis=0), **given)
+    assert found.auc == 1
+    found = compare_samples(X, np.repeat(X[:1], 90, axis=0), **given)
+    if held_out:
+        assert found.auc == pytest.approx(1 - 3 / 60 / 2, abs=0.03)
+    else:
+        assert_array_equal(found.fold_auc, [1 - 8 / 80 / 2])
+        assert "all new rows are equal" in str(found)
 
 
 def test_training_rows_and_new_rows_that_are_all_the_same():
     X = np.ones((6, 3))
     found = compare_samples(X, X, random_state=0)
     assert found.exact_copy_share == 1
-    assert np.isnan([found.auc, found.distance_ratio]).all()
-    assert "nan" in str(found)
+    assert found.auc == 0.5
+    assert np.isnan(found.distance_ratio)
+    # Nothing is wrong with copies of a constant, and nothing can be shown.
+    assert found.verdict == "fine"
+    assert [f.verdict for f in found.findings[3:]] == ["untested", "untested"]
 
 
 def test_auc_is_the_mean_of_the_folds_with_its_standard_error():
@@ -411,6 +426,205 @@ def test_of_very_many_features_some_are_drawn_and_named(monkeypatch):
     assert "5 of 12 features" in str(found)
     other = compare_samples(X, X_new, **{**FAST, "random_state": 1})
     assert not np.array_equal(drawn, other.correlation_features)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_constant_new_features_have_lost_their_correlations(seed):
+    X, X_new = draw(seed, 50), draw(seed + 10, 35)
+    X_new[:, 1] = 0.1
+    found = compare_samples(X, X_new, **FAST)
+    assert_allclose(found.correlation_difference[1], -np.corrcoef(X.T)[1], atol=1e-12)
+    assert found.std_ratio[1] == 0
+
+
+# --- verdicts -------------------------------------------------------------------
+
+
+def words(found):
+    return {finding.criterion: finding.verdict for finding in found.findings}
+
+
+def real_tables(seed, n_rows):
+    """Continuous, heavy-tailed, whole, rare and repeated values."""
+    rng = np.random.default_rng(seed)
+    return {
+        "gaussian": draw(seed, n_rows),
+        "one": draw(seed, n_rows, 1),
+        "heavy": np.exp(1.5 * rng.normal(size=(n_rows, 5))),
+        "whole": rng.poisson(3, size=(n_rows, 3)),
+        "rare": rng.random((n_rows, 6)) < np.linspace(0.02, 0.5, 6),
+        "repeated": rng.integers(0, 2, size=(n_rows, 2)),
+    }
+
+
+def test_held_out_rows_are_rarely_found_wrong():
+    # Thresholds are set for 1 to 5% of false alarms in the worst criterion.
+    wrong, n_verdicts = {}, 0
+    for seed in range(4):
+        for table in real_tables(seed, 120).values():
+            X, X_test, X_new = np.split(table, 3)
+            for held_out in (None, X_test):
+                found = compare_samples(
+                    X, X_new, X_test=held_out, cv=2, random_state=seed
+                )
+                n_verdicts += 1
+                for finding in found.findings:
+                    if finding.verdict not in ("fine", "untested"):
+                        key = finding.criterion
+                        wrong[key] = wrong.get(key, 0) + 1
+    assert max(wrong.values(), default=0) <= 0.08 * n_verdicts
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_fault_gets_its_word(seed, held_out):
+    X, X_test, real = draw(seed, 200), draw(seed + 20, 200), draw(seed + 10, 200)
+    rng = np.random.default_rng(seed)
+    std, mean = X.std(axis=0), X.mean(axis=0)
+    shuffled = np.column_stack([rng.permutation(column) for column in real.T])
+    narrow = mean + 0.5 * (real - mean)
+    one_narrow, one_constant = real.copy(), real.copy()
+    one_narrow[:, 2] = narrow[:, 2]
+    one_constant[:, 2] = mean[2]
+    cases = {
+        "copies": [X, X + 0.01 * std * rng.normal(size=X.shape), np.r_[X[:60], real]],
+        "distinguishable": [real + std],
+        "spread lost": [narrow, one_narrow, one_constant],
+        "correlations lost": [shuffled],
+    }
+    given = {"X_test": X_test if held_out else None, "cv": 2, "random_state": seed}
+    for word, samples in cases.items():
+        for X_new in samples:
+            assert word in compare_samples(X, X_new, **given).verdict
+    assert compare_samples(X, real, **given).verdict == "fine"
+
+
+@pytest.mark.parametrize("n_new", [2, 5, 80])
+@pytest.mark.parametrize("place", ["training row", "elsewhere"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_collapsed_sampler_is_condemned(seed, place, n_new):
+    X = draw(seed)
+    row = X[:1] if place == "training row" else X.mean(axis=0, keepdims=True)
+    found = compare_samples(X, np.repeat(row, n_new, axis=0), random_state=seed)
+    assert words(found)["repeated rows"] == "copies"
+    if n_new == 80:
+        assert found.verdict == (
+            "copies, distinguishable, spread lost, correlations lost"
+        )
+
+
+def test_repeated_new_rows_are_counted_among_as_many_as_there_are_training_rows():
+    # Of few distinct values, 500 rows repeat nearly always, 40 rarely.
+    rng = np.random.default_rng(0)
+    X, X_new = rng.integers(1000, size=(40, 1)), rng.integers(1000, size=(4000, 1))
+    found = compare_samples(X, X_new, **FAST)
+    assert found.repeated_share < 0.3
+    X_new = np.repeat(draw(1, 10), 2, axis=0)
+    assert compare_samples(draw(0), X_new, **FAST).repeated_share == 1
+    assert compare_samples(draw(0), draw(1), **FAST).repeated_share == 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_noise_of_real_rows_is_scaled_to_the_sizes_compared(seed):
+    # The standard error of a logarithm of a standard deviation of Gaussian rows is
+    # sqrt(1 / 2n) (delta method), of a correlation near 0 sqrt(1 / n).
+    rng = np.random.RandomState(seed)
+    real = np.random.default_rng(seed).normal(size=(400, 30))
+    for n_train, n_new in ((400, 400), (400, 50), (400, 4000)):
+        noise = _verdicts.real_noise(real, n_train, n_new, np.arange(30), 2000, rng)
+        error = np.sqrt(1 / n_train + 1 / n_new)
+        mean = np.sqrt(np.mean(noise["std_noise"] ** 2))
+        assert mean == pytest.approx(error / 2**0.5, rel=0.15)
+        assert noise["correlation_noise"] == pytest.approx(error, rel=0.25)
+        assert 2 < noise["std_limit"] <= 20**0.5
+
+
+def test_what_real_rows_lose_altogether_is_no_loss():
+    # A feature that one row in a hundred has is constant in many samples.
+    X, X_new = np.random.default_rng(0).normal(size=(2, 100, 3))
+    X[:, 1] = np.arange(100) == 7
+    X_new[:, 1] = 0
+    found = compare_samples(X, X_new, random_state=0)
+    assert np.isinf(found.std_noise[1]) and np.isfinite(found.std_noise[0])
+    assert words(found)["spread"] == "fine"
+    X_new[:, 0] = 0
+    assert words(compare_samples(X, X_new, random_state=0))["spread"] == "spread lost"
+
+
+def test_a_threshold_says_what_it_is_for():
+    X, X_new = draw(0), draw(1)
+    X_new[:, 3] = X[:, 3].mean()
+    for finding in compare_samples(X, X_new, random_state=0).findings:
+        assert np.isfinite([finding.value, finding.threshold]).all()
+        assert len(finding.reason.split()) > 5
+        if finding.criterion == "spread":
+            assert (finding.verdict, finding.value) == ("spread lost", 0)
+            assert "x3" in finding.reason and 0 < finding.threshold <= 0.8
+
+
+@pytest.mark.parametrize(("n_train", "n_new"), [(2, 1), (4, 30), (40, 7)])
+def test_too_few_rows_are_not_judged_by_their_spread(n_train, n_new):
+    found = compare_samples(draw(0, n_train), draw(1, n_new), random_state=0)
+    assert words(found)["spread"] == words(found)["correlations"] == "untested"
+    assert found.verdict == "fine" or "lost" not in found.verdict
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_units_and_the_order_of_features_do_not_matter(seed):
+    # But to the classifier, which draws features.
+    rng = np.random.default_rng(seed)
+    X, X_new = draw(seed, 60), draw(seed + 10, 50) * 1.2
+    order, units = rng.permutation(4), 2.0 ** rng.integers(-20, 20, size=4)
+    found = compare_samples(X, X_new, **FAST)
+    other = compare_samples(X[:, order] * units, X_new[:, order] * units, **FAST)
+    assert_allclose(other.distance, found.distance, rtol=1e-9)
+    for name in ("std_ratio", "mean_difference", "ks_statistic", "std_noise"):
+        values = getattr(found, name)[order]
+        assert_allclose(getattr(other, name), values, rtol=1e-6, atol=1e-12)
+    assert other.correlation_noise == pytest.approx(found.correlation_noise)
+    for a, b in zip(found.findings, other.findings, strict=True):
+        if a.criterion != "detection":
+            assert (a.verdict, a.criterion) == (b.verdict, b.criterion)
+            assert (a.value, a.threshold) == pytest.approx((b.value, b.threshold))
+
+
+# --- tables and notebooks -------------------------------------------------------
+
+
+def test_frames_hold_findings_and_features():
+    pandas = pytest.importorskip("pandas")
+    found = compare_samples(draw(0), draw(1), **FAST)
+    frame = found.to_frame()
+    assert list(frame.columns) == ["verdict", "value", "threshold", "reason"]
+    assert frame["verdict"].to_dict() == words(found)
+    features = found.to_frame(by="feature")
+    assert isinstance(features, pandas.DataFrame)
+    assert tuple(features.index) == found.feature_names
+    for column in features:
+        assert_array_equal(features[column], getattr(found, column))
+    with pytest.raises(ValueError, match="by must be 'criterion' or 'feature'"):
+        found.to_frame("row")
+
+
+def test_without_pandas_a_frame_says_what_to_install(monkeypatch):
+    found = compare_samples(draw(0), draw(1), **FAST)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="to_frame needs pandas: pip install"):
+        found.to_frame()
+    assert found.verdict in str(found)
+
+
+def test_html_is_well_formed_and_escaped():
+    pandas = pytest.importorskip("pandas")
+    X, X_new = draw(0, 60, 2), draw(1, 60, 2)
+    X_new[:, 1] = 0
+    frames = (pandas.DataFrame(a, columns=["a", "<b> & c"]) for a in (X, X_new))
+    found = compare_samples(*frames, random_state=0)
+    page = ElementTree.fromstring(found._repr_html_())
+    cells = [cell.text for cell in page.iter("td")]
+    assert cells[::5] == list(words(found))
+    assert "<b> & c" in "".join(page.itertext())
+    assert found.verdict in "".join(page.itertext())
 
 
 # --- containers, types, seeds ---------------------------------------------------
@@ -487,6 +701,8 @@ def test_the_summary_says_each_number_once_with_its_standard():
     assert text.startswith("20 new rows against 80 training rows and 30 test rows, 4 f")
     lines = {line[:46].rstrip(): line[46:].split() for line in text.splitlines()}
     assert lines["exact copies"] == ["100.0%", "0.0%"]
+    assert f"verdict: {found.verdict}" in text.splitlines()
+    assert all(finding.criterion in text for finding in found.findings)
     assert lines["AUC, new against test rows"][:2] == [f"{found.auc:.3f}", "0.5"]
     assert lines["median distance, new / usual"] == ["0", "1"]
     smallest = np.argmin(found.std_ratio)
@@ -502,7 +718,8 @@ def test_the_summary_says_each_number_once_with_its_standard():
 def test_the_representation_is_one_line():
     found = compare_samples(draw(0), draw(1), **FAST)
     assert isinstance(found, SampleComparison)
-    assert repr(found).startswith("SampleComparison(n_train=80, n_new=80, distance_rat")
+    start = f"SampleComparison('{found.verdict}', n_train=80, n_new=80, distance_rat"
+    assert repr(found).startswith(start)
     assert "\n" not in repr(found)
     with pytest.raises(AttributeError):
         found.n_new = 3

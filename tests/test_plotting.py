@@ -1,17 +1,21 @@
 """Displays: the numbers that they hold, and what they draw."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_pnl import (
     BackwardProjector,
     GeodesicEnergyDisplay,
     InteractionEnergyDisplay,
     ManyBodyProjector,
+    PNLAugmenter,
     SampleComparisonDisplay,
     compare_samples,
 )
@@ -30,6 +34,7 @@ plt = pytest.importorskip("matplotlib.pyplot")
 ESTIMATORS = [ManyBodyProjector, BackwardProjector]
 SHAPE = (2, 3, 2)
 SEEDS = [0, 1]
+NEAR_COPIES = "near-copies: left of this"
 
 
 @pytest.fixture(autouse=True)
@@ -177,7 +182,7 @@ def test_lines_are_the_energies():
         assert line.get_linewidth() == 3
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert legend == ["e-geodesic", "m-geodesic"]
-    assert display.ax_.get_xlabel() == "t"
+    assert "position" in display.ax_.get_xlabel()
     assert "nats" in display.ax_.get_ylabel()
 
 
@@ -191,15 +196,86 @@ def both_displays(estimator, X, ax=None):
     ]
 
 
-def test_computing_makes_no_figure_and_plotting_makes_one():
+def test_building_from_an_estimator_draws_one_figure_each():
     X = tensors()
     displays = both_displays(ManyBodyProjector(offset=0.1).fit(X), X)
-    assert plt.get_fignums() == []
-    for n_figures, display in enumerate(displays, start=1):
-        assert not hasattr(display, "ax_")
-        assert display.plot() is display
+    assert len(plt.get_fignums()) == 2
+    for display in displays:
         assert display.figure_ is display.ax_.figure
-        assert len(plt.get_fignums()) == n_figures
+        assert display.ax_.get_title().startswith("ManyBodyProjector: energy")
+        assert display.ax_.get_xlabel() and display.ax_.get_ylabel()
+        assert display.plot() is display
+    assert len(plt.get_fignums()) == 4
+
+
+def test_keywords_reach_the_bars_and_lines():
+    X = tensors()
+    projector = ManyBodyProjector(offset=0.1).fit(X)
+    display = InteractionEnergyDisplay.from_estimator(projector, X, color="red")
+    assert {bar.get_facecolor() for bar in display.bars_} == {(1.0, 0.0, 0.0, 1.0)}
+    display = GeodesicEnergyDisplay.from_estimator(projector, *X[:2], linewidth=4)
+    assert [line.get_linewidth() for line in display.lines_] == [4, 4]
+
+
+class Sampler(BaseEstimator):
+    """An augmenter for each class, as over-samplers have."""
+
+    def fit(self, X, y):
+        self.augmenters_ = {
+            label: PNLAugmenter(n_neighbors=2, offset=0.1).fit(X[y == label])
+            for label in np.unique(y)
+        }
+        return self
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_augmenters_and_samplers_have_the_energies_of_their_projector(order):
+    X, y = tensors(), np.repeat([0, 1], 4)
+    of_all = PNLAugmenter(order=order, offset=0.1).fit(X)
+    of_classes = Sampler().fit(X, y)
+    expected = energy_decomposition(distributions(X, 0.1), TensorPoset(SHAPE))
+    for estimator, label in ((of_all, None), (of_classes, 0), (of_classes, 1)):
+        display = InteractionEnergyDisplay.from_estimator(estimator, X, label=label)
+        assert_allclose(display.energies, expected, atol=1e-12)
+    assert display.ax_.get_title().startswith("Sampler, class 1: energy")
+    display = GeodesicEnergyDisplay.from_estimator(
+        of_all, X[0], X[1], order=order, n_points=3, encoded=True
+    )
+    assert np.abs(display.e_energy).max() < 1e-10
+
+
+class Embedding(PNLAugmenter):
+    """Takes rows in other units than its poset does."""
+
+    def fit(self, X, y=None):
+        self.embedding_ = FunctionTransformer(lambda X: X / 10)
+        self.reshaper_ = FunctionTransformer(lambda X: X.reshape(-1, *SHAPE))
+        return super().fit(self.reshaper_.transform(self.embedding_.transform(X)))
+
+
+def test_rows_go_through_the_embedding_and_the_reshaper():
+    X = tensors()
+    flat = 10 * X.reshape(len(X), -1)
+    augmenter = Embedding(offset=0.1).fit(flat)
+    display = InteractionEnergyDisplay.from_estimator(augmenter, flat)
+    expected = energy_decomposition(distributions(X, 0.1), TensorPoset(SHAPE))
+    assert_allclose(display.energies, expected, atol=1e-12)
+    display = GeodesicEnergyDisplay.from_estimator(augmenter, *flat[:2], n_points=2)
+    ends = interaction_energy(distributions(X[:2], 0.1), TensorPoset(SHAPE), 1)
+    assert_allclose(display.m_energy, ends, atol=1e-10)
+
+
+def test_a_sampler_of_several_classes_asks_which():
+    X, y = tensors(), np.repeat(["a", "b"], 4)
+    sampler = Sampler().fit(X, y)
+    with pytest.raises(ValueError, match=r"classes \[.*a.*b.*\]; choose one by label"):
+        InteractionEnergyDisplay.from_estimator(sampler, X)
+    with pytest.raises(ValueError, match="got 'c'"):
+        SampleComparisonDisplay.from_estimator(sampler, X, label="c")
+    del sampler.augmenters_["b"]
+    InteractionEnergyDisplay.from_estimator(sampler, X)
+    with pytest.raises(ValueError, match="label is for samplers"):
+        InteractionEnergyDisplay.from_estimator(PNLAugmenter().fit(X), X, label="a")
 
 
 def test_axes_given_are_drawn_on():
@@ -271,11 +347,26 @@ def test_names_of_another_number_than_the_levels_are_refused(names):
 
 
 def test_without_matplotlib_plotting_says_what_to_install(monkeypatch):
+    X = tensors()
+    projector = ManyBodyProjector().fit(X)
+    displays = (
+        InteractionEnergyDisplay(np.ones((2, 1)), ["order 1"]),
+        GeodesicEnergyDisplay(np.ones(1), np.ones(1), np.ones(1)),
+        SampleComparisonDisplay(compare_samples(*rows_and_new(), cv=2)),
+    )
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"EnergyDisplay\.plot needs matplotlib: pip"):
-        InteractionEnergyDisplay(np.ones((2, 1)), ["order 1"]).plot()
-    with pytest.raises(ImportError, match=r"EnergyDisplay\.plot needs matplotlib: pip"):
-        GeodesicEnergyDisplay(np.ones(1), np.ones(1), np.ones(1)).plot()
+    for display in displays:
+        name = type(display).__name__
+        with pytest.raises(ImportError, match=rf"{name}\.plot needs matplotlib: pip"):
+            display.plot()
+    # Before anything is computed.
+    for cls in (InteractionEnergyDisplay, SampleComparisonDisplay):
+        with pytest.raises(ImportError, match=r"from_estimator needs matplotlib: pip"):
+            cls.from_estimator(projector, X)
+    with pytest.raises(ImportError, match=r"from_estimator needs matplotlib: pip"):
+        GeodesicEnergyDisplay.from_estimator(projector, X[0], X[1])
+    with pytest.raises(ImportError, match=r"from_samples needs matplotlib: pip"):
+        SampleComparisonDisplay.from_samples(X, X)
 
 
 # --- new rows against training rows ---------------------------------------------
@@ -294,8 +385,79 @@ def test_comparison_display_holds_the_comparison(seed):
     settings = {"X_test": X + 1, "cv": 2, "random_state": seed}
     display = SampleComparisonDisplay.from_samples(X, X_new, **settings)
     assert str(display.comparison) == str(compare_samples(X, X_new, **settings))
-    assert plt.get_fignums() == []
-    assert not hasattr(display, "axes_")
+    assert len(plt.get_fignums()) == 1
+
+
+@pytest.mark.parametrize("make", [PNLAugmenter, Sampler])
+def test_rows_drawn_from_an_estimator_are_compared(make):
+    X = np.random.default_rng(0).uniform(size=(24, 3))
+    y = np.zeros(24, int)
+    estimator = make().fit(X, y)
+    display, again = (
+        SampleComparisonDisplay.from_estimator(
+            estimator, X, n_samples=15, random_state=3, cv=2
+        )
+        for _ in range(2)
+    )
+    assert display.comparison.n_new == 15
+    assert str(display.comparison) == str(again.comparison)
+    augmenter = getattr(estimator, "augmenters_", {0: estimator})[0]
+    rng = np.random.RandomState(3)
+    drawn = augmenter.sample(15, random_state=rng)
+    expected = compare_samples(X, drawn, random_state=rng, cv=2)
+    assert str(display.comparison) == str(expected)
+    assert display.figure_.get_suptitle().startswith(make.__name__)
+    display = SampleComparisonDisplay.from_estimator(estimator, X, cv=2)
+    assert display.comparison.n_new == 24
+
+
+def test_estimators_that_draw_no_rows_are_refused():
+    X = tensors()
+    with pytest.raises(TypeError, match="ManyBodyProjector has no method sample"):
+        SampleComparisonDisplay.from_estimator(ManyBodyProjector().fit(X), X)
+    with pytest.raises(NotFittedError):
+        SampleComparisonDisplay.from_estimator(PNLAugmenter(), X)
+
+
+def test_the_sampler_and_the_verdicts_are_in_the_titles():
+    X, X_new = rows_and_new()
+    display = SampleComparisonDisplay.from_samples(
+        X, np.vstack([X_new[:20], X[:20]]), estimator_name="Mine", random_state=0
+    )
+    found = display.comparison
+    assert display.figure_.get_suptitle() == f"Mine: {found.verdict}"
+    titles = [ax.get_title() for ax in display.axes_]
+    assert titles[0] == "distances: copies"
+    assert titles[1] == f"features: {found.findings[3].verdict}"
+    assert titles[2] == f"correlations: {found.findings[4].verdict}"
+    plain = SampleComparisonDisplay(found).plot()
+    assert plain.figure_.get_suptitle() == found.verdict
+
+
+@pytest.mark.parametrize("change", [0.0, 5e-17, 0.02])
+def test_small_changes_of_correlations_are_pale(change):
+    found = compare_samples(*rows_and_new(), cv=2, random_state=0)
+    found = replace(found, correlation_difference=np.full((4, 4), change))
+    image = SampleComparisonDisplay(found).plot().image_
+    assert image.get_clim() == (-0.1, 0.1)
+    red, green, blue, _ = image.to_rgba(change)
+    assert min(red, green, blue) > 0.75
+
+
+def test_correlations_are_named_and_gray_where_there_are_none():
+    X, X_new = rows_and_new(n_features=50)
+    X[:, 3] = 1
+    found = compare_samples(X, X_new, cv=2, random_state=0)
+    axis = SampleComparisonDisplay(found).plot().axes_[2]
+    for ticks, names in (
+        (axis.get_xticks(), axis.get_xticklabels()),
+        (axis.get_yticks(), axis.get_yticklabels()),
+    ):
+        assert 10 <= len(ticks) <= 20
+        assert [n.get_text() for n in names] == [f"x{int(t)}" for t in ticks]
+    assert "gray: constant" in axis.get_xlabel()
+    axis = SampleComparisonDisplay.from_samples(X[:, 4:], X_new[:, 4:]).axes_[2]
+    assert axis.get_xlabel() == "feature"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -320,6 +482,7 @@ def test_panels_draw_the_numbers(seed):
     image = display.image_
     assert_array_equal(image.get_array(), found.correlation_difference)
     limit = found.max_correlation_difference
+    assert limit > 0.1
     assert image.get_clim() == (-limit, limit)
     display.figure_.canvas.draw()
 
@@ -330,10 +493,10 @@ def legend_of(display):
 
 def test_the_legend_says_whose_the_usual_distance_is():
     X, X_new = rows_and_new()
-    display = SampleComparisonDisplay.from_samples(X, X_new, cv=2).plot()
-    assert legend_of(display) == ["new rows", "other training rows", "near-copies"]
-    display = SampleComparisonDisplay.from_samples(X, X_new, X_test=X + 1, cv=2).plot()
-    assert legend_of(display) == ["new rows", "test rows", "near-copies"]
+    display = SampleComparisonDisplay.from_samples(X, X_new, cv=2)
+    assert legend_of(display) == ["new rows", "other training rows", NEAR_COPIES]
+    display = SampleComparisonDisplay.from_samples(X, X_new, X_test=X + 1, cv=2)
+    assert legend_of(display) == ["new rows", "test rows", NEAR_COPIES]
 
 
 def test_three_axes_given_are_drawn_on():
@@ -350,14 +513,14 @@ def test_of_many_features_those_that_differ_most_are_shown():
     display = SampleComparisonDisplay(found).plot(max_features=6)
     shown = display.points_[0].get_xdata()
     assert_array_equal(shown, np.sort(found.ks_statistic)[::-1][:6])
-    assert display.axes_[1].get_title() == "6 of 40 features"
+    assert display.axes_[1].get_title().endswith("\n6 of 40 features")
     assert SampleComparisonDisplay(found).plot().points_[0].get_xdata().size == 15
 
 
 def test_a_single_feature_has_panels_too():
     X, X_new = np.random.default_rng(0).normal(size=(2, 20, 1))
-    display = SampleComparisonDisplay.from_samples(X, X_new, cv=2).plot()
-    assert display.image_.get_clim() == (-1, 1)
+    display = SampleComparisonDisplay.from_samples(X, X_new, cv=2)
+    assert display.image_.get_clim() == (-0.1, 0.1)
     display.figure_.canvas.draw()
 
 
@@ -367,11 +530,3 @@ def test_wrong_axes_and_numbers_of_features_are_refused():
         display.plot(plt.subplots(2)[1])
     with pytest.raises(ValueError, match="max_features must be >= 1; got 0"):
         display.plot(max_features=0)
-
-
-def test_without_matplotlib_the_comparison_is_still_there(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    display = SampleComparisonDisplay.from_samples(*rows_and_new(), cv=2)
-    assert display.comparison.n_new == 30
-    with pytest.raises(ImportError, match=r"ComparisonDisplay\.plot needs matplotlib"):
-        display.plot()

@@ -80,12 +80,14 @@ from .projections import (
     tilt_projection,
 )
 from .solvers import Projection
+from .taxonomy import Taxonomy, taxonomy_poset
 
 __all__ = [
     "InteractionBasis",
     "Poset",
     "PosetProtocol",
     "Projection",
+    "Taxonomy",
     "TensorPoset",
     "boolean_lattice",
     "chain_poset",
@@ -110,6 +112,7 @@ __all__ = [
     "prob_from_theta",
     "product_poset",
     "splice_projection",
+    "taxonomy_poset",
     "theta_from_prob",
     "tilt_projection",
     "tree_poset",
