@@ -4,6 +4,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._validation import check_finite
+
 
 class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Each feature divided by its range, from 0 at its smallest value to 1.
@@ -39,7 +41,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : RangeEmbedding
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        X = self._check(X, reset=True)
         self.low_, self.high_ = X.min(axis=0), X.max(axis=0)
         return self
 
@@ -55,7 +57,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         embedded : ndarray of float64 of the same shape
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = self._check(X, reset=False)
         low, length, unit = self._range
         embedded = np.array(X, dtype=np.float64)
         if unit != 1:
@@ -83,6 +85,13 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if unit != 1:
             rows /= unit
         return rows
+
+    def _check(self, X, *, reset):
+        """Finite numbers, also where their sum is not."""
+        dtypes = [np.float64, np.float32]
+        X = validate_data(self, X, reset=reset, dtype=dtypes, ensure_all_finite=False)
+        check_finite(X)
+        return X
 
     @property
     def _range(self):
