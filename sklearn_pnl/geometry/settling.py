@@ -45,10 +45,10 @@ def settle(functions, q, target):
         hessian *= scale * scale[:, None]
         step = scale * np.linalg.solve(hessian, scale * (wanted - cardinal @ q))
         longest = np.abs(step).max()
-        q = q * np.exp((step * min(1.0, _LONGEST / longest)) @ cardinal)
+        q = q * np.exp((step * (_LONGEST / max(longest, _LONGEST))) @ cardinal)
         if longest <= _SMALL:
             return q
-        if not np.isfinite(longest):
+        if not np.isfinite(q).all():
             break
     return None
 

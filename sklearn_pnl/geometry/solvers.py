@@ -37,8 +37,8 @@ _FALLBACK_UP_TO = 2048
 _DENSE_PRODUCTS = 2**24
 # From so many on functions are written by what is pinned, if differences are local.
 _PINNED_FROM = 256
-# With cells lighter than this, and errors by rounding larger than this, theta is settled
-# in better coordinates.
+# Where cells are lighter than this, and rounding may amount to more than this in a
+# coordinate, theta is settled in better ones.
 _LIGHT, _UNSETTLED = 1e-6, 1e-7
 # Raking starts the tilt, over at most so many marginals. It brings nearly empty
 # marginals to their scale at once, where Newton gains a factor e a step; rows whose
@@ -168,7 +168,8 @@ class _Solver:
     def _settle(self, q, residual, target, tol, rows):
         """Rows of converged distributions to rounding in every cell; see `settling`."""
         for row in rows:
-            better = settle_row(self._functions, q[row], target[row])
+            with np.errstate(all="ignore"):
+                better = settle_row(self._functions, q[row], target[row])
             if better is None:
                 continue
             now = self.residual((better - target[row])[None])[0]
