@@ -51,7 +51,11 @@ class PosetProtocol(Protocol):
     order : ndarray of int of shape ``shape``
         Number of atoms (covers of the bottom) below each element.
     added_bottom : bool, default=False
-        Whether the bottom, then element 0, stands for no feature.
+        Whether the bottom, then element 0, stands for no feature. Estimators then take
+        rows with one cell fewer: element ``x`` is feature ``x - 1``, and the bottom
+        holds the mean of the row.
+    max_order : int
+        Largest order that occurs.
     rows_at_once : int, default=1
         Rows that a block should have at least: many, where the transforms read large
         matrices that the rows share.
@@ -209,17 +213,12 @@ class TensorPoset(PosetProtocol):
 
     Attributes
     ----------
-    shape : tuple of int
-    n_elements : int
-        ``D``, the number of cells.
     n_modes : int
         ``d``.
-    bottom : int
-        Flat index of the bottom, always 0.
     order : ndarray of int of shape ``shape``
         Number of non-zero indices of each cell ("ell-body" order).
-    max_order : int
-        Largest order that occurs.
+    shape, n_elements, bottom, max_order
+        See :class:`PosetProtocol`; ``n_elements`` is ``D``, the number of cells.
 
     Examples
     --------
@@ -383,20 +382,9 @@ class Poset(PosetProtocol):
 
     Attributes
     ----------
-    shape : tuple of int
-        ``(n_elements,)``.
-    n_elements : int
-    bottom : int
-        Index of the bottom.
-    added_bottom : bool
-        Whether the bottom stands for no feature. Estimators then take rows with one
-        cell fewer than the poset has elements: element ``x`` is feature ``x - 1``, and
-        the bottom holds the mean of the row.
-    order : ndarray of int of shape (n_elements,)
-        Number of atoms (covers of the bottom) below each element.
-    max_order : int
-        Largest order that occurs.
     zeta_matrix : csr_array of shape (n_elements, n_elements)
+    shape, n_elements, bottom, added_bottom, order, max_order
+        See :class:`PosetProtocol`.
 
     Examples
     --------
