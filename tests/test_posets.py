@@ -339,6 +339,14 @@ class Explicit(PosetProtocol):
         return not np.any((self._z @ ~mask)[mask])
 
 
+@pytest.mark.parametrize("missing", [*TRANSFORMS, "is_down_set"])
+def test_a_class_that_lacks_a_method_is_refused(missing):
+    methods = {k: v for k, v in vars(Explicit).items() if k != missing}
+    unfinished = type("Unfinished", (PosetProtocol,), methods)
+    with pytest.raises(TypeError, match=missing):
+        unfinished(np.eye(1, dtype=bool))
+
+
 @pytest.mark.parametrize("kind", ["down", "up", "order", "any"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_class_of_ones_own_is_projected_like_any_other(seed, kind):
