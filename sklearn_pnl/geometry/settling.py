@@ -39,7 +39,8 @@ def settle(functions, q, target):
         if longest > _NEAR:
             cardinal = _cardinal_functions(functions, np.argsort(-q, kind="stable"))
             # The target may be heavy where q is light: exactly, or it cancels away.
-            wanted = np.array([fsum(function * target) for function in cardinal])
+            terms = (cardinal * target, cardinal != 0)
+            wanted = [fsum(x[some].tolist()) for x, some in zip(*terms, strict=True)]
         hessian = (cardinal * q) @ cardinal.T
         scale = 1 / np.sqrt(np.diag(hessian))
         hessian *= scale * scale[:, None]
