@@ -79,12 +79,15 @@ from .projections import (
     splice_projection,
     tilt_projection,
 )
+from .raking import Raking, RakingError, rake, round_to_margins
 from .solvers import Projection
 
 __all__ = [
     "InteractionBasis",
     "Poset",
     "Projection",
+    "Raking",
+    "RakingError",
     "TensorPoset",
     "boolean_lattice",
     "chain_poset",
@@ -108,6 +111,8 @@ __all__ = [
     "prob_from_eta",
     "prob_from_theta",
     "product_poset",
+    "rake",
+    "round_to_margins",
     "splice_projection",
     "theta_from_prob",
     "tilt_projection",
