@@ -71,6 +71,7 @@ from .interactions import (
     interaction_mask,
     order_mask,
 )
+from .linear import LinearProjection, linear_projection
 from .posets import Poset, TensorPoset
 from .projections import (
     general_projection,
@@ -80,15 +81,18 @@ from .projections import (
     tilt_projection,
 )
 from .raking import Raking, RakingError, rake, round_to_margins
+from .reach import Unmet
 from .solvers import Projection
 
 __all__ = [
     "InteractionBasis",
+    "LinearProjection",
     "Poset",
     "Projection",
     "Raking",
     "RakingError",
     "TensorPoset",
+    "Unmet",
     "boolean_lattice",
     "chain_poset",
     "close_downward",
@@ -102,6 +106,7 @@ __all__ = [
     "interaction_energy",
     "interaction_mask",
     "kl_divergence",
+    "linear_projection",
     "log_partition",
     "m_geodesic",
     "many_body_projection",
