@@ -6,12 +6,15 @@ import numpy as np
 from scipy.optimize import LinearConstraint
 from scipy.sparse import issparse
 
-from .geometry import Unmet, linear_projection
+from .geometry import linear_projection
+from .geometry.reach import unmet
 from .invariants import linear_form
 
 # The projection is asked for more than the rows: the way back to their units rounds.
 _MARGIN = 1e-2
-_MAX_CORRECTIONS = 3
+_CLOSE, _MAX_CORRECTIONS = 0.5, 3
+# Rows that it is found out for why they cannot meet their constraints.
+_EXPLAINED = 10
 
 
 @dataclass(frozen=True)
@@ -215,39 +218,76 @@ def meet_constraints(
     """
     rows = np.clip(np.asarray(rows, dtype=np.float64), low, high)
     n, d = rows.shape
-    scale, shift = np.broadcast_to(scale, d), np.broadcast_to(shift, d)
-    ranges = np.asarray(high) - np.asarray(low)
     if not len(constraints) or not n:
         return MetRows(rows, np.zeros(n), np.ones(n, bool))
     if len(constraints.lower) not in (1, n):
         raise ValueError(
             f"Constraints are given for {len(constraints.lower)} rows; there are {n}."
         )
-    ends = constraints.lower, constraints.upper
-    lower, upper = (np.broadcast_to(end, (n, len(constraints))) for end in ends)
-    floor, ceiling, several = _narrowed(
-        constraints, lower, upper, low, high, tol * constraints.scale(ranges)
+    # Features that no constraint is about stay as they are.
+    used = np.flatnonzero(constraints.coefficients.any(axis=0))
+    part = _Part(
+        replace(constraints, coefficients=constraints.coefficients[:, used]),
+        *(np.broadcast_to(end, d)[used] for end in (low, high, scale)),
+        np.broadcast_to(np.add(shift, offset), d)[used],
+        tol,
     )
-    coefficients = constraints.coefficients[several] / scale
-    zero = coefficients @ (shift + offset)
-    met = linear_projection(
-        np.clip(rows, floor, ceiling) * scale + shift + offset,
-        coefficients,
-        lower[:, several] + zero,
-        upper[:, several] + zero,
-        floor=floor * scale + shift + offset,
-        ceiling=ceiling * scale + shift + offset,
-        tol=_MARGIN * tol,
-        max_iter=max_iter,
-    )
-    found = np.clip((met.measure - offset - shift) / scale, floor, ceiling)
-    found = _corrected(found, constraints, lower, upper, floor, ceiling, ranges, tol)
-    violation = constraints.violation(found, ranges).max(axis=1)
-    reasons = {}
-    for row in map(int, np.flatnonzero(violation > tol)):
-        why = met.reasons.get(row)
-        reasons[row] = _in_units(why, zero, several, constraints.names, violation[row])
-    return MetRows(found, violation, violation <= tol, reasons)
+    rows[:, used], violation, reasons = part.meet(rows[:, used], max_iter)
+    return MetRows(rows, violation, violation <= tol, reasons)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Constraints on features that all of them are about; ``x * scale + zero``."""
+
+    constraints: Constraints
+    low: np.ndarray
+    high: np.ndarray
+    scale: np.ndarray
+    zero: np.ndarray
+    tol: float
+
+    def meet(self, rows, max_iter):
+        """Rows, their violation, and reasons against some."""
+        c, ranges = self.constraints, self.high - self.low
+        shape = len(rows), len(c)
+        lower, upper = (np.broadcast_to(end, shape) for end in (c.lower, c.upper))
+        floor, ceiling, several = _narrowed(
+            c, lower, upper, self.low, self.high, self.tol * c.scale(ranges)
+        )
+        coefficients = c.coefficients[several] / self.scale
+        zero = coefficients @ self.zero
+        met = linear_projection(
+            self._measures(np.clip(rows, floor, ceiling)),
+            coefficients,
+            lower[:, several] + zero,
+            upper[:, several] + zero,
+            floor=self._measures(floor),
+            ceiling=self._measures(ceiling),
+            tol=_MARGIN * self.tol,
+            max_iter=max_iter,
+            n_reasons=0,
+        )
+        found = np.clip((met.measure - self.zero) / self.scale, floor, ceiling)
+        bounds = lower, upper, floor, ceiling, ranges
+        violation = _corrected(found, c, *bounds, self.tol)
+        reasons = {}
+        for row in map(int, np.flatnonzero(violation > self.tol)):
+            reasons[row] = f"missed by {violation[row]:.1e} of the range."
+            if len(reasons) <= _EXPLAINED:
+                ends = lower[row], upper[row]
+                reasons[row] = self._why(*ends, violation[row], max_iter)
+        return found, violation, reasons
+
+    def _why(self, lower, upper, violation, max_iter):
+        """What a row cannot meet within the ranges, in the units of the rows."""
+        c = self.constraints
+        box = self.low, self.high
+        why = unmet(c.coefficients, lower, upper, *box, self.tol, max_iter, violation)
+        return str(why) if why.equation is None else why.described(c.names.__getitem__)
+
+    def _measures(self, rows):
+        return rows * self.scale + self.zero
 
 
 def snap_one_hot(rows, groups):
@@ -368,36 +408,26 @@ def _narrowed(constraints, lower, upper, low, high, slack):
 
 
 def _corrected(rows, constraints, lower, upper, floor, ceiling, ranges, tol):
-    """Make up for rounding, in proportion to the room that each feature has."""
+    """Make up for rounding, in proportion to the room that each feature has.
+
+    In place; returns the violation that is left.
+    """
     a, scale = constraints.coefficients, constraints.scale(ranges)
-    for _ in range(_MAX_CORRECTIONS):
+    for attempt in range(_MAX_CORRECTIONS + 1):
         values = rows @ a.T
         missing = np.maximum(lower - values, 0) - np.maximum(values - upper, 0)
-        off = np.flatnonzero((np.abs(missing) / scale).max(axis=1) > _MARGIN * tol)
+        violation = (np.abs(missing) / scale).max(axis=1)
+        if attempt == _MAX_CORRECTIONS:
+            break
+        off = np.flatnonzero((violation > _CLOSE * tol) & (violation < 1e3 * tol))
         for row in off:
             room = np.minimum(rows[row] - floor[row], ceiling[row] - rows[row])
             gram = (a * room) @ a.T
             step = room * (np.linalg.lstsq(gram, missing[row], rcond=1e-12)[0] @ a)
-            moved = np.clip(rows[row] + step, floor[row], ceiling[row])
-            before, after = np.abs(missing[row]), moved @ a.T
-            left = np.maximum(lower[row] - after, after - upper[row])
-            if (np.maximum(left, 0) / scale).max() < (before / scale).max():
-                rows[row] = moved
-    return rows
-
-
-def _in_units(why, zero, several, names, violation):
-    if why is None or why.equation is None:
-        return f"a solution exists, but was missed by {violation:.1e} of the range." + (
-            f" {why}" if why else ""
-        )
-    i, given = several[why.equation], tuple(several[k] for k in why.given)
-    shift = zero[why.equation]
-    ends = {
-        name: getattr(why, name) - shift for name in ("lower", "upper", "least", "most")
-    }
-    moved: Unmet = replace(why, equation=i, given=given, **ends)
-    return moved.described(names.__getitem__)
+            rows[row] = np.clip(rows[row] + step, floor[row], ceiling[row])
+        if not len(off):
+            break
+    return violation
 
 
 def _as_system(k, one, n_features, names, n_rows):

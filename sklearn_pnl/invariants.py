@@ -9,13 +9,13 @@ from scipy.linalg import qr, solve_triangular
 # Rows in which equations of any kind are looked for: so many times the features.
 _ROWS_PER_FEATURE = 2
 # Rows that the null space is taken from, per feature, before all rows are asked.
-_SAMPLE = 2
+_SAMPLE = 1.25
 _MAX_ROUNDS = 20
 # Denominators of coefficients that are taken for fractions.
 _DENOMINATORS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 25, 50, 60, 100, 1000)
 # An equation is taken if chance makes one of its kind less often than 2 ** -_BITS.
 _BITS = 30
-_SHUFFLED_ROWS = 2000
+_SHUFFLED_ROWS = 500
 _BITS_PER_COEFFICIENT = 2
 # Most features for the search of four that balance, and candidates that are tried.
 _FEW_FEATURES, _MOST_CANDIDATES = 300, 5000
@@ -172,18 +172,19 @@ class _Rows:
         """Equations of any kind, from a sample of rows that grows where they fail."""
         n = len(self.X)
         X = self.X[:, self.varying]
-        some = np.linspace(0, n - 1, min(n, _SAMPLE * X.shape[1] + 50)).astype(int)
-        some = np.concatenate([some, X.argmin(axis=0), X.argmax(axis=0)])
+        some = np.linspace(0, n - 1, min(n, int(_SAMPLE * X.shape[1]) + 50)).astype(int)
+        still = X[:, np.ptp(X[some], axis=0) == 0]
+        some = np.concatenate([some, still.argmin(axis=0), still.argmax(axis=0)])
         for _ in range(_MAX_ROUNDS):
             some = np.unique(some)
             raw = self._dependent(some) if len(self.varying) else []
             if not len(raw):
                 return self._none()
-            holds, values, worst = self._check(raw)
+            holds, _, worst = self._check(raw)
             if holds.all() or len(some) == n:
                 break
             some = np.concatenate([some, worst[~holds]])
-        found, values = self._readable(raw[holds], values[holds])
+        found, values = self._readable(raw[holds])
         likely = np.array([not self._by_chance(a, fitted=True) for a in found], bool)
         return found[likely], values[likely]
 
@@ -198,12 +199,13 @@ class _Rows:
         norms = np.linalg.norm(Z, axis=0)
         noise = 100 * np.finfo(float).eps * self.size[order] / self.ranges[order]
         least = np.maximum(10 * self.tol, noise) * np.sqrt(len(some))
-        diagonal = np.abs(np.diagonal(_triangle(Z)))
+        triangle = _triangle(Z)
+        diagonal = np.abs(np.diagonal(triangle))
         depends = diagonal <= np.maximum(least[: len(diagonal)], 1e-14 * norms.max())
         free, follow = np.flatnonzero(~depends), np.flatnonzero(depends)
         if not len(follow):
             return np.empty((0, self.X.shape[1]))
-        triangle = _triangle(Z[:, [*free, *follow]])
+        triangle = _triangle(triangle[:, [*free, *follow]])
         k = len(free)
         weights = solve_triangular(triangle[:k, :k], triangle[:k, k:]).T
         weights[np.abs(weights) < self.tol / 10] = 0.0
@@ -213,12 +215,16 @@ class _Rows:
         equations[np.arange(len(follow)), order[follow]] = 1.0
         return equations
 
-    def _readable(self, raw, values):
+    def _readable(self, raw):
         """Small fractions for coefficients, few features, whole numbers."""
         exact = _as_fractions(raw, self.ranges, self.tol)
-        holds, _, _ = self._check(exact)
-        short = _fewer_features(exact[holds])
-        equations = np.vstack([_whole(short), raw[~holds]])
+        equations = _whole(_fewer_features(exact))
+        holds, rounded, _ = self._check(equations)
+        if holds.all():
+            return equations, rounded
+        # Some coefficients are no such fractions.
+        good, _, _ = self._check(exact)
+        equations = np.vstack([_whole(_fewer_features(exact[good])), raw[~good]])
         holds, rounded, _ = self._check(equations)
         return equations[holds], rounded[holds]
 
@@ -292,7 +298,7 @@ class _Rows:
 
 
 def _triangle(Z):
-    return qr(Z, mode="r", check_finite=False, overwrite_a=True)[0]
+    return qr(Z, mode="r", check_finite=False, overwrite_a=True)[0][: Z.shape[1]]
 
 
 def _as_fractions(equations, ranges, tol):
@@ -315,7 +321,7 @@ def _as_fractions(equations, ranges, tol):
 
 
 def _fewer_features(equations):
-    """Subtract equations from each other as long as that saves features."""
+    """Subtract equations from each other as long as that makes them simpler."""
     equations = equations.copy()
     going = True
     while going:
@@ -340,17 +346,30 @@ def _shortened(equations, i):
     ratio = own[at] / equations[others, at]
     trial = own - ratio[:, None] * equations[others]
     trial[np.abs(trial) < 1e-9 * np.abs(own).max()] = 0.0
-    length = np.count_nonzero(trial, axis=1)
-    best = int(np.argmin(length))
-    if length[best] >= np.count_nonzero(own):
-        return None
-    return trial[best]
+    costs = _costs(np.vstack([own, trial]))
+    best = int(np.argmin(costs[1:]))
+    return trial[best] if costs[1 + best] < costs[0] else None
+
+
+def _costs(equations):
+    """Fewest features first, then plain sums, then columns that come early."""
+    used = equations != 0
+    n_features = used.shape[1]
+    size = np.abs(equations)
+    least = np.where(used, size, np.inf).min(axis=1, keepdims=True)
+    uneven = (used & (size > (1 + 1e-9) * least)).sum(axis=1)
+    columns = used @ np.arange(n_features)
+    return (used.sum(axis=1) * n_features + uneven) * n_features**2 + columns
 
 
 def _whole(equations):
     """Multiples with whole coefficients where small ones exist; else largest 1."""
     out = equations.copy()
     for k, a in enumerate(equations):
+        positive, negative = np.count_nonzero(a > 0), np.count_nonzero(a < 0)
+        # What is alone on its side is a total; shares are positive.
+        if positive == 0 or (negative == 1 and positive > 1):
+            a = -a
         a = a / np.abs(a[a != 0]).min()
         for factor in (*range(1, 13), 20, 50, 100):
             if np.all(np.abs(factor * a - np.round(factor * a)) < 1e-9 * factor):
@@ -498,12 +517,19 @@ def in_words(a, b, names):
     if not len(negative):
         return f"{_terms(a, positive, names)} = {b:.12g}"
     if len(positive) == 1:
-        k = positive[-1]
-        a, b = a / a[k], b / a[k]
-        right = _terms(-a, negative, names)
-        end = f" {'+' if b > 0 else '-'} {abs(b):.12g}" if b else ""
-        return f"{names[k]} = {right}{end}"
+        texts = [_solved_for(a, b, positive[0], names)]
+        if len(negative) == 1:
+            texts.append(_solved_for(a, b, negative[0], names))
+        return min(texts, key=len)
     return f"{_terms(a, features, names)} = {b:.12g}"
+
+
+def _solved_for(a, b, k, names):
+    a, b = a / a[k], b / a[k]
+    others = np.flatnonzero(a)
+    right = _terms(-a, others[others != k], names)
+    end = f" {'+' if b > 0 else '-'} {abs(b):.12g}" if b else ""
+    return f"{names[k]} = {right}{end}"
 
 
 def _terms(a, features, names):

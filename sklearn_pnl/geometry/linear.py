@@ -18,11 +18,11 @@ the longest one allowed, and the line search finds the cells that free themselve
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import xlogy
 
-from .reach import box_reach, unmet
+from .reach import Unmet, box_reach, unmet
 
 _ARMIJO = 1e-4
 _MAX_HALVINGS = 40
@@ -36,6 +36,8 @@ _LONGEST_STEP = 10.0
 _FAR = 600.0
 # Rows times equations times cells worked on at once.
 _BLOCK = 2**19
+# Components are joined up to so many products a step.
+_JOINED = 2**21
 # What a row's value may rise by in rounding, as a share of its terms.
 _ROUNDING = 1e-14
 
@@ -79,6 +81,7 @@ def linear_projection(
     ceiling=np.inf,
     tol=1e-9,
     max_iter=200,
+    n_reasons=10,
 ):
     r"""Measures that meet linear equations and inequalities, nearest to given ones.
 
@@ -100,6 +103,8 @@ def linear_projection(
         Wanted residual, as a share of the scale of each equation.
     max_iter : int, default=200
         Most Newton steps.
+    n_reasons : int, default=10
+        Rows that it is found out for why they cannot be met, by linear programmes.
 
     Returns
     -------
@@ -144,10 +149,13 @@ def linear_projection(
             n_iter[rows] = np.maximum(n_iter[rows], steps)
     if c:
         residual = p.residual(m, y)
-    reasons = {
-        int(row): unmet(p.coefficients, *p.bounds(row), tol, max_iter, residual[row])
-        for row in np.flatnonzero(~(residual <= tol))
-    }
+    reasons = {}
+    for row in map(int, np.flatnonzero(~(residual <= tol))):
+        if len(reasons) < n_reasons:
+            bounds = p.bounds(row)
+            reasons[row] = unmet(p.coefficients, *bounds, tol, max_iter, residual[row])
+        else:
+            reasons[row] = Unmet(None, message=f"Not met by {residual[row]:.1e}.")
     return LinearProjection(m, y, residual, n_iter, residual <= tol, reasons)
 
 
@@ -211,17 +219,27 @@ class _Problem:
         )
 
     def components(self):
-        """Pairs of equations and cells that nothing else is connected to."""
-        used = csr_array(self.coefficients != 0)
+        """Pairs of equations and cells that nothing else is connected to.
+
+        Small ones are joined: what NumPy spends on calls is then more than on products.
+        """
+        used = coo_array(self.coefficients != 0)
         c, d = used.shape
-        both = used.tocoo()
-        graph = csr_array(
-            (np.ones(both.nnz), (both.row, c + both.col)), shape=(c + d, c + d)
+        graph = coo_array(
+            (np.ones(used.nnz), (used.row, c + used.col)), shape=(c + d, c + d)
         )
         _, label = connected_components(graph, directed=False)
+        joined = np.zeros(c + d, bool)
         for k in np.unique(label[:c]):
-            members = np.flatnonzero(label == k)
-            yield members[members < c], members[members >= c] - c
+            members = label == k
+            both = joined | members
+            m = np.count_nonzero(both[:c])
+            if joined.any() and len(self.start) * m**2 * both[c:].sum() > _JOINED:
+                yield np.flatnonzero(joined[:c]), np.flatnonzero(joined[c:])
+                both = members
+            joined = both
+        if c:
+            yield np.flatnonzero(joined[:c]), np.flatnonzero(joined[c:])
 
     def out_of_reach(self, tol):
         """Equations (n, c) that ask for more than the ranges of their cells allow."""
