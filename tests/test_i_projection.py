@@ -258,6 +258,22 @@ def test_rows_do_not_depend_on_their_neighbours():
         assert (row in together.reasons) == (0 in alone.reasons)
 
 
+def test_steps_across_the_end_of_a_range_do_not_go_to_and_fro():
+    # One copy starts at its ceiling: the slope has a kink where the step begins.
+    found = linear_projection([[1.1, 1.0999]], [[1, -1]], 0, 0, ceiling=1.1, tol=1e-12)
+    assert found.converged[0]
+    np.testing.assert_allclose(found.measure, np.sqrt(1.1 * 1.0999), rtol=1e-12)
+
+
+def test_cells_that_must_be_nearly_empty():
+    a, b = [[0.63, -0.014, -0.54]], 0.63 * 0.0364
+    found = linear_projection(
+        [[0.0355, 0.0018, 0.0069]], a, b, b, floor=[0.03, 0, 0], ceiling=0.0364
+    )
+    assert found.converged[0]
+    assert found.measure[0, 1] < 1e-8
+
+
 def test_equations_that_repeat_each_other():
     m0 = np.random.default_rng(0).gamma(1.0, size=(4, 5)) + 0.1
     a = np.array([[1, 1, 1, 0, 0], [2, 2, 2, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 1, 1.0]])

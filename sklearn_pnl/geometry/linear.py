@@ -24,7 +24,7 @@ from scipy.special import xlogy
 
 from .reach import Unmet, box_reach, unmet
 
-_ARMIJO = 1e-4
+_ARMIJO, _SLOPE = 1e-4, 0.9
 _MAX_HALVINGS = 40
 _MAX_RELEASES = 4
 _NEARLY_FREE = 1e-4
@@ -263,9 +263,10 @@ class _Problem:
 
     def primal(self, y):
         """Cells for multipliers, and the value of the dual with its rounding."""
-        s = np.clip(y @ self.coefficients, -_FAR, _FAR)
+        s = y @ self.coefficients
         with np.errstate(over="ignore"):
-            m = np.clip(self.start * np.exp(s), self.floor, self.ceiling)
+            tilted = self.start * np.exp(np.clip(s, -_FAR, _FAR))
+        m = np.clip(tilted, self.floor, self.ceiling)
         terms = s * m - xlogy(m, m / self.start) + m - self.start
         ends = np.where(y > 0, self.lower, self.upper)
         priced = np.multiply(y, ends, out=np.zeros_like(y), where=y != 0)
@@ -339,10 +340,17 @@ class _Problem:
         for _ in range(_MAX_HALVINGS):
             trial = p.stopped(y[trying], length * step[trying], gradient[trying])
             found, reached, slack = p.primal(trial)
-            gain = np.einsum("ij,ij->i", gradient[trying], trial - y[trying])
-            ok = reached <= value[trying] + _ARMIJO * gain + slack
+            moved = trial - y[trying]
+            gain = np.einsum("ij,ij->i", gradient[trying], moved)
+            rise = reached - value[trying] - _ARMIJO * gain
+            ok = rise <= -slack
+            # Where rounding hides the value, the slope tells: steps across a kink
+            # would go to and fro.
+            if not ok.all():
+                slope = np.einsum("ij,ij->i", p.gradient(found, trial), moved)
+                ok |= (rise <= slack) & (slope <= _SLOPE * np.abs(gain))
             # Multipliers that stop no longer balance the others.
-            change = np.abs((trial - y[trying]) @ self.coefficients).max(axis=1)
+            change = np.abs(moved @ self.coefficients).max(axis=1)
             ok &= change <= 2 * _LONGEST_STEP
             done = trying[ok]
             new[0][done], new[1][done], new[2][done] = trial[ok], found[ok], reached[ok]
