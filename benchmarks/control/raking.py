@@ -1,7 +1,7 @@
 """``rake`` beside PyPI's ipfn, both to the same residual and in one run.
 
 ipfn stops on the relative error of single margin cells; what it reaches, as a share of
-the mass, is then the tolerance of ours.
+the mass, is then the tolerance of ours. Both have one core: ipfn uses no more.
 """
 
 import argparse
@@ -12,6 +12,7 @@ from time import perf_counter
 
 import numpy as np
 from ipfn.ipfn import ipfn
+from threadpoolctl import threadpool_limits
 
 from sklearn_pnl.geometry import rake
 
@@ -112,4 +113,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few and small tables")
     quick = parser.parse_args().quick
-    report(run(quick), "control-raking" + quick * "-quick")
+    with threadpool_limits(1, "blas"):
+        report(run(quick), "control-raking" + quick * "-quick")

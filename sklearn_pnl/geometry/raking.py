@@ -412,33 +412,51 @@ def _scale_matrices(problem, out, tol, max_iter):
     axes = (0, *(k + 1 for k in first + second))
     tables = problem.tables.transpose(axes)
     a, b = _flat(wanted_rows), _flat(wanted_columns)
-    matrices = np.ascontiguousarray(tables).reshape(n, a.shape[1], b.shape[1])
+    d_a, d_b = a.shape[1], b.shape[1]
+    matrices = np.ascontiguousarray(tables).reshape(n, d_a, d_b)
     u, v, n_iter = np.ones_like(a), np.ones_like(b), np.zeros(n, int)
-    live = np.arange(n)
+    live, part, step = np.arange(n), matrices, max(1, _BLOCK_CELLS // max(1, n * d_b))
     for iteration in range(max_iter + 1):
-        part = matrices if len(live) == n else matrices[live]
-        sums = (part @ v[live, :, None])[..., 0]
+        rows, columns, sums = _scaled_rows(part, a[live], v[live], step)
         if iteration:
             # The columns were matched last; the rows tell what is missing.
             missing = _shares(u[live] * sums - a[live], problem.mass[live])
             go = missing > tol
-            live, part, sums = live[go], part[go] if not go.all() else part, sums[go]
+            if not go.all():
+                live, part, rows, columns = live[go], part[go], rows[go], columns[go]
         if not len(live) or iteration == max_iter:
             break
-        u[live] = np.divide(a[live], sums, out=np.zeros_like(sums), where=sums > 0)
-        sums = (u[live, None, :] @ part)[:, 0]
-        v[live] = np.divide(b[live], sums, out=np.zeros_like(sums), where=sums > 0)
+        u[live] = rows
+        v[live] = _ratio(b[live], columns)
         n_iter[live] += 1
     in_place = axes == tuple(range(d + 1))
     scaled = out.reshape(matrices.shape) if in_place else np.empty_like(matrices)
-    step = max(1, _BLOCK_CELLS // max(1, n * b.shape[1]))
-    for start in range(0, a.shape[1], step):
-        part = np.s_[:, start : start + step]
-        np.multiply(matrices[part], u[part][:, :, None], out=scaled[part])
-        scaled[part] *= v[:, None, :]
+    for start in range(0, d_a, step):
+        some = np.s_[:, start : start + step]
+        np.multiply(matrices[some], u[some][:, :, None], out=scaled[some])
+        scaled[some] *= v[:, None, :]
     if not in_place:
         out[...] = scaled.reshape(tables.shape).transpose(np.argsort(axes))
     return n_iter
+
+
+def _scaled_rows(matrices, wanted, v, step):
+    """Factors of the rows for those ``v`` of the columns; sums of both with them.
+
+    Some rows at a time, so that a large matrix is read from memory once.
+    """
+    sums, u = np.empty_like(wanted), np.empty_like(wanted)
+    columns = np.zeros_like(v)
+    for start in range(0, wanted.shape[1], step):
+        some = np.s_[:, start : start + step]
+        sums[some] = (matrices[some] @ v[:, :, None])[..., 0]
+        u[some] = _ratio(wanted[some], sums[some])
+        columns += (u[some][:, None, :] @ matrices[some])[:, 0]
+    return u, columns, sums
+
+
+def _ratio(wanted, sums):
+    return np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)
 
 
 def _newton(problem, start, tol, max_iter):
