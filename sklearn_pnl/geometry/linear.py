@@ -80,7 +80,7 @@ def linear_projection(
     floor=0.0,
     ceiling=np.inf,
     tol=1e-9,
-    max_iter=200,
+    max_iter=1000,
     n_reasons=10,
 ):
     r"""Measures that meet linear equations and inequalities, nearest to given ones.
@@ -101,7 +101,7 @@ def linear_projection(
         Range of each cell.
     tol : float, default=1e-9
         Wanted residual, as a share of the scale of each equation.
-    max_iter : int, default=200
+    max_iter : int, default=1000
         Most Newton steps.
     n_reasons : int, default=10
         Rows that it is found out for why they cannot be met, by linear programmes.
