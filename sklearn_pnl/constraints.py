@@ -172,7 +172,7 @@ class MetRows:
 
 def meet_constraints(
     rows, constraints, low, high, *, scale=1.0, shift=0.0, offset=0.0, tol=1e-9,
-    max_iter=200,
+    max_iter=1000,
 ):  # fmt: skip
     """Rows on linear constraints, in range, and near to given ones.
 
@@ -194,7 +194,7 @@ def meet_constraints(
     tol : float, default=1e-9
         Wanted distance from each constraint, as a share of the range of its largest
         term.
-    max_iter : int, default=200
+    max_iter : int, default=1000
 
     Returns
     -------

@@ -80,7 +80,7 @@ def linear_projection(
     floor=0.0,
     ceiling=np.inf,
     tol=1e-9,
-    max_iter=200,
+    max_iter=1000,
     n_reasons=10,
 ):
     r"""Measures that meet linear equations and inequalities, nearest to given ones.
@@ -101,7 +101,7 @@ def linear_projection(
         Range of each cell.
     tol : float, default=1e-9
         Wanted residual, as a share of the scale of each equation.
-    max_iter : int, default=200
+    max_iter : int, default=1000
         Most Newton steps.
     n_reasons : int, default=10
         Rows that it is found out for why they cannot be met, by linear programmes.
@@ -221,7 +221,8 @@ class _Problem:
     def components(self):
         """Pairs of equations and cells that nothing else is connected to.
 
-        Small ones are joined: what NumPy spends on calls is then more than on products.
+        Equations that share no cell with another are one part: its Hessian is diagonal.
+        Small parts are joined: NumPy spends more on calls than on products there.
         """
         used = coo_array(self.coefficients != 0)
         c, d = used.shape
@@ -229,17 +230,25 @@ class _Problem:
             (np.ones(used.nnz), (used.row, c + used.col)), shape=(c + d, c + d)
         )
         _, label = connected_components(graph, directed=False)
+        alone = np.bincount(label[:c], minlength=label.max(initial=-1) + 1) == 1
+        if alone.any():
+            yield _split(alone[label], c)
         joined = np.zeros(c + d, bool)
-        for k in np.unique(label[:c]):
+        for k in np.setdiff1d(label[:c], np.flatnonzero(alone)):
             members = label == k
             both = joined | members
             m = np.count_nonzero(both[:c])
             if joined.any() and len(self.start) * m**2 * both[c:].sum() > _JOINED:
-                yield np.flatnonzero(joined[:c]), np.flatnonzero(joined[c:])
+                yield _split(joined, c)
                 both = members
             joined = both
-        if c:
-            yield np.flatnonzero(joined[:c]), np.flatnonzero(joined[c:])
+        if joined.any():
+            yield _split(joined, c)
+
+    @property
+    def is_diagonal(self):
+        """Whether no cell is in two equations."""
+        return np.count_nonzero(self.coefficients, axis=0).max(initial=0) <= 1
 
     def out_of_reach(self, tol):
         """Equations (n, c) that ask for more than the ranges of their cells allow."""
@@ -266,13 +275,18 @@ class _Problem:
         s = y @ self.coefficients
         with np.errstate(over="ignore"):
             tilted = self.start * np.exp(np.clip(s, -_FAR, _FAR))
-        m = np.clip(tilted, self.floor, self.ceiling)
-        terms = s * m - xlogy(m, m / self.start) + m - self.start
-        ends = np.where(y > 0, self.lower, self.upper)
-        priced = np.multiply(y, ends, out=np.zeros_like(y), where=y != 0)
-        value = terms.sum(axis=1) - priced.sum(axis=1)
-        size = (m + self.start + np.abs(s * m)).sum(axis=1) + np.abs(priced).sum(axis=1)
-        return m, value, _ROUNDING * size
+        m = np.minimum(np.maximum(tilted, self.floor), self.ceiling)
+        # phi is m - start inside a range, and more than that at its ends.
+        rows, cells = np.nonzero(m != tilted)
+        at_end, start = m[rows, cells], self.start[rows, cells]
+        beyond = s[rows, cells] * at_end - xlogy(at_end, at_end / start)
+        extra = np.bincount(rows, beyond, len(y))
+        priced = np.where(y > 0, self.lower, self.upper)
+        priced = np.multiply(y, priced, out=np.zeros_like(y), where=y != 0)
+        masses = m.sum(axis=1), self.start.sum(axis=1)
+        value = masses[0] - masses[1] + extra - priced.sum(axis=1)
+        size = sum(masses) + np.bincount(rows, np.abs(beyond), len(y))
+        return m, value, _ROUNDING * (size + np.abs(priced).sum(axis=1))
 
     def solve(self, tol, max_iter):
         """Cells, multipliers and steps of all rows."""
@@ -312,11 +326,14 @@ class _Problem:
     def direction(self, m, y, gradient):
         """Newton's step in the multipliers that are free, no longer than allowed."""
         a = self.coefficients
-        inside = (m > self.floor) & (m < self.ceiling)
-        hessian = (a * (m * inside)[:, None, :]) @ a.T
+        weight = m * ((m > self.floor) & (m < self.ceiling))
         root = 1 / np.sqrt(np.maximum(m, np.finfo(float).tiny) @ (a * a).T)
-        hessian *= root[:, :, None]
-        hessian *= root[:, None, :]
+        if self.is_diagonal:
+            hessian = (weight @ (a * a).T) * root**2
+        else:
+            hessian = (a * weight[:, None, :]) @ a.T
+            hessian *= root[:, :, None]
+            hessian *= root[:, None, :]
         interval = self.lower < self.upper
         # Close to 0 and on the way there: let go of, or steps only halve it.
         size = np.abs(y) * np.abs(a).max(axis=1)
@@ -372,8 +389,17 @@ class _Problem:
         return trial
 
 
+def _split(members, c):
+    return np.flatnonzero(members[:c]), np.flatnonzero(members[c:])
+
+
 def _solve_free(hessian, right, free):
-    """Newton's equation in some of the variables, which are scaled; 0 in the rest."""
+    """Newton's equation in some of the variables, which are scaled; 0 in the rest.
+
+    ``hessian`` holds matrices, or diagonals.
+    """
+    if hessian.ndim == 2:
+        return np.where(free, right / (hessian + _RIDGE), 0.0)
     c = hessian.shape[1]
     matrix = hessian * free[:, :, None]
     matrix *= free[:, None, :]
