@@ -278,7 +278,10 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         else:
             embedded = np.asarray(self.embedding_.fit_transform(rows))
         cells = embedded.reshape(-1, *self._shape_of(embedded))
-        check_measures(cells, "Negative values after the embedding", self.offset)
+        where = f"in data passed to {type(self).__name__}"
+        if self.embedding is not None:
+            where = "after the embedding"
+        check_measures(cells, f"Negative values {where}", self.offset)
         _check_kept(embedded, self.offset)
         return embedded
 
@@ -510,6 +513,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True
+        tags.input_tags.positive_only = self.embedding is None
         return tags
 
 

@@ -4,6 +4,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._validation import check_finite
+
 
 class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Each feature divided by its range, from 0 at its smallest value to 1.
@@ -54,7 +56,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         embedded : ndarray of float64 of the same shape
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = self._check(X, reset=False)
         return self._embed(X)
 
     def fit_transform(self, X, y=None):
@@ -70,7 +72,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         embedded : ndarray of float64 of the same shape
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        X = self._check(X, reset=True)
         self.low_, self.high_ = X.min(axis=0), X.max(axis=0)
         return self._embed(X)
 
@@ -102,6 +104,13 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if unit != 1:
             rows /= unit
         return rows
+
+    def _check(self, X, *, reset):
+        """Finite numbers, also where their sum is not."""
+        dtypes = [np.float64, np.float32]
+        X = validate_data(self, X, reset=reset, dtype=dtypes, ensure_all_finite=False)
+        check_finite(X)
+        return X
 
     @property
     def _range(self):

@@ -13,6 +13,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 _ARMIJO = 1e-4
+# A descent of so many rounding errors is none.
+_NO_DESCENT = 1000
 _MAX_HALVINGS = 40
 # A row leaves as it is once for this many iterations neither its residual has halved
 # nor its value fallen: it has met the limits of the arithmetic or of its Hessian. With
@@ -22,8 +24,11 @@ _FALLING = 1e-6
 # Newton squares its error: after a step this small the variables are settled to
 # about the square of it.
 _SETTLED = 1e-8
+# Steps shorter than this that do not shrink are rounding.
+_NEAR = 1e-3
 # Up to this many variables one call of NumPy for a batch beats SciPy row by row.
 _BATCHED_UP_TO = 128
+_RIDGES = 1e-14, 1e-11, 1e-8
 # Hessians held at once by the dense method, in bytes.
 _HESSIAN_BYTES = 2**25
 # Conjugate gradients reduce the residual of Newton's equation to this share. Smaller
@@ -152,6 +157,7 @@ class _Batch:
     waited: np.ndarray
     strains: np.ndarray
     moved: np.ndarray
+    stalled: np.ndarray
 
     def some(self, chosen):
         return _Batch(*(getattr(self, field.name)[chosen] for field in fields(self)))
@@ -169,7 +175,7 @@ def _newton(
         tol=tol,
     )
     for _ in range(max_iter):
-        leaving = (batch.residual <= tol) & (batch.moved <= settled)
+        leaving = (batch.residual <= tol) & ((batch.moved <= settled) | batch.stalled)
         leaving |= (batch.waited >= patience) | (batch.strains >= max_strains)
         leaving |= batch.residual == 0
         if leaving.any():
@@ -190,10 +196,9 @@ def _start(problem, x):
     rows = np.arange(n)
     value, point = problem.value(x, rows)
     gradient, residual = problem.gradient(point, rows)
-    waited, strains, moved = np.zeros(n, int), np.zeros(n, int), np.full(n, np.inf)
-    return _Batch(
-        rows, x, value, point, gradient, residual, residual, waited, strains, moved
-    )
+    none, moved = np.zeros(n, int), np.full(n, np.inf)
+    here = rows, x, value, point, gradient, residual
+    return _Batch(*here, residual, none, none, moved, np.zeros(n, bool))
 
 
 def _advance(problem, batch, step, tol):
@@ -202,7 +207,9 @@ def _advance(problem, batch, step, tol):
     x, value, point = _line_search(problem, *before[:4], step, batch.rows)
     gradient, residual = problem.gradient(point, batch.rows)
     falling = batch.value - value > _FALLING * np.maximum(1.0, np.abs(batch.value))
-    batch.moved = np.abs(x - batch.x).max(axis=1, initial=0.0)
+    moved = np.abs(x - batch.x).max(axis=1, initial=0.0)
+    batch.stalled = (moved < _NEAR) & (moved > 0.25 * batch.moved)
+    batch.moved = moved
     after = x, value, point, gradient, residual
     # What was reached must not be lost again.
     keep = (batch.residual <= tol) & ~(residual <= tol)
@@ -233,16 +240,20 @@ def _descent(step, gradient):
 
 
 def _line_search(problem, x, value, point, gradient, step, rows):
-    """Halve each row's step until Armijo's condition holds; else stay put."""
+    """Halve each row's step until Armijo's condition holds; else stay put.
+
+    Where all that can be gained is rounding, values cannot judge a step: it is taken.
+    """
     slope = np.einsum("ij,ij->i", gradient, step)
-    slack = 8 * np.finfo(value.dtype).eps * np.maximum(1.0, np.abs(value))
+    rounding = np.finfo(value.dtype).eps * np.maximum(1.0, np.abs(value))
+    slack = np.where(-slope <= _NO_DESCENT * rounding, np.inf, 8 * rounding)
     length = problem.longest(step)
 
     def attempt(some):
         trial = x[some] + length[some, None] * step[some]
         f, q = problem.value(trial, rows[some])
         bound = value[some] + _ARMIJO * length[some] * slope[some] + slack[some]
-        return trial, f, q, f <= bound
+        return trial, f, q, (f <= bound) & np.isfinite(f)
 
     trial, f, q, ok = attempt(slice(None))
     if ok.all():
@@ -260,28 +271,55 @@ def _line_search(problem, x, value, point, gradient, step, rows):
     return new_x, new_value, new_point
 
 
+def _batches(n, m):
+    """Slices of n rows with Hessians of m variables that are held at once."""
+    batch = max(1, _HESSIAN_BYTES // (8 * m * m))
+    return [slice(start, start + batch) for start in range(0, n, batch)]
+
+
 def _dense_direction(problem, point, gradient, rows):
     n, m = gradient.shape
-    batch = max(1, _HESSIAN_BYTES // (8 * m * m))
     step = np.empty_like(gradient)
-    for start in range(0, n, batch):
-        part = slice(start, start + batch)
+    for part in _batches(n, m):
         step[part] = _solve_scaled(
             problem.hessian(point[part], rows[part]), -gradient[part]
         )
     return step, np.zeros(n, bool)
 
 
-def _solve_scaled(hessian, right):
-    """Solve with the Hessian scaled to unit diagonal and a ridge at rounding level."""
+def rounding_error(problem, solution, rows):
+    """What rounding of the gradient may amount to in the variables of some rows.
+
+    A gradient that is right to the last digit of each diagonal entry of the Hessian
+    leaves errors of at most ``eps |H^-1| diag(H)``; the largest, of shape (r,).
+    """
+    error = np.empty(len(rows))
+    for part in _batches(len(rows), solution.x.shape[1]):
+        hessian = problem.hessian(solution.point[rows[part]], rows[part])
+        scale = _to_unit_diagonal(hessian)
+        m = hessian.shape[1]
+        hessian[:, np.arange(m), np.arange(m)] += _RIDGES[0]
+        inverse = np.abs(np.linalg.inv(hessian))
+        error[part] = (scale * np.einsum("nij,nj->ni", inverse, 1 / scale)).max(axis=1)
+    return np.finfo(np.float64).eps * error
+
+
+def _to_unit_diagonal(hessian):
+    """Scale Hessians in place; the factors of their rows and columns."""
     diagonal = np.einsum("nii->ni", hessian)
     scale = 1 / np.sqrt(np.maximum(diagonal, np.finfo(np.float64).tiny))
     hessian *= scale[:, :, None]
     hessian *= scale[:, None, :]
+    return scale
+
+
+def _solve_scaled(hessian, right):
+    """Solve with the Hessian scaled to unit diagonal and a ridge at rounding level."""
+    scale = _to_unit_diagonal(hessian)
     right = right * scale
     m = hessian.shape[1]
     solve = _solve_batch if m <= _BATCHED_UP_TO else _solve_each
-    for ridge in (1e-14, 1e-11, 1e-8):
+    for ridge in _RIDGES:
         hessian[:, np.arange(m), np.arange(m)] += ridge
         try:
             return solve(hessian, right) * scale

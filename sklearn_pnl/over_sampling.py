@@ -208,4 +208,5 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
+        tags.input_tags.positive_only = self.embedding is None
         return tags

@@ -15,11 +15,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_pnl import (
     BackwardProjector,
+    EtaManifold,
+    KernelDraws,
     ManyBodyProjector,
     PNLAugmenter,
     PNLSampler,
     PrimeFactorReshaper,
+    ThetaManifold,
 )
+from sklearn_pnl.embedding import RangeEmbedding
 
 PROJECTORS = [
     ManyBodyProjector(),
@@ -27,10 +31,19 @@ PROJECTORS = [
     BackwardProjector(),
     BackwardProjector(metric="euclidean", local_manifold="mixture"),
 ]
-ESTIMATORS = [PrimeFactorReshaper(), *PROJECTORS, PNLAugmenter()]
+AUGMENTERS = [
+    PNLAugmenter(),
+    PNLAugmenter(1, embedding=None, augment="kde", local_manifold=EtaManifold(order=1)),
+]
+ESTIMATORS = [PrimeFactorReshaper(), RangeEmbedding(), *PROJECTORS, *AUGMENTERS]
 SAMPLERS = [
     PNLSampler(random_state=0),
-    PNLSampler(order=2, augment="kde", local_manifold="theta", random_state=0),
+    PNLSampler(
+        order=2,
+        augment=KernelDraws(0.1),
+        local_manifold=ThetaManifold(order=1),
+        random_state=0,
+    ),
 ]
 
 

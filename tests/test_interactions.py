@@ -24,6 +24,7 @@ from sklearn_pnl.geometry import (
     interaction_mask,
     order_mask,
 )
+from sklearn_pnl.geometry.interactions import family_from_mask
 
 # With a mode of length 1, and with blocks of modes of more than 64 levels.
 CASES = [
@@ -70,6 +71,30 @@ def test_mask_of_listed_interactions(shape, interactions):
     assert mask.shape == shape
     cells = interaction_cells_slow(shape, interactions)
     assert_array_equal(np.flatnonzero(mask), cells)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 2, 3), (4, 1, 3, 2)], ids=str)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_family_of_a_mask_is_the_largest_sets_that_make_it(seed, shape):
+    rng = np.random.default_rng(seed)
+    used = [k for k in range(4) if shape[k] > 1]
+    for _ in range(20):
+        n_sets = rng.integers(1, 4)
+        sets = [
+            tuple(rng.permutation(used)[: rng.integers(1, 4)]) for _ in range(n_sets)
+        ]
+        mask = interaction_mask(shape, sets)
+        family = family_from_mask(mask)
+        assert_array_equal(interaction_mask(shape, family), mask)
+        if not isinstance(family, int):
+            pairs = [(set(a), set(b)) for a in family for b in family if a != b]
+            assert not any(a <= b for a, b in pairs)
+        # A cell more or less is no family, unless it is all of its set of modes.
+        cell = tuple(rng.integers(shape))
+        mask[cell] ^= True
+        support = [k for k in range(4) if cell[k] > 0]
+        if np.prod([shape[k] - 1 for k in support]) > 1:
+            assert family_from_mask(mask) is None
 
 
 @pytest.mark.parametrize(("shape", "order"), ORDERS, ids=str)

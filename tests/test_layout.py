@@ -88,8 +88,8 @@ def test_geometry_imports_itself_and_optimize_alone(name):
 
 @pytest.mark.parametrize("name", IN_GEOMETRY)
 def test_geometry_is_numpy_and_scipy_alone(name):
-    standard = {"dataclasses", "functools", "itertools", "math", "numbers", "operator",
-                "typing"}  # fmt: skip
+    standard = {"abc", "dataclasses", "functools", "itertools", "math", "numbers",
+                "operator", "typing"}  # fmt: skip
     assert top_level(name) <= {"numpy", "scipy", "sklearn_pnl", *standard}
 
 

@@ -217,12 +217,16 @@ def test_keywords_reach_the_bars_and_lines():
     assert [line.get_linewidth() for line in display.lines_] == [4, 4]
 
 
+# Rows as they are, on the tensor of their own shape.
+PLAIN = {"embedding": None, "reshaper": None, "offset": 0.1}
+
+
 class Sampler(BaseEstimator):
     """An augmenter for each class, as over-samplers have."""
 
     def fit(self, X, y):
         self.augmenters_ = {
-            label: PNLAugmenter(n_neighbors=2, offset=0.1).fit(X[y == label])
+            label: PNLAugmenter(k_neighbors=2, **PLAIN).fit(X[y == label])
             for label in np.unique(y)
         }
         return self
@@ -231,7 +235,7 @@ class Sampler(BaseEstimator):
 @pytest.mark.parametrize("order", [1, 2])
 def test_augmenters_and_samplers_have_the_energies_of_their_projector(order):
     X, y = tensors(), np.repeat([0, 1], 4)
-    of_all = PNLAugmenter(order=order, offset=0.1).fit(X)
+    of_all = PNLAugmenter(order=order, **PLAIN).fit(X)
     of_classes = Sampler().fit(X, y)
     expected = energy_decomposition(distributions(X, 0.1), TensorPoset(SHAPE))
     for estimator, label in ((of_all, None), (of_classes, 0), (of_classes, 1)):
@@ -244,19 +248,17 @@ def test_augmenters_and_samplers_have_the_energies_of_their_projector(order):
     assert np.abs(display.e_energy).max() < 1e-10
 
 
-class Embedding(PNLAugmenter):
-    """Takes rows in other units than its poset does."""
-
-    def fit(self, X, y=None):
-        self.embedding_ = FunctionTransformer(lambda X: X / 10)
-        self.reshaper_ = FunctionTransformer(lambda X: X.reshape(-1, *SHAPE))
-        return super().fit(self.reshaper_.transform(self.embedding_.transform(X)))
-
-
 def test_rows_go_through_the_embedding_and_the_reshaper():
     X = tensors()
     flat = 10 * X.reshape(len(X), -1)
-    augmenter = Embedding(offset=0.1).fit(flat)
+    augmenter = PNLAugmenter(
+        order=1,
+        embedding=FunctionTransformer(lambda X: X / 10, lambda X: X * 10),
+        reshaper=FunctionTransformer(
+            lambda X: X.reshape(-1, *SHAPE), lambda X: X.reshape(len(X), -1)
+        ),
+        offset=0.1,
+    ).fit(flat)
     display = InteractionEnergyDisplay.from_estimator(augmenter, flat)
     expected = energy_decomposition(distributions(X, 0.1), TensorPoset(SHAPE))
     assert_allclose(display.energies, expected, atol=1e-12)

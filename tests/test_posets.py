@@ -26,6 +26,7 @@ from sklearn.base import clone
 
 from sklearn_pnl import ManyBodyProjector
 from sklearn_pnl.geometry import Poset, PosetProtocol, TensorPoset, mixed_projection
+from sklearn_pnl.geometry.solvers import mixed_solver
 
 # One mode, modes of length 1, and a mode longer than the slice-by-slice limit.
 SHAPES = [(1,), (5,), (20,), (2, 3), (1, 4, 1), (3, 18), (7, 2, 2), (2, 2, 2, 2)]
@@ -338,6 +339,14 @@ class Explicit(PosetProtocol):
         return not np.any((self._z @ ~mask)[mask])
 
 
+@pytest.mark.parametrize("missing", [*TRANSFORMS, "is_down_set"])
+def test_a_class_that_lacks_a_method_is_refused(missing):
+    methods = {k: v for k, v in vars(Explicit).items() if k != missing}
+    unfinished = type("Unfinished", (PosetProtocol,), methods)
+    with pytest.raises(TypeError, match=missing):
+        unfinished(np.eye(1, dtype=bool))
+
+
 @pytest.mark.parametrize("kind", ["down", "up", "order", "any"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_class_of_ones_own_is_projected_like_any_other(seed, kind):
@@ -429,3 +438,15 @@ def test_a_poset_that_was_used_can_be_copied(copied):
     assert_array_equal(again.moebius(f), expected[0])
     assert_array_equal(again.eta_inverse(f), expected[1])
     assert_array_equal(again.order, poset.order)
+
+
+def test_a_solver_that_was_used_can_be_pickled():
+    poset = TensorPoset((20, 20))
+    rng = np.random.default_rng(0)
+    matched = rng.random((20, 20)) < 0.8
+    p = random_prob(rng, (20, 20), 2)
+    solver = mixed_solver(poset, matched)
+    before = solver.project(p)
+    after = pickle.loads(pickle.dumps(solver)).project(p)
+    assert before.route == "general"
+    assert_array_equal(after.prob, before.prob)

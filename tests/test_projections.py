@@ -898,7 +898,7 @@ def test_zero_cells_of_the_reference_are_refused_and_named():
     [
         ("splice", 1, "splice route needs an up-set"),
         ("tilt", 2, "tilt route needs a family of interactions"),
-        ("newton", 1, "route must be 'auto', 'splice', 'tilt' or 'general'"),
+        ("newton", 1, "route must be 'auto', 'splice', 'tilt', 'classes' or 'general'"),
     ],
 )
 def test_a_route_that_does_not_fit_the_set_is_refused(route, order, message):

@@ -71,6 +71,7 @@ from .interactions import (
     interaction_mask,
     order_mask,
 )
+from .linear import LinearProjection, linear_projection
 from .posets import Poset, PosetProtocol, TensorPoset
 from .projections import (
     general_projection,
@@ -79,16 +80,22 @@ from .projections import (
     splice_projection,
     tilt_projection,
 )
+from .raking import Raking, RakingError, rake, round_to_margins
+from .reach import Unmet
 from .solvers import Projection
 from .taxonomy import Taxonomy, taxonomy_poset
 
 __all__ = [
     "InteractionBasis",
+    "LinearProjection",
     "Poset",
     "PosetProtocol",
     "Projection",
+    "Raking",
+    "RakingError",
     "Taxonomy",
     "TensorPoset",
+    "Unmet",
     "boolean_lattice",
     "chain_poset",
     "close_downward",
@@ -102,6 +109,7 @@ __all__ = [
     "interaction_energy",
     "interaction_mask",
     "kl_divergence",
+    "linear_projection",
     "log_partition",
     "m_geodesic",
     "many_body_projection",
@@ -111,6 +119,8 @@ __all__ = [
     "prob_from_eta",
     "prob_from_theta",
     "product_poset",
+    "rake",
+    "round_to_margins",
     "splice_projection",
     "taxonomy_poset",
     "theta_from_prob",

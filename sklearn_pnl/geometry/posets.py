@@ -4,6 +4,7 @@ What a poset offers is listed by :class:`PosetProtocol`; nothing else in the lib
 asks which class it has. Arrays have shape ``(..., *poset.shape)``.
 """
 
+from abc import abstractmethod
 from functools import cached_property, reduce
 from math import prod
 from numbers import Integral
@@ -51,7 +52,11 @@ class PosetProtocol(Protocol):
     order : ndarray of int of shape ``shape``
         Number of atoms (covers of the bottom) below each element.
     added_bottom : bool, default=False
-        Whether the bottom, then element 0, stands for no feature.
+        Whether the bottom, then element 0, stands for no feature. Estimators then take
+        rows with one cell fewer: element ``x`` is feature ``x - 1``, and the bottom
+        holds the mean of the row.
+    max_order : int
+        Largest order that occurs.
     rows_at_once : int, default=1
         Rows that a block should have at least: many, where the transforms read large
         matrices that the rows share.
@@ -64,18 +69,23 @@ class PosetProtocol(Protocol):
     added_bottom: bool = False
     rows_at_once: int = 1
 
+    @abstractmethod
     def zeta(self, theta):
         """Sum of ``theta`` over all elements below each: ``f(x) = sum_{y<=x}``."""
 
+    @abstractmethod
     def moebius(self, f):
         """Inverse of :meth:`zeta`."""
 
+    @abstractmethod
     def eta(self, p):
         """Adjoint of :meth:`zeta`: the sum of ``p`` over all elements above each."""
 
+    @abstractmethod
     def eta_inverse(self, eta):
         """Inverse of :meth:`eta`: from expectation coordinates to cells."""
 
+    @abstractmethod
     def is_down_set(self, mask):
         """Whether ``mask`` contains all elements below each of its elements."""
 
@@ -133,7 +143,17 @@ class PosetProtocol(Protocol):
 
     def moebius_rows(self, elements):
         """Rows of the inverse zeta matrix, sparse; None if that would cost too much."""
-        return None
+        n_terms = max(self.columns(elements).n_terms, 8 * self.n_elements)
+        if len(elements) * n_terms > _MOST_TERMS:
+            return None
+        blocks = []
+        for block in np.array_split(elements, len(elements) // 256 + 1):
+            units = np.zeros((len(block), self.n_elements))
+            units[np.arange(len(block)), block] = 1
+            rows = self.eta_inverse(units.reshape(-1, *self.shape))
+            # Integers; rounding would be as many entries again.
+            blocks.append(csr_array(np.rint(rows.reshape(len(block), -1))))
+        return vstack(blocks)
 
     def columns(self, elements):
         """Columns of the zeta matrix, to be applied to rows: a :class:`ZetaColumns`."""
@@ -209,17 +229,12 @@ class TensorPoset(PosetProtocol):
 
     Attributes
     ----------
-    shape : tuple of int
-    n_elements : int
-        ``D``, the number of cells.
     n_modes : int
         ``d``.
-    bottom : int
-        Flat index of the bottom, always 0.
     order : ndarray of int of shape ``shape``
         Number of non-zero indices of each cell ("ell-body" order).
-    max_order : int
-        Largest order that occurs.
+    shape, n_elements, bottom, max_order
+        See :class:`PosetProtocol`; ``n_elements`` is ``D``, the number of cells.
 
     Examples
     --------
@@ -364,10 +379,7 @@ def zeta_columns(poset, elements):
     m = len(elements)
     if m > _FEW_ELEMENTS or m * poset.n_elements > _LARGEST_COLUMNS:
         return None
-    units = np.zeros((m, poset.n_elements))
-    units[np.arange(m), elements] = 1
-    above = poset.zeta(units.reshape(-1, *poset.shape))
-    return np.ascontiguousarray(above.reshape(m, -1).T)
+    return np.ascontiguousarray(poset.columns(elements).synthesis(np.eye(m)).T)
 
 
 class Poset(PosetProtocol):
@@ -387,20 +399,9 @@ class Poset(PosetProtocol):
 
     Attributes
     ----------
-    shape : tuple of int
-        ``(n_elements,)``.
-    n_elements : int
-    bottom : int
-        Index of the bottom.
-    added_bottom : bool
-        Whether the bottom stands for no feature. Estimators then take rows with one
-        cell fewer than the poset has elements: element ``x`` is feature ``x - 1``, and
-        the bottom holds the mean of the row.
-    order : ndarray of int of shape (n_elements,)
-        Number of atoms (covers of the bottom) below each element.
-    max_order : int
-        Largest order that occurs.
     zeta_matrix : csr_array of shape (n_elements, n_elements)
+    shape, n_elements, bottom, added_bottom, order, max_order
+        See :class:`PosetProtocol`.
 
     Examples
     --------
@@ -544,19 +545,6 @@ class Poset(PosetProtocol):
         found = np.full(self.n_elements, -1)
         found[rows[greatest]] = columns.indices[greatest]
         return found if np.array_equal(found >= 0, n_below > 0) else None
-
-    def moebius_rows(self, elements):
-        """Rows of the inverse zeta matrix, solved for in blocks."""
-        if self.n_elements * self.zeta_matrix.nnz > _MOST_TERMS:
-            return None
-        blocks = np.array_split(elements, len(elements) // 256 + 1)
-        return vstack([csr_array(self._unit_rows(block)) for block in blocks])
-
-    def _unit_rows(self, elements):
-        units = np.zeros((len(elements), self.n_elements))
-        units[np.arange(len(elements)), elements] = 1
-        # Integers; rounding would be as many entries again.
-        return np.rint(self.eta_inverse(units))
 
     def columns(self, elements):
         """Columns of the zeta matrix."""

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..optimize import Report, newton_cg, newton_dense
+from ..optimize import Report, newton_cg, newton_dense, rounding_error
 from .coordinates import row_sums
 from .interactions import (
     InteractionBasis,
@@ -19,6 +19,7 @@ from .interactions import (
 from .marginals import mode_marginals, product_of_marginals, rake
 from .mode_tilts import ModeTilt, rake_modes
 from .posets import zeta_columns
+from .settling import settle as settle_row
 from .tilts import (
     ExponentialTilt,
     MarginalCells,
@@ -36,6 +37,9 @@ _FALLBACK_UP_TO = 2048
 _DENSE_PRODUCTS = 2**24
 # From so many on functions are written by what is pinned, if differences are local.
 _PINNED_FROM = 256
+# Where cells are lighter than this, and rounding may amount to more than this in a
+# coordinate, theta is settled in better ones.
+_LIGHT, _UNSETTLED = 1e-6, 1e-7
 # Raking starts the tilt, over at most so many marginals. It brings nearly empty
 # marginals to their scale at once, where Newton gains a factor e a step; rows whose
 # emptiest cell holds more than this share of the uniform one do without. Sweeps over
@@ -161,6 +165,23 @@ class _Solver:
             q[left[better]], residual[left[better]] = more[0][better], more[1][better]
             n_iter[left] += more[2]
         return q, residual, n_iter
+
+    @cached_property
+    def _functions(self):
+        """The constant and the indicators of what lies above each element of M."""
+        above = self.poset.columns(self.elements).synthesis(np.eye(len(self.elements)))
+        return np.vstack([np.ones(self.poset.n_elements), above])
+
+    def _settle(self, q, residual, target, tol, rows):
+        """Rows of converged distributions to rounding in every cell; see `settling`."""
+        for row in rows:
+            with np.errstate(all="ignore"):
+                better = settle_row(self._functions, q[row], target[row])
+            if better is None:
+                continue
+            now = self.residual((better - target[row])[None])[0]
+            if now <= max(tol, residual[row]):
+                q[row], residual[row] = better, now
 
     def residual(self, difference):
         """``max |eta_q - eta_t|`` over M from the cellwise difference ``q - t``."""
@@ -296,6 +317,11 @@ class TiltSolver(_Solver):
             x = np.zeros((len(rows), len(self.elements)))
             found = newton_dense(problem, x, tol=tol, max_iter=max_iter, settle=settle)
             q = problem.distributions(found.point)
+            if settle:
+                unsure = np.flatnonzero(_is_light(q) & (found.residual <= tol))
+                error = rounding_error(problem, found, unsure)
+                unsure = unsure[error > _UNSETTLED]
+                self._settle(q, found.residual, target[rows], tol, unsure)
             pieces.append((rows, (q, found.residual, found.n_iter)))
         return _joined(pieces)
 
@@ -359,7 +385,11 @@ class GeneralSolver(_Solver):
         problem = ExponentialTilt(self, self._basis, start, target)
         zeros = np.zeros((len(start), len(self.elements)))
         found = newton_dense(problem, zeros, tol=tol, max_iter=max_iter, settle=settle)
-        return found.point, found.residual, found.n_iter
+        q, residual = found.point, found.residual
+        if settle:
+            light = np.flatnonzero(_is_light(q) & found.converged)
+            self._settle(q, residual, target, tol, light)
+        return q, residual, found.n_iter
 
     @cached_property
     def _pinned_basis(self):
@@ -373,6 +403,12 @@ class GeneralSolver(_Solver):
 
 def _is_uneven(target):
     return target.min(axis=1) * target.shape[1] < _UNEVEN
+
+
+def _is_light(q):
+    """Rows with cells so light, but not empty, that rounding may move their theta."""
+    lightest = q.min(axis=1)
+    return (lightest > 0) & (lightest < _LIGHT)
 
 
 def _joined(pieces):

@@ -256,16 +256,21 @@ class PinnedBasis:
 
     def __init__(self, rows):
         self._rows, self._columns = rows, rows.T.tocsr()
-        gram = (rows @ self._columns).tocsc()
-        self._solve = splu(
-            gram, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0
-        ).solve
         self._scale = np.sqrt(rows.shape[1])
+
+    @cached_property
+    def _gram(self):
+        gram = (self._rows @ self._columns).tocsc()
+        return splu(gram, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0)
+
+    def __getstate__(self):
+        # A factor cannot be pickled; it is found again when needed.
+        return {k: v for k, v in self.__dict__.items() if k != "_gram"}
 
     def synthesis(self, v):
         x = v.T * self._scale
         pinned = self._rows @ np.asarray(x, np.float64)
-        return np.ascontiguousarray((x - self._columns @ self._solve(pinned)).T)
+        return np.ascontiguousarray((x - self._columns @ self._gram.solve(pinned)).T)
 
     analysis = synthesis
 

@@ -1,0 +1,1 @@
+"""Linear constraints on new rows and tables, measured."""

@@ -1,0 +1,430 @@
+r"""I-projection on linear equations, intervals and ranges of cells.
+
+.. math:: m = \arg\min_m KL(m, m_0) \quad\text{subject to}\quad
+          l \le A m \le u, \; lo \le m \le hi
+
+is ``m = clip(m_0 exp(A' y), lo, hi)`` with a multiplier ``y_i`` an equation: 0 or more
+where the interval is met from below, 0 or less from above. The dual,
+
+.. math:: g(y) = \sum_j \phi_j((A' y)_j) - \sum_i \max(y_i, 0) l_i + \min(y_i, 0) u_i ,
+
+has ``phi_j(s) = max s m - KL(m, m_0)`` over the range of cell j. It is convex; its
+gradient is ``A m`` less an end of the interval. Newton's method in the multipliers
+that are free to move, many rows at once (Bertsekas 1982). Cells at an end of their
+range have no curvature; where an equation has no others, a ridge turns the step into
+the longest one allowed, and the line search finds the cells that free themselves.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import xlogy
+
+from .reach import Unmet, box_reach, unmet
+
+_ARMIJO, _SLOPE = 1e-4, 0.9
+_MAX_HALVINGS = 40
+_MAX_RELEASES = 4
+_NEARLY_FREE = 1e-4
+# Added to the Hessian, as a share of what its diagonal is with no cell at an end.
+_RIDGE = 1e-10
+# A step changes the log of a cell by at most this much.
+_LONGEST_STEP = 10.0
+# Logs of cells relative to where they start go no farther than this.
+_FAR = 600.0
+# Rows times equations times cells worked on at once.
+_BLOCK = 2**19
+# Components are joined up to so many products a step.
+_JOINED = 2**21
+# What a row's value may rise by in rounding, as a share of its terms.
+_ROUNDING = 1e-14
+
+
+@dataclass(frozen=True)
+class LinearProjection:
+    """Measures on linear constraints and what happened on the way.
+
+    Attributes
+    ----------
+    measure : ndarray of shape (n, D)
+        A row that did not converge holds what was reached.
+    multipliers : ndarray of shape (n, c)
+    residual : ndarray of shape (n,)
+        Worst violation of an equation (or, where its multiplier is not 0, distance
+        from the end of its interval) as a share of the equation's scale:
+        ``max(|lower|, |upper|, |A| m_0)``.
+    n_iter : ndarray of int of shape (n,)
+        Newton steps.
+    converged : ndarray of bool of shape (n,)
+        ``residual <= tol``.
+    reasons : dict of int to Unmet
+        By row that did not converge: which equation it was, and what it can reach.
+    """
+
+    measure: np.ndarray
+    multipliers: np.ndarray
+    residual: np.ndarray
+    n_iter: np.ndarray
+    converged: np.ndarray
+    reasons: dict = field(default_factory=dict)
+
+
+def linear_projection(
+    measures,
+    coefficients,
+    lower,
+    upper,
+    *,
+    floor=0.0,
+    ceiling=np.inf,
+    tol=1e-9,
+    max_iter=1000,
+    n_reasons=10,
+):
+    r"""Measures that meet linear equations and inequalities, nearest to given ones.
+
+    Solves ``min KL(m, measure)`` over the ``m`` with ``lower <= A m <= upper`` and
+    ``floor <= m <= ceiling``, for all rows at once.
+
+    Parameters
+    ----------
+    measures : array-like of shape (n, D)
+        Positive.
+    coefficients : array-like of shape (c, D)
+        ``A``. Features that no equation connects are solved for apart, so that many
+        equations of few features each cost little.
+    lower, upper : array-like of shape (c,) or (n, c), or scalar
+        Equal for an equation, infinite for no bound; for all rows or a row each.
+    floor, ceiling : array-like of shape (D,) or (n, D), or scalar, default=0, inf
+        Range of each cell.
+    tol : float, default=1e-9
+        Wanted residual, as a share of the scale of each equation.
+    max_iter : int, default=1000
+        Most Newton steps.
+    n_reasons : int, default=10
+        Rows that it is found out for why they cannot be met, by linear programmes.
+
+    Returns
+    -------
+    LinearProjection
+        Rows that no measure can satisfy are in ``reasons``; the caller decides.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, a measure is not positive, or an interval is empty.
+
+    References
+    ----------
+    Csiszar, "I-divergence geometry of probability distributions and minimization
+    problems", Annals of Probability, 1975.
+
+    Bertsekas, "Projected Newton methods for optimization problems with simple
+    constraints", SIAM Journal on Control and Optimization, 1982.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import linear_projection
+    >>> found = linear_projection([[1, 2, 3]], [[1, 1, 1]], 12, 12, ceiling=5)
+    >>> found.measure.round(6)
+    array([[2.333333, 4.666667, 5.      ]])
+    >>> found = linear_projection([[1, 2, 3]], [[1, 1, 1]], 18, 20, ceiling=5)
+    >>> print(found.reasons[0])
+    Equation 0 asks for 18 to 20; within the ranges of its features it reaches 0 to 15.
+    """
+    p = _Problem.from_user(measures, coefficients, lower, upper, floor, ceiling)
+    n, c = p.lower.shape
+    m, y = np.clip(p.start, p.floor, p.ceiling), np.zeros((n, c))
+    residual, n_iter = np.zeros(n), np.zeros(n, int)
+    hopeless = p.out_of_reach(tol).any(axis=1)
+    for equations, cells in p.components():
+        part = p.part(equations, cells)
+        step = max(1, _BLOCK // (len(equations) * len(cells)))
+        for first in range(0, n, step):
+            rows = first + np.flatnonzero(~hopeless[first : first + step])
+            at = np.ix_(rows, cells), np.ix_(rows, equations)
+            m[at[0]], y[at[1]], steps = part.rows(rows).solve(tol, max_iter)
+            n_iter[rows] = np.maximum(n_iter[rows], steps)
+    if c:
+        residual = p.residual(m, y)
+    reasons = {}
+    for row in map(int, np.flatnonzero(~(residual <= tol))):
+        if len(reasons) < n_reasons:
+            bounds = p.bounds(row)
+            reasons[row] = unmet(p.coefficients, *bounds, tol, max_iter, residual[row])
+        else:
+            reasons[row] = Unmet(None, message=f"Not met by {residual[row]:.1e}.")
+    return LinearProjection(m, y, residual, n_iter, residual <= tol, reasons)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Rows of one problem; ``coefficients`` (c, D) are shared."""
+
+    start: np.ndarray
+    coefficients: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    floor: np.ndarray
+    ceiling: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def from_user(cls, measures, coefficients, lower, upper, floor, ceiling):
+        start = np.asarray(measures, dtype=np.float64)
+        a = np.asarray(coefficients, dtype=np.float64)
+        if start.ndim != 2 or a.ndim != 2 or a.shape[1] != start.shape[1]:
+            raise ValueError(
+                "measures must have shape (n, D) and coefficients shape (c, D); got "
+                f"{start.shape} and {a.shape}."
+            )
+        if not (np.isfinite(a).all() and np.isfinite(start).all()):
+            raise ValueError("measures and coefficients must be finite.")
+        if not start.min(initial=1) > 0:
+            row, cell = map(int, np.argwhere(~(start > 0))[0])
+            raise ValueError(
+                f"measures must be positive; cell {cell} of row {row} is "
+                f"{start[row, cell]}. Add a positive offset first."
+            )
+        n = len(start)
+        lower, upper = _interval(lower, upper, (n, len(a)), "lower", "upper")
+        floor, ceiling = _interval(floor, ceiling, start.shape, "floor", "ceiling")
+        floor = np.maximum(floor, 0.0)
+        usual = np.clip(start, floor, ceiling) @ np.abs(a).T
+        ends = [np.where(np.isfinite(e), np.abs(e), 0.0) for e in (lower, upper)]
+        scale = np.maximum.reduce([usual, *ends])
+        scale[scale == 0] = 1.0
+        return cls(start, a, lower, upper, floor, ceiling, scale)
+
+    def bounds(self, row):
+        arrays = self.lower, self.upper, self.floor, self.ceiling
+        return [array[row] for array in arrays]
+
+    def rows(self, rows):
+        arrays = self.lower, self.upper, self.floor, self.ceiling, self.scale
+        return _Problem(self.start[rows], self.coefficients, *(a[rows] for a in arrays))
+
+    def part(self, equations, cells):
+        """Some equations and the cells that they are about."""
+        return _Problem(
+            self.start[:, cells],
+            self.coefficients[np.ix_(equations, cells)],
+            self.lower[:, equations],
+            self.upper[:, equations],
+            self.floor[:, cells],
+            self.ceiling[:, cells],
+            self.scale[:, equations],
+        )
+
+    def components(self):
+        """Pairs of equations and cells that nothing else is connected to.
+
+        Equations that share no cell with another are one part: its Hessian is diagonal.
+        Small parts are joined: NumPy spends more on calls than on products there.
+        """
+        used = coo_array(self.coefficients != 0)
+        c, d = used.shape
+        graph = coo_array(
+            (np.ones(used.nnz), (used.row, c + used.col)), shape=(c + d, c + d)
+        )
+        _, label = connected_components(graph, directed=False)
+        alone = np.bincount(label[:c], minlength=label.max(initial=-1) + 1) == 1
+        if alone.any():
+            yield _split(alone[label], c)
+        joined = np.zeros(c + d, bool)
+        for k in np.setdiff1d(label[:c], np.flatnonzero(alone)):
+            members = label == k
+            both = joined | members
+            m = np.count_nonzero(both[:c])
+            if joined.any() and len(self.start) * m**2 * both[c:].sum() > _JOINED:
+                yield _split(joined, c)
+                both = members
+            joined = both
+        if joined.any():
+            yield _split(joined, c)
+
+    @property
+    def is_diagonal(self):
+        """Whether no cell is in two equations."""
+        return np.count_nonzero(self.coefficients, axis=0).max(initial=0) <= 1
+
+    def out_of_reach(self, tol):
+        """Equations (n, c) that ask for more than the ranges of their cells allow."""
+        least, most = box_reach(self.coefficients, self.floor, self.ceiling)
+        slack = tol * self.scale
+        return (self.lower > most + slack) | (self.upper < least - slack)
+
+    def gradient(self, m, y):
+        """What is missing of each equation, with the sign in which to lower ``y``.
+
+        0 where the multiplier is 0 and the interval holds.
+        """
+        values = m @ self.coefficients.T
+        low, high = values - self.lower, values - self.upper
+        from_low = (y > 0) | ((y == 0) & (low < 0))
+        from_high = (y < 0) | ((y == 0) & (high > 0))
+        return np.where(from_low, low, np.where(from_high, high, 0.0))
+
+    def residual(self, m, y):
+        return (np.abs(self.gradient(m, y)) / self.scale).max(axis=1, initial=0.0)
+
+    def primal(self, y):
+        """Cells for multipliers, and the value of the dual with its rounding."""
+        s = y @ self.coefficients
+        with np.errstate(over="ignore"):
+            tilted = self.start * np.exp(np.clip(s, -_FAR, _FAR))
+        m = np.minimum(np.maximum(tilted, self.floor), self.ceiling)
+        # phi is m - start inside a range, and more than that at its ends.
+        rows, cells = np.nonzero(m != tilted)
+        at_end, start = m[rows, cells], self.start[rows, cells]
+        beyond = s[rows, cells] * at_end - xlogy(at_end, at_end / start)
+        extra = np.bincount(rows, beyond, len(y))
+        priced = np.where(y > 0, self.lower, self.upper)
+        priced = np.multiply(y, priced, out=np.zeros_like(y), where=y != 0)
+        masses = m.sum(axis=1), self.start.sum(axis=1)
+        value = masses[0] - masses[1] + extra - priced.sum(axis=1)
+        size = sum(masses) + np.bincount(rows, np.abs(beyond), len(y))
+        return m, value, _ROUNDING * (size + np.abs(priced).sum(axis=1))
+
+    def solve(self, tol, max_iter):
+        """Cells, multipliers and steps of all rows."""
+        p, rows = self, np.arange(len(self.start))
+        y = np.zeros(self.lower.shape)
+        m, value, _ = p.primal(y)
+        largest = p.largest_divergence()
+        out = np.empty_like(m), np.zeros_like(y), np.zeros(len(rows), int)
+        for _ in range(max_iter):
+            gradient = p.gradient(m, y)
+            missing = (np.abs(gradient) / p.scale).max(axis=1)
+            # The dual is never above the divergence of a solution: there is none.
+            go = (missing > tol) & (-value <= largest)
+            if not go.all():
+                out[0][rows[~go]], out[1][rows[~go]] = m[~go], y[~go]
+                rows, y, m, value, gradient, largest = (
+                    array[go] for array in (rows, y, m, value, gradient, largest)
+                )
+                p = p.rows(go)
+                if not len(rows):
+                    return out
+            step = p.direction(m, y, gradient)
+            y, m, value = p.search(y, m, value, gradient, step)
+            out[2][rows] += 1
+        out[0][rows], out[1][rows] = m, y
+        return out
+
+    def largest_divergence(self):
+        """Bound on ``KL(m, start)`` over the ranges of the cells, of each row."""
+        worst = 0.0
+        for end in (self.floor, self.ceiling):
+            finite = np.where(np.isinf(end), 0.0, end)
+            divergence = xlogy(finite, finite / self.start) - finite + self.start
+            worst = np.maximum(worst, np.where(np.isinf(end), np.inf, divergence))
+        return (1 + _ROUNDING) * worst.sum(axis=1) + self.start.sum(axis=1) * 1e-9
+
+    def direction(self, m, y, gradient):
+        """Newton's step in the multipliers that are free, no longer than allowed."""
+        a = self.coefficients
+        weight = m * ((m > self.floor) & (m < self.ceiling))
+        root = 1 / np.sqrt(np.maximum(m, np.finfo(float).tiny) @ (a * a).T)
+        if self.is_diagonal:
+            hessian = (weight @ (a * a).T) * root**2
+        else:
+            hessian = (a * weight[:, None, :]) @ a.T
+            hessian *= root[:, :, None]
+            hessian *= root[:, None, :]
+        interval = self.lower < self.upper
+        # Close to 0 and on the way there: let go of, or steps only halve it.
+        size = np.abs(y) * np.abs(a).max(axis=1)
+        ending = interval & (y * gradient > 0) & (size <= _NEARLY_FREE)
+        free = ((y != 0) | (gradient != 0)) & ~ending
+        for _ in range(_MAX_RELEASES):
+            step = _solve_free(hessian, -gradient * root, free) * root
+            # At 0 it would leave to the side where the other end counts.
+            wrong = interval & (y == 0) & (step * gradient > 0)
+            if not wrong.any():
+                break
+            free &= ~wrong
+        step = np.where(ending, -y, step)
+        change = np.abs(step @ a).max(axis=1)
+        return step * np.minimum(1, _LONGEST_STEP / np.maximum(change, 1e-300))[:, None]
+
+    def search(self, y, m, value, gradient, step):
+        """Halve each row's step until the value falls; multipliers stop at 0."""
+        new = y.copy(), m.copy(), value.copy()
+        trying, p, length = np.arange(len(y)), self, 1.0
+        for _ in range(_MAX_HALVINGS):
+            trial = p.stopped(y[trying], length * step[trying], gradient[trying])
+            found, reached, slack = p.primal(trial)
+            moved = trial - y[trying]
+            gain = np.einsum("ij,ij->i", gradient[trying], moved)
+            rise = reached - value[trying] - _ARMIJO * gain
+            ok = rise <= -slack
+            # Where rounding hides the value, the slope tells: steps across a kink
+            # would go to and fro.
+            if not ok.all():
+                slope = np.einsum("ij,ij->i", p.gradient(found, trial), moved)
+                ok |= (rise <= slack) & (slope <= _SLOPE * np.abs(gain))
+            # Multipliers that stop no longer balance the others.
+            change = np.abs(moved @ self.coefficients).max(axis=1)
+            ok &= change <= 2 * _LONGEST_STEP
+            done = trying[ok]
+            new[0][done], new[1][done], new[2][done] = trial[ok], found[ok], reached[ok]
+            trying, length = trying[~ok], length / 2
+            if not len(trying):
+                break
+            p = p.rows(~ok)
+        return new
+
+    def stopped(self, y, step, gradient):
+        """``y + step``, but 0 where the sign would change, or be the wrong one.
+
+        Equations have no wrong sign.
+        """
+        trial = y + step
+        sign = np.where(y != 0, np.sign(y), -np.sign(gradient))
+        wrong = (np.sign(trial) * sign < 0) & (self.lower < self.upper)
+        trial[wrong] = 0.0
+        return trial
+
+
+def _split(members, c):
+    return np.flatnonzero(members[:c]), np.flatnonzero(members[c:])
+
+
+def _solve_free(hessian, right, free):
+    """Newton's equation in some of the variables, which are scaled; 0 in the rest.
+
+    ``hessian`` holds matrices, or diagonals.
+    """
+    if hessian.ndim == 2:
+        return np.where(free, right / (hessian + _RIDGE), 0.0)
+    c = hessian.shape[1]
+    matrix = hessian * free[:, :, None]
+    matrix *= free[:, None, :]
+    matrix[:, np.arange(c), np.arange(c)] += np.where(free, _RIDGE, 1.0)
+    return np.linalg.solve(matrix, (right * free)[:, :, None])[..., 0]
+
+
+def _interval(low, high, shape, low_name, high_name):
+    ends = []
+    for end, name in ((low, low_name), (high, high_name)):
+        end = np.asarray(end, dtype=np.float64)
+        try:
+            end = np.broadcast_to(end, shape)
+        except ValueError:
+            raise ValueError(
+                f"{name} must be broadcastable to shape {shape}; got {end.shape}."
+            ) from None
+        if np.isnan(end).any():
+            raise ValueError(f"{name} holds NaN.")
+        ends.append(end)
+    empty = ends[0] > ends[1]
+    if empty.any():
+        row, k = map(int, np.argwhere(empty)[0])
+        raise ValueError(
+            f"{low_name} is above {high_name} in column {k} of row {row}: "
+            f"{ends[0][row, k]:.10g} > {ends[1][row, k]:.10g}."
+        )
+    return ends

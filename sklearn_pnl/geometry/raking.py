@@ -1,0 +1,629 @@
+r"""Raking: tables with given margins, as near to given tables as can be.
+
+.. math:: q = \arg\min_q KL(q, table) \quad\text{subject to the margins of } q
+
+is the projection of :mod:`.projections` with the interactions within the mode sets as
+matched set, for measures of any mass, with cells that may be empty, and with margins
+in place of a target that has them. On a general poset, where eta takes the place of
+margins, it is :func:`~.projections.mixed_projection`.
+
+The answer is ``table * exp(sum of one function a mode set)``. Sweeps that rescale
+margin by margin find it (iterative proportional fitting: Deming and Stephan 1940);
+two margins that share no mode scale the rows and columns of a matrix, which is never
+rescaled itself. Tables that sweeps leave go on by Newton's method on the dual.
+"""
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import prod
+
+import numpy as np
+
+from ..optimize import newton_cg, newton_dense
+from .rounding import margin_rows, nearest_margins, nearest_whole
+
+# Cells worked on at once, so that they stay in cache.
+_BLOCK_CELLS = 2**17
+# Sweeps before Newton's method, which pays where they are slow.
+_SWEEPS = 50
+# Up to this many margin cells, and products to form a Hessian, Newton is dense.
+_DENSE_UP_TO, _DENSE_PRODUCTS = 128, 2**22
+# Margins with a smaller share of the mass than this decide no step.
+_NEGLIGIBLE = 1e-12
+# A linear programme that misses a margin by less proves nothing.
+_CERTAIN = 1e-6
+_SAFE = 0.9
+# Rows that are done are dropped once they are this share.
+_DONE = 0.1
+
+
+class RakingError(ValueError):
+    """Margins that tables were not brought to; ``result`` is the :class:`Raking`."""
+
+    def __init__(self, message, result):
+        super().__init__(message)
+        self.result = result
+
+
+@dataclass(frozen=True)
+class Raking:
+    """Raked tables and what happened on the way.
+
+    Attributes
+    ----------
+    tables : ndarray of shape (..., *shape)
+        A table with a reason against it holds what was reached.
+    residual : ndarray of shape (...,)
+        ``max |margin - wanted|`` over all margins, as a share of the mass.
+    n_iter : ndarray of int of shape (...,)
+        Sweeps, and Newton steps after them.
+    converged : ndarray of bool of shape (...,)
+        ``residual <= tol``.
+    reasons : dict of int to str
+        Why a table did not converge, by its number (flat, if there are more leading
+        axes than one).
+    """
+
+    tables: np.ndarray
+    residual: np.ndarray
+    n_iter: np.ndarray
+    converged: np.ndarray
+    reasons: dict = field(default_factory=dict)
+
+
+def rake(tables, margins, *, n_modes=None, tol=1e-9, max_iter=1000, strict=True):
+    r"""Tables with given margins, nearest to given tables.
+
+    Solves ``min KL(q, table)`` over the ``q`` with the margins wanted, for any number
+    of tables at once.
+
+    Parameters
+    ----------
+    tables : array-like of shape (..., *shape)
+        Not negative; their masses need not be 1. Cells that are 0 stay so.
+    margins : dict of tuple of int to array-like of shape (..., *lengths)
+        By mode set, such as ``(0, 2)``: the sums over all other modes, with axes in
+        the order of the tuple. ``()`` is the mass. Broadcast against the tables.
+    n_modes : int, default=None
+        Modes of a table; all axes before them count tables. None takes the modes from
+        0 to the last that ``margins`` names.
+    tol : float, default=1e-9
+        Wanted ``max |margin - wanted|``, as a share of the mass.
+    max_iter : int, default=1000
+        Most sweeps and Newton steps.
+    strict : bool, default=True
+        Whether a table that did not reach ``tol`` raises. Otherwise ``converged``
+        and ``reasons`` of the result say it.
+
+    Returns
+    -------
+    Raking
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or a table or margin is negative or not finite.
+    RakingError
+        A ``ValueError`` that carries the result. If margins contradict each other: it
+        names the two mode sets, the level of the modes they share, and both sums. If
+        they ask for mass where a table has none, or if no table with these zeros has
+        them: it names the cell of the margin. If ``max_iter`` was too small.
+
+    References
+    ----------
+    Deming and Stephan, "On a least squares adjustment of a sampled frequency table
+    when the expected marginal totals are known", Annals of Mathematical Statistics,
+    1940.
+
+    Csiszar, "I-divergence geometry of probability distributions and minimization
+    problems", Annals of Probability, 1975.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import rake
+    >>> found = rake([[1, 2], [3, 0]], {(0,): [5, 5], (1,): [7, 3]})
+    >>> found.tables.round(6)
+    array([[2., 3.],
+           [5., 0.]])
+    >>> rake([[1, 2], [3, 4]], {(0,): [5, 5], (1,): [7, 4]}, strict=False).reasons
+    {0: 'The margins (0,) and (1,) have different totals: 10 and 11.'}
+    """
+    problem = _Problem.from_user(tables, margins, n_modes)
+    q = np.empty(problem.tables.shape)
+    residual, n_iter = np.empty(len(q)), np.zeros(len(q), int)
+    reasons = {}
+    for rows in problem.blocks():
+        block = problem.rows(rows)
+        found = block.contradictions(tol)
+        n_iter[rows], residual[rows] = _rake_block(
+            block, q[rows], list(found), tol, max_iter
+        )
+        reasons |= {rows.start + row: reason for row, reason in found.items()}
+    for row in np.setdiff1d(np.flatnonzero(~(residual <= tol)), list(reasons)):
+        reasons[int(row)] = problem.why_not(row, residual[row], tol, max_iter)
+    lead = problem.lead
+    result = Raking(
+        q.reshape(*lead, *problem.shape),
+        residual.reshape(lead),
+        n_iter.reshape(lead),
+        (residual <= tol).reshape(lead),
+        dict(sorted(reasons.items())),
+    )
+    if strict and reasons:
+        raise RakingError(_summary(result), result)
+    return result
+
+
+def round_to_margins(tables, margins, *, n_modes=None):
+    """Round raked tables to whole numbers that keep their margins.
+
+    Solves ``min sum (rounded - cell)^2`` over the tables of whole numbers next to each
+    cell, with the margins wanted. Two margins always have a solution; more may have
+    none.
+
+    Parameters
+    ----------
+    tables : array-like of shape (..., *shape)
+        With the margins, as from :func:`rake`.
+    margins : dict of tuple of int to array-like of shape (..., *lengths)
+        As for :func:`rake`; whole numbers.
+    n_modes : int, default=None
+        As for :func:`rake`.
+
+    Returns
+    -------
+    ndarray of int64 of shape (..., *shape)
+
+    Raises
+    ------
+    ValueError
+        If a margin is no whole number, if no table of whole numbers next to the cells
+        has the margins, or if a table has more than 262,144 cells to round. It names
+        the table.
+
+    References
+    ----------
+    Cox, "A constructive procedure for unbiased controlled rounding", Journal of the
+    American Statistical Association, 1987.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import rake, round_to_margins
+    >>> margins = {(0,): [4, 4], (1,): [3, 5]}
+    >>> table = rake([[1, 1], [1, 1]], margins).tables
+    >>> table.round(6)
+    array([[1.5, 2.5],
+           [1.5, 2.5]])
+    >>> rounded = round_to_margins(table, margins)
+    >>> rounded.sum(axis=1), rounded.sum(axis=0)
+    (array([4, 4]), array([3, 5]))
+    """
+    problem = _Problem.from_user(tables, margins, n_modes)
+    for modes, margin in problem.given.items():
+        if not np.all(margin == np.round(margin)):
+            value = margin[margin != np.round(margin)][0]
+            raise ValueError(
+                f"Tables of whole numbers need margins of whole numbers; margin {modes}"
+                f" holds {value:.10g}."
+            )
+    rounded = np.empty(problem.tables.shape, np.int64)
+    for row, table in enumerate(problem.tables):
+        wanted = [margin[row].reshape(-1) for margin in problem.wanted.values()]
+        whole = nearest_whole(table, list(problem.wanted), wanted)
+        if whole is None:
+            raise ValueError(
+                f"Table {row}: no table of whole numbers next to its cells has the "
+                "margins. Rake it first; three margins and more may have none."
+            )
+        rounded[row] = whole
+    return rounded.reshape(*problem.lead, *problem.shape)
+
+
+def _summary(result):
+    row, reason = next(iter(result.reasons.items()))
+    if result.converged.ndim == 0:
+        return reason
+    return (
+        f"{len(result.reasons)} of {result.converged.size} tables do not have the "
+        f"margins; the first is table {row}: {reason} strict=False returns the others."
+    )
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Tables (n, *shape) and, by sorted mode set, margins with all axes kept.
+
+    ``wanted`` holds the sets that lie in no other; ``given`` all of them.
+    """
+
+    tables: np.ndarray
+    given: dict
+    mass: np.ndarray
+    lead: tuple
+
+    @classmethod
+    def from_user(cls, tables, margins, n_modes):
+        if not margins:
+            raise ValueError("margins is empty; give at least one, by its modes.")
+        tables = _non_negative(tables, "tables")
+        keys = {modes: _mode_set(modes) for modes in margins}
+        last = max((max(modes, default=-1) for modes in keys.values()), default=-1)
+        d = last + 1 if n_modes is None else n_modes
+        if not last < d <= tables.ndim:
+            raise ValueError(
+                f"margins name modes up to {last}, n_modes is {n_modes} and tables have"
+                f" {tables.ndim} axes: tables need an axis for every mode."
+            )
+        shape = tables.shape[tables.ndim - d :]
+        given, lead = {}, tables.shape[: tables.ndim - d]
+        for modes, modes_given in keys.items():
+            margin = _as_margin(margins[modes], modes_given, shape)
+            lead = np.broadcast_shapes(lead, margin.shape[: margin.ndim - d])
+            given[tuple(sorted(modes_given))] = margin
+        n = prod(lead)
+        tables = np.broadcast_to(tables, lead + shape).reshape(n, *shape)
+        given = {
+            modes: np.broadcast_to(margin, lead + margin.shape[margin.ndim - d :])
+            .reshape(n, *margin.shape[margin.ndim - d :])
+            for modes, margin in given.items()
+        }  # fmt: skip
+        totals = [_flat(margin).sum(axis=1) for margin in given.values()]
+        return cls(tables, given, np.max(totals, axis=0), lead)
+
+    @property
+    def shape(self):
+        return self.tables.shape[1:]
+
+    @property
+    def wanted(self):
+        """Margins whose modes are not all in another one."""
+        sets = list(map(frozenset, self.given))
+        return {
+            modes: margin
+            for modes, margin in self.given.items()
+            if not any(frozenset(modes) < other for other in sets)
+        }
+
+    def rows(self, some):
+        given = {modes: margin[some] for modes, margin in self.given.items()}
+        return _Problem(self.tables[some], given, self.mass[some], self.lead)
+
+    def blocks(self):
+        n, step = len(self.tables), max(1, _BLOCK_CELLS // max(1, prod(self.shape)))
+        return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+    def residual(self, q):
+        """``max |margin - wanted|`` over all margins given, as a share of the mass."""
+        return np.max(
+            [
+                _shares(margin_of(q, modes) - margin, self.mass)
+                for modes, margin in self.given.items()
+            ],
+            axis=0,
+        )
+
+    def contradictions(self, tol):
+        """By row, two margins that disagree, or mass wanted where a table has none."""
+        reasons = {}
+        for first, second in combinations(self.given, 2):
+            shared = tuple(sorted(set(first) & set(second)))
+            one, other = (margin_of(self.given[m], shared) for m in (first, second))
+            for row in np.flatnonzero(_shares(one - other, self.mass) > tol):
+                if int(row) not in reasons:
+                    sums = one[row].reshape(-1), other[row].reshape(-1)
+                    text = _disagreement(first, second, shared, one.shape[1:], *sums)
+                    reasons[int(row)] = text
+        for modes, margin in self.given.items():
+            held = margin_of(self.tables, modes)
+            asked = np.where(held > 0, 0.0, margin)
+            for row in np.flatnonzero(_shares(asked, self.mass) > tol):
+                if int(row) not in reasons:
+                    cell = _worst_cell(asked[row], modes)
+                    reasons[int(row)] = (
+                        f"Margin {modes} asks for {asked[row].max():.10g} at {cell}, "
+                        "where all cells of the table are 0."
+                    )
+        return reasons
+
+    def why_not(self, row, residual, tol, max_iter):
+        """Why sweeps and Newton's method ended before ``tol``."""
+        one = self.rows([row])
+        names = list(one.wanted)
+        flat = [margin[0].reshape(-1) for margin in one.wanted.values()]
+        missed = nearest_margins(one.tables[0], names, flat)
+        if missed is not None:
+            worst = [np.abs(part).max() for part in missed]
+            which = int(np.argmax(worst))
+            if worst[which] > max(tol, _CERTAIN) * one.mass[0]:
+                modes = names[which]
+                margin = one.wanted[modes][0]
+                part = missed[which].reshape(margin.shape)
+                return (
+                    "No table with these structural zeros has these margins: the "
+                    f"nearest one (least sum of what is missed) misses margin {modes} "
+                    f"by {worst[which]:.10g} at {_worst_cell(part, modes)}."
+                )
+        return (
+            f"It did not reach tol={tol:g} in max_iter={max_iter}: max|margin - wanted|"
+            f" is {residual:.1e} of the mass. Increase max_iter or tol."
+        )
+
+
+def _rake_block(problem, out, hopeless, tol, max_iter):
+    """Write raked tables to ``out``; return iterations and residuals."""
+    method = _scale_matrices if _is_matrix(problem) else _sweeps
+    # The residual is measured again in the end, and rounds otherwise.
+    tol_of_sweeps, n_sweeps = _SAFE * tol, min(max_iter, _SWEEPS)
+    if not hopeless:
+        n_iter = method(problem, out, tol_of_sweeps, n_sweeps)
+    else:
+        n_iter = np.zeros(len(out), int)
+        out[hopeless] = problem.tables[hopeless]
+        rows = np.setdiff1d(np.arange(len(out)), hopeless)
+        part = out[rows]
+        n_iter[rows] = method(problem.rows(rows), part, tol_of_sweeps, n_sweeps)
+        out[rows] = part
+    residual = problem.residual(out)
+    left = residual > tol
+    left[hopeless] = False
+    left = np.flatnonzero(left)
+    if len(left) and max_iter > _SWEEPS:
+        found = _newton(problem.rows(left), out[left], tol, max_iter - _SWEEPS)
+        better = found.residual < residual[left]
+        n_iter[left] += found.n_iter
+        left, new = left[better], found.point[better, : prod(problem.shape)]
+        out[left] = (new * problem.mass[left, None]).reshape(-1, *problem.shape)
+        residual[left] = problem.rows(left).residual(out[left])
+    return n_iter, residual
+
+
+def _sweeps(problem, out, tol, max_iter):
+    """Rescale margin by margin, in place; tables that are done leave."""
+    n, goals, mass = len(problem.tables), problem.wanted, problem.mass
+    n_iter = np.zeros(n, int)
+    q, rows = problem.tables.copy(), np.arange(n)
+    for _ in range(max_iter):
+        worst = np.zeros(len(rows))
+        for modes, goal in goals.items():
+            now = margin_of(q, modes)
+            np.maximum(worst, _shares(now - goal, mass), out=worst)
+            # A margin that is empty in both stays so.
+            q *= np.divide(goal, now, out=np.ones_like(now), where=now > 0)
+        n_iter[rows] += 1
+        done = worst <= tol
+        if np.count_nonzero(done) > _DONE * len(done):
+            out[rows[done]] = q[done]
+            q, rows, mass = q[~done], rows[~done], mass[~done]
+            goals = {modes: goal[~done] for modes, goal in goals.items()}
+            if not len(rows):
+                break
+    out[rows] = q
+    return n_iter
+
+
+def _is_matrix(problem):
+    """Whether two margins, with no mode in common, have all modes between them."""
+    sets = list(problem.wanted)
+    modes = sum(sets, ())
+    return len(sets) == 2 and sorted(modes) == list(range(len(problem.shape)))
+
+
+def _scale_matrices(problem, out, tol, max_iter):
+    """Factors of rows and columns, by products of the table with a vector."""
+    n, d = len(problem.tables), len(problem.shape)
+    (first, wanted_rows), (second, wanted_columns) = problem.wanted.items()
+    axes = (0, *(k + 1 for k in first + second))
+    tables = problem.tables.transpose(axes)
+    a, b = _flat(wanted_rows), _flat(wanted_columns)
+    d_a, d_b = a.shape[1], b.shape[1]
+    matrices = np.ascontiguousarray(tables).reshape(n, d_a, d_b)
+    u, v, n_iter = np.ones_like(a), np.ones_like(b), np.zeros(n, int)
+    live, part, step = np.arange(n), matrices, max(1, _BLOCK_CELLS // max(1, n * d_b))
+    for iteration in range(max_iter + 1):
+        rows, columns, sums = _scaled_rows(part, a[live], v[live], step)
+        if iteration:
+            # The columns were matched last; the rows tell what is missing.
+            missing = _shares(u[live] * sums - a[live], problem.mass[live])
+            go = missing > tol
+            if not go.all():
+                live, part, rows, columns = live[go], part[go], rows[go], columns[go]
+        if not len(live) or iteration == max_iter:
+            break
+        u[live] = rows
+        v[live] = _ratio(b[live], columns)
+        n_iter[live] += 1
+    in_place = axes == tuple(range(d + 1))
+    scaled = out.reshape(matrices.shape) if in_place else np.empty_like(matrices)
+    for start in range(0, d_a, step):
+        some = np.s_[:, start : start + step]
+        np.multiply(matrices[some], u[some][:, :, None], out=scaled[some])
+        scaled[some] *= v[:, None, :]
+    if not in_place:
+        out[...] = scaled.reshape(tables.shape).transpose(np.argsort(axes))
+    return n_iter
+
+
+def _scaled_rows(matrices, wanted, v, step):
+    """Factors of the rows for those ``v`` of the columns; sums of both with them.
+
+    Some rows at a time, so that a large matrix is read from memory once.
+    """
+    sums, u = np.empty_like(wanted), np.empty_like(wanted)
+    columns = np.zeros_like(v)
+    for start in range(0, wanted.shape[1], step):
+        some = np.s_[:, start : start + step]
+        sums[some] = (matrices[some] @ v[:, :, None])[..., 0]
+        u[some] = _ratio(wanted[some], sums[some])
+        columns += (u[some][:, None, :] @ matrices[some])[:, 0]
+    return u, columns, sums
+
+
+def _ratio(wanted, sums):
+    return np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)
+
+
+def _newton(problem, start, tol, max_iter):
+    dual = _Dual(problem, start)
+    n, m = dual.n_rows, dual.n_cells
+    zeros = np.zeros((n, m))
+    if m <= _DENSE_UP_TO and m * m * prod(problem.shape) <= _DENSE_PRODUCTS:
+        return newton_dense(dual, zeros, tol=tol, max_iter=max_iter, settle=False)
+    return newton_cg(dual, zeros, tol=tol, max_iter=max_iter)
+
+
+class _Dual:
+    """``sum q - <y, wanted>`` for ``q = start * exp(y summed to cells)``, mass 1.
+
+    As :class:`~sklearn_pnl.optimize.Problem`. The variables are ``y`` times the root
+    of the margin wanted, which makes the diagonal of the Hessian 1 at the solution.
+    The point kept is ``q``, and these roots.
+    """
+
+    def __init__(self, problem, start):
+        self._shape, self._sets = problem.shape, list(problem.wanted)
+        self._lengths = [[self._shape[k] for k in modes] for modes in self._sets]
+        mass = problem.mass[:, None]
+        self._start = _flat(start) / mass
+        wanted = np.hstack([_flat(margin) for margin in problem.wanted.values()])
+        self._wanted = wanted / mass
+        self._scale = 1 / np.sqrt(np.maximum(self._wanted, _NEGLIGIBLE))
+        self.n_rows, self.n_cells = wanted.shape
+        self._split = np.cumsum([prod(lengths) for lengths in self._lengths])[:-1]
+
+    def value(self, x, rows):
+        scale = self._scale[rows]
+        y = x * scale
+        q = np.exp(self._to_cells(y)) * self._start[rows]
+        value = q.sum(axis=1) - np.einsum("ij,ij->i", y, self._wanted[rows])
+        return value, np.hstack([q, scale])
+
+    def gradient(self, point, rows):
+        q, scale = self._parts(point)
+        difference = self._margins(q) - self._wanted[rows]
+        return difference * scale, np.abs(difference).max(axis=1)
+
+    def longest(self, step):
+        # Overflow is a value that the line search refuses.
+        return np.ones(len(step))
+
+    def hessian_product(self, point, v):
+        q, scale = self._parts(point)
+        return self._margins(q * self._to_cells(v * scale)) * scale
+
+    def hessian(self, point, rows):
+        q, scale = self._parts(point)
+        indicators = margin_rows(self._shape, self._sets).toarray()
+        gram = (q[:, None, :] * indicators) @ indicators.T
+        gram *= scale[:, :, None]
+        gram *= scale[:, None, :]
+        return gram
+
+    def _parts(self, point):
+        return np.split(point, [prod(self._shape)], axis=1)
+
+    def _to_cells(self, y):
+        cells = np.zeros((len(y), *self._shape), y.dtype)
+        for modes, part in zip(
+            self._sets, np.split(y, self._split, axis=1), strict=True
+        ):
+            cells += part.reshape(len(y), *_kept_axes(modes, self._shape))
+        return _flat(cells)
+
+    def _margins(self, q):
+        tensor = q.reshape(len(q), *self._shape)
+        return np.hstack([_flat(margin_of(tensor, modes)) for modes in self._sets])
+
+
+def margin_of(tensor, modes):
+    """Sum over all modes but ``modes``, axes kept; tables come first.
+
+    Leading modes first; the last one by a matrix product, which NumPy's sum over a
+    short trailing axis is far slower than.
+    """
+    d = tensor.ndim - 1
+    for k in range(d):
+        length = tensor.shape[k + 1]
+        if k in modes or length == 1:
+            continue
+        if k < d - 1:
+            tensor = tensor.sum(axis=k + 1, keepdims=True)
+        else:
+            sums = tensor.reshape(-1, length) @ np.ones(length, tensor.dtype)
+            tensor = sums.reshape(*tensor.shape[:-1], 1)
+    return tensor
+
+
+def _shares(difference, mass):
+    """Largest entry of each row as a share of its mass."""
+    worst = np.abs(_flat(difference)).max(axis=1, initial=0.0)
+    return np.divide(worst, mass, out=worst, where=mass > 0)
+
+
+def _kept_axes(modes, shape):
+    return tuple(length if k in modes else 1 for k, length in enumerate(shape))
+
+
+def _flat(array):
+    return array.reshape(len(array), prod(array.shape[1:]))
+
+
+def _non_negative(array, name):
+    array = np.asarray(array, dtype=np.float64)
+    if not (array.min(initial=0) >= 0 and array.max(initial=0) < np.inf):
+        bad = ~(np.isfinite(array) & (array >= 0))
+        where = tuple(map(int, np.argwhere(bad)[0]))
+        raise ValueError(
+            f"{name} must be finite and not negative; entry {where} is {array[where]}."
+        )
+    return array
+
+
+def _mode_set(modes):
+    try:
+        found = tuple(int(k) for k in modes)
+    except TypeError:
+        found = None
+    if found is None or len(set(found)) < len(found) or min(found, default=0) < 0:
+        raise ValueError(
+            "margins must have tuples of different modes as keys, such as (0,) or "
+            f"(0, 2); got {modes!r}."
+        )
+    return found
+
+
+def _as_margin(margin, modes, shape):
+    """Axes sorted by mode, with one of length 1 for every other mode."""
+    margin = _non_negative(margin, f"margin {modes}")
+    lengths = tuple(shape[k] for k in modes)
+    lead = margin.ndim - len(modes)
+    if lead < 0 or margin.shape[lead:] != lengths:
+        raise ValueError(
+            f"Margin {modes} must have shape (..., {', '.join(map(str, lengths))}) for "
+            f"tables of shape {shape}; got {margin.shape}."
+        )
+    order = (*range(lead), *(lead + int(k) for k in np.argsort(modes)))
+    return margin.transpose(order).reshape(
+        *margin.shape[:lead], *_kept_axes(modes, shape)
+    )
+
+
+def _disagreement(first, second, shared, shape, one, other):
+    cell = int(np.argmax(np.abs(one - other)))
+    sums = f"{one[cell]:.10g} and {other[cell]:.10g}."
+    if not shared:
+        return f"The margins {first} and {second} have different totals: {sums}"
+    index = np.unravel_index(cell, shape)
+    return (
+        f"The margins {first} and {second} disagree on what they share: at "
+        f"{_levels(index, shared)} they sum to {sums}"
+    )
+
+
+def _worst_cell(margin, modes):
+    cell = np.unravel_index(int(np.argmax(np.abs(margin))), margin.shape)
+    return _levels(cell, modes)
+
+
+def _levels(index, modes):
+    text = ", ".join(f"level {int(index[k])} of mode {k}" for k in modes)
+    return text or "the total"

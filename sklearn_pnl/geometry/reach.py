@@ -1,0 +1,154 @@
+"""What linear constraints can reach: why there is no solution, in figures."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+
+# A programme that is missed by less proves nothing.
+_CERTAIN = 1e-8
+_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+
+
+@dataclass(frozen=True)
+class Unmet:
+    """An equation that a row does not meet, and why.
+
+    Attributes
+    ----------
+    equation : int or None
+        The last of the equations that contradict each other; None if all can be met,
+        but were not in the steps allowed.
+    given : tuple of int
+        The other equations that contradict it; without any of them, it can be met.
+    lower, upper : float
+        What the equation asks for.
+    least, most : float
+        What it reaches within the ranges of its features, given these others.
+    message : str
+        If ``equation`` is None.
+    """
+
+    equation: int | None
+    given: tuple = ()
+    lower: float = np.nan
+    upper: float = np.nan
+    least: float = np.nan
+    most: float = np.nan
+    message: str = ""
+
+    def __str__(self):
+        if self.equation is None:
+            return self.message
+        return self.described("Equation {}".format)
+
+    def described(self, name):
+        """In words, with ``name(i)`` for equation i."""
+        given = ""
+        if self.given:
+            given = " and with " + ", ".join(name(i) for i in self.given)
+        return (
+            f"{name(self.equation)} asks for {_span(self.lower, self.upper)}; within "
+            f"the ranges of its features{given} it reaches "
+            f"{_span(self.least, self.most)}."
+        )
+
+
+def _span(low, high):
+    if low == high:
+        return f"{low:.10g}"
+    if np.isinf(high):
+        return "any value" if np.isinf(low) else f"{low:.10g} or more"
+    return f"{high:.10g} or less" if np.isinf(low) else f"{low:.10g} to {high:.10g}"
+
+
+def box_reach(coefficients, floor, ceiling):
+    """Least and most of each equation, (n, c), over ranges (n, D) of the cells."""
+    plus, minus = np.maximum(coefficients, 0), np.minimum(coefficients, 0)
+    infinite = np.isinf(ceiling)
+    finite = np.where(infinite, 0.0, ceiling)
+    least = floor @ plus.T + finite @ minus.T
+    most = finite @ plus.T + floor @ minus.T
+    if infinite.any():
+        least = np.where(infinite @ (minus.T < 0), -np.inf, least)
+        most = np.where(infinite @ (plus.T > 0), np.inf, most)
+    return least, most
+
+
+def unmet(coefficients, lower, upper, floor, ceiling, tol, max_iter, residual):
+    """Why one row does not meet its equations: :class:`Unmet`."""
+    least, most = box_reach(coefficients, floor[None], ceiling[None])
+    size = np.maximum(np.abs(coefficients).max(axis=1, initial=0), 1e-300)
+    slack = _CERTAIN * np.maximum(size, np.where(np.isinf(lower), 0, np.abs(lower)))
+    alone = np.flatnonzero((lower > most[0] + slack) | (upper < least[0] - slack))
+    if len(alone):
+        i = int(alone[0])
+        return Unmet(i, (), lower[i], upper[i], least[0, i], most[0, i])
+    programme = _Programme(coefficients, lower, upper, floor, ceiling)
+    clash = programme.contradiction()
+    if clash is None:
+        message = (
+            f"A solution exists, but max_iter={max_iter} Newton steps ended at a "
+            f"residual of {residual:.1e} > tol={tol:g}. Increase max_iter or tol."
+        )
+        return Unmet(None, message=message)
+    *given, i = clash
+    reached = programme.reach(i, given)
+    return Unmet(i, tuple(given), lower[i], upper[i], *reached)
+
+
+class _Programme:
+    """Linear programmes over the cells of one row, scaled to about 1."""
+
+    def __init__(self, coefficients, lower, upper, floor, ceiling):
+        ends = np.stack([floor, ceiling, np.zeros_like(floor)])
+        self._unit = np.abs(ends[np.isfinite(ends)]).max(initial=0.0)
+        asked = np.concatenate([lower, upper])
+        asked = np.abs(asked[np.isfinite(asked)]).max(initial=0.0)
+        largest = np.abs(coefficients).max(initial=0.0)
+        self._unit = max(self._unit, asked / largest if largest else 0.0) or 1.0
+        self._size = np.abs(coefficients).max(axis=1)
+        self._size[self._size == 0] = 1.0
+        self._rows = coefficients / self._size[:, None]
+        self._lower = lower / (self._size * self._unit)
+        self._upper = upper / (self._size * self._unit)
+        self._bounds = np.column_stack([floor, ceiling]) / self._unit
+
+    def contradiction(self):
+        """Equations that no cells meet together, none of them needless; or None."""
+        kept = list(range(len(self._rows)))
+        if self._violation(kept) <= _CERTAIN:
+            return None
+        for i in list(kept):
+            fewer = [k for k in kept if k != i]
+            if self._violation(fewer) > _CERTAIN:
+                kept = fewer
+        return kept
+
+    def reach(self, equation, given):
+        """Least and most of one equation over the cells that meet others."""
+        ends = []
+        for sign in (1, -1):
+            found = self._solve(sign * self._rows[equation], given)
+            value = found.fun if found.status == 0 else -np.inf
+            ends.append(sign * value * self._size[equation] * self._unit)
+        return tuple(ends)
+
+    def _violation(self, equations):
+        """Least sum of what is missed of some equations."""
+        found = self._solve(np.zeros(self._rows.shape[1]), equations, slack=True)
+        return found.fun if found.status == 0 else np.inf
+
+    def _solve(self, cost, equations, slack=False):
+        rows, bounds = self._rows[equations], self._bounds
+        ends = -self._lower[equations], self._upper[equations]
+        matrix, right = np.vstack([-rows, rows]), np.concatenate(ends)
+        matrix, right = matrix[np.isfinite(right)], right[np.isfinite(right)]
+        if slack:
+            matrix = np.hstack([matrix, -np.eye(len(matrix))])
+            cost = np.concatenate([cost, np.ones(len(matrix))])
+            bounds = np.vstack([bounds, np.tile([0.0, np.inf], (len(matrix), 1))])
+        else:
+            right = right + _CERTAIN
+        system = {"A_ub": matrix, "b_ub": right} if len(matrix) else {}
+        return linprog(cost, **system, bounds=bounds, method="highs", options=_OPTIONS)

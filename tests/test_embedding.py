@@ -1,0 +1,166 @@
+"""Features to [0, 1] and back, in any units; and reflection at the ends of a range."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.preprocessing import MinMaxScaler
+
+from sklearn_pnl import PNLAugmenter, PNLSampler
+from sklearn_pnl.embedding import RangeEmbedding, fold
+
+SEEDS = [0, 1, 2]
+
+
+def normal(seed, *shape):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def uniform(seed, *shape):
+    return np.random.default_rng(seed).uniform(-1, 1, size=shape)
+
+
+# --- to [0, 1] and back ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_ordinary_units_give_what_min_max_scaling_does(seed):
+    X = normal(seed, 30, 5) * [1, 10, 1e3, 1e-3, 1] + [0, 7, 0, 0, -1e4]
+    ours, theirs = RangeEmbedding(), MinMaxScaler()
+    embedded = ours.fit_transform(X)
+    assert_allclose(embedded, theirs.fit_transform(X), atol=1e-9)
+    new = normal(seed + 10, 9, 5)
+    assert_allclose(ours.transform(new), theirs.transform(new), rtol=1e-9, atol=1e-7)
+    assert_allclose(ours.inverse_transform(new), theirs.inverse_transform(new))
+
+
+UNITS = {
+    "ordinary": (np.float64, 1.0),
+    "tiny": (np.float64, 1e-20),
+    "tiniest": (np.float64, 1e-300),
+    "subnormal": (np.float64, 1e-310),
+    "single": (np.float32, 1.0),
+    "tiny single": (np.float32, 1e-9),
+    "huge half": (np.float16, 5e4),
+    "huge single": (np.float32, 2e38),
+    "huge": (np.float64, 1e308),
+    "all there is": (np.float64, np.finfo(float).max),
+}
+
+
+@pytest.mark.parametrize(("dtype", "unit"), UNITS.values(), ids=UNITS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_unit_has_a_range(seed, dtype, unit):
+    X = (uniform(seed, 30, 4) * unit).astype(dtype)
+    X[:2] = np.array([[-1.0], [1.0]]) * unit
+    embedding = RangeEmbedding().fit(X)
+    embedded = embedding.transform(X)
+    assert embedded.dtype == np.float64
+    assert_array_equal(embedded.min(axis=0), 0)
+    assert_array_equal(embedded.max(axis=0), 1)
+    # In a type that the range does not overflow.
+    long = X.astype(np.longdouble)
+    wanted = (long - long.min(axis=0)) / np.ptp(long, axis=0)
+    assert_allclose(
+        embedded, wanted.astype(float), atol=1e-3 if unit == 1e-310 else 1e-7
+    )
+    again = embedding.inverse_transform(embedded)
+    assert np.isfinite(again).all()
+    assert_allclose(again.astype(dtype) / unit, X / unit, rtol=1e-9, atol=1e-12)
+
+
+def test_a_constant_feature_is_zero_and_comes_back():
+    X = np.array([[3.0, 1.0], [3.0, 2.0], [3.0, 5.0]])
+    embedding = RangeEmbedding().fit(X)
+    assert_array_equal(embedding.transform(X), [[0, 0], [0, 0.25], [0, 1]])
+    assert_array_equal(embedding.inverse_transform(embedding.transform(X)), X)
+
+
+def test_the_rows_that_come_in_are_left_as_they_are():
+    X = normal(0, 10, 3)
+    before = X.copy()
+    embedding = RangeEmbedding().fit(X)
+    embedding.inverse_transform(embedding.transform(X))
+    assert_array_equal(X, before)
+
+
+# --- reflection -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_values_beyond_a_range_are_reflected_at_its_ends(seed):
+    low, high = np.array([-1.0, 0.0, 5.0]), np.array([1.0, 2.0, 5.0])
+    rows = 2 * normal(seed, 500, 3) + [0, 1, 5]
+    folded = fold(rows.copy(), low, high)
+    assert ((folded >= low) & (folded <= high)).all()
+    # As far inside of the end as they were beyond it, if the range is that long.
+    below, above = low - rows, rows - high
+    near = np.maximum(below, above) < high - low
+    wanted = np.where(below > 0, low + below, np.where(above > 0, high - above, rows))
+    assert_allclose(folded[near], wanted[near], atol=1e-12)
+    assert (near & (np.maximum(below, above) > 0)).sum() > 100
+
+
+@pytest.mark.parametrize("end", [1e308, np.finfo(float).max, 1e-310])
+def test_reflection_at_any_end_stays_in_the_range(end):
+    low, high = np.full(4, -end), np.full(4, end)
+    rows = np.array([[-end, end, 0, end / 2], [-np.inf, np.inf, -0.0, -end / 2]])
+    folded = fold(rows.copy(), low, high)
+    assert ((folded >= low) & (folded <= high)).all()
+    assert_array_equal(folded[0], rows[0])
+
+
+# --- what the augmenter makes of such units -------------------------------------
+
+
+def ranges(X):
+    return np.ptp(np.asarray(X, dtype=np.longdouble), axis=0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "unit"), [v for k, v in UNITS.items() if k != "all there is"], ids=str
+)
+@pytest.mark.parametrize("shape", [(4,), (2, 2)], ids=str)
+def test_new_rows_have_the_spread_of_the_rows_in_any_units(shape, dtype, unit):
+    X = uniform(0, 60, *shape).reshape(60, -1)
+    X[:, ::2] *= unit
+    X = X.reshape(60, *shape).astype(dtype)
+    rows = PNLAugmenter().fit(X).sample(200, random_state=0)
+    assert rows.dtype == dtype
+    assert np.isfinite(rows).all()
+    share = ranges(rows) / ranges(X)
+    assert (share > 0.8).all()
+    assert (share <= 1).all()
+    y = np.repeat([0, 1], [40, 20])
+    X_new = PNLSampler(random_state=0).fit_resample(X, y)[0]
+    assert X_new.dtype == dtype
+    assert_array_equal(X_new[:60], X)
+    assert (ranges(X_new[60:]) / ranges(X[40:]) > 0.6).all()
+
+
+@pytest.mark.parametrize(("dtype", "unit"), [(np.float64, 1e-20), (np.float32, 1e-9)])
+@pytest.mark.parametrize("offset", [0.3, 1e-5])
+def test_a_column_that_the_offset_would_round_away_is_refused(offset, dtype, unit):
+    X = np.abs(normal(0, 30, 3) * [1, 1, unit * offset]).astype(dtype)
+    with pytest.raises(ValueError, match=r"Column 2 spans .*e-\d+ .* rounds away"):
+        PNLAugmenter(embedding=None, offset=offset).fit(X)
+    assert np.isfinite(PNLAugmenter(offset=offset).fit(X).sample(9, 0)).all()
+
+
+@pytest.mark.parametrize("params", [{}, {"order": 1}, {"with_mass": False}], ids=str)
+def test_single_precision_near_the_end_of_the_type_is_refused_in_words(params):
+    X = np.abs(3.3e38 * uniform(0, 60, 4)).astype(np.float32)
+    augmenter = PNLAugmenter(embedding=None, keep_range=False, **params).fit(X)
+    with pytest.raises(
+        ValueError, match=r"overflow float32: .* Divide X by a constant"
+    ):
+        augmenter.sample(500, random_state=0)
+    # What it says helps.
+    smaller = X / np.float32(1e3)
+    assert np.isfinite(augmenter.fit(smaller).sample(500, random_state=0)).all()
+
+
+def test_a_mass_beyond_double_precision_is_refused_in_words():
+    X = np.abs(1e308 * uniform(0, 30, 4))
+    X[4] = 1.5e308
+    with pytest.raises(ValueError, match=r"sum of row \d+ overflows; divide X"):
+        PNLAugmenter(embedding=None).fit(X)
