@@ -39,7 +39,7 @@ def map_blocks(function, *arrays, step, n_jobs=None):
     joined, done = None, 0
     with one_blas_thread():
         results = parallel(
-            delayed(_run_task)(function, step, *(a[task] for a in arrays))
+            delayed(_run_task)(function, step, task.start, *(a[task] for a in arrays))
             for task in _slices(n, step * blocks_per_task)
         )
         for blocks in results:
@@ -57,13 +57,23 @@ def _slices(n, step):
     return (slice(start, start + step) for start in range(0, n, step))
 
 
-def _run_task(function, step, *arrays):
-    """Results of the blocks of one task, as if each were a task of its own."""
-    return [
+def _run_task(function, step, start, *arrays):
+    """Results of the blocks of one task, as if each were a task of its own.
+
+    An error with a ``row`` counts it within the block; here it gets its number among
+    all rows.
+    """
+    results = []
+    for block in _slices(len(arrays[0]), step):
         # In one memory layout, whichever way the rows came to this worker.
-        function(*(np.ascontiguousarray(a[block]) for a in arrays))
-        for block in _slices(len(arrays[0]), step)
-    ]
+        rows = [np.ascontiguousarray(a[block]) for a in arrays]
+        try:
+            results.append(function(*rows))
+        except ValueError as error:
+            if hasattr(error, "row"):
+                error.row += start + block.start
+            raise
+    return results
 
 
 class _Remote:

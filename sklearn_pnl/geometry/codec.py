@@ -35,6 +35,17 @@ _MARGINAL_CELLS = 128
 _FACTORED_UP_TO = 2048
 
 
+class CodeError(ValueError):
+    """A code that cannot be decoded: ``row``, its number in the block, and why."""
+
+    def __init__(self, row, why):
+        super().__init__(row, why)
+        self.row, self.why = row, why
+
+    def __str__(self):
+        return f"Code {self.row} {self.why}"
+
+
 class Encoded(NamedTuple):
     """Coordinates of rows, their masses, and what happened on the way.
 
@@ -361,9 +372,10 @@ class Codec:
         # Off the matched set only theta of the reference counts; it has none at 0.
         if reference.min() <= 0:
             row = int(np.argmin(reference.min(axis=1)))
-            raise ValueError(
-                f"Code {row} lies so far out that cells of its distribution underflow "
-                "to 0; draw codes closer to the training rows."
+            raise CodeError(
+                row,
+                "lies so far out that cells of its distribution underflow to 0; draw "
+                "codes closer to the training rows.",
             )
         found = self._decoder.solve(target, reference, self.tol, self.max_iter)
         return found.point, found.residual
@@ -434,10 +446,10 @@ def _refuse_far(codes, fine):
     if fine.all():
         return
     row = int(np.argmin(fine))
-    raise ValueError(
-        f"Code {row} lies so far out that its measure overflows: the largest of its "
-        f"numbers is {np.abs(codes[row]).max():.3g}. Draw codes closer to the training "
-        "rows."
+    raise CodeError(
+        row,
+        "lies so far out that its measure overflows: the largest of its numbers is "
+        f"{np.abs(codes[row]).max():.3g}. Draw codes closer to the training rows.",
     )
 
 
@@ -510,7 +522,12 @@ class KLEmbedding:
         step = self._codec.encoded_at_once
         for start in range(0, len(codes), step):
             block = slice(start, start + step)
-            eta = self._codec.base.expectations(self._codec.measures(codes[block]))
+            try:
+                measures = self._codec.measures(codes[block])
+            except CodeError as error:
+                error.row += start
+                raise
+            eta = self._codec.base.expectations(measures)
             eta -= self._eta
             if self._factor.ndim == 1:
                 eta /= self._factor
