@@ -119,7 +119,7 @@ def test_a_whole_row_is_its_code_and_takes_no_steps():
     augmenter = PNLAugmenter().fit(table())
     assert augmenter.n_params_ == 12
     assert augmenter.n_iter_ == 1
-    rows = augmenter.embedding_.transform(table()) + 0.3
+    rows = augmenter.embedding_.transform(table()) + augmenter.offset
     assert_allclose(augmenter.codes_, np.log(rows), rtol=1e-9)
 
 
