@@ -166,7 +166,7 @@ class PairDraws(Draws):
     def n_parents(self, n_neighbors):
         return 2
 
-    def start(self, training, n_samples, rng):
+    def start(self, training, n_samples, rng, condition=None):
         first = rng.randint(len(training.codes), size=n_samples)
         second = training.partners(first)[:, 0]
 
