@@ -166,7 +166,7 @@ class PairDraws(Draws):
     def n_parents(self, n_neighbors):
         return 2
 
-    def start(self, training, n_samples, rng):
+    def start(self, training, n_samples, rng, condition=None):
         first = rng.randint(len(training.codes), size=n_samples)
         second = training.partners(first)[:, 0]
 
@@ -235,7 +235,7 @@ def test_strategies_of_a_user_work_in_augmenter_and_sampler(params, shape):
 
 def test_codes_of_a_users_draws_are_those_decoded():
     X = positive(0, 6, n=30)
-    params = {"embedding": None, "keep_range": False, "offset": 0}
+    params = {"embedding": None, "margin": None, "offset": 0}
     augmenter = PNLAugmenter(augment=NearestDraws(pull=1.0), **params).fit(X)
     rows = augmenter.sample(4, random_state=0)
     # The whole row is its code: the geometric mean of all rows.
