@@ -11,7 +11,7 @@ _MOST_SOURCES = 2**11
 _MOST_TARGETS = 2**8
 # Width of the kernel around a wanted value, in standard deviations of the training
 # values; doubled until the weights are worth so many pairs.
-_WIDTH, _PAIRS_WORTH = 0.05, 25
+_WIDTH, _PAIRS_WORTH = 0.1, 100
 # Weights (targets x pairs) held at once.
 _WEIGHTS = 2**22
 
