@@ -433,7 +433,7 @@ def _corrected(rows, constraints, lower, upper, floor, ceiling, ranges, tol):
     for attempt in range(_MAX_CORRECTIONS + 1):
         values = rows @ a.T
         missing = np.maximum(lower - values, 0) - np.maximum(values - upper, 0)
-        violation = (np.abs(missing) / scale).max(axis=1)
+        violation = np.abs(missing / scale).T.max(axis=0)
         if attempt == _MAX_CORRECTIONS:
             break
         off = np.flatnonzero((violation > _CLOSE * tol) & (violation < 1e3 * tol))
