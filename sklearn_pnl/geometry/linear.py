@@ -31,6 +31,8 @@ _MAX_RELEASES = 4
 _NEARLY_FREE = 1e-4
 # Added to the Hessian, as a share of what its diagonal is with no cell at an end.
 _RIDGE = 1e-10
+# Steps after which a row that is not done is asked whether it can be.
+_FEW_STEPS = 100
 # A step changes the log of a cell by at most this much.
 _LONGEST_STEP = 10.0
 # Logs of cells relative to where they start go no farther than this.
@@ -140,25 +142,23 @@ def linear_projection(
     p = _Problem.from_user(measures, coefficients, lower, upper, floor, ceiling)
     n, c = p.lower.shape
     m, y = np.clip(p.start, p.floor, p.ceiling), np.zeros((n, c))
-    residual, n_iter = np.zeros(n), np.zeros(n, int)
-    hopeless = p.out_of_reach(tol).any(axis=1)
-    for equations, cells in p.components():
-        part = p.part(equations, cells)
-        step = max(1, _BLOCK // (len(equations) * len(cells)))
-        for first in range(0, n, step):
-            rows = first + np.flatnonzero(~hopeless[first : first + step])
-            at = np.ix_(rows, cells), np.ix_(rows, equations)
-            m[at[0]], y[at[1]], steps = part.rows(rows).solve(tol, max_iter)
-            n_iter[rows] = np.maximum(n_iter[rows], steps)
-    if c:
+    n_iter, reasons = np.zeros(n, int), {}
+    todo = np.flatnonzero(~p.out_of_reach(tol).any(axis=1))
+    # Rows that take long may be impossible, which linear programmes tell sooner.
+    for budget in (min(_FEW_STEPS, max_iter), max_iter):
+        p.solve_rows(todo, m, y, n_iter, tol, budget)
         residual = p.residual(m, y)
-    reasons = {}
-    for row in map(int, np.flatnonzero(~(residual <= tol))):
-        if len(reasons) < n_reasons:
-            bounds = p.bounds(row)
-            reasons[row] = unmet(p.coefficients, *bounds, tol, max_iter, residual[row])
-        else:
+        unsolved = np.flatnonzero(~(residual <= tol)).tolist()
+        for row in [k for k in unsolved if k not in reasons]:
+            if len(reasons) < n_reasons:
+                shown = tol, max_iter, residual[row]
+                reasons[row] = unmet(p.coefficients, *p.bounds(row), *shown)
+        known = [k for k, why in reasons.items() if why.equation is not None]
+        todo = np.setdiff1d(np.intersect1d(todo, unsolved), known)
+    for row in unsolved:
+        if row not in reasons:
             reasons[row] = Unmet(None, message=f"Not met by {residual[row]:.1e}.")
+    reasons = {row: reasons[row] for row in unsolved}
     return LinearProjection(m, y, residual, n_iter, residual <= tol, reasons)
 
 
@@ -220,6 +220,17 @@ class _Problem:
             self.ceiling[:, cells],
             self.scale[:, equations],
         )
+
+    def solve_rows(self, rows, m, y, n_iter, tol, max_iter):
+        """Write cells, multipliers and steps of some rows, part by part."""
+        for equations, cells in self.components():
+            part = self.part(equations, cells)
+            step = max(1, _BLOCK // (len(equations) * len(cells)))
+            for first in range(0, len(rows), step):
+                some = rows[first : first + step]
+                at = np.ix_(some, cells), np.ix_(some, equations)
+                m[at[0]], y[at[1]], steps = part.rows(some).solve(tol, max_iter)
+                n_iter[some] = np.maximum(n_iter[some], steps)
 
     def components(self):
         """Pairs of equations and cells that nothing else is connected to.
