@@ -1,14 +1,13 @@
 """What new rows keep and what is asked of them, met after decoding."""
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from scipy.optimize import LinearConstraint
-from sklearn.exceptions import ConvergenceWarning
 
 from ._blocks import map_blocks
+from ._validation import warn_missed
 from .conditioning import Condition
 from .constraints import (
     ColumnConstraint,
@@ -23,6 +22,10 @@ from .invariants import Invariants, find_invariants
 CONSTRAINTS = [LinearConstraint, ColumnConstraint, list, tuple]
 # Rows with more features than this are not searched for equations unless asked to.
 _SEARCHED_UP_TO = 200
+# Sizes of features whose products do not overflow.
+_LARGEST = 1e100
+# Least share of the offset that a cell of a measure keeps.
+_LEAST_SHARE = 1e-3
 # Distance from a constraint that counts as met, as a share of a range.
 _TOL, _TOL_SINGLE = 1e-9, 1e-6
 
@@ -32,27 +35,24 @@ def resolve_invariants(given, rows, feature_names):
     d = rows.shape[1]
     if isinstance(given, Invariants):
         return given
-    if given is None or (isinstance(given, str) and d > _SEARCHED_UP_TO):
-        names = feature_names or tuple(f"x{k}" for k in range(d))
-        note = ""
-        if given is not None:
-            note = (
-                f"More than {_SEARCHED_UP_TO} features: equations were not looked for. "
-                "Pass invariants=find_invariants(X) to keep them."
-            )
-        return Invariants(
-            np.empty((0, d)), np.empty(0), names, np.ptp(rows, 0), (), note
-        )
     if isinstance(given, str):
-        tol = _TOL_SINGLE if rows.dtype == np.float32 else _TOL
-        return find_invariants(rows, feature_names, tol=tol)
+        why = _why_not_searched(rows)
+        if not why:
+            tol = _TOL_SINGLE if rows.dtype == np.float32 else _TOL
+            return find_invariants(rows, feature_names, tol=tol)
+        given = None
+    else:
+        why = ""
+    names = feature_names or tuple(f"x{k}" for k in range(d))
+    if given is None:
+        none = np.empty((0, d)), np.empty(0)
+        return Invariants(*none, names, np.zeros(d), note=why)
     system = collect_constraints(given, d, feature_names=feature_names)
     if not np.array_equal(system.lower, system.upper) or len(system.lower) > 1:
         raise ValueError(
             "invariants are equations, the same for all rows; give intervals as "
             "constraints of sample."
         )
-    names = feature_names or tuple(f"x{k}" for k in range(d))
     found = Invariants(system.coefficients, system.lower[0], names, np.ptp(rows, 0))
     worst = found.violation(rows).max(initial=0)
     if worst > 1e-6:
@@ -64,6 +64,22 @@ def resolve_invariants(given, rows, feature_names):
     return found
 
 
+def _why_not_searched(rows):
+    """Why equations are not looked for by themselves; empty if they are."""
+    if rows.shape[1] > _SEARCHED_UP_TO:
+        return (
+            f"More than {_SEARCHED_UP_TO} features: equations were not looked for. Pass "
+            "invariants=find_invariants(X) to keep them."
+        )
+    size = np.abs(rows).max(axis=0)
+    if np.any((size > 0) & ((size < 1 / _LARGEST) | (size > _LARGEST))):
+        return (
+            "Features in extreme units: equations were not looked for. Rescale X to "
+            "keep them."
+        )
+    return ""
+
+
 @dataclass(frozen=True)
 class Keeper:
     """Brings new rows to the equations that all training rows satisfy, and to others.
@@ -73,8 +89,12 @@ class Keeper:
     invariants : Invariants
     low, high : ndarray of shape (D,)
         Limits of the features.
-    scale, shift, offset : float or ndarray of shape (D,)
-        The measure in which rows are moved least is ``x * scale + shift + offset``.
+    least, ranges : ndarray of shape (D,)
+        Smallest values of the training rows, and the ranges of these.
+    scaled : bool
+        Whether ranges are the units of the measure in which rows are moved least.
+    offset : float
+        Added in that measure.
     integer_features : ndarray of int
     tol : float
     """
@@ -82,28 +102,23 @@ class Keeper:
     invariants: Invariants
     low: np.ndarray
     high: np.ndarray
-    scale: np.ndarray
-    shift: np.ndarray
+    least: np.ndarray
+    ranges: np.ndarray
+    scaled: bool
     offset: float
     integer_features: np.ndarray
     tol: float
 
     @classmethod
-    def of(cls, invariants, rows, limits, embedding, offset, integer_features):
+    def of(cls, invariants, rows, limits, scaled, offset, integer_features):
         """A keeper for rows like the training rows (n, D)."""
-        low, high = rows.min(axis=0).astype(float), rows.max(axis=0).astype(float)
-        length = high - low
-        if embedding is None:
-            scale, shift = np.ones(len(low)), np.zeros(len(low))
-        else:
-            # Ranges are the units also where an embedding is not affine.
-            scale = 1 / np.where(length > 0, length, 1)
-            shift = -low * scale
+        least = rows.min(axis=0).astype(np.float64)
+        with np.errstate(over="ignore"):
+            ranges = rows.max(axis=0) - least
         tol = _TOL_SINGLE if rows.dtype == np.float32 else _TOL
-        # Measures stay positive, if only just.
-        empty = (1e-3 * offset - offset - shift) / scale
-        low, high = np.maximum(limits[0], empty), limits[1]
-        return cls(invariants, low, high, scale, shift, offset, integer_features, tol)
+        return cls(
+            invariants, *limits, least, ranges, scaled, offset, integer_features, tol
+        )
 
     def system(self, constraints, n_rows):
         """Constraints of ``n_rows`` new rows, those asked for first, and their number.
@@ -161,22 +176,23 @@ class Keeper:
                     f"{count} cannot meet the constraints; the first is new row "
                     f"{some[row]}: {reason}"
                 )
-        warnings.warn(
-            f"{whom}: {len(missed)} of {len(rows)} new rows miss an invariant, by up "
-            f"to {violation.max():.1e} of the range of its features.",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
+        warn_missed(whom, violation, self.tol)
 
     def meet(self, rows, system):
         """Rows on a system; see :func:`~sklearn_pnl.constraints.meet_constraints`."""
+        scale, shift = 1.0, 0.0
+        if self.scaled:
+            scale = 1 / np.where(self.ranges > 0, self.ranges, 1)
+            shift = -self.least * scale
+        # Measures stay positive, if only just.
+        empty = ((_LEAST_SHARE - 1) * self.offset - shift) / scale
         return meet_constraints(
             rows,
             system,
-            self.low,
+            np.maximum(self.low, empty),
             self.high,
-            scale=self.scale,
-            shift=self.shift,
+            scale=scale,
+            shift=shift,
             offset=self.offset,
             tol=self.tol,
         )

@@ -280,7 +280,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             self.invariants_,
             rows,
             limits(rows, margin),
-            self.embedding_,
+            self.embedding_ is not None,
             self.offset,
             self.integer_features_,
         )
