@@ -445,13 +445,11 @@ def compare_samples(
     scaler = StandardScaler().fit(X)
     scaled, scaled_new = scaler.transform(X), _standardise(scaler, X_new, "X_new")
     scaled_test = None if X_test is None else _standardise(scaler, X_test, "X_test")
-    rival = scaled if X_test is None else scaled_test
-    # Random numbers are drawn in this order.
     correlations = _compare_correlations(scaled, scaled_new, rng)
+    rival = scaled if X_test is None else scaled_test
     rows, kinds = _balanced(rival, scaled_new, max_samples, rng)
     settings = {"held_out": X_test is not None, "cv": cv, "rng": rng, "n_jobs": n_jobs}
-    classifier = _CLASSIFIER if classifier is None else classifier
-    fold_auc = _fold_auc(rows, kinds, classifier=classifier, **settings)
+    fold_auc = _fold_auc(rows, kinds, classifier=classifier or _CLASSIFIER, **settings)
     real = scaled if X_test is None else np.concatenate([scaled, scaled_test])
     chosen = correlations["correlation_features"]
     return SampleComparison(
