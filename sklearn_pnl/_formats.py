@@ -19,6 +19,7 @@ class RowFormat:
     ----------
     dtype : dtype
         Of the rows as one array.
+    feature_names : tuple of str or None
     integer_features : ndarray of int
         Flat columns that hold integers or booleans.
     """
@@ -29,6 +30,8 @@ class RowFormat:
         self._sparse = type(numbers) if issparse(numbers) else None
         # An empty frame keeps names, types and class.
         self._template = X.iloc[:0] if is_frame(X) else None
+        names = None if self._template is None else self._template.columns
+        self.feature_names = None if names is None else tuple(map(str, names))
         types = [self.dtype] * int(np.prod(self.shape))
         if self._template is not None:
             types = list(self._template.dtypes)

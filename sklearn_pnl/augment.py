@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
 from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec
 from ._formats import RowFormat
+from ._keeping import CONSTRAINTS, Keeper, resolve_invariants
 from ._validation import (
     all_or_nothing,
     as_numbers,
@@ -26,6 +27,7 @@ from ._validation import (
 from .backward import METRIC, own
 from .draws import AUGMENT, TrainingCodes, as_draws
 from .embedding import RangeEmbedding, fold, limits
+from .invariants import Invariants
 from .manifolds import LOCAL_MANIFOLD, ORDER, as_local_manifold
 from .many_body import CODEC_CONSTRAINTS
 from .reshape import PrimeFactorReshaper
@@ -33,6 +35,8 @@ from .reshape import PrimeFactorReshaper
 # Codes drawn and looked up at once: rounding, and with it the order of near-ties, must
 # not depend on how new rows are asked for.
 _DRAWN = 2**12
+# Room that rows brought to constraints have where they are free otherwise.
+_FREE_MARGIN = 10.0
 # New cells that are drawn and decoded one after the other at least.
 _BATCH_CELLS = 2**18
 _INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
@@ -107,6 +111,13 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         for a bound and not passed, and no feature changes its sign. 0 keeps every
         range, None sets no limit.
 
+    invariants : "auto", constraints or None, default="auto"
+        Linear equations that new rows keep, to 1e-9 of the features' ranges: totals,
+        shares, copies, one-hot groups. "auto" is those that all training rows satisfy
+        and that chance would not make (:func:`find_invariants`), for rows of at most
+        200 features; also given as what that function found, or as equations in the
+        forms that ``constraints`` of :meth:`sample` has.
+
     tol : float, default=1e-6
         Wanted residual of the projections.
 
@@ -146,6 +157,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     n_neighbors_ : int
         ``k_neighbors``, at most the number of training rows.
 
+    invariants_ : Invariants
+        The equations kept; printed, they are told in words.
+
     integer_features_ : ndarray of int
         Columns that hold integers or booleans, where new values are rounded.
 
@@ -182,6 +196,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         "reshaper": [StrOptions({"auto", "prime"}), _INVERTIBLE, None],
         "embedding": [StrOptions({"minmax"}), _INVERTIBLE, None],
         "margin": [Interval(Real, 0, None, closed="left"), None],
+        "invariants": [StrOptions({"auto"}), Invariants, *CONSTRAINTS, None],
     }
 
     def __init__(
@@ -199,6 +214,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         offset=1.0,
         with_mass=True,
         margin=0.1,
+        invariants="auto",
         tol=1e-6,
         max_iter=100,
         n_jobs=None,
@@ -215,6 +231,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self.offset = offset
         self.with_mass = with_mass
         self.margin = margin
+        self.invariants = invariants
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
@@ -251,7 +268,22 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             self.n_params_ = self._codec.n_params
             self.n_iter_ = max(1, int(encoded.n_iter.max()))
             self.draws_ = as_draws(self.augment).fit(self.codes_)
+            self._set_keeper(rows)
         return self
+
+    def _set_keeper(self, rows):
+        """What new rows keep: limits and equations of the training rows (n, D)."""
+        names = self._format.feature_names
+        self.invariants_ = resolve_invariants(self.invariants, rows, names)
+        margin = _FREE_MARGIN if self.margin is None else self.margin
+        self._keeper = Keeper.of(
+            self.invariants_,
+            rows,
+            limits(rows, margin),
+            self.embedding_ is not None,
+            self.offset,
+            self.integer_features_,
+        )
 
     def _take(self, X):
         """Rows (n, D) of floats; what they came as, and their ranges, are kept."""
@@ -262,8 +294,6 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self.integer_features_ = self._format.integer_features
         dense = numbers.toarray() if issparse(numbers) else numbers
         rows = dense.reshape(len(dense), -1)
-        if self.margin is not None:
-            self._limits = limits(rows, self.margin)
         return rows if rows.dtype in (np.float32, np.float64) else rows.astype(float)
 
     def _embed(self, rows):
@@ -350,7 +380,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         cells = self._codec.cells(tensors.reshape(len(tensors), -1))
         return cells.reshape(-1, *self.poset_.shape)
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(self, n_samples=1, random_state=None, *, constraints=None):
         """New rows.
 
         Parameters
@@ -359,15 +389,29 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             How many.
         random_state : int, RandomState instance or None, default=None
             Seed. The same seed gives the same bytes for every ``n_jobs``.
+        constraints : constraint or list of them, default=None
+            What is asked of the new rows, in the units of ``X``:
+            :class:`scipy.optimize.LinearConstraint`, or :func:`column_constraint` for
+            columns by name and for a value a row. "mixup" draws pairs of rows between
+            which it is met, and the projection nearest in KL meets it to 1e-9 of the
+            range.
 
         Returns
         -------
         rows : array-like of shape (n_samples, *input_shape_)
             In the units, types and container of the training rows.
-        """
-        return self.sample_with_parents(n_samples, random_state)[0]
 
-    def sample_with_parents(self, n_samples, random_state=None):
+        Raises
+        ------
+        ValueError
+            If a constraint cannot be met within the limits of the features: which one,
+            and the range that can be reached.
+        """
+        return self.sample_with_parents(
+            n_samples, random_state, constraints=constraints
+        )[0]
+
+    def sample_with_parents(self, n_samples, random_state=None, *, constraints=None):
         """New rows, and the training rows that each was decoded from.
 
         Parameters
@@ -376,6 +420,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             How many.
         random_state : int, RandomState instance or None, default=None
             Seed.
+        constraints : constraint or list of them, default=None
+            As for :meth:`sample`.
 
         Returns
         -------
@@ -384,18 +430,20 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             Rows of the training data: the two that "mixup" mixed, or else the nearest
             ones, the nearest first.
         """
-        draw = self._start(n_samples, random_state)
+        draw, keep = self._start(n_samples, random_state, constraints)
         rows = np.empty((n_samples, int(np.prod(self.input_shape_))))
         parents, done = [], 0
         # Temporaries of a batch are used again, where those of all would not fit.
         size = min(n_samples, 1 + _BATCH_CELLS // rows.shape[1])
-        for new, near in self._batches(draw, n_samples, size):
+        for new, near in self._batches(draw, keep, n_samples, size):
             rows[done : done + len(new)] = new
             parents.append(near)
             done += len(new)
         return self._format.restore(rows), np.concatenate(parents)
 
-    def iter_samples(self, n_samples, batch_size=None, random_state=None):
+    def iter_samples(
+        self, n_samples, batch_size=None, random_state=None, *, constraints=None
+    ):
         """New rows in batches: more of them than fit in memory.
 
         One after the other, the batches are the same bytes as :meth:`sample` of all
@@ -411,6 +459,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         random_state : int, RandomState instance or None, default=None
             Seed. An instance must not be used for anything else before the last batch:
             noise is drawn from it batch by batch.
+        constraints : constraint or list of them, default=None
+            As for :meth:`sample`.
 
         Returns
         -------
@@ -430,15 +480,19 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         >>> [len(rows) for rows in augmenter.iter_samples(250, 100, random_state=0)]
         [100, 100, 50]
         """
-        batches = self.iter_samples_with_parents(n_samples, batch_size, random_state)
+        batches = self.iter_samples_with_parents(
+            n_samples, batch_size, random_state, constraints=constraints
+        )
         return (rows for rows, _ in batches)
 
-    def iter_samples_with_parents(self, n_samples, batch_size=None, random_state=None):
+    def iter_samples_with_parents(
+        self, n_samples, batch_size=None, random_state=None, *, constraints=None
+    ):
         """New rows in batches, and the training rows that each was decoded from.
 
         Parameters
         ----------
-        n_samples, batch_size, random_state
+        n_samples, batch_size, random_state, constraints
             As for :meth:`iter_samples`.
 
         Returns
@@ -452,23 +506,42 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             raise ValueError(
                 f"batch_size must be an integer >= 1 or None; got {batch_size!r}."
             )
-        draw = self._start(n_samples, random_state)
+        draw, keep = self._start(n_samples, random_state, constraints)
         size = self._rows_in_memory() if batch_size is None else batch_size
-        batches = self._batches(draw, n_samples, min(size, n_samples))
+        batches = self._batches(draw, keep, n_samples, min(size, n_samples))
         return ((self._format.restore(rows), parents) for rows, parents in batches)
 
-    def _start(self, n_samples, random_state):
-        """A function from slices of the new rows to what each is decoded from."""
+    def _start(self, n_samples, random_state, constraints):
+        """How slices of the new rows are drawn, and what is done to them in the end.
+
+        Draws are codes, parents, weights, and the ends of the constraints of each.
+        """
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be an integer >= 1; got {n_samples!r}.")
+        rng, keeper = check_random_state(random_state), self._keeper
+        system, asked = keeper.system(constraints, n_samples)
+        condition = None
+        if asked.start < asked.stop:
+            condition = keeper.condition(system, asked, self._undo(self._training.rows))
         nearest = partial(self._training.nearest, n_jobs=self.n_jobs)
         training = TrainingCodes(self.codes_, self.n_neighbors_, nearest)
-        with no_task():
-            rng = check_random_state(random_state)
-            return self.draws_.start(training, n_samples, rng)
+        draw = self.draws_.start(training, n_samples, rng, condition)
+        ends = [
+            np.broadcast_to(end, (n_samples, len(system)))
+            for end in (system.lower, system.upper)
+        ]
+        keep = partial(
+            keeper.keep,
+            system=system,
+            asked=asked,
+            step=self._codec.decoded_at_once,
+            n_jobs=self.n_jobs,
+            whom=type(self).__name__,
+        )
+        return (lambda rows: (*draw(rows), *(end[rows] for end in ends))), keep
 
-    def _decode(self, codes, parents, weights):
+    def _decode(self, keep, codes, parents, weights, lower, upper):
         """New rows (n, D) in double precision and the units of ``X``, and parents."""
         whom = type(self).__name__
         cells = self._training.decode(codes, parents, weights, whom, self.n_jobs)
@@ -476,6 +549,13 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             # The offset leaves cells below 0, which not every embedding goes on to. A
             # range does, and how far is for the margin to say.
             np.maximum(cells, 0, out=cells)
+        rows = self._undo(cells)
+        if self.margin is not None:
+            rows = fold(rows, self._keeper.low, self._keeper.high)
+        return keep(rows, lower, upper), parents
+
+    def _undo(self, cells):
+        """Rows (n, D) in double precision and the units of ``X`` from cells."""
         rows = cells
         if self.reshaper_ is not None:
             tensors = cells.reshape(-1, *self._cell_shape)
@@ -483,8 +563,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             rows = rows.reshape(len(cells), -1)
         if self.embedding_ is not None:
             rows = np.asarray(self.embedding_.inverse_transform(rows))
-        rows = rows.astype(np.float64, copy=False).reshape(len(cells), -1)
-        return (rows if self.margin is None else fold(rows, *self._limits)), parents
+        return rows.astype(np.float64, copy=False).reshape(len(cells), -1)
 
     def _rows_in_memory(self):
         """Rows of which two batches fit: one at work, one in the caller's hands."""
@@ -493,7 +572,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         step = self._codec.decoded_at_once
         return max(1, int(free // (2 * 8 * numbers)) // step) * step
 
-    def _batches(self, draw, n_samples, size):
+    def _batches(self, draw, keep, n_samples, size):
         """Batches whose bytes are those of all rows at once.
 
         Rounding depends on which rows a matrix product is over. So codes are drawn with
@@ -504,9 +583,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         decoded = max(size, step * effective_n_jobs(self.n_jobs))
         drawn = _whole(decoded, _DRAWN if self.draws_.looks_up else step)
         drawing = (draw(rows) for rows in gen_batches(n_samples, drawn))
-        decoding = (
-            self._decode(*drawn) for drawn in _cut(drawing, _whole(decoded, step))
-        )
+        whole = _cut(drawing, _whole(decoded, step))
+        decoding = (self._decode(keep, *each) for each in whole)
         return _cut(decoding, size)
 
     def __sklearn_tags__(self):

@@ -60,12 +60,13 @@ class Draws(BaseEstimator):
         """How many training rows a new row is decoded from."""
         return n_neighbors
 
-    def start(self, training, n_samples, rng):
+    def start(self, training, n_samples, rng, condition=None):
         """A function from slices of the new rows, in ascending order, to their codes.
 
         With the training rows that each is decoded from, and their weights. It may draw
         noise, in the order of the rows; all else is drawn here, so that the codes are
-        the same for all ways to slice.
+        the same for all ways to slice. A ``condition`` tells the values that new rows
+        are to have; codes drawn without regard to it are moved farther in the end.
         """
         draw, k = self._start(training.codes, n_samples, rng), training.n_neighbors
 
@@ -118,17 +119,23 @@ class MixupDraws(Draws):
         """The two rows that were mixed."""
         return 2
 
-    def start(self, training, n_samples, rng):
+    def start(self, training, n_samples, rng, condition=None):
         """See :class:`Draws`."""
         codes, n = training.codes, len(training.codes)
-        first = rng.randint(n, size=n_samples)
-        sources, inverse = np.unique(first, return_inverse=True)
+        if condition is None:
+            first = rng.randint(n, size=n_samples)
+            sources, inverse = np.unique(first, return_inverse=True)
+        else:
+            sources = condition.sources()
         among = None
         if self.n_candidates is not None and self.n_candidates < n:
             among = rng.choice(n, self.n_candidates, replace=False)
         near = training.partners(sources, among)
-        second = near[inverse, rng.randint(near.shape[1], size=n_samples)]
-        position = rng.uniform(size=n_samples)
+        if condition is None:
+            second = near[inverse, rng.randint(near.shape[1], size=n_samples)]
+            position = rng.uniform(size=n_samples)
+        else:
+            first, second, position = condition.pairs(sources, near, n_samples, rng)
         one = rng.randint(len(sources), size=n_samples)
         other = near[one, rng.randint(near.shape[1], size=n_samples)]
         one, size = sources[one], self.noise * rng.standard_normal(n_samples)

@@ -3,11 +3,19 @@
 import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_target_type
+from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing, check_random_state
 
 from ._callbacks import CallbackSupportMixin, fit_task, stage, subtask, with_callbacks
-from ._formats import is_frame, stack
-from ._validation import all_or_nothing, check_rows, rows_known_as, shared_params
+from ._formats import RowFormat, is_frame, stack
+from ._keeping import CONSTRAINTS, resolve_invariants
+from ._validation import (
+    all_or_nothing,
+    as_numbers,
+    check_rows,
+    rows_known_as,
+    shared_params,
+)
 from .augment import PNLAugmenter
 from .draws import as_draws
 
@@ -37,6 +45,14 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         As in :class:`PNLAugmenter`, with the same defaults; "all rows" are those of a
         class.
 
+    invariants : "auto", constraints or None, default="auto"
+        Linear equations that new rows keep; as in :class:`PNLAugmenter`, looked for in
+        the rows of all classes.
+
+    constraints : constraint, list of them, dict or None, default=None
+        What is asked of all new rows, as for :meth:`PNLAugmenter.sample`; a dict has
+        those of each class, by its label.
+
     random_state : int, RandomState instance or None, default=None
         Seed. The same seed gives the same bytes for every ``n_jobs``.
 
@@ -48,6 +64,9 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     augmenters_ : dict
         The fitted :class:`PNLAugmenter` of each class that got new rows: for instance
         ``augmenters_[label].sample(10)`` gives ten more, as ``X`` came.
+
+    invariants_ : Invariants
+        The equations kept; printed, they are told in words.
 
     order_ : int, list of tuple of int or None
         The order taken, if any class got new rows.
@@ -93,6 +112,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     _parameter_constraints: dict = {
         **BaseOverSampler._parameter_constraints,
         **PNLAugmenter._parameter_constraints,
+        "constraints": [*CONSTRAINTS, dict, None],
     }
 
     def __init__(
@@ -111,6 +131,8 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         offset=1.0,
         with_mass=True,
         margin=0.1,
+        invariants="auto",
+        constraints=None,
         tol=1e-6,
         max_iter=100,
         random_state=None,
@@ -129,6 +151,8 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         self.offset = offset
         self.with_mass = with_mass
         self.margin = margin
+        self.invariants = invariants
+        self.constraints = constraints
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -165,6 +189,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     def _fit_resample(self, X, y):
         rng = check_random_state(self.random_state)
         self.augmenters_ = {}
+        self.invariants_ = self._find_invariants(X)
         new, labels, parents = [], [], []
         wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
         with fit_task(self, "fit_resample", len(wanted)) as task:
@@ -183,7 +208,9 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         if isinstance(rows, np.ndarray):
             # Nobody else has them, so that no copy need be made.
             rows.flags.writeable = False
-        augmenter = PNLAugmenter(**shared_params(self, PNLAugmenter))
+        params = shared_params(self, PNLAugmenter) | {"invariants": self.invariants_}
+        augmenter, asked = PNLAugmenter(**params), self.constraints
+        asked = asked.get(label) if isinstance(asked, dict) else asked
         name = f"class {np.asarray(label).item()!r}"
         with (
             subtask(task, name, 2) as part,
@@ -192,9 +219,16 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
             with stage(part, "encode"):
                 augmenter.fit(rows)
             with stage(part, "decode"):
-                new, near = augmenter.sample_with_parents(n_new, rng)
+                new, near = augmenter.sample_with_parents(n_new, rng, constraints=asked)
         self.augmenters_[label], self.order_ = augmenter, augmenter.order_
         return new, near
+
+    def _find_invariants(self, X):
+        """Equations in the rows of all classes, of which there are more."""
+        numbers = as_numbers(X)
+        dense = numbers.toarray() if issparse(numbers) else numbers
+        names = RowFormat(X, numbers).feature_names
+        return resolve_invariants(self.invariants, dense.reshape(len(dense), -1), names)
 
     def _stack_parents(self, parents):
         """Parents of all classes; where a class had fewer of them, -1."""
