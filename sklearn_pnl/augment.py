@@ -545,8 +545,11 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         """New rows (n, D) in double precision and the units of ``X``, and parents."""
         whom = type(self).__name__
         cells = self._training.decode(codes, parents, weights, whom, self.n_jobs)
-        # Rounding and the offset leave cells below 0.
-        rows = self._undo(np.maximum(cells, 0, out=cells))
+        if not isinstance(self.embedding_, RangeEmbedding):
+            # The offset leaves cells below 0, which not every embedding goes on to. A
+            # range does, and how far is for the margin to say.
+            np.maximum(cells, 0, out=cells)
+        rows = self._undo(cells)
         if self.margin is not None:
             rows = fold(rows, self._keeper.low, self._keeper.high)
         return keep(rows, lower, upper), parents
