@@ -23,20 +23,31 @@ class TrainingCodes:
     n_neighbors : int
         How many near rows count.
     nearest : callable
-        ``nearest(codes, k, among)``: the k training rows nearest to each, ascending;
-        of all (None) or of some.
+        ``nearest(codes, k, among, like)``: the k training rows nearest to each,
+        ascending; of all (None) or of some. Where rows have categories, codes have
+        those of the training rows ``like``, or none (None).
+    shares : ndarray of shape (n,) or None
+        How often each row is drawn from, relative to others; None is all alike.
     """
 
     codes: np.ndarray
     n_neighbors: int
     nearest: callable
+    shares: np.ndarray | None = None
+
+    def some_rows(self, n_samples, rng):
+        """Random rows, as often as their shares say."""
+        n = len(self.codes)
+        if self.shares is None:
+            return rng.randint(n, size=n_samples)
+        return rng.choice(n, size=n_samples, p=self.shares / self.shares.sum())
 
     def partners(self, rows, among=None):
         """The nearest other rows (len(rows), k) of training rows; itself if alone."""
         k = min(self.n_neighbors, len(self.codes) - 1)
         if k == 0:
             return rows[:, None]
-        near = self.nearest(self.codes[rows], k + 1, among)
+        near = self.nearest(self.codes[rows], k + 1, among, rows)
         # Copies of a row may rank before it: drop the row where it stands, else the
         # farthest.
         itself = near == rows[:, None]
@@ -67,16 +78,16 @@ class Draws(BaseEstimator):
         noise, in the order of the rows; all else is drawn here, so that the codes are
         the same for all ways to slice.
         """
-        draw, k = self._start(training.codes, n_samples, rng), training.n_neighbors
+        draw, k = self._start(training, n_samples, rng), training.n_neighbors
 
         def with_nearest(rows):
             codes = draw(rows)
             weights = np.full((len(codes), k), 1 / k)
-            return codes, training.nearest(codes, k, None), weights
+            return codes, training.nearest(codes, k, None, None), weights
 
         return with_nearest
 
-    def _start(self, codes, n_samples, rng):
+    def _start(self, training, n_samples, rng):
         """A function from slices of the new rows to their codes alone."""
         raise NotImplementedError
 
@@ -121,7 +132,7 @@ class MixupDraws(Draws):
     def start(self, training, n_samples, rng):
         """See :class:`Draws`."""
         codes, n = training.codes, len(training.codes)
-        first = rng.randint(n, size=n_samples)
+        first = training.some_rows(n_samples, rng)
         sources, inverse = np.unique(first, return_inverse=True)
         among = None
         if self.n_candidates is not None and self.n_candidates < n:
@@ -173,8 +184,8 @@ class KernelDraws(Draws):
     def __init__(self, bandwidth=0.05):
         self.bandwidth = bandwidth
 
-    def _start(self, codes, n_samples, rng):
-        centre = rng.randint(len(codes), size=n_samples)
+    def _start(self, training, n_samples, rng):
+        codes, centre = training.codes, training.some_rows(n_samples, rng)
 
         def around(rows):
             centres = codes[centre[rows]]
@@ -208,7 +219,8 @@ class DensityDraws(Draws):
         self.estimator_ = clone(self.estimator).fit(codes)
         return self
 
-    def _start(self, codes, n_samples, rng):
+    def _start(self, training, n_samples, rng):
+        codes = training.codes
         drawn = self._sample(n_samples, rng)
         drawn = np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn)
         expected = (n_samples, codes.shape[1])

@@ -3,11 +3,12 @@
 import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_target_type
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 
 from ._callbacks import CallbackSupportMixin, fit_task, stage, subtask, with_callbacks
-from ._formats import is_frame, stack
-from ._validation import all_or_nothing, check_rows, rows_known_as, shared_params
+from ._formats import Hidden, plain_target, read_rows, some_rows, stack
+from ._frames import is_frame, is_pandas
+from ._validation import all_or_nothing, rows_known_as, shared_params
 from .augment import PNLAugmenter
 from .draws import as_draws
 
@@ -33,7 +34,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         else None.
 
     base, local_manifold, k_neighbors, augment, metric, poset, reshaper, embedding, \
-    offset, with_mass, margin, tol, max_iter, n_jobs
+    categorical_features, keep_zeros, offset, with_mass, margin, tol, max_iter, n_jobs
         As in :class:`PNLAugmenter`, with the same defaults; "all rows" are those of a
         class.
 
@@ -108,6 +109,8 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         poset=None,
         reshaper="auto",
         embedding="minmax",
+        categorical_features=None,
+        keep_zeros=False,
         offset=1.0,
         with_mass=True,
         margin=0.1,
@@ -126,6 +129,8 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         self.poset = poset
         self.reshaper = reshaper
         self.embedding = embedding
+        self.categorical_features = categorical_features
+        self.keep_zeros = keep_zeros
         self.offset = offset
         self.with_mass = with_mass
         self.margin = margin
@@ -152,14 +157,19 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         y_resampled : array-like of shape (n + n_new,)
             Classes.
         """
-        return super().fit_resample(X, y)
+        # imbalanced-learn gives back frames of pandas only.
+        frame = Hidden(X) if is_frame(X) and not is_pandas(X) else X
+        labels, as_they_came = plain_target(y)
+        X_resampled, y_resampled = super().fit_resample(frame, labels)
+        return X_resampled, as_they_came(y_resampled)
 
     def _check_X_y(self, X, y):
         """Check numbers and labels; frames stay frames, to come back unchanged."""
+        X = X.rows if isinstance(X, Hidden) else X
         y, binarize_y = check_target_type(y, indicate_one_vs_all=True)
-        accepted = {"accept_sparse": ["csr", "csc"], "dtype": "numeric", "y": y}
-        numbers, y = check_rows(self, X, reset=True, **accepted)
-        return (X if is_frame(X) else numbers), y, binarize_y
+        X, _, form, y = read_rows(self, X, y)
+        self._categorical = getattr(form, "categorical", None) or None
+        return X, y, binarize_y
 
     @with_callbacks
     def _fit_resample(self, X, y):
@@ -179,11 +189,13 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
 
     def _augment(self, label, X, members, n_new, rng, task):
         """New rows of one class, and the rows of the class that they come from."""
-        rows = _safe_indexing(X, members)
+        rows = some_rows(X, members)
         if isinstance(rows, np.ndarray):
             # Nobody else has them, so that no copy need be made.
             rows.flags.writeable = False
         augmenter = PNLAugmenter(**shared_params(self, PNLAugmenter))
+        # Of a class alone, "auto" might find others.
+        augmenter.set_params(categorical_features=self._categorical)
         name = f"class {np.asarray(label).item()!r}"
         with (
             subtask(task, name, 2) as part,
