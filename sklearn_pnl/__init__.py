@@ -12,7 +12,9 @@ from . import geometry
 from .augment import PNLAugmenter
 from .backward import BackwardProjector
 from .comparison import SampleComparison, compare_samples
+from .constraints import column_constraint
 from .draws import DensityDraws, Draws, KernelDraws, MixupDraws
+from .invariants import Invariants, find_invariants
 from .manifolds import (
     EtaManifold,
     FiberManifold,
@@ -55,6 +57,7 @@ __all__ = [
     "FiberManifold",
     "GeodesicEnergyDisplay",
     "InteractionEnergyDisplay",
+    "Invariants",
     "KernelDraws",
     "LocalManifold",
     "ManyBodyProjector",
@@ -66,6 +69,8 @@ __all__ = [
     "SampleComparison",
     "SampleComparisonDisplay",
     "ThetaManifold",
+    "column_constraint",
     "compare_samples",
+    "find_invariants",
     "geometry",
 ]

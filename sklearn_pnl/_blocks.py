@@ -40,7 +40,7 @@ def _results(function, arrays, n, step, n_jobs):
     backend, _ = get_active_backend(prefer="threads")
     shared = getattr(backend, "supports_sharedmem", False)
     if shared and effective_n_jobs(n_jobs) == 1:
-        yield from _run_task(function, step, *arrays)
+        yield from _run_task(function, step, 0, *arrays)
         return
     blocks_per_task = 1
     if not shared:
@@ -55,7 +55,7 @@ def _results(function, arrays, n, step, n_jobs):
         return_as="generator" if backend.supports_return_generator else "list",
     )
     results = parallel(
-        delayed(_whole_task)(function, step, *(a[task] for a in arrays))
+        delayed(_whole_task)(function, step, task.start, *(a[task] for a in arrays))
         for task in _slices(n, step * blocks_per_task)
     )
     for blocks in results:
@@ -66,15 +66,26 @@ def _slices(n, step):
     return (slice(start, start + step) for start in range(0, n, step))
 
 
-def _run_task(function, step, *arrays):
-    """Results of the blocks of one task, as if each were a task of its own."""
+def _run_task(function, step, start, *arrays):
+    """Results of the blocks of one task, as if each were a task of its own.
+
+    An error with a ``row`` counts it within the block; here it gets its number among
+    all rows.
+    """
     for block in _slices(len(arrays[0]), step):
         # In one memory layout, whichever way the rows came to this worker.
-        yield function(*(np.ascontiguousarray(a[block]) for a in arrays))
+        rows = [np.ascontiguousarray(a[block]) for a in arrays]
+        try:
+            found = function(*rows)
+        except ValueError as error:
+            if hasattr(error, "row"):
+                error.row += start + block.start
+            raise
+        yield found
 
 
-def _whole_task(function, step, *arrays):
-    return list(_run_task(function, step, *arrays))
+def _whole_task(function, step, start, *arrays):
+    return list(_run_task(function, step, start, *arrays))
 
 
 class _Remote:

@@ -139,6 +139,11 @@ class TrainingRows:
             return kl_of_coordinates(self.codec, codes, self.coordinates[neighbors])
         return np.linalg.norm(self.codes[neighbors] - codes[:, None], axis=2)
 
+    def mean(self, neighbors):
+        """Mean distributions (n, D) of rows (n, k)."""
+        weights = np.full(neighbors.shape, 1 / neighbors.shape[1])
+        return self.codec.mean(self.rows, self.masses, neighbors, weights)
+
     def decode(self, codes, neighbors, weights, whom, n_jobs=None):
         """Rows (n, D) of codes, with a warning if some did not converge."""
         codec = self.codec

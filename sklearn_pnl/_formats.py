@@ -1,5 +1,8 @@
 """What rows came as: numbers for the geometry, and new rows of the same kind."""
 
+from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import copy
 from functools import partial
 
 import numpy as np
@@ -20,11 +23,22 @@ from ._frames import (
 )
 from ._validation import as_numbers, check_finite, check_numbers, check_rows
 
-# From here on integers are not all doubles.
-_LARGEST = 2**53
+# What rows at hand were read as, in a larger table that they are a part of.
+_read_as = ContextVar("read_as", default=None)
 
 
-def read_rows(estimator, X, y=None, *, exact=True):
+@contextmanager
+def part_read_as(numbers, form, rows):
+    """Tables read inside are some rows of a larger one that was read already."""
+    known = (numbers[rows], form.part(rows)) if isinstance(form, TableFormat) else None
+    token = _read_as.set(known)
+    try:
+        yield
+    finally:
+        _read_as.reset(token)
+
+
+def read_rows(estimator, X, y=None):
     """Rows as they are worked on, their numbers, and what they came as.
 
     Parameters
@@ -34,8 +48,6 @@ def read_rows(estimator, X, y=None, *, exact=True):
     X : array-like, sparse matrix or data frame
     y : array-like of shape (n,), default=None
         Checked with the rows.
-    exact : bool, default=True
-        Whether integers that are no doubles are counted from the middle of theirs.
 
     Returns
     -------
@@ -44,15 +56,18 @@ def read_rows(estimator, X, y=None, *, exact=True):
     form : RowFormat or TableFormat
     y : ndarray or None
     """
-    chosen = estimator.categorical_features
+    chosen, known = estimator.categorical_features, _read_as.get()
     if not is_frame(X) and chosen is None:
         rows, y = _check_array(estimator, X, y)
-        form = RowFormat(rows, exact)
-        return rows, form.numbers(rows), form, y
+        return rows, rows, RowFormat(rows), y
     X = X if is_frame(X) else _as_table(X)
     validate_data(estimator, X, skip_check_array=True)
+    if known is not None:
+        numbers, form = known
+        estimator.input_shape_ = (form.n_columns,)
+        return X, numbers, form, y
     columns = columns_of(X)
-    form = TableFormat(columns, chosen, exact)
+    form = TableFormat(columns, chosen)
     estimator.input_shape_ = (form.n_columns,)
     numbers, y = check_numbers(estimator, form.numbers(columns), y)
     check_finite(numbers, names=form.names)
@@ -110,8 +125,6 @@ class RowFormat:
     Parameters
     ----------
     rows : ndarray or sparse matrix of shape (n, *shape)
-    exact : bool
-        See :func:`read_rows`.
 
     Attributes
     ----------
@@ -119,39 +132,32 @@ class RowFormat:
         Shape of a row of numbers.
     integer_features : ndarray of int
         Flat columns that hold integers or booleans.
-    labels, times : None
-        Nothing stands beside the numbers, none of them are times.
+    whole : ndarray of int
+        The same, among the numbers.
+    labels, times, names, feature_names : None
+        Nothing stands beside the numbers, none of them are times or have names.
     """
 
-    labels = times = names = None
+    labels = times = names = feature_names = None
 
-    def __init__(self, rows, exact=True):
+    def __init__(self, rows):
         self.dtype = np.dtype(rows.dtype)
         self.shape = rows.shape[1:]
         self._sparse = type(rows) if issparse(rows) else None
         size = int(np.prod(self.shape)) if self.dtype.kind in "iub" else 0
-        self.integer_features = np.arange(size)
-        self._origin = None
-        if size and exact and not issparse(rows):
-            origin = _middle(rows.reshape(len(rows), -1))
-            self._origin = origin if origin.any() else None
-
-    def numbers(self, rows):
-        """Numbers for the geometry."""
-        if self._origin is None:
-            return rows
-        flat = _from_middle(rows.reshape(len(rows), -1), self._origin)
-        return flat.reshape(rows.shape)
+        self.integer_features = self.whole = np.arange(size)
 
     def read(self, X):
-        """Numbers of other rows, flat."""
-        rows = as_numbers(X) if self._origin is None else np.asarray(X)
-        return self.numbers(rows)
+        """Numbers of other rows."""
+        return as_numbers(X)
+
+    def refuse_times(self, coefficients):
+        """Refuse constraints on times: there are none."""
 
     def restore(self, rows, donors=None):
         """New rows (n, D), in float64 and theirs to keep, as the others came."""
-        if len(self.integer_features):
-            rows = _as_whole(rows, self.dtype, self._origin)
+        if len(self.whole):
+            np.clip(np.rint(rows, out=rows), *_limits(self.dtype), out=rows)
         rows = rows.astype(self.dtype, copy=False)
         if self._sparse is not None:
             return self._sparse(rows)
@@ -167,8 +173,6 @@ class TableFormat:
         Of :mod:`sklearn_pnl._frames`.
     chosen : "auto", array-like or None
         ``categorical_features``.
-    exact : bool
-        See :func:`read_rows`.
 
     Attributes
     ----------
@@ -178,6 +182,10 @@ class TableFormat:
         Shape of a row of numbers.
     integer_features : ndarray of int
         Columns of the table that hold integers or booleans.
+    whole : ndarray of int
+        Columns of numbers that are whole: integers, booleans and times.
+    feature_names : tuple of str or None
+        Names of the columns of numbers for messages, if there are any.
     categorical : list of int
         Columns whose values new rows take from their parents.
     labels : ndarray of int of shape (n, n_categorical) or None
@@ -186,18 +194,24 @@ class TableFormat:
         Columns of numbers that are times.
     """
 
-    def __init__(self, columns, chosen, exact=True):
+    def __init__(self, columns, chosen):
         names = columns.names
         self.n_columns = columns.n_columns
         self.categorical = _chosen(columns, chosen)
         others = set(self.categorical)
         self._numeric = [j for j in range(self.n_columns) if j not in others]
-        self._parts = [_part(columns, j, exact) for j in self._numeric]
+        self._parts = [_part(columns, j) for j in self._numeric]
         self.names = [j if names is None else names[j] for j in self._numeric]
+        self.feature_names = None
+        if self._numeric:
+            given = [f"x{j}" if names is None else names[j] for j in self._numeric]
+            self.feature_names = tuple(map(str, given))
         # Where nothing is a number, rows are one constant.
         self.shape = (max(1, len(self._numeric)),)
-        whole = [j for j, p in zip(self._numeric, self._parts, strict=True) if p.whole]
-        self.integer_features = np.array(whole, dtype=np.intp)
+        integers = [i for i, p in enumerate(self._parts) if isinstance(p, _Whole)]
+        self.integer_features = np.array(self._numeric, dtype=np.intp)[integers]
+        whole = [i for i, p in enumerate(self._parts) if not isinstance(p, _Real)]
+        self.whole = np.array(whole, dtype=np.intp)
         times = [i for i, part in enumerate(self._parts) if isinstance(part, _Times)]
         self.times = np.array(times, dtype=np.intp) if times else None
         self.labels = self._beside = None
@@ -223,6 +237,23 @@ class TableFormat:
                 f"{self.n_columns}."
             )
         return self.numbers(columns)
+
+    def part(self, rows):
+        """The same for some of the rows."""
+        part = copy(self)
+        if self.categorical:
+            part.labels, part._beside = self.labels[rows], self._beside.part(rows)
+        return part
+
+    def refuse_times(self, coefficients):
+        """Refuse constraints on times, which have no units that others could know."""
+        if self.times is None or not coefficients[:, self.times].any():
+            return
+        name = self.names[self.times[coefficients[:, self.times].any(axis=0)][0]]
+        raise ValueError(
+            f"Constraints are about numbers, but column {name!r} holds times. Pass it "
+            "as a number, such as days since a date, to ask for values of it."
+        )
 
     def restore(self, rows, donors=None):
         """New rows (n, D) as the others came, with categories of some of these."""
@@ -285,18 +316,16 @@ def _place_of(columns, c):
     return int(c) % n
 
 
-def _part(columns, j, exact):
+def _part(columns, j):
     """How a column of a table is read as numbers and restored."""
     if columns.kind(j) == TIME:
         return _Times(columns, j)
     values = columns.numbers(j)
-    return _Whole(values, exact) if values.dtype.kind in "iub" else _Real()
+    return _Whole(values.dtype) if values.dtype.kind in "iub" else _Real()
 
 
 class _Real:
     """A column of real numbers."""
-
-    whole = False
 
     def read(self, columns, j):
         return columns.numbers(j)
@@ -305,33 +334,19 @@ class _Real:
         return columns.column(j, numbers)
 
 
-class _Whole:
+class _Whole(_Real):
     """A column of integers or booleans; new ones are rounded."""
 
-    whole = True
-
-    def __init__(self, values, exact):
-        self._dtype = values.dtype
-        self._origin = None
-        if exact and values.dtype.kind in "iu":
-            origin = _middle(values[:, None])
-            self._origin = origin if origin[0] else None
-
-    def read(self, columns, j):
-        values = columns.numbers(j)
-        if self._origin is None:
-            return values
-        return _from_middle(values[:, None], self._origin)[:, 0]
+    def __init__(self, dtype):
+        self._dtype = dtype
 
     def restore(self, columns, j, numbers):
-        whole = _as_whole(numbers[:, None].copy(), self._dtype, self._origin)[:, 0]
-        return columns.column(j, whole)
+        whole = np.clip(np.rint(numbers), *_limits(self._dtype))
+        return columns.column(j, whole.astype(self._dtype))
 
 
 class _Times:
     """A column of times, in the longest unit that all of them keep, from the first."""
-
-    whole = False
 
     def __init__(self, columns, j):
         ticks, self._unit, missing = columns.ticks(j)
@@ -375,7 +390,7 @@ def plain_target(y):
 
 def some_rows(X, rows):
     """Rows of any container."""
-    return columns_of(X).rows(rows) if is_frame(X) else X[rows]
+    return columns_of(X).part(rows).native() if is_frame(X) else X[rows]
 
 
 def stack(X, new):
@@ -387,57 +402,12 @@ def stack(X, new):
     return np.concatenate([X, *new])
 
 
-# --- integers -------------------------------------------------------------------
-
-
-def _middle(values):
-    """Middles of the columns whose integers are no doubles, but their range is; or 0.
-
-    Values that small differences are lost in, far from zero.
-    """
-    origin = np.zeros(values.shape[1], dtype=values.dtype)
-    if values.dtype.kind == "b" or values.dtype.itemsize < 8 or not len(values):
-        return origin
-    for j, (low, high) in enumerate(zip(values.min(0), values.max(0), strict=True)):
-        low, high = int(low), int(high)
-        large = max(-low, high) > _LARGEST
-        if large and high - low < _LARGEST and 2 * min(abs(low), abs(high)) > _LARGEST:
-            origin[j] = low + (high - low) // 2
-    return origin
-
-
-def _from_middle(values, origin):
-    """Integers as floats, counted from an origin each."""
-    above = values >= origin
-    up = np.where(above, values - origin, 0).astype(np.float64)
-    return up - np.where(above, 0, origin - values).astype(np.float64)
-
-
-def _as_whole(rows, dtype, origin):
-    """Floats (n, D) rounded to what a type of integers holds; they are written over."""
-    if origin is None:
-        return np.clip(np.rint(rows, out=rows), *_limits(dtype), out=rows).astype(dtype)
-    whole = np.empty(rows.shape, dtype=dtype)
-    for j, start in enumerate(origin):
-        low, high = _limits(dtype, int(start))
-        steps = np.clip(np.rint(rows[:, j]), low, high)
-        up = np.maximum(steps, 0).astype(np.uint64).astype(dtype)
-        down = np.maximum(-steps, 0).astype(np.uint64).astype(dtype)
-        whole[:, j] = start + up - down
-    return whole
-
-
-def _limits(dtype, origin=0):
-    """Smallest and largest float that fit a type of integers, less an origin."""
+def _limits(dtype):
+    """Smallest and largest float that fit a type of integers or booleans."""
     if dtype.kind == "b":
         return 0.0, 1.0
     limits = np.iinfo(dtype)
-    return _within(limits.min - origin, 1), _within(limits.max - origin, -1)
-
-
-def _within(limit, towards):
-    """The nearest float of an integer that is not beyond it."""
-    nearest = float(limit)
-    if (int(nearest) - limit) * towards < 0:
-        nearest = float(np.nextafter(nearest, towards * np.inf))
-    return nearest
+    highest = float(limits.max)
+    if int(highest) > limits.max:
+        highest = np.nextafter(highest, 0)
+    return float(limits.min), highest

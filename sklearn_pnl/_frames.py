@@ -118,13 +118,17 @@ class PandasColumns:
         """Some columns, as they are."""
         return type(self)(self._frame.iloc[:, columns].copy())
 
+    def part(self, rows):
+        """Some rows."""
+        return type(self)(self._frame.iloc[rows])
+
     def head(self):
         """No rows: names and types alone."""
         return type(self)(self._frame.iloc[:0])
 
-    def rows(self, rows):
-        """A frame of some rows."""
-        return self._frame.iloc[rows]
+    def native(self):
+        """The frame itself."""
+        return self._frame
 
     def taken(self, j, rows):
         """Values of a column in some rows, as :meth:`make` takes them."""
@@ -224,13 +228,17 @@ class NarwhalsColumns:
         names = [self.names[j] for j in columns]
         return type(self)(self._frame.select(names).to_native())
 
+    def part(self, rows):
+        """Some rows."""
+        return type(self)(self._frame[rows].to_native())
+
     def head(self):
         """No rows: names and types alone."""
         return type(self)(self._frame.head(0).to_native())
 
-    def rows(self, rows):
-        """A frame of some rows."""
-        return self._frame[rows].to_native()
+    def native(self):
+        """The frame itself."""
+        return self._frame.to_native()
 
     def taken(self, j, rows):
         """Values of a column in some rows, as :meth:`make` takes them."""
@@ -311,6 +319,10 @@ class ArrayColumns:
     def select(self, columns):
         """Some columns, as they are."""
         return type(self)(self._array[:, columns])
+
+    def part(self, rows):
+        """Some rows."""
+        return type(self)(self._array[rows])
 
     def head(self):
         """No rows: the type alone."""

@@ -271,6 +271,18 @@ def warn_unconverged(whom, residual, tol, max_iter):
     )
 
 
+def warn_missed(whom, violation, tol):
+    """Say that some new rows are not on the equations that they should keep."""
+    missed = violation > tol
+    warnings.warn(
+        f"{_spoken_for(whom)}: {missed.sum()} of {missed.size} new rows miss an "
+        f"invariant, by up to {violation.max():.1e} of the range of its features. Pass "
+        "invariants=None to do without.",
+        ConvergenceWarning,
+        stacklevel=5,
+    )
+
+
 def _first(mask):
     return tuple(int(i) for i in np.unravel_index(np.argmax(mask), mask.shape))
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
 from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec
 from ._formats import read_rows
+from ._keeping import CONSTRAINTS, Keeper, resolve_invariants
 from ._validation import (
     all_or_nothing,
     check_measures,
@@ -26,6 +27,7 @@ from ._validation import (
 from .backward import METRIC, own
 from .draws import AUGMENT, TrainingCodes, as_draws
 from .embedding import RangeEmbedding, fold, limits
+from .invariants import Invariants
 from .manifolds import LOCAL_MANIFOLD, ORDER, as_local_manifold
 from .many_body import CODEC_CONSTRAINTS
 from .reshape import PrimeFactorReshaper
@@ -33,6 +35,10 @@ from .reshape import PrimeFactorReshaper
 # Codes drawn and looked up at once: rounding, and with it the order of near-ties, must
 # not depend on how new rows are asked for.
 _DRAWN = 2**12
+# Room that rows brought to constraints have where they are free otherwise.
+_FREE_MARGIN = 10.0
+# Rounds in which rows get zeros and equations in turn.
+_MOST_ROUNDS = 20
 # New cells that are drawn and decoded one after the other at least.
 _BATCH_CELLS = 2**18
 _INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
@@ -122,6 +128,13 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         for a bound and not passed, and no feature changes its sign. 0 keeps every
         range, None sets no limit.
 
+    invariants : "auto", constraints or None, default="auto"
+        Linear equations that new rows keep, to 1e-9 of the features' ranges: totals,
+        shares, copies, one-hot groups. "auto" is those that all training rows satisfy
+        and that chance would not make (:func:`find_invariants`), for rows of at most
+        200 features; also given as what that function found, or as equations in the
+        forms that ``constraints`` of :meth:`sample` has.
+
     tol : float, default=1e-6
         Wanted residual of the projections.
 
@@ -161,6 +174,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     n_neighbors_ : int
         ``k_neighbors``, at most the number of training rows.
 
+    invariants_ : Invariants
+        The equations kept; printed, they are told in words.
+
     integer_features_ : ndarray of int
         Columns that hold integers or booleans, where new values are rounded.
 
@@ -199,6 +215,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         "margin": [Interval(Real, 0, None, closed="left"), None],
         "categorical_features": ["array-like", StrOptions({"auto"}), None],
         "keep_zeros": ["boolean"],
+        "invariants": [StrOptions({"auto"}), Invariants, *CONSTRAINTS, None],
     }
 
     def __init__(
@@ -218,6 +235,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         offset=1.0,
         with_mass=True,
         margin=0.1,
+        invariants="auto",
         tol=1e-6,
         max_iter=100,
         n_jobs=None,
@@ -236,6 +254,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self.offset = offset
         self.with_mass = with_mass
         self.margin = margin
+        self.invariants = invariants
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
@@ -273,6 +292,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             self.n_params_ = self._codec.n_params
             self.n_iter_ = max(1, int(encoded.n_iter.max()))
             self.draws_ = as_draws(self.augment).fit(self.codes_)
+            self._set_keeper(rows)
             self._check_draws()
         return self
 
@@ -285,15 +305,26 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
                 f"augment={self.augment!r}. Use augment='mixup'."
             )
 
+    def _set_keeper(self, rows):
+        """What new rows keep: limits and equations of the training rows (n, D)."""
+        names = self._format.feature_names
+        self.invariants_ = resolve_invariants(self.invariants, rows, names)
+        margin = _FREE_MARGIN if self.margin is None else self.margin
+        self._keeper = Keeper.of(
+            self.invariants_,
+            rows,
+            limits(rows, margin),
+            self.embedding_ is not None,
+            self.offset,
+            self._format.whole,
+        )
+
     def _take(self, X):
         """Rows (n, D) of floats; what they came as, and their ranges, are kept."""
-        exact = isinstance(self.embedding, str)
-        _, numbers, self._format, _ = read_rows(self, X, exact=exact)
+        _, numbers, self._format, _ = read_rows(self, X)
         self.integer_features_ = self._format.integer_features
         dense = numbers.toarray() if issparse(numbers) else numbers
         rows = dense.reshape(len(dense), -1)
-        if self.margin is not None:
-            self._limits = limits(rows, self.margin)
         self._zeros = rows == 0 if self.keep_zeros else None
         times = self._format.times
         self._times = None if times is None else rows[:, times].astype(float)
@@ -389,7 +420,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         cells = self._codec.cells(tensors.reshape(len(tensors), -1))
         return cells.reshape(-1, *self.poset_.shape)
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(self, n_samples=1, random_state=None, *, constraints=None):
         """New rows.
 
         Parameters
@@ -398,15 +429,29 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             How many.
         random_state : int, RandomState instance or None, default=None
             Seed. The same seed gives the same bytes for every ``n_jobs``.
+        constraints : constraint or list of them, default=None
+            What is asked of the new rows, in the units of ``X``:
+            :class:`scipy.optimize.LinearConstraint`, or :func:`column_constraint` for
+            columns by name and for a value a row. "mixup" draws pairs of rows between
+            which it is met, and the projection nearest in KL meets it to 1e-9 of the
+            range.
 
         Returns
         -------
         rows : array-like of shape (n_samples, *input_shape_)
             In the units, types and container of the training rows.
-        """
-        return self.sample_with_parents(n_samples, random_state)[0]
 
-    def sample_with_parents(self, n_samples, random_state=None):
+        Raises
+        ------
+        ValueError
+            If a constraint cannot be met within the limits of the features: which one,
+            and the range that can be reached.
+        """
+        return self.sample_with_parents(
+            n_samples, random_state, constraints=constraints
+        )[0]
+
+    def sample_with_parents(self, n_samples, random_state=None, *, constraints=None):
         """New rows, and the training rows that each was decoded from.
 
         Parameters
@@ -415,6 +460,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             How many.
         random_state : int, RandomState instance or None, default=None
             Seed.
+        constraints : constraint or list of them, default=None
+            As for :meth:`sample`.
 
         Returns
         -------
@@ -423,26 +470,28 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             Rows of the training data: the two that "mixup" mixed, or else the nearest
             ones, the nearest first.
         """
-        return self._sample(n_samples, random_state)[:2]
+        return self._sample(n_samples, random_state, constraints)[:2]
 
-    def _sample(self, n_samples, random_state, shares=None):
+    def _sample(self, n_samples, random_state, constraints=None, shares=None):
         """New rows, their parents, and the weights of these.
 
         ``shares`` says how often each training row is drawn from, relative to others.
         """
-        draw = self._start(n_samples, random_state, shares)
+        draw, keep = self._start(n_samples, random_state, constraints, shares)
         rows = np.empty((n_samples, int(np.prod(self._format.shape))))
         beside, done = [], 0
         # Temporaries of a batch are used again, where those of all would not fit.
         size = min(n_samples, 1 + _BATCH_CELLS // rows.shape[1])
-        for new, *drawn in self._batches(draw, n_samples, size):
+        for new, *drawn in self._batches(draw, keep, n_samples, size):
             rows[done : done + len(new)] = new
             beside.append(drawn)
             done += len(new)
         parents, weights, donors = map(np.concatenate, zip(*beside, strict=True))
         return self._format.restore(rows, donors), parents, weights
 
-    def iter_samples(self, n_samples, batch_size=None, random_state=None):
+    def iter_samples(
+        self, n_samples, batch_size=None, random_state=None, *, constraints=None
+    ):
         """New rows in batches: more of them than fit in memory.
 
         One after the other, the batches are the same bytes as :meth:`sample` of all
@@ -458,6 +507,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         random_state : int, RandomState instance or None, default=None
             Seed. An instance must not be used for anything else before the last batch:
             noise is drawn from it batch by batch.
+        constraints : constraint or list of them, default=None
+            As for :meth:`sample`.
 
         Returns
         -------
@@ -477,15 +528,19 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         >>> [len(rows) for rows in augmenter.iter_samples(250, 100, random_state=0)]
         [100, 100, 50]
         """
-        batches = self.iter_samples_with_parents(n_samples, batch_size, random_state)
+        batches = self.iter_samples_with_parents(
+            n_samples, batch_size, random_state, constraints=constraints
+        )
         return (rows for rows, _ in batches)
 
-    def iter_samples_with_parents(self, n_samples, batch_size=None, random_state=None):
+    def iter_samples_with_parents(
+        self, n_samples, batch_size=None, random_state=None, *, constraints=None
+    ):
         """New rows in batches, and the training rows that each was decoded from.
 
         Parameters
         ----------
-        n_samples, batch_size, random_state
+        n_samples, batch_size, random_state, constraints
             As for :meth:`iter_samples`.
 
         Returns
@@ -499,49 +554,81 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             raise ValueError(
                 f"batch_size must be an integer >= 1 or None; got {batch_size!r}."
             )
-        draw = self._start(n_samples, random_state)
+        draw, keep = self._start(n_samples, random_state, constraints)
         size = self._rows_in_memory() if batch_size is None else batch_size
-        batches = self._batches(draw, n_samples, min(size, n_samples))
+        batches = self._batches(draw, keep, n_samples, min(size, n_samples))
         return (
             (self._format.restore(rows, donors), parents)
             for rows, parents, _, donors in batches
         )
 
-    def _start(self, n_samples, random_state, shares=None):
-        """A function from slices of the new rows to what each is decoded from.
+    def _start(self, n_samples, random_state, constraints, shares=None):
+        """How slices of the new rows are drawn, and what is done to them in the end.
 
-        Codes, parents, their weights, and the parent that categories come from.
+        Draws are codes, parents, weights, the parent that categories come from, and the
+        ends of the constraints of each.
         """
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be an integer >= 1; got {n_samples!r}.")
+        rng, keeper = check_random_state(random_state), self._keeper
+        system, n_asked = keeper.system(constraints, n_samples)
+        self._format.refuse_times(system.coefficients[:n_asked])
+        condition = None
+        if n_asked:
+            condition = keeper.condition(
+                system, n_asked, self._undo(self._training.rows)
+            )
         nearest = partial(self._training.nearest, n_jobs=self.n_jobs)
         training = TrainingCodes(self.codes_, self.n_neighbors_, nearest, shares)
-        with no_task():
-            rng = check_random_state(random_state)
-            chosen = None
-            if self._format.labels is not None:
-                chosen = rng.uniform(size=n_samples)
-            draw = self.draws_.start(training, n_samples, rng)
+        chosen = None
+        if self._format.labels is not None:
+            chosen = rng.uniform(size=n_samples)
+        draw = self.draws_.start(training, n_samples, rng, condition)
+        ends = [
+            np.broadcast_to(end, (n_samples, len(system)))
+            for end in (system.lower, system.upper)
+        ]
+        keep = partial(
+            keeper.keep,
+            system=system,
+            n_asked=n_asked,
+            step=self._codec.decoded_at_once,
+            n_jobs=self.n_jobs,
+            whom=type(self).__name__,
+        )
 
-        def with_donors(rows):
+        def drawn(rows):
             codes, parents, weights = draw(rows)
             donors = parents[:, 0]
             if chosen is not None:
                 donors = _one_of(parents, weights, chosen[rows])
-            return codes, parents, weights, donors
+            return codes, parents, weights, donors, *(end[rows] for end in ends)
 
-        return with_donors
+        return drawn, keep
 
-    def _decode(self, codes, parents, weights, donors):
+    def _decode(self, keep, codes, parents, weights, donors, lower, upper):
         """New rows (n, D) in double precision and the units of ``X``, and the rest."""
         whom = type(self).__name__
         cells = self._training.decode(codes, parents, weights, whom, self.n_jobs)
         zeros = None if self._zeros is None else _all_of(self._zeros, parents)
-        keeps_sums = zeros is not None and self.embedding_ is None
-        if not keeps_sums:
+        if zeros is not None and self.embedding_ is None:
+            rows = _with_zeros(self._undo(cells), zeros)
+        else:
             # Rounding and the offset leave cells below 0.
-            np.maximum(cells, 0, out=cells)
+            rows = self._undo(np.maximum(cells, 0, out=cells))
+        if self.margin is not None:
+            rows = fold(rows, self._keeper.low, self._keeper.high)
+        if self._times is not None:
+            times = self._times[parents]
+            between = times.min(axis=1), times.max(axis=1)
+            rows[:, self._format.times] = fold(rows[:, self._format.times], *between)
+        keep = partial(keep, lower=lower, upper=upper)
+        rows = keep(rows) if zeros is None else _keep_both(keep, rows, zeros)
+        return rows, parents, weights, donors
+
+    def _undo(self, cells):
+        """Rows (n, D) in double precision and the units of ``X`` from cells."""
         rows = cells
         if self.reshaper_ is not None:
             tensors = cells.reshape(-1, *self._cell_shape)
@@ -549,18 +636,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             rows = rows.reshape(len(cells), -1)
         if self.embedding_ is not None:
             rows = np.asarray(self.embedding_.inverse_transform(rows))
-        rows = rows.astype(np.float64, copy=False).reshape(len(cells), -1)
-        if keeps_sums:
-            rows = _with_zeros(rows, zeros)
-        if self.margin is not None:
-            rows = fold(rows, *self._limits)
-        if self._times is not None:
-            times = self._times[parents]
-            between = times.min(axis=1), times.max(axis=1)
-            rows[:, self._format.times] = fold(rows[:, self._format.times], *between)
-        if zeros is not None:
-            rows[zeros] = 0
-        return rows, parents, weights, donors
+        return rows.astype(np.float64, copy=False).reshape(len(cells), -1)
 
     def _rows_in_memory(self):
         """Rows of which two batches fit: one at work, one in the caller's hands."""
@@ -569,7 +645,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         step = self._codec.decoded_at_once
         return max(1, int(free // (2 * 8 * numbers)) // step) * step
 
-    def _batches(self, draw, n_samples, size):
+    def _batches(self, draw, keep, n_samples, size):
         """Batches whose bytes are those of all rows at once.
 
         Rounding depends on which rows a matrix product is over. So codes are drawn with
@@ -580,9 +656,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         decoded = max(size, step * effective_n_jobs(self.n_jobs))
         drawn = _whole(decoded, _DRAWN if self.draws_.looks_up else step)
         drawing = (draw(rows) for rows in gen_batches(n_samples, drawn))
-        decoding = (
-            self._decode(*drawn) for drawn in _cut(drawing, _whole(decoded, step))
-        )
+        whole = _cut(drawing, _whole(decoded, step))
+        decoding = (self._decode(keep, *each) for each in whole)
         return _cut(decoding, size)
 
     def __sklearn_tags__(self):
@@ -606,6 +681,18 @@ def _all_of(mask, parents):
     for parent in parents.T[1:]:
         where &= mask[parent]
     return where
+
+
+def _keep_both(keep, rows, zeros):
+    """Rows that keep equations, and zeros where they are to be."""
+    for _ in range(_MOST_ROUNDS):
+        rows[zeros] = 0
+        kept = keep(rows.copy())
+        if not kept[zeros].any():
+            return kept
+        rows = kept
+    rows[zeros] = 0
+    return rows
 
 
 def _with_zeros(rows, zeros):

@@ -1,5 +1,6 @@
 """Backward projection: codes to rows, through a sub-manifold of near training rows."""
 
+from math import prod
 from numbers import Integral
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._callbacks import fit_task, with_callbacks
 from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec
 from ._validation import all_or_nothing, check_codes, check_tensors, clip_neighbors
+from .geometry import rake
 from .manifolds import LOCAL_MANIFOLD, as_local_manifold
 from .many_body import ManyBodyProjector
 
@@ -201,6 +203,64 @@ class BackwardProjector(ManyBodyProjector):
         weights = np.full(near.shape, 1 / k)
         whom = type(self).__name__
         rows = self._training.decode(codes, near, weights, whom, self.n_jobs)
+        return rows.reshape(-1, *self.input_shape_)
+
+    def decode_margins(self, margins, tol=1e-9):
+        """Rows with given marginals, like the training rows otherwise.
+
+        Solves ``min KL(q, r)`` over the measures ``q`` with these marginals, the fibre
+        over given expectations; ``r`` is the mean of the training rows whose codes are
+        nearest to that of the flattest such measure.
+
+        Parameters
+        ----------
+        margins : dict of tuple of int to array-like
+            Sums over all modes but those of the key, in the units of the rows, of shape
+            ``(n, *their lengths)``: ``{(0,): row_sums, (1,): column_sums}`` of images,
+            the totals of stores in tables of stores and products.
+        tol : float, default=1e-9
+            Wanted largest gap between a marginal and what was asked for, as a share of
+            the mass.
+
+        Returns
+        -------
+        rows : ndarray of shape (n, *input_shape_)
+            With exactly these marginals. As in :meth:`inverse_transform` a cell may
+            reach down to ``-offset``.
+
+        Raises
+        ------
+        RakingError
+            If margins contradict each other: which, where, and by how much.
+
+        References
+        ----------
+        S. Amari, "Information Geometry and Its Applications", 2016, section 2.8.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_pnl import BackwardProjector
+        >>> X = np.random.default_rng(0).uniform(size=(20, 3, 4))
+        >>> projector = BackwardProjector(order=1).fit(X)
+        >>> wanted = np.array([[1.0, 2.0, 3.0]])
+        >>> projector.decode_margins({(0,): wanted}).sum(axis=2).round(6)
+        array([[1., 2., 3.]])
+        """
+        check_is_fitted(self)
+        shape = self.poset_.shape
+        lifted = {
+            modes: np.asarray(margin, dtype=np.float64)
+            + self.offset * prod(n for k, n in enumerate(shape) if k not in modes)
+            for modes, margin in margins.items()
+        }
+        flat = rake(np.ones(shape), lifted, n_modes=len(shape), tol=tol).tables.reshape(
+            -1, *shape
+        )
+        codes = self.transform(flat.reshape(-1, *self.input_shape_) - self.offset)
+        near = self._training.nearest(codes, self.n_neighbors_, n_jobs=self.n_jobs)
+        mean = self._training.mean(near).reshape(-1, *shape)
+        rows = rake(mean, lifted, n_modes=len(shape), tol=tol).tables - self.offset
         return rows.reshape(-1, *self.input_shape_)
 
     def kneighbors(self, X, n_neighbors=None, return_distance=True):

@@ -424,7 +424,7 @@ def compare_samples(
     >>> comparison = compare_samples(X[y == 0], X_new, random_state=0)
     >>> comparison.n_train, comparison.n_new, comparison.fold_auc.size
     (50, 50, 5)
-    >>> bool(comparison.outside_range.max() == 0)
+    >>> bool(comparison.outside_range.max() < 0.1)
     True
     """
     rng = check_random_state(random_state)

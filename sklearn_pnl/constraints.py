@@ -7,8 +7,8 @@ from scipy.optimize import LinearConstraint
 from scipy.sparse import issparse
 
 from .geometry import linear_projection
-from .geometry.reach import unmet
-from .invariants import linear_form
+from .geometry.reach import span, unmet
+from .invariants import in_words, linear_form
 
 # The projection is asked for more than the rows: the way back to their units rounds.
 _MARGIN = 1e-2
@@ -66,17 +66,28 @@ class Constraints:
     ----------
     coefficients : ndarray of shape (c, D)
     lower, upper : ndarray of shape (n, c), or (1, c) if they are the same for all rows
-    names : tuple of str
-        What each is called in messages.
+    feature_names : tuple of str
     """
 
     coefficients: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
-    names: tuple
+    feature_names: tuple
 
     def __len__(self):
-        return len(self.names)
+        return len(self.coefficients)
+
+    @property
+    def names(self):
+        """What each is called in messages: the sum without its interval."""
+        return [linear_form(a, self.feature_names) for a in self.coefficients]
+
+    def about(self, features):
+        """The same constraints with the columns of some features alone."""
+        names = tuple(self.feature_names[j] for j in features)
+        return replace(
+            self, coefficients=self.coefficients[:, features], feature_names=names
+        )
 
     def violation(self, rows, ranges):
         """Distance (n, c) from each interval, as a share of its largest term's range.
@@ -134,9 +145,7 @@ def collect_constraints(given, n_features, *, feature_names=None, n_rows=None):
         np.hstack([np.empty((n, 0)), *(_as_rows(part[e], n) for part in parts)])
         for e in (1, 2)
     ]
-    return Constraints(
-        coefficients, *ends, tuple(linear_form(a, shown) for a in coefficients)
-    )
+    return Constraints(coefficients, *ends, shown)
 
 
 @dataclass(frozen=True)
@@ -172,7 +181,7 @@ class MetRows:
 
 def meet_constraints(
     rows, constraints, low, high, *, scale=1.0, shift=0.0, offset=0.0, tol=1e-9,
-    max_iter=200,
+    max_iter=1000,
 ):  # fmt: skip
     """Rows on linear constraints, in range, and near to given ones.
 
@@ -194,7 +203,7 @@ def meet_constraints(
     tol : float, default=1e-9
         Wanted distance from each constraint, as a share of the range of its largest
         term.
-    max_iter : int, default=200
+    max_iter : int, default=1000
 
     Returns
     -------
@@ -227,7 +236,7 @@ def meet_constraints(
     # Features that no constraint is about stay as they are.
     used = np.flatnonzero(constraints.coefficients.any(axis=0))
     part = _Part(
-        replace(constraints, coefficients=constraints.coefficients[:, used]),
+        constraints.about(used),
         *(np.broadcast_to(end, d)[used] for end in (low, high, scale)),
         np.broadcast_to(np.add(shift, offset), d)[used],
         tol,
@@ -284,7 +293,15 @@ class _Part:
         c = self.constraints
         box = self.low, self.high
         why = unmet(c.coefficients, lower, upper, *box, self.tol, max_iter, violation)
-        return str(why) if why.equation is None else why.described(c.names.__getitem__)
+        if why.equation is None:
+            return str(why)
+
+        def given(i):
+            if lower[i] == upper[i]:
+                return in_words(c.coefficients[i], lower[i], c.feature_names)
+            return f"{c.names[i]} at {span(lower[i], upper[i])}"
+
+        return why.described(c.names.__getitem__, given)
 
     def _measures(self, rows):
         return rows * self.scale + self.zero
@@ -416,7 +433,7 @@ def _corrected(rows, constraints, lower, upper, floor, ceiling, ranges, tol):
     for attempt in range(_MAX_CORRECTIONS + 1):
         values = rows @ a.T
         missing = np.maximum(lower - values, 0) - np.maximum(values - upper, 0)
-        violation = (np.abs(missing) / scale).max(axis=1)
+        violation = np.abs(missing / scale).T.max(axis=0)
         if attempt == _MAX_CORRECTIONS:
             break
         off = np.flatnonzero((violation > _CLOSE * tol) & (violation < 1e3 * tol))

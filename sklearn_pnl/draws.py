@@ -71,14 +71,18 @@ class Draws(BaseEstimator):
         """How many training rows a new row is decoded from."""
         return n_neighbors
 
-    def start(self, training, n_samples, rng):
+    def start(self, training, n_samples, rng, condition=None):
         """A function from slices of the new rows, in ascending order, to their codes.
 
         With the training rows that each is decoded from, and their weights. It may draw
         noise, in the order of the rows; all else is drawn here, so that the codes are
-        the same for all ways to slice.
+        the same for all ways to slice. A ``condition`` tells the values that new rows
+        are to have; codes drawn without regard to it are moved farther in the end.
         """
-        draw, k = self._start(training, n_samples, rng), training.n_neighbors
+        codes, k = training.codes, training.n_neighbors
+        if training.shares is not None:
+            codes = codes[training.some_rows(len(codes), rng)]
+        draw = self._start(codes, n_samples, rng)
 
         def with_nearest(rows):
             codes = draw(rows)
@@ -87,7 +91,7 @@ class Draws(BaseEstimator):
 
         return with_nearest
 
-    def _start(self, training, n_samples, rng):
+    def _start(self, codes, n_samples, rng):
         """A function from slices of the new rows to their codes alone."""
         raise NotImplementedError
 
@@ -129,17 +133,23 @@ class MixupDraws(Draws):
         """The two rows that were mixed."""
         return 2
 
-    def start(self, training, n_samples, rng):
+    def start(self, training, n_samples, rng, condition=None):
         """See :class:`Draws`."""
         codes, n = training.codes, len(training.codes)
-        first = training.some_rows(n_samples, rng)
-        sources, inverse = np.unique(first, return_inverse=True)
+        if condition is None:
+            first = training.some_rows(n_samples, rng)
+            sources, inverse = np.unique(first, return_inverse=True)
+        else:
+            sources = condition.sources()
         among = None
         if self.n_candidates is not None and self.n_candidates < n:
             among = rng.choice(n, self.n_candidates, replace=False)
         near = training.partners(sources, among)
-        second = near[inverse, rng.randint(near.shape[1], size=n_samples)]
-        position = rng.uniform(size=n_samples)
+        if condition is None:
+            second = near[inverse, rng.randint(near.shape[1], size=n_samples)]
+            position = rng.uniform(size=n_samples)
+        else:
+            first, second, position = condition.pairs(sources, near, n_samples, rng)
         one = rng.randint(len(sources), size=n_samples)
         other = near[one, rng.randint(near.shape[1], size=n_samples)]
         one, size = sources[one], self.noise * rng.standard_normal(n_samples)
@@ -184,8 +194,8 @@ class KernelDraws(Draws):
     def __init__(self, bandwidth=0.05):
         self.bandwidth = bandwidth
 
-    def _start(self, training, n_samples, rng):
-        codes, centre = training.codes, training.some_rows(n_samples, rng)
+    def _start(self, codes, n_samples, rng):
+        centre = rng.randint(len(codes), size=n_samples)
 
         def around(rows):
             centres = codes[centre[rows]]
@@ -219,8 +229,7 @@ class DensityDraws(Draws):
         self.estimator_ = clone(self.estimator).fit(codes)
         return self
 
-    def _start(self, training, n_samples, rng):
-        codes = training.codes
+    def _start(self, codes, n_samples, rng):
         drawn = self._sample(n_samples, rng)
         drawn = np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn)
         expected = (n_samples, codes.shape[1])

@@ -149,10 +149,13 @@ def fold(rows, low, high):
 
     Clipping would put them on the ends themselves, where a tree can tell them apart.
     """
+    # Twice an end may overflow, and then an infinite value would become NaN.
     with np.errstate(over="ignore"):
-        reflected = np.subtract(2 * low, rows)
+        reflected = np.subtract(low, rows)
+        reflected += low
         np.maximum(rows, reflected, out=rows)
-        np.subtract(2 * high, rows, out=reflected)
+        np.subtract(high, rows, out=reflected)
+        reflected += high
     np.minimum(rows, reflected, out=rows)
     # Farther out than the range is long.
     np.maximum(rows, low, out=rows)

@@ -1,6 +1,7 @@
 """Linear equations that hold in every row: totals, shares, one-hot groups, copies."""
 
 from dataclasses import dataclass
+from itertools import islice
 from math import floor, lgamma, log, log10
 
 import numpy as np
@@ -239,13 +240,16 @@ class _Rows:
         weights = self._rng.uniform(-1, 1, size=len(self.X))
         code = (weights - weights.mean()) @ self.X
         for make in (_balances, _runs):
-            for equation in make(code, self.varying, self.ranges, self.tol):
-                candidate = np.vstack([found, equation])
-                if np.linalg.matrix_rank(candidate) < len(candidate):
+            candidates = make(code, self.varying, self.tol)
+            for equation in islice(candidates, _MOST_CANDIDATES):
+                if np.abs(equation).max() != 1 or np.count_nonzero(equation) < 2:
                     continue
                 holds, _, _ = self._check(equation[None])
-                if holds[0] and not self._by_chance(equation, fitted=False):
-                    found = candidate
+                if not holds[0] or self._by_chance(equation, fitted=False):
+                    continue
+                more = np.vstack([found, equation])
+                if np.linalg.matrix_rank(more) == len(more):
+                    found = more
         found = _whole(_fewer_features(found))
         return found, self._check(found)[1]
 
@@ -392,86 +396,72 @@ def _scales(equations, ranges, values):
     return np.where(scale > 0, scale, np.where(size > 0, size, 1.0))
 
 
-def _balances(code, varying, ranges, tol):
+def _balances(code, varying, tol):
     """Two, three and four features with sum 0, signs 1 and -1, by their codes."""
-    own = code[varying]
+    own, d = code[varying], len(varying)
     noise = 10 * tol * np.abs(own).max(initial=0.0)
-    d = len(varying)
-    sums = np.concatenate([own, -own])
+    both_signs = np.concatenate([own, -own])
 
-    def copies(s):
-        return [(s % d, 1 - 2 * (s >= d))]
+    def single(k):
+        return [(varying[k % d], 1.0 if k < d else -1.0)]
 
-    yield from _matches(sums, own, noise, copies, varying, len(code))
+    for p, q in _equal(own, both_signs, noise):
+        yield _equation(len(code), single(p), single(q))
     if d > _FEW_FEATURES:
         return
     i, j = np.triu_indices(d, 1)
     pairs = np.concatenate([own[i] + own[j], own[i] - own[j]])
 
-    def terms(p):
-        q = p % len(i)
-        return [(i[q], 1), (j[q], 1 - 2 * (p >= len(i)))]
+    def pair(p):
+        k = p % len(i)
+        return [(varying[i[k]], 1.0), (varying[j[k]], 1.0 if p < len(i) else -1.0)]
 
-    both_signs = np.concatenate([own, -own])
-    yield from _matches(pairs, both_signs, noise, terms, varying, len(code), d)
+    for p, q in _equal(pairs, both_signs, noise):
+        yield _equation(len(code), pair(p), single(q))
     order = np.argsort(np.abs(pairs), kind="stable")
-    near = np.flatnonzero(np.diff(np.abs(pairs)[order]) <= noise)
-    for k in near[:_MOST_CANDIDATES]:
-        p, q = order[k], order[k + 1]
-        sign = -1 if pairs[p] * pairs[q] > 0 else 1
-        equation = np.zeros(len(code))
-        for (feature, weight), s in [(t, 1) for t in terms(p)] + [
-            (t, sign) for t in terms(q)
-        ]:
-            equation[varying[feature]] += s * weight
-        if equation.any() and np.abs(equation).max() == 1:
-            yield equation
+    for k in np.flatnonzero(np.diff(np.abs(pairs)[order]) <= noise):
+        p, q = order[k : k + 2]
+        sign = 1.0 if pairs[p] * pairs[q] > 0 else -1.0
+        yield _equation(len(code), pair(p), [(f, sign * w) for f, w in pair(q)])
 
 
-def _matches(sums, singles, noise, terms, varying, n_features, d=None):
-    """Equations "sum = single" whose codes agree."""
-    d = len(singles) if d is None else d
-    order = np.argsort(singles, kind="stable")
-    ordered = singles[order]
-    first = np.searchsorted(ordered, sums - noise)
-    last = np.searchsorted(ordered, sums + noise, side="right")
-    n_tried = 0
-    for s in np.flatnonzero(last > first):
-        for k in order[first[s] : last[s]]:
-            equation = np.zeros(n_features)
-            equation[varying[k % d]] = 1.0 if k < d else -1.0
-            for feature, weight in terms(s):
-                equation[varying[feature]] -= weight
-            n_tried += 1
-            if n_tried > _MOST_CANDIDATES:
-                return
-            if np.count_nonzero(equation) >= 2 and np.abs(equation).max() == 1:
-                yield equation
+def _runs(code, varying, tol):
+    """Sums of neighbouring columns that are constant, or another feature.
 
-
-def _runs(code, varying, ranges, tol):
-    """Sums of neighbouring columns that are constant, or another feature."""
-    n_features = len(code)
+    Longest first: a total of all columns rather than what follows from it.
+    """
     until = np.concatenate([[0.0], np.cumsum(code)])
     noise = 10 * tol * max(np.abs(code).max(), np.abs(until).max())
-    first, last = np.triu_indices(n_features + 1, 2)
+    first, last = np.triu_indices(len(code) + 1, 2)
+    order = np.argsort(first - last, kind="stable")
+    first, last = first[order], last[order]
     singles = np.concatenate([code[varying], [0.0]])
-    order = np.argsort(singles, kind="stable")
-    sums = until[last] - until[first]
-    low = np.searchsorted(singles[order], sums - noise)
-    high = np.searchsorted(singles[order], sums + noise, side="right")
-    hits = np.flatnonzero(high > low)
-    # Longest first: a total of all columns rather than what follows from it.
-    hits = hits[np.argsort(first[hits] - last[hits], kind="stable")]
-    for hit in hits[:_MOST_CANDIDATES]:
-        for k in order[low[hit] : high[hit]]:
-            equation = np.zeros(n_features)
-            equation[first[hit] : last[hit]] = 1.0
-            if k < len(varying):
-                equation[varying[k]] -= 1.0
-            equation[np.setdiff1d(np.arange(n_features), varying)] = 0.0
-            if np.count_nonzero(equation) >= 2:
-                yield equation
+    varies = np.isin(np.arange(len(code)), varying)
+    for p, q in _equal(until[last] - until[first], singles, noise):
+        columns = np.arange(first[p], last[p])
+        terms = [(j, 1.0) for j in columns[varies[columns]]]
+        single = [(varying[q], 1.0)] if q < len(varying) else []
+        yield _equation(len(code), terms, single)
+
+
+def _equal(left, right, noise):
+    """Pairs of numbers of entries of both that agree within the noise."""
+    order = np.argsort(right, kind="stable")
+    first = np.searchsorted(right[order], left - noise)
+    last = np.searchsorted(right[order], left + noise, side="right")
+    for p in np.flatnonzero(last > first):
+        for q in order[first[p] : last[p]]:
+            yield p, q
+
+
+def _equation(n_features, plus, minus):
+    """Coefficients from pairs of feature and weight on two sides."""
+    equation = np.zeros(n_features)
+    for feature, weight in plus:
+        equation[feature] += weight
+    for feature, weight in minus:
+        equation[feature] -= weight
+    return equation
 
 
 def _is_one_hot(a, b, X, low, high):
@@ -517,10 +507,9 @@ def in_words(a, b, names):
     if not len(negative):
         return f"{_terms(a, positive, names)} = {b:.12g}"
     if len(positive) == 1:
-        texts = [_solved_for(a, b, positive[0], names)]
-        if len(negative) == 1:
-            texts.append(_solved_for(a, b, negative[0], names))
-        return min(texts, key=len)
+        # Of two features the one that makes shorter words; the later one is the copy.
+        alone = features[::-1] if len(negative) == 1 else positive
+        return min((_solved_for(a, b, k, names) for k in alone), key=len)
     return f"{_terms(a, features, names)} = {b:.12g}"
 
 

@@ -3,11 +3,20 @@
 import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_target_type
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 
 from ._callbacks import CallbackSupportMixin, fit_task, stage, subtask, with_callbacks
-from ._formats import Hidden, plain_target, read_rows, some_rows, stack
+from ._formats import (
+    Hidden,
+    part_read_as,
+    plain_target,
+    read_rows,
+    some_rows,
+    stack,
+)
 from ._frames import is_frame, is_pandas
+from ._keeping import CONSTRAINTS, resolve_invariants
 from ._validation import all_or_nothing, rows_known_as, shared_params
 from .augment import PNLAugmenter
 from .draws import as_draws
@@ -38,6 +47,14 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         As in :class:`PNLAugmenter`, with the same defaults; "all rows" are those of a
         class.
 
+    invariants : "auto", constraints or None, default="auto"
+        Linear equations that new rows keep; as in :class:`PNLAugmenter`, looked for in
+        the rows of all classes.
+
+    constraints : constraint, list of them, dict or None, default=None
+        What is asked of all new rows, as for :meth:`PNLAugmenter.sample`; a dict has
+        those of each class, by its label.
+
     random_state : int, RandomState instance or None, default=None
         Seed. The same seed gives the same bytes for every ``n_jobs``.
 
@@ -49,6 +66,9 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     augmenters_ : dict
         The fitted :class:`PNLAugmenter` of each class that got new rows: for instance
         ``augmenters_[label].sample(10)`` gives ten more, as ``X`` came.
+
+    invariants_ : Invariants
+        The equations kept; printed, they are told in words.
 
     order_ : int, list of tuple of int or None
         The order taken, if any class got new rows.
@@ -94,6 +114,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     _parameter_constraints: dict = {
         **BaseOverSampler._parameter_constraints,
         **PNLAugmenter._parameter_constraints,
+        "constraints": [*CONSTRAINTS, dict, None],
     }
 
     def __init__(
@@ -114,6 +135,8 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         offset=1.0,
         with_mass=True,
         margin=0.1,
+        invariants="auto",
+        constraints=None,
         tol=1e-6,
         max_iter=100,
         random_state=None,
@@ -134,6 +157,8 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         self.offset = offset
         self.with_mass = with_mass
         self.margin = margin
+        self.invariants = invariants
+        self.constraints = constraints
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -157,30 +182,49 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         y_resampled : array-like of shape (n + n_new,)
             Classes.
         """
-        # imbalanced-learn gives back frames of pandas only.
-        frame = Hidden(X) if is_frame(X) and not is_pandas(X) else X
         labels, as_they_came = plain_target(y)
-        X_resampled, y_resampled = super().fit_resample(frame, labels)
+        X_resampled, y_resampled = super().fit_resample(_known(X), labels)
         return X_resampled, as_they_came(y_resampled)
+
+    def fit(self, X, y):
+        """Check rows and labels alone.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, *shape)
+            Rows.
+        y : array-like of shape (n,)
+            Their classes.
+
+        Returns
+        -------
+        self : PNLSampler
+        """
+        super().fit(_known(X), plain_target(y)[0])
+        del self._read
+        return self
 
     def _check_X_y(self, X, y):
         """Check numbers and labels; frames stay frames, to come back unchanged."""
         X = X.rows if isinstance(X, Hidden) else X
         y, binarize_y = check_target_type(y, indicate_one_vs_all=True)
-        X, _, form, y = read_rows(self, X, y)
-        self._categorical = getattr(form, "categorical", None) or None
+        X, numbers, form, y = read_rows(self, X, y)
+        self._read = numbers, form
         return X, y, binarize_y
 
     @with_callbacks
     def _fit_resample(self, X, y):
         rng = check_random_state(self.random_state)
         self.augmenters_ = {}
+        numbers, form = self.__dict__.pop("_read")
+        self.invariants_ = self._find_invariants(numbers, form)
         new, labels, parents = [], [], []
         wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
         with fit_task(self, "fit_resample", len(wanted)) as task:
             for label, n_new in wanted.items():
                 members = np.flatnonzero(y == label)
-                rows, near = self._augment(label, X, members, n_new, rng, task)
+                with part_read_as(numbers, form, members):
+                    rows, near = self._augment(label, X, members, n_new, rng, task)
                 new.append(rows)
                 labels.append(np.full(n_new, label, dtype=y.dtype))
                 parents.append(members[near])
@@ -193,9 +237,9 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         if isinstance(rows, np.ndarray):
             # Nobody else has them, so that no copy need be made.
             rows.flags.writeable = False
-        augmenter = PNLAugmenter(**shared_params(self, PNLAugmenter))
-        # Of a class alone, "auto" might find others.
-        augmenter.set_params(categorical_features=self._categorical)
+        params = shared_params(self, PNLAugmenter) | {"invariants": self.invariants_}
+        augmenter, asked = PNLAugmenter(**params), self.constraints
+        asked = asked.get(label) if isinstance(asked, dict) else asked
         name = f"class {np.asarray(label).item()!r}"
         with (
             subtask(task, name, 2) as part,
@@ -204,9 +248,15 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
             with stage(part, "encode"):
                 augmenter.fit(rows)
             with stage(part, "decode"):
-                new, near = augmenter.sample_with_parents(n_new, rng)
+                new, near = augmenter.sample_with_parents(n_new, rng, constraints=asked)
         self.augmenters_[label], self.order_ = augmenter, augmenter.order_
         return new, near
+
+    def _find_invariants(self, numbers, form):
+        """Equations in the rows of all classes, of which there are more."""
+        dense = numbers.toarray() if issparse(numbers) else numbers
+        flat = dense.reshape(len(dense), -1)
+        return resolve_invariants(self.invariants, flat, form.feature_names)
 
     def _stack_parents(self, parents):
         """Parents of all classes; where a class had fewer of them, -1."""
@@ -222,3 +272,8 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         tags.input_tags.three_d_array = True
         tags.input_tags.positive_only = self.embedding is None
         return tags
+
+
+def _known(X):
+    """Rows for imbalanced-learn, which gives back frames of pandas only."""
+    return Hidden(X) if is_frame(X) and not is_pandas(X) else X

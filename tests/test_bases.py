@@ -279,14 +279,15 @@ def test_sampler_keeps_rows_flat_and_originals_first(seed, make_poset, manifold)
         "forest": tree_poset(np.r_[-1, -1, np.arange(28)], add_bottom=True),
     }[make_poset]
     X, y = classes(seed, 30)
-    sampler = PNLSampler(poset=poset, local_manifold=manifold, random_state=seed)
+    params = {"poset": poset, "local_manifold": manifold, "margin": 0}
+    sampler = PNLSampler(**params, random_state=seed)
     X_new, y_new = sampler.fit_resample(X, y)
     assert X_new.shape == (60, 30)
     assert np.bincount(y_new).tolist() == [30, 30]
     assert_array_equal(X_new[:42], X)
     new = X_new[42:]
     assert len(np.unique(new, axis=0)) == 18
-    # The default embedding keeps new rows in the range of their class.
+    # Without a margin new rows stay in the range of their class.
     own = X[y == 1]
     assert (new >= own.min(axis=0) - 1e-9).all()
     assert (new <= own.max(axis=0) + 1e-9).all()

@@ -287,7 +287,7 @@ def test_a_column_is_a_category_in_all_classes_or_none():
     sampler = PNLSampler(categorical_features="auto", random_state=0)
     X_new, _ = sampler.fit_resample(X, y)
     assert set(X_new["code"][60:]) == {1, 2, 3}
-    assert sampler.augmenters_[1].categorical_features == [1]
+    assert sampler.augmenters_[1].integer_features_.tolist() == []
 
 
 def test_search_over_a_pipeline_with_categories():

@@ -2,6 +2,7 @@
 
 import re
 
+import joblib
 import numpy as np
 import pytest
 from _oracles import mixed_projection_slow, random_poset, tensor_leq, theta_slow
@@ -178,6 +179,21 @@ def test_finite_but_huge_codes_are_points_or_named(order, with_mass, dtype, make
             else:
                 assert np.isfinite(found).all()
     assert refused or not with_mass
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("make", [ManyBodyProjector, BackwardProjector])
+def test_a_code_of_a_later_block_is_named_by_its_own_number(make, backend):
+    X = np.random.default_rng(0).uniform(1, 2, size=(12, 8, 8, 8))
+    projector = make(with_mass=True).fit(X)
+    codes = np.tile(projector.transform(X), (100, 1))
+    codes[1111, 0] = 800
+    for n_jobs in (1, 2):
+        with (
+            joblib.parallel_config(backend, n_jobs=n_jobs),
+            pytest.raises(ValueError, match="Code 1111 lies so far out"),
+        ):
+            projector.inverse_transform(codes)
 
 
 @pytest.mark.parametrize("make", [ManyBodyProjector, BackwardProjector])

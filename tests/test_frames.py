@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 
 from sklearn_pnl import KernelDraws, MixupDraws, PNLAugmenter, PNLSampler
 from sklearn_pnl._frames import step_of_time
+from sklearn_pnl.constraints import column_constraint
 
 pd = pytest.importorskip("pandas")
 
@@ -259,38 +260,27 @@ def test_one_time_alone_is_repeated():
     assert (PNLAugmenter().fit(X).sample(9, 0)["when"] == START).all()
 
 
-# --- integers that are no doubles -------------------------------------------------
+# --- equations and constraints ----------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", ["int64", "uint64", "Int64"])
-def test_large_integers_are_drawn_one_by_one(dtype):
-    base = 2**53 + 1
-    values = base + np.arange(N)
-    X = pd.DataFrame({"id": values}).astype(dtype)
-    rows = PNLAugmenter().fit(X).sample(2000, random_state=0)
-    new = {int(v) for v in rows["id"]}
-    # Odd ones too: near there, doubles are even.
-    assert {v % 2 for v in new} == {0, 1}
-    assert min(new) >= base - N // 10 - 1
-    assert max(new) <= base + N + N // 10
-    array = PNLAugmenter().fit(X.to_numpy(dtype.lower())).sample(2000, random_state=0)
-    assert_array_equal(array.ravel(), rows["id"].to_numpy(dtype.lower()))
+def test_equations_between_times_and_numbers_are_kept():
+    rng = np.random.default_rng(0)
+    X = times()[["day"]].assign(days=rng.integers(1, 30, N), word=words()["word"])
+    X["end"] = X["day"] + pd.to_timedelta(X["days"], unit="D")
+    sampler = PNLSampler(categorical_features="auto", random_state=0)
+    X_new, _ = sampler.fit_resample(X, LABELS)
+    assert len(sampler.invariants_.descriptions) == 1
+    assert (X_new["end"] - X_new["day"] == pd.to_timedelta(X_new["days"], "D")).all()
 
 
-@pytest.mark.parametrize("sign", [-1, 1])
-def test_integers_at_the_end_of_their_type_stay_in_it(sign):
-    end = np.iinfo(np.int64).max if sign > 0 else np.iinfo(np.int64).min
-    X = np.array([[int(end) - sign * i] for i in range(30)], dtype=np.int64)
-    rows = PNLAugmenter(augment=MixupDraws(noise=3.0)).fit(X).sample(500, 0)
-    away = [abs(int(end) - int(v)) for v in rows.ravel()]
-    assert max(away) <= 33
-    assert len(set(away)) > 20
-
-
-def test_large_integers_without_embedding_are_what_they_are():
-    X = 2**53 + 2 * np.arange(20).reshape(10, 2)
-    measures = PNLAugmenter(embedding=None, reshaper=None).fit(X).to_measures(X)
-    assert_array_equal(measures, X + 1.0)
+def test_constraints_are_about_numbers():
+    X = everything()
+    augmenter = PNLAugmenter(categorical_features="auto").fit(X)
+    rows = augmenter.sample(50, 0, constraints=column_constraint("real", 0, 0.5))
+    assert rows["real"].between(-1e-9, 0.5 + 1e-9).all()
+    assert rows.dtypes.tolist() == X.dtypes.tolist()
+    with pytest.raises(ValueError, match="about numbers, but column 'day' holds times"):
+        augmenter.sample(5, 0, constraints=column_constraint("day", 0, 0.5))
 
 
 # --- errors ---------------------------------------------------------------------

@@ -121,7 +121,8 @@ def test_originals_come_first_and_unchanged(seed):
 def test_new_rows_stay_in_the_range_of_their_class(augment, manifold):
     # To the last bit, as a validator of ranges or a logarithm after it asks.
     X, y = table()
-    X_new, y_new, _ = resample(X, y, augment=augment, local_manifold=manifold)
+    params = {"augment": augment, "local_manifold": manifold, "margin": 0}
+    X_new, y_new, _ = resample(X, y, **params)
     for label in (1, 2):
         old, new = X[y == label], X_new[len(X) :][y_new[len(y) :] == label]
         assert (new >= old.min(axis=0)).all()
@@ -435,8 +436,8 @@ def test_frames_keep_columns_types_and_originals(frame):
 
 def test_columns_of_integers_and_flags_are_rounded(frame):
     X, y = frame
-    X_new, _, _ = resample(X, y)
-    exact, _, _ = resample(X.astype(np.float64), y)
+    X_new, _, _ = resample(X, y, margin=0)
+    exact, _, _ = resample(X.astype(np.float64), y, margin=0)
     whole = ["count", "byte", "flag", "other flag"]
     assert_array_equal(X_new[whole].astype(float), np.rint(exact[whole]))
     # The others are not.
@@ -446,8 +447,8 @@ def test_columns_of_integers_and_flags_are_rounded(frame):
 def test_a_frame_of_integers_alone_is_rounded(frame):
     X, y = frame
     X = X[["count", "byte"]]
-    X_new, _, _ = resample(X, y)
-    exact, _, _ = resample(X.astype(np.float64), y)
+    X_new, _, _ = resample(X, y, margin=0)
+    exact, _, _ = resample(X.astype(np.float64), y, margin=0)
     assert_array_equal(X_new, np.rint(exact))
 
 
@@ -773,11 +774,14 @@ def test_parameters_reach_the_augmenters():
         "k_neighbors": 3, "augment": KernelDraws(0.2), "metric": "euclidean",
         "poset": TensorPoset((3, 2)), "reshaper": None, "embedding": MinMaxScaler(),
         "offset": 0.2, "with_mass": False, "margin": None, "tol": 1e-7,
-        "max_iter": 77, "n_jobs": 2, "categorical_features": None,
+        "max_iter": 77, "n_jobs": 2, "invariants": None,
+        "categorical_features": None,
         "keep_zeros": True,
     }  # fmt: skip
     assert set(params) == set(PNLAugmenter().get_params(deep=False))
     augmenter = resample(*table(), **params)[2].augmenters_[1]
+    # Equations are looked for in all classes together.
+    del params["invariants"]
     assert {name: getattr(augmenter, name) for name in params} == params
 
 

@@ -119,7 +119,7 @@ def test_a_whole_row_is_its_code_and_takes_no_steps():
     augmenter = PNLAugmenter().fit(table())
     assert augmenter.n_params_ == 12
     assert augmenter.n_iter_ == 1
-    rows = augmenter.embedding_.transform(table()) + 0.3
+    rows = augmenter.embedding_.transform(table()) + augmenter.offset
     assert_allclose(augmenter.codes_, np.log(rows), rtol=1e-9)
 
 
@@ -133,7 +133,7 @@ def defaults(estimator):
 
 def test_the_sampler_has_the_parameters_of_the_augmenter_and_its_defaults():
     sampler = defaults(PNLSampler())
-    own = {"sampling_strategy": "auto", "random_state": None}
+    own = {"sampling_strategy": "auto", "random_state": None, "constraints": None}
     assert sampler == defaults(PNLAugmenter()) | own
     assert list(defaults(PNLAugmenter())) == [n for n in sampler if n not in own]
 

@@ -33,6 +33,17 @@ _MARGINAL_CELLS = 128
 _FACTORED_UP_TO = 2048
 
 
+class CodeError(ValueError):
+    """A code that cannot be decoded: ``row``, its number in the block, and why."""
+
+    def __init__(self, row, why):
+        super().__init__(row, why)
+        self.row, self.why = row, why
+
+    def __str__(self):
+        return f"Code {self.row} {self.why}"
+
+
 class Encoded(NamedTuple):
     """Coordinates of rows, their masses, and what happened on the way.
 
@@ -350,7 +361,9 @@ class Codec:
         w, log_mass = self.points(codes)
         q, residual = w, np.zeros(len(w))
         if self.needs_rows:
-            mean = self._mean(rows, masses, neighbors, weights)
+            mean = self.mean(
+                rows, masses, neighbors, weights, self.local_manifold.geometric
+            )
             q, residual = self.local_manifold.decode(w, mean, self._project)
         if self.with_mass:
             mass = np.exp(log_mass)
@@ -363,19 +376,19 @@ class Codec:
         # Off the matched set only theta of the reference counts; it has none at 0.
         if reference.min() <= 0:
             row = int(np.argmin(reference.min(axis=1)))
-            raise ValueError(
-                f"Code {row} lies so far out that cells of its distribution underflow "
-                "to 0; draw codes closer to the training rows."
+            raise CodeError(
+                row,
+                "lies so far out that cells of its distribution underflow to 0; draw "
+                "codes closer to the training rows.",
             )
         q, residual, _ = self._decoder.solve(target, reference, self.tol, self.max_iter)
         return q, residual
 
-    def _mean(self, rows, masses, neighbors, weights):
+    def mean(self, rows, masses, neighbors, weights, geometric=False):
         """Mean distribution of each point's neighbours, in eta or in theta.
 
         One neighbour a time, so that no array of the size of all of them is made.
         """
-        geometric = self.local_manifold.geometric
         # In theta the masses are constants of the rows, which normalising takes out.
         shares = weights if geometric else weights / masses[neighbors]
         mean = np.zeros((len(neighbors), self.poset.n_elements))
@@ -435,10 +448,10 @@ def _refuse_far(codes, fine):
     if fine.all():
         return
     row = int(np.argmin(fine))
-    raise ValueError(
-        f"Code {row} lies so far out that its measure overflows: the largest of its "
-        f"numbers is {np.abs(codes[row]).max():.3g}. Draw codes closer to the training "
-        "rows."
+    raise CodeError(
+        row,
+        "lies so far out that its measure overflows: the largest of its numbers is "
+        f"{np.abs(codes[row]).max():.3g}. Draw codes closer to the training rows.",
     )
 
 
@@ -516,7 +529,11 @@ class KLEmbedding:
         eta, step = queries[:, :-1], self._codec.encoded_at_once
         for start in range(0, len(codes), step):
             block = slice(start, start + step)
-            measures = self._codec.measures(codes[block])
+            try:
+                measures = self._codec.measures(codes[block])
+            except CodeError as error:
+                error.row += start
+                raise
             eta[block] = self._codec.base.expectations(measures)
         eta -= self._eta
         if self._factor.ndim == 1:

@@ -16,6 +16,7 @@ the longest one allowed, and the line search finds the cells that free themselve
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -30,6 +31,8 @@ _MAX_RELEASES = 4
 _NEARLY_FREE = 1e-4
 # Added to the Hessian, as a share of what its diagonal is with no cell at an end.
 _RIDGE = 1e-10
+# Steps after which a row that is not done is asked whether it can be.
+_FEW_STEPS = 100
 # A step changes the log of a cell by at most this much.
 _LONGEST_STEP = 10.0
 # Logs of cells relative to where they start go no farther than this.
@@ -38,6 +41,8 @@ _FAR = 600.0
 _BLOCK = 2**19
 # Components are joined up to so many products a step.
 _JOINED = 2**21
+# Up to so many entries, all products of two equations are held at once.
+_SMALL_PRODUCTS = 2**14
 # What a row's value may rise by in rounding, as a share of its terms.
 _ROUNDING = 1e-14
 
@@ -80,7 +85,7 @@ def linear_projection(
     floor=0.0,
     ceiling=np.inf,
     tol=1e-9,
-    max_iter=200,
+    max_iter=1000,
     n_reasons=10,
 ):
     r"""Measures that meet linear equations and inequalities, nearest to given ones.
@@ -101,7 +106,7 @@ def linear_projection(
         Range of each cell.
     tol : float, default=1e-9
         Wanted residual, as a share of the scale of each equation.
-    max_iter : int, default=200
+    max_iter : int, default=1000
         Most Newton steps.
     n_reasons : int, default=10
         Rows that it is found out for why they cannot be met, by linear programmes.
@@ -137,25 +142,23 @@ def linear_projection(
     p = _Problem.from_user(measures, coefficients, lower, upper, floor, ceiling)
     n, c = p.lower.shape
     m, y = np.clip(p.start, p.floor, p.ceiling), np.zeros((n, c))
-    residual, n_iter = np.zeros(n), np.zeros(n, int)
-    hopeless = p.out_of_reach(tol).any(axis=1)
-    for equations, cells in p.components():
-        part = p.part(equations, cells)
-        step = max(1, _BLOCK // (len(equations) * len(cells)))
-        for first in range(0, n, step):
-            rows = first + np.flatnonzero(~hopeless[first : first + step])
-            at = np.ix_(rows, cells), np.ix_(rows, equations)
-            m[at[0]], y[at[1]], steps = part.rows(rows).solve(tol, max_iter)
-            n_iter[rows] = np.maximum(n_iter[rows], steps)
-    if c:
+    n_iter, reasons = np.zeros(n, int), {}
+    todo = np.flatnonzero(~p.out_of_reach(tol).any(axis=1))
+    # Rows that take long may be impossible, which linear programmes tell sooner.
+    for budget in (min(_FEW_STEPS, max_iter), max_iter):
+        p.solve_rows(todo, m, y, n_iter, tol, budget)
         residual = p.residual(m, y)
-    reasons = {}
-    for row in map(int, np.flatnonzero(~(residual <= tol))):
-        if len(reasons) < n_reasons:
-            bounds = p.bounds(row)
-            reasons[row] = unmet(p.coefficients, *bounds, tol, max_iter, residual[row])
-        else:
+        unsolved = np.flatnonzero(~(residual <= tol)).tolist()
+        for row in [k for k in unsolved if k not in reasons]:
+            if len(reasons) < n_reasons:
+                shown = tol, max_iter, residual[row]
+                reasons[row] = unmet(p.coefficients, *p.bounds(row), *shown)
+        known = [k for k, why in reasons.items() if why.equation is not None]
+        todo = np.setdiff1d(np.intersect1d(todo, unsolved), known)
+    for row in unsolved:
+        if row not in reasons:
             reasons[row] = Unmet(None, message=f"Not met by {residual[row]:.1e}.")
+    reasons = {row: reasons[row] for row in unsolved}
     return LinearProjection(m, y, residual, n_iter, residual <= tol, reasons)
 
 
@@ -218,10 +221,22 @@ class _Problem:
             self.scale[:, equations],
         )
 
+    def solve_rows(self, rows, m, y, n_iter, tol, max_iter):
+        """Write cells, multipliers and steps of some rows, part by part."""
+        for equations, cells in self.components():
+            part = self.part(equations, cells)
+            step = max(1, _BLOCK // (len(equations) * len(cells)))
+            for first in range(0, len(rows), step):
+                some = rows[first : first + step]
+                at = np.ix_(some, cells), np.ix_(some, equations)
+                m[at[0]], y[at[1]], steps = part.rows(some).solve(tol, max_iter)
+                n_iter[some] = np.maximum(n_iter[some], steps)
+
     def components(self):
         """Pairs of equations and cells that nothing else is connected to.
 
-        Small ones are joined: what NumPy spends on calls is then more than on products.
+        Equations that share no cell with another are one part: its Hessian is diagonal.
+        Small parts are joined: NumPy spends more on calls than on products there.
         """
         used = coo_array(self.coefficients != 0)
         c, d = used.shape
@@ -229,17 +244,30 @@ class _Problem:
             (np.ones(used.nnz), (used.row, c + used.col)), shape=(c + d, c + d)
         )
         _, label = connected_components(graph, directed=False)
+        alone = np.bincount(label[:c], minlength=label.max(initial=-1) + 1) == 1
+        if alone.any():
+            yield _split(alone[label], c)
         joined = np.zeros(c + d, bool)
-        for k in np.unique(label[:c]):
+        for k in np.setdiff1d(label[:c], np.flatnonzero(alone)):
             members = label == k
             both = joined | members
             m = np.count_nonzero(both[:c])
             if joined.any() and len(self.start) * m**2 * both[c:].sum() > _JOINED:
-                yield np.flatnonzero(joined[:c]), np.flatnonzero(joined[c:])
+                yield _split(joined, c)
                 both = members
             joined = both
-        if c:
-            yield np.flatnonzero(joined[:c]), np.flatnonzero(joined[c:])
+        if joined.any():
+            yield _split(joined, c)
+
+    @cached_property
+    def has_intervals(self):
+        """Whether not all constraints are equations."""
+        return bool(np.any(self.lower < self.upper))
+
+    @property
+    def is_diagonal(self):
+        """Whether no cell is in two equations."""
+        return np.count_nonzero(self.coefficients, axis=0).max(initial=0) <= 1
 
     def out_of_reach(self, tol):
         """Equations (n, c) that ask for more than the ranges of their cells allow."""
@@ -253,26 +281,33 @@ class _Problem:
         0 where the multiplier is 0 and the interval holds.
         """
         values = m @ self.coefficients.T
+        if not self.has_intervals:
+            return values - self.lower
         low, high = values - self.lower, values - self.upper
         from_low = (y > 0) | ((y == 0) & (low < 0))
         from_high = (y < 0) | ((y == 0) & (high > 0))
         return np.where(from_low, low, np.where(from_high, high, 0.0))
 
     def residual(self, m, y):
-        return (np.abs(self.gradient(m, y)) / self.scale).max(axis=1, initial=0.0)
+        return _largest(self.gradient(m, y) / self.scale)
 
     def primal(self, y):
         """Cells for multipliers, and the value of the dual with its rounding."""
         s = y @ self.coefficients
         with np.errstate(over="ignore"):
             tilted = self.start * np.exp(np.clip(s, -_FAR, _FAR))
-        m = np.clip(tilted, self.floor, self.ceiling)
-        terms = s * m - xlogy(m, m / self.start) + m - self.start
-        ends = np.where(y > 0, self.lower, self.upper)
-        priced = np.multiply(y, ends, out=np.zeros_like(y), where=y != 0)
-        value = terms.sum(axis=1) - priced.sum(axis=1)
-        size = (m + self.start + np.abs(s * m)).sum(axis=1) + np.abs(priced).sum(axis=1)
-        return m, value, _ROUNDING * size
+        m = np.minimum(np.maximum(tilted, self.floor), self.ceiling)
+        # phi is m - start inside a range, and more than that at its ends.
+        rows, cells = np.nonzero(m != tilted)
+        at_end, start = m[rows, cells], self.start[rows, cells]
+        beyond = s[rows, cells] * at_end - xlogy(at_end, at_end / start)
+        extra = np.bincount(rows, beyond, len(y))
+        priced = np.where(y > 0, self.lower, self.upper)
+        priced = np.multiply(y, priced, out=np.zeros_like(y), where=y != 0)
+        masses = m.sum(axis=1), self.start.sum(axis=1)
+        value = masses[0] - masses[1] + extra - priced.sum(axis=1)
+        size = sum(masses) + np.bincount(rows, np.abs(beyond), len(y))
+        return m, value, _ROUNDING * (size + np.abs(priced).sum(axis=1))
 
     def solve(self, tol, max_iter):
         """Cells, multipliers and steps of all rows."""
@@ -283,7 +318,7 @@ class _Problem:
         out = np.empty_like(m), np.zeros_like(y), np.zeros(len(rows), int)
         for _ in range(max_iter):
             gradient = p.gradient(m, y)
-            missing = (np.abs(gradient) / p.scale).max(axis=1)
+            missing = _largest(gradient / p.scale)
             # The dual is never above the divergence of a solution: there is none.
             go = (missing > tol) & (-value <= largest)
             if not go.all():
@@ -312,26 +347,37 @@ class _Problem:
     def direction(self, m, y, gradient):
         """Newton's step in the multipliers that are free, no longer than allowed."""
         a = self.coefficients
-        inside = (m > self.floor) & (m < self.ceiling)
-        hessian = (a * (m * inside)[:, None, :]) @ a.T
+        weight = m * ((m > self.floor) & (m < self.ceiling))
         root = 1 / np.sqrt(np.maximum(m, np.finfo(float).tiny) @ (a * a).T)
-        hessian *= root[:, :, None]
-        hessian *= root[:, None, :]
+        if self.is_diagonal:
+            hessian = (weight @ (a * a).T) * root**2
+        else:
+            hessian = _gram(a, weight)
+            hessian *= root[:, :, None]
+            hessian *= root[:, None, :]
+        right = -gradient * root
+        if self.has_intervals:
+            step = self._free_step(hessian, right, y, gradient, root)
+        else:
+            step = _solve_free(hessian, right, np.ones(y.shape, bool)) * root
+        change = _largest(step @ a)
+        return step * np.minimum(1, _LONGEST_STEP / np.maximum(change, 1e-300))[:, None]
+
+    def _free_step(self, hessian, right, y, gradient, root):
+        """Newton's step in those multipliers that may move."""
         interval = self.lower < self.upper
         # Close to 0 and on the way there: let go of, or steps only halve it.
-        size = np.abs(y) * np.abs(a).max(axis=1)
+        size = np.abs(y) * np.abs(self.coefficients).max(axis=1)
         ending = interval & (y * gradient > 0) & (size <= _NEARLY_FREE)
         free = ((y != 0) | (gradient != 0)) & ~ending
         for _ in range(_MAX_RELEASES):
-            step = _solve_free(hessian, -gradient * root, free) * root
+            step = _solve_free(hessian, right, free) * root
             # At 0 it would leave to the side where the other end counts.
             wrong = interval & (y == 0) & (step * gradient > 0)
             if not wrong.any():
                 break
             free &= ~wrong
-        step = np.where(ending, -y, step)
-        change = np.abs(step @ a).max(axis=1)
-        return step * np.minimum(1, _LONGEST_STEP / np.maximum(change, 1e-300))[:, None]
+        return np.where(ending, -y, step)
 
     def search(self, y, m, value, gradient, step):
         """Halve each row's step until the value falls; multipliers stop at 0."""
@@ -350,7 +396,7 @@ class _Problem:
                 slope = np.einsum("ij,ij->i", p.gradient(found, trial), moved)
                 ok |= (rise <= slack) & (slope <= _SLOPE * np.abs(gain))
             # Multipliers that stop no longer balance the others.
-            change = np.abs(moved @ self.coefficients).max(axis=1)
+            change = _largest(moved @ self.coefficients)
             ok &= change <= 2 * _LONGEST_STEP
             done = trying[ok]
             new[0][done], new[1][done], new[2][done] = trial[ok], found[ok], reached[ok]
@@ -366,14 +412,40 @@ class _Problem:
         Equations have no wrong sign.
         """
         trial = y + step
+        if not self.has_intervals:
+            return trial
         sign = np.where(y != 0, np.sign(y), -np.sign(gradient))
         wrong = (np.sign(trial) * sign < 0) & (self.lower < self.upper)
         trial[wrong] = 0.0
         return trial
 
 
+def _gram(a, weight):
+    """``a diag(w) a'`` for rows ``w`` of weights."""
+    c, d = a.shape
+    if c * c * d > _SMALL_PRODUCTS:
+        return (a * weight[:, None, :]) @ a.T
+    # One product for all rows, where one a row would be small.
+    products = (a[:, None, :] * a).reshape(c * c, d)
+    return (weight @ products.T).reshape(-1, c, c)
+
+
+def _largest(x):
+    """``max |x|`` of each row; NumPy is far faster over columns than short rows."""
+    return np.ascontiguousarray(np.abs(x).T).max(axis=0, initial=0.0)
+
+
+def _split(members, c):
+    return np.flatnonzero(members[:c]), np.flatnonzero(members[c:])
+
+
 def _solve_free(hessian, right, free):
-    """Newton's equation in some of the variables, which are scaled; 0 in the rest."""
+    """Newton's equation in some of the variables, which are scaled; 0 in the rest.
+
+    ``hessian`` holds matrices, or diagonals.
+    """
+    if hessian.ndim == 2:
+        return np.where(free, right / (hessian + _RIDGE), 0.0)
     c = hessian.shape[1]
     matrix = hessian * free[:, :, None]
     matrix *= free[:, None, :]

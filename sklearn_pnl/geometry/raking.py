@@ -32,6 +32,7 @@ _DENSE_UP_TO, _DENSE_PRODUCTS = 128, 2**22
 _NEGLIGIBLE = 1e-12
 # A linear programme that misses a margin by less proves nothing.
 _CERTAIN = 1e-6
+_SAFE = 0.9
 # Rows that are done are dropped once they are this share.
 _DONE = 0.1
 
@@ -351,14 +352,16 @@ class _Problem:
 def _rake_block(problem, out, hopeless, tol, max_iter):
     """Write raked tables to ``out``; return iterations and residuals."""
     method = _scale_matrices if _is_matrix(problem) else _sweeps
+    # The residual is measured again in the end, and rounds otherwise.
+    tol_of_sweeps, n_sweeps = _SAFE * tol, min(max_iter, _SWEEPS)
     if not hopeless:
-        n_iter = method(problem, out, tol, min(max_iter, _SWEEPS))
+        n_iter = method(problem, out, tol_of_sweeps, n_sweeps)
     else:
         n_iter = np.zeros(len(out), int)
         out[hopeless] = problem.tables[hopeless]
         rows = np.setdiff1d(np.arange(len(out)), hopeless)
         part = out[rows]
-        n_iter[rows] = method(problem.rows(rows), part, tol, min(max_iter, _SWEEPS))
+        n_iter[rows] = method(problem.rows(rows), part, tol_of_sweeps, n_sweeps)
         out[rows] = part
     residual = problem.residual(out)
     left = residual > tol

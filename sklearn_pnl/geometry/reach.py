@@ -7,6 +7,8 @@ from scipy.optimize import linprog
 
 # A programme that is missed by less proves nothing.
 _CERTAIN = 1e-8
+# What equations given are relaxed by, so that rounding does not contradict them.
+_RELAXED = 1e-10
 _OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
@@ -42,24 +44,26 @@ class Unmet:
             return self.message
         return self.described("Equation {}".format)
 
-    def described(self, name):
-        """In words, with ``name(i)`` for equation i."""
-        given = ""
+    def described(self, name, given=None):
+        """In words: ``name(i)`` for equation i, ``given(i)`` for it with its values."""
+        others = ""
         if self.given:
-            given = " and with " + ", ".join(name(i) for i in self.given)
+            others = " and with " + ", ".join(map(given or name, self.given))
         return (
-            f"{name(self.equation)} asks for {_span(self.lower, self.upper)}; within "
-            f"the ranges of its features{given} it reaches "
-            f"{_span(self.least, self.most)}."
+            f"{name(self.equation)} asks for {span(self.lower, self.upper)}; within "
+            f"the ranges of its features{others} it reaches "
+            f"{span(self.least, self.most, 7)}."
         )
 
 
-def _span(low, high):
-    if low == high:
-        return f"{low:.10g}"
+def span(low, high, digits=10):
+    """An interval in words."""
+    low_text, high_text = f"{low:.{digits}g}", f"{high:.{digits}g}"
+    if low_text == high_text:
+        return low_text
     if np.isinf(high):
-        return "any value" if np.isinf(low) else f"{low:.10g} or more"
-    return f"{high:.10g} or less" if np.isinf(low) else f"{low:.10g} to {high:.10g}"
+        return "any value" if np.isinf(low) else f"{low_text} or more"
+    return f"{high_text} or less" if np.isinf(low) else f"{low_text} to {high_text}"
 
 
 def box_reach(coefficients, floor, ceiling):
@@ -149,6 +153,6 @@ class _Programme:
             cost = np.concatenate([cost, np.ones(len(matrix))])
             bounds = np.vstack([bounds, np.tile([0.0, np.inf], (len(matrix), 1))])
         else:
-            right = right + _CERTAIN
+            right = right + _RELAXED
         system = {"A_ub": matrix, "b_ub": right} if len(matrix) else {}
         return linprog(cost, **system, bounds=bounds, method="highs", options=_OPTIONS)

@@ -1,0 +1,224 @@
+"""What new rows keep and what is asked of them, met after decoding."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from scipy.optimize import LinearConstraint
+
+from ._blocks import map_blocks
+from ._validation import warn_missed
+from .conditioning import Condition
+from .constraints import (
+    ColumnConstraint,
+    collect_constraints,
+    meet_constraints,
+    round_integers,
+    snap_one_hot,
+)
+from .invariants import Invariants, find_invariants
+
+# What a constraint may be.
+CONSTRAINTS = [LinearConstraint, ColumnConstraint, list, tuple]
+# Rows with more features than this are not searched for equations unless asked to.
+_SEARCHED_UP_TO = 200
+# Sizes of features whose products do not overflow.
+_LARGEST = 1e100
+# Least share of the offset that a cell of a measure keeps.
+_LEAST_SHARE = 1e-3
+# Distance from a constraint that counts as met, as a share of a range.
+_TOL, _TOL_SINGLE = 1e-9, 1e-6
+
+
+def resolve_invariants(given, rows, feature_names):
+    """The equations that a parameter ``invariants`` stands for, of rows (n, D)."""
+    d = rows.shape[1]
+    if isinstance(given, Invariants):
+        return given
+    if isinstance(given, str):
+        why = _why_not_searched(rows)
+        if not why:
+            tol = _TOL_SINGLE if rows.dtype == np.float32 else _TOL
+            return find_invariants(rows, feature_names, tol=tol)
+        given = None
+    else:
+        why = ""
+    names = feature_names or tuple(f"x{k}" for k in range(d))
+    if given is None:
+        none = np.empty((0, d)), np.empty(0)
+        return Invariants(*none, names, np.zeros(d), note=why)
+    system = collect_constraints(given, d, feature_names=feature_names)
+    if not np.array_equal(system.lower, system.upper) or len(system.lower) > 1:
+        raise ValueError(
+            "invariants are equations, the same for all rows; give intervals as "
+            "constraints of sample."
+        )
+    found = Invariants(system.coefficients, system.lower[0], names, np.ptp(rows, 0))
+    worst = found.violation(rows).max(initial=0)
+    if worst > 1e-6:
+        k = int(np.argmax(found.violation(rows)))
+        raise ValueError(
+            f"The training rows do not keep {found.descriptions[k]!r}: they miss it by "
+            f"up to {worst:.1e} of the range. Give equations that all rows satisfy."
+        )
+    return found
+
+
+def _why_not_searched(rows):
+    """Why equations are not looked for by themselves; empty if they are."""
+    if rows.shape[1] > _SEARCHED_UP_TO:
+        return (
+            f"More than {_SEARCHED_UP_TO} features: equations were not looked for. "
+            "Pass invariants=find_invariants(X) to keep them."
+        )
+    size = np.abs(rows).max(axis=0).astype(np.float64)
+    if np.any((size > 0) & ((size < 1 / _LARGEST) | (size > _LARGEST))):
+        return (
+            "Features in extreme units: equations were not looked for. Rescale X to "
+            "keep them."
+        )
+    return ""
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """Brings new rows to the equations that all training rows satisfy, and to others.
+
+    Parameters
+    ----------
+    invariants : Invariants
+    low, high : ndarray of shape (D,)
+        Limits of the features.
+    least, ranges : ndarray of shape (D,)
+        Smallest values of the training rows, and the ranges of these.
+    scaled : bool
+        Whether ranges are the units of the measure in which rows are moved least.
+    offset : float
+        Added in that measure.
+    integer_features : ndarray of int
+    tol : float
+    """
+
+    invariants: Invariants
+    low: np.ndarray
+    high: np.ndarray
+    least: np.ndarray
+    ranges: np.ndarray
+    scaled: bool
+    offset: float
+    integer_features: np.ndarray
+    tol: float
+
+    @classmethod
+    def of(cls, invariants, rows, limits, scaled, offset, integer_features):
+        """A keeper for rows like the training rows (n, D)."""
+        least = rows.min(axis=0).astype(np.float64)
+        with np.errstate(over="ignore"):
+            ranges = rows.max(axis=0) - least
+        tol = _TOL_SINGLE if rows.dtype == np.float32 else _TOL
+        return cls(
+            invariants, *limits, least, ranges, scaled, offset, integer_features, tol
+        )
+
+    def system(self, constraints, n_rows):
+        """Constraints of ``n_rows`` new rows, those asked for first, and their number.
+
+        Equations about one feature alone are left to its range, which they make empty.
+        """
+        several = np.count_nonzero(self.invariants.coefficients, axis=1) > 1
+        kept = replace(
+            self.invariants,
+            coefficients=self.invariants.coefficients[several],
+            values=self.invariants.values[several],
+        )
+        given = [] if constraints is None else constraints
+        given = list(given) if isinstance(given, list | tuple) else [given]
+        names = self.invariants.feature_names
+        whole = collect_constraints(
+            [*given, kept], len(self.low), feature_names=names, n_rows=n_rows
+        )
+        return whole, len(whole) - len(kept)
+
+    def condition(self, system, n_asked, rows):
+        """What drawing should heed, if anything was asked for; ``rows`` to train."""
+        if n_asked == 0:
+            return None
+        values = rows @ system.coefficients[:n_asked].T
+        return Condition(values, system.lower[:, :n_asked], system.upper[:, :n_asked])
+
+    def keep(self, rows, lower, upper, *, system, n_asked, step, n_jobs, whom):
+        """Rows (n, D) on the system, whole where they must be."""
+        if len(system):
+            meet = partial(_meet, keeper=self, system=system)
+            rows, violation = map_blocks(
+                meet, rows, lower, upper, step=step, n_jobs=n_jobs
+            )
+            self._say(rows, lower, upper, violation, system, n_asked, whom)
+        if self.invariants.one_hot_groups:
+            rows = snap_one_hot(rows, self.invariants.one_hot_groups)
+        if len(self.integer_features):
+            rows, _ = round_integers(rows, self.invariants, self.integer_features)
+            self._check_whole(rows, lower, upper, system, n_asked)
+        return rows
+
+    def _say(self, rows, lower, upper, violation, system, n_asked, whom):
+        """Constraints that are not met raise, invariants warn."""
+        missed = np.flatnonzero(violation > self.tol)
+        if not len(missed):
+            return
+        if n_asked:
+            some = missed[:10]
+            asked = replace(system, lower=lower[some], upper=upper[some])
+            again = self.meet(rows[some], asked)
+            count = f"{len(missed)} of {len(rows)} new rows"
+            for row, reason in again.reasons.items():
+                raise ValueError(
+                    f"{count} cannot meet the constraints; the first is new row "
+                    f"{some[row]}: {reason}"
+                )
+        warn_missed(whom, violation, self.tol)
+
+    def meet(self, rows, system):
+        """Rows on a system; see :func:`~sklearn_pnl.constraints.meet_constraints`."""
+        scale, shift = 1.0, 0.0
+        if self.scaled:
+            scale = 1 / np.where(self.ranges > 0, self.ranges, 1)
+            shift = -self.least * scale
+        # Measures stay positive, if only just.
+        empty = ((_LEAST_SHARE - 1) * self.offset - shift) / scale
+        return meet_constraints(
+            rows,
+            system,
+            np.maximum(self.low, empty),
+            self.high,
+            scale=scale,
+            shift=shift,
+            offset=self.offset,
+            tol=self.tol,
+        )
+
+    def _check_whole(self, rows, lower, upper, system, n_asked):
+        """Refuse constraints that whole numbers cannot meet."""
+        if n_asked == 0:
+            return
+        asked = replace(
+            system,
+            coefficients=system.coefficients[:n_asked],
+            lower=lower[:, :n_asked],
+            upper=upper[:, :n_asked],
+            names=system.names[:n_asked],
+        )
+        violation = asked.violation(rows, self.invariants.ranges)
+        if violation.max(initial=0) > 1e-6:
+            row, k = np.unravel_index(np.argmax(violation), violation.shape)
+            raise ValueError(
+                f"New row {row} cannot meet the constraint on {system.names[k]} in "
+                "whole numbers, which its columns hold. Ask for an interval that "
+                "contains some, or pass the columns as floats."
+            )
+
+
+def _meet(rows, lower, upper, *, keeper, system):
+    """One block of rows: those on the system, and their violations."""
+    met = keeper.meet(rows, replace(system, lower=lower, upper=upper))
+    return met.rows, met.violation

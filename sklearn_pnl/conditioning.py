@@ -1,0 +1,153 @@
+"""Pairs of training rows to mix, and where, so that a wanted value comes out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_ndtr, ndtri
+
+# Training rows nearest to what is asked for, whose pairs are weighed.
+_MOST_SOURCES = 2**11
+# Different wanted values where an interval leaves a choice.
+_MOST_TARGETS = 2**8
+# Width of the kernel around a wanted value, in standard deviations of the training
+# values; doubled until the weights are worth so many pairs.
+_WIDTH, _PAIRS_WORTH = 0.1, 100
+# Weights (targets x pairs) held at once.
+_WEIGHTS = 2**22
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Values that new rows are to have: ``lower <= value <= upper``.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n, c)
+        Of the training rows.
+    lower, upper : ndarray of shape (n_samples, c) or (1, c)
+        Of the new rows.
+    """
+
+    values: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def sources(self):
+        """Training rows nearest to any of the intervals, ascending."""
+        distance = np.full(len(self.values), np.inf)
+        for lower, upper in zip(self.lower, self.upper, strict=True):
+            outside = np.maximum(lower - self.values, self.values - upper)
+            gap = (np.maximum(outside, 0) / self._scale).max(axis=1)
+            np.minimum(distance, gap, out=distance)
+        return np.sort(np.argsort(distance, kind="stable")[:_MOST_SOURCES])
+
+    @property
+    def _scale(self):
+        spread = self.values.std(axis=0)
+        return np.where(spread > 0, spread, 1.0)
+
+    def pairs(self, sources, near, n_samples, rng):
+        """First rows, second rows and positions of ``n_samples`` mixtures.
+
+        The mixtures of the pairs ``(sources, near)`` at uniform positions, given that
+        their values, taken as linear between the two rows, lie in a narrow Gaussian
+        kernel around a wanted value: the weight of a pair is the integral of the kernel
+        along it, and the position is drawn from the kernel.
+        """
+        targets, which = self._targets(n_samples, rng)
+        start = self.values[np.repeat(sources, near.shape[1])] / self._scale
+        step = self.values[near.ravel()] / self._scale - start
+        chosen = np.empty(n_samples, np.intp)
+        position, uniform = np.empty(n_samples), rng.uniform(size=(2, n_samples))
+        at_once = max(1, _WEIGHTS // len(start))
+        for first in range(0, len(targets), at_once):
+            group = targets[first : first + at_once] / self._scale
+            segments = _Segments.of(start, step, group)
+            for k in range(len(group)):
+                rows = np.flatnonzero(which == first + k)
+                chosen[rows] = segments.choose(k, uniform[0, rows])
+                position[rows] = segments.position(k, chosen[rows], uniform[1, rows])
+        rows, columns = np.divmod(chosen, near.shape[1])
+        return sources[rows], near[rows, columns], position
+
+    def _targets(self, n_samples, rng):
+        """Wanted values (t, c), and which of them each new row gets."""
+        if len(self.lower) == 1:
+            n = 1 if np.array_equal(self.lower, self.upper) else _MOST_TARGETS
+            n = min(n, n_samples)
+            which = np.arange(n_samples) % n
+        else:
+            n, which = n_samples, np.arange(n_samples)
+        lower = np.broadcast_to(self.lower, (n, self.values.shape[1]))
+        upper = np.broadcast_to(self.upper, lower.shape)
+        targets = np.empty(lower.shape)
+        for k in range(n):
+            # As the training rows are spread inside the interval, or near to it.
+            outside = np.maximum(lower[k] - self.values, self.values - upper[k])
+            gap = np.maximum(outside, 0) / self._scale
+            distance = np.einsum("ij,ij->i", gap, gap)
+            weight = np.exp(-(distance - distance.min()) / (2 * _WIDTH**2))
+            row = rng.choice(len(weight), p=weight / weight.sum())
+            targets[k] = np.clip(self.values[row], lower[k], upper[k])
+        return targets, which
+
+
+@dataclass(frozen=True)
+class _Segments:
+    """A kernel along segments: in the position it is a Gaussian, cut at 0 and 1.
+
+    ``centre`` and ``width`` of it, and the log of its ``weight``, are of shape
+    (targets, segments).
+    """
+
+    centre: np.ndarray
+    width: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def of(cls, start, step, targets):
+        """Kernels just wide enough for each target to find some pairs."""
+        length = np.maximum(np.linalg.norm(step, axis=1), 1e-12)
+        gap = targets[:, None, :] - start
+        centre = np.einsum("tpc,pc->tp", gap, step) / length**2
+        across = np.einsum("tpc,tpc->tp", gap, gap) - (centre * length) ** 2
+        across = np.maximum(across, 0)
+        width = np.full((len(targets), 1), _WIDTH)
+        while True:
+            weight = cls._log_weight(centre, across, length, width)
+            weight -= weight.max(axis=1, keepdims=True)
+            share = np.exp(weight)
+            worth = share.sum(axis=1) ** 2 / (share**2).sum(axis=1)
+            few = (worth < min(_PAIRS_WORTH, 0.5 * len(length))) & (width[:, 0] < 4)
+            if not few.any():
+                return cls(centre, width / length, weight)
+            width[few] *= 2
+
+    @staticmethod
+    def _log_weight(centre, across, length, width):
+        """Log of the integral of the kernel from 0 to 1, but for a constant."""
+        ends = (1 - centre) * length / width, -centre * length / width
+        # The upper tail is taken where it is the more exact of the two.
+        flip = ends[1] > 0
+        high = np.where(flip, -ends[1], ends[0])
+        low = np.where(flip, -ends[0], ends[1])
+        a, b = log_ndtr(high), log_ndtr(low)
+        with np.errstate(divide="ignore"):
+            inside = a + np.log1p(-np.exp(np.minimum(b - a, -1e-300)))
+        return inside - np.log(length) - across / (2 * width**2)
+
+    def choose(self, target, uniform):
+        """Segments by their weights."""
+        cumulated = np.cumsum(np.exp(self.weight[target]))
+        return np.searchsorted(cumulated, uniform * cumulated[-1], side="right").clip(
+            max=len(cumulated) - 1
+        )
+
+    def position(self, target, segments, uniform):
+        """Positions on segments, from the Gaussian between 0 and 1."""
+        centre, width = self.centre[target, segments], self.width[target, segments]
+        low, high = (np.exp(log_ndtr((e - centre) / width)) for e in (0, 1))
+        found = centre + width * ndtri(low + uniform * (high - low))
+        # Far out in a tail: the nearer end.
+        nearest = np.clip(centre, 0, 1)
+        return np.where(np.isfinite(found), found, nearest).clip(0, 1)
