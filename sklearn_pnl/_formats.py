@@ -210,7 +210,7 @@ class TableFormat:
         self.shape = (max(1, len(self._numeric)),)
         integers = [i for i, p in enumerate(self._parts) if isinstance(p, _Whole)]
         self.integer_features = np.array(self._numeric, dtype=np.intp)[integers]
-        whole = [i for i, p in enumerate(self._parts) if not isinstance(p, _Real)]
+        whole = [i for i, p in enumerate(self._parts) if type(p) is not _Real]
         self.whole = np.array(whole, dtype=np.intp)
         times = [i for i, part in enumerate(self._parts) if isinstance(part, _Times)]
         self.times = np.array(times, dtype=np.intp) if times else None

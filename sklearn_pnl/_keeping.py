@@ -121,9 +121,10 @@ class Keeper:
         )
 
     def system(self, constraints, n_rows):
-        """Constraints of ``n_rows`` new rows, those asked for first, and their number.
+        """Invariants and constraints of ``n_rows`` new rows, and which were asked for.
 
-        Equations about one feature alone are left to its range, which they make empty.
+        Invariants of one feature alone are left to its range, which they make empty.
+        Those asked for come last: what clashes with what came before is named.
         """
         several = np.count_nonzero(self.invariants.coefficients, axis=1) > 1
         kept = replace(
@@ -135,41 +136,39 @@ class Keeper:
         given = list(given) if isinstance(given, list | tuple) else [given]
         names = self.invariants.feature_names
         whole = collect_constraints(
-            [*given, kept], len(self.low), feature_names=names, n_rows=n_rows
+            [kept, *given], len(self.low), feature_names=names, n_rows=n_rows
         )
-        return whole, len(whole) - len(kept)
+        return whole, slice(len(kept), len(whole))
 
-    def condition(self, system, n_asked, rows):
-        """What drawing should heed, if anything was asked for; ``rows`` to train."""
-        if n_asked == 0:
-            return None
-        values = rows @ system.coefficients[:n_asked].T
-        return Condition(values, system.lower[:, :n_asked], system.upper[:, :n_asked])
+    def condition(self, system, asked, rows):
+        """What drawing should heed; ``rows`` are those to train."""
+        values = rows @ system.coefficients[asked].T
+        return Condition(values, system.lower[:, asked], system.upper[:, asked])
 
-    def keep(self, rows, lower, upper, *, system, n_asked, step, n_jobs, whom):
+    def keep(self, rows, lower, upper, *, system, asked, step, n_jobs, whom):
         """Rows (n, D) on the system, whole where they must be."""
         if len(system):
             meet = partial(_meet, keeper=self, system=system)
             rows, violation = map_blocks(
                 meet, rows, lower, upper, step=step, n_jobs=n_jobs
             )
-            self._say(rows, lower, upper, violation, system, n_asked, whom)
+            self._say(rows, lower, upper, violation, system, asked, whom)
         if self.invariants.one_hot_groups:
             rows = snap_one_hot(rows, self.invariants.one_hot_groups)
         if len(self.integer_features):
             rows, _ = round_integers(rows, self.invariants, self.integer_features)
-            self._check_whole(rows, lower, upper, system, n_asked)
+            self._check_whole(rows, lower, upper, system, asked)
         return rows
 
-    def _say(self, rows, lower, upper, violation, system, n_asked, whom):
+    def _say(self, rows, lower, upper, violation, system, asked, whom):
         """Constraints that are not met raise, invariants warn."""
         missed = np.flatnonzero(violation > self.tol)
         if not len(missed):
             return
-        if n_asked:
+        if asked.start < asked.stop:
             some = missed[:10]
-            asked = replace(system, lower=lower[some], upper=upper[some])
-            again = self.meet(rows[some], asked)
+            again = replace(system, lower=lower[some], upper=upper[some])
+            again = self.meet(rows[some], again)
             count = f"{len(missed)} of {len(rows)} new rows"
             for row, reason in again.reasons.items():
                 raise ValueError(
@@ -197,22 +196,21 @@ class Keeper:
             tol=self.tol,
         )
 
-    def _check_whole(self, rows, lower, upper, system, n_asked):
+    def _check_whole(self, rows, lower, upper, system, asked):
         """Refuse constraints that whole numbers cannot meet."""
-        if n_asked == 0:
+        if asked.start == asked.stop:
             return
-        asked = replace(
+        part = replace(
             system,
-            coefficients=system.coefficients[:n_asked],
-            lower=lower[:, :n_asked],
-            upper=upper[:, :n_asked],
-            names=system.names[:n_asked],
+            coefficients=system.coefficients[asked],
+            lower=lower[:, asked],
+            upper=upper[:, asked],
         )
-        violation = asked.violation(rows, self.invariants.ranges)
+        violation = part.violation(rows, self.ranges)
         if violation.max(initial=0) > 1e-6:
             row, k = np.unravel_index(np.argmax(violation), violation.shape)
             raise ValueError(
-                f"New row {row} cannot meet the constraint on {system.names[k]} in "
+                f"New row {row} cannot meet the constraint on {part.names[k]} in "
                 "whole numbers, which its columns hold. Ask for an interval that "
                 "contains some, or pass the columns as floats."
             )

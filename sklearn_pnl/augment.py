@@ -572,13 +572,11 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be an integer >= 1; got {n_samples!r}.")
         rng, keeper = check_random_state(random_state), self._keeper
-        system, n_asked = keeper.system(constraints, n_samples)
-        self._format.refuse_times(system.coefficients[:n_asked])
+        system, asked = keeper.system(constraints, n_samples)
+        self._format.refuse_times(system.coefficients[asked])
         condition = None
-        if n_asked:
-            condition = keeper.condition(
-                system, n_asked, self._undo(self._training.rows)
-            )
+        if asked.start < asked.stop:
+            condition = keeper.condition(system, asked, self._undo(self._training.rows))
         nearest = partial(self._training.nearest, n_jobs=self.n_jobs)
         training = TrainingCodes(self.codes_, self.n_neighbors_, nearest, shares)
         chosen = None
@@ -592,7 +590,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         keep = partial(
             keeper.keep,
             system=system,
-            n_asked=n_asked,
+            asked=asked,
             step=self._codec.decoded_at_once,
             n_jobs=self.n_jobs,
             whom=type(self).__name__,

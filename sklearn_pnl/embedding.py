@@ -133,7 +133,7 @@ def limits(rows, margin):
     shared_low, shared_high = (rows == low).sum(axis=0), (rows == high).sum(axis=0)
     low, high = low.astype(np.float64), high.astype(np.float64)
     with np.errstate(over="ignore"):
-        beyond = margin * (high - low)
+        beyond = margin * high - margin * low
         below = np.where(low >= 0, np.maximum(low - beyond, 0), low - beyond)
         above = np.where(high <= 0, np.minimum(high + beyond, 0), high + beyond)
     below, above = (

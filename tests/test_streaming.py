@@ -227,9 +227,9 @@ def test_a_batch_is_made_when_it_is_asked_for(monkeypatch):
     augmenter = fitted(augment="kde")
     decode, decoded = PNLAugmenter._decode, []
 
-    def counted(self, codes, *others):
+    def counted(self, keep, codes, *others):
         decoded.append(len(codes))
-        return decode(self, codes, *others)
+        return decode(self, keep, codes, *others)
 
     monkeypatch.setattr(PNLAugmenter, "_decode", counted)
     batches = augmenter.iter_samples(10**6, 100, 0)
