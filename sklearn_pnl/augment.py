@@ -24,6 +24,7 @@ from ._validation import (
     feature_names,
     warn_target_unused,
 )
+from ._zeros import keep_both, with_zeros, zero_in_all
 from .backward import METRIC, own
 from .draws import AUGMENT, TrainingCodes, as_draws
 from .embedding import RangeEmbedding, fold, limits
@@ -37,8 +38,6 @@ from .reshape import PrimeFactorReshaper
 _DRAWN = 2**12
 # Room that rows brought to constraints have where they are free otherwise.
 _FREE_MARGIN = 10.0
-# Rounds in which rows get zeros and equations in turn.
-_MOST_ROUNDS = 20
 # New cells that are drawn and decoded one after the other at least.
 _BATCH_CELLS = 2**18
 _INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
@@ -116,7 +115,10 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     keep_zeros : bool, default=False
         Whether cells that are zero in all parents of a new row are zero in it, exactly.
         Without an embedding the others take over what they had, and what falls below
-        zero is taken from them, so that the row keeps its sum.
+        zero is taken from them, so that the row keeps its sum. For compositions, rows
+        of one sum, ``PNLAugmenter(embedding=None, with_mass=False, margin=None,
+        keep_zeros=True)`` is closed whether ``invariants`` find the sum or not; for
+        counts it is ``PNLAugmenter(embedding=None, keep_zeros=True)``.
 
     with_mass : bool, default=True
         Whether codes carry the mass of a row (its sum after embedding and offset);
@@ -609,9 +611,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         """New rows (n, D) in double precision and the units of ``X``, and the rest."""
         whom = type(self).__name__
         cells = self._training.decode(codes, parents, weights, whom, self.n_jobs)
-        zeros = None if self._zeros is None else _all_of(self._zeros, parents)
+        zeros = None if self._zeros is None else zero_in_all(self._zeros, parents)
         if zeros is not None and self.embedding_ is None:
-            rows = _with_zeros(self._undo(cells), zeros)
+            rows = with_zeros(self._undo(cells), zeros)
         else:
             # Rounding and the offset leave cells below 0.
             rows = self._undo(np.maximum(cells, 0, out=cells))
@@ -621,8 +623,12 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             times = self._times[parents]
             between = times.min(axis=1), times.max(axis=1)
             rows[:, self._format.times] = fold(rows[:, self._format.times], *between)
-        keep = partial(keep, lower=lower, upper=upper)
-        rows = keep(rows) if zeros is None else _keep_both(keep, rows, zeros)
+        ends = {"lower": lower, "upper": upper}
+        if zeros is None:
+            rows = keep(rows, **ends)
+        else:
+            system, whole = keep.keywords["system"], self._format.whole
+            rows = keep_both(keep, rows, zeros, system, **ends, whole=whole)
         return rows, parents, weights, donors
 
     def _undo(self, cells):
@@ -671,34 +677,6 @@ def _one_of(parents, weights, chosen):
     below = np.cumsum(weights, axis=1)
     place = (chosen[:, None] * below[:, -1:] >= below).sum(axis=1)
     return parents[np.arange(len(parents)), np.minimum(place, parents.shape[1] - 1)]
-
-
-def _all_of(mask, parents):
-    """Where the mask (n, D) of training rows holds in all parents."""
-    where = mask[parents[:, 0]]
-    for parent in parents.T[1:]:
-        where &= mask[parent]
-    return where
-
-
-def _keep_both(keep, rows, zeros):
-    """Rows that keep equations, and zeros where they are to be."""
-    for _ in range(_MOST_ROUNDS):
-        rows[zeros] = 0
-        kept = keep(rows.copy())
-        if not kept[zeros].any():
-            return kept
-        rows = kept
-    rows[zeros] = 0
-    return rows
-
-
-def _with_zeros(rows, zeros):
-    """Rows with zeros, none below zero, and the sums that they had."""
-    sums = rows.sum(axis=1, keepdims=True)
-    rows = np.where(zeros, 0, np.maximum(rows, 0))
-    left = rows.sum(axis=1, keepdims=True)
-    return rows * np.divide(sums, left, out=np.ones_like(left), where=left > 0)
 
 
 def _check_kept(embedded, offset, names=None):
