@@ -227,8 +227,10 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         """Equations in the rows of all classes, of which there are more."""
         numbers = as_numbers(X)
         dense = numbers.toarray() if issparse(numbers) else numbers
-        names = RowFormat(X, numbers).feature_names
-        return resolve_invariants(self.invariants, dense.reshape(len(dense), -1), names)
+        form = RowFormat(X, numbers if is_frame(X) else X)
+        rows = dense.reshape(len(dense), -1)
+        known = form.feature_names, form.integer_features
+        return resolve_invariants(self.invariants, rows, *known)
 
     def _stack_parents(self, parents):
         """Parents of all classes; where a class had fewer of them, -1."""

@@ -223,6 +223,24 @@ def test_nested_totals_of_whole_numbers():
     np.testing.assert_array_equal(rows[:, 2], rows[:, 5:].sum(axis=1))
 
 
+def test_equations_that_whole_numbers_cannot_keep_are_told():
+    X = np.random.default_rng(0).poisson(6, size=(200, 3))
+    X = np.column_stack([X, 2 * X[:, 0] + 3 * X[:, 1], X.sum(axis=1)])
+    y = np.arange(200) < 40
+    augmenter, sampler = PNLAugmenter().fit(X), PNLSampler(random_state=0)
+    sampler.fit_resample(X, y)
+    for found in (augmenter.invariants_, sampler.invariants_):
+        assert "not exactly after it: x3 = 2 x0 + 3 x1." in found.note
+    rows = augmenter.sample(100, random_state=0)
+    np.testing.assert_array_equal(rows[:, 4], rows[:, :3].sum(axis=1))
+    assert np.abs(rows[:, 3] - rows[:, :2] @ [2, 3]).max() > 0
+    assert not PNLAugmenter().fit(X[:, [0, 1, 2, 4]]).invariants_.note
+    assert not PNLAugmenter().fit(X.astype(float)).invariants_.note
+    # A copy is a total of one part.
+    X[:, 3] = X[:, 0]
+    assert not PNLAugmenter().fit(X).invariants_.note
+
+
 def test_one_hot_groups_stay_categories():
     X, a, _ = make("one_hot", 1)
     rows = PNLAugmenter().fit(X).sample(200, random_state=0)
@@ -230,6 +248,23 @@ def test_one_hot_groups_stay_categories():
         part = rows[:, group != 0]
         assert set(np.unique(part)) == {0.0, 1.0}
         np.testing.assert_array_equal(part.sum(axis=1), 1)
+
+
+def test_constraints_on_one_hot_groups_are_met_or_refused():
+    X, a, _ = make("one_hot", 1)
+    first, second, *_ = map(int, np.flatnonzero(a[0]))
+    augmenter = PNLAugmenter().fit(X)
+
+    def sample(*asked):
+        asked = column_constraint(*asked)
+        return augmenter.sample(100, random_state=0, constraints=asked)
+
+    np.testing.assert_array_equal(sample(first, 1, 1)[:, first], 1)
+    either = sample({first: 1, second: 1}, 1, 1)[:, [first, second]]
+    np.testing.assert_array_equal(either.sum(axis=1), 1)
+    assert either[:, 0].std() > 0
+    with pytest.raises(ValueError, match="in whole numbers"):
+        sample(first, 0.5, 0.5)
 
 
 @pytest.mark.parametrize("kind", TABLES)
