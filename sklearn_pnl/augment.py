@@ -310,7 +310,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     def _set_keeper(self, rows):
         """What new rows keep: limits and equations of the training rows (n, D)."""
         names = self._format.feature_names
-        self.invariants_ = resolve_invariants(self.invariants, rows, names)
+        self.invariants_ = resolve_invariants(
+            self.invariants, rows, names, self._format.whole
+        )
         margin = _FREE_MARGIN if self.margin is None else self.margin
         self._keeper = Keeper.of(
             self.invariants_,
