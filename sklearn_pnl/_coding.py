@@ -6,10 +6,12 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from ._blocks import map_blocks
+from ._categories import Indicators, typical_variance
 from ._threads import one_blas_thread
 from ._validation import check_masses, warn_unconverged
 from .geometry import TensorPoset, element_mask, order_mask
-from .geometry.codec import Codec, Encoded, KLEmbedding, kl_of_coordinates
+from .geometry.codec import Codec, Encoded
+from .geometry.nearness import KLEmbedding, kl_of_coordinates
 
 
 def free_mask(poset, order, elements):
@@ -71,14 +73,17 @@ class TrainingRows:
         What the codec made of the rows.
     metric : {"kl", "euclidean"}
         Nearness of codes.
+    labels : ndarray of int of shape (n, n_categorical), default=None
+        Categories of the rows, which count in their nearness.
     """
 
-    def __init__(self, codec, rows, encoded, metric):
+    def __init__(self, codec, rows, encoded, metric, labels=None):
         self.codec = codec
         self.rows = rows
         self.coordinates = encoded.coordinates
         self.masses = encoded.mass
         self.metric = metric
+        self.labels = labels
 
     @property
     def codes(self):
@@ -97,16 +102,33 @@ class TrainingRows:
     def _search(self):
         return self._search_among(slice(None))
 
+    @property
+    def _points(self):
+        return self._embedding.points if self.metric == "kl" else self.codes
+
+    @cached_property
+    def _indicators(self):
+        return Indicators(self.labels, typical_variance(self._points))
+
     def _search_among(self, rows):
-        points = self._embedding.points if self.metric == "kl" else self.codes
+        points = self._points
+        if self.labels is not None:
+            points = np.hstack([points, self._indicators.points])
         return NearestNeighbors().fit(points[rows])
 
-    def nearest(self, codes, k, among=None, n_jobs=None):
-        """The k rows (n, k) nearest to each code, ascending; of some rows or all."""
+    def nearest(self, codes, k, among=None, like=None, n_jobs=None):
+        """The k rows (n, k) nearest to each code, ascending; of some rows or all.
+
+        Codes have the categories of the rows ``like``; None is none, which are as far
+        from all others.
+        """
         queries = codes
         if self.metric == "kl":
             with one_blas_thread():
                 queries = self._embedding.queries(codes)
+        if self.labels is not None:
+            own = self._indicators.queries(len(codes), like)
+            queries = np.hstack([queries, own])
         search = self._search if among is None else self._search_among(among)
         search.set_params(n_jobs=n_jobs)
         near = search.kneighbors(queries, k, return_distance=False)

@@ -1,73 +1,402 @@
-"""What rows came as, and new rows of the same kind."""
+"""What rows came as: numbers for the geometry, and new rows of the same kind."""
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import copy
+from functools import partial
 
 import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
+from sklearn.utils.validation import validate_data
+
+from ._frames import (
+    OTHER,
+    TIME,
+    ArrayColumns,
+    columns_of,
+    is_frame,
+    like_series,
+    series_values,
+    since,
+    step_of_time,
+)
+from ._validation import as_numbers, check_finite, check_numbers, check_rows
+
+# What rows at hand were read as, in a larger table that they are a part of.
+_read_as = ContextVar("read_as", default=None)
 
 
-class RowFormat:
-    """Container, names and types of rows.
+@contextmanager
+def part_read_as(numbers, form, rows):
+    """Tables read inside are some rows of a larger one that was read already."""
+    known = (numbers[rows], form.part(rows)) if isinstance(form, TableFormat) else None
+    token = _read_as.set(known)
+    try:
+        yield
+    finally:
+        _read_as.reset(token)
+
+
+def read_rows(estimator, X, y=None):
+    """Rows as they are worked on, their numbers, and what they came as.
 
     Parameters
     ----------
+    estimator : estimator
+        With ``categorical_features``; gets the attributes that tell of rows.
     X : array-like, sparse matrix or data frame
-        As it came.
-    numbers : ndarray or sparse matrix
-        ``X`` after validation.
+    y : array-like of shape (n,), default=None
+        Checked with the rows.
+
+    Returns
+    -------
+    rows : array, sparse matrix or data frame
+    numbers : ndarray or sparse matrix of shape (n, *shape)
+    form : RowFormat or TableFormat
+    y : ndarray or None
+    """
+    chosen, known = estimator.categorical_features, _read_as.get()
+    if not is_frame(X) and chosen is None:
+        rows, y = _check_array(estimator, X, y)
+        return rows, rows, RowFormat(rows), y
+    X = X if is_frame(X) else _as_table(X)
+    validate_data(estimator, X, skip_check_array=True)
+    if known is not None:
+        numbers, form = known
+        estimator.input_shape_ = (form.n_columns,)
+        return X, numbers, form, y
+    columns = columns_of(X)
+    form = TableFormat(columns, chosen)
+    estimator.input_shape_ = (form.n_columns,)
+    numbers, y = check_numbers(estimator, form.numbers(columns), y)
+    check_finite(numbers, names=form.names)
+    return X, numbers, form, y
+
+
+def _check_array(estimator, X, y):
+    settings = {"dtype": "numeric", "accept_sparse": ["csr", "csc"], "reset": True}
+    try:
+        if y is not None:
+            return check_rows(estimator, X, y=y, **settings)
+        return check_rows(estimator, X, **settings), None
+    except ValueError as error:
+        column = _first_of_words(X)
+        if column is None:
+            raise
+        raise ValueError(f"{error} {_no_numbers(f'Column {column}')}") from error
+
+
+def _first_of_words(X):
+    """The first column of an array or list that holds a string."""
+    if issparse(X) or getattr(X, "dtype", np.dtype(object)).kind not in "OUS":
+        return None
+    X = np.array(X, dtype=object)
+    if X.ndim != 2:
+        return None
+    words = [any(isinstance(v, str | bytes) for v in column) for column in X.T]
+    return words.index(True) if any(words) else None
+
+
+def _no_numbers(column):
+    return (
+        f"{column} holds no numbers. Name it in categorical_features, so that new rows "
+        "take its values from their parents, or encode it first, for instance with "
+        "OneHotEncoder; in data frames categorical_features='auto' names all such "
+        "columns."
+    )
+
+
+def _as_table(X):
+    """An array of two axes, of objects if need be."""
+    if issparse(X):
+        return X.tocsr()
+    X = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+    if X.ndim != 2:
+        raise ValueError(
+            f"categorical_features needs rows of one axis; got X of shape {X.shape}."
+        )
+    return X
+
+
+class RowFormat:
+    """Arrays of numbers, dense or sparse.
+
+    Parameters
+    ----------
+    rows : ndarray or sparse matrix of shape (n, *shape)
 
     Attributes
     ----------
-    dtype : dtype
-        Of the rows as one array.
-    feature_names : tuple of str or None
+    shape : tuple of int
+        Shape of a row of numbers.
     integer_features : ndarray of int
         Flat columns that hold integers or booleans.
+    whole : ndarray of int
+        The same, among the numbers.
+    labels, times, names, feature_names : None
+        Nothing stands beside the numbers, none of them are times or have names.
     """
 
-    def __init__(self, X, numbers):
-        self.dtype = np.dtype(numbers.dtype)
-        self.shape = numbers.shape[1:]
-        self._sparse = type(numbers) if issparse(numbers) else None
-        # An empty frame keeps names, types and class.
-        self._template = X.iloc[:0] if is_frame(X) else None
-        names = None if self._template is None else self._template.columns
-        self.feature_names = None if names is None else tuple(map(str, names))
-        types = [self.dtype] * int(np.prod(self.shape))
-        if self._template is not None:
-            types = list(self._template.dtypes)
-            types = [getattr(dtype, "numpy_dtype", dtype) for dtype in types]
-        whole = [c for c, t in enumerate(types) if getattr(t, "kind", "") in "iub"]
-        self.integer_features = np.array(whole, dtype=np.intp)
-        limits = [_limits(types[column]) for column in whole]
-        self._limits = np.reshape(limits, (-1, 2)).T
+    labels = times = names = feature_names = None
 
-    def restore(self, rows):
-        """New rows (n, D), in float64 and theirs to keep, as ``X`` came."""
-        if len(self.integer_features) == rows.shape[1]:
-            np.clip(np.rint(rows, out=rows), *self._limits, out=rows)
-        elif len(self.integer_features):
-            whole = np.rint(rows[:, self.integer_features])
-            rows[:, self.integer_features] = np.clip(whole, *self._limits)
-        if self._template is not None:
-            frame = type(self._template)(rows, columns=self._template.columns)
-            return frame.astype(self._template.dtypes)
+    def __init__(self, rows):
+        self.dtype = np.dtype(rows.dtype)
+        self.shape = rows.shape[1:]
+        self._sparse = type(rows) if issparse(rows) else None
+        size = int(np.prod(self.shape)) if self.dtype.kind in "iub" else 0
+        self.integer_features = self.whole = np.arange(size)
+
+    def read(self, X):
+        """Numbers of other rows."""
+        return as_numbers(X)
+
+    def refuse_times(self, coefficients):
+        """Refuse constraints on times: there are none."""
+
+    def restore(self, rows, donors=None):
+        """New rows (n, D), in float64 and theirs to keep, as the others came."""
+        if len(self.whole):
+            np.clip(np.rint(rows, out=rows), *_limits(self.dtype), out=rows)
         rows = rows.astype(self.dtype, copy=False)
         if self._sparse is not None:
             return self._sparse(rows)
         return rows.reshape(-1, *self.shape)
 
 
-def is_frame(X):
-    """Whether rows came in a data frame of pandas."""
-    return hasattr(X, "iloc") and hasattr(X, "columns")
+class TableFormat:
+    """Columns of their own types: those of a data frame, or some of an array as names.
+
+    Parameters
+    ----------
+    columns : object
+        Of :mod:`sklearn_pnl._frames`.
+    chosen : "auto", array-like or None
+        ``categorical_features``.
+
+    Attributes
+    ----------
+    names : list
+        Names of the columns of numbers, or where they have none their places.
+    shape : tuple of int
+        Shape of a row of numbers.
+    integer_features : ndarray of int
+        Columns of the table that hold integers or booleans.
+    whole : ndarray of int
+        Columns of numbers that are whole: integers, booleans and times.
+    feature_names : tuple of str or None
+        Names of the columns of numbers for messages, if there are any.
+    categorical : list of int
+        Columns whose values new rows take from their parents.
+    labels : ndarray of int of shape (n, n_categorical) or None
+        Their values as whole numbers.
+    times : ndarray of int or None
+        Columns of numbers that are times.
+    """
+
+    def __init__(self, columns, chosen):
+        names = columns.names
+        self.n_columns = columns.n_columns
+        self.categorical = _chosen(columns, chosen)
+        others = set(self.categorical)
+        self._numeric = [j for j in range(self.n_columns) if j not in others]
+        self._parts = [_part(columns, j) for j in self._numeric]
+        self.names = [j if names is None else names[j] for j in self._numeric]
+        self.feature_names = None
+        if self._numeric:
+            given = [f"x{j}" if names is None else names[j] for j in self._numeric]
+            self.feature_names = tuple(map(str, given))
+        # Where nothing is a number, rows are one constant.
+        self.shape = (max(1, len(self._numeric)),)
+        integers = [i for i, p in enumerate(self._parts) if isinstance(p, _Whole)]
+        self.integer_features = np.array(self._numeric, dtype=np.intp)[integers]
+        whole = [i for i, p in enumerate(self._parts) if type(p) is not _Real]
+        self.whole = np.array(whole, dtype=np.intp)
+        times = [i for i, part in enumerate(self._parts) if isinstance(part, _Times)]
+        self.times = np.array(times, dtype=np.intp) if times else None
+        self.labels = self._beside = None
+        if self.categorical:
+            labels = [columns.labels(j) for j in self.categorical]
+            self.labels = np.column_stack(labels)
+            self._beside = columns.select(self.categorical)
+        self._table = columns.head()
+
+    def numbers(self, columns):
+        """Numbers (n, D) for the geometry."""
+        if not self._parts:
+            return np.zeros((len(columns), 1))
+        pairs = zip(self._numeric, self._parts, strict=True)
+        return np.column_stack([part.read(columns, j) for j, part in pairs])
+
+    def read(self, X):
+        """Numbers of other rows."""
+        columns = columns_of(X if is_frame(X) else _as_table(X))
+        if columns.n_columns != self.n_columns:
+            raise ValueError(
+                f"X has {columns.n_columns} columns, but the rows of fit had "
+                f"{self.n_columns}."
+            )
+        return self.numbers(columns)
+
+    def part(self, rows):
+        """The same for some of the rows."""
+        part = copy(self)
+        if self.categorical:
+            part.labels, part._beside = self.labels[rows], self._beside.part(rows)
+        return part
+
+    def refuse_times(self, coefficients):
+        """Refuse constraints on times, which have no units that others could know."""
+        if self.times is None or not coefficients[:, self.times].any():
+            return
+        name = self.names[self.times[coefficients[:, self.times].any(axis=0)][0]]
+        raise ValueError(
+            f"Constraints are about numbers, but column {name!r} holds times. Pass it "
+            "as a number, such as days since a date, to ask for values of it."
+        )
+
+    def restore(self, rows, donors=None):
+        """New rows (n, D) as the others came, with categories of some of these."""
+        new = [None] * self.n_columns
+        for i, (j, part) in enumerate(zip(self._numeric, self._parts, strict=True)):
+            new[j] = part.restore(self._table, j, rows[:, i])
+        for i, j in enumerate(self.categorical):
+            new[j] = self._beside.taken(i, donors)
+        return self._table.make(new)
+
+
+def _chosen(columns, chosen):
+    """Places of the columns that are categories; refuse others without numbers."""
+    every = range(columns.n_columns)
+    if isinstance(chosen, str):
+        if isinstance(columns, ArrayColumns):
+            raise ValueError(
+                "categorical_features='auto' goes by the types of the columns of a "
+                "data frame. Name the columns of an array by their numbers or a mask."
+            )
+        return [j for j in every if columns.kind(j) == OTHER]
+    places = [] if chosen is None else _places(columns, chosen)
+    for j in every:
+        if j not in places and columns.kind(j) == OTHER:
+            raise ValueError(_no_numbers(_what(columns, j)))
+    return places
+
+
+def _what(columns, j):
+    if columns.names is None:
+        return f"Column {j}"
+    return f"Column {columns.names[j]!r} ({columns.dtype(j)})"
+
+
+def _places(columns, chosen):
+    """Numbers of columns given by numbers, names or a mask."""
+    chosen, n = list(chosen), columns.n_columns
+    if all(isinstance(c, bool | np.bool_) for c in chosen) and chosen:
+        if len(chosen) != n:
+            raise ValueError(
+                f"The mask categorical_features has {len(chosen)} entries, but X has "
+                f"{n} columns."
+            )
+        return np.flatnonzero(chosen).tolist()
+    return sorted({_place_of(columns, c) for c in chosen})
+
+
+def _place_of(columns, c):
+    n, names = columns.n_columns, columns.names
+    if isinstance(c, str):
+        if names is None or c not in names:
+            held = "has no names" if names is None else f"has the columns {names}"
+            raise ValueError(f"categorical_features names {c!r}, but X {held}.")
+        return names.index(c)
+    if not isinstance(c, int | np.integer) or not -n <= c < n:
+        raise ValueError(
+            f"categorical_features holds {c!r}; it must hold names or numbers of the "
+            f"{n} columns, or be a mask."
+        )
+    return int(c) % n
+
+
+def _part(columns, j):
+    """How a column of a table is read as numbers and restored."""
+    if columns.kind(j) == TIME:
+        return _Times(columns, j)
+    values = columns.numbers(j)
+    return _Whole(values.dtype) if values.dtype.kind in "iub" else _Real()
+
+
+class _Real:
+    """A column of real numbers."""
+
+    def read(self, columns, j):
+        return columns.numbers(j)
+
+    def restore(self, columns, j, numbers):
+        return columns.column(j, numbers)
+
+
+class _Whole(_Real):
+    """A column of integers or booleans; new ones are rounded."""
+
+    def __init__(self, dtype):
+        self._dtype = dtype
+
+    def restore(self, columns, j, numbers):
+        whole = np.clip(np.rint(numbers), *_limits(self._dtype))
+        return columns.column(j, whole.astype(self._dtype))
+
+
+class _Times:
+    """A column of times, in the longest unit that all of them keep, from the first."""
+
+    def __init__(self, columns, j):
+        ticks, self._unit, missing = columns.ticks(j)
+        there = ticks[~missing]
+        self._first = int(there.min()) if len(there) else 0
+        self._step = step_of_time(there, self._unit)
+
+    def read(self, columns, j):
+        ticks, unit, missing = columns.ticks(j)
+        if unit != self._unit:
+            raise ValueError(
+                f"{_what(columns, j)} holds times in units of {unit!r}, but those of "
+                f"fit were in {self._unit!r}."
+            )
+        return np.where(missing, np.nan, since(ticks, self._first) / self._step)
+
+    def restore(self, columns, j, numbers):
+        steps = np.rint(numbers).astype(np.uint64)
+        # Sums wrap, as the differences did.
+        ticks = steps * np.uint64(self._step) + np.uint64(self._first % 2**64)
+        return columns.times(j, ticks.view(np.int64), self._unit)
+
+
+class Hidden:
+    """Rows in a container that others do not know, and are not to touch."""
+
+    def __init__(self, rows):
+        self.rows = rows
+        self.shape = rows.shape
+
+    def __len__(self):
+        return len(self.rows)
+
+
+def plain_target(y):
+    """Targets that others know, and a function from more of them to what came."""
+    if hasattr(type(y), "to_numpy") and not hasattr(type(y), "iloc"):
+        return series_values(y), partial(like_series, y)
+    return y, lambda values: values
+
+
+def some_rows(X, rows):
+    """Rows of any container."""
+    return columns_of(X).part(rows).native() if is_frame(X) else X[rows]
 
 
 def stack(X, new):
     """The originals as they are, then the new rows, in the container that came."""
     if is_frame(X):
-        import pandas as pd
-
-        return pd.concat([X, *new], ignore_index=True)
+        return columns_of(X).joined(new)
     if issparse(X):
         return type(X)(sparse_vstack([X, *new], format=X.format))
     return np.concatenate([X, *new])

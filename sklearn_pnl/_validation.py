@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import validate_data
 
 # The rows at hand as a caller further out knows them: their numbers in its own data,
@@ -82,17 +82,49 @@ def check_rows(estimator, X, *, reset, **settings):
     if reset:
         estimator.input_shape_ = X.shape[1:]
     check_shape(estimator, X)
-    check_finite(X)
+    check_finite(X, names=feature_names(estimator))
     return checked
+
+
+def check_numbers(estimator, numbers, y=None):
+    """Refuse a table of numbers that has no rows, and labels that are not one a row."""
+    settings = {"dtype": "numeric", "ensure_all_finite": False, "estimator": estimator}
+    if y is None:
+        return check_array(numbers, **settings), None
+    return check_X_y(numbers, y, **settings)
+
+
+def feature_names(estimator):
+    """Names of the features of an estimator, if rows are as long as these."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return names if len(estimator.input_shape_) == 1 else None
 
 
 def check_shape(estimator, X):
     """Compare the shape of rows with that of ``fit``."""
-    if X.shape[1:] != estimator.input_shape_:
+    check_shape_is(estimator, X.shape[1:], estimator.input_shape_)
+
+
+def check_shape_is(estimator, shape, fitted):
+    """Compare a shape of rows with that which an estimator was fitted on."""
+    if shape != fitted:
         raise ValueError(
-            f"X has rows of shape {X.shape[1:]}, but {type(estimator).__name__} was "
-            f"fitted on rows of shape {estimator.input_shape_}."
+            f"X has rows of shape {shape}, but {type(estimator).__name__} was fitted "
+            f"on rows of shape {fitted}."
         )
+
+
+def warn_target_unused(y):
+    """Say that targets are not used; scikit-learn's tools hand them to every fit."""
+    if y is None:
+        return
+    warnings.warn(
+        "PNLAugmenter does not use y: new rows have no targets. Use PNLSampler for "
+        "classes, PNLRegressionSampler for numbers as targets, or make the target one "
+        "more feature; else leave y out.",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
 def check_tensors(estimator, X, *, reset):
@@ -110,7 +142,8 @@ def check_cells(estimator, X, *, reset=False):
     check_finite(X)
     lowest = 0 if reset else -estimator.offset
     whom = f"Negative values in data passed to {type(estimator).__name__}"
-    check_measures(X, whom, estimator.offset, lowest)
+    names = feature_names(estimator)
+    check_measures(X, whom, estimator.offset, lowest, names)
     return X.reshape(len(X), -1)
 
 
@@ -126,7 +159,7 @@ def as_numbers(X):
     )
 
 
-def check_finite(X, name="X"):
+def check_finite(X, name="X", names=None):
     """Refuse NaN and infinity, and say where the first one is."""
     values = X.data if issparse(X) else X
     if values.dtype.kind != "f" or get_config()["assume_finite"]:
@@ -140,12 +173,13 @@ def check_finite(X, name="X"):
     where = _first(~np.isfinite(X))
     what = "NaN" if np.isnan(X[where]) else "infinity"
     raise ValueError(
-        f"Input {name} contains {what}; the first is at {_place(where)}. Impute or "
-        "drop such values before this step."
+        f"Input {name} contains {what}; the first is at {_place(where, names)}. Impute "
+        "or drop such values before this step, for instance with SimpleImputer of "
+        "sklearn.impute."
     )
 
 
-def check_measures(X, whom, offset, lowest=0):
+def check_measures(X, whom, offset, lowest=0, names=None):
     """Refuse cells without a logarithm, and say where the first one is.
 
     ``whom`` says what holds the negative values.
@@ -156,9 +190,9 @@ def check_measures(X, whom, offset, lowest=0):
         return
     where = _first(X < lowest)
     raise ValueError(
-        f"{whom}; the first is {X[where]:g} at {_place(where)}. Cells are read as "
-        "unnormalised probabilities: shift or scale the data to be non-negative first, "
-        "for instance with MinMaxScaler."
+        f"{whom}; the first is {X[where]:g} at {_place(where, names)}. Cells are read "
+        "as unnormalised probabilities: shift or scale the data to be non-negative "
+        "first, for instance with MinMaxScaler."
     )
 
 
@@ -253,7 +287,8 @@ def _first(mask):
     return tuple(int(i) for i in np.unravel_index(np.argmax(mask), mask.shape))
 
 
-def _place(where):
+def _place(where, names=None):
     if len(where) == 2:
-        return f"{_row(where[0])}, column {where[1]}"
+        column = where[1] if names is None else names[where[1]]
+        return f"{_row(where[0])}, column {column!r}"
     return f"{_row(where[0])}, cell {tuple(where[1:])}"

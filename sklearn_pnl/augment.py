@@ -14,16 +14,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
 from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec
-from ._formats import RowFormat
+from ._formats import read_rows
 from ._keeping import CONSTRAINTS, Keeper, resolve_invariants
 from ._validation import (
     all_or_nothing,
-    as_numbers,
     check_measures,
-    check_rows,
-    check_shape,
+    check_shape_is,
     clip_neighbors,
+    feature_names,
+    warn_target_unused,
 )
+from ._zeros import keep_both, with_zeros, zero_in_all
 from .backward import METRIC, own
 from .draws import AUGMENT, TrainingCodes, as_draws
 from .embedding import RangeEmbedding, fold, limits
@@ -100,6 +101,24 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     offset : float, default=1.0
         Added to every cell after the embedding, in its units. The larger, the more an
         e-geodesic between two rows is like the straight line between them.
+
+    categorical_features : "auto", array-like or None, default=None
+        Columns that hold categories: their numbers, their names or a mask. "auto" is
+        all columns of a data frame that hold neither numbers nor times: strings,
+        objects, and the categorical types of pandas, polars and pyarrow; Booleans are
+        the numbers 0 and 1. A new row takes all its categories from one of its
+        parents, so that they go together as somewhere in the data; what is missing
+        is a category too. For nearness a difference in one of them counts as much as
+        the typical deviation of a number, as in SMOTE-NC. The geometry gets the other
+        columns.
+
+    keep_zeros : bool, default=False
+        Whether cells that are zero in all parents of a new row are zero in it, exactly.
+        Without an embedding the others take over what they had, and what falls below
+        zero is taken from them, so that the row keeps its sum. For compositions, rows
+        of one sum, ``PNLAugmenter(embedding=None, with_mass=False, margin=None,
+        keep_zeros=True)`` is closed whether ``invariants`` find the sum or not; for
+        counts it is ``PNLAugmenter(embedding=None, keep_zeros=True)``.
 
     with_mass : bool, default=True
         Whether codes carry the mass of a row (its sum after embedding and offset);
@@ -196,6 +215,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         "reshaper": [StrOptions({"auto", "prime"}), _INVERTIBLE, None],
         "embedding": [StrOptions({"minmax"}), _INVERTIBLE, None],
         "margin": [Interval(Real, 0, None, closed="left"), None],
+        "categorical_features": ["array-like", StrOptions({"auto"}), None],
+        "keep_zeros": ["boolean"],
         "invariants": [StrOptions({"auto"}), Invariants, *CONSTRAINTS, None],
     }
 
@@ -211,6 +232,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         poset=None,
         reshaper="auto",
         embedding="minmax",
+        categorical_features=None,
+        keep_zeros=False,
         offset=1.0,
         with_mass=True,
         margin=0.1,
@@ -228,6 +251,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self.poset = poset
         self.reshaper = reshaper
         self.embedding = embedding
+        self.categorical_features = categorical_features
+        self.keep_zeros = keep_zeros
         self.offset = offset
         self.with_mass = with_mass
         self.margin = margin
@@ -247,12 +272,13 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         X : array-like, sparse matrix or data frame of shape (n, *shape)
             Rows.
         y : None
-            Ignored.
+            Not used; a warning names the samplers whose new rows have targets.
 
         Returns
         -------
         self : PNLAugmenter
         """
+        warn_target_unused(y)
         with fit_task(self):
             rows = self._take(X)
             self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows))
@@ -262,19 +288,31 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
                 cells = self._lay_out(self._embed(rows))
             encoded = encode_rows(self._codec, cells, type(self).__name__, self.n_jobs)
             self._training = TrainingRows(
-                self._codec, own(cells, X), encoded, self.metric
+                self._codec, own(cells, X), encoded, self.metric, self._format.labels
             )
             self.codes_ = self._training.codes
             self.n_params_ = self._codec.n_params
             self.n_iter_ = max(1, int(encoded.n_iter.max()))
             self.draws_ = as_draws(self.augment).fit(self.codes_)
             self._set_keeper(rows)
+            self._check_draws()
         return self
+
+    def _check_draws(self):
+        """Refuse to draw codes around rows that have categories alone."""
+        alone = self._format.labels is not None and not len(self._format.names)
+        if alone and self.draws_.looks_up:
+            raise ValueError(
+                "All columns are categories, so that there are no numbers to draw with "
+                f"augment={self.augment!r}. Use augment='mixup'."
+            )
 
     def _set_keeper(self, rows):
         """What new rows keep: limits and equations of the training rows (n, D)."""
         names = self._format.feature_names
-        self.invariants_ = resolve_invariants(self.invariants, rows, names)
+        self.invariants_ = resolve_invariants(
+            self.invariants, rows, names, self._format.whole
+        )
         margin = _FREE_MARGIN if self.margin is None else self.margin
         self._keeper = Keeper.of(
             self.invariants_,
@@ -282,18 +320,18 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             limits(rows, margin),
             self.embedding_ is not None,
             self.offset,
-            self.integer_features_,
+            self._format.whole,
         )
 
     def _take(self, X):
         """Rows (n, D) of floats; what they came as, and their ranges, are kept."""
-        numbers = check_rows(
-            self, X, reset=True, dtype="numeric", accept_sparse=["csr", "csc"]
-        )
-        self._format = RowFormat(X, numbers)
+        _, numbers, self._format, _ = read_rows(self, X)
         self.integer_features_ = self._format.integer_features
         dense = numbers.toarray() if issparse(numbers) else numbers
         rows = dense.reshape(len(dense), -1)
+        self._zeros = rows == 0 if self.keep_zeros else None
+        times = self._format.times
+        self._times = None if times is None else rows[:, times].astype(float)
         return rows if rows.dtype in (np.float32, np.float64) else rows.astype(float)
 
     def _embed(self, rows):
@@ -311,14 +349,20 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         where = f"in data passed to {type(self).__name__}"
         if self.embedding is not None:
             where = "after the embedding"
-        check_measures(cells, f"Negative values {where}", self.offset)
-        _check_kept(embedded, self.offset)
+        names = self._names if embedded.shape == rows.shape else None
+        check_measures(cells, f"Negative values {where}", self.offset, names=names)
+        _check_kept(embedded, self.offset, names)
         return embedded
+
+    @property
+    def _names(self):
+        """Names of the numbers of a row, if there are any."""
+        return feature_names(self) if self._format.names is None else self._format.names
 
     def _shape_of(self, embedded):
         """Shape of embedded rows: as they came, unless their length has changed."""
-        whole = embedded.shape[1] == np.prod(self.input_shape_)
-        return self.input_shape_ if whole else embedded.shape[1:]
+        shape = self._format.shape
+        return shape if embedded.shape[1] == np.prod(shape) else embedded.shape[1:]
 
     def _lay_out(self, embedded):
         """Cells (n, D) on the poset, and the codec for them."""
@@ -367,8 +411,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         measures : ndarray of shape (n, *poset_.shape)
         """
         check_is_fitted(self)
-        numbers = as_numbers(X)
-        check_shape(self, numbers)
+        numbers = self._format.read(X)
+        check_shape_is(self, numbers.shape[1:], self._format.shape)
         rows = numbers.toarray() if issparse(numbers) else numbers
         rows = rows.reshape(len(rows), -1)
         if self.embedding_ is not None:
@@ -430,16 +474,24 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             Rows of the training data: the two that "mixup" mixed, or else the nearest
             ones, the nearest first.
         """
-        draw, keep = self._start(n_samples, random_state, constraints)
-        rows = np.empty((n_samples, int(np.prod(self.input_shape_))))
-        parents, done = [], 0
+        return self._sample(n_samples, random_state, constraints)[:2]
+
+    def _sample(self, n_samples, random_state, constraints=None, shares=None):
+        """New rows, their parents, and the weights of these.
+
+        ``shares`` says how often each training row is drawn from, relative to others.
+        """
+        draw, keep = self._start(n_samples, random_state, constraints, shares)
+        rows = np.empty((n_samples, int(np.prod(self._format.shape))))
+        beside, done = [], 0
         # Temporaries of a batch are used again, where those of all would not fit.
         size = min(n_samples, 1 + _BATCH_CELLS // rows.shape[1])
-        for new, near in self._batches(draw, keep, n_samples, size):
+        for new, *drawn in self._batches(draw, keep, n_samples, size):
             rows[done : done + len(new)] = new
-            parents.append(near)
+            beside.append(drawn)
             done += len(new)
-        return self._format.restore(rows), np.concatenate(parents)
+        parents, weights, donors = map(np.concatenate, zip(*beside, strict=True))
+        return self._format.restore(rows, donors), parents, weights
 
     def iter_samples(
         self, n_samples, batch_size=None, random_state=None, *, constraints=None
@@ -509,23 +561,31 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         draw, keep = self._start(n_samples, random_state, constraints)
         size = self._rows_in_memory() if batch_size is None else batch_size
         batches = self._batches(draw, keep, n_samples, min(size, n_samples))
-        return ((self._format.restore(rows), parents) for rows, parents in batches)
+        return (
+            (self._format.restore(rows, donors), parents)
+            for rows, parents, _, donors in batches
+        )
 
-    def _start(self, n_samples, random_state, constraints):
+    def _start(self, n_samples, random_state, constraints, shares=None):
         """How slices of the new rows are drawn, and what is done to them in the end.
 
-        Draws are codes, parents, weights, and the ends of the constraints of each.
+        Draws are codes, parents, weights, the parent that categories come from, and the
+        ends of the constraints of each.
         """
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be an integer >= 1; got {n_samples!r}.")
         rng, keeper = check_random_state(random_state), self._keeper
         system, asked = keeper.system(constraints, n_samples)
+        self._format.refuse_times(system.coefficients[asked])
         condition = None
         if asked.start < asked.stop:
             condition = keeper.condition(system, asked, self._undo(self._training.rows))
         nearest = partial(self._training.nearest, n_jobs=self.n_jobs)
-        training = TrainingCodes(self.codes_, self.n_neighbors_, nearest)
+        training = TrainingCodes(self.codes_, self.n_neighbors_, nearest, shares)
+        chosen = None
+        if self._format.labels is not None:
+            chosen = rng.uniform(size=n_samples)
         draw = self.draws_.start(training, n_samples, rng, condition)
         ends = [
             np.broadcast_to(end, (n_samples, len(system)))
@@ -539,20 +599,42 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             whom=type(self).__name__,
         )
-        return (lambda rows: (*draw(rows), *(end[rows] for end in ends))), keep
 
-    def _decode(self, keep, codes, parents, weights, lower, upper):
-        """New rows (n, D) in double precision and the units of ``X``, and parents."""
+        def drawn(rows):
+            codes, parents, weights = draw(rows)
+            donors = parents[:, 0]
+            if chosen is not None:
+                donors = _one_of(parents, weights, chosen[rows])
+            return codes, parents, weights, donors, *(end[rows] for end in ends)
+
+        return drawn, keep
+
+    def _decode(self, keep, codes, parents, weights, donors, lower, upper):
+        """New rows (n, D) in double precision and the units of ``X``, and the rest."""
         whom = type(self).__name__
         cells = self._training.decode(codes, parents, weights, whom, self.n_jobs)
-        if not isinstance(self.embedding_, RangeEmbedding):
-            # The offset leaves cells below 0, which not every embedding goes on to. A
-            # range does, and how far is for the margin to say.
-            np.maximum(cells, 0, out=cells)
-        rows = self._undo(cells)
+        zeros = None if self._zeros is None else zero_in_all(self._zeros, parents)
+        if zeros is not None and self.embedding_ is None:
+            rows = with_zeros(self._undo(cells), zeros)
+        else:
+            if not isinstance(self.embedding_, RangeEmbedding):
+                # The offset leaves cells below 0, which not every embedding goes on to.
+                # A range does, and how far is for the margin to say.
+                np.maximum(cells, 0, out=cells)
+            rows = self._undo(cells)
         if self.margin is not None:
             rows = fold(rows, self._keeper.low, self._keeper.high)
-        return keep(rows, lower, upper), parents
+        if self._times is not None:
+            times = self._times[parents]
+            between = times.min(axis=1), times.max(axis=1)
+            rows[:, self._format.times] = fold(rows[:, self._format.times], *between)
+        ends = {"lower": lower, "upper": upper}
+        if zeros is None:
+            rows = keep(rows, **ends)
+        else:
+            system, whole = keep.keywords["system"], self._format.whole
+            rows = keep_both(keep, rows, zeros, system, **ends, whole=whole)
+        return rows, parents, weights, donors
 
     def _undo(self, cells):
         """Rows (n, D) in double precision and the units of ``X`` from cells."""
@@ -567,7 +649,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
 
     def _rows_in_memory(self):
         """Rows of which two batches fit: one at work, one in the caller's hands."""
-        numbers = np.prod(self.input_shape_) + self.n_params_ + self.n_neighbors_
+        numbers = np.prod(self._format.shape) + self.n_params_ + self.n_neighbors_
         free = get_config()["working_memory"] * 2**20
         step = self._codec.decoded_at_once
         return max(1, int(free // (2 * 8 * numbers)) // step) * step
@@ -595,14 +677,22 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         return tags
 
 
-def _check_kept(embedded, offset):
+def _one_of(parents, weights, chosen):
+    """One parent (n,) of each row, by their weights and numbers in [0, 1)."""
+    below = np.cumsum(weights, axis=1)
+    place = (chosen[:, None] * below[:, -1:] >= below).sum(axis=1)
+    return parents[np.arange(len(parents)), np.minimum(place, parents.shape[1] - 1)]
+
+
+def _check_kept(embedded, offset, names=None):
     """Refuse features that the offset would round to a constant."""
     low, high = embedded.min(axis=0), embedded.max(axis=0)
     lost = (high > low) & (high + offset == low + offset)
     if lost.any():
         column = int(np.argmax(lost))
+        name = column if names is None else names[column]
         raise ValueError(
-            f"Column {column} spans {high[column] - low[column]:.3g} after the "
+            f"Column {name!r} spans {high[column] - low[column]:.3g} after the "
             f"embedding, which offset={offset:g} rounds away. Use embedding='minmax', "
             "or a smaller offset."
         )

@@ -23,20 +23,31 @@ class TrainingCodes:
     n_neighbors : int
         How many near rows count.
     nearest : callable
-        ``nearest(codes, k, among)``: the k training rows nearest to each, ascending;
-        of all (None) or of some.
+        ``nearest(codes, k, among, like)``: the k training rows nearest to each,
+        ascending; of all (None) or of some. Where rows have categories, codes have
+        those of the training rows ``like``, or none (None).
+    shares : ndarray of shape (n,) or None
+        How often each row is drawn from, relative to others; None is all alike.
     """
 
     codes: np.ndarray
     n_neighbors: int
     nearest: callable
+    shares: np.ndarray | None = None
+
+    def some_rows(self, n_samples, rng):
+        """Random rows, as often as their shares say."""
+        n = len(self.codes)
+        if self.shares is None:
+            return rng.randint(n, size=n_samples)
+        return rng.choice(n, size=n_samples, p=self.shares / self.shares.sum())
 
     def partners(self, rows, among=None):
         """The nearest other rows (len(rows), k) of training rows; itself if alone."""
         k = min(self.n_neighbors, len(self.codes) - 1)
         if k == 0:
             return rows[:, None]
-        near = self.nearest(self.codes[rows], k + 1, among)
+        near = self.nearest(self.codes[rows], k + 1, among, rows)
         # Copies of a row may rank before it: drop the row where it stands, else the
         # farthest.
         itself = near == rows[:, None]
@@ -68,12 +79,15 @@ class Draws(BaseEstimator):
         the same for all ways to slice. A ``condition`` tells the values that new rows
         are to have; codes drawn without regard to it are moved farther in the end.
         """
-        draw, k = self._start(training.codes, n_samples, rng), training.n_neighbors
+        codes, k = training.codes, training.n_neighbors
+        if training.shares is not None:
+            codes = codes[training.some_rows(len(codes), rng)]
+        draw = self._start(codes, n_samples, rng)
 
         def with_nearest(rows):
             codes = draw(rows)
             weights = np.full((len(codes), k), 1 / k)
-            return codes, training.nearest(codes, k, None), weights
+            return codes, training.nearest(codes, k, None, None), weights
 
         return with_nearest
 
@@ -123,7 +137,7 @@ class MixupDraws(Draws):
         """See :class:`Draws`."""
         codes, n = training.codes, len(training.codes)
         if condition is None:
-            first = rng.randint(n, size=n_samples)
+            first = training.some_rows(n_samples, rng)
             sources, inverse = np.unique(first, return_inverse=True)
         else:
             sources = condition.sources()

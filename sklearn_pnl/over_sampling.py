@@ -4,18 +4,20 @@ import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_target_type
 from scipy.sparse import issparse
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 
 from ._callbacks import CallbackSupportMixin, fit_task, stage, subtask, with_callbacks
-from ._formats import RowFormat, is_frame, stack
-from ._keeping import CONSTRAINTS, resolve_invariants
-from ._validation import (
-    all_or_nothing,
-    as_numbers,
-    check_rows,
-    rows_known_as,
-    shared_params,
+from ._formats import (
+    Hidden,
+    part_read_as,
+    plain_target,
+    read_rows,
+    some_rows,
+    stack,
 )
+from ._frames import is_frame, is_pandas
+from ._keeping import CONSTRAINTS, resolve_invariants
+from ._validation import all_or_nothing, rows_known_as, shared_params
 from .augment import PNLAugmenter
 from .draws import as_draws
 
@@ -41,7 +43,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         else None.
 
     base, local_manifold, k_neighbors, augment, metric, poset, reshaper, embedding, \
-    offset, with_mass, margin, tol, max_iter, n_jobs
+    categorical_features, keep_zeros, offset, with_mass, margin, tol, max_iter, n_jobs
         As in :class:`PNLAugmenter`, with the same defaults; "all rows" are those of a
         class.
 
@@ -128,6 +130,8 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         poset=None,
         reshaper="auto",
         embedding="minmax",
+        categorical_features=None,
+        keep_zeros=False,
         offset=1.0,
         with_mass=True,
         margin=0.1,
@@ -148,6 +152,8 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         self.poset = poset
         self.reshaper = reshaper
         self.embedding = embedding
+        self.categorical_features = categorical_features
+        self.keep_zeros = keep_zeros
         self.offset = offset
         self.with_mass = with_mass
         self.margin = margin
@@ -176,26 +182,49 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         y_resampled : array-like of shape (n + n_new,)
             Classes.
         """
-        return super().fit_resample(X, y)
+        labels, as_they_came = plain_target(y)
+        X_resampled, y_resampled = super().fit_resample(_known(X), labels)
+        return X_resampled, as_they_came(y_resampled)
+
+    def fit(self, X, y):
+        """Check rows and labels alone.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, *shape)
+            Rows.
+        y : array-like of shape (n,)
+            Their classes.
+
+        Returns
+        -------
+        self : PNLSampler
+        """
+        super().fit(_known(X), plain_target(y)[0])
+        del self._read
+        return self
 
     def _check_X_y(self, X, y):
         """Check numbers and labels; frames stay frames, to come back unchanged."""
+        X = X.rows if isinstance(X, Hidden) else X
         y, binarize_y = check_target_type(y, indicate_one_vs_all=True)
-        accepted = {"accept_sparse": ["csr", "csc"], "dtype": "numeric", "y": y}
-        numbers, y = check_rows(self, X, reset=True, **accepted)
-        return (X if is_frame(X) else numbers), y, binarize_y
+        X, numbers, form, y = read_rows(self, X, y)
+        self._read = numbers, form
+        return X, y, binarize_y
 
     @with_callbacks
     def _fit_resample(self, X, y):
         rng = check_random_state(self.random_state)
         self.augmenters_ = {}
-        self.invariants_ = self._find_invariants(X)
+        numbers, form = self.__dict__.pop("_read")
+        self.invariants_ = self._find_invariants(numbers, form)
         new, labels, parents = [], [], []
         wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
         with fit_task(self, "fit_resample", len(wanted)) as task:
             for label, n_new in wanted.items():
                 members = np.flatnonzero(y == label)
-                rows, near = self._augment(label, X, members, n_new, rng, task)
+                with part_read_as(numbers, form, members):
+                    rows, near = self._augment(label, X, members, n_new, rng, task)
                 new.append(rows)
                 labels.append(np.full(n_new, label, dtype=y.dtype))
                 parents.append(members[near])
@@ -204,7 +233,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
 
     def _augment(self, label, X, members, n_new, rng, task):
         """New rows of one class, and the rows of the class that they come from."""
-        rows = _safe_indexing(X, members)
+        rows = some_rows(X, members)
         if isinstance(rows, np.ndarray):
             # Nobody else has them, so that no copy need be made.
             rows.flags.writeable = False
@@ -223,12 +252,11 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         self.augmenters_[label], self.order_ = augmenter, augmenter.order_
         return new, near
 
-    def _find_invariants(self, X):
+    def _find_invariants(self, numbers, form):
         """Equations in the rows of all classes, of which there are more."""
-        numbers = as_numbers(X)
         dense = numbers.toarray() if issparse(numbers) else numbers
-        names = RowFormat(X, numbers).feature_names
-        return resolve_invariants(self.invariants, dense.reshape(len(dense), -1), names)
+        rows = dense.reshape(len(dense), -1)
+        return resolve_invariants(self.invariants, rows, form.feature_names, form.whole)
 
     def _stack_parents(self, parents):
         """Parents of all classes; where a class had fewer of them, -1."""
@@ -244,3 +272,8 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         tags.input_tags.three_d_array = True
         tags.input_tags.positive_only = self.embedding is None
         return tags
+
+
+def _known(X):
+    """Rows for imbalanced-learn, which gives back frames of pandas only."""
+    return Hidden(X) if is_frame(X) and not is_pandas(X) else X

@@ -775,6 +775,8 @@ def test_parameters_reach_the_augmenters():
         "poset": TensorPoset((3, 2)), "reshaper": None, "embedding": MinMaxScaler(),
         "offset": 0.2, "with_mass": False, "margin": None, "tol": 1e-7,
         "max_iter": 77, "n_jobs": 2, "invariants": None,
+        "categorical_features": None,
+        "keep_zeros": True,
     }  # fmt: skip
     assert set(params) == set(PNLAugmenter().get_params(deep=False))
     augmenter = resample(*table(), **params)[2].augmenters_[1]

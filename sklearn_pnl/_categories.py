@@ -1,0 +1,62 @@
+"""Categories in a search for Euclidean neighbours."""
+
+import numpy as np
+
+# Coordinates for categories; beyond, the rarest count as different from all others.
+_MOST_COORDINATES = 1024
+
+
+class Indicators:
+    """Coordinates whose squared distance is a weight for each category that differs.
+
+    A level that several rows share has a coordinate, ``sqrt(weight / 2)`` in its rows
+    and 0 in others. A level of one row needs none: all others differ from it, which
+    ``weight / 2`` in a last coordinate of the points, but not of the queries, says.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n, n_categorical)
+        Levels from 0 on.
+    weight : float
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, n_coordinates)
+    """
+
+    def __init__(self, labels, weight):
+        n = len(labels)
+        levels = [(j, v, c) for j, v, c in _levels(labels) if c > 1]
+        levels.sort(key=lambda level: -level[2])
+        levels = levels[:_MOST_COORDINATES]
+        size = np.sqrt(weight / 2)
+        self.points = np.zeros((n, len(levels) + 1))
+        for coordinate, (j, level, _) in enumerate(levels):
+            self.points[labels[:, j] == level, coordinate] = size
+        n_alone = labels.shape[1] - np.count_nonzero(self.points[:, :-1], axis=1)
+        self.points[:, -1] = size * np.sqrt(n_alone)
+
+    def queries(self, n, like=None):
+        """Coordinates (n, n_coordinates) of the rows ``like``, or of no category."""
+        if like is None:
+            return np.zeros((n, self.points.shape[1]))
+        queries = self.points[like]
+        queries[:, -1] = 0
+        return queries
+
+
+def _levels(labels):
+    """Columns, levels in them, and how many rows have each."""
+    for j, column in enumerate(labels.T):
+        levels, counts = np.unique(column, return_counts=True)
+        yield from zip([j] * len(levels), levels, counts, strict=True)
+
+
+def typical_variance(points):
+    """What a category counts that differs: the median variance of the features.
+
+    As in SMOTE-NC, of the features that vary at all; 1 where none does.
+    """
+    variances = points.var(axis=0)
+    variances = variances[variances > 0]
+    return float(np.median(np.sqrt(variances)) ** 2) if len(variances) else 1.0

@@ -1,0 +1,140 @@
+"""Zeros that stay zero, and with them compositions, counts and sparse rows."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sklearn_pnl import KernelDraws, MixupDraws, PNLAugmenter, PNLSampler
+from sklearn_pnl._zeros import with_zeros
+
+SEEDS = [0, 1, 2]
+
+
+def sparse_table(seed=0, n=60, d=12, share=0.3):
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((n, d)) < share, rng.gamma(1.0, size=(n, d)), 0)
+    # No row is empty.
+    X[:, 0] += 0.1
+    return X
+
+
+def compositions(seed=0):
+    X = sparse_table(seed)
+    return X / X.sum(axis=1, keepdims=True)
+
+
+def drawn(X, n=200, seed=0, **params):
+    """New rows, and where all parents are zero."""
+    augmenter = PNLAugmenter(keep_zeros=True, **params).fit(X)
+    rows, parents = augmenter.sample_with_parents(n, seed)
+    X = X.toarray() if sp.issparse(X) else X
+    return rows, (X == 0)[parents].all(axis=1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"offset": 0.3},
+        {"order": 1},
+        {"order": 1, "reshaper": None, "local_manifold": "mixture"},
+        {"augment": KernelDraws(0.2)},
+        {"embedding": None, "with_mass": False},
+        {"embedding": None, "augment": MixupDraws(noise=1.0), "offset": 0.1},
+        {"margin": None, "invariants": None},
+    ],
+    ids=str,
+)
+def test_cells_that_are_zero_in_all_parents_are_zero(params, seed):
+    rows, zeros = drawn(sparse_table(seed), seed=seed, **params)
+    assert zeros.any()
+    assert_array_equal(rows[zeros], 0)
+    # Others are not emptied.
+    assert (rows[~zeros] > 0).mean() > 0.5
+    assert rows.min() >= 0
+
+
+def test_reduced_codes_and_wide_draws_would_fill_them():
+    # What the parameter is for: without it these are not zero.
+    X = sparse_table()
+    for params in ({"order": 1}, {"augment": "kde"}):
+        augmenter = PNLAugmenter(**params).fit(X)
+        rows, parents = augmenter.sample_with_parents(200, 0)
+        assert (rows[(X == 0)[parents].all(axis=1)] > 0).mean() > 0.2
+
+
+def test_density_of_sparse_rows_is_that_of_smote(record_property):
+    from imblearn.over_sampling import SMOTE
+
+    X = sp.csr_array(sparse_table(n=300, d=30))
+    y = np.repeat([0, 1], [200, 100])
+    density = {"data": X.nnz / np.prod(X.shape)}
+    samplers = {"smote": SMOTE(random_state=0)}
+    samplers["pnl"] = PNLSampler(random_state=0, keep_zeros=True)
+    for name, sampler in samplers.items():
+        new = sampler.fit_resample(X, y)[0][300:]
+        density[name] = new.nnz / np.prod(new.shape)
+        record_property(f"density, {name}", density[name])
+    assert density["data"] < density["pnl"] <= density["smote"] + 0.02
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("invariants", ["auto", None])
+@pytest.mark.parametrize("augment", ["mixup", "kde"])
+def test_compositions_stay_closed(augment, invariants, seed):
+    rows, zeros = drawn(
+        compositions(seed),
+        seed=seed,
+        augment=augment,
+        embedding=None,
+        with_mass=False,
+        margin=None,
+        invariants=invariants,
+    )
+    assert_allclose(rows.sum(axis=1), 1, rtol=1e-12)
+    assert_array_equal(rows[zeros], 0)
+    assert rows.min() >= 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_equations_and_zeros_are_kept_together(seed):
+    # Two groups of parts with sums of their own; the embedding knows nothing of them.
+    X = np.hstack([compositions(seed), 3 * compositions(seed + 9)])
+    rows, zeros = drawn(X, seed=seed)
+    assert_array_equal(rows[zeros], 0)
+    assert_allclose(rows[:, :12].sum(axis=1), 1, atol=1e-9)
+    assert_allclose(rows[:, 12:].sum(axis=1), 3, atol=1e-9)
+    assert rows.min() >= -1e-9
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_counts_stay_counts(seed):
+    X = np.random.default_rng(seed).poisson(4 * sparse_table(seed))
+    rows, zeros = drawn(X, seed=seed, embedding=None)
+    assert rows.dtype == X.dtype
+    assert rows.min() == 0
+    assert_array_equal(rows[zeros], 0)
+    # As deep as the samples were.
+    depth = X.sum(axis=1)
+    assert abs(rows.sum(axis=1).mean() - depth.mean()) < 4 * depth.std() / np.sqrt(60)
+
+
+def test_sums_are_kept_by_the_cells_that_are_left():
+    rows = np.array([[1.0, 2.0, 3.0, -1.0], [0.5, 0.5, 0.0, 0.0]])
+    zeros = np.array([[True, False, False, False], [False, False, True, True]])
+    expected = [[0, 2, 3, 0], [0.5, 0.5, 0, 0]]
+    assert_allclose(with_zeros(rows, zeros), expected)
+    empty = with_zeros(np.array([[1.0, 2.0]]), np.array([[True, True]]))
+    assert_array_equal(empty, 0)
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 64])
+def test_batches_and_jobs_change_no_byte(batch_size):
+    X = compositions()
+    params = {"keep_zeros": True, "embedding": None, "with_mass": False}
+    whole = PNLAugmenter(**params).fit(X).sample(100, random_state=0)
+    augmenter = PNLAugmenter(n_jobs=2, **params).fit(X)
+    batches = augmenter.iter_samples(100, batch_size, random_state=0)
+    assert_array_equal(np.vstack(list(batches)), whole)
