@@ -545,6 +545,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         """New rows (n, D) in double precision and the units of ``X``, and parents."""
         whom = type(self).__name__
         cells = self._training.decode(codes, parents, weights, whom, self.n_jobs)
+<<<<<<< HEAD
         # Rounding and the offset leave cells below 0.
         rows = self._undo(np.maximum(cells, 0, out=cells))
         if self.margin is not None:
@@ -553,6 +554,12 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
 
     def _undo(self, cells):
         """Rows (n, D) in double precision and the units of ``X`` from cells."""
+=======
+        if not isinstance(self.embedding_, RangeEmbedding):
+            # The offset leaves cells below 0, which not every embedding goes on to. A
+            # range does, and how far is for the margin to say.
+            np.maximum(cells, 0, out=cells)
+>>>>>>> bench
         rows = cells
         if self.reshaper_ is not None:
             tensors = cells.reshape(-1, *self._cell_shape)
