@@ -18,9 +18,6 @@ the base, new rows, and the training row closest to each new one.
 # ------------------------------------
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from imblearn.over_sampling import SMOTE
@@ -131,3 +128,4 @@ figure.suptitle(f"New images of the digit {RARE} from {N_RARE} training images")
 picture = Path("quickstart.png").resolve()
 figure.savefig(picture, dpi=150)
 print(f"\npicture saved: {picture}")
+plt.show()

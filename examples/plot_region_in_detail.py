@@ -16,11 +16,6 @@ the rest is not, and how long the codes are.
 # %%
 # The base, in three lines
 # ------------------------
-from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -60,6 +55,4 @@ for line, (name, base) in zip(axes[1:], bases.items(), strict=True):
     line[0].set_ylabel(name, rotation=0, ha="right", va="center")
 for axis in axes.ravel():
     axis.set(xticks=[], yticks=[])
-picture = Path("region_in_detail.png").resolve()
-figure.savefig(picture, dpi=150)
-print(f"picture saved: {picture}")
+plt.show()

@@ -615,8 +615,11 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         if zeros is not None and self.embedding_ is None:
             rows = with_zeros(self._undo(cells), zeros)
         else:
-            # Rounding and the offset leave cells below 0.
-            rows = self._undo(np.maximum(cells, 0, out=cells))
+            if not isinstance(self.embedding_, RangeEmbedding):
+                # The offset leaves cells below 0, which not every embedding goes on
+                # to. A range does, and how far is for the margin to say.
+                np.maximum(cells, 0, out=cells)
+            rows = self._undo(cells)
         if self.margin is not None:
             rows = fold(rows, self._keeper.low, self._keeper.high)
         if self._times is not None:

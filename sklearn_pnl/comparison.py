@@ -245,14 +245,11 @@ class SampleComparison:
         )
 
     def __str__(self):
-        quantiles = [0.05, 0.5, 0.95]
-        new = np.quantile(self.distance, quantiles)
-        usual = np.quantile(self.usual_distance, quantiles)
-        rivals = "test" if self.n_test else "training"
+        rows = f"{self.n_new} new rows against {self.n_train} training rows"
+        if self.n_test:
+            rows += f" and {self.n_test} test rows"
         lines = [
-            f"{self.n_new} new rows against {self.n_train} training rows"
-            + (f" and {self.n_test} test rows" if self.n_test else "")
-            + f", {len(self.feature_names)} features",
+            f"{rows}, {len(self.feature_names)} features",
             f"verdict: {self.verdict}",
             *(
                 f"  {f.criterion:16}{f.verdict:28}{f.value:9.3g}"
@@ -260,6 +257,22 @@ class SampleComparison:
                 for f in self.findings
             ),
             f"{'':46}{'new':>9}{'usual':>9}",
+            *self._lines_of_copies(),
+            *self._lines_of_features(),
+        ]
+        return "\n".join(lines)
+
+    def _lines_of_copies(self):
+        """How near new rows come to real ones, and whether they are told apart."""
+        quantiles = [0.05, 0.5, 0.95]
+        new = np.quantile(self.distance, quantiles)
+        usual = np.quantile(self.usual_distance, quantiles)
+        rivals = "test" if self.n_test else "training"
+        folds = f"+- {self.auc_stderr:.3f}, {self.fold_auc.size} folds"
+        if self.fold_auc.size < 2:
+            few = "(too few distinct rows for folds)"
+            folds = "all new rows are equal" if self.fold_auc.size else few
+        return [
             *(
                 f"{f'distance to closest training row, {q:4.0%} quantile':46}"
                 f"{a:9.3g}{b:9.3g}"
@@ -272,14 +285,12 @@ class SampleComparison:
             f"{self.exact_copy_share:9.1%}{self.usual_exact_copy_share:9.1%}",
             f"{'equal to another row of its kind':46}"
             f"{self.repeated_share:9.1%}{self.usual_repeated_share:9.1%}",
-            f"{f'AUC, new against {rivals} rows':46}{self.auc:9.3f}{0.5:9}  "
-            + (
-                f"+- {self.auc_stderr:.3f}, {self.fold_auc.size} folds"
-                if self.fold_auc.size > 1
-                else "all new rows are equal"
-                if self.fold_auc.size
-                else "(too few distinct rows for folds)"
-            ),
+            f"{f'AUC, new against {rivals} rows':46}{self.auc:9.3f}{0.5:9}  {folds}",
+        ]
+
+    def _lines_of_features(self):
+        """Ranges, spreads, distributions and correlations."""
+        return [
             f"{'values outside the training range':46}{self.outside_range.mean():9.1%}",
             self._extreme("smallest ratio of standard deviations", -self.std_ratio),
             self._extreme("largest ratio of standard deviations", self.std_ratio),
@@ -290,7 +301,6 @@ class SampleComparison:
             f"mean {self.mean_correlation_difference:.3f}, "
             f"{len(self.correlation_features)} of {len(self.feature_names)} features",
         ]
-        return "\n".join(lines)
 
     def _extreme(self, title, values):
         """A line with the largest of the values and the name of its feature."""
@@ -435,21 +445,13 @@ def compare_samples(
     scaler = StandardScaler().fit(X)
     scaled, scaled_new = scaler.transform(X), _standardise(scaler, X_new, "X_new")
     scaled_test = None if X_test is None else _standardise(scaler, X_test, "X_test")
-    chosen = np.arange(X.shape[1])
-    if len(chosen) > _CORRELATED:
-        chosen = np.sort(rng.permutation(len(chosen))[:_CORRELATED])
+    correlations = _compare_correlations(scaled, scaled_new, rng)
     rival = scaled if X_test is None else scaled_test
     rows, kinds = _balanced(rival, scaled_new, max_samples, rng)
-    fold_auc = _fold_auc(
-        rows,
-        kinds,
-        classifier=_CLASSIFIER if classifier is None else classifier,
-        held_out=X_test is not None,
-        cv=cv,
-        rng=rng,
-        n_jobs=n_jobs,
-    )
+    settings = {"held_out": X_test is not None, "cv": cv, "rng": rng, "n_jobs": n_jobs}
+    fold_auc = _fold_auc(rows, kinds, classifier=classifier or _CLASSIFIER, **settings)
     real = scaled if X_test is None else np.concatenate([scaled, scaled_test])
+    chosen = correlations["correlation_features"]
     return SampleComparison(
         n_train=len(X),
         n_new=len(X_new),
@@ -460,13 +462,19 @@ def compare_samples(
         n_compared=len(rows) // 2,
         fold_auc=fold_auc,
         **_compare_features(X, X_new),
-        correlation_features=chosen,
-        # Of values of order one: squares of others may overflow or vanish.
-        correlation_difference=correlation_difference(
-            scaled[:, chosen], scaled_new[:, chosen]
-        ),
+        **correlations,
         **real_noise(real, len(X), len(X_new), chosen, max_samples, rng),
     )
+
+
+def _compare_correlations(scaled, scaled_new, rng):
+    """Changes of correlations, of some features where there are very many."""
+    chosen = np.arange(scaled.shape[1])
+    if len(chosen) > _CORRELATED:
+        chosen = np.sort(rng.permutation(len(chosen))[:_CORRELATED])
+    # Of values of order one: squares of others may overflow or vanish.
+    difference = correlation_difference(scaled[:, chosen], scaled_new[:, chosen])
+    return {"correlation_features": chosen, "correlation_difference": difference}
 
 
 def _read(X, name, fewest):

@@ -109,6 +109,20 @@ def test_reflection_at_any_end_stays_in_the_range(end):
     assert_array_equal(folded[0], rows[0])
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("shape", [(6,), (3, 2)])
+def test_new_values_pass_both_ends_of_a_range_by_no_more_than_the_margin(shape, seed):
+    # Folded there, none of them is on the ends themselves.
+    X = normal(seed, 60, *shape)
+    rows = PNLAugmenter(margin=0.1).fit(X).sample(5000, random_state=seed)
+    low, high = X.min(axis=0), X.max(axis=0)
+    farthest = 0.1 * (high - low) * (1 + 1e-9)
+    for beyond in (low - rows, rows - high):
+        assert (beyond > 0).any(axis=0).all()
+        assert (beyond <= farthest).all()
+    assert np.mean((rows == low) | (rows == high)) <= 0.001
+
+
 # --- what the augmenter makes of such units -------------------------------------
 
 

@@ -4,7 +4,12 @@ import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
 from sklearn.base import BaseEstimator
 
-from sklearn_pnl import PNLSampler, PrimeFactorReshaper
+from sklearn_pnl import (
+    KernelDraws,
+    MixtureManifold,
+    PNLSampler,
+    PrimeFactorReshaper,
+)
 
 FACTOR, LEAST = 5, 50  # Rows of a class afterwards: 5 times as many, at least 50.
 
@@ -75,14 +80,15 @@ def _pnl(problem, shots, shared):
     return {
         "PNL": PNLSampler(**shared),
         "PNL order 2": PNLSampler(order=2, **shared),
+        "PNL order None": PNLSampler(order=None, **shared),
         "PNL (paper)": PNLSampler(
-            augment="kde",
-            bandwidth=0.05,
-            local_manifold="mixture",
-            step=0.98,
+            order=1,
+            augment=KernelDraws(bandwidth=0.05),
+            local_manifold=MixtureManifold(step=0.98),
             k_neighbors=min(8, shots - 1),
             offset=1e-5,
             with_mass=False,
+            margin=0,
             **shared,
         ),
     }

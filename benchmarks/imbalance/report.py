@@ -22,9 +22,12 @@ PRINTED = ("average precision", "balanced accuracy", "Brier")
 BLOCK = ["learner", "metric"]
 
 
-def report(name, reference=REFERENCE, complete=False):
+def report(name, reference=REFERENCE, complete=False, without=()):
     """Print Markdown tables for a set of tables; write all numbers as CSV files."""
     frame = read_scores(name)
+    if without:
+        frame = frame[~frame["table"].isin(without)]
+        name = "-".join([name, "without", *without])
     if complete:
         frame, name = without_failed_tables(frame), f"{name}-complete"
     sizes = [frame[level].nunique() for level in LEVELS]
@@ -259,8 +262,9 @@ def main():
         action="store_true",
         help="without the tables on which a sampler failed in every fold",
     )
+    parser.add_argument("--without", nargs="+", default=(), help="tables to leave out")
     options = parser.parse_args()
-    report(options.set, options.reference, options.complete)
+    report(options.set, options.reference, options.complete, options.without)
 
 
 if __name__ == "__main__":

@@ -13,18 +13,23 @@ from imblearn.pipeline import make_pipeline
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import TunedThresholdClassifierCV
 
-from sklearn_pnl import PNLSampler, PrimeFactorReshaper
+from sklearn_pnl import (
+    KernelDraws,
+    MixtureManifold,
+    PNLSampler,
+    PrimeFactorReshaper,
+)
 
 # The recipe of the paper, with the step at which the program of its authors stops.
+# New values stay in the range of the class.
 PNL_PAPER = {
-    "local_manifold": "mixture",
-    "step": 0.98,
-    "augment": "kde",
-    "bandwidth": 0.05,
-    "k_neighbors": 5,
+    "order": 1,
+    "reshaper": PrimeFactorReshaper(),
+    "augment": KernelDraws(bandwidth=0.05),
+    "local_manifold": MixtureManifold(step=0.98),
     "offset": 1e-5,
     "with_mass": False,
-    "reshaper": PrimeFactorReshaper(),
+    "margin": 0,
 }
 
 

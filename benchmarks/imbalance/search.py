@@ -175,7 +175,9 @@ DRAWS = {
         },
     ),
 }
-TENSORS = {
+# Of PNLSampler itself; a tensor is made of the prime factors of the columns.
+PACKAGED = {
+    "PNLSampler": {},
     "tensor, order 1": {"order": 1},
     "tensor, order 2": {"order": 2},
     "tensor, paper": PNL_PAPER,
@@ -183,6 +185,9 @@ TENSORS = {
 # Repeated, to see what the seed of a sampler alone moves; by what is added to it.
 SEEDS = (1000, 2000)
 REPEATED = (
+    REFERENCE,
+    "ROS 0.3",
+    "PNLSampler",
     "local",
     "beyond",
     "beyond, 0.35",
@@ -200,17 +205,19 @@ _DRAWN = {
     name: lambda seed, kw=kw: DrawSampler(**kw, random_state=seed)
     for name, kw in DRAWS.items()
 }
+_PACKAGED = {
+    name: lambda seed, kw=kw: PNLSampler(**kw, random_state=seed)
+    for name, kw in PACKAGED.items()
+}
 VARIANTS = {
     "none": None,
     **_PLAIN,
     **_DRAWN,
-    **{
-        name: lambda seed, kw=kw: PNLSampler(**kw, random_state=seed)
-        for name, kw in TENSORS.items()
-    },
+    **_PACKAGED,
     **{
         f"{name}, seed {extra}": lambda seed, make=make, extra=extra: make(seed + extra)
-        for name, make in (_PLAIN | {name: _DRAWN[name] for name in REPEATED}).items()
+        for name, make in (_PLAIN | _DRAWN | _PACKAGED).items()
+        if name in REPEATED
         for extra in SEEDS
     },
 }

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.tables import markdown, report
 
 from .problems import load_tables
-from .search import DRAWS, REFERENCE, TABLES, VARIANTS
+from .search import DRAWS, PACKAGED, REFERENCE, TABLES, VARIANTS
 from .search_draws import DrawSampler
 
 # Standard deviations between the centres of two normal clusters.
@@ -25,11 +25,12 @@ ROUNDING = 1e-9
 
 def measure(name, tables):
     """Shares in percent for a variant of the search."""
-    make, kw = VARIANTS[name], DRAWS.get(name)
+    make, mixes = VARIANTS[name], name in DRAWS or name in PACKAGED
+    members = [_members(table) for table in tables]
     return {
         "variant": name,
-        "at an end": np.mean([_at_ends(_new_rows(make, t), t) for t in tables]),
-        "atoms": None if kw is None else np.mean([_atoms(kw, t) for t in tables]),
+        "at an end": np.mean([_at_ends(make, rows) for rows in members]),
+        "atoms": np.mean([_atoms(make, rows) for rows in members]) if mixes else None,
         **{f"beyond, {gap} sd": beyond(make, gap) for gap in GAPS},
     }
 
@@ -73,10 +74,6 @@ def _members(table):
     return members[:, np.ptp(members, axis=0) > 0]
 
 
-def _new_rows(make_sampler, table):
-    return resample(make_sampler(0), _members(table), N_NEW)
-
-
 def _ends(rows, members):
     """Whether values are at the low, and at the high end of the class's range."""
     low, high = members.min(axis=0), members.max(axis=0)
@@ -84,17 +81,25 @@ def _ends(rows, members):
     return np.stack([np.abs(rows - low) <= margin, np.abs(rows - high) <= margin])
 
 
-def _at_ends(new, table):
+def _at_ends(make_sampler, members):
     """Percent of new values at an end, as many there are of the real ones too."""
-    return 100 * float(_ends(new, _members(table)).any(axis=0).mean())
+    new = resample(make_sampler(0), members, N_NEW)
+    return 100 * float(_ends(new, members).any(axis=0).mean())
 
 
-def _atoms(kw, table):
+def _atoms(make_sampler, members):
     """Percent of new values at an end at which neither parent is."""
-    members = _members(table)
-    new, parents = DrawSampler(**kw).draw(members, N_NEW)
+    new, parents = _with_parents(make_sampler(0), members)
     of_parents = _ends(members, members)[:, parents].any(axis=2)
     return 100 * float((_ends(new, members) & ~of_parents).any(axis=0).mean())
+
+
+def _with_parents(sampler, members):
+    if isinstance(sampler, DrawSampler):
+        return sampler.draw(members, N_NEW)
+    new = resample(sampler, members, N_NEW)
+    # Before the members come the rows of the other class.
+    return new, sampler.parent_indices_ - (len(members) + N_NEW)
 
 
 def main():
@@ -102,7 +107,7 @@ def main():
     parser.add_argument("variants", nargs="*", help="names; default: all, to a CSV")
     options = parser.parse_args()
     tables = load_tables(",".join(TABLES))
-    names = options.variants or [REFERENCE, "ROS 0.3", *DRAWS, "tensor, order 1"]
+    names = options.variants or [REFERENCE, "ROS 0.3", *DRAWS, *PACKAGED]
     rows = [measure(name, tables) for name in names]
     if options.variants:
         print(markdown(rows))

@@ -1,10 +1,11 @@
 """Decoding: ms a row for each local manifold, and how much of it finds neighbours."""
 
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 
-from sklearn_pnl import BackwardProjector
+from sklearn_pnl import BackwardProjector, ManyBodyProjector
 from sklearn_pnl.geometry import eta_from_prob
 
 from . import problems
@@ -35,15 +36,14 @@ def drawn_codes(projector, n, rng):
     return (1 - t) * codes[first] + t * codes[second]
 
 
-def decode(projector, codes, order, repeats):
+def decode(projectors, codes, order, repeats):
     """Rows of the table for all local manifolds, and ms a row of each."""
     rows, taken = [], {}
-    for manifold in MANIFOLDS:
-        projector.set_params(local_manifold=manifold)
+    for manifold, projector in projectors.items():
         seconds = interleaved(
             {
-                "all": lambda: projector.inverse_transform(codes),
-                "search": lambda: projector.kneighbors(codes),
+                "all": partial(projector.inverse_transform, codes),
+                "search": partial(projector.kneighbors, codes, return_distance=False),
             },
             repeats,
         )
@@ -72,8 +72,9 @@ def against_textbook(projector, codes, order, taken):
     """
     poset = projector.poset_
     near = projector.kneighbors(codes, return_distance=False)
-    points = projector.projector_.inverse_transform(codes)
-    new = projector.set_params(local_manifold="theta").inverse_transform(codes) + OFFSET
+    base = ManyBodyProjector(order, offset=OFFSET).fit(projector.rows_[: len(codes)])
+    points = base.inverse_transform(codes)
+    new = projector.inverse_transform(codes) + OFFSET
     new /= new.sum(axis=tuple(range(1, new.ndim)), keepdims=True)
     expected = eta_from_prob(new, poset).reshape(len(new), -1)
     rows = []
@@ -105,10 +106,16 @@ def run(quick):
     rng = np.random.default_rng(0)
     rows = []
     for order in (1, 2):
-        projector = BackwardProjector(order, n_neighbors=K, offset=OFFSET).fit(X)
-        codes = drawn_codes(projector, n_codes, rng)
-        measured, taken = decode(projector, codes, order, repeats)
-        rows += measured + against_textbook(projector, codes[:n_book], order, taken)
+        projectors = {
+            manifold: BackwardProjector(
+                order, local_manifold=manifold, n_neighbors=K, offset=OFFSET
+            ).fit(X)
+            for manifold in MANIFOLDS
+        }
+        codes = drawn_codes(projectors["theta"], n_codes, rng)
+        measured, taken = decode(projectors, codes, order, repeats)
+        rows += measured
+        rows += against_textbook(projectors["theta"], codes[:n_book], order, taken)
     return rows
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
 from sklearn import get_config
 
-from sklearn_pnl import PNLSampler, PrimeFactorReshaper
+from sklearn_pnl import PNLSampler
 
 from . import problems
 from .scores import score
@@ -23,61 +23,74 @@ def plus_a_fifth(y):
     return {label: n + n // 5 for label, n in Counter(y.tolist()).items()}
 
 
-def compare(job, X, y, samplers, repeats, at_most):
-    """Seconds of each sampler, run in turn, and the ratio to SMOTE."""
+def compare(job, samplers, X, y, repeats):
+    """Seconds of each sampler, run in turn, and the ratio of ours to SMOTE.
+
+    ``samplers`` maps names to a sampler, the shape of a row that it gets, and the
+    largest ratio wanted.
+    """
     functions = {
-        name: partial(sampler.fit_resample, X, y) for name, sampler in samplers.items()
+        name: partial(sampler.fit_resample, X.reshape(len(X), *shape), y)
+        for name, (sampler, shape, _) in samplers.items()
     }
     taken = interleaved(functions, repeats)
     rows = [score(job, f"{name}, s", taken[name]) for name in samplers]
-    ours = [name for name in samplers if name.startswith("PNL")]
+    ours = {name: v for name, v in samplers.items() if name.startswith("PNL")}
     rows += [
-        score(
-            job, f"{name} / SMOTE", taken[name] / taken["SMOTE"],
-            at_most=None if "mixture" in name else at_most,
-        )
-        for name in ours
-    ]  # fmt: skip
+        score(job, f"{name} / SMOTE", taken[name] / taken["SMOTE"], at_most=at_most)
+        for name, (_, _, at_most) in ours.items()
+    ]
     return rows
 
 
-def mnist(n, repeats):
-    X, y = problems.mnist_images(n)
-    strategy = plus_a_fifth(y)
-    images = partial(
-        PNLSampler,
-        sampling_strategy=strategy,
-        embedding=None,
-        reshaper=PrimeFactorReshaper(input_shape=(28, 28)),
-        random_state=SEED,
-    )
-    samplers = {
-        "PNLSampler": images(),
-        "PNLSampler, n_jobs=-1": images(n_jobs=-1),
-        "PNLSampler, mixture": images(local_manifold="mixture"),
-        **others(strategy),
-    }
-    return compare(f"MNIST {n} x 784 + 20%", X, y, samplers, repeats, 1 / 5)
-
-
-def table(n, repeats):
-    X, y = problems.imbalanced_table(n)
-    samplers = {
-        "PNLSampler": PNLSampler(random_state=SEED),
-        # SMOTE's search uses every core without being asked.
-        "PNLSampler, n_jobs=-1": PNLSampler(random_state=SEED, n_jobs=-1),
-        **others("auto"),
-    }
-    job = f"{n} x 20 table, 10% to balance"
-    return compare(job, X, y, samplers, repeats, 1 / 2)
-
-
-def others(strategy):
+def others(strategy, shape):
     settings = {"sampling_strategy": strategy, "random_state": SEED}
     return {
-        "SMOTE": SMOTE(**settings),
-        "RandomOverSampler": RandomOverSampler(shrinkage=0.3, **settings),
-    }
+        "SMOTE": (SMOTE(**settings), shape, None),
+        "RandomOverSampler": (
+            RandomOverSampler(shrinkage=0.3, **settings), shape, None
+        ),
+    }  # fmt: skip
+
+
+def mnist(n, repeats):
+    """As images, which are encoded at order 1, and as flat rows: whole ones."""
+    X, y = problems.mnist_images(n)
+    strategy = plus_a_fifth(y)
+    images, flat = (28, 28), (784,)
+    pnl = partial(PNLSampler, sampling_strategy=strategy, random_state=SEED)
+    # Pixels are masses beside their neighbours: not to be scaled one by one.
+    as_they_are = partial(pnl, embedding=None)
+    samplers = {
+        "PNLSampler, images": (pnl(), images, 0.25),
+        "PNLSampler, images, as they are": (as_they_are(), images, 0.25),
+        "PNLSampler, images, as they are, n_jobs=-1": (
+            as_they_are(n_jobs=-1), images, None
+        ),
+        "PNLSampler, images, as they are, mixture": (
+            as_they_are(local_manifold="mixture"), images, None
+        ),
+        "PNLSampler, flat": (pnl(), flat, 0.4),
+        "PNLSampler, flat, n_jobs=-1": (pnl(n_jobs=-1), flat, None),
+        "PNLSampler, flat, as they are": (as_they_are(), flat, 0.4),
+        **others(strategy, flat),
+    }  # fmt: skip
+    return compare(f"MNIST {n} x 784 + 20%", samplers, X, y, repeats)
+
+
+def table(n, n_features, repeats, at_most):
+    X, y = problems.imbalanced_table(n, n_features)
+    shape = (n_features,)
+    samplers = {
+        "PNLSampler": (PNLSampler(random_state=SEED), shape, at_most),
+        # SMOTE's search uses every core without being asked.
+        "PNLSampler, n_jobs=-1": (
+            PNLSampler(random_state=SEED, n_jobs=-1), shape, None
+        ),
+        **others("auto", shape),
+    }  # fmt: skip
+    job = f"{n} x {n_features} table, 10% to balance"
+    return compare(job, samplers, X, y, repeats)
 
 
 def resample_clips(data):
@@ -103,11 +116,25 @@ def speech(n):
     ]  # fmt: skip
 
 
+# Rows and features, and the largest ratio to SMOTE's time wanted.
+TABLES = {
+    (1_000, 20): 2,
+    (5_000, 200): 2,
+    (20_000, 50): 2,
+    (100_000, 20): 2,
+    (1_000_000, 20): 0.5,
+}
+
+
 def run(quick):
-    n_mnist, n_table, n_clips, repeats = (
-        (6_000, 50_000, 270, 1) if quick else (60_000, 1_000_000, 2_700, 3)
+    n_mnist, most_rows, n_clips, repeats = (
+        (6_000, 20_000, 270, 1) if quick else (60_000, 1_000_000, 2_700, 3)
     )
-    return [*mnist(n_mnist, repeats), *table(n_table, repeats), *speech(n_clips)]
+    rows = mnist(n_mnist, repeats)
+    for (n, n_features), at_most in TABLES.items():
+        if n <= most_rows:
+            rows += table(n, n_features, repeats, at_most)
+    return rows + speech(n_clips)
 
 
 if __name__ == "__main__":
