@@ -10,7 +10,8 @@ from ._categories import Indicators, typical_variance
 from ._threads import one_blas_thread
 from ._validation import check_masses, warn_unconverged
 from .geometry import TensorPoset, element_mask, order_mask
-from .geometry.codec import Codec, Encoded, KLEmbedding, kl_of_coordinates
+from .geometry.codec import Codec, Encoded
+from .geometry.nearness import KLEmbedding, kl_of_coordinates
 
 
 def free_mask(poset, order, elements):

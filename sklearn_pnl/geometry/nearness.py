@@ -1,0 +1,107 @@
+"""Nearness of codes in Kullback-Leibler divergence, as one of Euclid."""
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from .codec import BLOCK_CELLS, CodeError
+
+# Below this share of the mean mass a divergence is summed cell by cell: as a
+# difference of masses it would lose more than half of its digits.
+_CANCELS = 1e-7
+
+
+class KLEmbedding:
+    r"""Points whose Euclidean order is that of ``KL(w, w_i)``, exactly.
+
+    Only ``M_i - <eta_w, theta_i>`` of the divergence depends on the training point,
+    with ``M`` the mass. With ``a = eta_w - eta_0`` and ``b_i = theta_i - theta_0``,
+    from the mean code 0, and ``c_i = KL(w_0, w_i)`` it is ``c_i - <a, b_i>`` but for
+    what the query decides. With ``F`` a factor of the metric at the mean and K just
+    large enough for the root to be real,
+
+    .. math:: | (F^{-1} a, 0) - (F' b_i, \sqrt{2 c_i - |F' b_i|^2 + K}) |^2
+              = 2 (c_i - \langle a, b_i \rangle) + |F^{-1} a|^2 + K .
+
+    Near the mean the root is small, and the distance that of the Fisher metric.
+
+    Parameters
+    ----------
+    codec : Codec
+    coordinates : ndarray of shape (n, m)
+        Of the training points.
+    masses : ndarray of shape (n,)
+        Of the training points; 1 for distributions.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, at most m + 1)
+    """
+
+    def __init__(self, codec, coordinates, masses):
+        self._codec = codec
+        mean = coordinates.mean(axis=0, keepdims=True)
+        mean = codec.coordinates(codec.codes(mean))
+        centre = np.exp(codec.base.energy(mean))
+        self._eta = codec.base.expectations(centre)
+        self._factor = codec.base.metric_factor(centre[0], codec.with_mass)
+        points = np.empty((len(coordinates), coordinates.shape[1] + 1))
+        offsets = np.subtract(coordinates, mean, out=points[:, :-1])
+        divergence = masses - centre.sum() - offsets @ self._eta[0]
+        close = np.flatnonzero(divergence < _CANCELS * centre.sum())
+        step = max(1, BLOCK_CELLS // centre.size)
+        for start in range(0, len(close), step):
+            rows = close[start : start + step]
+            divergence[rows] = _kl_of_energies(centre, codec.base.energy(offsets[rows]))
+        if self._factor.ndim == 1:
+            offsets *= self._factor
+        else:
+            offsets[:] = offsets @ self._factor
+        if codec.base.has_bottom and not codec.with_mass:
+            # Normalised, no query has a part in it.
+            offsets[:, 0] = 0
+        gap = 2 * divergence
+        gap -= np.einsum("ij,ij->i", offsets, offsets)
+        points[:, -1] = np.sqrt(gap - gap.min(initial=0))
+        # A coordinate that all points share changes no distance's rank. The last one
+        # stays, so that equal points have a coordinate.
+        varying = (points != points[0]).any(axis=0)
+        self._varying = np.flatnonzero(np.r_[varying[:-1], True])
+        few = len(self._varying) < points.shape[1]
+        self.points = points[:, self._varying] if few else points
+
+    def queries(self, codes):
+        """Points of codes, whose nearest ``points`` are nearest in KL."""
+        queries = np.zeros((len(codes), len(self._eta[0]) + 1))
+        eta, step = queries[:, :-1], self._codec.encoded_at_once
+        for start in range(0, len(codes), step):
+            block = slice(start, start + step)
+            try:
+                measures = self._codec.measures(codes[block])
+            except CodeError as error:
+                error.row += start
+                raise
+            eta[block] = self._codec.base.expectations(measures)
+        eta -= self._eta
+        if self._factor.ndim == 1:
+            eta /= self._factor
+        else:
+            eta[:] = solve_triangular(self._factor, eta.T, lower=True).T
+        return queries[:, self._varying]
+
+
+def kl_of_coordinates(codec, codes, coordinates):
+    """``KL(w, w_i)`` of codes (n,) and coordinates (n, k, m) of k points each."""
+    n, k, m = coordinates.shape
+    own = codec.coordinates(codes)
+    differences = coordinates - own[:, None]
+    energies = codec.base.energy(differences.reshape(n * k, m))
+    measures = np.repeat(np.exp(codec.base.energy(own)), k, axis=0)
+    return _kl_of_energies(measures, energies).reshape(n, k)
+
+
+def _kl_of_energies(measure, energy):
+    """``KL(m, m exp(u)) = sum m (exp(u) - 1 - u)``, without cancellation."""
+    terms = np.expm1(energy)
+    terms -= energy
+    terms *= measure
+    return np.maximum(terms.sum(axis=1), 0)
