@@ -21,9 +21,9 @@ def free_mask(poset, order, elements):
         modes = len(poset.shape) if isinstance(poset, TensorPoset) else 2
         if modes == 1 and isinstance(order, Integral) and order > 1:
             raise ValueError(
-                f"order={order} needs rows of several modes, but they are laid out on "
-                "one: a row of features has no interactions yet. PrimeFactorReshaper "
-                "makes tensors of such rows; in PNLAugmenter leave reshaper='auto'."
+                f"order={order} is outside 1 to 1: rows of one mode have no "
+                "interactions yet. PrimeFactorReshaper makes tensors of them; in "
+                "PNLAugmenter leave reshaper='auto'."
             )
         return order_mask(poset, order)
     return element_mask(poset, elements)

@@ -312,7 +312,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     def _set_keeper(self, rows):
         """What new rows keep: limits and equations of the training rows (n, D)."""
         names = self._format.feature_names
-        self.invariants_ = resolve_invariants(self.invariants, rows, names)
+        self.invariants_ = resolve_invariants(
+            self.invariants, rows, names, self._format.whole
+        )
         margin = _FREE_MARGIN if self.margin is None else self.margin
         self._keeper = Keeper.of(
             self.invariants_,
@@ -622,8 +624,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             rows = with_zeros(self._undo(cells), zeros)
         else:
             if not isinstance(self.embedding_, RangeEmbedding):
-                # The offset leaves cells below 0, which not every embedding goes on
-                # to. A range does, and how far is for the margin to say.
+                # The offset leaves cells below 0, which not every embedding goes on to.
+                # A range does, and how far is for the margin to say.
                 np.maximum(cells, 0, out=cells)
             rows = self._undo(cells)
         if self.margin is not None:

@@ -255,8 +255,8 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     def _find_invariants(self, numbers, form):
         """Equations in the rows of all classes, of which there are more."""
         dense = numbers.toarray() if issparse(numbers) else numbers
-        flat = dense.reshape(len(dense), -1)
-        return resolve_invariants(self.invariants, flat, form.feature_names)
+        rows = dense.reshape(len(dense), -1)
+        return resolve_invariants(self.invariants, rows, form.feature_names, form.whole)
 
     def _stack_parents(self, parents):
         """Parents of all classes; where a class had fewer of them, -1."""

@@ -64,7 +64,9 @@ def test_an_embedding_that_is_not_finite_is_told_where(value, word):
     ],
 )
 def test_interactions_of_one_mode_name_the_reshaper(make):
-    with pytest.raises(ValueError, match="order=2 needs .* several modes.*PrimeFactor"):
+    with pytest.raises(
+        ValueError, match="outside 1 to 1: rows of one mode.*PrimeFactorR"
+    ):
         make().fit(np.abs(table()))
 
 

@@ -111,9 +111,8 @@ def test_estimators_do_not_import_optimize(name):
 
 def test_codes_are_known_in_one_place():
     # What a code is, the codec says; one module uses it, and hands estimators the rest.
-    # Displays make measures of rows.
     knowing = {name for name in MODULES if f"{GEOMETRY}.codec" in OURS[name]}
-    assert knowing <= {GEOMETRY, "sklearn_pnl._coding", "sklearn_pnl.plotting"}
+    assert knowing <= {GEOMETRY, f"{GEOMETRY}.nearness", "sklearn_pnl._coding"}
     solving = {name for name in ESTIMATORS if f"{GEOMETRY}.solvers" in OURS[name]}
     assert solving == set()
 
