@@ -113,7 +113,7 @@ def _no_numbers(column):
 def _as_table(X):
     """An array of two axes, of objects if need be."""
     if issparse(X):
-        return X.tocsr()
+        return X if X.format in ("csr", "csc") else X.tocsr()
     X = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
     if X.ndim != 2:
         raise ValueError(
@@ -219,7 +219,7 @@ class TableFormat:
         self.times = np.array(times, dtype=np.intp) if times else None
         self.labels = self._beside = None
         if self.categorical:
-            labels = [columns.labels(j) for j in self.categorical]
+            labels = [_labels(columns, j) for j in self.categorical]
             self.labels = np.column_stack(labels)
             self._beside = columns.select(self.categorical)
         self._table = columns.head()
@@ -283,6 +283,16 @@ def _chosen(columns, chosen):
         if j not in places and columns.kind(j) == OTHER:
             raise ValueError(_no_numbers(_what(columns, j)))
     return places
+
+
+def _labels(columns, j):
+    try:
+        return columns.labels(j)
+    except TypeError as error:
+        raise TypeError(
+            f"{_what(columns, j)} holds values that are no categories: {error}. Make "
+            "them strings or tuples first, or leave the column out."
+        ) from error
 
 
 def _what(columns, j):
