@@ -77,7 +77,7 @@ def test_density_of_sparse_rows_is_that_of_smote(record_property):
     for name, sampler in samplers.items():
         new = sampler.fit_resample(X, y)[0][300:]
         density[name] = new.nnz / np.prod(new.shape)
-        record_property(f"density, {name}", density[name])
+        record_property(f"density, {name}", float(density[name]))
     assert density["data"] < density["pnl"] <= density["smote"] + 0.02
 
 
