@@ -370,9 +370,9 @@ class _Problem:
         a = self.coefficients
         weight = np.where((m > self.floor) & (m < self.ceiling), m, 0.0)
         hessian = weight @ (a * a).T
-        longest = _LONGEST_STEP / np.abs(a).max(axis=1)
-        step = -gradient / np.maximum(hessian, np.finfo(float).tiny)
-        return np.clip(step, -longest, longest)
+        longest = hessian * (_LONGEST_STEP / np.abs(a).max(axis=1))
+        step = np.clip(-gradient, -longest, longest)
+        return step / np.maximum(hessian, np.finfo(float).tiny)
 
     def largest_divergence(self):
         """Bound on ``KL(m, start)`` over the ranges of the cells, of each row."""
