@@ -24,9 +24,9 @@ from sklearn_pnl import PNLAugmenter, column_constraint
 from sklearn_pnl.constraints import collect_constraints, meet_constraints
 
 rng = np.random.default_rng(1)
-n = 250
+n = 80
 size = rng.lognormal(2.0, 0.3, n)
-taste = rng.normal(0, 0.3, n)
+taste = rng.normal(0, 0.1, n)
 stores = pd.DataFrame(
     {
         "bread": size * rng.lognormal(0.0 + taste, 0.2),
@@ -71,6 +71,11 @@ new = augmenter.sample(
     n, random_state=0, constraints=column_constraint("A", wanted, wanted)
 )
 
+for name, rows in (("stores", stores), ("moved", moved), ("new", new)):
+    print(
+        f"{name:7} sales of A {rows['A'].mean():.1f}, hours {rows['hours'].mean():.1f}"
+    )
+
 # %%
 # The pictures
 # ------------
@@ -78,10 +83,10 @@ figure, axes = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
 axes[0].scatter(stores["bread"], stores["cake"], s=8, color="0.7", label="stores")
 axes[0].scatter(moved["bread"], moved["cake"], s=8, label="20% more of A")
 axes[0].set(title="Moved as little as possible", xlabel="bread", ylabel="cake")
-for k in range(0, n, 5):
+for k in range(n):
     axes[0].plot(
         [stores["bread"][k], moved["bread"][k]], [stores["cake"][k], moved["cake"][k]],
-        color="0.4", lw=0.6,
+        color="0.6", lw=0.6, zorder=0,
     )  # fmt: skip
 for name, rows, color in (("stores", stores, "0.7"), ("moved", moved, "C0"),
                           ("new", new, "C1")):  # fmt: skip
