@@ -7,6 +7,7 @@ import numpy as np
 from scipy.optimize import LinearConstraint
 
 from ._blocks import map_blocks
+from ._threads import one_blas_thread
 from ._validation import warn_missed
 from .conditioning import Condition
 from .constraints import (
@@ -53,7 +54,8 @@ def _resolve(given, rows, feature_names):
         why = _why_not_searched(rows)
         if not why:
             tol = _TOL_SINGLE if rows.dtype == np.float32 else _TOL
-            return find_invariants(rows, feature_names, tol=tol)
+            with one_blas_thread():
+                return find_invariants(rows, feature_names, tol=tol)
         given = None
     else:
         why = ""

@@ -18,6 +18,7 @@ from ._formats import read_rows
 from ._keeping import CONSTRAINTS, Keeper, resolve_invariants
 from ._validation import (
     all_or_nothing,
+    check_embedded,
     check_measures,
     check_shape_is,
     clip_neighbors,
@@ -107,10 +108,11 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         all columns of a data frame that hold neither numbers nor times: strings,
         objects, and the categorical types of pandas, polars and pyarrow; Booleans are
         the numbers 0 and 1. A new row takes all its categories from one of its
-        parents, so that they go together as somewhere in the data; what is missing
-        is a category too. For nearness a difference in one of them counts as much as
-        the typical deviation of a number, as in SMOTE-NC. The geometry gets the other
-        columns.
+        parents, so that they go together as somewhere in the data: where all columns
+        are categories, new rows are copies. What is missing is a category too. For
+        nearness a difference in one of them counts as much as the typical deviation of
+        a number, as in SMOTE-NC. The geometry, equations and constraints are about the
+        other columns.
 
     keep_zeros : bool, default=False
         Whether cells that are zero in all parents of a new row are zero in it, exactly.
@@ -174,7 +176,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         Most Newton steps that encoding a row took; at least 1.
 
     n_neighbors_ : int
-        ``k_neighbors``, at most the number of training rows.
+        ``k_neighbors``, at most the number of training rows, for "mixup" of others.
 
     invariants_ : Invariants
         The equations kept; printed, they are told in words.
@@ -281,7 +283,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         warn_target_unused(y)
         with fit_task(self):
             rows = self._take(X)
-            self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows))
+            of_rows = not as_draws(self.augment).looks_up
+            self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows), of_rows)
             # They were checked at the door; arrays are what is worked on.
             unchecked = {"assume_finite": True, "transform_output": "default"}
             with config_context(**unchecked), no_task():
@@ -345,11 +348,13 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             embedded = rows
         else:
             embedded = np.asarray(self.embedding_.fit_transform(rows))
+        names = self._names if embedded.shape == rows.shape else None
+        if self.embedding_ is not None:
+            check_embedded(embedded, names)
         cells = embedded.reshape(-1, *self._shape_of(embedded))
         where = f"in data passed to {type(self).__name__}"
         if self.embedding is not None:
             where = "after the embedding"
-        names = self._names if embedded.shape == rows.shape else None
         check_measures(cells, f"Negative values {where}", self.offset, names=names)
         _check_kept(embedded, self.offset, names)
         return embedded
@@ -377,7 +382,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         elif self.poset is not None:
             tensors = embedded
         self._cell_shape = tensors.shape[1:]
-        self.poset_ = lay_out(self.poset, self._cell_shape)
+        self.poset_ = lay_out(self.poset, self._cell_shape, self.reshaper_)
         base = None if whole else free_mask(self.poset_, self.order_, self.base)
         self.base_mask_ = np.ones(self.poset_.shape, bool) if whole else base
         self._codec = make_codec(self, self.poset_, base, manifold)
@@ -582,7 +587,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         if asked.start < asked.stop:
             condition = keeper.condition(system, asked, self._undo(self._training.rows))
         nearest = partial(self._training.nearest, n_jobs=self.n_jobs)
-        training = TrainingCodes(self.codes_, self.n_neighbors_, nearest, shares)
+        training = TrainingCodes(
+            self.codes_, self.n_neighbors_, nearest, self._training.copies, shares
+        )
         chosen = None
         if self._format.labels is not None:
             chosen = rng.uniform(size=n_samples)

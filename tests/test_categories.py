@@ -1,7 +1,10 @@
 """Categories: combinations that occur, nearness that counts them, what is refused."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_pnl import MixupDraws, PNLAugmenter, PNLSampler
@@ -197,6 +200,23 @@ def test_arrays_with_words_name_the_column_and_the_parameter():
         PNLAugmenter(categorical_features=[0]).fit(np.ones((9, 2, 2)))
 
 
+def test_values_without_a_hash_are_no_categories():
+    X = mixed()
+    X["tags"] = [["a"], ["b"]] * 30
+    with pytest.raises(TypeError, match="Column 'tags'.* no categories: unhashable"):
+        PNLAugmenter(categorical_features="auto").fit(X)
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csc_matrix])
+def test_sparse_rows_may_have_categories(make):
+    X = np.column_stack([np.random.default_rng(0).normal(size=60), [0, 2, 5] * 20])
+    y = np.repeat([0, 1], [45, 15])
+    sampler = PNLSampler(categorical_features=[1], random_state=0)
+    X_new, _ = sampler.fit_resample(make(X), y)
+    assert type(X_new) is make
+    assert_array_equal(X_new.toarray(), sampler.fit_resample(X, y)[0])
+
+
 # --- nearness -------------------------------------------------------------------
 
 
@@ -330,3 +350,33 @@ def test_an_array_of_categories_may_change_later():
     augmenter = PNLAugmenter(categorical_features=[1]).fit(X)
     X[:, 1] = "b"
     assert_array_equal(augmenter.sample(5, random_state=0)[:, 1], "a")
+
+
+# --- after an encoder -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("nested", [False, True])
+def test_one_hots_of_a_column_transformer_stay_one_hot(nested, seed):
+    from imblearn.over_sampling import SMOTE
+    from sklearn.compose import make_column_transformer
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    X, y = mixed(seed, n=200), np.repeat([0, 1], [150, 50])
+    names = CATEGORIES if nested else ["city", "grade"]
+    encoder = make_column_transformer(
+        (OneHotEncoder(sparse_output=False), names),
+        (StandardScaler(), ["income", "children"]),
+    )
+    encoded = encoder.fit_transform(X)
+    ends = np.cumsum([0, 6, 3, 3][: len(names) + 1])
+    valid = {}
+    for name, sampler in {"smote": SMOTE(), "pnl": PNLSampler()}.items():
+        sampler.set_params(random_state=seed)
+        new = sampler.fit_resample(encoded, y)[0][200:]
+        groups = [new[:, a:b] for a, b in pairwise(ends)]
+        one = [((g == 0) | (g == 1)).all(axis=1) & (g.sum(axis=1) == 1) for g in groups]
+        valid[name] = np.mean(np.all(one, axis=0))
+    assert valid["pnl"] > valid["smote"]
+    # Where one group decides another, as cities their countries, rounding parts them.
+    assert valid["pnl"] > 0.75 if nested else valid["pnl"] == 1

@@ -444,7 +444,7 @@ def mixtures(X, values, condition, n, seed=0):
     """Values between the rows that are mixed, before any projection."""
     gaps = ((X[:, None] - X) ** 2).sum(axis=2)
 
-    def nearest(codes, k, among):
+    def nearest(codes, k, among, like=None):
         rows = [int(np.flatnonzero((X == code).all(axis=1))[0]) for code in codes]
         return np.argsort(gaps[rows], axis=1, kind="stable")[:, :k]
 
