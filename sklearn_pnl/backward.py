@@ -19,7 +19,7 @@ METRIC = [StrOptions({"kl", "euclidean"})]
 
 
 class BackwardProjector(ManyBodyProjector):
-    r"""Encode rows on a flat base, and decode codes to rows like the training rows.
+    """Encode rows on a flat base, and decode codes to rows like the training rows.
 
     ``transform`` encodes as :class:`ManyBodyProjector` does. ``inverse_transform``
     takes a code, a point ``w`` of the base, and the distribution-valued mean ``r`` of

@@ -12,7 +12,9 @@ _MOST_ATOMS = 14
 
 
 def chain_poset(n_elements):
-    """Chain ``0 < 1 < .. < n - 1``: ordered features, such as time or frequency.
+    """Chain of ordered features, such as time or frequency.
+
+    Element ``x`` lies above the elements ``0`` to ``x - 1``.
 
     Parameters
     ----------
