@@ -37,11 +37,15 @@ except PackageNotFoundError:  # a source tree on the path, not installed
 
 
 def __getattr__(name):
-    """Import the sampler on demand: all else works without imbalanced-learn."""
+    """Import samplers on demand: all else works without imbalanced-learn."""
     if name == "PNLSampler":
         from .over_sampling import PNLSampler
 
         return PNLSampler
+    if name == "PNLRegressionSampler":
+        from .regression import PNLRegressionSampler
+
+        return PNLRegressionSampler
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -64,6 +68,7 @@ __all__ = [
     "MixtureManifold",
     "MixupDraws",
     "PNLAugmenter",
+    "PNLRegressionSampler",
     "PNLSampler",
     "PrimeFactorReshaper",
     "SampleComparison",

@@ -1,6 +1,7 @@
 """Training rows with their codes: what the estimators do with a codec of `geometry`."""
 
 from functools import cached_property, partial
+from numbers import Integral
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
@@ -17,6 +18,13 @@ from .geometry.nearness import KLEmbedding, kl_of_coordinates
 def free_mask(poset, order, elements):
     """Elements whose theta is free: those listed, or else all up to ``order``."""
     if elements is None:
+        modes = len(poset.shape) if isinstance(poset, TensorPoset) else 2
+        if modes == 1 and isinstance(order, Integral) and order > 1:
+            raise ValueError(
+                f"order={order} is outside 1 to 1: rows of one mode have no "
+                "interactions yet. PrimeFactorReshaper makes tensors of them; in "
+                "PNLAugmenter leave reshaper='auto'."
+            )
         return order_mask(poset, order)
     return element_mask(poset, elements)
 
@@ -34,12 +42,18 @@ def make_codec(estimator, poset, base, local_manifold=None):
     )
 
 
-def lay_out(poset, shape):
+def lay_out(poset, shape, reshaper=None):
     """The poset that rows of a shape are laid out on; None is the tensor of them."""
     if poset is None:
         return TensorPoset(shape)
     n_features = poset.n_elements - poset.added_bottom
     laid_out = shape == poset.shape and not poset.added_bottom
+    if not laid_out and shape != (n_features,) and reshaper is not None:
+        raise ValueError(
+            f"{poset!r} stands for {n_features} features, but {reshaper!r} makes "
+            f"tensors of shape {shape}. A poset orders the features themselves: leave "
+            "out one of reshaper and poset."
+        )
     if not laid_out and shape != (n_features,):
         raise ValueError(
             f"{poset!r} stands for {n_features} features, but a row has shape {shape}: "
@@ -114,7 +128,7 @@ class TrainingRows:
         points = self._points
         if self.labels is not None:
             points = np.hstack([points, self._indicators.points])
-        return NearestNeighbors().fit(points[rows])
+        return NearestNeighbors().fit(_some_column(points)[rows])
 
     def nearest(self, codes, k, among=None, like=None, n_jobs=None):
         """The k rows (n, k) nearest to each code, ascending; of some rows or all.
@@ -131,8 +145,13 @@ class TrainingRows:
             queries = np.hstack([queries, own])
         search = self._search if among is None else self._search_among(among)
         search.set_params(n_jobs=n_jobs)
-        near = search.kneighbors(queries, k, return_distance=False)
+        near = search.kneighbors(_some_column(queries), k, return_distance=False)
         return near if among is None else among[near]
+
+    def copies(self):
+        """Numbers (n,) that rows of the same code and categories share."""
+        parts = [self.codes] if self.labels is None else [self.codes, self.labels]
+        return np.unique(np.hstack(parts), axis=0, return_inverse=True)[1].reshape(-1)
 
     def distances(self, codes, neighbors):
         """KL(w, w_i) in nats, or Euclidean distances, of codes to rows (n, k)."""
@@ -162,3 +181,8 @@ class TrainingRows:
         )
         warn_unconverged(whom, residual, codec.tol, codec.max_iter)
         return rows
+
+
+def _some_column(points):
+    """Points; a constant where they have no coordinates, as codes of one cell."""
+    return points if points.shape[1] else np.zeros((len(points), 1))

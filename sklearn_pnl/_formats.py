@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
+from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from ._frames import (
@@ -16,6 +17,8 @@ from ._frames import (
     ArrayColumns,
     columns_of,
     is_frame,
+    is_pandas_series,
+    like_pandas,
     like_series,
     series_values,
     since,
@@ -386,6 +389,44 @@ def plain_target(y):
     if hasattr(type(y), "to_numpy") and not hasattr(type(y), "iloc"):
         return series_values(y), partial(like_series, y)
     return y, lambda values: values
+
+
+def read_target(y, whom):
+    """Numbers (n, t) of targets, and a function that adds more of them as they came."""
+    if y is None:
+        raise ValueError(
+            f"{whom} requires y to be passed, but the target y is None: rows without "
+            "targets are drawn by PNLAugmenter."
+        )
+    if is_frame(y):
+        columns = columns_of(y)
+        form = TableFormat(columns, None)
+        values = form.numbers(columns)
+        check_finite(values, "y", form.names)
+        return values, lambda new: stack(y, [form.restore(new)])
+    plain, as_they_came = plain_target(y)
+    array = check_array(
+        plain,
+        dtype="numeric",
+        ensure_2d=False,
+        allow_nd=True,
+        ensure_all_finite=False,
+        input_name="y",
+    )
+    if array.ndim > 2:
+        raise ValueError(
+            f"y must have shape (n,) or (n, n_targets); got {array.shape}."
+        )
+    check_finite(array, "y")
+    form = RowFormat(array)
+
+    def with_more(new):
+        joined = np.concatenate([array, form.restore(new.reshape(-1, *form.shape))])
+        if is_pandas_series(y):
+            return like_pandas(y, joined)
+        return joined.tolist() if isinstance(y, list) else as_they_came(joined)
+
+    return array.reshape(len(array), -1).astype(np.float64), with_more
 
 
 def some_rows(X, rows):

@@ -42,6 +42,18 @@ def step_of_time(ticks, unit):
     return 1
 
 
+def is_pandas_series(y):
+    """Whether targets came in a series of pandas."""
+    return hasattr(type(y), "iloc") and not hasattr(type(y), "columns")
+
+
+def like_pandas(y, values):
+    """Values as a series of the name and type of another."""
+    import pandas as pd
+
+    return pd.Series(values, name=y.name).astype(y.dtype)
+
+
 def series_values(y):
     """Values of a series that narwhals knows."""
     return _narwhals(y).from_native(y, series_only=True).to_numpy()

@@ -15,6 +15,7 @@ from .constraints import (
     meet_constraints,
     round_integers,
     snap_one_hot,
+    unrounded,
 )
 from .invariants import Invariants, find_invariants
 
@@ -30,8 +31,21 @@ _LEAST_SHARE = 1e-3
 _TOL, _TOL_SINGLE = 1e-9, 1e-6
 
 
-def resolve_invariants(given, rows, feature_names):
-    """The equations that a parameter ``invariants`` stands for, of rows (n, D)."""
+def resolve_invariants(given, rows, feature_names, integer_features=()):
+    """The equations that a parameter ``invariants`` stands for, of rows (n, D).
+
+    Those that rounding new rows to whole numbers does not keep are told in the note.
+    """
+    found = _resolve(given, rows, feature_names)
+    broken = unrounded(found, integer_features)
+    if not broken or isinstance(given, Invariants):
+        return found
+    words = ", ".join(found.descriptions[k] for k in broken)
+    told = f"Kept before whole numbers are rounded, and not exactly after it: {words}."
+    return replace(found, note=f"{found.note} {told}".strip())
+
+
+def _resolve(given, rows, feature_names):
     d = rows.shape[1]
     if isinstance(given, Invariants):
         return given
@@ -157,6 +171,7 @@ class Keeper:
             rows = snap_one_hot(rows, self.invariants.one_hot_groups)
         if len(self.integer_features):
             rows, _ = round_integers(rows, self.invariants, self.integer_features)
+        if self.invariants.one_hot_groups or len(self.integer_features):
             self._check_whole(rows, lower, upper, system, asked)
         return rows
 

@@ -186,6 +186,8 @@ def check_measures(X, whom, offset, lowest=0, names=None):
     """
     if offset == 0:
         _check_positive(X)
+    elif lowest < 0:
+        _check_mass(X, offset)
     if X.min(initial=0) >= lowest:
         return
     where = _first(X < lowest)
@@ -194,6 +196,31 @@ def check_measures(X, whom, offset, lowest=0, names=None):
         "as unnormalised probabilities: shift or scale the data to be non-negative "
         "first, for instance with MinMaxScaler."
     )
+
+
+def check_embedded(embedded, names=None):
+    """Refuse what an embedding gives that is no number."""
+    bad = ~np.isfinite(embedded)
+    if not bad.any():
+        return
+    where = _first(bad)
+    what = "NaN" if np.isnan(embedded[where]) else "infinity"
+    raise ValueError(
+        f"The embedding gives {what} for finite rows; the first is at "
+        f"{_place(where, names)}. Such values have no place in a distribution: choose "
+        "an embedding that is finite on all rows."
+    )
+
+
+def _check_mass(X, offset):
+    """Refuse rows that are ``-offset`` throughout."""
+    flat = X.reshape(len(X), -1)
+    empty = np.flatnonzero(flat.max(axis=1, initial=-offset) <= -offset)
+    if len(empty):
+        raise ValueError(
+            f"{_row(int(empty[0])).capitalize()} is -offset={-offset:g} in all cells: "
+            "nothing of it is left as a distribution. Drop the row."
+        )
 
 
 def _check_positive(X):
@@ -231,6 +258,7 @@ def check_codes(codes, n_params, whom):
         allow_nd=True,
         ensure_all_finite=False,
         input_name="codes",
+        ensure_min_features=min(1, n_params),
     )
     if codes.ndim != 2 or codes.shape[1] != n_params:
         raise ValueError(
@@ -240,19 +268,29 @@ def check_codes(codes, n_params, whom):
     return codes
 
 
-def clip_neighbors(n_neighbors, n_rows):
-    """``n_neighbors``, at most ``n_rows``; a warning says so."""
+def clip_neighbors(n_neighbors, n_rows, of_rows=False):
+    """``n_neighbors``, at most as many as there are; a warning says so.
+
+    Those of a row among the others if ``of_rows``, where a row that is alone is its own
+    partner; else among all.
+    """
+    there = n_rows - of_rows
     if n_neighbors <= n_rows:
-        return n_neighbors
+        return max(1, min(n_neighbors, there))
     known = _known_as.get()
     whose = "the training data" if known is None else known[1]
+    rows = f"{n_rows} row{'s' * (n_rows != 1)}"
+    then = f": using {there}."
+    if of_rows:
+        then = f", {there} near each: using {there}."
+    if there == 0:
+        then = ": all new rows are copies of it."
     warnings.warn(
-        f"{n_neighbors} neighbours were asked for, but {whose} has {n_rows} "
-        f"row{'s' * (n_rows != 1)}: using {n_rows}.",
+        f"{n_neighbors} neighbours were asked for, but {whose} has {rows}{then}",
         UserWarning,
         stacklevel=3,
     )
-    return n_rows
+    return max(1, there)
 
 
 def warn_unconverged(whom, residual, tol, max_iter):

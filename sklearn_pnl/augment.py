@@ -18,6 +18,7 @@ from ._formats import read_rows
 from ._keeping import CONSTRAINTS, Keeper, resolve_invariants
 from ._validation import (
     all_or_nothing,
+    check_embedded,
     check_measures,
     check_shape_is,
     clip_neighbors,
@@ -174,7 +175,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         Most Newton steps that encoding a row took; at least 1.
 
     n_neighbors_ : int
-        ``k_neighbors``, at most the number of training rows.
+        ``k_neighbors``, at most the number of training rows, for "mixup" of others.
 
     invariants_ : Invariants
         The equations kept; printed, they are told in words.
@@ -281,7 +282,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         warn_target_unused(y)
         with fit_task(self):
             rows = self._take(X)
-            self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows))
+            of_rows = not as_draws(self.augment).looks_up
+            self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows), of_rows)
             # They were checked at the door; arrays are what is worked on.
             unchecked = {"assume_finite": True, "transform_output": "default"}
             with config_context(**unchecked), no_task():
@@ -310,7 +312,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     def _set_keeper(self, rows):
         """What new rows keep: limits and equations of the training rows (n, D)."""
         names = self._format.feature_names
-        self.invariants_ = resolve_invariants(self.invariants, rows, names)
+        self.invariants_ = resolve_invariants(
+            self.invariants, rows, names, self._format.whole
+        )
         margin = _FREE_MARGIN if self.margin is None else self.margin
         self._keeper = Keeper.of(
             self.invariants_,
@@ -343,11 +347,13 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             embedded = rows
         else:
             embedded = np.asarray(self.embedding_.fit_transform(rows))
+        names = self._names if embedded.shape == rows.shape else None
+        if self.embedding_ is not None:
+            check_embedded(embedded, names)
         cells = embedded.reshape(-1, *self._shape_of(embedded))
         where = f"in data passed to {type(self).__name__}"
         if self.embedding is not None:
             where = "after the embedding"
-        names = self._names if embedded.shape == rows.shape else None
         check_measures(cells, f"Negative values {where}", self.offset, names=names)
         _check_kept(embedded, self.offset, names)
         return embedded
@@ -375,7 +381,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         elif self.poset is not None:
             tensors = embedded
         self._cell_shape = tensors.shape[1:]
-        self.poset_ = lay_out(self.poset, self._cell_shape)
+        self.poset_ = lay_out(self.poset, self._cell_shape, self.reshaper_)
         base = None if whole else free_mask(self.poset_, self.order_, self.base)
         self.base_mask_ = np.ones(self.poset_.shape, bool) if whole else base
         self._codec = make_codec(self, self.poset_, base, manifold)
@@ -580,7 +586,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         if asked.start < asked.stop:
             condition = keeper.condition(system, asked, self._undo(self._training.rows))
         nearest = partial(self._training.nearest, n_jobs=self.n_jobs)
-        training = TrainingCodes(self.codes_, self.n_neighbors_, nearest, shares)
+        training = TrainingCodes(
+            self.codes_, self.n_neighbors_, nearest, self._training.copies, shares
+        )
         chosen = None
         if self._format.labels is not None:
             chosen = rng.uniform(size=n_samples)

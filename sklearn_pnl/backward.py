@@ -209,8 +209,8 @@ class BackwardProjector(ManyBodyProjector):
         """Rows with given marginals, like the training rows otherwise.
 
         Solves ``min KL(q, r)`` over the measures ``q`` with these marginals, the fibre
-        over given expectations; ``r`` is the mean of the training rows whose codes are
-        nearest to that of the flattest such measure.
+        over given expectations; ``r`` is the mean of the training rows, each with a
+        mass of 1, whose codes are nearest to that of the flattest such measure.
 
         Parameters
         ----------

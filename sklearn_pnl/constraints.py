@@ -349,8 +349,7 @@ def round_integers(rows, invariants, integer_columns):
         features that are no whole numbers), or share a part with another total.
     """
     rows = np.array(rows, dtype=np.float64)
-    whole = np.zeros(rows.shape[1], bool)
-    whole[integer_columns] = True
+    whole = _as_mask(integer_columns, rows.shape[1])
     totals, broken = _totals(invariants, whole)
     done = np.zeros_like(whole)
     rounded = np.where(whole, np.round(rows), rows)
@@ -365,19 +364,34 @@ def round_integers(rows, invariants, integer_columns):
     return rounded, broken
 
 
+def unrounded(invariants, integer_columns):
+    """The equations that :func:`round_integers` does not keep."""
+    whole = _as_mask(integer_columns, invariants.coefficients.shape[1])
+    return _totals(invariants, whole)[1]
+
+
+def _as_mask(columns, n_features):
+    mask = np.zeros(n_features, bool)
+    mask[np.asarray(columns, dtype=None if len(columns) else int)] = True
+    return mask
+
+
 def _totals(invariants, whole):
     """Totals of whole columns from the top down, and the equations that are none."""
     totals, broken, owner = [], [], {}
-    for k, (a, b) in enumerate(
-        zip(invariants.coefficients, invariants.values, strict=True)
-    ):
+    # Copies come last: either of the two can be the part.
+    lengths = np.count_nonzero(invariants.coefficients, axis=1)
+    for k in map(int, np.argsort(lengths == 2, kind="stable")):
+        a, b = invariants.coefficients[k], invariants.values[k]
         features = np.flatnonzero(a)
         if not whole[features].any() or len(features) < 2:
             continue
         parts = [features[a[features] == sign] for sign in (1, -1)]
-        single = min(parts, key=len)
+        single, most = sorted(parts, key=len)
+        if len(single) == len(most) == 1 and int(most[0]) in owner:
+            single, most = most, single
         is_total = whole[features].all() and np.all(np.abs(a[features]) == 1)
-        rest = max(parts, key=len).tolist()
+        rest = most.tolist()
         if not is_total or len(single) > 1 or b != round(b) or owner.keys() & set(rest):
             broken.append(k)
             continue

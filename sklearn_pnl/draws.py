@@ -26,6 +26,8 @@ class TrainingCodes:
         ``nearest(codes, k, among, like)``: the k training rows nearest to each,
         ascending; of all (None) or of some. Where rows have categories, codes have
         those of the training rows ``like``, or none (None).
+    copies : callable or None
+        ``copies()``: numbers (n,) that rows which are alike share.
     shares : ndarray of shape (n,) or None
         How often each row is drawn from, relative to others; None is all alike.
     """
@@ -33,6 +35,7 @@ class TrainingCodes:
     codes: np.ndarray
     n_neighbors: int
     nearest: callable
+    copies: callable = None
     shares: np.ndarray | None = None
 
     def some_rows(self, n_samples, rng):
@@ -41,6 +44,32 @@ class TrainingCodes:
         if self.shares is None:
             return rng.randint(n, size=n_samples)
         return rng.choice(n, size=n_samples, p=self.shares / self.shares.sum())
+
+    def fair(self, rows, near, rng):
+        """Partners where a row has more copies than partners: random ones of them.
+
+        A search would give the same few to all.
+        """
+        k = near.shape[1]
+        if self.copies is None or k >= len(self.codes) - 1:
+            return near
+        last = self.codes[near[:, -1]] == self.codes[rows]
+        if not last.all(axis=1).any():
+            return near
+        group = self.copies()
+        order = np.argsort(group, kind="stable")
+        start = np.searchsorted(group[order], group[rows])
+        size = np.bincount(group)[group[rows]]
+        place = np.empty(len(group), np.intp)
+        place[order] = np.arange(len(group))
+        many = np.flatnonzero(size > k + 1)
+        # As far behind the row, around its group, as k others.
+        ahead = np.array(
+            [1 + rng.choice(size[i] - 1, k, replace=False) for i in many], np.intp
+        ).reshape(len(many), k)
+        behind = (place[rows[many]] - start[many])[:, None] + ahead
+        near[many] = order[start[many, None] + behind % size[many, None]]
+        return near
 
     def partners(self, rows, among=None):
         """The nearest other rows (len(rows), k) of training rows; itself if alone."""
@@ -145,6 +174,8 @@ class MixupDraws(Draws):
         if self.n_candidates is not None and self.n_candidates < n:
             among = rng.choice(n, self.n_candidates, replace=False)
         near = training.partners(sources, among)
+        if among is None:
+            near = training.fair(sources, near, rng)
         if condition is None:
             second = near[inverse, rng.randint(near.shape[1], size=n_samples)]
             position = rng.uniform(size=n_samples)

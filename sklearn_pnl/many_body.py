@@ -28,7 +28,11 @@ CODEC_CONSTRAINTS = {
     "with_mass": ["boolean"],
     "tol": [Interval(Real, 0, None, closed="neither")],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "n_jobs": [Integral, None],
+    "n_jobs": [
+        Interval(Integral, None, -1, closed="right"),
+        Interval(Integral, 1, None, closed="left"),
+        None,
+    ],
 }
 
 

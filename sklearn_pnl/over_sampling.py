@@ -143,26 +143,15 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         n_jobs=None,
     ):
         super().__init__(sampling_strategy=sampling_strategy)
-        self.order = order
-        self.base = base
+        self.order, self.base = order, base
         self.local_manifold = local_manifold
-        self.k_neighbors = k_neighbors
-        self.augment = augment
-        self.metric = metric
-        self.poset = poset
-        self.reshaper = reshaper
-        self.embedding = embedding
-        self.categorical_features = categorical_features
-        self.keep_zeros = keep_zeros
-        self.offset = offset
-        self.with_mass = with_mass
-        self.margin = margin
-        self.invariants = invariants
-        self.constraints = constraints
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        self.k_neighbors, self.augment, self.metric = k_neighbors, augment, metric
+        self.poset, self.reshaper, self.embedding = poset, reshaper, embedding
+        self.categorical_features, self.keep_zeros = categorical_features, keep_zeros
+        self.offset, self.with_mass, self.margin = offset, with_mass, margin
+        self.invariants, self.constraints = invariants, constraints
+        self.tol, self.max_iter = tol, max_iter
+        self.random_state, self.n_jobs = random_state, n_jobs
 
     @all_or_nothing
     def fit_resample(self, X, y):
@@ -255,8 +244,8 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     def _find_invariants(self, numbers, form):
         """Equations in the rows of all classes, of which there are more."""
         dense = numbers.toarray() if issparse(numbers) else numbers
-        flat = dense.reshape(len(dense), -1)
-        return resolve_invariants(self.invariants, flat, form.feature_names)
+        rows = dense.reshape(len(dense), -1)
+        return resolve_invariants(self.invariants, rows, form.feature_names, form.whole)
 
     def _stack_parents(self, parents):
         """Parents of all classes; where a class had fewer of them, -1."""

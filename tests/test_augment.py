@@ -574,7 +574,7 @@ class Counted:
     def __init__(self, codes):
         self.codes, self.asked = codes, []
 
-    def __call__(self, codes, k, among=None):
+    def __call__(self, codes, k, among=None, like=None):
         self.asked.append(len(codes))
         distance = np.linalg.norm(codes[:, None] - self.codes, axis=2)
         return np.argsort(distance, axis=1)[:, :k]

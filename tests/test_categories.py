@@ -1,5 +1,7 @@
 """Categories: combinations that occur, nearness that counts them, what is refused."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -330,3 +332,33 @@ def test_an_array_of_categories_may_change_later():
     augmenter = PNLAugmenter(categorical_features=[1]).fit(X)
     X[:, 1] = "b"
     assert_array_equal(augmenter.sample(5, random_state=0)[:, 1], "a")
+
+
+# --- after an encoder -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("nested", [False, True])
+def test_one_hots_of_a_column_transformer_stay_one_hot(nested, seed):
+    from imblearn.over_sampling import SMOTE
+    from sklearn.compose import make_column_transformer
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    X, y = mixed(seed, n=200), np.repeat([0, 1], [150, 50])
+    names = CATEGORIES if nested else ["city", "grade"]
+    encoder = make_column_transformer(
+        (OneHotEncoder(sparse_output=False), names),
+        (StandardScaler(), ["income", "children"]),
+    )
+    encoded = encoder.fit_transform(X)
+    ends = np.cumsum([0, 6, 3, 3][: len(names) + 1])
+    valid = {}
+    for name, sampler in {"smote": SMOTE(), "pnl": PNLSampler()}.items():
+        sampler.set_params(random_state=seed)
+        new = sampler.fit_resample(encoded, y)[0][200:]
+        groups = [new[:, a:b] for a, b in pairwise(ends)]
+        one = [((g == 0) | (g == 1)).all(axis=1) & (g.sum(axis=1) == 1) for g in groups]
+        valid[name] = np.mean(np.all(one, axis=0))
+    assert valid["pnl"] > valid["smote"]
+    # Where one group decides another, as cities their countries, rounding parts them.
+    assert valid["pnl"] > 0.75 if nested else valid["pnl"] == 1

@@ -46,6 +46,7 @@ MODULES = {module_name(path) for path in PATHS}
 IMPORTS = {module_name(path): imported_modules(path) for path in PATHS}
 OURS = {name: found & MODULES for name, found in IMPORTS.items()}
 OPTIMIZE, SAMPLER = "sklearn_pnl.optimize", "sklearn_pnl.over_sampling"
+SAMPLERS = {SAMPLER, "sklearn_pnl.regression"}
 IN_GEOMETRY = sorted(name for name in MODULES if name.startswith(GEOMETRY))
 ESTIMATORS = sorted(
     name
@@ -117,12 +118,12 @@ def test_codes_are_known_in_one_place():
 
 
 @pytest.mark.parametrize("name", sorted(MODULES - {"sklearn_pnl"}))
-def test_only_the_package_imports_the_sampler(name):
-    assert SAMPLER not in OURS[name]
+def test_only_the_package_imports_the_samplers(name):
+    assert not SAMPLERS & OURS[name]
 
 
-@pytest.mark.parametrize("name", sorted(MODULES - {SAMPLER}))
-def test_only_the_sampler_imports_imbalanced_learn(name):
+@pytest.mark.parametrize("name", sorted(MODULES - SAMPLERS))
+def test_only_samplers_import_imbalanced_learn(name):
     assert "imblearn" not in top_level(name)
 
 
@@ -197,6 +198,7 @@ ESTIMATOR_NAMES = [
     "MixtureManifold",
     "MixupDraws",
     "PNLAugmenter",
+    "PNLRegressionSampler",
     "PNLSampler",
     "PrimeFactorReshaper",
     "ThetaManifold",

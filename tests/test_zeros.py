@@ -53,7 +53,8 @@ def test_cells_that_are_zero_in_all_parents_are_zero(params, seed):
     assert_array_equal(rows[zeros], 0)
     # Others are not emptied.
     assert (rows[~zeros] > 0).mean() > 0.5
-    assert rows.min() >= 0
+    # Without a margin a range is no limit.
+    assert rows.min() >= 0 or "margin" in params
 
 
 def test_reduced_codes_and_wide_draws_would_fill_them():
@@ -76,7 +77,7 @@ def test_density_of_sparse_rows_is_that_of_smote(record_property):
     for name, sampler in samplers.items():
         new = sampler.fit_resample(X, y)[0][300:]
         density[name] = new.nnz / np.prod(new.shape)
-        record_property(f"density, {name}", density[name])
+        record_property(f"density, {name}", float(density[name]))
     assert density["data"] < density["pnl"] <= density["smote"] + 0.02
 
 

@@ -4,7 +4,6 @@ ipfn stops on the relative error of single margin cells; what it reaches, as a s
 the mass, is then the tolerance of ours. Both have one core: ipfn uses no more.
 """
 
-import argparse
 from contextlib import redirect_stdout
 from io import StringIO
 from itertools import combinations
@@ -12,13 +11,12 @@ from time import perf_counter
 
 import numpy as np
 from ipfn.ipfn import ipfn
-from threadpoolctl import threadpool_limits
 
 from sklearn_pnl.geometry import rake
 
 from ..speed.scores import score
 from ..speed.timing import seconds
-from ..tables import report
+from .script import main
 
 PRECISION = 1e-6
 REPEATS = 3
@@ -110,8 +108,4 @@ def run(quick):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few and small tables")
-    quick = parser.parse_args().quick
-    with threadpool_limits(1, "blas"):
-        report(run(quick), "control-raking" + quick * "-quick")
+    main(__doc__, run, "raking")

@@ -33,8 +33,9 @@ def main():
     _tell_warnings(records)
     # A part of the whole must not take the place of it.
     whole = set(options.problems) == set(PROBLEMS) and set(options.shots) >= set(SHOTS)
-    if whole and options.draws >= DRAWS:
-        print(f"\nwritten to {write_csv(rows, 'few-shot').name}")
+    name = "few-shot" if whole and options.draws >= DRAWS else options.csv
+    if name:
+        print(f"\nwritten to {write_csv(rows, name).name}")
 
 
 def _run(jobs, n_jobs):
@@ -68,6 +69,7 @@ def _options():
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--n-jobs", type=int, default=1)
     parser.add_argument("--score", choices=list(SCORES), default="accuracy")
+    parser.add_argument("--csv", help="where a part of the whole is written, too")
     parser.add_argument("--quick", action="store_true", help="3 draws of 5 and 20")
     return parser.parse_args()
 

@@ -1,0 +1,257 @@
+"""New rows with numbers as targets: the counterpart of the over-sampler."""
+
+from numbers import Integral
+
+import numpy as np
+from imblearn.base import BaseSampler
+from sklearn.base import _fit_context
+from sklearn.neighbors import KernelDensity
+from sklearn.utils import check_consistent_length
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+
+from ._callbacks import CallbackSupportMixin, fit_task, stage, with_callbacks
+from ._formats import read_rows, read_target, stack
+from ._keeping import CONSTRAINTS
+from ._validation import all_or_nothing, shared_params
+from .augment import PNLAugmenter
+from .draws import DensityDraws, as_draws
+
+# Accuracy of densities, which weigh rows.
+_DENSITY_RTOL = 1e-3
+
+
+class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
+    """Add rows to a regression problem by pseudo-nonlinear data augmentation.
+
+    A :class:`PNLAugmenter` of all rows. The target of a new row is the mean of those of
+    its parents, weighted as these were for the row: between the two that were mixed, at
+    the same position. New rows come after the originals, which are returned unchanged.
+
+    Parameters
+    ----------
+    n_samples : int or float, default=1.0
+        How many new rows: a number, or as a float a share of those there are.
+
+    where : {"uniform", "rarity"}, default="uniform"
+        Which rows new ones start from. "uniform" is all alike. "rarity" is the more
+        often the rarer the target, by the inverse of a Gaussian kernel density of the
+        targets (in units of their standard deviations, Scott's bandwidth), so that new
+        targets spread over their range.
+
+    order, base, local_manifold, k_neighbors, augment, metric, poset, reshaper, \
+    embedding, categorical_features, keep_zeros, offset, with_mass, margin, \
+    invariants, tol, max_iter, n_jobs
+        As in :class:`PNLAugmenter`, with the same defaults.
+
+    constraints : constraint, list of them or None, default=None
+        What is asked of all new rows, as for :meth:`PNLAugmenter.sample`.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed. The same seed gives the same bytes for every ``n_jobs``.
+
+    Attributes
+    ----------
+    augmenter_ : PNLAugmenter
+        Fitted on the rows.
+
+    parent_indices_ : ndarray of int of shape (n_new, 2) or (n_new, k_neighbors)
+        Rows of ``X`` that each new row was decoded from.
+
+    parent_weights_ : ndarray of shape (n_new, 2) or (n_new, k_neighbors)
+        Their weights, which sum to 1.
+
+    input_shape_ : tuple of int
+        Shape of a row.
+
+    n_features_in_ : int
+        Length of the first axis of a row.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during ``fit``, if all are strings.
+
+    See Also
+    --------
+    PNLSampler : For classes.
+
+    Notes
+    -----
+    The noise that "mixup" adds to a row has no part in its target: it is taken not to
+    depend on it. Where it does, put the target among the features of a
+    :class:`PNLAugmenter`, or set ``augment=MixupDraws(noise=0)``. Each round of a
+    cross-validation must draw from its own training rows: use it in a pipeline of
+    imbalanced-learn.
+
+    References
+    ----------
+    Rare targets: L. Torgo, R. P. Ribeiro, B. Pfahringer, P. Branco, "SMOTE for
+    regression", EPIA 2013; P. Branco, L. Torgo, R. P. Ribeiro, "SMOGN: a pre-processing
+    approach for imbalanced regression", LIDTA 2017. Weights by inverse density: M.
+    Steininger et al., "Density-based weighting for imbalanced regression", Machine
+    Learning 110, 2021.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn_pnl import PNLRegressionSampler
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> sampler = PNLRegressionSampler(n_samples=0.5, random_state=0)
+    >>> X_more, y_more = sampler.fit_resample(X, y)
+    >>> X.shape, X_more.shape, y_more.shape
+    ((442, 10), (663, 10), (663,))
+    """
+
+    _sampling_type = "bypass"
+    _parameter_constraints: dict = {
+        **PNLAugmenter._parameter_constraints,
+        "n_samples": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, None, closed="neither"),
+        ],
+        "where": [StrOptions({"uniform", "rarity"})],
+        "constraints": [*CONSTRAINTS, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_samples=1.0,
+        where="uniform",
+        order="auto",
+        base=None,
+        local_manifold="fiber",
+        k_neighbors=5,
+        augment="mixup",
+        metric="kl",
+        poset=None,
+        reshaper="auto",
+        embedding="minmax",
+        categorical_features=None,
+        keep_zeros=False,
+        offset=1.0,
+        with_mass=True,
+        margin=0.1,
+        invariants="auto",
+        constraints=None,
+        tol=1e-6,
+        max_iter=100,
+        random_state=None,
+        n_jobs=None,
+    ):
+        self.n_samples = n_samples
+        self.where = where
+        self.order, self.base = order, base
+        self.local_manifold = local_manifold
+        self.k_neighbors, self.augment, self.metric = k_neighbors, augment, metric
+        self.poset, self.reshaper, self.embedding = poset, reshaper, embedding
+        self.categorical_features, self.keep_zeros = categorical_features, keep_zeros
+        self.offset, self.with_mass, self.margin = offset, with_mass, margin
+        self.invariants, self.constraints = invariants, constraints
+        self.tol, self.max_iter = tol, max_iter
+        self.random_state, self.n_jobs = random_state, n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y):
+        """Check rows and targets alone.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, *shape)
+            Rows.
+        y : array-like of shape (n,) or (n, n_targets)
+            Their targets.
+
+        Returns
+        -------
+        self : PNLRegressionSampler
+        """
+        self._check(X, y)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    @all_or_nothing
+    @with_callbacks
+    def fit_resample(self, X, y):
+        """Add new rows and their targets to the data.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, *shape)
+            Rows.
+        y : array-like of shape (n,) or (n, n_targets)
+            Their targets.
+
+        Returns
+        -------
+        X_resampled : array-like of shape (n + n_new, *shape)
+            The rows as they are, then the new ones, in the container of ``X``.
+        y_resampled : array-like of shape (n + n_new,) or (n + n_new, n_targets)
+            Targets, in the container of ``y``.
+        """
+        rows, values, more_targets = self._check(X, y)
+        share = not isinstance(self.n_samples, Integral)
+        n_new = max(1, round(self.n_samples * len(values))) if share else self.n_samples
+        with fit_task(self, "fit_resample", 2) as task:
+            with stage(task, "encode"):
+                params = shared_params(self, PNLAugmenter)
+                self.augmenter_ = PNLAugmenter(**params).fit(rows)
+            with stage(task, "decode"):
+                new, parents, weights = self.augmenter_._sample(
+                    n_new, self.random_state, self.constraints, self._shares(values)
+                )
+        self.parent_indices_, self.parent_weights_ = parents, weights
+        targets = np.einsum("nk,nkt->nt", weights, values[parents])
+        X_resampled = stack(rows, [new])
+        return self._as_given(X, X_resampled), more_targets(targets)
+
+    def _check(self, X, y):
+        """Rows as they are worked on, targets (n, t), and a function to add some."""
+        values, more_targets = read_target(y, type(self).__name__)
+        rows, *_ = read_rows(self, X)
+        check_consistent_length(rows, values)
+        return rows, values, more_targets
+
+    def _shares(self, values):
+        """How often new rows start from each row; None is from all alike."""
+        if self.where == "uniform":
+            return None
+        if self.constraints is not None:
+            raise ValueError(
+                "Rows that meet constraints are drawn by these. Set where='uniform'."
+            )
+        if isinstance(as_draws(self.augment), DensityDraws):
+            raise ValueError(
+                f"where='rarity' chooses the rows that new ones start from, but "
+                f"{self.augment!r} draws from a density of all of them. Use "
+                "augment='mixup'."
+            )
+        return 1 / density(values)
+
+    @staticmethod
+    def _as_given(X, resampled):
+        return resampled.tolist() if isinstance(X, list) else resampled
+
+    def _fit_resample(self, X, y):
+        """All is done in :meth:`fit_resample`."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.positive_only = self.embedding is None
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def density(values):
+    """Gaussian kernel density at each of some targets (n, t), up to a constant.
+
+    In units of their standard deviations, with Scott's bandwidth.
+    """
+    spread = values.std(axis=0)
+    scaled = (values - values.mean(axis=0))[:, spread > 0] / spread[spread > 0]
+    if not scaled.size:
+        return np.ones(len(values))
+    kernel = KernelDensity(bandwidth="scott", rtol=_DENSITY_RTOL).fit(scaled)
+    logs = kernel.score_samples(scaled)
+    return np.exp(logs - logs.max())

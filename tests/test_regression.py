@@ -1,0 +1,324 @@
+"""New rows with numbers as targets."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from imblearn.base import is_sampler
+from imblearn.pipeline import make_pipeline
+from imblearn.utils.estimator_checks import (
+    check_sampler_get_feature_names_out,
+    check_sampler_get_feature_names_out_pandas,
+)
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import Ridge
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils import estimator_checks as checks
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_pnl import (
+    KernelDraws,
+    MixupDraws,
+    PNLAugmenter,
+    PNLRegressionSampler,
+    PNLSampler,
+    column_constraint,
+)
+from sklearn_pnl.regression import density
+
+SEEDS = [0, 1, 2]
+
+
+def problem(seed=0, n=60):
+    """Rows, and targets with a long tail."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.exp(X[:, 0] + 0.1 * rng.normal(size=n))
+
+
+# --- targets --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("augment", ["mixup", "kde", GaussianMixture(2)], ids=str)
+@pytest.mark.parametrize("n_targets", [None, 1, 2])
+def test_targets_are_means_of_the_parents(n_targets, augment, seed):
+    X, y = problem(seed)
+    if n_targets:
+        y = np.column_stack([y, X[:, 1]])[:, :n_targets]
+    sampler = PNLRegressionSampler(augment=augment, random_state=seed)
+    X_new, y_new = sampler.fit_resample(X, y)
+    assert X_new.shape == (120, 3)
+    assert y_new.shape == (120, *y.shape[1:])
+    assert_array_equal(X_new[:60], X)
+    assert_array_equal(y_new[:60], y)
+    parents, weights = sampler.parent_indices_, sampler.parent_weights_
+    assert_allclose(weights.sum(axis=1), 1)
+    expected = [w @ y[p] for p, w in zip(parents, weights, strict=True)]
+    assert_allclose(y_new[60:], expected, rtol=1e-12)
+    # Of each other: they are not shuffled against their rows.
+    assert np.ptp(y[parents], axis=1).max() > 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_target_that_is_linear_in_the_rows_stays_so(seed):
+    # On straight lines, which a large offset draws, and without noise.
+    X, _ = problem(seed)
+    y = X @ [1.0, -2.0, 0.5] + 3
+    sampler = PNLRegressionSampler(
+        augment=MixupDraws(noise=0), offset=1e6, random_state=seed
+    )
+    X_new, y_new = sampler.fit_resample(X, y)
+    assert_allclose(X_new @ [1.0, -2.0, 0.5] + 3, y_new, atol=1e-4)
+
+
+def test_rows_are_those_of_the_augmenter():
+    X, y = problem()
+    X_new, _ = PNLRegressionSampler(n_samples=40, random_state=3).fit_resample(X, y)
+    assert_array_equal(X_new[60:], PNLAugmenter().fit(X).sample(40, random_state=3))
+
+
+@pytest.mark.parametrize(
+    "n_samples, n_new", [(1, 1), (75, 75), (0.5, 30), (2.0, 120), (1e-6, 1)]
+)
+def test_number_of_new_rows_is_a_number_or_a_share(n_samples, n_new):
+    X, y = problem()
+    X_new, y_new = PNLRegressionSampler(n_samples=n_samples).fit_resample(X, y)
+    assert len(X_new) == len(y_new) == 60 + n_new
+
+
+@pytest.mark.parametrize("n_samples", [0, -1, 0.0, "many", None])
+def test_numbers_that_are_none_are_refused(n_samples):
+    with pytest.raises(ValueError, match="'n_samples' parameter"):
+        PNLRegressionSampler(n_samples=n_samples).fit_resample(*problem())
+
+
+# --- where ----------------------------------------------------------------------
+
+
+def test_density_is_that_of_the_kernel_sum():
+    values = np.random.default_rng(0).normal(size=(80, 2)) * [1, 100]
+    scaled = values / values.std(axis=0)
+    bandwidth = 80 ** (-1 / 6)
+    squares = ((scaled[:, None] - scaled) ** 2).sum(axis=2)
+    expected = np.exp(-squares / 2 / bandwidth**2).sum(axis=1)
+    assert_allclose(density(values), expected / expected.max(), rtol=5e-3)
+    assert_array_equal(density(np.ones((5, 1))), 1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("augment", ["mixup", KernelDraws(0.05)], ids=str)
+def test_rarity_draws_from_rare_targets(augment, seed):
+    X, y = problem(seed, n=200)
+    new = {}
+    for where in ("uniform", "rarity"):
+        sampler = PNLRegressionSampler(
+            n_samples=2000, where=where, augment=augment, random_state=seed
+        )
+        new[where] = sampler.fit_resample(X, y)[1][200:]
+    tail = np.quantile(y, 0.9)
+    assert (new["rarity"] > tail).mean() > 2 * (new["uniform"] > tail).mean()
+    assert abs((new["uniform"] > tail).mean() - 0.1) < 0.05
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rows_are_started_from_by_the_inverse_of_the_density(seed):
+    X, y = problem(seed)
+    sampler = PNLRegressionSampler(n_samples=30_000, where="rarity", random_state=seed)
+    sampler.fit_resample(X, y)
+    counts = np.bincount(sampler.parent_indices_[:, 0], minlength=60)
+    shares = 1 / density(y[:, None])
+    expected = 30_000 * shares / shares.sum()
+    assert (np.abs(counts - expected) < 5 * np.sqrt(expected)).all()
+
+
+def test_rarity_needs_rows_to_start_from():
+    X, y = problem()
+    of_all = PNLRegressionSampler(where="rarity", augment=GaussianMixture(2))
+    with pytest.raises(ValueError, match="where='rarity' chooses.*augment='mixup'"):
+        of_all.fit_resample(X, y)
+    asked = column_constraint(0, 0, 1)
+    with pytest.raises(ValueError, match="Set where='uniform'"):
+        PNLRegressionSampler(where="rarity", constraints=asked).fit_resample(X, y)
+
+
+def test_constraints_are_met():
+    X, y = problem()
+    sampler = PNLRegressionSampler(constraints=column_constraint(0, 0.5, 1.0))
+    X_new, y_new = sampler.fit_resample(X, y)
+    assert (X_new[60:, 0] >= 0.5 - 1e-8).all()
+    assert (X_new[60:, 0] <= 1 + 1e-8).all()
+    # The target depends on that feature.
+    assert y_new[60:].mean() > y.mean()
+
+
+# --- containers -----------------------------------------------------------------
+
+
+def test_lists_and_integers_come_back_as_such():
+    X, y = problem()
+    sampler = PNLRegressionSampler(random_state=0)
+    X_new, y_new = sampler.fit_resample(X.tolist(), y.tolist())
+    assert type(X_new) is type(y_new) is list
+    arrays = sampler.fit_resample(X, y)
+    assert_array_equal(X_new, arrays[0])
+    assert_array_equal(y_new, arrays[1])
+    _, counts = sampler.fit_resample(X, np.rint(10 * y).astype(np.int32))
+    assert counts.dtype == np.int32
+    _, single = sampler.fit_resample(X, y.astype(np.float32))
+    assert single.dtype == np.float32
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csc_matrix])
+def test_sparse_rows_stay_sparse(make):
+    X, y = problem()
+    X_new, y_new = PNLRegressionSampler(random_state=0).fit_resample(make(X), y)
+    assert type(X_new) is make
+    assert X_new.shape[0] == len(y_new) == 120
+
+
+def test_tensors_have_targets_too():
+    X = np.random.default_rng(0).uniform(size=(30, 4, 5))
+    X_new, y_new = PNLRegressionSampler().fit_resample(X, X.sum(axis=(1, 2)))
+    assert X_new.shape == (60, 4, 5)
+    # Sums of mixed images are about the mixed sums.
+    assert np.corrcoef(X_new[30:].sum(axis=(1, 2)), y_new[30:])[0, 1] > 0.7
+
+
+@pytest.mark.parametrize("two", [False, True])
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_frames_and_series_keep_names_and_types(container, two):
+    library = pytest.importorskip(container)
+    X, y = problem()
+    frame = library.DataFrame(
+        {"a": X[:, 0], "word": np.array(["u", "v"] * 30), "n": np.arange(60)}
+    )
+    if two:
+        target = library.DataFrame({"price": y, "rooms": np.arange(60)})
+    else:
+        target = (
+            library.Series(name="price", data=y)
+            if container == "pandas"
+            else (library.Series("price", y))
+        )
+    sampler = PNLRegressionSampler(categorical_features="auto", random_state=0)
+    X_new, y_new = sampler.fit_resample(frame, target)
+    assert type(X_new) is type(frame)
+    assert type(y_new) is type(target)
+    first = (lambda f: f.iloc[:60]) if container == "pandas" else (lambda f: f[:60])
+    assert first(X_new).equals(frame)
+    assert first(y_new).equals(target)
+    if two:
+        assert list(y_new.columns) == ["price", "rooms"]
+        types = [list(f.dtypes) for f in (y_new, target)]
+        assert types[0] == types[1]
+    else:
+        assert y_new.name == "price"
+    assert sampler.feature_names_in_.tolist() == ["a", "word", "n"]
+
+
+# --- errors ---------------------------------------------------------------------
+
+
+def test_bad_targets_are_refused():
+    X, y = problem()
+    sampler = PNLRegressionSampler()
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        sampler.fit_resample(X, y[:-1])
+    y[4] = np.nan
+    with pytest.raises(ValueError, match="Input y contains NaN; .* row 4"):
+        sampler.fit_resample(X, y)
+    with pytest.raises(ValueError, match="target y is None.*PNLAugmenter"):
+        sampler.fit_resample(X, None)
+    with pytest.raises(ValueError, match=r"shape \(n,\) or \(n, n_targets\)"):
+        sampler.fit_resample(X, np.ones((60, 1, 1)))
+    with pytest.raises(ValueError, match="could not convert string|numeric"):
+        sampler.fit_resample(X, np.array(["a", "b"] * 30))
+
+
+def test_a_failed_fit_leaves_the_last_one():
+    X, y = problem()
+    sampler = PNLRegressionSampler(random_state=0)
+    sampler.fit_resample(X, y)
+    parents = sampler.parent_indices_
+    with pytest.raises(ValueError, match="NaN"):
+        sampler.fit_resample(np.full((9, 3), np.nan), np.ones(9))
+    assert sampler.parent_indices_ is parents
+
+
+# --- pipelines ------------------------------------------------------------------
+
+
+def test_grid_search_in_a_pipeline():
+    X, y = load_diabetes(return_X_y=True)
+    pipeline = make_pipeline(PNLRegressionSampler(random_state=0), Ridge(0.01))
+    grid = {
+        "pnlregressionsampler__n_samples": [0.5, 100],
+        "pnlregressionsampler__where": ["uniform", "rarity"],
+    }
+    search = GridSearchCV(pipeline, grid, cv=3, error_score="raise").fit(
+        X[:150], y[:150]
+    )
+    assert 0.2 < search.best_score_ < 0.7
+    assert search.predict(X).shape == (442,)
+
+
+def test_same_seed_same_bytes_and_jobs_change_none():
+    X, y = problem()
+    first = PNLRegressionSampler(random_state=1, where="rarity").fit_resample(X, y)
+    again = PNLRegressionSampler(random_state=1, where="rarity", n_jobs=2)
+    for one, other in zip(first, again.fit_resample(X, y), strict=True):
+        assert_array_equal(one, other)
+    other = PNLRegressionSampler(random_state=2, where="rarity").fit_resample(X, y)
+    assert not np.array_equal(first[1], other[1])
+
+
+def test_parameters_are_those_of_the_augmenter():
+    ours = PNLRegressionSampler().get_params()
+    for name, value in PNLAugmenter().get_params().items():
+        assert ours[name] == value
+    own = {"n_samples", "where", "constraints", "random_state"}
+    assert set(ours) == {*PNLAugmenter().get_params(), *own}
+    assert set(PNLRegressionSampler._parameter_constraints) == set(ours)
+    X, y = problem()
+    sampler = PNLRegressionSampler(k_neighbors=2, offset=0.5)
+    sampler.fit_resample(X, y)
+    assert sampler.augmenter_.k_neighbors == 2
+    assert sampler.augmenter_.offset == 0.5
+    assert clone(sampler).get_params() == sampler.get_params()
+
+
+# --- the common suites -----------------------------------------------------------
+
+
+@parametrize_with_checks([PNLRegressionSampler(n_samples=5, random_state=0)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_sampler_get_feature_names_out,
+        check_sampler_get_feature_names_out_pandas,
+        checks.check_param_validation,
+    ],
+)
+def test_checks_of_samplers(check):
+    # Those that are left out look for classes and sampling_strategy.
+    sampler = PNLRegressionSampler(n_samples=5, random_state=0)
+    assert is_sampler(sampler)
+    check("PNLRegressionSampler", sampler)
+
+
+# --- what the augmenter says to targets --------------------------------------------
+
+
+def test_the_augmenter_does_not_drop_targets_in_silence():
+    X, y = problem()
+    with pytest.warns(UserWarning, match="does not use y.*PNLRegressionSampler"):
+        PNLAugmenter().fit(X, y)
+    # Samplers fit it without.
+    PNLSampler(random_state=0).fit_resample(X, np.repeat([0, 1], [45, 15]))
