@@ -65,7 +65,6 @@ sphinx_gallery_conf = {
     "plot_gallery": with_gallery,
     "doc_module": ("sklearn_pnl",),
     "backreferences_dir": "_generated/backreferences",
-    "reference_url": {"sklearn_pnl": None},
     "inspect_global_variables": True,
     "show_memory": False,
     "download_all_examples": False,
@@ -104,4 +103,6 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_context = {"default_mode": "auto"}
-html_sidebars = {"start": [], "choose": [], "errors": [], "citing": [], "changelog": []}
+alone = ("start", "choose", "recipes", "when_not", "benchmarks", "paper", "errors")
+html_sidebars = {page: [] for page in (*alone, "citing", "changelog")}
+toc_object_entries_show_parents = "hide"

@@ -44,9 +44,11 @@ def score(which, sampler, metric, learner=MEAN):
 
 
 def searched(variant):
-    """What a variant gains on SMOTE in the search: AP / AUC / balanced / Brier."""
+    """Difference to SMOTE in the search: AP / AUC / balanced accuracy / Brier."""
     found = only("imbalance-search", variant=variant)
-    return " / ".join(f"{float(found[f'mean {SHORT[m]}']):.1f}" for m in METRICS)
+    gains = (float(found[f"mean {SHORT[m]}"]) for m in METRICS)
+    # Spaces that do not break.
+    return "\u00a0/\u00a0".join(f"{gain:.1f}".replace("-", "−") for gain in gains)
 
 
 def leaked(variant):
@@ -113,6 +115,7 @@ def figures():
 def _of_the_search():
     variants = {
         "default": "beyond",
+        "itself": "PNLSampler",
         "plain_mixing": "mixed",
         "tensor_1": "tensor, order 1",
         "tensor_2": "tensor, order 2",
@@ -141,7 +144,10 @@ def _of_the_search():
         "leak_smote": "SMOTE",
         "leak_ros": "ROS 0.3",
         "leak_local": "local",
+        "leak_local_10": "local, 0.1",
         "leak_local_50": "local, 0.5",
+        "leak_local_70": "local, 0.7",
+        "leak_mixed": "mixed",
         "leak_offset_003": "local, offset 0.03",
         "leak_offset_03": "beyond, offset 0.3",
     }
@@ -209,19 +215,22 @@ def _markdown(head, body):
 
 
 def _imbalance(which):
-    """A sampler a line, AP / AUC / balanced accuracy / Brier for each learner."""
+    """A tab a metric, a sampler a line."""
     found = {}
     for r in rows(f"imbalance-{which}-means"):
         found[r["sampler"], r["learner"], r["metric"]] = share(r["table"])
     samplers = dict.fromkeys(key[0] for key in found)
     learners = dict.fromkeys(key[1] for key in found)
-
-    def cell(sampler, learner):
-        given = [found.get((sampler, learner, m), "") for m in METRICS]
-        return " / ".join(given) if all(given) else ""
-
-    body = [[s, *(cell(s, one) for one in learners)] for s in samplers]
-    return _markdown(["AP / AUC / bal. acc. / Brier", *learners], body)
+    yield "::::{tab-set}"
+    for metric in METRICS:
+        yield f":::{{tab-item}} {metric}"
+        body = [
+            [s, *(found.get((s, learner, metric), "–") for learner in learners)]
+            for s in samplers
+        ]
+        yield from _markdown(["", *learners], body)
+        yield ":::"
+    yield "::::"
 
 
 def _search():

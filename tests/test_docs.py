@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import sklearn_pnl
+
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [p for p in sorted([*DOCS.glob("*.md"), *DOCS.glob("guide/*.md")])
          if "```python" in p.read_text(encoding="utf-8")]  # fmt: skip
@@ -45,3 +47,10 @@ def test_errors_that_are_explained_are_in_the_sources():
         pieces = [piece.strip(" :;,.") for piece in message.split("…")]
         wanted = [piece for piece in pieces if len(piece) > 3]
         assert any(all(p in text for p in wanted) for text in texts), message
+
+
+def test_the_reference_lists_every_public_name():
+    text = (DOCS / "api" / "index.rst").read_text(encoding="utf-8")
+    listed = re.findall(r"^   (\w+)$", text, re.M)
+    public = {*sklearn_pnl.__all__, *sklearn_pnl.geometry.__all__} - {"geometry"}
+    assert sorted(listed) == sorted(public)
