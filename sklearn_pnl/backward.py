@@ -93,6 +93,12 @@ class BackwardProjector(ManyBodyProjector):
         As in :class:`ManyBodyProjector`. There is no ``reconstruction_err_``, which
         takes longer than a projection of order 1.
 
+    See Also
+    --------
+    ManyBodyProjector : Encoding alone.
+    PNLAugmenter : One set of rows, without classes.
+    sklearn_pnl.geometry.mixed_projection : The problem that all projections are.
+
     References
     ----------
     P. Hu, M. Sugiyama, ICLR 2026 (backward projection, local data sub-manifold D).

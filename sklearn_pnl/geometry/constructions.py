@@ -25,6 +25,12 @@ def chain_poset(n_elements):
     TensorPoset
         Of one mode, whose transforms are sums and differences: no matrix.
 
+    See Also
+    --------
+    TensorPoset : The componentwise order of a tensor.
+    product_poset : Pairs of elements of several posets.
+    tree_poset : A hierarchy of features.
+
     Examples
     --------
     >>> from sklearn_pnl.geometry import chain_poset
@@ -51,6 +57,12 @@ def tree_poset(parents, *, add_bottom=False):
     Returns
     -------
     Poset
+
+    See Also
+    --------
+    taxonomy_poset : A hierarchy from lineages.
+    Poset : Any partial order with a bottom.
+    chain_poset : Ordered features.
 
     Examples
     --------
@@ -93,6 +105,11 @@ def boolean_lattice(n_atoms):
     Poset
         With ``2 ** n_atoms`` elements; ``order`` is the size of the subset.
 
+    See Also
+    --------
+    product_poset : Pairs of elements of several posets.
+    TensorPoset : The componentwise order of a tensor.
+
     Examples
     --------
     >>> from sklearn_pnl.geometry import boolean_lattice
@@ -120,6 +137,12 @@ def product_poset(*posets):
     Returns
     -------
     Poset
+
+    See Also
+    --------
+    chain_poset : Ordered features.
+    boolean_lattice : Subsets by inclusion.
+    TensorPoset : The componentwise order of a tensor.
 
     Examples
     --------

@@ -60,6 +60,11 @@ class PosetProtocol(Protocol):
     rows_at_once : int, default=1
         Rows that a block should have at least: many, where the transforms read large
         matrices that the rows share.
+
+    See Also
+    --------
+    Poset : Any partial order with a bottom.
+    TensorPoset : The componentwise order of a tensor.
     """
 
     shape: tuple
@@ -236,6 +241,12 @@ class TensorPoset(PosetProtocol):
     shape, n_elements, bottom, max_order
         See :class:`PosetProtocol`; ``n_elements`` is ``D``, the number of cells.
 
+    See Also
+    --------
+    Poset : Any partial order with a bottom.
+    chain_poset : Ordered features.
+    order_mask : Elements up to an order.
+
     Examples
     --------
     >>> import numpy as np
@@ -402,6 +413,13 @@ class Poset(PosetProtocol):
     zeta_matrix : csr_array of shape (n_elements, n_elements)
     shape, n_elements, bottom, added_bottom, order, max_order
         See :class:`PosetProtocol`.
+
+    See Also
+    --------
+    TensorPoset : The componentwise order of a tensor.
+    PosetProtocol : What a class of posets has to offer.
+    tree_poset : A hierarchy of features.
+    product_poset : Pairs of elements of several posets.
 
     Examples
     --------
