@@ -144,7 +144,7 @@ class SampleComparison:
 
     @property
     def findings(self):
-        """A :class:`Finding` for each criterion: word, value, threshold and reason."""
+        """A ``Finding`` for each criterion: word, value, threshold and reason."""
         return judge(self)
 
     @property

@@ -161,7 +161,7 @@ class PosetProtocol(Protocol):
         return vstack(blocks)
 
     def columns(self, elements):
-        """Columns of the zeta matrix, to be applied to rows: a :class:`ZetaColumns`."""
+        """Columns of the zeta matrix, to be applied to rows: a ``ZetaColumns``."""
         return ZetaColumns(self, elements)
 
     def fisher_gram(self, p, elements):
@@ -204,7 +204,7 @@ class ZetaColumns:
 
 
 class SparseColumns:
-    """Columns of a sparse zeta matrix; as :class:`ZetaColumns`."""
+    """Columns of a sparse zeta matrix; as ``ZetaColumns``."""
 
     def __init__(self, matrix):
         self._matrix = matrix
@@ -212,11 +212,11 @@ class SparseColumns:
         self.n_terms = matrix.nnz
 
     def synthesis(self, v):
-        """As of :class:`ZetaColumns`."""
+        """As of ``ZetaColumns``."""
         return np.ascontiguousarray((self._matrix @ np.ascontiguousarray(v.T)).T)
 
     def analysis(self, x):
-        """As of :class:`ZetaColumns`."""
+        """As of ``ZetaColumns``."""
         return (self._transpose @ np.ascontiguousarray(x.T)).T
 
 
