@@ -44,7 +44,10 @@ exclude_patterns = [
     "auto_examples/*.ipynb",
 ]
 templates_path = ["_templates"]
-nitpicky = False
+nitpicky = True
+nitpick_ignore_regex = [
+    ("py:.*", r"(sklearn|imblearn|numpy|scipy|joblib|matplotlib|pandas)\..*")
+]
 default_role = None
 
 myst_enable_extensions = ["colon_fence", "dollarmath", "substitution", "deflist"]
@@ -95,7 +98,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "show_nav_level": 1,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -107,6 +107,12 @@ def figures():
         for sampler in samplers
         for metric, name in metrics.items()
     }
+    for learner in ("logistic", "5-NN", "boosting"):
+        for sampler in ("none", "threshold", "smote", "pnl"):
+            for metric in ("ap", "balanced"):
+                found[f"fresh_{learner.replace('-', '')}_{sampler}_{metric}"] = score(
+                    "fresh", samplers[sampler], metrics[metric], learner
+                )
     for metric, name in metrics.items():
         found[f"fresh_calibrated_{metric}"] = score("fresh", "calibrated PNL", name)
     return found | _of_the_search() | _of_few_rows() | _of_speed()
@@ -164,7 +170,7 @@ def _of_few_rows():
     found["few_pnl_smote"] = flags("PNL", "SMOTE")
     settings = {
         "mnist_1nn": ("mnist", "5", "1-NN"),
-        "mnist_logistic": ("mnist", "5", "logistic"),
+        "mnist_forest": ("mnist", "5", "forest"),
     }
     for name, setting in settings.items():
         for key, sampler in samplers.items():
