@@ -99,10 +99,6 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         [0, 1]; None leaves non-negative data, such as pixels or spectra, as they are. A
         transformer gets rows flattened to 2-D.
 
-    offset : float, default=1.0
-        Added to every cell after the embedding, in its units. The larger, the more an
-        e-geodesic between two rows is like the straight line between them.
-
     categorical_features : "auto", array-like or None, default=None
         Columns that hold categories: their numbers, their names or a mask. "auto" is
         all columns of a data frame that hold neither numbers nor times: strings,
@@ -121,6 +117,10 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         of one sum, ``PNLAugmenter(embedding=None, with_mass=False, margin=None,
         keep_zeros=True)`` is closed whether ``invariants`` find the sum or not; for
         counts it is ``PNLAugmenter(embedding=None, keep_zeros=True)``.
+
+    offset : float, default=1.0
+        Added to every cell after the embedding, in its units. The larger, the more an
+        e-geodesic between two rows is like the straight line between them.
 
     with_mass : bool, default=True
         Whether codes carry the mass of a row (its sum after embedding and offset);
@@ -192,6 +192,13 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
 
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during ``fit``, if all are strings.
+
+    See Also
+    --------
+    PNLSampler : An augmenter a class, for imbalanced problems.
+    PNLRegressionSampler : Rows with numbers as targets.
+    BackwardProjector : Encoding and decoding.
+    compare_samples : New rows against real ones.
 
     References
     ----------

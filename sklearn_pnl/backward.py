@@ -19,7 +19,7 @@ METRIC = [StrOptions({"kl", "euclidean"})]
 
 
 class BackwardProjector(ManyBodyProjector):
-    r"""Encode rows on a flat base, and decode codes to rows like the training rows.
+    """Encode rows on a flat base, and decode codes to rows like the training rows.
 
     ``transform`` encodes as :class:`ManyBodyProjector` does. ``inverse_transform``
     takes a code, a point ``w`` of the base, and the distribution-valued mean ``r`` of
@@ -92,6 +92,12 @@ class BackwardProjector(ManyBodyProjector):
     feature_names_in_
         As in :class:`ManyBodyProjector`. There is no ``reconstruction_err_``, which
         takes longer than a projection of order 1.
+
+    See Also
+    --------
+    ManyBodyProjector : Encoding alone.
+    PNLAugmenter : One set of rows, without classes.
+    sklearn_pnl.geometry.mixed_projection : The problem that all projections are.
 
     References
     ----------

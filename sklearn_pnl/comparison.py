@@ -97,6 +97,11 @@ class SampleComparison:
     correlation_noise : float
         Largest ``rms_correlation_difference`` between samples of real rows.
 
+    See Also
+    --------
+    compare_samples : New rows against real ones.
+    SampleComparisonDisplay : Draw a comparison.
+
     Examples
     --------
     >>> import numpy as np
@@ -139,7 +144,7 @@ class SampleComparison:
 
     @property
     def findings(self):
-        """A :class:`Finding` for each criterion: word, value, threshold and reason."""
+        """A ``Finding`` for each criterion: word, value, threshold and reason."""
         return judge(self)
 
     @property
@@ -398,6 +403,11 @@ def compare_samples(
         For NaN or infinity (with the first place), rows of different shapes or with
         different columns, fewer than 2 training or test rows, no new row, and values
         above 1e18, also after standardising.
+
+    See Also
+    --------
+    SampleComparison : What a comparison found.
+    SampleComparisonDisplay : Draw a comparison.
 
     Notes
     -----

@@ -47,6 +47,12 @@ def column_constraint(coefficients, lower=-np.inf, upper=np.inf):
     -------
     ColumnConstraint
 
+    See Also
+    --------
+    find_invariants : The search for equations.
+    PNLAugmenter : One set of rows, without classes.
+    sklearn_pnl.geometry.linear_projection : Rows to linear equations and ranges.
+
     Examples
     --------
     >>> from sklearn_pnl.constraints import column_constraint

@@ -85,7 +85,15 @@ class TrainingCodes:
 
 
 class Draws(BaseEstimator):
-    """A way to draw codes, each decoded through the training rows nearest to it."""
+    """A way to draw codes, each decoded through the training rows nearest to it.
+
+    See Also
+    --------
+    MixupDraws : Between two near rows, with local noise.
+    KernelDraws : From a kernel density estimate, as in the paper.
+    DensityDraws : From any density estimator.
+    PNLAugmenter : One set of rows, without classes.
+    """
 
     _parameter_constraints: dict = {}
 
@@ -145,6 +153,20 @@ class MixupDraws(Draws):
         Of more training rows, partners are the nearest among so many random ones: all
         rows are mixed, with partners no farther than in a smaller data set, in a time
         that does not grow with the square of their number. None looks among all.
+
+    See Also
+    --------
+    KernelDraws : From a kernel density estimate, as in the paper.
+    DensityDraws : From any density estimator.
+    PNLAugmenter : One set of rows, without classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import MixupDraws, PNLAugmenter
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> PNLAugmenter(augment=MixupDraws(noise=0.35)).fit(X).sample(3).shape
+    (3, 4)
     """
 
     _parameter_constraints: dict = {
@@ -213,9 +235,22 @@ class KernelDraws(Draws):
     bandwidth : float, default=0.05
         Standard deviation of the noise in every coordinate of theta.
 
+    See Also
+    --------
+    MixupDraws : Between two near rows, with local noise.
+    DensityDraws : From any density estimator.
+
     References
     ----------
     P. Hu, M. Sugiyama, ICLR 2026, Algorithm 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import KernelDraws, PNLAugmenter
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> PNLAugmenter(augment=KernelDraws(bandwidth=0.1)).fit(X).sample(3).shape
+    (3, 4)
     """
 
     _parameter_constraints: dict = {
@@ -248,6 +283,21 @@ class DensityDraws(Draws):
     ----------
     estimator_ : estimator
         Fitted.
+
+    See Also
+    --------
+    MixupDraws : Between two near rows, with local noise.
+    KernelDraws : From a kernel density estimate, as in the paper.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.mixture import GaussianMixture
+    >>> from sklearn_pnl import PNLAugmenter
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> augmenter = PNLAugmenter(augment=GaussianMixture(2)).fit(X)
+    >>> augmenter.draws_.estimator_.n_components
+    2
     """
 
     _parameter_constraints: dict = {"estimator": [HasMethods(["fit", "sample"])]}

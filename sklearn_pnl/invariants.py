@@ -41,6 +41,11 @@ class Invariants:
         Columns of 0 and 1, one of which is 1 in every row.
     note : str
         What was not looked for, and why; empty if everything was.
+
+    See Also
+    --------
+    find_invariants : The search for equations.
+    PNLAugmenter : One set of rows, without classes.
     """
 
     coefficients: np.ndarray
@@ -113,6 +118,12 @@ def find_invariants(X, feature_names=None, *, tol=1e-9):
     -------
     Invariants
         The first ones are constants; others have as few features as could be found.
+
+    See Also
+    --------
+    Invariants : The equations found.
+    column_constraint : What is asked of new rows.
+    PNLAugmenter : One set of rows, without classes.
 
     Examples
     --------

@@ -29,6 +29,13 @@ class LocalManifold(BaseEstimator):
     poset : TensorPoset or Poset, default=None
         The order between the cells that ``order`` or ``base`` is meant in. None is
         that of the base; any other has as many elements, in the same layout.
+
+    See Also
+    --------
+    FiberManifold : The exact inverse of encoding.
+    ThetaManifold : The set of the paper.
+    EtaManifold : Expectations of near rows, theta of the code.
+    MixtureManifold : The path of the authors' program.
     """
 
     _parameter_constraints: dict = {
@@ -90,6 +97,13 @@ class FiberManifold(LocalManifold):
     order, base, poset
         As in :class:`LocalManifold`.
 
+    See Also
+    --------
+    ThetaManifold : The set of the paper.
+    EtaManifold : Expectations of near rows, theta of the code.
+    MixtureManifold : The path of the authors' program.
+    BackwardProjector : Encoding and decoding.
+
     References
     ----------
     S. Amari, "Information Geometry and Its Applications", 2016, section 2.8 (mixed
@@ -126,9 +140,25 @@ class ThetaManifold(LocalManifold):
     order, base, poset
         As in :class:`LocalManifold`.
 
+    See Also
+    --------
+    FiberManifold : The exact inverse of encoding.
+    EtaManifold : Expectations of near rows, theta of the code.
+    MixtureManifold : The path of the authors' program.
+    BackwardProjector : Encoding and decoding.
+
     References
     ----------
     P. Hu, M. Sugiyama, ICLR 2026 (local data sub-manifold D, backward projection).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import BackwardProjector, ThetaManifold
+    >>> X = np.random.default_rng(0).uniform(size=(20, 3, 4))
+    >>> projector = BackwardProjector(1, local_manifold=ThetaManifold()).fit(X)
+    >>> projector.inverse_transform(projector.codes_).shape
+    (20, 3, 4)
     """
 
     geometric = True
@@ -149,6 +179,22 @@ class EtaManifold(LocalManifold):
     ----------
     order, base, poset
         As in :class:`LocalManifold`.
+
+    See Also
+    --------
+    FiberManifold : The exact inverse of encoding.
+    ThetaManifold : The set of the paper.
+    MixtureManifold : The path of the authors' program.
+    BackwardProjector : Encoding and decoding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import BackwardProjector, EtaManifold
+    >>> X = np.random.default_rng(0).uniform(size=(20, 3, 4))
+    >>> projector = BackwardProjector(1, local_manifold=EtaManifold()).fit(X)
+    >>> projector.inverse_transform(projector.codes_).shape
+    (20, 3, 4)
     """
 
     keeps_code = False
@@ -172,6 +218,23 @@ class MixtureManifold(LocalManifold):
     step : float, default=0.98
         Position between the code (0) and the mean of the neighbours (1); 0.98 is where
         that program stops with two neighbours.
+
+    See Also
+    --------
+    FiberManifold : The exact inverse of encoding.
+    ThetaManifold : The set of the paper.
+    EtaManifold : Expectations of near rows, theta of the code.
+    BackwardProjector : Encoding and decoding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import BackwardProjector, MixtureManifold
+    >>> X = np.random.default_rng(0).uniform(size=(20, 3, 4))
+    >>> mixture = MixtureManifold(step=0.9)
+    >>> projector = BackwardProjector(1, local_manifold=mixture).fit(X)
+    >>> projector.inverse_transform(projector.codes_).shape
+    (20, 3, 4)
     """
 
     _parameter_constraints: dict = {"step": [Interval(Real, 0, 1, closed="both")]}

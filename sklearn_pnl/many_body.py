@@ -52,7 +52,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     order : int or list of tuple of int, default=1
-        ell, the largest order kept; for a tensor also the interactions kept, as
+        Largest order ell that is kept; for a tensor also the interactions kept, as
         tuples of modes, closed downward.
 
     base : array-like, default=None
@@ -211,7 +211,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         codes : ndarray of shape (n, n_params_)
-            theta in the order of the cells; first the bottom if ``with_mass``.
+            In theta, in the order of the cells; first the bottom if ``with_mass``.
         """
         check_is_fitted(self)
         rows = check_tensors(self, X, reset=False)

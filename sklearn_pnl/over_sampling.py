@@ -42,10 +42,12 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         is stated, by more than one axis or by ``reshaper``, ``poset`` or ``base``,
         else None.
 
-    base, local_manifold, k_neighbors, augment, metric, poset, reshaper, embedding, \
-    categorical_features, keep_zeros, offset, with_mass, margin, tol, max_iter, n_jobs
+    base, local_manifold, k_neighbors, augment, metric, poset, reshaper, embedding
         As in :class:`PNLAugmenter`, with the same defaults; "all rows" are those of a
         class.
+
+    categorical_features, keep_zeros, offset, with_mass, margin
+        Likewise.
 
     invariants : "auto", constraints or None, default="auto"
         Linear equations that new rows keep; as in :class:`PNLAugmenter`, looked for in
@@ -55,8 +57,14 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         What is asked of all new rows, as for :meth:`PNLAugmenter.sample`; a dict has
         those of each class, by its label.
 
+    tol, max_iter
+        As in :class:`PNLAugmenter`.
+
     random_state : int, RandomState instance or None, default=None
         Seed. The same seed gives the same bytes for every ``n_jobs``.
+
+    n_jobs
+        As in :class:`PNLAugmenter`.
 
     Attributes
     ----------
@@ -85,6 +93,12 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
 
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during ``fit``, if all are strings.
+
+    See Also
+    --------
+    PNLAugmenter : One set of rows, without classes.
+    PNLRegressionSampler : Rows with numbers as targets.
+    compare_samples : New rows against real ones.
 
     Notes
     -----

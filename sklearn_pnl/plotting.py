@@ -38,6 +38,11 @@ class InteractionEnergyDisplay:
     bars_ : matplotlib BarContainer
         After :meth:`plot`.
 
+    See Also
+    --------
+    GeodesicEnergyDisplay : The energy on the way between two rows.
+    sklearn_pnl.geometry.energy_decomposition : What lies in each level.
+
     Examples
     --------
     >>> import numpy as np
@@ -158,6 +163,11 @@ class GeodesicEnergyDisplay:
         After :meth:`plot`.
     lines_ : list of matplotlib Line2D
         After :meth:`plot`.
+
+    See Also
+    --------
+    InteractionEnergyDisplay : How the energy of rows divides among orders.
+    sklearn_pnl.geometry.geodesic_energy : The energy along a geodesic.
 
     Examples
     --------
@@ -280,6 +290,11 @@ class SampleComparisonDisplay:
         of standard deviations of the features shown; after :meth:`plot`.
     image_ : matplotlib AxesImage
         Differences of correlations; after :meth:`plot`.
+
+    See Also
+    --------
+    compare_samples : New rows against real ones.
+    InteractionEnergyDisplay : How the energy of rows divides among orders.
 
     Examples
     --------

@@ -38,16 +38,23 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         targets (in units of their standard deviations, Scott's bandwidth), so that new
         targets spread over their range.
 
-    order, base, local_manifold, k_neighbors, augment, metric, poset, reshaper, \
-    embedding, categorical_features, keep_zeros, offset, with_mass, margin, \
-    invariants, tol, max_iter, n_jobs
+    order, base, local_manifold, k_neighbors, augment, metric, poset, reshaper
         As in :class:`PNLAugmenter`, with the same defaults.
+
+    embedding, categorical_features, keep_zeros, offset, with_mass, margin, invariants
+        Likewise.
 
     constraints : constraint, list of them or None, default=None
         What is asked of all new rows, as for :meth:`PNLAugmenter.sample`.
 
+    tol, max_iter
+        As in :class:`PNLAugmenter`.
+
     random_state : int, RandomState instance or None, default=None
         Seed. The same seed gives the same bytes for every ``n_jobs``.
+
+    n_jobs
+        As in :class:`PNLAugmenter`.
 
     Attributes
     ----------

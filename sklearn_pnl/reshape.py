@@ -59,6 +59,12 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during ``fit``, if all are strings.
 
+    See Also
+    --------
+    PNLAugmenter : One set of rows, without classes.
+    ManyBodyProjector : Encoding alone.
+    sklearn_pnl.geometry.TensorPoset : The componentwise order of a tensor.
+
     References
     ----------
     P. Hu, M. Sugiyama, "Pseudo-nonlinear data augmentation: a constrained energy

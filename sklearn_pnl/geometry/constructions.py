@@ -12,7 +12,9 @@ _MOST_ATOMS = 14
 
 
 def chain_poset(n_elements):
-    """Chain ``0 < 1 < .. < n - 1``: ordered features, such as time or frequency.
+    """Chain of ordered features, such as time or frequency.
+
+    Element ``x`` lies above the elements ``0`` to ``x - 1``.
 
     Parameters
     ----------
@@ -22,6 +24,12 @@ def chain_poset(n_elements):
     -------
     TensorPoset
         Of one mode, whose transforms are sums and differences: no matrix.
+
+    See Also
+    --------
+    TensorPoset : The componentwise order of a tensor.
+    product_poset : Pairs of elements of several posets.
+    tree_poset : A hierarchy of features.
 
     Examples
     --------
@@ -49,6 +57,12 @@ def tree_poset(parents, *, add_bottom=False):
     Returns
     -------
     Poset
+
+    See Also
+    --------
+    taxonomy_poset : A hierarchy from lineages.
+    Poset : Any partial order with a bottom.
+    chain_poset : Ordered features.
 
     Examples
     --------
@@ -91,6 +105,11 @@ def boolean_lattice(n_atoms):
     Poset
         With ``2 ** n_atoms`` elements; ``order`` is the size of the subset.
 
+    See Also
+    --------
+    product_poset : Pairs of elements of several posets.
+    TensorPoset : The componentwise order of a tensor.
+
     Examples
     --------
     >>> from sklearn_pnl.geometry import boolean_lattice
@@ -118,6 +137,12 @@ def product_poset(*posets):
     Returns
     -------
     Poset
+
+    See Also
+    --------
+    chain_poset : Ordered features.
+    boolean_lattice : Subsets by inclusion.
+    TensorPoset : The componentwise order of a tensor.
 
     Examples
     --------

@@ -32,6 +32,12 @@ def theta_from_prob(p, poset):
     ValueError
         If a cell is not positive: its ``log`` would be infinite.
 
+    See Also
+    --------
+    prob_from_theta : From natural coordinates to a distribution.
+    eta_from_prob : Expectation coordinates.
+    log_partition : The convex function whose gradient is eta.
+
     Examples
     --------
     >>> import numpy as np
@@ -65,6 +71,12 @@ def prob_from_theta(theta, poset):
     Returns
     -------
     p : ndarray of the same shape, each row summing to 1
+
+    See Also
+    --------
+    theta_from_prob : Natural coordinates.
+    measure_from_theta : The same with a mass.
+    log_partition : The convex function whose gradient is eta.
 
     Examples
     --------
@@ -131,6 +143,11 @@ def measure_from_theta(theta, poset):
     -------
     measure : ndarray of the same shape
 
+    See Also
+    --------
+    prob_from_theta : From natural coordinates to a distribution.
+    theta_from_prob : Natural coordinates.
+
     Examples
     --------
     >>> import numpy as np
@@ -158,6 +175,11 @@ def log_partition(theta, poset):
     Returns
     -------
     psi : ndarray of shape (...,)
+
+    See Also
+    --------
+    eta_from_prob : Expectation coordinates.
+    fisher_information : Its second derivatives.
 
     Examples
     --------
@@ -188,6 +210,11 @@ def eta_from_prob(p, poset):
     -------
     eta : ndarray of the same shape; ``eta(bottom)`` is the mass
 
+    See Also
+    --------
+    prob_from_eta : From expectation coordinates to a distribution.
+    theta_from_prob : Natural coordinates.
+
     Examples
     --------
     >>> import numpy as np
@@ -213,6 +240,11 @@ def prob_from_eta(eta, poset):
     Returns
     -------
     p : ndarray of the same shape
+
+    See Also
+    --------
+    eta_from_prob : Expectation coordinates.
+    prob_from_theta : From natural coordinates to a distribution.
 
     Examples
     --------
@@ -242,6 +274,11 @@ def fisher_information(p, poset, elements=None):
     Returns
     -------
     G : ndarray of shape (..., m, m)
+
+    See Also
+    --------
+    log_partition : The convex function whose gradient is eta.
+    eta_from_prob : Expectation coordinates.
 
     References
     ----------

@@ -22,6 +22,12 @@ def kl_divergence(p, q, axis=None):
     -------
     divergence : ndarray or float, in nats
 
+    See Also
+    --------
+    mixed_projection : The problem that all projections are.
+    interaction_energy : What lies beyond a level.
+    e_geodesic : Straight in theta.
+
     Examples
     --------
     >>> from sklearn_pnl.geometry import kl_divergence
@@ -50,6 +56,11 @@ def m_geodesic(p, q, t):
     -------
     points : ndarray of the shape of ``p``, preceded by that of ``t``
 
+    See Also
+    --------
+    e_geodesic : Straight in theta.
+    geodesic_energy : The energy along a geodesic.
+
     Examples
     --------
     >>> from sklearn_pnl.geometry import m_geodesic
@@ -76,6 +87,11 @@ def e_geodesic(p, q, t, axis=None):
     Returns
     -------
     points : ndarray of the shape of ``p``, preceded by that of ``t``
+
+    See Also
+    --------
+    m_geodesic : Straight in eta.
+    geodesic_energy : The energy along a geodesic.
 
     Examples
     --------

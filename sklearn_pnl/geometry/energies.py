@@ -41,6 +41,12 @@ def interaction_energy(p, poset, order=1, *, upper=None, tol=_TOL, max_iter=_MAX
     RuntimeError
         If a projection does not converge.
 
+    See Also
+    --------
+    energy_decomposition : What lies in each level.
+    geodesic_energy : The energy along a geodesic.
+    kl_divergence : Divergence of distributions.
+
     Examples
     --------
     >>> import numpy as np
@@ -86,6 +92,11 @@ def energy_decomposition(p, poset, levels=None, *, tol=_TOL, max_iter=_MAX_ITER)
         If the levels are not nested: their energies would not add up.
     RuntimeError
         If a projection does not converge.
+
+    See Also
+    --------
+    interaction_energy : What lies beyond a level.
+    geodesic_energy : The energy along a geodesic.
 
     Examples
     --------
@@ -137,6 +148,12 @@ def geodesic_energy(p, q, t, poset, order=1, *, tol=_TOL, max_iter=_MAX_ITER):
     Returns
     -------
     e_energy, m_energy : ndarray of shape (n_points,), in nats
+
+    See Also
+    --------
+    energy_decomposition : What lies in each level.
+    e_geodesic : Straight in theta.
+    m_geodesic : Straight in eta.
 
     Examples
     --------

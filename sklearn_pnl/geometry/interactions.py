@@ -40,6 +40,11 @@ def close_downward(interactions, n_modes):
         If the order is below 1 or above ``d``, if a mode does not exist or
         occurs twice in a set, or if no set is given.
 
+    See Also
+    --------
+    interaction_mask : Elements of some interactions.
+    order_mask : Elements up to an order.
+
     Examples
     --------
     >>> from sklearn_pnl.geometry import close_downward
@@ -91,6 +96,12 @@ def interaction_mask(shape, interactions):
     -------
     mask : ndarray of bool of shape ``shape``
 
+    See Also
+    --------
+    order_mask : Elements up to an order.
+    close_downward : All subsets of interactions.
+    InteractionBasis : An orthonormal basis of interactions.
+
     Examples
     --------
     >>> from sklearn_pnl.geometry import interaction_mask
@@ -128,6 +139,12 @@ def order_mask(poset, order):
     -------
     mask : ndarray of bool of shape ``poset.shape``
 
+    See Also
+    --------
+    interaction_mask : Elements of some interactions.
+    element_mask : Elements given one by one.
+    many_body_projection : On distributions of low order.
+
     Examples
     --------
     >>> from sklearn_pnl.geometry import Poset, order_mask
@@ -157,6 +174,11 @@ def element_mask(poset, elements):
     ValueError
         If the shape does not fit, if an element is out of range, or if nothing is
         left without the bottom: such a base pins everything.
+
+    See Also
+    --------
+    order_mask : Elements up to an order.
+    interaction_mask : Elements of some interactions.
 
     Examples
     --------
@@ -269,6 +291,11 @@ class InteractionBasis:
     ----------
     n_functions : int
         Dimension ``m`` of the space.
+
+    See Also
+    --------
+    interaction_mask : Elements of some interactions.
+    tilt_projection : Newton's method on interactions of a tensor.
 
     Examples
     --------

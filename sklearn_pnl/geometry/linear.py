@@ -68,6 +68,11 @@ class LinearProjection:
         ``residual <= tol``.
     reasons : dict of int to Unmet
         By row that did not converge: which equation it was, and what it can reach.
+
+    See Also
+    --------
+    linear_projection : Rows to linear equations and ranges.
+    Unmet : Why equations cannot be met.
     """
 
     measure: np.ndarray
@@ -122,6 +127,12 @@ def linear_projection(
     ------
     ValueError
         If shapes do not fit, a measure is not positive, or an interval is empty.
+
+    See Also
+    --------
+    LinearProjection : What a linear projection found.
+    rake : Tables with given margins.
+    mixed_projection : The problem that all projections are.
 
     References
     ----------

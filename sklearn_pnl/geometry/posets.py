@@ -60,6 +60,11 @@ class PosetProtocol(Protocol):
     rows_at_once : int, default=1
         Rows that a block should have at least: many, where the transforms read large
         matrices that the rows share.
+
+    See Also
+    --------
+    Poset : Any partial order with a bottom.
+    TensorPoset : The componentwise order of a tensor.
     """
 
     shape: tuple
@@ -156,7 +161,7 @@ class PosetProtocol(Protocol):
         return vstack(blocks)
 
     def columns(self, elements):
-        """Columns of the zeta matrix, to be applied to rows: a :class:`ZetaColumns`."""
+        """Columns of the zeta matrix, to be applied to rows: a ``ZetaColumns``."""
         return ZetaColumns(self, elements)
 
     def fisher_gram(self, p, elements):
@@ -199,7 +204,7 @@ class ZetaColumns:
 
 
 class SparseColumns:
-    """Columns of a sparse zeta matrix; as :class:`ZetaColumns`."""
+    """Columns of a sparse zeta matrix; as ``ZetaColumns``."""
 
     def __init__(self, matrix):
         self._matrix = matrix
@@ -207,11 +212,11 @@ class SparseColumns:
         self.n_terms = matrix.nnz
 
     def synthesis(self, v):
-        """As of :class:`ZetaColumns`."""
+        """As of ``ZetaColumns``."""
         return np.ascontiguousarray((self._matrix @ np.ascontiguousarray(v.T)).T)
 
     def analysis(self, x):
-        """As of :class:`ZetaColumns`."""
+        """As of ``ZetaColumns``."""
         return (self._transpose @ np.ascontiguousarray(x.T)).T
 
 
@@ -235,6 +240,12 @@ class TensorPoset(PosetProtocol):
         Number of non-zero indices of each cell ("ell-body" order).
     shape, n_elements, bottom, max_order
         See :class:`PosetProtocol`; ``n_elements`` is ``D``, the number of cells.
+
+    See Also
+    --------
+    Poset : Any partial order with a bottom.
+    chain_poset : Ordered features.
+    order_mask : Elements up to an order.
 
     Examples
     --------
@@ -402,6 +413,13 @@ class Poset(PosetProtocol):
     zeta_matrix : csr_array of shape (n_elements, n_elements)
     shape, n_elements, bottom, added_bottom, order, max_order
         See :class:`PosetProtocol`.
+
+    See Also
+    --------
+    TensorPoset : The componentwise order of a tensor.
+    PosetProtocol : What a class of posets has to offer.
+    tree_poset : A hierarchy of features.
+    product_poset : Pairs of elements of several posets.
 
     Examples
     --------

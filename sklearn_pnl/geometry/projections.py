@@ -58,18 +58,25 @@ def mixed_projection(
     -------
     Projection
 
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, if an input is not a positive distribution where it
+        must be, or if the route asked for does not fit the set.
+
+    See Also
+    --------
+    many_body_projection : On distributions of low order.
+    splice_projection : The closed form on an up-set.
+    tilt_projection : Newton's method on interactions of a tensor.
+    general_projection : Newton's method on any set.
+
     Notes
     -----
     ``tol`` bounds eta. theta is settled beyond that, to about 1e-6 however light the
     cells, where the form is closed or at most 128 coordinates are free; with more,
     theta of light cells is as far off as ``tol`` allows. What is settled belongs to the
     target as given: cells of 1 hold an offset of 1e-12 to four digits only.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, if an input is not a positive distribution where it
-        must be, or if the route asked for does not fit the set.
 
     References
     ----------
@@ -103,6 +110,12 @@ def splice_projection(target, reference, matched, poset):
     Returns
     -------
     Projection
+
+    See Also
+    --------
+    mixed_projection : The problem that all projections are.
+    tilt_projection : Newton's method on interactions of a tensor.
+    general_projection : Newton's method on any set.
     """
     return mixed_projection(target, reference, matched, poset, route="splice")
 
@@ -112,14 +125,22 @@ def tilt_projection(target, reference, interactions, poset, *, tol=1e-6, max_ite
 
     Parameters
     ----------
-    target, reference, poset, tol, max_iter
-        As for :func:`mixed_projection`; ``poset`` is a :class:`TensorPoset`.
+    target, reference
+        As for :func:`mixed_projection`.
     interactions : int or iterable of tuple of int
         Order, or the mode sets whose marginals are matched, closed downward.
+    poset, tol, max_iter
+        As for :func:`mixed_projection`; ``poset`` is a :class:`TensorPoset`.
 
     Returns
     -------
     Projection
+
+    See Also
+    --------
+    mixed_projection : The problem that all projections are.
+    splice_projection : The closed form on an up-set.
+    general_projection : Newton's method on any set.
     """
     matched = poset.order_mask(interactions)
     return mixed_projection(
@@ -140,6 +161,12 @@ def general_projection(
     Returns
     -------
     Projection
+
+    See Also
+    --------
+    mixed_projection : The problem that all projections are.
+    splice_projection : The closed form on an up-set.
+    tilt_projection : Newton's method on interactions of a tensor.
     """
     return mixed_projection(
         target, reference, matched, poset, tol=tol, max_iter=max_iter, route="general"
@@ -147,7 +174,7 @@ def general_projection(
 
 
 def many_body_projection(p, poset, order=1, *, tol=1e-6, max_iter=100):
-    """m-projection on the distributions without interactions beyond ``order``.
+    """Project on the distributions without interactions beyond ``order``.
 
     Solves ``min KL(p, q)`` over the ``q`` with ``theta_q = 0`` on all elements of
     order above ``order``; ``q`` has the eta of ``p`` on the others.
@@ -165,6 +192,12 @@ def many_body_projection(p, poset, order=1, *, tol=1e-6, max_iter=100):
     Returns
     -------
     Projection
+
+    See Also
+    --------
+    mixed_projection : The problem that all projections are.
+    tilt_projection : Newton's method on interactions of a tensor.
+    order_mask : Elements up to an order.
 
     References
     ----------

@@ -38,7 +38,13 @@ _DONE = 0.1
 
 
 class RakingError(ValueError):
-    """Margins that tables were not brought to; ``result`` is the :class:`Raking`."""
+    """Margins that tables were not brought to; ``result`` is the :class:`Raking`.
+
+    See Also
+    --------
+    rake : Tables with given margins.
+    Raking : What raking found.
+    """
 
     def __init__(self, message, result):
         super().__init__(message)
@@ -62,6 +68,11 @@ class Raking:
     reasons : dict of int to str
         Why a table did not converge, by its number (flat, if there are more leading
         axes than one).
+
+    See Also
+    --------
+    rake : Tables with given margins.
+    RakingError : Raised where margins cannot be met.
     """
 
     tables: np.ndarray
@@ -108,6 +119,12 @@ def rake(tables, margins, *, n_modes=None, tol=1e-9, max_iter=1000, strict=True)
         names the two mode sets, the level of the modes they share, and both sums. If
         they ask for mass where a table has none, or if no table with these zeros has
         them: it names the cell of the margin. If ``max_iter`` was too small.
+
+    See Also
+    --------
+    round_to_margins : Whole numbers with the same margins.
+    Raking : What raking found.
+    linear_projection : Rows to linear equations and ranges.
 
     References
     ----------
@@ -180,6 +197,10 @@ def round_to_margins(tables, margins, *, n_modes=None):
         If a margin is no whole number, if no table of whole numbers next to the cells
         has the margins, or if a table has more than 262,144 cells to round. It names
         the table.
+
+    See Also
+    --------
+    rake : Tables with given margins.
 
     References
     ----------

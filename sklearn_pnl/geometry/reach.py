@@ -29,6 +29,11 @@ class Unmet:
         What it reaches within the ranges of its features, given these others.
     message : str
         If ``equation`` is None.
+
+    See Also
+    --------
+    linear_projection : Rows to linear equations and ranges.
+    LinearProjection : What a linear projection found.
     """
 
     equation: int | None

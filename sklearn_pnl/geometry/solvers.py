@@ -76,6 +76,11 @@ class Projection(Report):
     converged : ndarray of bool of shape (...,)
         ``residual <= tol``.
     route : {"splice", "tilt", "classes", "general"}
+
+    See Also
+    --------
+    mixed_projection : The problem that all projections are.
+    LinearProjection : What a linear projection found.
     """
 
     prob: np.ndarray

@@ -37,6 +37,11 @@ class Taxonomy:
         For each rank the names of its taxa.
     members : ndarray of int of shape (n_ranks, n_features)
         The number of the taxon of each feature at each rank.
+
+    See Also
+    --------
+    taxonomy_poset : A hierarchy from lineages.
+    tree_poset : A hierarchy of features.
     """
 
     poset: Poset
@@ -140,6 +145,11 @@ def taxonomy_poset(
         For no or an empty lineage, a rank that is missing, a taxon with two parents, a
         parent that is its own ancestor, and numbers of ranks, features or abundances
         that do not fit.
+
+    See Also
+    --------
+    Taxonomy : A poset with names of taxa.
+    tree_poset : A hierarchy of features.
 
     Notes
     -----

@@ -1,0 +1,223 @@
+"""Pictures of the guide, drawn by the library itself when the site is built."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+import numpy as np  # noqa: E402
+from sklearn.datasets import load_digits, make_moons  # noqa: E402
+
+from sklearn_pnl import (  # noqa: E402
+    BackwardProjector,
+    ManyBodyProjector,
+    MixupDraws,
+    PNLAugmenter,
+    PNLSampler,
+    PrimeFactorReshaper,
+    column_constraint,
+)
+from sklearn_pnl.geometry import (  # noqa: E402
+    TensorPoset,
+    boolean_lattice,
+    chain_poset,
+    tree_poset,
+)
+
+COLORS = ["#4c566a", "#0072b2", "#d55e00", "#009e73", "#cc79a7"]
+GREY, BLUE, ORANGE = "#9aa0a6", "#0072b2", "#d55e00"
+
+
+def draw_all(folder):
+    """Draw every picture into a folder."""
+    folder.mkdir(exist_ok=True)
+    with plt.rc_context({"svg.hashsalt": "sklearn_pnl", "font.size": 10}):
+        for draw in (start, posets, codes, noise, manifolds, offsets, totals):
+            figure = draw()
+            path = folder / f"{draw.__name__}.svg"
+            figure.savefig(path, metadata={"Date": None})
+            plt.close(figure)
+
+
+def _bare(axes):
+    for axis in np.ravel(axes):
+        axis.set(xticks=[], yticks=[])
+
+
+def start():
+    """An imbalanced problem before and after."""
+    X, y = make_moons((200, 20), noise=0.12, random_state=3)
+    X_all, _ = PNLSampler(random_state=0).fit_resample(X, y)
+    new = X_all[len(X) :]
+    figure, axes = plt.subplots(
+        1, 2, figsize=(8, 3.2), sharex=True, sharey=True, layout="constrained"
+    )
+    for axis in axes:
+        axis.scatter(*X[y == 0].T, s=12, color=GREY, label="common class")
+    axes[1].scatter(*new.T, s=12, color=ORANGE, alpha=0.6, label="new rows")
+    for axis in axes:
+        axis.scatter(*X[y == 1].T, s=26, color=BLUE, label="rare class")
+    axes[0].set_title("220 rows, 20 of the rare class")
+    axes[1].set_title(f"with {len(new)} new rows")
+    axes[1].legend(loc="upper right", fontsize=9)
+    _bare(axes)
+    return figure
+
+
+def posets():
+    """Hasse diagrams: lines go up from an element to those directly above it."""
+    grid = TensorPoset((3, 3))
+    places = {
+        "chain_poset(4)": (chain_poset(4), None),
+        "TensorPoset((3, 3))": (grid, [(j - i, i + j) for i, j in np.ndindex(3, 3)]),
+        "boolean_lattice(3)": (boolean_lattice(3), None),
+        "tree_poset([-1, 0, 0, 1, 1])": (
+            tree_poset([-1, 0, 0, 1, 1]),
+            [(0, 0), (-1, 1), (1, 1), (-1.7, 2), (-0.3, 2)],
+        ),
+    }
+    figure, axes = plt.subplots(1, 4, figsize=(10, 3.4), layout="constrained")
+    for axis, (name, (poset, at)) in zip(axes, places.items(), strict=True):
+        _hasse(axis, poset, at)
+        axis.set_title(name, fontsize=9, family="monospace")
+    _bare(axes)
+    return figure
+
+
+def _hasse(axis, poset, at=None):
+    """One diagram; the colour of an element is its order."""
+    n = poset.n_elements
+    below = poset.zeta(np.eye(n).reshape(n, *poset.shape)).reshape(n, n) > 0
+    strict = below & ~np.eye(n, dtype=bool)
+    covers = strict & ~((strict.astype(int) @ strict) > 0)
+    level = _levels(strict)
+    if at is None:
+        at = np.zeros((n, 2))
+        for height in range(level.max() + 1):
+            row = np.flatnonzero(level == height)
+            at[row] = [[x - (len(row) - 1) / 2, height] for x in range(len(row))]
+    at = np.asarray(at, float)
+    for low, high in np.argwhere(covers):
+        axis.plot(*at[[low, high]].T, color=GREY, linewidth=1, zorder=1)
+    order = poset.order.ravel()
+    for element, (x, y) in enumerate(at):
+        axis.scatter(x, y, s=330, color=COLORS[order[element]], zorder=2)
+        axis.text(x, y, str(order[element]), color="white", ha="center", va="center")
+    axis.margins(0.25)
+    axis.set_frame_on(False)
+
+
+def _levels(strict):
+    """Length of the longest chain below each element."""
+    level, n = np.zeros(len(strict), int), len(strict)
+    for _ in range(n):
+        below = np.where(strict, level[:, None] + 1, 0).max(axis=0)
+        level = np.maximum(level, below)
+    return level
+
+
+def codes():
+    """A digit and what codes of several orders keep of it."""
+    images = load_digits().images[[3, 8, 0]]
+    tensors = PrimeFactorReshaper().fit(images)
+    orders = (1, 2, 3, 4)
+    figure, axes = plt.subplots(3, 5, figsize=(7, 4.2), layout="constrained")
+    for line, image in zip(axes, images, strict=True):
+        line[0].imshow(image, cmap="gray_r", vmin=0, vmax=16)
+    for column, order in zip(axes.T[1:], orders, strict=True):
+        projector = ManyBodyProjector(order=order, offset=0.1, with_mass=True)
+        given = tensors.transform(images)
+        back = projector.inverse_transform(projector.fit_transform(given)) - 0.1
+        shown = tensors.inverse_transform(back)
+        for axis, image in zip(column, shown, strict=True):
+            axis.imshow(image, cmap="gray_r", vmin=0, vmax=16)
+        column[0].set_title(f"order {order}\n{projector.n_params_} numbers", fontsize=9)
+    axes[0, 0].set_title("row\n64 pixels", fontsize=9)
+    _bare(axes)
+    return figure
+
+
+def noise():
+    """Where new rows fall: local noise, and the kernel of the paper."""
+    rng = np.random.default_rng(0)
+    angle = np.array([[1.0, 0.9], [0.0, 0.3]])
+    X = np.concatenate(
+        [rng.normal(size=(25, 2)) @ angle, [9, 6] + rng.normal(size=(25, 2))]
+    )
+    ways = {
+        "MixupDraws(noise=0)": MixupDraws(noise=0.0),
+        "MixupDraws(noise=0.25)": MixupDraws(),
+        "MixupDraws(noise=1)": MixupDraws(noise=1.0),
+        'augment="kde"': "kde",
+    }
+    figure, axes = plt.subplots(
+        1, 4, figsize=(10, 2.9), sharex=True, sharey=True, layout="constrained"
+    )
+    for axis, (name, way) in zip(axes, ways.items(), strict=True):
+        new = PNLAugmenter(augment=way, margin=None).fit(X).sample(300, random_state=0)
+        axis.scatter(*new.T, s=6, color=ORANGE, alpha=0.6)
+        axis.scatter(*X.T, s=14, color=BLUE)
+        axis.set_title(name, fontsize=9, family="monospace")
+    _bare(axes)
+    return figure
+
+
+def manifolds():
+    """One new code decoded through the four local manifolds."""
+    digits = load_digits()
+    images = digits.images[digits.target == 3] / 16
+    code_of = ManyBodyProjector(order=1, offset=0.05, with_mass=True).fit(images)
+    codes = code_of.transform(images)
+    middle = (codes[0] + codes[1]) / 2
+    shown = {"code": code_of.inverse_transform(middle[None])[0] - 0.05}
+    for name in ("fiber", "theta", "eta", "mixture"):
+        projector = BackwardProjector(
+            1, local_manifold=name, n_neighbors=4, offset=0.05, with_mass=True
+        ).fit(images)
+        if len(shown) == 1:
+            near = projector.kneighbors(middle[None], return_distance=False)[0]
+            shown["mean of its\n4 near rows"] = images[near].mean(axis=0)
+        shown[f'"{name}"'] = projector.inverse_transform(middle[None])[0]
+    figure, axes = plt.subplots(1, 6, figsize=(9, 2.2), layout="constrained")
+    for axis, (name, image) in zip(axes, shown.items(), strict=True):
+        axis.imshow(image, cmap="gray_r", vmin=0, vmax=1)
+        axis.set_title(name, fontsize=10)
+    _bare(axes)
+    return figure
+
+
+def offsets():
+    """Paths between two rows in log coordinates, with several offsets."""
+    a, b = np.array([0.02, 0.9]), np.array([0.95, 0.1])
+    figure, axis = plt.subplots(figsize=(4.6, 3.6), layout="constrained")
+    at = np.linspace(0, 1, 60)
+    for color, offset in zip(COLORS, (0.01, 0.1, 1.0, 10.0), strict=False):
+        logs = [(1 - t) * np.log(a + offset) + t * np.log(b + offset) for t in at]
+        axis.plot(*(np.exp(logs) - offset).T, color=color, label=f"offset={offset:g}")
+    axis.scatter(*np.array([a, b]).T, color="black", zorder=3)
+    axis.set(xlabel="feature 1, scaled to [0, 1]", ylabel="feature 2")
+    axis.legend()
+    return figure
+
+
+def totals():
+    """Rows as they are drawn, and rows that are asked to have a total."""
+    parts = np.random.default_rng(0).gamma(2.0, size=(200, 2))
+    augmenter = PNLAugmenter().fit(parts)
+    asked = column_constraint({0: 1, 1: 1}, 5, 5)
+    new = {
+        "sample(150)": augmenter.sample(150, random_state=0),
+        "x0 + x1 = 5 asked for": augmenter.sample(
+            150, random_state=0, constraints=asked
+        ),
+    }
+    figure, axes = plt.subplots(
+        1, 2, figsize=(7.5, 3.2), sharex=True, sharey=True, layout="constrained"
+    )
+    for axis, (name, rows) in zip(axes, new.items(), strict=True):
+        axis.scatter(*parts.T, s=12, color=GREY, label="training rows")
+        axis.scatter(*rows.T, s=10, color=ORANGE, label="new rows")
+        axis.set(title=name, xlabel="x0")
+    axes[0].set_ylabel("x1")
+    axes[0].legend(fontsize=9)
+    return figure

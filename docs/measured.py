@@ -1,0 +1,292 @@
+"""Figures and tables of the pages, read from the results of the benchmarks.
+
+No page holds a measured number of its own: :func:`figures` are the substitutions that
+pages name, :func:`write_tables` the tables that they include. A figure that is no
+longer in its CSV stops the build.
+"""
+
+import csv
+from functools import cache
+from pathlib import Path
+
+RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
+METRICS = ("average precision", "ROC AUC", "balanced accuracy", "Brier")
+SHORT = dict(zip(METRICS, ("AP", "AUC", "balanced accuracy", "Brier"), strict=True))
+MEAN = "mean of learners"
+
+
+@cache
+def rows(name):
+    """Rows of a CSV, as dicts of strings."""
+    with open(RESULTS / f"{name}.csv", newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def only(name, **wanted):
+    """The one row of a CSV with the wanted entries."""
+    names = {key.replace("_", " "): value for key, value in wanted.items()}
+    found = [r for r in rows(name) if all(r[k] == v for k, v in names.items())]
+    if len(found) != 1:
+        raise LookupError(f"{name}.csv has {len(found)} rows with {names}.")
+    return found[0]
+
+
+def share(value):
+    """Three digits without the zero before the point."""
+    return f"{float(value):.3f}".replace("0.", ".", 1)
+
+
+def score(which, sampler, metric, learner=MEAN):
+    """Mean score over the tables of a set."""
+    name = f"imbalance-{which}-means"
+    wanted = {"learner": learner, "metric": metric, "sampler": sampler}
+    return share(only(name, **wanted)["table"])
+
+
+def searched(variant):
+    """Difference to SMOTE in the search: AP / AUC / balanced accuracy / Brier."""
+    found = only("imbalance-search", variant=variant)
+    gains = (float(found[f"mean {SHORT[m]}"]) for m in METRICS)
+    # Spaces that do not break.
+    return "\u00a0/\u00a0".join(f"{gain:.1f}".replace("-", "−") for gain in gains)
+
+
+def leaked(variant):
+    """Percent of new rows beyond all real ones, clusters 24 deviations apart."""
+    return f"{float(only('imbalance-where', variant=variant)['beyond, 24 sd']):.1f}%"
+
+
+def accuracy(problem, shots, learner, sampler):
+    """Accuracy with few rows a class."""
+    wanted = {"problem": problem, "shots": shots, "learner": learner}
+    return share(only("few-shot", **wanted, sampler=sampler)["accuracy"])
+
+
+def flags(sampler, against="none"):
+    """How many of the settings are better and worse, beyond two standard errors."""
+    column = f"accuracy_flag_{against}"
+    found = [r[column] for r in rows("few-shot") if r["sampler"] == sampler]
+    better, worse = (sum(v == s for v in found) for s in ("1", "-1"))
+    return f"{better} better, {worse} worse of {len(found)}"
+
+
+def speed(script, job, measure, digits=2):
+    """A measured figure of a speed benchmark."""
+    found = only(f"speed-{script}", job=job, measure=measure)["measured"]
+    return f"{float(found):,.{digits}f}"
+
+
+def growth(order):
+    """Exponents of the neighbour search, and of the rest, in the number of rows."""
+    found = [r for r in rows("speed-scaling") if r["varied"] == "n"]
+    last = max(i for i, r in enumerate(found) if r["order"] == str(order))
+    exponents = found[last + 1]
+    return f"{float(exponents['search s']):.1f}", (
+        f"{float(exponents['without search s']):.2f}"
+    )
+
+
+def figures():
+    """What pages may name in double braces."""
+    table = {
+        "fresh": "fresh",
+        "heldout": "held-out",
+    }
+    samplers = {
+        "none": "none",
+        "threshold": "threshold",
+        "smote": "SMOTE",
+        "ros": "ROS 0.3",
+        "pnl": "PNL",
+        "paper": "PNL (paper)",
+    }
+    metrics = dict(zip(("ap", "auc", "balanced", "brier"), METRICS, strict=True))
+    found = {
+        f"{which}_{sampler}_{metric}": score(table[which], samplers[sampler], name)
+        for which in table
+        for sampler in samplers
+        for metric, name in metrics.items()
+    }
+    for learner in ("logistic", "5-NN", "boosting"):
+        for sampler in ("none", "threshold", "smote", "pnl"):
+            for metric in ("ap", "balanced"):
+                found[f"fresh_{learner.replace('-', '')}_{sampler}_{metric}"] = score(
+                    "fresh", samplers[sampler], metrics[metric], learner
+                )
+    for metric, name in metrics.items():
+        found[f"fresh_calibrated_{metric}"] = score("fresh", "calibrated PNL", name)
+    return found | _of_the_search() | _of_few_rows() | _of_speed()
+
+
+def _of_the_search():
+    variants = {
+        "default": "beyond",
+        "itself": "PNLSampler",
+        "plain_mixing": "mixed",
+        "tensor_1": "tensor, order 1",
+        "tensor_2": "tensor, order 2",
+        "noise_35": "beyond, 0.35",
+        "local_10": "local, 0.1",
+        "local_25": "local",
+        "local_50": "local, 0.5",
+        "local_70": "local, 0.7",
+        "k_3": "local, k 3",
+        "k_8": "local, k 8",
+        "k_10": "local, k 10",
+        "offset_03": "beyond, offset 0.3",
+        "local_offset_003": "local, offset 0.03",
+        "local_offset_3": "local, offset 3",
+        "no_mass": "local, no mass",
+        "margin_0": "beyond, margin 0",
+        "margin_20": "beyond, margin 0.2",
+        "margin_none": "beyond, not contained",
+        "euclidean": "beyond, euclidean",
+        "search_none": "none",
+    }
+    leaks = {
+        "leak_default": "beyond",
+        "leak_35": "beyond, 0.35",
+        "leak_class": "class",
+        "leak_smote": "SMOTE",
+        "leak_ros": "ROS 0.3",
+        "leak_local": "local",
+        "leak_local_10": "local, 0.1",
+        "leak_local_50": "local, 0.5",
+        "leak_local_70": "local, 0.7",
+        "leak_mixed": "mixed",
+        "leak_offset_003": "local, offset 0.03",
+        "leak_offset_03": "beyond, offset 0.3",
+    }
+    gains = {name: searched(variant) for name, variant in variants.items()}
+    return gains | {name: leaked(variant) for name, variant in leaks.items()}
+
+
+def _of_few_rows():
+    samplers = {"none": "none", "smote": "SMOTE", "pnl": "PNL", "order2": "PNL order 2",
+                "paper": "PNL (paper)", "shift": "shift"}  # fmt: skip
+    found = {
+        f"few_{key}": flags(name) for key, name in samplers.items() if key != "none"
+    }
+    found["few_pnl_smote"] = flags("PNL", "SMOTE")
+    settings = {
+        "mnist_1nn": ("mnist", "5", "1-NN"),
+        "mnist_forest": ("mnist", "5", "forest"),
+    }
+    for name, setting in settings.items():
+        for key, sampler in samplers.items():
+            found[f"{name}_{key}"] = accuracy(*setting, sampler)
+    return found
+
+
+def _of_speed():
+    found = {
+        f"ms_{manifold}_{order}": speed(
+            "backward", f"MNIST, order {order}, {manifold}", "ms/row"
+        )
+        for manifold in ("fiber", "theta", "eta", "mixture")
+        for order in (1, 2)
+    }
+    audio = "Speech Commands 2700 x 16000 + 20%, order 2"
+    million = "1000000 x 20 table, 10% to balance"
+    found["audio_s"] = speed("whole_job", audio, "PNLSampler, s", 0)
+    found["audio_mib"] = speed("whole_job", audio, "peak beyond the input, MiB", 0)
+    found["million_s"] = speed("whole_job", million, "PNLSampler, s", 1)
+    found["million_jobs_s"] = speed("whole_job", million, "PNLSampler, n_jobs=-1, s", 1)
+    found["million_smote_s"] = speed("whole_job", million, "SMOTE, s", 1)
+    found["grows_search"], found["grows_rest"] = growth(1)
+    return found
+
+
+def write_tables(folder):
+    """Write the tables as Markdown files that pages include."""
+    folder.mkdir(exist_ok=True)
+    for which in ("fresh", "held-out"):
+        _write(folder / f"{which}.md", _imbalance(which))
+    _write(folder / "few-shot.md", _few_shot())
+    for script in ("forward", "backward", "whole_job"):
+        _write(folder / f"speed-{script}.md", _speed(script))
+    _write(folder / "search.md", _search())
+    _write(folder / "control.md", _wanted(rows("control-raking")))
+
+
+def _write(path, lines):
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _markdown(head, body):
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for line in body:
+        yield "| " + " | ".join(line) + " |"
+
+
+def _imbalance(which):
+    """A tab a metric, a sampler a line."""
+    found = {}
+    for r in rows(f"imbalance-{which}-means"):
+        found[r["sampler"], r["learner"], r["metric"]] = share(r["table"])
+    samplers = dict.fromkeys(key[0] for key in found)
+    learners = dict.fromkeys(key[1] for key in found)
+    yield "::::{tab-set}"
+    for metric in METRICS:
+        yield f":::{{tab-item}} {metric}"
+        body = [
+            [s, *(found.get((s, learner, metric), "–") for learner in learners)]
+            for s in samplers
+        ]
+        yield from _markdown(["", *learners], body)
+        yield ":::"
+    yield "::::"
+
+
+def _search():
+    """A variant a line; the seeds of one variant apart."""
+    body = [
+        [f"`{r['variant']}`", *(f"{float(r[f'mean {SHORT[m]}']):.1f}" for m in METRICS)]
+        for r in rows("imbalance-search")
+    ]
+    return _markdown(["variant", "AP", "AUC", "balanced accuracy", "Brier"], body)
+
+
+def _few_shot():
+    """A problem and learner a line, accuracy at 5 and at 50 rows a class."""
+    samplers = dict.fromkeys(r["sampler"] for r in rows("few-shot"))
+    found = {
+        (r["problem"], r["learner"], r["shots"], r["sampler"]): share(r["accuracy"])
+        for r in rows("few-shot")
+    }
+    pairs = dict.fromkeys(key[:2] for key in found)
+    body = [
+        [*pair, *(" / ".join(found.get((*pair, n, s), "–") for n in ("5", "50"))
+                  for s in samplers)]
+        for pair in pairs
+    ]  # fmt: skip
+    counts = ["settings better / worse than none", ""]
+    for s in samplers:
+        given = flags(s).split()
+        counts.append("" if s == "none" else f"{given[0]} / {given[2]}")
+    return _markdown(["problem", "learner", *samplers], [*body, counts])
+
+
+def _speed(script):
+    return _wanted(rows(f"speed-{script}"))
+
+
+def _wanted(found):
+    met = {"NO": "missed", "yes": "met", "": ""}
+    body = [
+        [
+            r["job"],
+            r["measure"],
+            r["wanted"].replace("<", "\\<"),
+            _digits(r["measured"]),
+            met[r["met"]],
+        ]
+        for r in found
+    ]
+    return _markdown(["work", "measure", "wanted", "measured", ""], body)
+
+
+def _digits(value):
+    number = float(value)
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"

@@ -1,0 +1,86 @@
+"""Public docstrings follow numpydoc; what does not is listed here, with the reason."""
+
+import importlib
+import inspect
+import re
+
+import pytest
+
+validation = pytest.importorskip("numpydoc.validate", reason="numpydoc is missing")
+
+# Of every object.
+LEFT_OUT = {
+    "GL01": "docstrings start on the line of their quotes, as everywhere here",
+    "GL02": "and end where they end",
+    "GL08": "tells of members without a docstring, which ruff does",
+    "ES01": "a summary may say all",
+    "PR01": "parameters of protocols and of `See :class:` are told once",
+    "PR04": "parameters told elsewhere have no type: `As in`",
+    "PR07": "a name and a type may say all",
+    "RT01": "so may a summary that names the result",
+    "RT02": "results have names",
+    "RT03": "which may say all",
+    "SS05": "takes nouns such as Rows and Codes for verbs",
+    "SS06": "a summary with a formula has two lines",
+}
+# Of methods and attributes, beside these.
+LEFT_OUT_OF_MEMBERS = {
+    "EX01": "the class has an example",
+    "SA01": "the class says what to see",
+}
+RETURNED = {"EX01": "the function that returns it has an example"}
+TO_DERIVE_FROM = {"EX01": "a base: those derived from it have examples"}
+A_ROUTE = {"EX01": "a route of mixed_projection, which has an example"}
+EXCEPTIONS = {
+    "sklearn_pnl.Draws": TO_DERIVE_FROM,
+    "sklearn_pnl.LocalManifold": TO_DERIVE_FROM,
+    "sklearn_pnl.geometry.PosetProtocol": TO_DERIVE_FROM,
+    "sklearn_pnl.Invariants": RETURNED,
+    **{
+        f"sklearn_pnl.geometry.{name}": RETURNED
+        for name in ("Projection", "LinearProjection", "Raking", "Taxonomy", "Unmet")
+    },
+    "sklearn_pnl.geometry.RakingError": {"EX01": "the example of rake has its text"},
+    "sklearn_pnl.geometry.splice_projection": A_ROUTE,
+    "sklearn_pnl.geometry.tilt_projection": A_ROUTE,
+    "sklearn_pnl.geometry.general_projection": A_ROUTE,
+}
+
+
+def public_objects():
+    for module in ("sklearn_pnl", "sklearn_pnl.geometry"):
+        for name in importlib.import_module(module).__all__:
+            if name != "geometry":
+                yield f"{module}.{name}", True
+                yield from ((member, False) for member in members(module, name))
+
+
+def members(module, name):
+    owner = getattr(importlib.import_module(module), name)
+    if not inspect.isclass(owner):
+        return
+    for member, value in vars(owner).items():
+        shown = isinstance(value, property | classmethod | staticmethod)
+        if not member.startswith("_") and (shown or inspect.isfunction(value)):
+            yield f"{module}.{name}.{member}"
+
+
+@pytest.mark.parametrize("name, whole", list(public_objects()))
+@pytest.mark.filterwarnings("ignore:Unknown section:UserWarning")
+def test_docstring(name, whole):
+    left_out = LEFT_OUT if whole else LEFT_OUT | LEFT_OUT_OF_MEMBERS
+    left_out = left_out | EXCEPTIONS.get(name, {})
+    found = validation.validate(name)["errors"]
+    assert not [error for error in found if error[0] not in left_out]
+
+
+@pytest.mark.parametrize("name", [name for name, whole in public_objects() if whole])
+def test_what_to_see_is_public(name):
+    module, _, short = name.rpartition(".")
+    owner = importlib.import_module(module)
+    section = inspect.getdoc(getattr(owner, short)).split("See Also\n")[1]
+    entries = re.findall(r"^([\w.]+) : \S", section.split("\n\n")[0], re.M)
+    assert entries
+    for entry in entries:
+        where, _, one = entry.rpartition(".")
+        assert one in importlib.import_module(where or module).__all__, entry
