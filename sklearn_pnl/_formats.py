@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from ._frames import (
     OTHER,
     TIME,
+    UNITS,
     ArrayColumns,
     columns_of,
     is_frame,
@@ -113,7 +114,7 @@ def _no_numbers(column):
 def _as_table(X):
     """An array of two axes, of objects if need be."""
     if issparse(X):
-        return X.tocsr()
+        return X if X.format in ("csr", "csc") else X.tocsr()
     X = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
     if X.ndim != 2:
         raise ValueError(
@@ -204,6 +205,7 @@ class TableFormat:
         others = set(self.categorical)
         self._numeric = [j for j in range(self.n_columns) if j not in others]
         self._parts = [_part(columns, j) for j in self._numeric]
+        _count_from_one_start([p for p in self._parts if isinstance(p, _Times)])
         self.names = [j if names is None else names[j] for j in self._numeric]
         self.feature_names = None
         if self._numeric:
@@ -219,7 +221,7 @@ class TableFormat:
         self.times = np.array(times, dtype=np.intp) if times else None
         self.labels = self._beside = None
         if self.categorical:
-            labels = [columns.labels(j) for j in self.categorical]
+            labels = [_labels(columns, j) for j in self.categorical]
             self.labels = np.column_stack(labels)
             self._beside = columns.select(self.categorical)
         self._table = columns.head()
@@ -283,6 +285,16 @@ def _chosen(columns, chosen):
         if j not in places and columns.kind(j) == OTHER:
             raise ValueError(_no_numbers(_what(columns, j)))
     return places
+
+
+def _labels(columns, j):
+    try:
+        return columns.labels(j)
+    except TypeError as error:
+        raise TypeError(
+            f"{_what(columns, j)} holds values that are no categories: {error}. Make "
+            "them strings or tuples first, or leave the column out."
+        ) from error
 
 
 def _what(columns, j):
@@ -349,13 +361,30 @@ class _Whole(_Real):
 
 
 class _Times:
-    """A column of times, in the longest unit that all of them keep, from the first."""
+    """A column of times, in the longest unit that all of them keep.
+
+    Points in time count from the first one, lengths of time from 0 if none is negative.
+    """
 
     def __init__(self, columns, j):
         ticks, self._unit, missing = columns.ticks(j)
         there = ticks[~missing]
+        self.is_length = columns.is_length(j)
         self._first = int(there.min()) if len(there) else 0
         self._step = step_of_time(there, self._unit)
+        if self.is_length and self._first >= 0:
+            self._first %= self._step
+
+    @property
+    def first(self):
+        """Where counting starts, in nanoseconds."""
+        return self._first * UNITS[self._unit]
+
+    def start_at(self, first):
+        """Count from an earlier time in nanoseconds, if whole steps lead there."""
+        steps, rest = divmod(self.first - first, self._step * UNITS[self._unit])
+        if rest == 0:
+            self._first -= steps * self._step
 
     def read(self, columns, j):
         ticks, unit, missing = columns.ticks(j)
@@ -367,10 +396,19 @@ class _Times:
         return np.where(missing, np.nan, since(ticks, self._first) / self._step)
 
     def restore(self, columns, j, numbers):
-        steps = np.rint(numbers).astype(np.uint64)
+        steps = np.abs(np.rint(numbers)).astype(np.uint64)
         # Sums wrap, as the differences did.
+        steps = np.where(numbers < 0, -steps, steps)
         ticks = steps * np.uint64(self._step) + np.uint64(self._first % 2**64)
         return columns.times(j, ticks.view(np.int64), self._unit)
+
+
+def _count_from_one_start(times):
+    """All points in time from the first one of the table: equations are simpler so."""
+    points = [part for part in times if not part.is_length]
+    start = min((part.first for part in points), default=0)
+    for part in points:
+        part.start_at(start)
 
 
 class Hidden:

@@ -10,8 +10,8 @@ from scipy.sparse import issparse
 
 NUMBER, TIME, OTHER = "number", "time", "other"
 # Nanoseconds of the units of time that new values keep, the longest first.
-_UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-_LENGTHS = [86_400 * 10**9, 3600 * 10**9, 60 * 10**9, *_UNITS.values()]
+UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_LENGTHS = [86_400 * 10**9, 3600 * 10**9, 60 * 10**9, *UNITS.values()]
 
 
 def columns_of(X):
@@ -36,7 +36,7 @@ def step_of_time(ticks, unit):
     """The longest unit of time, in ticks, of which all differences are multiples."""
     differences = since(ticks, int(ticks.min())) if len(ticks) else ticks
     for length in _LENGTHS:
-        step, rest = divmod(length, _UNITS[unit])
+        step, rest = divmod(length, UNITS[unit])
         if step and not rest and not np.any(differences % step):
             return step
     return 1
@@ -111,6 +111,10 @@ class PandasColumns:
             return column.to_numpy(dtype=np.float64, na_value=np.nan)
         return column.to_numpy(dtype=own)
 
+    def is_length(self, j):
+        """Whether a column of times holds lengths of time, not points in it."""
+        return getattr(self.dtype(j), "kind", "M") == "m"
+
     def ticks(self, j):
         """Times of a column as integers, their unit, and which ones are missing."""
         column, dtype = self._frame.iloc[:, j], self.dtype(j)
@@ -151,7 +155,7 @@ class PandasColumns:
         import pandas as pd
 
         dtype = self.dtype(j)
-        letter = "m" if getattr(dtype, "kind", "M") == "m" else "M"
+        letter = "m" if self.is_length(j) else "M"
         column = pd.Series(ticks.view(f"{letter}8[{unit}]"))
         zone = getattr(dtype, "tz", None)
         if hasattr(dtype, "pyarrow_dtype"):
@@ -221,6 +225,10 @@ class NarwhalsColumns:
         if column.null_count() or self.dtype(j) == self._nw.Decimal:
             column = column.cast(self._nw.Float64)
         return np.asarray(column.to_numpy())
+
+    def is_length(self, j):
+        """Whether a column of times holds lengths of time, not points in it."""
+        return self.dtype(j) == self._nw.Duration
 
     def ticks(self, j):
         """Times of a column as integers, their unit, and which ones are missing."""

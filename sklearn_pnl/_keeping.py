@@ -7,6 +7,7 @@ import numpy as np
 from scipy.optimize import LinearConstraint
 
 from ._blocks import map_blocks
+from ._threads import one_blas_thread
 from ._validation import warn_missed
 from .conditioning import Condition
 from .constraints import (
@@ -27,6 +28,8 @@ _SEARCHED_UP_TO = 200
 _LARGEST = 1e100
 # Least share of the offset that a cell of a measure keeps.
 _LEAST_SHARE = 1e-3
+# Distance from the end of a range, as a share of it, that is rounding.
+_AT_END = 1e-12
 # Distance from a constraint that counts as met, as a share of a range.
 _TOL, _TOL_SINGLE = 1e-9, 1e-6
 
@@ -53,7 +56,8 @@ def _resolve(given, rows, feature_names):
         why = _why_not_searched(rows)
         if not why:
             tol = _TOL_SINGLE if rows.dtype == np.float32 else _TOL
-            return find_invariants(rows, feature_names, tol=tol)
+            with one_blas_thread():
+                return find_invariants(rows, feature_names, tol=tol)
         given = None
     else:
         why = ""
@@ -200,6 +204,10 @@ class Keeper:
             shift = -self.least * scale
         # Measures stay positive, if only just.
         empty = ((_LEAST_SHARE - 1) * self.offset - shift) / scale
+        # Zeros and indicators that both parents share stay: no more than any mixture of
+        # the two do the equations need to move them.
+        share = np.abs(rows - self.least) / np.where(self.ranges > 0, self.ranges, 1)
+        still = (share <= _AT_END) | (np.abs(share - 1) <= _AT_END)
         return meet_constraints(
             rows,
             system,
@@ -208,6 +216,7 @@ class Keeper:
             scale=scale,
             shift=shift,
             offset=self.offset,
+            still=still,
             tol=self.tol,
         )
 

@@ -186,8 +186,8 @@ class MetRows:
 
 
 def meet_constraints(
-    rows, constraints, low, high, *, scale=1.0, shift=0.0, offset=0.0, tol=1e-9,
-    max_iter=1000,
+    rows, constraints, low, high, *, scale=1.0, shift=0.0, offset=0.0, still=None,
+    tol=1e-9, max_iter=1000,
 ):  # fmt: skip
     """Rows on linear constraints, in range, and near to given ones.
 
@@ -206,6 +206,8 @@ def meet_constraints(
     scale, shift : float or ndarray of shape (D,), default=1, 0
         The embedding of each feature; ``scale`` is positive.
     offset : float, default=0
+    still : ndarray of bool of shape (n, D), default=None
+        Values that do not move in rows that can meet the constraints without it.
     tol : float, default=1e-9
         Wanted distance from each constraint, as a share of the range of its largest
         term.
@@ -247,7 +249,8 @@ def meet_constraints(
         np.broadcast_to(np.add(shift, offset), d)[used],
         tol,
     )
-    rows[:, used], violation, reasons = part.meet(rows[:, used], max_iter)
+    still = None if still is None else still[:, used]
+    rows[:, used], violation, reasons = part.meet(rows[:, used], still, max_iter)
     return MetRows(rows, violation, violation <= tol, reasons)
 
 
@@ -262,18 +265,38 @@ class _Part:
     zero: np.ndarray
     tol: float
 
-    def meet(self, rows, max_iter):
+    def meet(self, rows, still, max_iter):
         """Rows, their violation, and reasons against some."""
-        c, ranges = self.constraints, self.high - self.low
-        shape = len(rows), len(c)
+        c, shape = self.constraints, (len(rows), len(self.constraints))
         lower, upper = (np.broadcast_to(end, shape) for end in (c.lower, c.upper))
+        found, violation = self._nearest(rows, lower, upper, still, max_iter)
+        if still is not None and violation.max() > self.tol:
+            again = violation > self.tol
+            found[again], violation[again] = self._nearest(
+                rows[again], lower[again], upper[again], None, max_iter
+            )
+        reasons = {}
+        for row in map(int, np.flatnonzero(violation > self.tol)):
+            reasons[row] = f"missed by {violation[row]:.1e} of the range."
+            if len(reasons) <= _EXPLAINED:
+                ends = lower[row], upper[row]
+                reasons[row] = self._why(*ends, violation[row], max_iter)
+        return found, violation, reasons
+
+    def _nearest(self, rows, lower, upper, still, max_iter):
+        """Rows and their violation, with some values as they are."""
+        c, ranges = self.constraints, self.high - self.low
         floor, ceiling, several = _narrowed(
             c, lower, upper, self.low, self.high, self.tol * c.scale(ranges)
         )
+        rows = np.clip(rows, floor, ceiling)
+        if still is not None:
+            np.copyto(floor, rows, where=still)
+            np.copyto(ceiling, rows, where=still)
         coefficients = c.coefficients[several] / self.scale
         zero = coefficients @ self.zero
         met = linear_projection(
-            self._measures(np.clip(rows, floor, ceiling)),
+            self._measures(rows),
             coefficients,
             lower[:, several] + zero,
             upper[:, several] + zero,
@@ -285,14 +308,7 @@ class _Part:
         )
         found = np.clip((met.measure - self.zero) / self.scale, floor, ceiling)
         bounds = lower, upper, floor, ceiling, ranges
-        violation = _corrected(found, c, *bounds, self.tol)
-        reasons = {}
-        for row in map(int, np.flatnonzero(violation > self.tol)):
-            reasons[row] = f"missed by {violation[row]:.1e} of the range."
-            if len(reasons) <= _EXPLAINED:
-                ends = lower[row], upper[row]
-                reasons[row] = self._why(*ends, violation[row], max_iter)
-        return found, violation, reasons
+        return found, _corrected(found, c, *bounds, self.tol)
 
     def _why(self, lower, upper, violation, max_iter):
         """What a row cannot meet within the ranges, in the units of the rows."""

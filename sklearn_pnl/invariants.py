@@ -7,6 +7,8 @@ from math import floor, lgamma, log, log10
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
+from ._threads import one_blas_thread
+
 # Rows in which equations of any kind are looked for: so many times the features.
 _ROWS_PER_FEATURE = 2
 # Rows that the null space is taken from, per feature, before all rows are asked.
@@ -89,6 +91,7 @@ class Invariants:
         return distance.max(axis=0, initial=0.0) / scale
 
 
+@one_blas_thread()
 def find_invariants(X, feature_names=None, *, tol=1e-9):
     """Find the linear equations that hold in every row.
 

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_pnl import MixupDraws, PNLAugmenter, PNLSampler
@@ -197,6 +198,23 @@ def test_arrays_with_words_name_the_column_and_the_parameter():
         PNLAugmenter(categorical_features="auto").fit(X)
     with pytest.raises(ValueError, match="rows of one axis"):
         PNLAugmenter(categorical_features=[0]).fit(np.ones((9, 2, 2)))
+
+
+def test_values_without_a_hash_are_no_categories():
+    X = mixed()
+    X["tags"] = [["a"], ["b"]] * 30
+    with pytest.raises(TypeError, match="Column 'tags'.* no categories: unhashable"):
+        PNLAugmenter(categorical_features="auto").fit(X)
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csc_matrix])
+def test_sparse_rows_may_have_categories(make):
+    X = np.column_stack([np.random.default_rng(0).normal(size=60), [0, 2, 5] * 20])
+    y = np.repeat([0, 1], [45, 15])
+    sampler = PNLSampler(categorical_features=[1], random_state=0)
+    X_new, _ = sampler.fit_resample(make(X), y)
+    assert type(X_new) is make
+    assert_array_equal(X_new.toarray(), sampler.fit_resample(X, y)[0])
 
 
 # --- nearness -------------------------------------------------------------------

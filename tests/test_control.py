@@ -15,6 +15,7 @@ from sklearn_pnl import (
     column_constraint,
 )
 from sklearn_pnl.conditioning import Condition, _Segments
+from sklearn_pnl.constraints import collect_constraints, meet_constraints
 from sklearn_pnl.draws import TrainingCodes
 from sklearn_pnl.geometry import RakingError
 from sklearn_pnl.invariants import find_invariants
@@ -221,6 +222,42 @@ def test_nested_totals_of_whole_numbers():
     np.testing.assert_array_equal(rows[:, 0], rows[:, 1] + rows[:, 2])
     np.testing.assert_array_equal(rows[:, 1], rows[:, 3:5].sum(axis=1))
     np.testing.assert_array_equal(rows[:, 2], rows[:, 5:].sum(axis=1))
+
+
+@pytest.mark.parametrize("kind", ["parts", "shares"])
+def test_zeros_that_parents_share_stay_zeros(kind):
+    rng = np.random.default_rng(0)
+    parts = rng.gamma(1.0, size=(200, 5)) * (rng.random((200, 5)) < 0.5)
+    parts[:, 0] += 0.1
+    total = parts.sum(axis=1, keepdims=True)
+    X = np.hstack([total, parts]) if kind == "parts" else parts / total
+    augmenter = PNLAugmenter().fit(X)
+    rows, parents = augmenter.sample_with_parents(300, random_state=0)
+    shared = (X[parents] == 0).all(axis=1)
+    assert shared.mean() > 0.1
+    np.testing.assert_array_equal(rows[shared], 0)
+    assert augmenter.invariants_.violation(rows).max() <= 1e-9
+    # A constraint that nothing else can meet moves them all the same.
+    empty = shared.argmax() % X.shape[1]
+    asked = column_constraint(int(empty), 0.05, 0.05)
+    rows = augmenter.sample(50, random_state=0, constraints=asked)
+    np.testing.assert_allclose(rows[:, empty], 0.05, atol=1e-9)
+
+
+def test_values_that_stay_move_where_they_must():
+    asked = collect_constraints(column_constraint({0: 1, 1: 1, 2: 1}, 1, 1), 3)
+    rows, still = np.array([[0, 0.2, 0.3], [0, 0.1, 0.1]]), np.zeros((2, 3), bool)
+    still[0, 0] = still[1] = True
+    met = meet_constraints(
+        rows, asked, np.zeros(3), np.ones(3), offset=0.1, still=still
+    )
+    assert not met.reasons
+    np.testing.assert_allclose(met.rows.sum(axis=1), 1, atol=1e-9)
+    assert met.rows[0, 0] == 0
+    assert np.all(met.rows[1] > rows[1])
+    free = meet_constraints(rows, asked, np.zeros(3), np.ones(3), offset=0.1).rows
+    assert free[0, 0] > 0
+    np.testing.assert_allclose(met.rows[1], free[1])
 
 
 def test_equations_that_whole_numbers_cannot_keep_are_told():

@@ -269,8 +269,24 @@ def test_equations_between_times_and_numbers_are_kept():
     X["end"] = X["day"] + pd.to_timedelta(X["days"], unit="D")
     sampler = PNLSampler(categorical_features="auto", random_state=0)
     X_new, _ = sampler.fit_resample(X, LABELS)
-    assert len(sampler.invariants_.descriptions) == 1
+    assert sampler.invariants_.descriptions == ("end = day + days",)
     assert (X_new["end"] - X_new["day"] == pd.to_timedelta(X_new["days"], "D")).all()
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_length_of_time_is_an_end_less_a_start(container):
+    rng = np.random.default_rng(0)
+    took = pd.to_timedelta(rng.integers(3600, 10**6, N), unit="s")
+    X = pd.DataFrame({"start": START + pd.to_timedelta(rng.integers(0, 99, N), "D")})
+    X = X.assign(end=X["start"] + took, took=took, real=rng.normal(size=N))
+    X = in_container(X, container)
+    augmenter = PNLAugmenter().fit(X)
+    assert augmenter.invariants_.descriptions == ("end = 86400 start + took",)
+    rows = augmenter.sample(50, random_state=0)
+    rows = rows if container == "pandas" else rows.to_pandas()
+    apart = rows["start"] + rows["took"] - rows["end"]
+    # Days and seconds: rounding may part them by half a day.
+    assert apart.abs().max() <= pd.Timedelta("12h")
 
 
 def test_constraints_are_about_numbers():

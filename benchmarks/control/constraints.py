@@ -172,7 +172,7 @@ def run(quick):
     ]  # fmt: skip
     return [
         *rows,
-        score("cannot be met: all", "rows without a word", silent, at_most=0),
+        score("cannot be met: all", "answered as if met", silent, at_most=0),
     ]
 
 

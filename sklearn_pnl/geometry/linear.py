@@ -31,6 +31,8 @@ _MAX_RELEASES = 4
 _NEARLY_FREE = 1e-4
 # Added to the Hessian, as a share of what its diagonal is with no cell at an end.
 _RIDGE = 1e-10
+# Newton steps that are tried with no safeguard: enough for rows that move little.
+_PLAIN = 8
 # Steps after which a row that is not done is asked whether it can be.
 _FEW_STEPS = 100
 # A step changes the log of a cell by at most this much.
@@ -234,6 +236,8 @@ class _Problem:
 
     def solve_rows(self, rows, m, y, n_iter, tol, max_iter):
         """Write cells, multipliers and steps of some rows, part by part."""
+        if not len(rows):
+            return
         for equations, cells in self.components():
             part = self.part(equations, cells)
             step = max(1, _BLOCK // (len(equations) * len(cells)))
@@ -275,7 +279,7 @@ class _Problem:
         """Whether not all constraints are equations."""
         return bool(np.any(self.lower < self.upper))
 
-    @property
+    @cached_property
     def is_diagonal(self):
         """Whether no cell is in two equations."""
         return np.count_nonzero(self.coefficients, axis=0).max(initial=0) <= 1
@@ -322,11 +326,15 @@ class _Problem:
 
     def solve(self, tol, max_iter):
         """Cells, multipliers and steps of all rows."""
-        p, rows = self, np.arange(len(self.start))
-        y = np.zeros(self.lower.shape)
+        out = self.plain_newton(tol, min(_PLAIN, max_iter))
+        rows = np.flatnonzero(out[2] < 0)
+        if not len(rows):
+            return out
+        out[2][rows] = 0
+        p = self.rows(rows) if len(rows) < len(self.start) else self
+        y = np.zeros(p.lower.shape)
         m, value, _ = p.primal(y)
         largest = p.largest_divergence()
-        out = np.empty_like(m), np.zeros_like(y), np.zeros(len(rows), int)
         for _ in range(max_iter):
             gradient = p.gradient(m, y)
             missing = _largest(gradient / p.scale)
@@ -345,6 +353,37 @@ class _Problem:
             out[2][rows] += 1
         out[0][rows], out[1][rows] = m, y
         return out
+
+    def plain_newton(self, tol, max_iter):
+        """What :meth:`solve` returns; -1 steps for rows that it must be used for.
+
+        The dual is convex, so that wherever its gradient is 0 is the answer.
+        """
+        n, y = len(self.start), np.zeros(self.lower.shape)
+        m, n_iter = np.empty_like(self.start), np.full(n, -1)
+        if self.has_intervals:
+            return m, y, n_iter
+        for k in range(max_iter + 1):
+            np.exp(y @ self.coefficients, out=m)
+            m *= self.start
+            np.clip(m, self.floor, self.ceiling, out=m)
+            gradient = self.gradient(m, y)
+            going = ~(_largest(gradient / self.scale) <= tol)
+            n_iter[~going & (n_iter < 0)] = k
+            if k == max_iter or not going.any():
+                return m, y, n_iter
+            y += self.plain_step(m, y, gradient) * going[:, None]
+
+    def plain_step(self, m, y, gradient):
+        """Newton's step; a division where no cell is in two equations."""
+        if not self.is_diagonal:
+            return self.direction(m, y, gradient)
+        a = self.coefficients
+        weight = np.where((m > self.floor) & (m < self.ceiling), m, 0.0)
+        hessian = weight @ (a * a).T
+        longest = hessian * (_LONGEST_STEP / np.abs(a).max(axis=1))
+        step = np.clip(-gradient, -longest, longest)
+        return step / np.maximum(hessian, np.finfo(float).tiny)
 
     def largest_divergence(self):
         """Bound on ``KL(m, start)`` over the ranges of the cells, of each row."""

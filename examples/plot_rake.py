@@ -1,0 +1,81 @@
+"""
+==========================================
+Rake a batch of tables
+==========================================
+
+A survey counts people by age and by the way they travel, district by district. Its
+margins are not those of the census: some ages answer less often. Raking finds
+the tables with the census margins that are nearest to what was counted, in the sense of
+KL: ratios of odds stay as they are, and cells that are empty stay so.
+
+:func:`~sklearn_pnl.geometry.rake` takes all districts at once, and
+:func:`~sklearn_pnl.geometry.round_to_margins` makes people of them.
+"""
+
+# %%
+# Counts and margins
+# ------------------
+# No child drives: a structural zero in every district.
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_pnl.geometry import RakingError, rake, round_to_margins
+
+AGES = ["child", "young", "adult", "old"]
+WAYS = ["walk", "bike", "bus", "car"]
+rng = np.random.default_rng(0)
+habits = np.array([[5, 4, 3, 0], [2, 5, 4, 3], [2, 2, 2, 8], [4, 1, 5, 4.0]])
+people = rng.poisson(40 * habits * rng.gamma(5, 0.2, size=(6, 4, 1)))
+answers = np.array([0.3, 0.1, 0.2, 0.5])[:, None]
+survey = rng.binomial(people, answers)
+survey[:, habits > 0] += 1
+census = {(0,): people.sum(axis=2), (1,): people.sum(axis=1)}
+
+# %%
+# All districts at once
+# ---------------------
+raked = rake(survey, census)
+whole = round_to_margins(raked.tables, census)
+print(f"largest residual: {raked.residual.max():.1e} of the people of a district, in "
+      f"{raked.n_iter.max()} sweeps")  # fmt: skip
+exact = all(np.array_equal(whole.sum(axis=2 - m[0]), census[m]) for m in census)
+print(f"rounded tables have the margins: {exact}")
+scaled = survey * (people.sum((1, 2)) / survey.sum((1, 2)))[:, None, None]
+for name, tables in (("scaled up", scaled), ("raked", raked.tables)):
+    print(
+        f"{name:10} mean error of a cell: {np.abs(tables - people).mean():.1f} people"
+    )
+
+# %%
+# What contradicts itself is told
+# -------------------------------
+wrong = {
+    **census,
+    (1,): census[(1,)] + np.eye(4, dtype=int)[0] * (np.arange(6) == 3)[:, None],
+}
+try:
+    rake(survey, wrong)
+except RakingError as error:
+    print(f"\n{error}")
+
+# %%
+# The pictures
+# ------------
+# One district: cells, and the sums of ages and ways beside what the census says.
+shown = {
+    "survey, scaled up": scaled[0],
+    "raked and rounded": whole[0],
+    "people": people[0],
+}
+figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), layout="constrained")
+for axis, (title, counts) in zip(axes, shown.items(), strict=True):
+    axis.imshow(counts, cmap="Blues", vmin=0, vmax=people[0].max())
+    for i, j in np.ndindex(4, 4):
+        color = "w" if counts[i, j] > 0.6 * people[0].max() else "k"
+        axis.text(j, i, f"{counts[i, j]:.0f}", ha="center", va="center", color=color)
+    sums, wanted = counts.sum(axis=1), census[(0,)][0]
+    axis.set_yticks(range(4), [f"{a}\n{s:.0f} of {w}" for a, s, w in
+                               zip(AGES, sums, wanted, strict=True)])  # fmt: skip
+    axis.set_xticks(range(4), WAYS)
+    axis.set_title(title)
+plt.show()

@@ -1,0 +1,98 @@
+"""
+==========================================
+The same stores in another year
+==========================================
+
+What would the table of these stores look like if group A sold 20% more, and the rest as
+much as before? Multiplying the rows of group A breaks the totals, and forgets
+that a store which sells more of one thing sells more of others.
+
+Two answers with :func:`~sklearn_pnl.constraints.meet_constraints` and
+:class:`~sklearn_pnl.PNLAugmenter`: each store moved as little as possible, and new
+stores as they are where sales of A are that high.
+"""
+
+# %%
+# Stores
+# ------
+# Sales of two groups of products, their totals, and the hours of the staff.
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from sklearn_pnl import PNLAugmenter, column_constraint
+from sklearn_pnl.constraints import collect_constraints, meet_constraints
+
+rng = np.random.default_rng(1)
+n = 400
+size = rng.lognormal(2.0, 0.3, n)
+taste = rng.normal(0, 0.1, n)
+stores = pd.DataFrame(
+    {
+        "bread": size * rng.lognormal(0.0 + taste, 0.2),
+        "cake": size * rng.lognormal(-1.0 + taste, 0.3),
+        "tea": size * rng.lognormal(-0.5 - taste, 0.2),
+        "coffee": size * rng.lognormal(-0.2 - taste, 0.3),
+    }
+)
+stores["A"] = stores["bread"] + stores["cake"]
+stores["B"] = stores["tea"] + stores["coffee"]
+stores["all"] = stores["A"] + stores["B"]
+stores["hours"] = 2 * stores["all"] * rng.lognormal(0, 0.1, n)
+augmenter = PNLAugmenter().fit(stores)
+print(augmenter.invariants_)
+
+# %%
+# Each store, moved as little as possible
+# ---------------------------------------
+# A row each: 20% more of A, as much of B as before, and the totals that follow.
+before = stores.to_numpy()
+asked = [
+    augmenter.invariants_,
+    column_constraint("A", 1.2 * before[:, 4], 1.2 * before[:, 4]),
+    column_constraint("B", before[:, 5], before[:, 5]),
+]
+system = collect_constraints(asked, 8, feature_names=stores.columns)
+low, high = np.zeros(8), 1.5 * before.max(axis=0)
+met = meet_constraints(before, system, low, high, offset=1e-3).check()
+moved = pd.DataFrame(met, columns=stores.columns)
+grown = moved["A"].sum() / stores["A"].sum()
+print(
+    f"\nA grows by {grown - 1:.6%}, B by {moved['B'].sum() / stores['B'].sum() - 1:.1%}"
+)
+print(f"totals add up to {(moved['all'] - moved['A'] - moved['B']).abs().max():.0e}")
+
+# %%
+# New stores that sell as much
+# ----------------------------
+# Sampled under the same constraint, hours come along: stores with such sales have them.
+# The largest stores are few: beyond them there is nothing to learn from.
+wanted = np.minimum(1.2 * before[:, 4], np.quantile(before[:, 4], 0.98))
+new = augmenter.sample(
+    n, random_state=0, constraints=column_constraint("A", wanted, wanted)
+)
+
+for name, rows in (("stores", stores), ("moved", moved), ("new", new)):
+    print(
+        f"{name:7} sales of A {rows['A'].mean():.1f}, hours {rows['hours'].mean():.1f}"
+    )
+
+# %%
+# The pictures
+# ------------
+figure, axes = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
+axes[0].scatter(stores["bread"], stores["cake"], s=8, color="0.7", label="stores")
+axes[0].scatter(moved["bread"], moved["cake"], s=8, label="20% more of A")
+axes[0].set(title="Moved as little as possible", xlabel="bread", ylabel="cake")
+for k in range(0, n, 4):
+    axes[0].plot(
+        [stores["bread"][k], moved["bread"][k]], [stores["cake"][k], moved["cake"][k]],
+        color="0.6", lw=0.6, zorder=0,
+    )  # fmt: skip
+for name, rows, color in (("stores", stores, "0.7"), ("moved", moved, "C0"),
+                          ("new", new, "C1")):  # fmt: skip
+    axes[1].scatter(rows["A"], rows["hours"], s=8, color=color, label=name)
+axes[1].set(title="Hours stay, or come along", xlabel="sales of A", ylabel="hours")
+for axis in axes:
+    axis.legend()
+plt.show()
