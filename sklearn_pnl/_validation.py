@@ -186,9 +186,9 @@ def check_measures(X, whom, offset, lowest=0, names=None):
     """
     if offset == 0:
         _check_positive(X)
-    elif lowest < 0:
-        _check_mass(X, offset)
     if X.min(initial=0) >= lowest:
+        if lowest < 0:
+            _check_mass(X, offset)
         return
     where = _first(X < lowest)
     raise ValueError(
