@@ -59,13 +59,13 @@ def leaked(variant):
 def accuracy(problem, shots, learner, sampler):
     """Accuracy with few rows a class."""
     wanted = {"problem": problem, "shots": shots, "learner": learner}
-    return share(only("few-shot", **wanted, sampler=sampler)["accuracy"])
+    return share(only("few-shot-images", **wanted, sampler=sampler)["accuracy"])
 
 
 def flags(sampler, against="none"):
     """How many of the settings are better and worse, beyond two standard errors."""
     column = f"accuracy_flag_{against}"
-    found = [r[column] for r in rows("few-shot") if r["sampler"] == sampler]
+    found = [r[column] for r in rows("few-shot-images") if r["sampler"] == sampler]
     better, worse = (sum(v == s for v in found) for s in ("1", "-1"))
     return f"{better} better, {worse} worse of {len(found)}"
 
@@ -162,12 +162,20 @@ def _of_the_search():
 
 
 def _of_few_rows():
-    samplers = {"none": "none", "smote": "SMOTE", "pnl": "PNL", "order2": "PNL order 2",
-                "paper": "PNL (paper)", "shift": "shift"}  # fmt: skip
+    samplers = {
+        "none": "none",
+        "smote": "SMOTE",
+        "pnl": "PNL",
+        "order2": "PNL order 2",
+        "whole": "PNL order None",
+        "paper": "PNL (paper)",
+        "shift": "shift",
+    }
     found = {
         f"few_{key}": flags(name) for key, name in samplers.items() if key != "none"
     }
-    found["few_pnl_smote"] = flags("PNL", "SMOTE")
+    for key in ("pnl", "whole", "order2"):
+        found[f"few_{key}_smote"] = flags(samplers[key], "SMOTE")
     settings = {
         "mnist_1nn": ("mnist", "5", "1-NN"),
         "mnist_forest": ("mnist", "5", "forest"),
@@ -202,11 +210,14 @@ def write_tables(folder):
     folder.mkdir(exist_ok=True)
     for which in ("fresh", "held-out"):
         _write(folder / f"{which}.md", _imbalance(which))
-    _write(folder / "few-shot.md", _few_shot())
+    _write(folder / "few-shot-images.md", _few_shot())
+    _write(folder / "mixed.md", _mixed())
+    _write(folder / "control-realism.md", _realism())
+    for name in ("raking", "constraints", "invariants"):
+        _write(folder / f"control-{name}.md", _wanted(rows(f"control-{name}")))
     for script in ("forward", "backward", "whole_job"):
         _write(folder / f"speed-{script}.md", _speed(script))
     _write(folder / "search.md", _search())
-    _write(folder / "control.md", _wanted(rows("control-raking")))
 
 
 def _write(path, lines):
@@ -250,10 +261,10 @@ def _search():
 
 def _few_shot():
     """A problem and learner a line, accuracy at 5 and at 50 rows a class."""
-    samplers = dict.fromkeys(r["sampler"] for r in rows("few-shot"))
+    samplers = dict.fromkeys(r["sampler"] for r in rows("few-shot-images"))
     found = {
         (r["problem"], r["learner"], r["shots"], r["sampler"]): share(r["accuracy"])
-        for r in rows("few-shot")
+        for r in rows("few-shot-images")
     }
     pairs = dict.fromkeys(key[:2] for key in found)
     body = [
@@ -266,6 +277,26 @@ def _few_shot():
         given = flags(s).split()
         counts.append("" if s == "none" else f"{given[0]} / {given[2]}")
     return _markdown(["problem", "learner", *samplers], [*body, counts])
+
+
+def _mixed():
+    """Means over tables and learners, a sampler a line."""
+    samplers = dict.fromkeys(r["sampler"] for r in rows("mixed"))
+    body = []
+    for sampler in samplers:
+        found = [r for r in rows("mixed") if r["sampler"] == sampler]
+        means = (sum(float(r[m]) for r in found) / len(found) for m in METRICS)
+        body.append([sampler, *map(share, means)])
+    return _markdown(["mean of learners", *METRICS], body)
+
+
+def _realism():
+    """AUC of a forest that tells new rows from real ones, by table."""
+    body = [
+        [r["table"], r["rows"], share(r["AUC"]), share(r["standard error"])]
+        for r in rows("control-realism")
+    ]
+    return _markdown(["table", "new rows", "AUC", "standard error"], body)
 
 
 def _speed(script):

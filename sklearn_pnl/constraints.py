@@ -120,8 +120,8 @@ def collect_constraints(given, n_features, *, feature_names=None, n_rows=None):
     Parameters
     ----------
     given : constraint or sequence of them, or None
-        :class:`scipy.optimize.LinearConstraint`, :func:`column_constraint`, or
-        :class:`~sklearn_pnl.invariants.Invariants`.
+        :class:`scipy.optimize.LinearConstraint`,
+        :func:`~sklearn_pnl.column_constraint`, or :class:`~sklearn_pnl.Invariants`.
     n_features : int
     feature_names : sequence of str, default=None
     n_rows : int, default=None
