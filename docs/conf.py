@@ -108,4 +108,5 @@ html_theme_options = {
 html_context = {"default_mode": "auto"}
 alone = ("start", "choose", "recipes", "when_not", "benchmarks", "paper", "errors")
 html_sidebars = {page: [] for page in (*alone, "citing", "changelog")}
+html_sidebars["auto_examples/*"] = []
 toc_object_entries_show_parents = "hide"
