@@ -89,7 +89,7 @@ def _why_not_searched(rows):
             f"More than {_SEARCHED_UP_TO} features: equations were not looked for. "
             "Pass invariants=find_invariants(X) to keep them."
         )
-    size = np.abs(rows).max(axis=0).astype(np.float64)
+    size = np.maximum(rows.max(axis=0), -rows.min(axis=0)).astype(np.float64)
     if np.any((size > 0) & ((size < 1 / _LARGEST) | (size > _LARGEST))):
         return (
             "Features in extreme units: equations were not looked for. Rescale X to "

@@ -5,7 +5,7 @@ from itertools import islice
 from math import floor, lgamma, log, log10
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
 
 from ._threads import one_blas_thread
 
@@ -14,6 +14,8 @@ _ROWS_PER_FEATURE = 2
 # Rows that the null space is taken from, per feature, before all rows are asked.
 _SAMPLE = 1.25
 _MAX_ROUNDS = 20
+# Where rounding is a smaller share than this, rank is certain.
+_CLEARLY = 1e-6
 # Denominators of coefficients that are taken for fractions.
 _DENOMINATORS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 25, 50, 60, 100, 1000)
 # An equation is taken if chance makes one of its kind less often than 2 ** -_BITS.
@@ -143,6 +145,8 @@ def find_invariants(X, feature_names=None, *, tol=1e-9):
         )
     names = _names(feature_names, X.shape[1])
     if not len(X):
+        return _no_invariants(names)
+    if _full_rank(X[:: max(1, int(len(X) // (_SAMPLE * X.shape[1] + 50)))]):
         return _no_invariants(names)
     low, high = X.min(axis=0), X.max(axis=0)
     size = np.maximum(np.abs(low), np.abs(high))
@@ -313,6 +317,23 @@ class _Rows:
         if not fitted:
             choices = min(choices, 3 * log(d + 1, 2) + 2 * _BITS_PER_COEFFICIENT)
         return bits < choices + _BITS_PER_COEFFICIENT * m * fitted + _BITS or n < 3
+
+
+def _full_rank(some):
+    """Whether some of the rows, and so all of them, clearly satisfy no equation."""
+    if len(some) <= some.shape[1]:
+        return False
+    Z = some / np.maximum(np.abs(some).max(axis=0), np.finfo(float).tiny)
+    Z -= Z.mean(axis=0)
+    norms = np.linalg.norm(Z, axis=0)
+    if np.any(norms <= _CLEARLY * np.sqrt(len(some))):
+        return False
+    Z /= norms
+    try:
+        triangle = cholesky(Z.T @ Z, check_finite=False)
+    except LinAlgError:
+        return False
+    return bool(np.diagonal(triangle).min() > np.sqrt(_CLEARLY))
 
 
 def _triangle(Z):
