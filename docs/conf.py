@@ -72,7 +72,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "download_all_examples": False,
     "remove_config_comments": True,
-    "min_reported_time": 1,
+    "write_computation_times": False,
 }
 # Pictures are written into the page; no window could be shown.
 warnings.filterwarnings("ignore", message=".*non-interactive.*")
