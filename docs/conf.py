@@ -72,7 +72,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "download_all_examples": False,
     "remove_config_comments": True,
-    "min_reported_time": 1,
+    "write_computation_times": False,
 }
 # Pictures are written into the page; no window could be shown.
 warnings.filterwarnings("ignore", message=".*non-interactive.*")
@@ -108,4 +108,5 @@ html_theme_options = {
 html_context = {"default_mode": "auto"}
 alone = ("start", "choose", "recipes", "when_not", "benchmarks", "paper", "errors")
 html_sidebars = {page: [] for page in (*alone, "citing", "changelog")}
+html_sidebars["auto_examples/*"] = []
 toc_object_entries_show_parents = "hide"
