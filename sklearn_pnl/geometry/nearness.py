@@ -44,30 +44,36 @@ class KLEmbedding:
         centre = np.exp(codec.base.energy(mean))
         self._eta = codec.base.expectations(centre)
         self._factor = codec.base.metric_factor(centre[0], codec.with_mass)
-        points = np.empty((len(coordinates), coordinates.shape[1] + 1))
-        offsets = np.subtract(coordinates, mean, out=points[:, :-1])
-        divergence = masses - centre.sum() - offsets @ self._eta[0]
-        close = np.flatnonzero(divergence < _CANCELS * centre.sum())
-        step = max(1, BLOCK_CELLS // centre.size)
-        for start in range(0, len(close), step):
-            rows = close[start : start + step]
-            divergence[rows] = _kl_of_energies(centre, codec.base.energy(offsets[rows]))
+        # A coordinate that all points share changes no distance's rank.
+        self._varying = slice(None)
+        if self._factor.ndim == 1:
+            self._varying = np.flatnonzero(_varies(coordinates))
+        width = len(self._eta[0][self._varying])
+        self.points = np.empty((len(coordinates), width + 1))
+        gap = np.empty(len(coordinates))
+        for block in _blocks(coordinates, centre.size):
+            offsets, gap[block] = self._offsets(
+                coordinates[block] - mean, masses[block], centre
+            )
+            self.points[block, :-1] = offsets[:, self._varying]
+        self.points[:, -1] = np.sqrt(gap - gap.min(initial=0))
+
+    def _offsets(self, offsets, masses, centre):
+        """Scaled coordinates of a block, and what is missing of twice their KL."""
+        total = centre.sum()
+        divergence = masses - total - offsets @ self._eta[0]
+        close = np.flatnonzero(divergence < _CANCELS * total)
+        if len(close):
+            energy = self._codec.base.energy(offsets[close])
+            divergence[close] = _kl_of_energies(centre, energy)
         if self._factor.ndim == 1:
             offsets *= self._factor
         else:
-            offsets[:] = offsets @ self._factor
-        if codec.base.has_bottom and not codec.with_mass:
+            offsets = offsets @ self._factor
+        if self._codec.base.has_bottom and not self._codec.with_mass:
             # Normalised, no query has a part in it.
             offsets[:, 0] = 0
-        gap = 2 * divergence
-        gap -= np.einsum("ij,ij->i", offsets, offsets)
-        points[:, -1] = np.sqrt(gap - gap.min(initial=0))
-        # A coordinate that all points share changes no distance's rank. The last one
-        # stays, so that equal points have a coordinate.
-        varying = (points != points[0]).any(axis=0)
-        self._varying = np.flatnonzero(np.r_[varying[:-1], True])
-        few = len(self._varying) < points.shape[1]
-        self.points = points[:, self._varying] if few else points
+        return offsets, 2 * divergence - np.einsum("ij,ij->i", offsets, offsets)
 
     def queries(self, codes):
         """Points of codes, whose nearest ``points`` are nearest in KL."""
@@ -86,7 +92,23 @@ class KLEmbedding:
             eta /= self._factor
         else:
             eta[:] = solve_triangular(self._factor, eta.T, lower=True).T
-        return queries[:, self._varying]
+        if isinstance(self._varying, slice):
+            return queries
+        return np.column_stack([eta[:, self._varying], queries[:, -1]])
+
+
+def _blocks(coordinates, n_cells):
+    """Slices of rows whose temporaries, cells too, stay in cache."""
+    step = max(1, BLOCK_CELLS // max(n_cells, coordinates.shape[1]))
+    return [slice(k, k + step) for k in range(0, len(coordinates), step)]
+
+
+def _varies(coordinates):
+    """Columns in which rows differ."""
+    varies = np.zeros(coordinates.shape[1], bool)
+    for block in _blocks(coordinates, coordinates.shape[1]):
+        varies |= (coordinates[block] != coordinates[0]).any(axis=0)
+    return varies
 
 
 def kl_of_coordinates(codec, codes, coordinates):
