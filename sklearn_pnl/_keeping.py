@@ -89,7 +89,8 @@ def _why_not_searched(rows):
             f"More than {_SEARCHED_UP_TO} features: equations were not looked for. "
             "Pass invariants=find_invariants(X) to keep them."
         )
-    size = np.maximum(rows.max(axis=0), -rows.min(axis=0)).astype(np.float64)
+    low, high = (end.astype(np.float64) for end in (rows.min(axis=0), rows.max(axis=0)))
+    size = np.maximum(high, -low)
     if np.any((size > 0) & ((size < 1 / _LARGEST) | (size > _LARGEST))):
         return (
             "Features in extreme units: equations were not looked for. Rescale X to "
