@@ -77,9 +77,14 @@ def nearest_whole(table, mode_sets, wanted):
     missing = np.round(np.concatenate(wanted) - rows @ low)
     if not len(free):
         return low.reshape(table.shape) if not missing.any() else None
+    matrix = rows[:, free].tocsc()
+    # SciPy before 1.15 takes no other integers here.
+    matrix.indices, matrix.indptr = (
+        index.astype(np.intc) for index in (matrix.indices, matrix.indptr)
+    )
     found = milp(
         1 - 2 * part[free],
-        constraints=LinearConstraint(rows[:, free], missing, missing),
+        constraints=LinearConstraint(matrix, missing, missing),
         bounds=Bounds(0, 1),
         integrality=np.ones(len(free)),
     )
