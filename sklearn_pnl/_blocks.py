@@ -1,4 +1,4 @@
-"""Work on blocks of rows, by threads or by workers that share no memory."""
+"""Work on blocks of rows, by threads or workers that share no memory; batches cut."""
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -107,3 +107,33 @@ class _Remote:
         kept = getattr(self.function, "keywords", {}).values()
         arrays = (value for value in kept if isinstance(value, np.ndarray))
         return 2**20 + sum(array.nbytes for array in arrays)
+
+
+def whole_steps(size, step):
+    """``size`` rounded up to whole steps."""
+    return -(-size // step) * step
+
+
+def cut(batches, size):
+    """Tuples of arrays, cut anew to ``size`` rows; the last may have fewer.
+
+    Holds no more than what is left of the last tuple while it waits for the next.
+    """
+    left = None
+    for arrays in batches:
+        start = 0
+        if left is not None:
+            start = size - len(left[0])
+            heads = (a[:start] for a in arrays)
+            left = tuple(map(np.concatenate, zip(left, heads, strict=True)))
+            if len(left[0]) < size:
+                continue
+            yield left
+        n = len(arrays[0])
+        end = n - (n - start) % size
+        for row in range(start, end, size):
+            yield tuple(a[row : row + size] for a in arrays)
+        left = tuple(a[end:].copy() for a in arrays) if end < n else None
+        del arrays
+    if left is not None:
+        yield left

@@ -1,4 +1,4 @@
-"""Categories in a search for Euclidean neighbours."""
+"""Categories in a search for Euclidean neighbours, and those that a new row takes."""
 
 import numpy as np
 
@@ -60,3 +60,10 @@ def typical_variance(points):
     variances = points.var(axis=0)
     variances = variances[variances > 0]
     return float(np.median(np.sqrt(variances)) ** 2) if len(variances) else 1.0
+
+
+def one_of(parents, weights, chosen):
+    """One parent (n,) of each row, by their weights and numbers in [0, 1)."""
+    below = np.cumsum(weights, axis=1)
+    place = (chosen[:, None] * below[:, -1:] >= below).sum(axis=1)
+    return parents[np.arange(len(parents)), np.minimum(place, parents.shape[1] - 1)]

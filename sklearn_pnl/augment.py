@@ -12,7 +12,9 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from ._blocks import cut, whole_steps
 from ._callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
+from ._categories import one_of
 from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec
 from ._formats import read_rows
 from ._keeping import CONSTRAINTS, Keeper, resolve_invariants
@@ -290,7 +292,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         warn_target_unused(y)
         with fit_task(self):
             rows = self._take(X)
-            of_rows = not as_draws(self.augment).looks_up
+            draws = as_draws(self.augment)
+            of_rows = not draws.looks_up
             self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows), of_rows)
             # They were checked at the door; arrays are what is worked on.
             unchecked = {"assume_finite": True, "transform_output": "default"}
@@ -303,7 +306,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             self.codes_ = self._training.codes
             self.n_params_ = self._codec.n_params
             self.n_iter_ = max(1, int(encoded.n_iter.max()))
-            self.draws_ = as_draws(self.augment).fit(self.codes_)
+            self.draws_ = draws.fit(self.codes_)
             self._set_keeper(rows)
             self._check_draws()
         return self
@@ -618,7 +621,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             codes, parents, weights = draw(rows)
             donors = parents[:, 0]
             if chosen is not None:
-                donors = _one_of(parents, weights, chosen[rows])
+                donors = one_of(parents, weights, chosen[rows])
             return codes, parents, weights, donors, *(end[rows] for end in ends)
 
         return drawn, keep
@@ -677,11 +680,11 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         step = self._codec.decoded_at_once
         # Small batches would leave all but one of the workers idle.
         decoded = max(size, step * effective_n_jobs(self.n_jobs))
-        drawn = _whole(decoded, _DRAWN if self.draws_.looks_up else step)
+        drawn = whole_steps(decoded, _DRAWN if self.draws_.looks_up else step)
         drawing = (draw(rows) for rows in gen_batches(n_samples, drawn))
-        whole = _cut(drawing, _whole(decoded, step))
+        whole = cut(drawing, whole_steps(decoded, step))
         decoding = (self._decode(keep, *each) for each in whole)
-        return _cut(decoding, size)
+        return cut(decoding, size)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -689,13 +692,6 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = self.embedding is None
         return tags
-
-
-def _one_of(parents, weights, chosen):
-    """One parent (n,) of each row, by their weights and numbers in [0, 1)."""
-    below = np.cumsum(weights, axis=1)
-    place = (chosen[:, None] * below[:, -1:] >= below).sum(axis=1)
-    return parents[np.arange(len(parents)), np.minimum(place, parents.shape[1] - 1)]
 
 
 def _check_kept(embedded, offset, names=None):
@@ -710,33 +706,3 @@ def _check_kept(embedded, offset, names=None):
             f"embedding, which offset={offset:g} rounds away. Use embedding='minmax', "
             "or a smaller offset."
         )
-
-
-def _whole(size, step):
-    """``size`` rounded up to whole steps."""
-    return -(-size // step) * step
-
-
-def _cut(batches, size):
-    """Tuples of arrays, cut anew to ``size`` rows; the last may have fewer.
-
-    Holds no more than what is left of the last tuple while it waits for the next.
-    """
-    left = None
-    for arrays in batches:
-        start = 0
-        if left is not None:
-            start = size - len(left[0])
-            heads = (a[:start] for a in arrays)
-            left = tuple(map(np.concatenate, zip(left, heads, strict=True)))
-            if len(left[0]) < size:
-                continue
-            yield left
-        n = len(arrays[0])
-        end = n - (n - start) % size
-        for row in range(start, end, size):
-            yield tuple(a[row : row + size] for a in arrays)
-        left = tuple(a[end:].copy() for a in arrays) if end < n else None
-        del arrays
-    if left is not None:
-        yield left

@@ -57,16 +57,6 @@ class Encoded(NamedTuple):
     divergence: np.ndarray
 
 
-def measures_of_rows(rows, offset, poset):
-    """``row + offset`` (n, D) of rows, the mean of each in an added bottom."""
-    # In one memory layout, since the rounding of sums depends on it.
-    cells = rows.astype(np.float64, order="C")
-    if poset.added_bottom:
-        cells = np.column_stack([cells.mean(axis=1), cells])
-    cells += offset
-    return cells
-
-
 class FlatBase:
     """The e-flat base of the distributions with theta on some elements only.
 
@@ -280,8 +270,13 @@ class Codec:
     # --- rows to codes -------------------------------------------------------------
 
     def cells(self, rows):
-        """Measures (n, D) of rows."""
-        return measures_of_rows(rows, self.offset, self.poset)
+        """Measures (n, D) of rows: with the offset, and the mean in an added bottom."""
+        # In one memory layout, since the rounding of sums depends on it.
+        cells = rows.astype(np.float64, order="C")
+        if self.poset.added_bottom:
+            cells = np.column_stack([cells.mean(axis=1), cells])
+        cells += self.offset
+        return cells
 
     def encode(self, rows, divergence=False):
         """Coordinates of a block of rows; see :class:`Encoded`.
