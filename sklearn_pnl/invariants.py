@@ -1,10 +1,12 @@
 """Linear equations that hold in every row: totals, shares, one-hot groups, copies."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import floor, lgamma, log, log10
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
 
 from ._threads import one_blas_thread
@@ -67,14 +69,14 @@ class Invariants:
         return "\n".join(lines + [self.note] * bool(self.note))
 
     @property
-    def descriptions(self):
+    def descriptions(self) -> tuple[str, ...]:
         """The equations in words, such as ``"total = a + b"``."""
         return tuple(
             in_words(a, b, self.feature_names)
             for a, b in zip(self.coefficients, self.values, strict=True)
         )
 
-    def violation(self, X):
+    def violation(self, X: ArrayLike) -> NDArray:
         """Largest violation of each equation over the rows.
 
         Parameters
@@ -94,7 +96,9 @@ class Invariants:
 
 
 @one_blas_thread()
-def find_invariants(X, feature_names=None, *, tol=1e-9):
+def find_invariants(
+    X: ArrayLike, feature_names: Sequence[str] | None = None, *, tol: float = 1e-9
+) -> Invariants:
     """Find the linear equations that hold in every row.
 
     Constant features, copies, totals, nested subtotals, balances, shares and one-hot

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import xlogy
@@ -84,17 +85,17 @@ class LinearProjection:
 
 
 def linear_projection(
-    measures,
-    coefficients,
-    lower,
-    upper,
+    measures: ArrayLike,
+    coefficients: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
     *,
-    floor=0.0,
-    ceiling=np.inf,
-    tol=1e-9,
-    max_iter=1000,
-    n_reasons=10,
-):
+    floor: ArrayLike = 0.0,
+    ceiling: ArrayLike = np.inf,
+    tol: float = 1e-9,
+    max_iter: int = 1000,
+    n_reasons: int = 10,
+) -> LinearProjection:
     r"""Measures that meet linear equations and inequalities, nearest to given ones.
 
     Solves ``min KL(m, measure)`` over the ``m`` with ``lower <= A m <= upper`` and
