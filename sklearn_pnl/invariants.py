@@ -170,11 +170,13 @@ def find_invariants(
         )
     coefficients = np.vstack([np.eye(X.shape[1])[constant], found])
     values = np.concatenate([(low + ranges / 2)[constant], values])
-    groups = tuple(
-        tuple(map(int, np.flatnonzero(a)))
+    groups = [
+        frozenset(map(int, np.flatnonzero(a)))
         for a, b in zip(coefficients, values, strict=True)
         if _is_one_hot(a, b, X, low, high)
-    )
+    ]
+    groups += _finer(groups, coefficients, values, X) if groups else []
+    groups = tuple(tuple(sorted(group)) for group in groups)
     return Invariants(coefficients, values, names, ranges, groups, note)
 
 
@@ -515,6 +517,33 @@ def _is_one_hot(a, b, X, low, high):
         return False
     part = X[:, features]
     return bool(np.all((part == 0) | (part == 1)))
+
+
+def _finer(groups, coefficients, values, X):
+    """Groups in which indicators are replaced by those that they are the sums of.
+
+    Such as that of all cities, where the equations are about the countries.
+    """
+    parts = {}
+    for a in coefficients[values == 0]:
+        features = np.flatnonzero(a)
+        signs = a[features]
+        shown = X[:, features]
+        if np.any(np.abs(signs) != 1) or np.any((shown != 0) & (shown != 1)):
+            continue
+        for sign in (1, -1):
+            total, rest = features[signs == sign], features[signs == -sign]
+            if len(total) == 1 and len(rest) > 1:
+                parts[int(total[0])] = frozenset(map(int, rest))
+    found = []
+    for group in groups:
+        for _ in parts:
+            group = group.union(*(parts.get(j, ()) for j in group)) - (
+                group & set(parts)
+            )
+        if group not in groups:
+            found.append(group)
+    return found
 
 
 def _no_invariants(names):
