@@ -9,7 +9,7 @@ the cells that parametrise it and an orthonormal basis of it.
 from collections.abc import Iterable, Sequence
 from functools import cached_property, reduce
 from itertools import chain, combinations
-from math import comb
+from math import comb, prod
 from numbers import Integral
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -328,12 +328,14 @@ class InteractionBasis:
         """Coefficients ``mask * (H_1 x .. x H_d) x`` of shape (..., m)."""
         x = np.asarray(x, dtype=np.float64)
         lead = x.shape[: x.ndim - len(self.shape)]
-        return self.analysis_flat(x.reshape(-1, np.prod(self.shape))).reshape(*lead, -1)
+        flat = self.analysis_flat(x.reshape(-1, np.prod(self.shape)))
+        return flat.reshape(*lead, self.n_functions)
 
     def synthesis(self, v: ArrayLike) -> NDArray:
         """Transpose of :meth:`analysis`: the function with coefficients ``v``."""
         v = np.asarray(v, dtype=np.float64)
-        flat = self.synthesis_flat(v.reshape(-1, self.n_functions))
+        # There may be no functions, and then no size to tell the rows by.
+        flat = self.synthesis_flat(v.reshape(prod(v.shape[:-1]), self.n_functions))
         return flat.reshape(*v.shape[:-1], *self.shape)
 
     def analysis_flat(self, x: NDArray) -> NDArray:
