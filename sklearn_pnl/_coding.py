@@ -63,13 +63,22 @@ def lay_out(poset, shape, reshaper=None):
     return poset
 
 
-def encode_rows(codec, rows, whom, n_jobs=None, divergence=False):
-    """:class:`Encoded` of rows (n, D), with a warning if some did not converge."""
+def encode_rows(codec, rows, whom, n_jobs=None, divergence=False, overwrite=False):
+    """:class:`Encoded` of rows (n, D), with a warning if some did not converge.
+
+    Coordinates may ``overwrite`` rows of their shape.
+    """
     # One pass a block is as fast as memory: threads would only wait for it.
     n_jobs = n_jobs if codec.solves or divergence else None
     encode = partial(codec.encode, divergence=divergence)
     encoded = Encoded(
-        *map_blocks(encode, rows, step=codec.encoded_at_once, n_jobs=n_jobs)
+        *map_blocks(
+            encode,
+            rows,
+            step=codec.encoded_at_once,
+            n_jobs=n_jobs,
+            into=rows if overwrite else None,
+        )
     )
     check_masses(encoded.mass)
     warn_unconverged(whom, encoded.residual, codec.tol, codec.max_iter)
@@ -83,6 +92,7 @@ class TrainingRows:
     ----------
     codec : Codec
     rows : ndarray of shape (n, D)
+        None of them, but their type, if the codec does not decode through them.
     encoded : Encoded
         What the codec made of the rows.
     metric : {"kl", "euclidean"}
@@ -159,6 +169,18 @@ class TrainingRows:
             return kl_of_coordinates(self.codec, codes, self.coordinates[neighbors])
         return np.linalg.norm(self.codes[neighbors] - codes[:, None], axis=2)
 
+    def decoded(self):
+        """The rows (n, D), as they are decoded from their own codes."""
+        if self.codec.needs_rows:
+            return self.rows
+        own = np.arange(len(self.codes))[:, None]
+        return self.decode(self.codes, own, np.ones(own.shape), "")
+
+    def forget_search(self):
+        """Give back what the search holds; the next one makes it again."""
+        for made in ("_embedding", "_search"):
+            self.__dict__.pop(made, None)
+
     def mean(self, neighbors):
         """Mean distributions (n, D) of rows (n, k)."""
         weights = np.full(neighbors.shape, 1 / neighbors.shape[1])
@@ -167,12 +189,9 @@ class TrainingRows:
     def decode(self, codes, neighbors, weights, whom, n_jobs=None):
         """Rows (n, D) of codes, with a warning if some did not converge."""
         codec = self.codec
-        needed = {"rows": self.rows, "masses": self.masses}
-        if not codec.needs_rows:
-            # Nothing but their type.
-            needed["rows"] = self.rows[:0]
+        rows = self.rows if codec.needs_rows else self.rows[:0]
         rows, residual = map_blocks(
-            partial(codec.decode, **needed),
+            partial(codec.decode, rows=rows, masses=self.masses),
             codes,
             neighbors,
             weights,
