@@ -4,6 +4,7 @@ from functools import cached_property, partial
 from numbers import Integral
 
 import numpy as np
+from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
 from ._blocks import map_blocks
@@ -13,6 +14,9 @@ from ._validation import check_masses, warn_unconverged
 from .geometry import TensorPoset, element_mask, order_mask
 from .geometry.codec import Codec, Encoded
 from .geometry.nearness import KLEmbedding, kl_of_coordinates
+
+# What need not be checked of numbers made here.
+_CHECKED = {"assume_finite": True, "skip_parameter_validation": True}
 
 
 def free_mask(poset, order, elements):
@@ -153,9 +157,10 @@ class TrainingRows:
         if self.labels is not None:
             own = self._indicators.queries(len(codes), like)
             queries = np.hstack([queries, own])
-        search = self._search if among is None else self._search_among(among)
-        search.set_params(n_jobs=n_jobs)
-        near = search.kneighbors(_some_column(queries), k, return_distance=False)
+        with config_context(**_CHECKED):
+            search = self._search if among is None else self._search_among(among)
+            search.n_jobs = n_jobs
+            near = search.kneighbors(_some_column(queries), k, return_distance=False)
         return near if among is None else among[near]
 
     def copies(self):
