@@ -1,10 +1,13 @@
 """Draw new rows from one set of rows: embed, encode, draw codes, decode, and back."""
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 from numbers import Integral, Real
+from typing import Any, Literal, Self
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, _fit_context, clone
@@ -18,6 +21,7 @@ from ._categories import one_of
 from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec
 from ._formats import read_rows
 from ._keeping import CONSTRAINTS, Keeper, resolve_invariants
+from ._typing import Rows, Seed
 from ._validation import (
     all_or_nothing,
     check_embedded,
@@ -29,10 +33,12 @@ from ._validation import (
 )
 from ._zeros import keep_both, with_zeros, zero_in_all
 from .backward import METRIC, own, shares
-from .draws import AUGMENT, TrainingCodes, as_draws
+from .constraints import Constraint
+from .draws import AUGMENT, DrawsLike, TrainingCodes, as_draws
 from .embedding import RangeEmbedding, ends_of, fold, limits, range_embedding
+from .geometry import PosetProtocol
 from .invariants import Invariants
-from .manifolds import LOCAL_MANIFOLD, ORDER, as_local_manifold
+from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
 from .many_body import CODEC_CONSTRAINTS
 from .reshape import PrimeFactorReshaper
 
@@ -234,26 +240,30 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
 
     def __init__(
         self,
-        order="auto",
+        order: Literal["auto"] | int | Sequence | None = "auto",
         *,
-        base=None,
-        local_manifold="fiber",
-        k_neighbors=5,
-        augment="mixup",
-        metric="kl",
-        poset=None,
-        reshaper="auto",
-        embedding="minmax",
-        categorical_features=None,
-        keep_zeros=False,
-        offset=1.0,
-        with_mass=True,
-        margin=0.1,
-        invariants="auto",
-        tol=1e-6,
-        max_iter=100,
-        n_jobs=None,
-    ):
+        base: ArrayLike | None = None,
+        local_manifold: LocalManifoldLike = "fiber",
+        k_neighbors: int = 5,
+        augment: DrawsLike = "mixup",
+        metric: Literal["kl", "euclidean"] = "kl",
+        poset: PosetProtocol | None = None,
+        reshaper: Literal["auto", "prime"] | Any = "auto",
+        embedding: Literal["minmax"] | Any = "minmax",
+        categorical_features: Literal["auto"] | ArrayLike | None = None,
+        keep_zeros: bool = False,
+        offset: float = 1.0,
+        with_mass: bool = True,
+        margin: float | None = 0.1,
+        invariants: Literal["auto"]
+        | Invariants
+        | Constraint
+        | Sequence
+        | None = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        n_jobs: int | None = None,
+    ) -> None:
         self.order = order
         self.base = base
         self.local_manifold = local_manifold
@@ -276,7 +286,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y=None):
+    def fit(self, X: Rows, y: Any = None) -> Self:
         """Encode the rows, and fit the density of their codes if there is one.
 
         Parameters
@@ -432,7 +442,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         wanted = self.poset is None and (reduced or self.reshaper == "prime")
         return PrimeFactorReshaper(pad_value="mean") if wanted else None
 
-    def to_measures(self, X):
+    def to_measures(self, X: Rows) -> NDArray:
         """The measures that rows are read as, after embedding, layout and offset.
 
         Parameters
@@ -458,7 +468,13 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         cells = self._codec.cells(tensors.reshape(len(tensors), -1))
         return cells.reshape(-1, *self.poset_.shape)
 
-    def sample(self, n_samples=1, random_state=None, *, constraints=None):
+    def sample(
+        self,
+        n_samples: int = 1,
+        random_state: Seed = None,
+        *,
+        constraints: Constraint | Sequence | None = None,
+    ) -> Any:
         """New rows.
 
         Parameters
@@ -489,7 +505,13 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             n_samples, random_state, constraints=constraints
         )[0]
 
-    def sample_with_parents(self, n_samples, random_state=None, *, constraints=None):
+    def sample_with_parents(
+        self,
+        n_samples: int,
+        random_state: Seed = None,
+        *,
+        constraints: Constraint | Sequence | None = None,
+    ) -> tuple[Any, NDArray]:
         """New rows, and the training rows that each was decoded from.
 
         Parameters
@@ -528,8 +550,13 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         return self._format.restore(rows, donors), parents, weights
 
     def iter_samples(
-        self, n_samples, batch_size=None, random_state=None, *, constraints=None
-    ):
+        self,
+        n_samples: int,
+        batch_size: int | None = None,
+        random_state: Seed = None,
+        *,
+        constraints: Constraint | Sequence | None = None,
+    ) -> Iterator[Any]:
         """New rows in batches: more of them than fit in memory.
 
         One after the other, the batches are the same bytes as :meth:`sample` of all
@@ -572,8 +599,13 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         return (rows for rows, _ in batches)
 
     def iter_samples_with_parents(
-        self, n_samples, batch_size=None, random_state=None, *, constraints=None
-    ):
+        self,
+        n_samples: int,
+        batch_size: int | None = None,
+        random_state: Seed = None,
+        *,
+        constraints: Constraint | Sequence | None = None,
+    ) -> Iterator[tuple[Any, NDArray]]:
         """New rows in batches, and the training rows that each was decoded from.
 
         Parameters
