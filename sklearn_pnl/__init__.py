@@ -25,6 +25,7 @@ from .manifolds import (
 from .many_body import ManyBodyProjector
 from .plotting import (
     GeodesicEnergyDisplay,
+    ImageRowsDisplay,
     InteractionEnergyDisplay,
     SampleComparisonDisplay,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "EtaManifold",
     "FiberManifold",
     "GeodesicEnergyDisplay",
+    "ImageRowsDisplay",
     "InteractionEnergyDisplay",
     "Invariants",
     "KernelDraws",
