@@ -176,8 +176,8 @@ def find_invariants(
         if _is_one_hot(a, b, X, low, high)
     ]
     groups += _finer(groups, coefficients, values, X) if groups else []
-    groups = tuple(tuple(sorted(group)) for group in groups)
-    return Invariants(coefficients, values, names, ranges, groups, note)
+    sorted_groups = tuple(tuple(sorted(group)) for group in groups)
+    return Invariants(coefficients, values, names, ranges, sorted_groups, note)
 
 
 class _Rows:
