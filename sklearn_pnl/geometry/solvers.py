@@ -287,14 +287,7 @@ class TiltSolver(_Solver):
         shape, sets = self.poset.shape, self._raked
         if self._independent:
             return rake_modes(start, target, shape, self.used_modes, _SWEEPS_OF_MODES)
-        uneven = _is_uneven(target)
-        if not uneven.any():
-            return start
-        if uneven.all():
-            return rake(start, target, shape, sets, _SWEEPS)
-        start = start.copy()
-        start[uneven] = rake(start[uneven], target[uneven], shape, sets, _SWEEPS)
-        return start
+        return rake(start, target, shape, sets, _SWEEPS)
 
     def _dense(self, start, target, max_iter, tol, settle=True):
         """Newton on marginal cells: those that avoid one reference level a mode.
