@@ -12,6 +12,8 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from ._workspace import take
+
 _ARMIJO = 1e-4
 # A descent of so many rounding errors is none.
 _NO_DESCENT = 1000
@@ -160,7 +162,9 @@ class _Batch:
     stalled: np.ndarray
 
     def some(self, chosen):
-        return _Batch(*(getattr(self, field.name)[chosen] for field in fields(self)))
+        rows = np.flatnonzero(chosen)
+        arrays = (getattr(self, field.name) for field in fields(self))
+        return _Batch(*(take(array, rows, axis=0) for array in arrays))
 
 
 def _newton(
@@ -350,7 +354,7 @@ def _cg_direction(problem, point, gradient, rows, max_steps):
     residual = (-gradient[live] / length[live, None]).astype(np.float32)
     remaining = np.ones(len(live), np.float32)
     step = np.zeros(gradient.shape, np.float32)
-    search, here = residual.copy(), point[live].astype(np.float32)
+    search, here = residual.copy(), take(point, live, axis=0).astype(np.float32)
     taken = np.zeros_like(residual)
     for _ in range(max_steps):
         if not len(live):
@@ -358,17 +362,19 @@ def _cg_direction(problem, point, gradient, rows, max_steps):
         product = problem.hessian_product(here, search)
         curvature = np.einsum("ij,ij->i", search, product)
         along = np.where(curvature > 0, remaining / curvature, np.float32(0))[:, None]
-        taken += along * search
         product *= along
         residual -= product
+        taken += np.multiply(along, search, out=product)
         before, remaining = remaining, np.einsum("ij,ij->i", residual, residual)
         search *= np.where(before > 0, remaining / before, np.float32(0))[:, None]
         search += residual
         go = (remaining > _FORCING**2) & (curvature > 0)
         if np.count_nonzero(go) <= _CROWDED * len(go):
             step[live[~go]] = taken[~go]
-            live, here, taken = live[go], here[go], taken[go]
-            residual, search, remaining = residual[go], search[go], remaining[go]
+            kept = (live, remaining, here, taken, residual, search)
+            live, remaining, here, taken, residual, search = (
+                take(array, np.flatnonzero(go), axis=0) for array in kept
+            )
     step[live] = taken
     strained = np.zeros(len(gradient), bool)
     strained[live[remaining > _FORCING**2]] = True

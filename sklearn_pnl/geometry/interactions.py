@@ -8,11 +8,13 @@ the cells that parametrise it and an orthonormal basis of it.
 
 from functools import cached_property, reduce
 from itertools import chain, combinations
-from math import comb
+from math import comb, prod
 from numbers import Integral
 
 import numpy as np
 from scipy.linalg import helmert
+
+from .._workspace import empty, zeros
 
 # Neighbouring modes are merged until a block has about this many levels, so that
 # a transform is two or three matrix products over the whole batch.
@@ -332,7 +334,7 @@ class InteractionBasis:
 
     def synthesis_flat(self, v):
         """:meth:`synthesis` to rows of shape (n, D)."""
-        coefficients = np.zeros((len(v), np.prod(self.shape)), v.dtype)
+        coefficients = zeros((len(v), prod(self.shape)), v.dtype)
         coefficients[:, self._cells] = v
         return kronecker_product(self._transposed, coefficients)
 
@@ -370,9 +372,12 @@ def kronecker_product(blocks, x):
         inner //= len(block)
         block = block.astype(x.dtype, copy=False)
         if inner == 1:
-            x = x.reshape(outer, -1) @ block.T
+            x = x.reshape(outer, -1)
+            factors = x, block.T
         else:
-            x = np.matmul(block, x.reshape(outer, -1, inner))
+            x = x.reshape(outer, -1, inner)
+            factors = block, x
+        x = np.matmul(*factors, out=empty(x.shape, x.dtype))
         outer *= len(block)
     return x.reshape(n, -1)
 
