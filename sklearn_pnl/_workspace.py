@@ -51,6 +51,11 @@ def empty(shape, dtype):
     return array
 
 
+def empty_like(array):
+    """:func:`empty` of the shape and type of an array."""
+    return empty(array.shape, array.dtype)
+
+
 def zeros(shape, dtype):
     """As :func:`numpy.zeros`, like :func:`empty`."""
     array = empty(shape, dtype)
@@ -64,6 +69,16 @@ def take(array, indices, axis):
     shape[axis] = len(indices)
     # The mode that checks them would make another copy.
     return np.take(array, indices, axis, empty(shape, array.dtype), mode="clip")
+
+
+def columns(array, indices):
+    """``array[:, indices]`` in the memory layout of that, which sums depend on."""
+    found = empty((len(indices), len(array)), array.dtype).T
+    step = max(1, _SMALL // max(1, len(indices) * array.itemsize))
+    for start in range(0, len(array), step):
+        rows = slice(start, start + step)
+        found[rows] = array[rows][:, indices]
+    return found
 
 
 def _fitting(unused, size):

@@ -14,7 +14,7 @@ from numbers import Integral
 import numpy as np
 from scipy.linalg import helmert
 
-from .._workspace import empty, zeros
+from .._workspace import columns, empty_like, zeros
 
 # Neighbouring modes are merged until a block has about this many levels, so that
 # a transform is two or three matrix products over the whole batch.
@@ -330,7 +330,7 @@ class InteractionBasis:
 
     def analysis_flat(self, x):
         """:meth:`analysis` of rows of shape (n, D)."""
-        return kronecker_product(self._blocks, x)[:, self._cells]
+        return columns(kronecker_product(self._blocks, x), self._cells)
 
     def synthesis_flat(self, v):
         """:meth:`synthesis` to rows of shape (n, D)."""
@@ -377,7 +377,7 @@ def kronecker_product(blocks, x):
         else:
             x = x.reshape(outer, -1, inner)
             factors = block, x
-        x = np.matmul(*factors, out=empty(x.shape, x.dtype))
+        x = np.matmul(*factors, out=empty_like(x))
         outer *= len(block)
     return x.reshape(n, -1)
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse.linalg import splu
 
-from .._workspace import empty, take, zeros
+from .._workspace import empty, empty_like, take, zeros
 from .coordinates import row_sums, tilted_exp
 from .interactions import kronecker_blocks, kronecker_product
 from .marginals import levels_by_mass
@@ -63,7 +63,8 @@ class ExponentialTilt:
         return tilted_exp(energy)
 
     def gradient(self, q, rows):
-        difference = q - some_rows(self._target, rows)
+        target = some_rows(self._target, rows)
+        difference = np.subtract(q, target, out=empty_like(q))
         return self._basis.analysis(difference), self._solver.residual(difference)
 
     def longest(self, step):
@@ -300,7 +301,7 @@ class ScaledBasis:
         self._scale = float(np.sqrt(np.prod(basis.shape)))
 
     def synthesis(self, v):
-        scaled = np.multiply(v, self._scale, out=empty(v.shape, v.dtype))
+        scaled = np.multiply(v, self._scale, out=empty_like(v))
         return self._basis.synthesis_flat(scaled)
 
     def analysis(self, x):
