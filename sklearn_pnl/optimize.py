@@ -10,6 +10,7 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from ._workspace import empty, empty_like, take
@@ -48,19 +49,21 @@ class Problem(Protocol):
     keep about ``x``, an array with one leading entry a row.
     """
 
-    def value(self, x, rows):
+    def value(self, x: NDArray, rows: NDArray | slice) -> tuple[NDArray, NDArray]:
         """Return ``(f, point)``: values of shape (r,) and an array of r entries."""
 
-    def gradient(self, point, rows):
+    def gradient(
+        self, point: NDArray, rows: NDArray | slice
+    ) -> tuple[NDArray, NDArray]:
         """Return ``(gradient, residual)`` of shapes (r, m) and (r,)."""
 
-    def longest(self, step):
+    def longest(self, step: NDArray) -> NDArray:
         """Return the largest multiple of each step, at most 1, that is sensible."""
 
-    def hessian(self, point, rows):
+    def hessian(self, point: NDArray, rows: NDArray | slice) -> NDArray:
         """Return the Hessians, of shape (r, m, m)."""
 
-    def hessian_product(self, point, v):
+    def hessian_product(self, point: NDArray, v: NDArray) -> NDArray:
         """Return the Hessians times ``v`` of shape (r, m), in the type of ``v``."""
 
 
@@ -82,7 +85,7 @@ class Report:
     tol: float
 
     @property
-    def converged(self):
+    def converged(self) -> NDArray:
         """Whether ``residual <= tol``: not where it is NaN."""
         return self.residual <= self.tol
 
@@ -104,7 +107,9 @@ class Solution(Report):
     point: np.ndarray
 
 
-def newton_dense(problem, x, *, tol, max_iter, settle=True):
+def newton_dense(
+    problem: Problem, x: NDArray, *, tol: float, max_iter: int, settle: bool = True
+) -> Solution:
     """Damped Newton with dense Hessians, until the variables themselves are settled.
 
     A small residual can leave variables of little influence far off. A row that has
@@ -124,7 +129,15 @@ def newton_dense(problem, x, *, tol, max_iter, settle=True):
         )
 
 
-def newton_cg(problem, x, *, tol, max_iter, max_cg_steps=200, max_strains=4):
+def newton_cg(
+    problem: Problem,
+    x: NDArray,
+    *,
+    tol: float,
+    max_iter: int,
+    max_cg_steps: int = 200,
+    max_strains: int = 4,
+) -> Solution:
     """Damped Newton with directions from conjugate gradients: no Hessian is formed.
 
     The variables should be scaled so that the Hessian is near the identity. Newton's
@@ -294,7 +307,9 @@ def _dense_direction(problem, point, gradient, rows):
     return step, np.zeros(n, bool)
 
 
-def rounding_error(problem, solution, rows):
+def rounding_error(
+    problem: Problem, solution: Solution, rows: NDArray | slice
+) -> NDArray:
     """What rounding of the gradient may amount to in the variables of some rows.
 
     A gradient that is right to the last digit of each diagonal entry of the Hessian
