@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
+from .._workspace import take
 from ..optimize import Report, newton_cg, newton_dense, rounding_error
 from .coordinates import row_sums
 from .interactions import (
@@ -194,8 +195,8 @@ class _Solver:
             eta = difference @ self.zeta_columns
         else:
             eta = self.poset.eta(difference.reshape(-1, *self.poset.shape))
-            eta = eta.reshape(len(eta), -1)[:, self.elements]
-        return np.abs(eta).max(axis=1, initial=0.0)
+            eta = take(eta.reshape(len(eta), -1), self.elements, axis=1)
+        return np.abs(eta, out=eta).max(axis=1, initial=0.0)
 
 
 class SpliceSolver(_Solver):
