@@ -26,6 +26,7 @@ from .manifolds import (
 from .many_body import ManyBodyProjector
 from .plotting import (
     GeodesicEnergyDisplay,
+    ImageRowsDisplay,
     InteractionEnergyDisplay,
     SampleComparisonDisplay,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "EtaManifold",
     "FiberManifold",
     "GeodesicEnergyDisplay",
+    "ImageRowsDisplay",
     "InteractionEnergyDisplay",
     "Invariants",
     "KernelDraws",

@@ -18,7 +18,7 @@ from .constraints import (
     snap_one_hot,
     unrounded,
 )
-from .invariants import Invariants, find_invariants
+from .invariants import Invariants, find_invariants, satisfy_none
 
 # What a constraint may be.
 CONSTRAINTS = [LinearConstraint, ColumnConstraint, list, tuple]
@@ -52,15 +52,15 @@ def _resolve(given, rows, feature_names):
     d = rows.shape[1]
     if isinstance(given, Invariants):
         return given
+    why = ""
     if isinstance(given, str):
-        why = _why_not_searched(rows)
-        if not why:
-            tol = _TOL_SINGLE if rows.dtype == np.float32 else _TOL
-            with one_blas_thread():
-                return find_invariants(rows, feature_names, tol=tol)
         given = None
-    else:
-        why = ""
+        with one_blas_thread():
+            if d > _SEARCHED_UP_TO or not satisfy_none(rows):
+                why = _why_not_searched(rows)
+                if not why:
+                    tol = _TOL_SINGLE if rows.dtype == np.float32 else _TOL
+                    return find_invariants(rows, feature_names, tol=tol)
     names = feature_names or tuple(f"x{k}" for k in range(d))
     if given is None:
         none = np.empty((0, d)), np.empty(0)
@@ -129,12 +129,13 @@ class Keeper:
     tol: float
 
     @classmethod
-    def of(cls, invariants, rows, limits, scaled, offset, integer_features):
-        """A keeper for rows like the training rows (n, D)."""
-        least = rows.min(axis=0).astype(np.float64)
+    def of(cls, invariants, ends, limits, scaled, offset, integer_features):
+        """A keeper for rows like the training rows, whose features have these ends."""
+        low, high = ends
+        least = low.astype(np.float64)
         with np.errstate(over="ignore"):
-            ranges = rows.max(axis=0) - least
-        tol = _TOL_SINGLE if rows.dtype == np.float32 else _TOL
+            ranges = high - least
+        tol = _TOL_SINGLE if low.dtype == np.float32 else _TOL
         return cls(
             invariants, *limits, least, ranges, scaled, offset, integer_features, tol
         )

@@ -32,10 +32,10 @@ from ._validation import (
     warn_target_unused,
 )
 from ._zeros import keep_both, with_zeros, zero_in_all
-from .backward import METRIC, own
+from .backward import METRIC, own, shares
 from .constraints import Constraint
 from .draws import AUGMENT, DrawsLike, TrainingCodes, as_draws
-from .embedding import RangeEmbedding, fold, limits
+from .embedding import RangeEmbedding, ends_of, fold, limits, range_embedding
 from .geometry import PosetProtocol
 from .invariants import Invariants
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
@@ -47,8 +47,9 @@ from .reshape import PrimeFactorReshaper
 _DRAWN = 2**12
 # Room that rows brought to constraints have where they are free otherwise.
 _FREE_MARGIN = 10.0
-# New cells that are drawn and decoded one after the other at least.
-_BATCH_CELLS = 2**18
+# New cells that are drawn and decoded one after the other at least: a few times as many
+# stay in cache, and are asked of the system only once.
+_BATCH_CELLS = 2**17
 _INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
 
 
@@ -302,22 +303,30 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         warn_target_unused(y)
         with fit_task(self):
             rows = self._take(X)
+            low_high = ends_of(rows)
             draws = as_draws(self.augment)
             of_rows = not draws.looks_up
             self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows), of_rows)
             # They were checked at the door; arrays are what is worked on.
             unchecked = {"assume_finite": True, "transform_output": "default"}
+            self._set_keeper(rows, low_high)
             with config_context(**unchecked), no_task():
-                cells = self._lay_out(self._embed(rows))
-            encoded = encode_rows(self._codec, cells, type(self).__name__, self.n_jobs)
+                cells = self._lay_out(self._embed(rows, low_high))
+            codec, whom = self._codec, type(self).__name__
+            mine = self._format.cut_out or not shares(cells, X)
+            encoded = encode_rows(
+                codec, cells, whom, self.n_jobs, overwrite=mine and not codec.needs_rows
+            )
+            kept = np.empty_like(cells[:0])
+            if codec.needs_rows:
+                kept = cells if mine else own(cells, X)
             self._training = TrainingRows(
-                self._codec, own(cells, X), encoded, self.metric, self._format.labels
+                codec, kept, encoded, self.metric, self._format.labels
             )
             self.codes_ = self._training.codes
             self.n_params_ = self._codec.n_params
             self.n_iter_ = max(1, int(encoded.n_iter.max()))
             self.draws_ = draws.fit(self.codes_)
-            self._set_keeper(rows)
             self._check_draws()
         return self
 
@@ -330,7 +339,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
                 f"augment={self.augment!r}. Use augment='mixup'."
             )
 
-    def _set_keeper(self, rows):
+    def _set_keeper(self, rows, low_high):
         """What new rows keep: limits and equations of the training rows (n, D)."""
         names = self._format.feature_names
         self.invariants_ = resolve_invariants(
@@ -339,9 +348,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         margin = _FREE_MARGIN if self.margin is None else self.margin
         self._keeper = Keeper.of(
             self.invariants_,
-            rows,
-            limits(rows, margin),
-            self.embedding_ is not None,
+            low_high,
+            limits(rows, low_high, margin),
+            self.embedding is not None,
             self.offset,
             self._format.whole,
         )
@@ -357,27 +366,37 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self._times = None if times is None else rows[:, times].astype(float)
         return rows if rows.dtype in (np.float32, np.float64) else rows.astype(float)
 
-    def _embed(self, rows):
-        """Rows (n, D) in the units of the embedding, which they must not be lost in."""
-        if isinstance(self.embedding, str):
-            self.embedding_ = RangeEmbedding()
+    def _embed(self, rows, low_high):
+        """Rows (n, D) in the units of the embedding, which they must not be lost in.
+
+        Rows are passed over as rarely as can be: their ends tell most.
+        """
+        if self.embedding is None:
+            self.embedding_, embedded = None, rows
+        elif isinstance(self.embedding, str):
+            mine = self._format.cut_out and rows.dtype == np.float64
+            self.embedding_, embedded = range_embedding(
+                rows, low_high, out=rows if mine else None
+            )
+            low_high = np.zeros(rows.shape[1]), 1.0 * (low_high[1] > low_high[0])
         else:
-            given = self.embedding is not None
-            self.embedding_ = clone(self.embedding) if given else None
-        if self.embedding_ is None:
-            embedded = rows
-        else:
+            self.embedding_ = clone(self.embedding)
             embedded = np.asarray(self.embedding_.fit_transform(rows))
         names = self._names if embedded.shape == rows.shape else None
-        if self.embedding_ is not None:
+        if self.embedding is not None and not isinstance(self.embedding, str):
             check_embedded(embedded, names)
+            low_high = ends_of(embedded)
+        if self.offset == 0 or low_high[0].min(initial=0) < 0:
+            self._check_cells(embedded, names)
+        _check_kept(low_high, self.offset, names)
+        return embedded
+
+    def _check_cells(self, embedded, names):
         cells = embedded.reshape(-1, *self._shape_of(embedded))
         where = f"in data passed to {type(self).__name__}"
         if self.embedding is not None:
             where = "after the embedding"
         check_measures(cells, f"Negative values {where}", self.offset, names=names)
-        _check_kept(embedded, self.offset, names)
-        return embedded
 
     @property
     def _names(self):
@@ -627,7 +646,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self._format.refuse_times(system.coefficients[asked])
         condition = None
         if asked.start < asked.stop:
-            condition = keeper.condition(system, asked, self._undo(self._training.rows))
+            rows = self._undo(self._training.decoded())
+            condition = keeper.condition(system, asked, rows)
         nearest = partial(self._training.nearest, n_jobs=self.n_jobs)
         training = TrainingCodes(
             self.codes_, self.n_neighbors_, nearest, self._training.copies, shares
@@ -726,9 +746,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         return tags
 
 
-def _check_kept(embedded, offset, names=None):
+def _check_kept(low_high, offset, names=None):
     """Refuse features that the offset would round to a constant."""
-    low, high = embedded.min(axis=0), embedded.max(axis=0)
+    low, high = low_high
     lost = (high > low) & (high + offset == low + offset)
     if lost.any():
         column = int(np.argmax(lost))

@@ -310,7 +310,11 @@ class BackwardProjector(ManyBodyProjector):
         return self._training.distances(codes, indices), indices
 
 
+def shares(rows, X):
+    """Whether rows may lie in the memory of ``X``."""
+    return isinstance(X, np.ndarray) and np.may_share_memory(rows, X)
+
+
 def own(rows, X):
     """Rows that a later change of ``X`` leaves alone; those on disk stay there."""
-    shared = isinstance(X, np.ndarray) and np.may_share_memory(rows, X)
-    return rows.copy() if shared and X.flags.writeable else rows
+    return rows.copy() if shares(rows, X) and X.flags.writeable else rows

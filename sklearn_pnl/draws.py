@@ -362,7 +362,7 @@ AUGMENT = [StrOptions(set(DRAWS)), Draws, HasMethods(["fit", "sample"])]
 def as_draws(value):
     """The object that a parameter ``augment`` stands for, checked and not fitted."""
     if isinstance(value, str):
-        value = DRAWS[value]()
+        return DRAWS[value]()
     draws = clone(value) if isinstance(value, Draws) else DensityDraws(value)
     draws._validate_params()
     return draws

@@ -150,7 +150,7 @@ def find_invariants(
     names = _names(feature_names, X.shape[1])
     if not len(X):
         return _no_invariants(names)
-    if _full_rank(X[:: max(1, int(len(X) // (_SAMPLE * X.shape[1] + 50)))]):
+    if satisfy_none(X):
         return _no_invariants(names)
     low, high = X.min(axis=0), X.max(axis=0)
     size = np.maximum(np.abs(low), np.abs(high))
@@ -176,8 +176,8 @@ def find_invariants(
         if _is_one_hot(a, b, X, low, high)
     ]
     groups += _finer(groups, coefficients, values, X) if groups else []
-    one_hot = tuple(tuple(sorted(group)) for group in groups)
-    return Invariants(coefficients, values, names, ranges, one_hot, note)
+    sorted_groups = tuple(tuple(sorted(group)) for group in groups)
+    return Invariants(coefficients, values, names, ranges, sorted_groups, note)
 
 
 class _Rows:
@@ -325,8 +325,9 @@ class _Rows:
         return bits < choices + _BITS_PER_COEFFICIENT * m * fitted + _BITS or n < 3
 
 
-def _full_rank(some):
+def satisfy_none(X):
     """Whether some of the rows, and so all of them, clearly satisfy no equation."""
+    some = X[:: max(1, int(len(X) // (_SAMPLE * X.shape[1] + 50)))]
     if len(some) <= some.shape[1]:
         return False
     Z = some / np.maximum(np.abs(some).max(axis=0), np.finfo(float).tiny)

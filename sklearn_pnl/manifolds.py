@@ -285,6 +285,7 @@ LOCAL_MANIFOLD = [StrOptions(set(LOCAL_MANIFOLDS)), LocalManifold]
 
 def as_local_manifold(value):
     """The object that a parameter ``local_manifold`` stands for, checked."""
-    manifold = LOCAL_MANIFOLDS[value]() if isinstance(value, str) else value
-    manifold._validate_params()
-    return manifold
+    if isinstance(value, str):
+        return LOCAL_MANIFOLDS[value]()
+    value._validate_params()
+    return value

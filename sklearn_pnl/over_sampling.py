@@ -250,9 +250,6 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     def _augment(self, label, X, members, n_new, rng, task):
         """New rows of one class, and the rows of the class that they come from."""
         rows = some_rows(X, members)
-        if isinstance(rows, np.ndarray):
-            # Nobody else has them, so that no copy need be made.
-            rows.flags.writeable = False
         params = shared_params(self, PNLAugmenter) | {"invariants": self.invariants_}
         augmenter, asked = PNLAugmenter(**params), self.constraints
         asked = asked.get(label) if isinstance(asked, dict) else asked
@@ -265,6 +262,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
                 augmenter.fit(rows)
             with stage(part, "decode"):
                 new, near = augmenter.sample_with_parents(n_new, rng, constraints=asked)
+        augmenter._training.forget_search()
         self.augmenters_[label], self.order_ = augmenter, augmenter.order_
         return new, near
 
@@ -277,11 +275,12 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     def _stack_parents(self, parents):
         """Parents of all classes; where a class had fewer of them, -1."""
         k = as_draws(self.augment).n_parents(self.k_neighbors)
-        padded = [
-            np.pad(p, ((0, 0), (0, k - p.shape[1])), constant_values=-1)
-            for p in parents
-        ]
-        return np.vstack([np.empty((0, k), np.intp), *padded])
+        stacked = np.full((sum(map(len, parents)), k), -1)
+        done = 0
+        for some in parents:
+            stacked[done : done + len(some), : some.shape[1]] = some
+            done += len(some)
+        return stacked
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
