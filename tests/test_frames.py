@@ -180,7 +180,7 @@ def test_types_of_pandas():
     augmenter = PNLAugmenter(categorical_features=["arrow text"]).fit(X)
     rows = augmenter.sample(50, random_state=0)
     assert rows.dtypes.tolist() == X.dtypes.tolist()
-    assert not rows.isna().any().any()
+    assert not rows.isna().to_numpy().any()
     for name in ("arrow time", "arrow day", "arrow took"):
         assert rows[name].min() >= X[name].min()
         assert rows[name].max() <= X[name].max()
@@ -361,8 +361,13 @@ def test_frames_go_through_a_pipeline_and_a_search(container):
     from imblearn.pipeline import make_pipeline
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.model_selection import GridSearchCV
+    from sklearn.utils import _safe_indexing
 
     X = in_container(numbers(), container)
+    try:
+        _safe_indexing(X, [0, 1])
+    except TypeError:
+        pytest.skip(f"this scikit-learn takes no rows from tables of {container}")
     y = LABELS[np.random.default_rng(0).permutation(N)]
     model = HistGradientBoostingClassifier(max_iter=3, early_stopping=False)
     pipeline = make_pipeline(PNLSampler(random_state=0), model)
