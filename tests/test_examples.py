@@ -72,7 +72,9 @@ def test_example_on_images_runs_without_a_warning(example, tmp_path, claims):
     check(claims, example, run(example, tmp_path))
 
 
-@pytest.mark.parametrize("folder, why", [("", "is not set"), (".", "has no mnist.npz")])
+@pytest.mark.parametrize(
+    "folder, why", [("", "is not set"), ("nowhere", "has no mnist.npz")]
+)
 def test_without_images_it_is_said_what_is_missing(folder, why, monkeypatch, capsys):
     def unreached(name, **settings):
         raise OSError("no network")
