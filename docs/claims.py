@@ -16,11 +16,20 @@ HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples" / "paper"
 KEPT = HERE / "paper_figures.csv"
 PARTS = ("paper", "seen", "verdict")
-
-
-def scripts():
-    """The examples of the paper that draw a figure."""
-    return sorted(p for p in EXAMPLES.glob("*.py") if p.stem != "paper_images")
+# In the order of the paper.
+FIGURES = (
+    "plot_interactions",
+    "plot_interpolation",
+    "plot_chirp",
+    "mnist_rows",
+    "cifar_rows",
+    "mnist_local_manifolds",
+    "mnist_bandwidth",
+    "mnist_neighbors",
+    "mnist_pixels",
+    "mnist_random_codes",
+    "mnist_tensor_structure",
+)
 
 
 def claims_in(printed):
@@ -56,13 +65,13 @@ def collect():
     packages = ("numpy", "scipy", "scikit-learn")
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
     rows = []
-    for script in scripts():
-        found = claims_in(run(script))
+    for figure in FIGURES:
+        found = claims_in(run(EXAMPLES / f"{figure}.py"))
         if not found:
-            sys.exit(f"{script.name} made no claim: are its images there?")
-        print(f"{script.stem}: {', '.join(verdict for *_, verdict in found)}")
-        command = f"python examples/paper/{script.name}"
-        rows += [(script.stem, *claim, command, versions) for claim in found]
+            sys.exit(f"{figure} made no claim: are its images there?")
+        print(f"{figure}: {', '.join(verdict for *_, verdict in found)}")
+        command = f"python examples/paper/{figure}.py"
+        rows += [(figure, *claim, command, versions) for claim in found]
     with open(KEPT, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["figure", *PARTS, "command", "versions"])

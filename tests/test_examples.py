@@ -60,7 +60,9 @@ def test_there_are_examples():
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs_without_a_warning(example, tmp_path, claims):
-    check(claims, example, run(example, tmp_path))
+    printed = run(example, tmp_path)
+    if example.parent.name == "paper":
+        check(claims, example, printed)
 
 
 @pytest.mark.skipif(
@@ -112,4 +114,5 @@ def test_images_of_openml_have_channels_last(monkeypatch):
 
 def test_every_figure_of_the_paper_has_its_claims(claims):
     told = {row["figure"] for row in claims.kept()}
-    assert told == {script.stem for script in claims.scripts()}
+    scripts = {path.stem for path in claims.EXAMPLES.glob("*.py")}
+    assert told == set(claims.FIGURES) == scripts - {"paper_images"}
