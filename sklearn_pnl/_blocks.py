@@ -7,6 +7,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ._callbacks import begin_blocks, block_done
 from ._threads import one_blas_thread
+from ._workspace import workspace
 
 # Workers that share no memory get several blocks at once: enough tasks for each of
 # them to even out, none of them larger than 64 MiB.
@@ -25,7 +26,7 @@ def map_blocks(function, *arrays, step, n_jobs=None, into=None):
     n = len(arrays[0])
     begin_blocks(-(-n // step))
     joined, done = None, 0
-    with one_blas_thread():
+    with one_blas_thread(), workspace():
         for parts in _results(function, arrays, n, step, n_jobs):
             if joined is None:
                 joined = [np.empty((n, *p.shape[1:]), p.dtype) for p in parts]
@@ -88,7 +89,8 @@ def _run_task(function, step, start, *arrays):
 
 
 def _whole_task(function, step, start, *arrays):
-    return list(_run_task(function, step, start, *arrays))
+    with workspace():
+        return list(_run_task(function, step, start, *arrays))
 
 
 class _Remote:

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from ._workspace import empty, empty_like, take
+
 _ARMIJO = 1e-4
 # A descent of so many rounding errors is none.
 _NO_DESCENT = 1000
@@ -173,7 +175,9 @@ class _Batch:
     stalled: np.ndarray
 
     def some(self, chosen):
-        return _Batch(*(getattr(self, field.name)[chosen] for field in fields(self)))
+        rows = np.flatnonzero(chosen)
+        arrays = (getattr(self, field.name) for field in fields(self))
+        return _Batch(*(take(array, rows, axis=0) for array in arrays))
 
 
 def _newton(
@@ -220,7 +224,8 @@ def _advance(problem, batch, step, tol):
     x, value, point = _line_search(problem, *before[:4], step, batch.rows)
     gradient, residual = problem.gradient(point, batch.rows)
     falling = batch.value - value > _FALLING * np.maximum(1.0, np.abs(batch.value))
-    moved = np.abs(x - batch.x).max(axis=1, initial=0.0)
+    change = np.subtract(x, batch.x, out=empty_like(x))
+    moved = np.abs(change, out=change).max(axis=1, initial=0.0)
     batch.stalled = (moved < _NEAR) & (moved > 0.25 * batch.moved)
     batch.moved = moved
     after = x, value, point, gradient, residual
@@ -263,7 +268,9 @@ def _line_search(problem, x, value, point, gradient, step, rows):
     length = problem.longest(step)
 
     def attempt(some):
-        trial = x[some] + length[some, None] * step[some]
+        trial = empty((len(rows[some]), x.shape[1]), x.dtype)
+        np.multiply(length[some, None], step[some], out=trial)
+        trial += x[some]
         f, q = problem.value(trial, rows[some])
         bound = value[some] + _ARMIJO * length[some] * slope[some] + slack[some]
         return trial, f, q, (f <= bound) & np.isfinite(f)
@@ -362,10 +369,16 @@ def _cg_direction(problem, point, gradient, rows, max_steps):
     # Scaled to length 1: small gradients would underflow when squared.
     length = np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
     live = np.flatnonzero(length > 0)
-    residual = (-gradient[live] / length[live, None]).astype(np.float32)
+    residual = empty((len(live), gradient.shape[1]), np.float32)
+    np.divide(
+        take(gradient, live, axis=0),
+        -length[live, None],
+        out=residual,
+        casting="same_kind",
+    )
     remaining = np.ones(len(live), np.float32)
     step = np.zeros(gradient.shape, np.float32)
-    search, here = residual.copy(), point[live].astype(np.float32)
+    search, here = residual.copy(), take(point, live, axis=0).astype(np.float32)
     taken = np.zeros_like(residual)
     for _ in range(max_steps):
         if not len(live):
@@ -373,18 +386,20 @@ def _cg_direction(problem, point, gradient, rows, max_steps):
         product = problem.hessian_product(here, search)
         curvature = np.einsum("ij,ij->i", search, product)
         along = np.where(curvature > 0, remaining / curvature, np.float32(0))[:, None]
-        taken += along * search
         product *= along
         residual -= product
+        taken += np.multiply(along, search, out=product)
         before, remaining = remaining, np.einsum("ij,ij->i", residual, residual)
         search *= np.where(before > 0, remaining / before, np.float32(0))[:, None]
         search += residual
         go = (remaining > _FORCING**2) & (curvature > 0)
         if np.count_nonzero(go) <= _CROWDED * len(go):
             step[live[~go]] = taken[~go]
-            live, here, taken = live[go], here[go], taken[go]
-            residual, search, remaining = residual[go], search[go], remaining[go]
+            kept = (live, remaining, here, taken, residual, search)
+            live, remaining, here, taken, residual, search = (
+                take(array, np.flatnonzero(go), axis=0) for array in kept
+            )
     step[live] = taken
     strained = np.zeros(len(gradient), bool)
     strained[live[remaining > _FORCING**2]] = True
-    return step.astype(gradient.dtype, copy=False) * length[:, None], strained
+    return np.multiply(step, length[:, None], out=empty_like(gradient)), strained

@@ -55,6 +55,7 @@ MODULES = {module_name(path) for path in PATHS}
 IMPORTS = {module_name(path): imported_modules(path) for path in PATHS}
 OURS = {name: found & MODULES for name, found in IMPORTS.items()}
 OPTIMIZE, SAMPLER = "sklearn_pnl.optimize", "sklearn_pnl.over_sampling"
+WORKSPACE = "sklearn_pnl._workspace"
 SAMPLERS = {SAMPLER, "sklearn_pnl.regression"}
 IN_GEOMETRY = sorted(name for name in MODULES if name.startswith(GEOMETRY))
 ESTIMATORS = sorted(
@@ -84,15 +85,18 @@ def test_the_modules_of_the_design_are_there():
     assert OPTIMIZE in OURS[f"{GEOMETRY}.solvers"]
 
 
-def test_optimize_is_a_leaf():
-    assert OURS[OPTIMIZE] == set()
+def test_optimize_and_its_memory_are_leaves():
+    assert OURS[WORKSPACE] == set()
+    assert top_level(WORKSPACE) <= {"contextlib", "math", "numpy", "threading",
+                                    "weakref"}  # fmt: skip
+    assert OURS[OPTIMIZE] <= {WORKSPACE}
     assert top_level(OPTIMIZE) <= {"dataclasses", "functools", "math", "numpy",
-                                   "scipy", "typing"}  # fmt: skip
+                                   "scipy", "sklearn_pnl", "typing"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", IN_GEOMETRY)
 def test_geometry_imports_itself_and_optimize_alone(name):
-    allowed = {OPTIMIZE, *IN_GEOMETRY}
+    allowed = {OPTIMIZE, WORKSPACE, *IN_GEOMETRY}
     assert OURS[name] <= allowed
 
 

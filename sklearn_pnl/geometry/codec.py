@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 from scipy.special import xlogy
 
+from .._workspace import empty
 from .coordinates import normalized_exp, row_sums, theta_from_prob
 from .divergences import kl_divergence
 from .marginals import one_body_theta
@@ -269,7 +270,8 @@ class Codec:
     def cells(self, rows):
         """Measures (n, D) of rows: with the offset, and the mean in an added bottom."""
         # In one memory layout, since the rounding of sums depends on it.
-        cells = rows.astype(np.float64, order="C")
+        cells = empty(rows.shape, np.float64)
+        cells[...] = rows
         if self.poset.added_bottom:
             cells = np.column_stack([cells.mean(axis=1), cells])
         cells += self.offset

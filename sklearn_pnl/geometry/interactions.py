@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import helmert
 
+from .._workspace import columns, empty_like, zeros
+
 if TYPE_CHECKING:  # `posets` imports this module
     from .posets import PosetProtocol
 
@@ -340,11 +342,11 @@ class InteractionBasis:
 
     def analysis_flat(self, x: NDArray) -> NDArray:
         """:meth:`analysis` of rows of shape (n, D)."""
-        return kronecker_product(self._blocks, x)[:, self._cells]
+        return columns(kronecker_product(self._blocks, x), self._cells)
 
     def synthesis_flat(self, v: NDArray) -> NDArray:
         """:meth:`synthesis` to rows of shape (n, D)."""
-        coefficients = np.zeros((len(v), np.prod(self.shape)), v.dtype)
+        coefficients = zeros((len(v), prod(self.shape)), v.dtype)
         coefficients[:, self._cells] = v
         return kronecker_product(self._transposed, coefficients)
 
@@ -382,9 +384,12 @@ def kronecker_product(blocks, x):
         inner //= len(block)
         block = block.astype(x.dtype, copy=False)
         if inner == 1:
-            x = x.reshape(outer, -1) @ block.T
+            x = x.reshape(outer, -1)
+            factors = x, block.T
         else:
-            x = np.matmul(block, x.reshape(outer, -1, inner))
+            x = x.reshape(outer, -1, inner)
+            factors = block, x
+        x = np.matmul(*factors, out=empty_like(x))
         outer *= len(block)
     return x.reshape(n, -1)
 

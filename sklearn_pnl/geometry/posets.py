@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, kron, vstack
 from scipy.sparse.linalg import splu
 
+from .._workspace import empty
 from .interactions import (
     cell_orders,
     element_mask,
@@ -368,7 +369,9 @@ class TensorPoset(PosetProtocol):
         return self, slice(None)
 
     def _along_modes(self, values, operation, reverse=False):
-        values = np.array(values, dtype=_float_type(values), order="C")
+        given = np.asarray(values)
+        values = empty(given.shape, _float_type(given))
+        values[...] = given
         lead = values.shape[: values.ndim - self.n_modes]
         if values.shape[len(lead) :] != self.shape:
             raise _shape_error(values, self)
