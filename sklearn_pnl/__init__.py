@@ -7,6 +7,7 @@ from the nearest training rows (Hu and Sugiyama, ICLR 2026).
 """
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 from . import geometry
 from .augment import PNLAugmenter
@@ -30,6 +31,10 @@ from .plotting import (
     SampleComparisonDisplay,
 )
 from .reshape import PrimeFactorReshaper
+
+if TYPE_CHECKING:
+    from .over_sampling import PNLSampler
+    from .regression import PNLRegressionSampler
 
 try:
     __version__ = version("sklearn-pnl")

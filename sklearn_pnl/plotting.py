@@ -1,13 +1,18 @@
 """Displays in scikit-learn's style: ``from_...`` computes and plots."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import geometry
+from ._typing import Rows, Seed
 from ._verdicts import summarise
-from .comparison import compare_samples
+from .comparison import SampleComparison, compare_samples
 from .geometry.energies import project_on_level
 
 # Changes of correlations below this are drawn pale, whatever the largest one is.
@@ -55,7 +60,13 @@ class InteractionEnergyDisplay:
     (5, 2)
     """
 
-    def __init__(self, energies, level_names, *, estimator_name=None):
+    def __init__(
+        self,
+        energies: NDArray,
+        level_names: list[str],
+        *,
+        estimator_name: str | None = None,
+    ) -> None:
         self.energies = energies
         self.level_names = level_names
         self.estimator_name = estimator_name
@@ -63,15 +74,15 @@ class InteractionEnergyDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
+        estimator: Any,
+        X: Rows,
         *,
-        label=None,
-        levels=None,
-        level_names=None,
-        ax=None,
-        **bar_kwargs,
-    ):
+        label: Any = None,
+        levels: Sequence | None = None,
+        level_names: Sequence[str] | None = None,
+        ax: Any = None,
+        **bar_kwargs: Any,
+    ) -> Self:
         """Divide the energy of each row of ``X``, and plot it.
 
         Parameters
@@ -115,7 +126,7 @@ class InteractionEnergyDisplay:
         display = cls(energies, list(level_names), estimator_name=name)
         return display.plot(ax=ax, **bar_kwargs)
 
-    def plot(self, ax=None, **bar_kwargs):
+    def plot(self, ax: Any = None, **bar_kwargs: Any) -> Self:
         """Mean energy of each level, with the quartiles over the rows.
 
         Parameters
@@ -181,7 +192,14 @@ class GeodesicEnergyDisplay:
     (21,)
     """
 
-    def __init__(self, t, e_energy, m_energy, *, estimator_name=None):
+    def __init__(
+        self,
+        t: NDArray,
+        e_energy: NDArray,
+        m_energy: NDArray,
+        *,
+        estimator_name: str | None = None,
+    ) -> None:
         self.t = t
         self.e_energy = e_energy
         self.m_energy = m_energy
@@ -190,17 +208,17 @@ class GeodesicEnergyDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        first,
-        second,
+        estimator: Any,
+        first: ArrayLike,
+        second: ArrayLike,
         *,
-        label=None,
-        order=1,
-        n_points=21,
-        encoded=False,
-        ax=None,
-        **line_kwargs,
-    ):
+        label: Any = None,
+        order: Any = 1,
+        n_points: int = 21,
+        encoded: bool = False,
+        ax: Any = None,
+        **line_kwargs: Any,
+    ) -> Self:
         """Plot the energy between two rows, or their projections on the base.
 
         Parameters
@@ -236,7 +254,7 @@ class GeodesicEnergyDisplay:
         energies = geometry.geodesic_energy(*ends, t, estimator.poset_, order)
         return cls(t, *energies, estimator_name=name).plot(ax=ax, **line_kwargs)
 
-    def plot(self, ax=None, **line_kwargs):
+    def plot(self, ax: Any = None, **line_kwargs: Any) -> Self:
         """Both energies against the position between the rows.
 
         Parameters
@@ -307,22 +325,24 @@ class SampleComparisonDisplay:
     (4,)
     """
 
-    def __init__(self, comparison, *, estimator_name=None):
+    def __init__(
+        self, comparison: SampleComparison, *, estimator_name: str | None = None
+    ) -> None:
         self.comparison = comparison
         self.estimator_name = estimator_name
 
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
+        estimator: Any,
+        X: Rows,
         *,
-        label=None,
-        n_samples=None,
-        random_state=None,
-        ax=None,
-        **compare_kwargs,
-    ):
+        label: Any = None,
+        n_samples: int | None = None,
+        random_state: Seed = None,
+        ax: Any = None,
+        **compare_kwargs: Any,
+    ) -> Self:
         """Draw new rows from a fitted estimator, compare them and plot.
 
         Parameters
@@ -361,7 +381,15 @@ class SampleComparisonDisplay:
         return cls.from_samples(X, X_new, estimator_name=name, ax=ax, **compare_kwargs)
 
     @classmethod
-    def from_samples(cls, X, X_new, *, estimator_name=None, ax=None, **compare_kwargs):
+    def from_samples(
+        cls,
+        X: Rows,
+        X_new: Rows,
+        *,
+        estimator_name: str | None = None,
+        ax: Any = None,
+        **compare_kwargs: Any,
+    ) -> Self:
         """Compare new rows with training rows, and plot.
 
         Parameters
@@ -385,7 +413,7 @@ class SampleComparisonDisplay:
         comparison = compare_samples(X, X_new, **compare_kwargs)
         return cls(comparison, estimator_name=estimator_name).plot(ax=ax)
 
-    def plot(self, ax=None, *, max_features=15):
+    def plot(self, ax: Any = None, *, max_features: int = 15) -> Self:
         """Three panels: distances, the features that differ most, correlations.
 
         Parameters
@@ -534,7 +562,13 @@ class ImageRowsDisplay:
     (3, 4, 6)
     """
 
-    def __init__(self, images, *, column_names=None, estimator_name=None):
+    def __init__(
+        self,
+        images: Mapping[str, ArrayLike],
+        *,
+        column_names: Sequence[str] | None = None,
+        estimator_name: str | None = None,
+    ) -> None:
         self.images = images
         self.column_names = column_names
         self.estimator_name = estimator_name
@@ -542,15 +576,15 @@ class ImageRowsDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
-        y=None,
+        estimator: Any,
+        X: Rows,
+        y: ArrayLike | None = None,
         *,
-        n_images=10,
-        image_shape=None,
-        random_state=None,
-        **plot_kwargs,
-    ):
+        n_images: int = 10,
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Seed = None,
+        **plot_kwargs: Any,
+    ) -> Self:
         """Draw new images, and plot them below the ones that they come from.
 
         Four rows: the first parent of each new image, its projection on the base, which
@@ -595,7 +629,15 @@ class ImageRowsDisplay:
             name = type(estimator).__name__
         return cls(images, estimator_name=name).plot(**plot_kwargs)
 
-    def plot(self, axes=None, *, title=None, cmap="gray_r", vmin=None, vmax=None):
+    def plot(
+        self,
+        axes: Any = None,
+        *,
+        title: str | None = None,
+        cmap: Any = "gray_r",
+        vmin: float | None = None,
+        vmax: float | None = None,
+    ) -> Self:
         """All images, with the names of the rows at the left.
 
         Parameters

@@ -13,9 +13,9 @@ paper, which finds that finer structure does better with fewer numbers. Needs MN
 # %%
 # Seven bases, one local sub-manifold
 # -----------------------------------
-# "theta" is the sub-manifold of the paper's equation. The mixture of the authors' program
-# has none: 98% of its image is the mean of the near images, whatever the base, which
-# only says which images are near.
+# "theta" is the sub-manifold of the paper's equation. The mixture of the authors'
+# program has none: 98% of its image is the mean of the near images, whatever the base,
+# which only says which images are near.
 import matplotlib.pyplot as plt
 import numpy as np
 from paper_images import closest, load_images, tell
