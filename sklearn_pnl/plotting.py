@@ -144,6 +144,8 @@ class InteractionEnergyDisplay:
         mean = self.energies.mean(axis=0)
         quartiles = np.quantile(self.energies, [0.25, 0.75], axis=0)
         spread = np.clip([mean - quartiles[0], quartiles[1] - mean], 0, None)
+        # Before 3.11 matplotlib takes arrays of one number for the number.
+        spread = spread.tolist()
         self.bars_ = self.ax_.bar(self.level_names, mean, yerr=spread, **bar_kwargs)
         self.ax_.set(
             xlabel="interactions",
