@@ -21,7 +21,9 @@ from sklearn_pnl import (
     PNLAugmenter,
     PNLSampler,
     _blocks,
+    _coding,
 )
+from sklearn_pnl._blocks import shares_memory
 from sklearn_pnl.geometry import TensorPoset, boolean_lattice
 
 # 512 cells make blocks of 256 rows: 5 of them, in tasks of more than one.
@@ -87,6 +89,36 @@ USES = {
     ),
     "resample": lambda: PNLSampler(random_state=0).fit_resample(X, LABELS)[0],
 }
+
+
+# Rows with ties and copies, so many that a search gives each thread some of them; the
+# last of them are few.
+LATTICE = np.random.default_rng(0).integers(0, 2, (1300 * os.cpu_count(), 6, 12)) + 0.0
+
+
+@pytest.mark.parametrize("shape", [(6, 12), (12, 6), (3, 4)], ids=str)
+@pytest.mark.parametrize("metric", ["kl", "euclidean"])
+def test_workers_find_the_same_neighbors(shape, metric, backend, monkeypatch):
+    # The last shape is searched by a tree.
+    sent, map_blocks = [], _coding.map_blocks
+
+    def spying(function, *arrays, **kwargs):
+        sent.append(function.func is _coding._kneighbors_there)
+        return map_blocks(function, *arrays, **kwargs)
+
+    monkeypatch.setattr(_coding, "map_blocks", spying)
+    X = LATTICE.reshape(len(LATTICE), -1)[:, : np.prod(shape)].reshape(-1, *shape)
+    projector = BackwardProjector(1, metric=metric, offset=0.5).fit(X)
+    home = projector.kneighbors(projector.codes_, return_distance=False)
+    assert not any(sent)
+    with backend:
+        near = projector.kneighbors(projector.codes_, return_distance=False)
+        assert not any(sent), "it would not pay"
+        monkeypatch.setattr(_coding, "_WORTH_SENDING", 0)
+        away = projector.kneighbors(projector.codes_, return_distance=False)
+        assert any(sent) == (not shares_memory())
+    assert_array_equal(near, home)
+    assert_array_equal(away, home)
 
 
 def points(projector):
