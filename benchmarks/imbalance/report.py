@@ -5,6 +5,7 @@
 
 import argparse
 import sys
+from collections import defaultdict
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,26 @@ OVERALL = "mean of learners"
 LEVELS = ("table", "family")
 PRINTED = ("average precision", "balanced accuracy", "Brier")
 BLOCK = ["learner", "metric"]
+
+
+def summarise(rows):
+    """Means over the folds: one row for each table, rival and learner."""
+    groups = defaultdict(list)
+    for row in rows:
+        groups[row["table"], row["sampler"], row["learner"]].append(row)
+    return [_summary(group) for group in groups.values()]
+
+
+def _summary(rows):
+    first = rows[0]
+    means = (*DIRECTIONS, "seconds", "sampler seconds")
+    return {
+        **{key: first[key] for key in ("table", "family", "sampler", "learner")},
+        **{key: float(np.mean([row[key] for row in rows])) for key in means},
+        "folds": len(rows),
+        "failures": sum(bool(row["failure"]) for row in rows),
+        "warnings": sum(bool(row["warning"]) for row in rows),
+    }
 
 
 def report(name, reference=REFERENCE, complete=False, without=()):
