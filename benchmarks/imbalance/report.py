@@ -5,13 +5,12 @@
 
 import argparse
 import sys
-from collections import defaultdict
 
 import numpy as np
 import pandas as pd
 from scipy.stats import friedmanchisquare, wilcoxon
 
-from benchmarks.tables import markdown, read_csv, write_csv
+from benchmarks.tables import grouped, markdown, read_csv, write_csv
 
 from .problems import SETS
 from .scores import DIRECTIONS
@@ -25,9 +24,7 @@ BLOCK = ["learner", "metric"]
 
 def summarise(rows):
     """Means over the folds: one row for each table, rival and learner."""
-    groups = defaultdict(list)
-    for row in rows:
-        groups[row["table"], row["sampler"], row["learner"]].append(row)
+    groups = grouped(rows, "table", "sampler", "learner")
     return [_summary(group) for group in groups.values()]
 
 

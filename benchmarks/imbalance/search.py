@@ -20,7 +20,7 @@ from sklearn.metrics import (
 )
 from sklearn.model_selection import StratifiedKFold
 
-from benchmarks.tables import markdown, report
+from benchmarks.tables import grouped, markdown, report
 from sklearn_pnl import PNLSampler
 
 from ..harness import evaluate
@@ -259,19 +259,14 @@ def search(tables, variants, n_jobs=1):
     rows = evaluate(
         tables, samplers, LEARNERS, _score, folder=FOLDER, n_jobs=n_jobs, log=log
     )
-    found = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for row in rows:
         if row["failure"]:
             raise RuntimeError(f"{row['sampler']}, {row['table']}: {row['failure']}")
-        values = [row[metric] for metric in METRICS]
-        found[row["sampler"]][row["table"]][row["learner"]].append(values)
-    return {
-        name: {
-            table: {x: np.mean(folds, axis=0) for x, folds in learners.items()}
-            for table, learners in by_table.items()
-        }
-        for name, by_table in found.items()
-    }
+    found = defaultdict(lambda: defaultdict(dict))
+    for key, folds in grouped(rows, "sampler", "table", "learner").items():
+        values = [[row[metric] for metric in METRICS] for row in folds]
+        found[key[0]][key[1]][key[2]] = np.mean(values, axis=0)
+    return found
 
 
 def _score(model, split, rival):

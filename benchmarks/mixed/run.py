@@ -9,7 +9,6 @@ table, sampler and learner to ``benchmarks/results/mixed.csv``.
 """
 
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,7 @@ from sklearn_pnl import PNLSampler
 from ..harness import evaluate
 from ..imbalance.learners import LEARNERS
 from ..imbalance.scores import DIRECTIONS, of_model
-from ..tables import write_csv
+from ..tables import grouped, write_csv
 from .tables import TABLES, Frame
 
 FOLDER = Path(__file__).parent / "cache"
@@ -49,9 +48,7 @@ def encoded(make):
 
 def summarise(rows):
     """Means and deviations over the folds."""
-    groups = defaultdict(list)
-    for row in rows:
-        groups[row["table"], row["sampler"], row["learner"]].append(row)
+    groups = grouped(rows, "table", "sampler", "learner")
     return [_summary(group) for group in groups.values()]
 
 
