@@ -72,25 +72,25 @@ def _column(runs, name):
 
 
 def _difference(name, runs, others, problem):
-    """Mean of the paired differences, with two standard errors of it.
+    """Mean of the paired differences, its standard error, and their deviation.
 
-    The plain one takes splits for independent. They are not where each draws its
-    training rows from the same rows, so there the variance of a split is counted by
-    test rows over training rows more (Nadeau and Bengio, 2003).
+    Splits are not independent where each draws its training rows from the same rows.
+    There the variance of a split is counted by test rows over training rows more
+    (Nadeau and Bengio, 2003).
     """
     seeds = [seed for seed in runs if seed in others]
     gains = 100 * np.array(
         [float(runs[s]["accuracy"]) - float(others[s]["accuracy"]) for s in seeds]
     )
-    found = dict.fromkeys((name, f"{name}, se", f"{name}, plain se"))
+    found = dict.fromkeys((name, f"{name}, se", f"{name}, deviation"))
     if len(gains):
         found[name] = float(gains.mean())
     if len(gains) > 1:
         run = runs[seeds[0]]
         more = float(run["test"]) / float(run["train"]) if problem in RESPLIT else 0
-        variance = float(gains.var(ddof=1))
-        found[f"{name}, se"] = float(np.sqrt(variance * (1 / len(gains) + more)))
-        found[f"{name}, plain se"] = float(np.sqrt(variance / len(gains)))
+        deviation = float(gains.std(ddof=1))
+        found[f"{name}, se"] = deviation * float(np.sqrt(1 / len(gains) + more))
+        found[f"{name}, deviation"] = deviation
     return found
 
 
@@ -209,16 +209,21 @@ def _signed(value):
 
 
 def _verdict(row, name, claim, sign=1):
-    """Whether ours has the sign of what is printed, beyond two standard errors."""
+    """What is shown beyond two standard errors, and what becomes of what is printed.
+
+    It may have our sign; or else be so near that one run has that much noise; or not.
+    """
     if not row[f"{name}, se"]:
         return ""
-    gain, error = sign * float(row[name]), float(row[f"{name}, se"])
-    if abs(gain) <= 2 * error:
-        return "within noise"
-    which = "gain" if gain > 0 else "loss"
+    gain = sign * float(row[name])
+    error, deviation = (float(row[f"{name}, {kind}"]) for kind in ("se", "deviation"))
+    shown = "level" if abs(gain) <= 2 * error else "gain" if gain > 0 else "loss"
     if claim is None:
-        return which
-    return f"{which}, as printed" if gain * claim > 0 else f"{which}, not as printed"
+        return shown
+    if shown != "level" and gain * claim > 0:
+        return f"{shown}; holds"
+    near = abs(claim - gain) <= 2 * deviation
+    return f"{shown}; one run's noise" if near else f"{shown}; not reproduced"
 
 
 def _markdown(head, body):

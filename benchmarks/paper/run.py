@@ -45,14 +45,20 @@ def main():
         print(LEFT_OUT, flush=True)
         with TemporaryDirectory() as folder:
             rows = run([quick(e) for e in chosen], folder=folder)
-        print(markdown(summarise(rows)))
+        _show(rows)
     else:
         rows = run(chosen, folder=FOLDER, known=options.known)
-        print(markdown(summarise(rows)))
+        _show(rows)
         # A part of the whole must not take the place of it.
         if set(chosen) == set(experiments()):
             write(rows, made_with())
             report.main()
+
+
+def _show(rows):
+    shown = ("problem", "size", "sampler", "seeds", "accuracy", "deviation")
+    shown = (*shown, "minus none", "minus none, se")
+    print(markdown([{name: row[name] for name in shown} for row in summarise(rows)], 4))
 
 
 def made_with():
