@@ -57,6 +57,7 @@ suppress_warnings = ["config.cache"]
 
 autosummary_generate = True
 autodoc_member_order = "bysource"
+autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 numpydoc_use_plots = False

@@ -1,5 +1,7 @@
 """Pictures of the guide, drawn by the library itself when the site is built."""
 
+from pathlib import Path
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -29,14 +31,37 @@ GREY, BLUE, ORANGE = "#9aa0a6", "#0072b2", "#d55e00"
 
 
 def draw_all(folder):
-    """Draw every picture into a folder."""
+    """Draw every picture of the guide into a folder."""
     folder.mkdir(exist_ok=True)
+    for draw in (start, posets, codes, noise, manifolds, offsets, totals):
+        save(draw, folder / f"{draw.__name__}.svg")
+
+
+def save(draw, path):
+    """Draw one picture into a file: the same bytes each time."""
     with plt.rc_context({"svg.hashsalt": "sklearn_pnl", "font.size": 10}):
-        for draw in (start, posets, codes, noise, manifolds, offsets, totals):
-            figure = draw()
-            path = folder / f"{draw.__name__}.svg"
-            figure.savefig(path, metadata={"Date": None})
-            plt.close(figure)
+        figure = draw()
+        figure.savefig(path, metadata={"Date": None})
+        plt.close(figure)
+
+
+def readme():
+    """A rare class with its new rows, and new rows with a total asked for."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    X, y, new = _moons()
+    left.scatter(*X[y == 0].T, s=12, color=GREY, label="common class")
+    left.scatter(*new.T, s=12, color=ORANGE, alpha=0.6, label="new rows")
+    left.scatter(*X[y == 1].T, s=26, color=BLUE, label="rare class")
+    left.set_title("new rows of a rare class")
+    parts, augmenter, asked = _two_parts()
+    rows = augmenter.sample(150, random_state=0, constraints=asked)
+    right.scatter(*parts.T, s=12, color=GREY, label="rows")
+    right.scatter(*rows.T, s=10, color=ORANGE, label="new rows, a + b = 5")
+    right.set(title="new rows with a total", xlabel="a", ylabel="b")
+    for axis in (left, right):
+        axis.legend(loc="upper right", fontsize=9)
+    _bare(left)
+    return figure
 
 
 def _bare(axes):
@@ -44,11 +69,16 @@ def _bare(axes):
         axis.set(xticks=[], yticks=[])
 
 
-def start():
-    """An imbalanced problem before and after."""
+def _moons():
+    """Rows, classes, and new rows of the rare class."""
     X, y = make_moons((200, 20), noise=0.12, random_state=3)
     X_all, _ = PNLSampler(random_state=0).fit_resample(X, y)
-    new = X_all[len(X) :]
+    return X, y, X_all[len(X) :]
+
+
+def start():
+    """An imbalanced problem before and after."""
+    X, y, new = _moons()
     figure, axes = plt.subplots(
         1, 2, figsize=(8, 3.2), sharex=True, sharey=True, layout="constrained"
     )
@@ -200,11 +230,16 @@ def offsets():
     return figure
 
 
+def _two_parts():
+    """Rows of two parts, what was fitted on them, and a total asked for."""
+    parts = np.random.default_rng(0).gamma(2.0, size=(200, 2))
+    asked = column_constraint({0: 1, 1: 1}, 5, 5)
+    return parts, PNLAugmenter().fit(parts), asked
+
+
 def totals():
     """Rows as they are drawn, and rows that are asked to have a total."""
-    parts = np.random.default_rng(0).gamma(2.0, size=(200, 2))
-    augmenter = PNLAugmenter().fit(parts)
-    asked = column_constraint({0: 1, 1: 1}, 5, 5)
+    parts, augmenter, asked = _two_parts()
     new = {
         "sample(150)": augmenter.sample(150, random_state=0),
         "x0 + x1 = 5 asked for": augmenter.sample(
@@ -221,3 +256,8 @@ def totals():
     axes[0].set_ylabel("x1")
     axes[0].legend(fontsize=9)
     return figure
+
+
+if __name__ == "__main__":
+    # The README's picture stands beside the pages, where it can be read without a site.
+    save(readme, Path(__file__).parent / "_static" / "new_rows.svg")

@@ -7,6 +7,7 @@ from the nearest training rows (Hu and Sugiyama, ICLR 2026).
 """
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 from . import geometry
 from .augment import PNLAugmenter
@@ -25,10 +26,15 @@ from .manifolds import (
 from .many_body import ManyBodyProjector
 from .plotting import (
     GeodesicEnergyDisplay,
+    ImageRowsDisplay,
     InteractionEnergyDisplay,
     SampleComparisonDisplay,
 )
 from .reshape import PrimeFactorReshaper
+
+if TYPE_CHECKING:
+    from .over_sampling import PNLSampler
+    from .regression import PNLRegressionSampler
 
 try:
     __version__ = version("sklearn-pnl")
@@ -60,6 +66,7 @@ __all__ = [
     "EtaManifold",
     "FiberManifold",
     "GeodesicEnergyDisplay",
+    "ImageRowsDisplay",
     "InteractionEnergyDisplay",
     "Invariants",
     "KernelDraws",

@@ -7,27 +7,31 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ._callbacks import begin_blocks, block_done
 from ._threads import one_blas_thread
+from ._workspace import workspace
 
 # Workers that share no memory get several blocks at once: enough tasks for each of
 # them to even out, none of them larger than 64 MiB.
 _TASKS_PER_WORKER, _BLOCKS_PER_TASK = 4, 64
 
 
-def map_blocks(function, *arrays, step, n_jobs=None):
+def map_blocks(function, *arrays, step, n_jobs=None, into=None):
     """``function(*blocks)`` over blocks of ``step`` rows; results joined by rows.
 
     ``function`` returns a tuple of arrays with one entry a row; for workers in other
     processes or on other machines it must be picklable. Results are written as they
-    come, so that no second copy of the output is held. Blocks are small, so BLAS is
-    kept to one thread: ``n_jobs`` is what uses more cores.
+    come, so that no second copy of the output is held; the first of them over ``into``,
+    which may be what came in, if it has their shape and type. Blocks are small, so BLAS
+    is kept to one thread: ``n_jobs`` is what uses more cores.
     """
     n = len(arrays[0])
     begin_blocks(-(-n // step))
     joined, done = None, 0
-    with one_blas_thread():
+    with one_blas_thread(), workspace():
         for parts in _results(function, arrays, n, step, n_jobs):
             if joined is None:
                 joined = [np.empty((n, *p.shape[1:]), p.dtype) for p in parts]
+                if into is not None and into.dtype == joined[0].dtype:
+                    joined[0] = into if into.shape == joined[0].shape else joined[0]
             for whole, part in zip(joined, parts, strict=True):
                 whole[done : done + len(part)] = part
             done += len(parts[0])
@@ -85,7 +89,8 @@ def _run_task(function, step, start, *arrays):
 
 
 def _whole_task(function, step, start, *arrays):
-    return list(_run_task(function, step, start, *arrays))
+    with workspace():
+        return list(_run_task(function, step, start, *arrays))
 
 
 class _Remote:

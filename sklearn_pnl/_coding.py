@@ -4,6 +4,7 @@ from functools import cached_property, partial
 from numbers import Integral
 
 import numpy as np
+from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
 from ._blocks import map_blocks
@@ -13,6 +14,9 @@ from ._validation import check_masses, warn_unconverged
 from .geometry import TensorPoset, element_mask, order_mask
 from .geometry.codec import Codec, Encoded
 from .geometry.nearness import KLEmbedding, kl_of_coordinates
+
+# What need not be checked of numbers made here.
+_CHECKED = {"assume_finite": True, "skip_parameter_validation": True}
 
 
 def free_mask(poset, order, elements):
@@ -63,13 +67,22 @@ def lay_out(poset, shape, reshaper=None):
     return poset
 
 
-def encode_rows(codec, rows, whom, n_jobs=None, divergence=False):
-    """:class:`Encoded` of rows (n, D), with a warning if some did not converge."""
+def encode_rows(codec, rows, whom, n_jobs=None, divergence=False, overwrite=False):
+    """:class:`Encoded` of rows (n, D), with a warning if some did not converge.
+
+    Coordinates may ``overwrite`` rows of their shape.
+    """
     # One pass a block is as fast as memory: threads would only wait for it.
     n_jobs = n_jobs if codec.solves or divergence else None
     encode = partial(codec.encode, divergence=divergence)
     encoded = Encoded(
-        *map_blocks(encode, rows, step=codec.encoded_at_once, n_jobs=n_jobs)
+        *map_blocks(
+            encode,
+            rows,
+            step=codec.encoded_at_once,
+            n_jobs=n_jobs,
+            into=rows if overwrite else None,
+        )
     )
     check_masses(encoded.mass)
     warn_unconverged(whom, encoded.residual, codec.tol, codec.max_iter)
@@ -83,6 +96,7 @@ class TrainingRows:
     ----------
     codec : Codec
     rows : ndarray of shape (n, D)
+        None of them, but their type, if the codec does not decode through them.
     encoded : Encoded
         What the codec made of the rows.
     metric : {"kl", "euclidean"}
@@ -143,9 +157,10 @@ class TrainingRows:
         if self.labels is not None:
             own = self._indicators.queries(len(codes), like)
             queries = np.hstack([queries, own])
-        search = self._search if among is None else self._search_among(among)
-        search.set_params(n_jobs=n_jobs)
-        near = search.kneighbors(_some_column(queries), k, return_distance=False)
+        with config_context(**_CHECKED):
+            search = self._search if among is None else self._search_among(among)
+            search.n_jobs = n_jobs
+            near = search.kneighbors(_some_column(queries), k, return_distance=False)
         return near if among is None else among[near]
 
     def copies(self):
@@ -159,6 +174,18 @@ class TrainingRows:
             return kl_of_coordinates(self.codec, codes, self.coordinates[neighbors])
         return np.linalg.norm(self.codes[neighbors] - codes[:, None], axis=2)
 
+    def decoded(self):
+        """The rows (n, D), as they are decoded from their own codes."""
+        if self.codec.needs_rows:
+            return self.rows
+        own = np.arange(len(self.codes))[:, None]
+        return self.decode(self.codes, own, np.ones(own.shape), "")
+
+    def forget_search(self):
+        """Give back what the search holds; the next one makes it again."""
+        for made in ("_embedding", "_search"):
+            self.__dict__.pop(made, None)
+
     def mean(self, neighbors):
         """Mean distributions (n, D) of rows (n, k)."""
         weights = np.full(neighbors.shape, 1 / neighbors.shape[1])
@@ -167,12 +194,9 @@ class TrainingRows:
     def decode(self, codes, neighbors, weights, whom, n_jobs=None):
         """Rows (n, D) of codes, with a warning if some did not converge."""
         codec = self.codec
-        needed = {"rows": self.rows, "masses": self.masses}
-        if not codec.needs_rows:
-            # Nothing but their type.
-            needed["rows"] = self.rows[:0]
+        rows = self.rows if codec.needs_rows else self.rows[:0]
         rows, residual = map_blocks(
-            partial(codec.decode, **needed),
+            partial(codec.decode, rows=rows, masses=self.masses),
             codes,
             neighbors,
             weights,

@@ -34,8 +34,8 @@ _read_as = ContextVar("read_as", default=None)
 @contextmanager
 def part_read_as(numbers, form, rows):
     """Tables read inside are some rows of a larger one that was read already."""
-    known = (numbers[rows], form.part(rows)) if isinstance(form, TableFormat) else None
-    token = _read_as.set(known)
+    numbers = numbers[rows] if isinstance(form, TableFormat) else None
+    token = _read_as.set((numbers, form.part(rows)))
     try:
         yield
     finally:
@@ -61,9 +61,14 @@ def read_rows(estimator, X, y=None):
     y : ndarray or None
     """
     chosen, known = estimator.categorical_features, _read_as.get()
+    # What else is read further in is another table.
+    _read_as.set(None)
     if not is_frame(X) and chosen is None:
-        rows, y = _check_array(estimator, X, y)
-        return rows, rows, RowFormat(rows), y
+        if known is None:
+            X, y = _check_array(estimator, X, y)
+            return X, X, RowFormat(X), y
+        estimator.input_shape_, estimator.n_features_in_ = X.shape[1:], X.shape[1]
+        return X, X, known[1], y
     X = X if is_frame(X) else _as_table(X)
     validate_data(estimator, X, skip_check_array=True)
     if known is not None:
@@ -140,9 +145,13 @@ class RowFormat:
         The same, among the numbers.
     labels, times, names, feature_names : None
         Nothing stands beside the numbers, none of them are times or have names.
+    cut_out : bool
+        Whether the numbers were cut out of a larger table, so that they are nobody
+        else's and may be written over.
     """
 
     labels = times = names = feature_names = None
+    cut_out = False
 
     def __init__(self, rows):
         self.dtype = np.dtype(rows.dtype)
@@ -150,6 +159,12 @@ class RowFormat:
         self._sparse = type(rows) if issparse(rows) else None
         size = int(np.prod(self.shape)) if self.dtype.kind in "iub" else 0
         self.integer_features = self.whole = np.arange(size)
+
+    def part(self, rows):
+        """The same for some of the rows."""
+        part = copy(self)
+        part.cut_out = True
+        return part
 
     def read(self, X):
         """Numbers of other rows."""
@@ -196,7 +211,11 @@ class TableFormat:
         Their values as whole numbers.
     times : ndarray of int or None
         Columns of numbers that are times.
+    cut_out : bool
+        As in :class:`RowFormat`.
     """
+
+    cut_out = False
 
     def __init__(self, columns, chosen):
         names = columns.names
@@ -246,6 +265,7 @@ class TableFormat:
     def part(self, rows):
         """The same for some of the rows."""
         part = copy(self)
+        part.cut_out = True
         if self.categorical:
             part.labels, part._beside = self.labels[rows], self._beside.part(rows)
         return part

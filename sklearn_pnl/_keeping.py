@@ -18,7 +18,7 @@ from .constraints import (
     snap_one_hot,
     unrounded,
 )
-from .invariants import Invariants, find_invariants
+from .invariants import Invariants, find_invariants, satisfy_none
 
 # What a constraint may be.
 CONSTRAINTS = [LinearConstraint, ColumnConstraint, list, tuple]
@@ -52,15 +52,15 @@ def _resolve(given, rows, feature_names):
     d = rows.shape[1]
     if isinstance(given, Invariants):
         return given
+    why = ""
     if isinstance(given, str):
-        why = _why_not_searched(rows)
-        if not why:
-            tol = _TOL_SINGLE if rows.dtype == np.float32 else _TOL
-            with one_blas_thread():
-                return find_invariants(rows, feature_names, tol=tol)
         given = None
-    else:
-        why = ""
+        with one_blas_thread():
+            if d > _SEARCHED_UP_TO or not satisfy_none(rows):
+                why = _why_not_searched(rows)
+                if not why:
+                    tol = _TOL_SINGLE if rows.dtype == np.float32 else _TOL
+                    return find_invariants(rows, feature_names, tol=tol)
     names = feature_names or tuple(f"x{k}" for k in range(d))
     if given is None:
         none = np.empty((0, d)), np.empty(0)
@@ -129,12 +129,13 @@ class Keeper:
     tol: float
 
     @classmethod
-    def of(cls, invariants, rows, limits, scaled, offset, integer_features):
-        """A keeper for rows like the training rows (n, D)."""
-        least = rows.min(axis=0).astype(np.float64)
+    def of(cls, invariants, ends, limits, scaled, offset, integer_features):
+        """A keeper for rows like the training rows, whose features have these ends."""
+        low, high = ends
+        least = low.astype(np.float64)
         with np.errstate(over="ignore"):
-            ranges = rows.max(axis=0) - least
-        tol = _TOL_SINGLE if rows.dtype == np.float32 else _TOL
+            ranges = high - least
+        tol = _TOL_SINGLE if low.dtype == np.float32 else _TOL
         return cls(
             invariants, *limits, least, ranges, scaled, offset, integer_features, tol
         )
@@ -173,7 +174,10 @@ class Keeper:
             )
             self._say(rows, lower, upper, violation, system, asked, whom)
         if self.invariants.one_hot_groups:
-            rows = snap_one_hot(rows, self.invariants.one_hot_groups)
+            kept = _part(system, slice(asked.start), lower, upper)
+            missed = kept.violation(rows, self.ranges).max(axis=1)
+            if missed.max() > self.tol:
+                warn_missed(whom, missed, self.tol)
         if len(self.integer_features):
             rows, _ = round_integers(rows, self.invariants, self.integer_features)
         if self.invariants.one_hot_groups or len(self.integer_features):
@@ -221,16 +225,27 @@ class Keeper:
             tol=self.tol,
         )
 
+    def snapped(self, rows, system):
+        """Rows with indicators of 0 and 1, back on what this leads away from.
+
+        The larger of two groups first, as it decides the other: cities their countries.
+        What is 0 or 1 stays so where it can.
+        """
+        groups = sorted(self.invariants.one_hot_groups, key=len, reverse=True)
+        for group in groups:
+            rows = snap_one_hot(rows, [group])
+            violation = system.violation(rows, self.ranges).max(axis=1)
+            off = np.flatnonzero(violation > self.tol)
+            if len(off):
+                ends = {"lower": system.lower[off], "upper": system.upper[off]}
+                rows[off] = self.meet(rows[off], replace(system, **ends)).rows
+        return snap_one_hot(rows, groups)
+
     def _check_whole(self, rows, lower, upper, system, asked):
         """Refuse constraints that whole numbers cannot meet."""
         if asked.start == asked.stop:
             return
-        part = replace(
-            system,
-            coefficients=system.coefficients[asked],
-            lower=lower[:, asked],
-            upper=upper[:, asked],
-        )
+        part = _part(system, asked, lower, upper)
         violation = part.violation(rows, self.ranges)
         if violation.max(initial=0) > 1e-6:
             row, k = np.unravel_index(np.argmax(violation), violation.shape)
@@ -243,5 +258,19 @@ class Keeper:
 
 def _meet(rows, lower, upper, *, keeper, system):
     """One block of rows: those on the system, and their violations."""
-    met = keeper.meet(rows, replace(system, lower=lower, upper=upper))
-    return met.rows, met.violation
+    system = replace(system, lower=lower, upper=upper)
+    met = keeper.meet(rows, system)
+    rows = met.rows
+    if keeper.invariants.one_hot_groups:
+        rows = keeper.snapped(rows, system)
+    return rows, met.violation
+
+
+def _part(system, some, lower, upper):
+    """Some of the constraints of a system."""
+    return replace(
+        system,
+        coefficients=system.coefficients[some],
+        lower=lower[:, some],
+        upper=upper[:, some],
+    )

@@ -50,8 +50,8 @@ def _give_back(limit):
 
 
 def _most_threads():
-    pools = _threadpools().info()
-    counts = [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
+    pools = _threadpools().lib_controllers
+    counts = [pool.num_threads for pool in pools if pool.user_api == "blas"]
     return max(counts, default=1)
 
 

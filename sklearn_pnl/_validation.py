@@ -3,7 +3,7 @@
 import warnings
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import cache, wraps
 
 import numpy as np
 from scipy.sparse import issparse
@@ -63,8 +63,15 @@ def all_or_nothing(fit):
 
 def shared_params(estimator, receiver):
     """Parameters of an estimator that another class has by the same name."""
-    own = estimator.get_params(deep=False)
-    return {n: own[n] for n in receiver._get_param_names() if n in own}
+    names = _shared_names(type(estimator), receiver)
+    return {name: getattr(estimator, name) for name in names}
+
+
+@cache
+def _shared_names(one, other):
+    # scikit-learn reads them off the signature each time it is asked.
+    own = set(one._get_param_names())
+    return [name for name in other._get_param_names() if name in own]
 
 
 def check_rows(estimator, X, *, reset, **settings):

@@ -1,9 +1,12 @@
 """Backward projection: codes to rows, through a sub-manifold of near training rows."""
 
+from collections.abc import Mapping, Sequence
 from math import prod
 from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -11,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from ._callbacks import fit_task, with_callbacks
 from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec
 from ._validation import all_or_nothing, check_codes, check_tensors, clip_neighbors
-from .geometry import rake
-from .manifolds import LOCAL_MANIFOLD, as_local_manifold
+from .geometry import PosetProtocol, rake
+from .manifolds import LOCAL_MANIFOLD, LocalManifoldLike, as_local_manifold
 from .many_body import ManyBodyProjector
 
 METRIC = [StrOptions({"kl", "euclidean"})]
@@ -126,19 +129,19 @@ class BackwardProjector(ManyBodyProjector):
 
     def __init__(
         self,
-        order=1,
+        order: int | Sequence = 1,
         *,
-        base=None,
-        local_manifold="fiber",
-        n_neighbors=5,
-        metric="kl",
-        poset=None,
-        offset=1e-5,
-        with_mass=False,
-        tol=1e-6,
-        max_iter=100,
-        n_jobs=None,
-    ):
+        base: ArrayLike | None = None,
+        local_manifold: LocalManifoldLike = "fiber",
+        n_neighbors: int = 5,
+        metric: Literal["kl", "euclidean"] = "kl",
+        poset: PosetProtocol | None = None,
+        offset: float = 1e-5,
+        with_mass: bool = False,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        n_jobs: int | None = None,
+    ) -> None:
         super().__init__(
             order,
             base=base,
@@ -156,7 +159,7 @@ class BackwardProjector(ManyBodyProjector):
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     @with_callbacks
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
         """Fit, and return the codes of the same rows.
 
         Parameters
@@ -188,7 +191,7 @@ class BackwardProjector(ManyBodyProjector):
             self.n_neighbors_ = clip_neighbors(self.n_neighbors, len(rows))
         return self.codes_
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: ArrayLike) -> NDArray:
         """Rows decoded from codes through the local sub-manifold of each.
 
         Parameters
@@ -211,7 +214,9 @@ class BackwardProjector(ManyBodyProjector):
         rows = self._training.decode(codes, near, weights, whom, self.n_jobs)
         return rows.reshape(-1, *self.input_shape_)
 
-    def decode_margins(self, margins, tol=1e-9):
+    def decode_margins(
+        self, margins: Mapping[tuple[int, ...], ArrayLike], tol: float = 1e-9
+    ) -> NDArray:
         """Rows with given marginals, like the training rows otherwise.
 
         Solves ``min KL(q, r)`` over the measures ``q`` with these marginals, the fibre
@@ -269,7 +274,9 @@ class BackwardProjector(ManyBodyProjector):
         rows = rake(mean, lifted, n_modes=len(shape), tol=tol).tables - self.offset
         return rows.reshape(-1, *self.input_shape_)
 
-    def kneighbors(self, X, n_neighbors=None, return_distance=True):
+    def kneighbors(
+        self, X: ArrayLike, n_neighbors: int | None = None, return_distance: bool = True
+    ) -> NDArray | tuple[NDArray, NDArray]:
         """Training rows whose codes are nearest to the given codes.
 
         Parameters
@@ -303,7 +310,11 @@ class BackwardProjector(ManyBodyProjector):
         return self._training.distances(codes, indices), indices
 
 
+def shares(rows, X):
+    """Whether rows may lie in the memory of ``X``."""
+    return isinstance(X, np.ndarray) and np.may_share_memory(rows, X)
+
+
 def own(rows, X):
     """Rows that a later change of ``X`` leaves alone; those on disk stay there."""
-    shared = isinstance(X, np.ndarray) and np.may_share_memory(rows, X)
-    return rows.copy() if shared and X.flags.writeable else rows
+    return rows.copy() if shares(rows, X) and X.flags.writeable else rows

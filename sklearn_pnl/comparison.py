@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from html import escape
 from numbers import Integral, Real
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -18,8 +19,10 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, validate_params
 from sklearn.utils.parallel import Parallel, delayed
 
+from ._typing import Rows, Seed
 from ._validation import check_finite
 from ._verdicts import (
+    Finding,
     correlation_difference,
     judge,
     off_diagonal,
@@ -143,12 +146,12 @@ class SampleComparison:
     correlation_noise: float
 
     @property
-    def findings(self):
+    def findings(self) -> list[Finding]:
         """A ``Finding`` for each criterion: word, value, threshold and reason."""
         return judge(self)
 
     @property
-    def verdict(self):
+    def verdict(self) -> str:
         """What is wrong with the new rows, or "fine".
 
         One or more of "copies", "distinguishable", "spread lost" and "correlations
@@ -157,7 +160,7 @@ class SampleComparison:
         return summarise(self.findings)
 
     @property
-    def distance_ratio(self):
+    def distance_ratio(self) -> float:
         """Median distance of new rows over the usual one.
 
         Near 1: new rows lie as far from training rows as real rows do. Where the usual
@@ -169,35 +172,35 @@ class SampleComparison:
         return float("inf" if new > 0 else "nan")
 
     @property
-    def auc(self):
+    def auc(self) -> float:
         """Mean of ``fold_auc``, nan without folds; 0.5: cannot be told apart."""
         return float(self.fold_auc.mean()) if self.fold_auc.size else float("nan")
 
     @property
-    def auc_stderr(self):
+    def auc_stderr(self) -> float:
         """Standard error of ``auc`` over the folds; nan with fewer than two."""
         if self.fold_auc.size < 2:
             return float("nan")
         return float(self.fold_auc.std(ddof=1) / np.sqrt(self.fold_auc.size))
 
     @property
-    def max_correlation_difference(self):
+    def max_correlation_difference(self) -> float:
         """Largest change of a correlation, in absolute value; nan without pairs."""
         changes = off_diagonal(self.correlation_difference)
         return float(changes.max()) if changes.size else float("nan")
 
     @property
-    def mean_correlation_difference(self):
+    def mean_correlation_difference(self) -> float:
         """Mean change of the correlations, in absolute value; nan without pairs."""
         changes = off_diagonal(self.correlation_difference)
         return float(changes.mean()) if changes.size else float("nan")
 
     @property
-    def rms_correlation_difference(self):
+    def rms_correlation_difference(self) -> float:
         """Root mean square change of the correlations; nan without pairs."""
         return root_mean_square(off_diagonal(self.correlation_difference))
 
-    def to_frame(self, by="criterion"):
+    def to_frame(self, by: Literal["criterion", "feature"] = "criterion") -> Any:
         """The findings, or the numbers of the features, as a data frame.
 
         Parameters
@@ -331,17 +334,17 @@ class SampleComparison:
     prefer_skip_nested_validation=False,
 )
 def compare_samples(
-    X,
-    X_new,
+    X: Rows,
+    X_new: Rows,
     *,
-    X_test=None,
-    copy_quantile=0.05,
-    classifier=None,
-    cv=5,
-    max_samples=2000,
-    random_state=None,
-    n_jobs=None,
-):
+    X_test: Rows | None = None,
+    copy_quantile: float = 0.05,
+    classifier: Any = None,
+    cv: int = 5,
+    max_samples: int = 2000,
+    random_state: Seed = None,
+    n_jobs: int | None = None,
+) -> SampleComparison:
     """Check new rows against the training rows that they were made from.
 
     Computed are, with every feature divided by its training standard deviation:

@@ -1,8 +1,10 @@
 """Rows that keep linear equations and take those asked for, in the user's own units."""
 
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import LinearConstraint
 from scipy.sparse import issparse
 
@@ -33,7 +35,14 @@ class ColumnConstraint:
     upper: object
 
 
-def column_constraint(coefficients, lower=-np.inf, upper=np.inf):
+Constraint: TypeAlias = LinearConstraint | ColumnConstraint
+
+
+def column_constraint(
+    coefficients: dict[str | int, float] | str | int,
+    lower: ArrayLike = -np.inf,
+    upper: ArrayLike = np.inf,
+) -> ColumnConstraint:
     """Constraint on columns of a frame, by name.
 
     Parameters

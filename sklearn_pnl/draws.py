@@ -4,13 +4,19 @@ A new one is a class here and an entry in :data:`DRAWS`.
 """
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
 from numbers import Integral, Real
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+from .conditioning import Condition
 
 
 @dataclass(frozen=True)
@@ -34,8 +40,8 @@ class TrainingCodes:
 
     codes: np.ndarray
     n_neighbors: int
-    nearest: callable
-    copies: callable = None
+    nearest: Callable
+    copies: Callable | None = None
     shares: np.ndarray | None = None
 
     def some_rows(self, n_samples, rng):
@@ -100,15 +106,21 @@ class Draws(BaseEstimator):
     # Whether near rows are looked up for every new code.
     looks_up = True
 
-    def fit(self, codes):
+    def fit(self, codes: NDArray) -> Self:
         """Learn what is to be learnt from codes of shape (n, n_params)."""
         return self
 
-    def n_parents(self, n_neighbors):
+    def n_parents(self, n_neighbors: int) -> int:
         """How many training rows a new row is decoded from."""
         return n_neighbors
 
-    def start(self, training, n_samples, rng, condition=None):
+    def start(
+        self,
+        training: TrainingCodes,
+        n_samples: int,
+        rng: RandomState,
+        condition: Condition | None = None,
+    ) -> Callable:
         """A function from slices of the new rows, in ascending order, to their codes.
 
         With the training rows that each is decoded from, and their weights. It may draw
@@ -174,17 +186,25 @@ class MixupDraws(Draws):
         "n_candidates": [Interval(Integral, 2, None, closed="left"), None],
     }
 
-    def __init__(self, noise=0.25, *, n_candidates=2**14):
+    def __init__(
+        self, noise: float = 0.25, *, n_candidates: int | None = 2**14
+    ) -> None:
         self.noise = noise
         self.n_candidates = n_candidates
 
     looks_up = False
 
-    def n_parents(self, n_neighbors):
+    def n_parents(self, n_neighbors: int) -> int:
         """The two rows that were mixed."""
         return 2
 
-    def start(self, training, n_samples, rng, condition=None):
+    def start(
+        self,
+        training: TrainingCodes,
+        n_samples: int,
+        rng: RandomState,
+        condition: Condition | None = None,
+    ) -> Callable:
         """See :class:`Draws`."""
         codes, n = training.codes, len(training.codes)
         if condition is None:
@@ -257,7 +277,7 @@ class KernelDraws(Draws):
         "bandwidth": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(self, bandwidth=0.05):
+    def __init__(self, bandwidth: float = 0.05) -> None:
         self.bandwidth = bandwidth
 
     def _start(self, codes, n_samples, rng):
@@ -302,10 +322,10 @@ class DensityDraws(Draws):
 
     _parameter_constraints: dict = {"estimator": [HasMethods(["fit", "sample"])]}
 
-    def __init__(self, estimator):
+    def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def fit(self, codes):
+    def fit(self, codes: NDArray) -> Self:
         """See :class:`Draws`."""
         self.estimator_ = clone(self.estimator).fit(codes)
         return self
@@ -334,13 +354,15 @@ class DensityDraws(Draws):
 
 
 DRAWS = {"mixup": MixupDraws, "kde": KernelDraws}
+# An estimator of densities is any object with `fit` and `sample`.
+DrawsLike: TypeAlias = Literal["mixup", "kde"] | Draws | Any
 AUGMENT = [StrOptions(set(DRAWS)), Draws, HasMethods(["fit", "sample"])]
 
 
 def as_draws(value):
     """The object that a parameter ``augment`` stands for, checked and not fitted."""
     if isinstance(value, str):
-        value = DRAWS[value]()
+        return DRAWS[value]()
     draws = clone(value) if isinstance(value, Draws) else DensityDraws(value)
     draws._validate_params()
     return draws

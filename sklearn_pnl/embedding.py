@@ -2,9 +2,13 @@
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._validation import check_finite
+
+# Cells that fit a cache, with what is made of them.
+_BLOCK_CELLS = 2**17
 
 
 class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -73,16 +77,19 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         embedded : ndarray of float64 of the same shape
         """
         X = self._check(X, reset=True)
-        self.low_, self.high_ = X.min(axis=0), X.max(axis=0)
+        self.low_, self.high_ = ends_of(X)
         return self._embed(X)
 
-    def _embed(self, X):
+    def _embed(self, X, out=None):
         low, length, unit = self._range
-        embedded = np.array(X, dtype=np.float64)
-        if unit != 1:
-            embedded *= unit
-        embedded -= low
-        embedded /= np.where(length > 0, length, 1)
+        length = np.where(length > 0, length, 1)
+        embedded = np.empty(X.shape) if out is None else out
+        for rows in gen_batches(len(X), 1 + _BLOCK_CELLS // (1 + X.shape[1])):
+            part, given = embedded[rows], X[rows]
+            if unit != 1:
+                given = np.multiply(given, unit, out=part)
+            np.subtract(given, low, out=part)
+            part /= length
         return embedded
 
     def inverse_transform(self, X):
@@ -123,14 +130,27 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return 0.25 * low, 0.25 * high - 0.25 * low, 0.25
 
 
-def limits(rows, margin):
+def ends_of(rows):
+    """Smallest and largest value of each feature."""
+    return rows.min(axis=0), rows.max(axis=0)
+
+
+def range_embedding(rows, ends, out=None):
+    """A fitted :class:`RangeEmbedding` of rows that were checked, and these in it."""
+    embedding = RangeEmbedding()
+    embedding.n_features_in_ = rows.shape[1]
+    embedding.low_, embedding.high_ = ends
+    return embedding, embedding._embed(rows, out)
+
+
+def limits(rows, ends, margin):
     """How far new values of each feature may go: its range and a share of it.
 
     An end that several rows share is a bound, as of a percentage or a 0/1 column, and
     is not passed; nor is zero.
     """
-    low, high = rows.min(axis=0), rows.max(axis=0)
-    shared_low, shared_high = (rows == low).sum(axis=0), (rows == high).sum(axis=0)
+    low, high = ends
+    shared_low, shared_high = _count_equal(rows, low), _count_equal(rows, high)
     low, high = low.astype(np.float64), high.astype(np.float64)
     with np.errstate(over="ignore"):
         beyond = margin * high - margin * low
@@ -142,6 +162,15 @@ def limits(rows, margin):
     )
     limit = np.finfo(rows.dtype if rows.dtype.kind == "f" else np.float64).max
     return np.maximum(below, -limit), np.minimum(above, limit)
+
+
+def _count_equal(rows, row):
+    """In how many rows each feature has the value that it has in ``row``."""
+    count = np.zeros(len(row), np.intp)
+    # As many rows as their number fits a byte.
+    for some in gen_batches(len(rows), 255):
+        count += np.add.reduce(rows[some] == row, axis=0, dtype=np.uint8)
+    return count
 
 
 def fold(rows, low, high):

@@ -1,10 +1,12 @@
 """Linear equations that hold in every row: totals, shares, one-hot groups, copies."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import floor, lgamma, log, log10
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
 
 from ._threads import one_blas_thread
@@ -67,14 +69,14 @@ class Invariants:
         return "\n".join(lines + [self.note] * bool(self.note))
 
     @property
-    def descriptions(self):
+    def descriptions(self) -> tuple[str, ...]:
         """The equations in words, such as ``"total = a + b"``."""
         return tuple(
             in_words(a, b, self.feature_names)
             for a, b in zip(self.coefficients, self.values, strict=True)
         )
 
-    def violation(self, X):
+    def violation(self, X: ArrayLike) -> NDArray:
         """Largest violation of each equation over the rows.
 
         Parameters
@@ -94,7 +96,9 @@ class Invariants:
 
 
 @one_blas_thread()
-def find_invariants(X, feature_names=None, *, tol=1e-9):
+def find_invariants(
+    X: ArrayLike, feature_names: Sequence[str] | None = None, *, tol: float = 1e-9
+) -> Invariants:
     """Find the linear equations that hold in every row.
 
     Constant features, copies, totals, nested subtotals, balances, shares and one-hot
@@ -146,7 +150,7 @@ def find_invariants(X, feature_names=None, *, tol=1e-9):
     names = _names(feature_names, X.shape[1])
     if not len(X):
         return _no_invariants(names)
-    if _full_rank(X[:: max(1, int(len(X) // (_SAMPLE * X.shape[1] + 50)))]):
+    if satisfy_none(X):
         return _no_invariants(names)
     low, high = X.min(axis=0), X.max(axis=0)
     size = np.maximum(np.abs(low), np.abs(high))
@@ -166,12 +170,14 @@ def find_invariants(X, feature_names=None, *, tol=1e-9):
         )
     coefficients = np.vstack([np.eye(X.shape[1])[constant], found])
     values = np.concatenate([(low + ranges / 2)[constant], values])
-    groups = tuple(
-        tuple(map(int, np.flatnonzero(a)))
+    groups = [
+        frozenset(map(int, np.flatnonzero(a)))
         for a, b in zip(coefficients, values, strict=True)
         if _is_one_hot(a, b, X, low, high)
-    )
-    return Invariants(coefficients, values, names, ranges, groups, note)
+    ]
+    groups += _finer(groups, coefficients, values, X) if groups else []
+    sorted_groups = tuple(tuple(sorted(group)) for group in groups)
+    return Invariants(coefficients, values, names, ranges, sorted_groups, note)
 
 
 class _Rows:
@@ -319,8 +325,9 @@ class _Rows:
         return bits < choices + _BITS_PER_COEFFICIENT * m * fitted + _BITS or n < 3
 
 
-def _full_rank(some):
+def satisfy_none(X):
     """Whether some of the rows, and so all of them, clearly satisfy no equation."""
+    some = X[:: max(1, int(len(X) // (_SAMPLE * X.shape[1] + 50)))]
     if len(some) <= some.shape[1]:
         return False
     Z = some / np.maximum(np.abs(some).max(axis=0), np.finfo(float).tiny)
@@ -511,6 +518,33 @@ def _is_one_hot(a, b, X, low, high):
         return False
     part = X[:, features]
     return bool(np.all((part == 0) | (part == 1)))
+
+
+def _finer(groups, coefficients, values, X):
+    """Groups in which indicators are replaced by those that they are the sums of.
+
+    Such as that of all cities, where the equations are about the countries.
+    """
+    parts = {}
+    for a in coefficients[values == 0]:
+        features = np.flatnonzero(a)
+        signs = a[features]
+        shown = X[:, features]
+        if np.any(np.abs(signs) != 1) or np.any((shown != 0) & (shown != 1)):
+            continue
+        for sign in (1, -1):
+            total, rest = features[signs == sign], features[signs == -sign]
+            if len(total) == 1 and len(rest) > 1:
+                parts[int(total[0])] = frozenset(map(int, rest))
+    found = []
+    for group in groups:
+        for _ in parts:
+            group = group.union(*(parts.get(j, ()) for j in group)) - (
+                group & set(parts)
+            )
+        if group not in groups:
+            found.append(group)
+    return found
 
 
 def _no_invariants(names):

@@ -3,9 +3,12 @@
 A new one is a class here and an entry in :data:`LOCAL_MANIFOLDS`.
 """
 
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
+from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -49,17 +52,23 @@ class LocalManifold(BaseEstimator):
     # Whether it is the code whose expectations are kept on the matched set.
     keeps_code = True
 
-    def __init__(self, order=None, *, base=None, poset=None):
+    def __init__(
+        self,
+        order: int | Sequence | None = None,
+        *,
+        base: ArrayLike | None = None,
+        poset: PosetProtocol | None = None,
+    ) -> None:
         self.order = order
         self.base = base
         self.poset = poset
 
     @property
-    def reduces(self):
+    def reduces(self) -> bool:
         """Whether it says which elements are up to ell', instead of the base."""
         return any(v is not None for v in (self.order, self.base, self.poset))
 
-    def local_mask(self, poset, default):
+    def local_mask(self, poset: PosetProtocol, default: NDArray) -> NDArray:
         """Elements up to order ell' on a poset; ``default`` are those of the base."""
         if self.base is not None:
             return element_mask(poset, self.base)
@@ -72,11 +81,13 @@ class LocalManifold(BaseEstimator):
             )
         return default
 
-    def matched(self, low):
+    def matched(self, low: NDArray) -> NDArray | None:
         """Elements whose expectations are matched; ``low`` are those up to ell'."""
         raise NotImplementedError
 
-    def decode(self, w, r, project):
+    def decode(
+        self, w: NDArray, r: NDArray, project: Callable
+    ) -> tuple[NDArray, NDArray]:
         """Distributions and residuals from codes ``w`` and means of near rows ``r``.
 
         ``project(target, reference)`` solves for the eta of the target on the matched
@@ -121,11 +132,13 @@ class FiberManifold(LocalManifold):
     True
     """
 
-    def matched(self, low):
+    def matched(self, low: NDArray) -> NDArray:
         """See :class:`LocalManifold`."""
         return low
 
-    def decode(self, w, r, project):
+    def decode(
+        self, w: NDArray, r: NDArray, project: Callable
+    ) -> tuple[NDArray, NDArray]:
         """See :class:`LocalManifold`."""
         return project(w, r)
 
@@ -163,11 +176,13 @@ class ThetaManifold(LocalManifold):
 
     geometric = True
 
-    def matched(self, low):
+    def matched(self, low: NDArray) -> NDArray:
         """See :class:`LocalManifold`."""
         return ~low
 
-    def decode(self, w, r, project):
+    def decode(
+        self, w: NDArray, r: NDArray, project: Callable
+    ) -> tuple[NDArray, NDArray]:
         """See :class:`LocalManifold`."""
         return project(w, r)
 
@@ -199,11 +214,13 @@ class EtaManifold(LocalManifold):
 
     keeps_code = False
 
-    def matched(self, low):
+    def matched(self, low: NDArray) -> NDArray:
         """See :class:`LocalManifold`."""
         return low
 
-    def decode(self, w, r, project):
+    def decode(
+        self, w: NDArray, r: NDArray, project: Callable
+    ) -> tuple[NDArray, NDArray]:
         """See :class:`LocalManifold`."""
         return project(r, w)
 
@@ -239,15 +256,17 @@ class MixtureManifold(LocalManifold):
 
     _parameter_constraints: dict = {"step": [Interval(Real, 0, 1, closed="both")]}
 
-    def __init__(self, step=0.98):
+    def __init__(self, step: float = 0.98) -> None:
         super().__init__()
         self.step = step
 
-    def matched(self, low):
+    def matched(self, low: NDArray) -> NDArray | None:
         """Nothing: closed form."""
         return None
 
-    def decode(self, w, r, project):
+    def decode(
+        self, w: NDArray, r: NDArray, project: Callable
+    ) -> tuple[NDArray, NDArray]:
         """See :class:`LocalManifold`."""
         return (1 - self.step) * w + self.step * r, np.zeros(len(w))
 
@@ -258,11 +277,15 @@ LOCAL_MANIFOLDS = {
     "eta": EtaManifold,
     "mixture": MixtureManifold,
 }
+LocalManifoldLike: TypeAlias = (
+    Literal["fiber", "theta", "eta", "mixture"] | LocalManifold
+)
 LOCAL_MANIFOLD = [StrOptions(set(LOCAL_MANIFOLDS)), LocalManifold]
 
 
 def as_local_manifold(value):
     """The object that a parameter ``local_manifold`` stands for, checked."""
-    manifold = LOCAL_MANIFOLDS[value]() if isinstance(value, str) else value
-    manifold._validate_params()
-    return manifold
+    if isinstance(value, str):
+        return LOCAL_MANIFOLDS[value]()
+    value._validate_params()
+    return value

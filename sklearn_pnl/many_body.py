@@ -1,8 +1,11 @@
 """Forward projection: rows to codes on a flat base of low order."""
 
+from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
@@ -136,16 +139,16 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        order=1,
+        order: int | Sequence = 1,
         *,
-        base=None,
-        poset=None,
-        offset=1e-5,
-        with_mass=False,
-        tol=1e-6,
-        max_iter=100,
-        n_jobs=None,
-    ):
+        base: ArrayLike | None = None,
+        poset: PosetProtocol | None = None,
+        offset: float = 1e-5,
+        with_mass: bool = False,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        n_jobs: int | None = None,
+    ) -> None:
         self.order = order
         self.base = base
         self.poset = poset
@@ -155,7 +158,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Set up the base and project the rows.
 
         Parameters
@@ -175,7 +178,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     @with_callbacks
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
         """Fit, and return the codes of the same rows.
 
         Parameters
@@ -200,7 +203,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             self.reconstruction_err_ = float(encoded.divergence.mean())
         return self._codes(encoded, rows.dtype)
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> NDArray:
         """Codes of rows: theta on the base.
 
         Parameters
@@ -217,7 +220,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         rows = check_tensors(self, X, reset=False)
         return self._codes(self._encode(rows), rows.dtype)
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: ArrayLike) -> NDArray:
         """The point of the base that each code stands for.
 
         Parameters
@@ -239,7 +242,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         )
         return measures.reshape(-1, *self.poset_.shape)
 
-    def to_measures(self, X):
+    def to_measures(self, X: ArrayLike) -> NDArray:
         """The measures that rows are read as: ``x + offset`` on the poset.
 
         Parameters
@@ -256,7 +259,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         rows = check_cells(self, as_numbers(X))
         return self._codec.cells(rows).reshape(-1, *self.poset_.shape)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
         """Names of the coordinates: ``theta_`` and the feature or cell.
 
         Parameters

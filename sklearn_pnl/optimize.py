@@ -10,7 +10,10 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+
+from ._workspace import empty, empty_like, take
 
 _ARMIJO = 1e-4
 # A descent of so many rounding errors is none.
@@ -29,8 +32,8 @@ _NEAR = 1e-3
 # Up to this many variables one call of NumPy for a batch beats SciPy row by row.
 _BATCHED_UP_TO = 128
 _RIDGES = 1e-14, 1e-11, 1e-8
-# Hessians held at once by the dense method, in bytes.
-_HESSIAN_BYTES = 2**25
+# Hessians made at once by the dense method, in bytes: they stay in cache.
+_HESSIAN_BYTES = 2**20
 # Conjugate gradients reduce the residual of Newton's equation to this share. Smaller
 # ones save Newton steps, which are cheap beside the products that they cost.
 _FORCING = 0.3
@@ -46,19 +49,21 @@ class Problem(Protocol):
     keep about ``x``, an array with one leading entry a row.
     """
 
-    def value(self, x, rows):
+    def value(self, x: NDArray, rows: NDArray | slice) -> tuple[NDArray, NDArray]:
         """Return ``(f, point)``: values of shape (r,) and an array of r entries."""
 
-    def gradient(self, point, rows):
+    def gradient(
+        self, point: NDArray, rows: NDArray | slice
+    ) -> tuple[NDArray, NDArray]:
         """Return ``(gradient, residual)`` of shapes (r, m) and (r,)."""
 
-    def longest(self, step):
+    def longest(self, step: NDArray) -> NDArray:
         """Return the largest multiple of each step, at most 1, that is sensible."""
 
-    def hessian(self, point, rows):
+    def hessian(self, point: NDArray, rows: NDArray | slice) -> NDArray:
         """Return the Hessians, of shape (r, m, m)."""
 
-    def hessian_product(self, point, v):
+    def hessian_product(self, point: NDArray, v: NDArray) -> NDArray:
         """Return the Hessians times ``v`` of shape (r, m), in the type of ``v``."""
 
 
@@ -80,7 +85,7 @@ class Report:
     tol: float
 
     @property
-    def converged(self):
+    def converged(self) -> NDArray:
         """Whether ``residual <= tol``: not where it is NaN."""
         return self.residual <= self.tol
 
@@ -102,7 +107,9 @@ class Solution(Report):
     point: np.ndarray
 
 
-def newton_dense(problem, x, *, tol, max_iter, settle=True):
+def newton_dense(
+    problem: Problem, x: NDArray, *, tol: float, max_iter: int, settle: bool = True
+) -> Solution:
     """Damped Newton with dense Hessians, until the variables themselves are settled.
 
     A small residual can leave variables of little influence far off. A row that has
@@ -122,7 +129,15 @@ def newton_dense(problem, x, *, tol, max_iter, settle=True):
         )
 
 
-def newton_cg(problem, x, *, tol, max_iter, max_cg_steps=200, max_strains=4):
+def newton_cg(
+    problem: Problem,
+    x: NDArray,
+    *,
+    tol: float,
+    max_iter: int,
+    max_cg_steps: int = 200,
+    max_strains: int = 4,
+) -> Solution:
     """Damped Newton with directions from conjugate gradients: no Hessian is formed.
 
     The variables should be scaled so that the Hessian is near the identity. Newton's
@@ -160,7 +175,9 @@ class _Batch:
     stalled: np.ndarray
 
     def some(self, chosen):
-        return _Batch(*(getattr(self, field.name)[chosen] for field in fields(self)))
+        rows = np.flatnonzero(chosen)
+        arrays = (getattr(self, field.name) for field in fields(self))
+        return _Batch(*(take(array, rows, axis=0) for array in arrays))
 
 
 def _newton(
@@ -207,7 +224,8 @@ def _advance(problem, batch, step, tol):
     x, value, point = _line_search(problem, *before[:4], step, batch.rows)
     gradient, residual = problem.gradient(point, batch.rows)
     falling = batch.value - value > _FALLING * np.maximum(1.0, np.abs(batch.value))
-    moved = np.abs(x - batch.x).max(axis=1, initial=0.0)
+    change = np.subtract(x, batch.x, out=empty_like(x))
+    moved = np.abs(change, out=change).max(axis=1, initial=0.0)
     batch.stalled = (moved < _NEAR) & (moved > 0.25 * batch.moved)
     batch.moved = moved
     after = x, value, point, gradient, residual
@@ -250,7 +268,9 @@ def _line_search(problem, x, value, point, gradient, step, rows):
     length = problem.longest(step)
 
     def attempt(some):
-        trial = x[some] + length[some, None] * step[some]
+        trial = empty((len(rows[some]), x.shape[1]), x.dtype)
+        np.multiply(length[some, None], step[some], out=trial)
+        trial += x[some]
         f, q = problem.value(trial, rows[some])
         bound = value[some] + _ARMIJO * length[some] * slope[some] + slack[some]
         return trial, f, q, (f <= bound) & np.isfinite(f)
@@ -287,7 +307,9 @@ def _dense_direction(problem, point, gradient, rows):
     return step, np.zeros(n, bool)
 
 
-def rounding_error(problem, solution, rows):
+def rounding_error(
+    problem: Problem, solution: Solution, rows: NDArray | slice
+) -> NDArray:
     """What rounding of the gradient may amount to in the variables of some rows.
 
     A gradient that is right to the last digit of each diagonal entry of the Hessian
@@ -347,10 +369,16 @@ def _cg_direction(problem, point, gradient, rows, max_steps):
     # Scaled to length 1: small gradients would underflow when squared.
     length = np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
     live = np.flatnonzero(length > 0)
-    residual = (-gradient[live] / length[live, None]).astype(np.float32)
+    residual = empty((len(live), gradient.shape[1]), np.float32)
+    np.divide(
+        take(gradient, live, axis=0),
+        -length[live, None],
+        out=residual,
+        casting="same_kind",
+    )
     remaining = np.ones(len(live), np.float32)
     step = np.zeros(gradient.shape, np.float32)
-    search, here = residual.copy(), point[live].astype(np.float32)
+    search, here = residual.copy(), take(point, live, axis=0).astype(np.float32)
     taken = np.zeros_like(residual)
     for _ in range(max_steps):
         if not len(live):
@@ -358,18 +386,20 @@ def _cg_direction(problem, point, gradient, rows, max_steps):
         product = problem.hessian_product(here, search)
         curvature = np.einsum("ij,ij->i", search, product)
         along = np.where(curvature > 0, remaining / curvature, np.float32(0))[:, None]
-        taken += along * search
         product *= along
         residual -= product
+        taken += np.multiply(along, search, out=product)
         before, remaining = remaining, np.einsum("ij,ij->i", residual, residual)
         search *= np.where(before > 0, remaining / before, np.float32(0))[:, None]
         search += residual
         go = (remaining > _FORCING**2) & (curvature > 0)
         if np.count_nonzero(go) <= _CROWDED * len(go):
             step[live[~go]] = taken[~go]
-            live, here, taken = live[go], here[go], taken[go]
-            residual, search, remaining = residual[go], search[go], remaining[go]
+            kept = (live, remaining, here, taken, residual, search)
+            live, remaining, here, taken, residual, search = (
+                take(array, np.flatnonzero(go), axis=0) for array in kept
+            )
     step[live] = taken
     strained = np.zeros(len(gradient), bool)
     strained[live[remaining > _FORCING**2]] = True
-    return step.astype(gradient.dtype, copy=False) * length[:, None], strained
+    return np.multiply(step, length[:, None], out=empty_like(gradient)), strained

@@ -1,8 +1,12 @@
 """The imbalanced-learn over-sampler: one augmenter a class."""
 
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self
+
 import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_target_type
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 
@@ -17,9 +21,14 @@ from ._formats import (
 )
 from ._frames import is_frame, is_pandas
 from ._keeping import CONSTRAINTS, resolve_invariants
+from ._typing import Rows, Seed
 from ._validation import all_or_nothing, rows_known_as, shared_params
 from .augment import PNLAugmenter
-from .draws import as_draws
+from .constraints import Constraint
+from .draws import DrawsLike, as_draws
+from .geometry import PosetProtocol
+from .invariants import Invariants
+from .manifolds import LocalManifoldLike
 
 
 class PNLSampler(CallbackSupportMixin, BaseOverSampler):
@@ -134,28 +143,32 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     def __init__(
         self,
         *,
-        sampling_strategy="auto",
-        order="auto",
-        base=None,
-        local_manifold="fiber",
-        k_neighbors=5,
-        augment="mixup",
-        metric="kl",
-        poset=None,
-        reshaper="auto",
-        embedding="minmax",
-        categorical_features=None,
-        keep_zeros=False,
-        offset=1.0,
-        with_mass=True,
-        margin=0.1,
-        invariants="auto",
-        constraints=None,
-        tol=1e-6,
-        max_iter=100,
-        random_state=None,
-        n_jobs=None,
-    ):
+        sampling_strategy: float | str | dict | Callable = "auto",
+        order: Literal["auto"] | int | Sequence | None = "auto",
+        base: ArrayLike | None = None,
+        local_manifold: LocalManifoldLike = "fiber",
+        k_neighbors: int = 5,
+        augment: DrawsLike = "mixup",
+        metric: Literal["kl", "euclidean"] = "kl",
+        poset: PosetProtocol | None = None,
+        reshaper: Literal["auto", "prime"] | Any = "auto",
+        embedding: Literal["minmax"] | Any = "minmax",
+        categorical_features: Literal["auto"] | ArrayLike | None = None,
+        keep_zeros: bool = False,
+        offset: float = 1.0,
+        with_mass: bool = True,
+        margin: float | None = 0.1,
+        invariants: Literal["auto"]
+        | Invariants
+        | Constraint
+        | Sequence
+        | None = "auto",
+        constraints: Constraint | Sequence | dict | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+    ) -> None:
         super().__init__(sampling_strategy=sampling_strategy)
         self.order, self.base = order, base
         self.local_manifold = local_manifold
@@ -168,7 +181,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         self.random_state, self.n_jobs = random_state, n_jobs
 
     @all_or_nothing
-    def fit_resample(self, X, y):
+    def fit_resample(self, X: Rows, y: Any) -> tuple[Any, Any]:
         """Add new rows to the data.
 
         Parameters
@@ -189,7 +202,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         X_resampled, y_resampled = super().fit_resample(_known(X), labels)
         return X_resampled, as_they_came(y_resampled)
 
-    def fit(self, X, y):
+    def fit(self, X: Rows, y: Any) -> Self:
         """Check rows and labels alone.
 
         Parameters
@@ -237,9 +250,6 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     def _augment(self, label, X, members, n_new, rng, task):
         """New rows of one class, and the rows of the class that they come from."""
         rows = some_rows(X, members)
-        if isinstance(rows, np.ndarray):
-            # Nobody else has them, so that no copy need be made.
-            rows.flags.writeable = False
         params = shared_params(self, PNLAugmenter) | {"invariants": self.invariants_}
         augmenter, asked = PNLAugmenter(**params), self.constraints
         asked = asked.get(label) if isinstance(asked, dict) else asked
@@ -252,6 +262,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
                 augmenter.fit(rows)
             with stage(part, "decode"):
                 new, near = augmenter.sample_with_parents(n_new, rng, constraints=asked)
+        augmenter._training.forget_search()
         self.augmenters_[label], self.order_ = augmenter, augmenter.order_
         return new, near
 
@@ -264,11 +275,12 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     def _stack_parents(self, parents):
         """Parents of all classes; where a class had fewer of them, -1."""
         k = as_draws(self.augment).n_parents(self.k_neighbors)
-        padded = [
-            np.pad(p, ((0, 0), (0, k - p.shape[1])), constant_values=-1)
-            for p in parents
-        ]
-        return np.vstack([np.empty((0, k), np.intp), *padded])
+        stacked = np.full((sum(map(len, parents)), k), -1)
+        done = 0
+        for some in parents:
+            stacked[done : done + len(some), : some.shape[1]] = some
+            done += len(some)
+        return stacked
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,12 +1,18 @@
 """Displays in scikit-learn's style: ``from_...`` computes and plots."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import geometry
+from ._typing import Rows, Seed
 from ._verdicts import summarise
-from .comparison import compare_samples
+from .comparison import SampleComparison, compare_samples
 from .geometry.energies import project_on_level
 
 # Changes of correlations below this are drawn pale, whatever the largest one is.
@@ -54,7 +60,13 @@ class InteractionEnergyDisplay:
     (5, 2)
     """
 
-    def __init__(self, energies, level_names, *, estimator_name=None):
+    def __init__(
+        self,
+        energies: NDArray,
+        level_names: list[str],
+        *,
+        estimator_name: str | None = None,
+    ) -> None:
         self.energies = energies
         self.level_names = level_names
         self.estimator_name = estimator_name
@@ -62,15 +74,15 @@ class InteractionEnergyDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
+        estimator: Any,
+        X: Rows,
         *,
-        label=None,
-        levels=None,
-        level_names=None,
-        ax=None,
-        **bar_kwargs,
-    ):
+        label: Any = None,
+        levels: Sequence | None = None,
+        level_names: Sequence[str] | None = None,
+        ax: Any = None,
+        **bar_kwargs: Any,
+    ) -> Self:
         """Divide the energy of each row of ``X``, and plot it.
 
         Parameters
@@ -114,7 +126,7 @@ class InteractionEnergyDisplay:
         display = cls(energies, list(level_names), estimator_name=name)
         return display.plot(ax=ax, **bar_kwargs)
 
-    def plot(self, ax=None, **bar_kwargs):
+    def plot(self, ax: Any = None, **bar_kwargs: Any) -> Self:
         """Mean energy of each level, with the quartiles over the rows.
 
         Parameters
@@ -180,7 +192,14 @@ class GeodesicEnergyDisplay:
     (21,)
     """
 
-    def __init__(self, t, e_energy, m_energy, *, estimator_name=None):
+    def __init__(
+        self,
+        t: NDArray,
+        e_energy: NDArray,
+        m_energy: NDArray,
+        *,
+        estimator_name: str | None = None,
+    ) -> None:
         self.t = t
         self.e_energy = e_energy
         self.m_energy = m_energy
@@ -189,17 +208,17 @@ class GeodesicEnergyDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        first,
-        second,
+        estimator: Any,
+        first: ArrayLike,
+        second: ArrayLike,
         *,
-        label=None,
-        order=1,
-        n_points=21,
-        encoded=False,
-        ax=None,
-        **line_kwargs,
-    ):
+        label: Any = None,
+        order: Any = 1,
+        n_points: int = 21,
+        encoded: bool = False,
+        ax: Any = None,
+        **line_kwargs: Any,
+    ) -> Self:
         """Plot the energy between two rows, or their projections on the base.
 
         Parameters
@@ -235,7 +254,7 @@ class GeodesicEnergyDisplay:
         energies = geometry.geodesic_energy(*ends, t, estimator.poset_, order)
         return cls(t, *energies, estimator_name=name).plot(ax=ax, **line_kwargs)
 
-    def plot(self, ax=None, **line_kwargs):
+    def plot(self, ax: Any = None, **line_kwargs: Any) -> Self:
         """Both energies against the position between the rows.
 
         Parameters
@@ -306,22 +325,24 @@ class SampleComparisonDisplay:
     (4,)
     """
 
-    def __init__(self, comparison, *, estimator_name=None):
+    def __init__(
+        self, comparison: SampleComparison, *, estimator_name: str | None = None
+    ) -> None:
         self.comparison = comparison
         self.estimator_name = estimator_name
 
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
+        estimator: Any,
+        X: Rows,
         *,
-        label=None,
-        n_samples=None,
-        random_state=None,
-        ax=None,
-        **compare_kwargs,
-    ):
+        label: Any = None,
+        n_samples: int | None = None,
+        random_state: Seed = None,
+        ax: Any = None,
+        **compare_kwargs: Any,
+    ) -> Self:
         """Draw new rows from a fitted estimator, compare them and plot.
 
         Parameters
@@ -360,7 +381,15 @@ class SampleComparisonDisplay:
         return cls.from_samples(X, X_new, estimator_name=name, ax=ax, **compare_kwargs)
 
     @classmethod
-    def from_samples(cls, X, X_new, *, estimator_name=None, ax=None, **compare_kwargs):
+    def from_samples(
+        cls,
+        X: Rows,
+        X_new: Rows,
+        *,
+        estimator_name: str | None = None,
+        ax: Any = None,
+        **compare_kwargs: Any,
+    ) -> Self:
         """Compare new rows with training rows, and plot.
 
         Parameters
@@ -384,7 +413,7 @@ class SampleComparisonDisplay:
         comparison = compare_samples(X, X_new, **compare_kwargs)
         return cls(comparison, estimator_name=estimator_name).plot(ax=ax)
 
-    def plot(self, ax=None, *, max_features=15):
+    def plot(self, ax: Any = None, *, max_features: int = 15) -> Self:
         """Three panels: distances, the features that differ most, correlations.
 
         Parameters
@@ -495,6 +524,252 @@ class SampleComparisonDisplay:
         """The panel, and what the criteria that it shows say."""
         shown = [f for f in self.comparison.findings if f.criterion in criteria]
         return f"{panel}: {summarise(shown)}"
+
+
+class ImageRowsDisplay:
+    """Images in named rows, one below the other, in one scale of colours.
+
+    Build it with :meth:`from_estimator`, which draws what a sampler does to images, or
+    from images of your own.
+
+    Parameters
+    ----------
+    images : dict of str to array-like of shape (n_images, height, width) or \
+            (n_images, height, width, 3)
+        The images of each row, by its name; lists may be of different lengths.
+    column_names : list of str, default=None
+        What stands above the columns.
+    estimator_name : str, default=None
+        For the title.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes of shape (n_rows, n_columns)
+        After :meth:`plot`.
+    figure_ : matplotlib Figure
+        After :meth:`plot`.
+    images_ : list of matplotlib AxesImage
+        Row by row, after :meth:`plot`.
+
+    See Also
+    --------
+    SampleComparisonDisplay : New rows against training rows, in numbers.
+    PNLAugmenter : Draws new rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import ImageRowsDisplay, PNLAugmenter
+    >>> X = np.random.default_rng(0).uniform(size=(20, 4, 6))
+    >>> augmenter = PNLAugmenter(embedding=None).fit(X)
+    >>> display = ImageRowsDisplay.from_estimator(augmenter, X, n_images=3)
+    >>> list(display.images)
+    ['training rows', 'projections', 'new rows', 'closest training rows']
+    >>> display.images["new rows"].shape
+    (3, 4, 6)
+    """
+
+    def __init__(
+        self,
+        images: Mapping[str, ArrayLike],
+        *,
+        column_names: Sequence[str] | None = None,
+        estimator_name: str | None = None,
+    ) -> None:
+        self.images = images
+        self.column_names = column_names
+        self.estimator_name = estimator_name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Rows,
+        y: ArrayLike | None = None,
+        *,
+        n_images: int = 10,
+        image_shape: tuple[int, ...] | None = None,
+        random_state: Seed = None,
+        **plot_kwargs: Any,
+    ) -> Self:
+        """Draw new images, and plot them below the ones that they come from.
+
+        Four rows: the first parent of each new image, its projection on the base, which
+        is what its code keeps, the new image, and the training image closest to it.
+
+        Parameters
+        ----------
+        estimator : augmenter or sampler
+            Fitted. The augmenters of a sampler of several classes take turns.
+        X : array-like of shape (n, ...)
+            The training images, as in the fit.
+        y : array-like of shape (n,), default=None
+            Their classes, for a sampler of several.
+        n_images : int, default=10
+            Columns.
+        image_shape : tuple of int, default=None
+            ``(height, width)`` or ``(height, width, 3)`` of rows that are flat; None
+            takes the shape that the rows have.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the new rows.
+        **plot_kwargs : dict
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        display : ImageRowsDisplay
+        """
+        _pyplot(f"{cls.__name__}.from_estimator")
+        X, shares = np.asarray(X), _shares_of_classes(estimator, y, n_images)
+        rng = check_random_state(random_state)
+        columns = []
+        for label, n in shares.items():
+            augmenter, name = _one_of_classes(estimator, label)
+            rows = X if y is None else X[np.asarray(y) == label]
+            columns.append(_with_relatives(augmenter, rows, n, rng))
+        shape = X.shape[1:] if image_shape is None else tuple(image_shape)
+        images = {
+            title: np.concatenate([c[title] for c in columns]).reshape(-1, *shape)
+            for title in columns[0]
+        }
+        if len(shares) > 1:
+            name = type(estimator).__name__
+        return cls(images, estimator_name=name).plot(**plot_kwargs)
+
+    def plot(
+        self,
+        axes: Any = None,
+        *,
+        title: str | None = None,
+        cmap: Any = "gray_r",
+        vmin: float | None = None,
+        vmax: float | None = None,
+    ) -> Self:
+        """All images, with the names of the rows at the left.
+
+        Parameters
+        ----------
+        axes : array-like of matplotlib Axes of shape (n_rows, n_columns), default=None
+            Axes to plot on; None makes a figure.
+        title : str, default=None
+            Of a figure that is made; None is the name of the estimator.
+        cmap : str or matplotlib Colormap, default="gray_r"
+            Colours of images without channels.
+        vmin, vmax : float, default=None
+            Values at the ends of the scale, the same for all images; None are the
+            smallest and the largest one of the first row. What lies beyond is clipped.
+
+        Returns
+        -------
+        display : ImageRowsDisplay
+        """
+        images = _check_images(self.images)
+        shape = len(images), max(map(len, images.values()))
+        if axes is None:
+            axes = self._new_axes(images, shape, title)
+        self.axes_ = np.reshape(np.asarray(axes, object), shape)
+        self.figure_ = self.axes_[0, 0].figure
+        first = next(iter(images.values()))
+        low = float(first.min()) if vmin is None else vmin
+        high = float(first.max()) if vmax is None else vmax
+        self.images_ = []
+        for line, (name, row) in zip(self.axes_, images.items(), strict=True):
+            for axis, image in zip(line, row, strict=False):
+                self.images_.append(_show(axis, image, cmap, low, high))
+            for axis in line[len(row) :]:
+                axis.set_frame_on(False)
+            line[0].set_ylabel(name, rotation=0, ha="right", va="center")
+        for axis in self.axes_.ravel():
+            axis.set(xticks=[], yticks=[])
+        for axis, name in zip(self.axes_[0], self.column_names or [], strict=False):
+            axis.set_title(name, fontsize="medium")
+        return self
+
+    def _new_axes(self, images, shape, title):
+        plt = _pyplot("ImageRowsDisplay.plot")
+        # Names of rows stand beside the images: room for the longest line of them.
+        longest = max(len(part) for name in images for part in name.split("\n"))
+        size = 0.85 * shape[1] + 0.085 * longest, 0.95 * shape[0] + 0.4
+        figure, axes = plt.subplots(
+            *shape, figsize=size, squeeze=False, layout="constrained"
+        )
+        title = self.estimator_name if title is None else title
+        if title:
+            figure.suptitle(title)
+        return axes
+
+
+def _check_images(images):
+    checked = {name: np.asarray(row) for name, row in images.items()}
+    for name, row in checked.items():
+        if row.ndim != 3 and not (row.ndim == 4 and row.shape[-1] == 3):
+            raise ValueError(
+                f"Images are of shape (height, width) or (height, width, 3); those of "
+                f"{name!r} have shape {row.shape[1:]}. Rows that are flat need "
+                "image_shape."
+            )
+    return checked
+
+
+def _show(axis, image, cmap, low, high):
+    if image.ndim == 2:
+        return axis.imshow(image, cmap=cmap, vmin=low, vmax=high)
+    # Channels have no scale of their own in matplotlib.
+    length = high - low if high > low else 1.0
+    return axis.imshow(np.clip((image - low) / length, 0, 1))
+
+
+def _shares_of_classes(estimator, y, n_images):
+    """How many images of each class, in the order of the classes; None is no class."""
+    check_is_fitted(estimator)
+    labels, name = list(getattr(estimator, "augmenters_", [])), type(estimator).__name__
+    if y is None and len(labels) > 1:
+        raise ValueError(
+            f"{name} has augmenters for the classes {labels}: give y, the classes of "
+            "the rows."
+        )
+    if y is not None and not labels:
+        raise ValueError(f"y is for samplers; {name} has no classes.")
+    if y is None:
+        return {None: n_images}
+    shares = {
+        label: n_images // len(labels) + (k < n_images % len(labels))
+        for k, label in enumerate(labels)
+    }
+    return {label: n for label, n in shares.items() if n > 0}
+
+
+def _with_relatives(augmenter, X, n, rng):
+    """New rows of an augmenter, by name with the rows that they belong to."""
+    if not hasattr(augmenter, "sample_with_parents"):
+        raise TypeError(
+            f"{type(augmenter).__name__} draws no rows: give an augmenter or a sampler."
+        )
+    new, parents = augmenter.sample_with_parents(n, rng)
+    new, rows = np.asarray(new), X[parents[:, 0]]
+    search = NearestNeighbors(n_neighbors=1).fit(X.reshape(len(X), -1))
+    closest = search.kneighbors(new.reshape(n, -1), return_distance=False)[:, 0]
+    return {
+        "training rows": rows,
+        "projections": _projections(augmenter, rows),
+        "new rows": new,
+        "closest training rows": X[closest],
+    }
+
+
+def _projections(augmenter, X):
+    """Rows projected on the base, in their own units."""
+    measures, poset = augmenter.to_measures(X), augmenter.poset_
+    mass = measures.sum(axis=tuple(range(1, measures.ndim)), keepdims=True)
+    numerics = augmenter.tol, augmenter.max_iter
+    q = project_on_level(measures / mass, poset, augmenter.base_mask_, *numerics)
+    cells = (q * mass).reshape(len(X), -1)[:, poset.added_bottom :] - augmenter.offset
+    if augmenter.reshaper_ is not None:
+        tensors = cells.reshape(np.shape(augmenter.reshaper_.transform(X)))
+        cells = augmenter.reshaper_.inverse_transform(tensors).reshape(len(X), -1)
+    if augmenter.embedding_ is not None:
+        cells = augmenter.embedding_.inverse_transform(cells)
+    return cells.reshape(X.shape)
 
 
 def _one_of_classes(estimator, label):

@@ -1,9 +1,12 @@
 """New rows with numbers as targets: the counterpart of the over-sampler."""
 
+from collections.abc import Sequence
 from numbers import Integral
+from typing import Any, Literal, Self
 
 import numpy as np
 from imblearn.base import BaseSampler
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.neighbors import KernelDensity
 from sklearn.utils import check_consistent_length
@@ -12,9 +15,14 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from ._callbacks import CallbackSupportMixin, fit_task, stage, with_callbacks
 from ._formats import read_rows, read_target, stack
 from ._keeping import CONSTRAINTS
+from ._typing import Rows, Seed
 from ._validation import all_or_nothing, shared_params
 from .augment import PNLAugmenter
-from .draws import DensityDraws, as_draws
+from .constraints import Constraint
+from .draws import DensityDraws, DrawsLike, as_draws
+from .geometry import PosetProtocol
+from .invariants import Invariants
+from .manifolds import LocalManifoldLike
 
 # Accuracy of densities, which weigh rows.
 _DENSITY_RTOL = 1e-3
@@ -122,29 +130,33 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
     def __init__(
         self,
         *,
-        n_samples=1.0,
-        where="uniform",
-        order="auto",
-        base=None,
-        local_manifold="fiber",
-        k_neighbors=5,
-        augment="mixup",
-        metric="kl",
-        poset=None,
-        reshaper="auto",
-        embedding="minmax",
-        categorical_features=None,
-        keep_zeros=False,
-        offset=1.0,
-        with_mass=True,
-        margin=0.1,
-        invariants="auto",
-        constraints=None,
-        tol=1e-6,
-        max_iter=100,
-        random_state=None,
-        n_jobs=None,
-    ):
+        n_samples: float = 1.0,
+        where: Literal["uniform", "rarity"] = "uniform",
+        order: Literal["auto"] | int | Sequence | None = "auto",
+        base: ArrayLike | None = None,
+        local_manifold: LocalManifoldLike = "fiber",
+        k_neighbors: int = 5,
+        augment: DrawsLike = "mixup",
+        metric: Literal["kl", "euclidean"] = "kl",
+        poset: PosetProtocol | None = None,
+        reshaper: Literal["auto", "prime"] | Any = "auto",
+        embedding: Literal["minmax"] | Any = "minmax",
+        categorical_features: Literal["auto"] | ArrayLike | None = None,
+        keep_zeros: bool = False,
+        offset: float = 1.0,
+        with_mass: bool = True,
+        margin: float | None = 0.1,
+        invariants: Literal["auto"]
+        | Invariants
+        | Constraint
+        | Sequence
+        | None = "auto",
+        constraints: Constraint | Sequence | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.n_samples = n_samples
         self.where = where
         self.order, self.base = order, base
@@ -158,7 +170,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         self.random_state, self.n_jobs = random_state, n_jobs
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y):
+    def fit(self, X: Rows, y: Any) -> Self:
         """Check rows and targets alone.
 
         Parameters
@@ -178,7 +190,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
     @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     @with_callbacks
-    def fit_resample(self, X, y):
+    def fit_resample(self, X: Rows, y: Any) -> tuple[Any, Any]:
         """Add new rows and their targets to the data.
 
         Parameters

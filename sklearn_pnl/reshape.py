@@ -1,9 +1,12 @@
 """Rows to tensors whose modes are prime factors, and back."""
 
+from collections.abc import Sequence
 from math import prod
 from numbers import Integral, Real
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
@@ -93,12 +96,12 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
 
     def __init__(
         self,
-        input_shape=None,
+        input_shape: int | Sequence[int] | None = None,
         *,
-        factor_order="descending",
-        max_factor=None,
-        pad_value=0.0,
-    ):
+        factor_order: Literal["descending", "ascending"] = "descending",
+        max_factor: int | None = None,
+        pad_value: float | Literal["mean"] = 0.0,
+    ) -> None:
         self.input_shape = input_shape
         self.factor_order = factor_order
         self.max_factor = max_factor
@@ -106,7 +109,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Choose the tensor's shape from the shape of the rows.
 
         Parameters
@@ -128,7 +131,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         self.tensor_shape_ = tuple(f for axis in factors for f in axis[::step]) or (1,)
         return self
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> NDArray:
         """Rows as tensors.
 
         Parameters
@@ -146,7 +149,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             rows = self._pad(rows)
         return rows.reshape(-1, *self.tensor_shape_)
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: ArrayLike) -> NDArray:
         """Tensors, also new ones, back to rows: padding is dropped, nothing is lost.
 
         Parameters
@@ -168,7 +171,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         kept = kept[(slice(None), *(slice(length) for length in self.axes_))]
         return kept.reshape(-1, *self.input_shape_)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
         """Names of the tensor's cells, in the order of ``ravel``.
 
         Parameters

@@ -1,6 +1,11 @@
 """The common checks of scikit-learn and imbalanced-learn, and those they leave out."""
 
+import inspect
+import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,6 +75,27 @@ def test_imbalanced_learn_checks(estimator, check):
         # The suite itself reads a data frame in ways that warn.
         warnings.simplefilter("ignore", FutureWarning)
         check(estimator)
+
+
+@pytest.mark.skipif(
+    "only_numpy" not in inspect.signature(checks._yield_array_api_checks).parameters,
+    reason="scikit-learn before 1.8 has no such checks for arrays of NumPy",
+)
+def test_array_api_checks_where_scipy_is_set_to_it():
+    # `conftest` keeps them from this process, where they would be skipped.
+    here = Path(__file__).parent
+    files = [here / "test_common.py", here / "test_regression.py"]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n0", "-k", "check_array_api", *files],
+        env={**os.environ, "SCIPY_ARRAY_API": "1"},
+        cwd=here.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout
+    assert f"{len(ESTIMATORS) + len(SAMPLERS) + 1} passed" in run.stdout
+    assert "skipped" not in run.stdout
 
 
 @pytest.mark.parametrize("estimator", [*ESTIMATORS, *SAMPLERS])

@@ -1,5 +1,7 @@
 """New rows that keep what all training rows keep, and take what is asked of them."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -285,6 +287,41 @@ def test_one_hot_groups_stay_categories():
         part = rows[:, group != 0]
         assert set(np.unique(part)) == {0.0, 1.0}
         np.testing.assert_array_equal(part.sum(axis=1), 1)
+
+
+def test_groups_of_groups_are_found_and_kept_together():
+    # Towns are in counties, counties in one of two countries; equations need not name
+    # the towns, whose sum follows from the others.
+    rng = np.random.default_rng(0)
+    town = rng.integers(0, 7, 300)
+    county = np.array([0, 0, 1, 1, 2, 2, 3])[town]
+    country = np.array([0, 0, 1, 1])[county]
+    X = np.column_stack(
+        [*(np.eye(k)[g] for k, g in ((2, country), (4, county), (7, town))), town * 1.5]
+    )
+    X = np.column_stack([X, rng.normal(size=(300, 2))])
+    augmenter = PNLAugmenter().fit(X)
+    ends = np.cumsum([0, 2, 4, 7])
+    for group in augmenter.invariants_.one_hot_groups:
+        np.testing.assert_array_equal(X[:, group].sum(axis=1), 1)
+    rows = augmenter.sample(300, random_state=0)
+    groups = [rows[:, a:b] for a, b in pairwise(ends)]
+    for group in groups:
+        assert set(np.unique(group)) == {0.0, 1.0}
+        np.testing.assert_array_equal(group.sum(axis=1), 1)
+    known = {tuple(row) for row in X[:, :14]}
+    assert {tuple(row) for row in rows[:, :14].round(6)} <= known
+
+
+def test_an_indicator_in_another_equation_is_kept_with_it():
+    rng = np.random.default_rng(0)
+    flag, a = rng.integers(0, 2, 80), rng.normal(size=(80, 2))
+    X = np.column_stack([flag, 1 - flag, a, flag + a.sum(axis=1)])
+    augmenter = PNLAugmenter(margin=0).fit(X)
+    assert augmenter.invariants_.one_hot_groups == ((0, 1),)
+    rows = augmenter.sample(200, random_state=0)
+    np.testing.assert_array_equal(np.sort(rows[:, :2], axis=1), [[0, 1]] * 200)
+    assert augmenter.invariants_.violation(rows).max() < 1e-9
 
 
 def test_constraints_on_one_hot_groups_are_met_or_refused():

@@ -287,6 +287,17 @@ def test_equations_that_repeat_each_other():
 # --- what cannot be met ---------------------------------------------------------
 
 
+def test_equations_about_no_cell_hold_or_are_refused():
+    start = [[1.0, 2.0]]
+    for others, wanted in (([], []), ([[1, 1]], [6]), ([[1, 0], [0, 1]], [2, 3])):
+        a = np.array([[0, 0], *others])
+        found = linear_projection(start, a, [0, *wanted], [0, *wanted])
+        assert found.converged.all()
+        np.testing.assert_allclose(found.measure @ a[1:].T, [wanted], rtol=1e-8)
+    found = linear_projection(start, [[0, 0], [1, 1]], [1, 3], [1, 3])
+    assert found.reasons[0].equation == 0
+
+
 def test_what_can_be_reached_is_told():
     a = np.array([[1, 1, 0], [0, 1, 1.0]])
     found = linear_projection(

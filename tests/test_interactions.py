@@ -147,6 +147,14 @@ def test_basis_is_orthonormal(shape, interactions):
     assert_allclose(np.vdot(functions, functions), np.vdot(v, v))
 
 
+def test_a_basis_without_functions():
+    # Modes of one level have none.
+    basis = InteractionBasis((1, 3), [(0,)])
+    assert basis.n_functions == 0
+    assert basis.analysis(np.ones((4, 1, 3))).shape == (4, 0)
+    assert_allclose(basis.synthesis(np.empty((4, 0))), np.zeros((4, 1, 3)))
+
+
 @pytest.mark.parametrize(("shape", "interactions"), CASES + ORDERS, ids=str)
 def test_analysis_is_the_transpose_of_synthesis(shape, interactions):
     basis = InteractionBasis(shape, interactions)

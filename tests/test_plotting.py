@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn_pnl import (
     BackwardProjector,
     GeodesicEnergyDisplay,
+    ImageRowsDisplay,
     InteractionEnergyDisplay,
     ManyBodyProjector,
     PNLAugmenter,
@@ -355,6 +357,7 @@ def test_without_matplotlib_plotting_says_what_to_install(monkeypatch):
         InteractionEnergyDisplay(np.ones((2, 1)), ["order 1"]),
         GeodesicEnergyDisplay(np.ones(1), np.ones(1), np.ones(1)),
         SampleComparisonDisplay(compare_samples(*rows_and_new(), cv=2)),
+        ImageRowsDisplay({"rows": np.ones((1, 2, 2))}),
     )
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     for display in displays:
@@ -362,7 +365,7 @@ def test_without_matplotlib_plotting_says_what_to_install(monkeypatch):
         with pytest.raises(ImportError, match=rf"{name}\.plot needs matplotlib: pip"):
             display.plot()
     # Before anything is computed.
-    for cls in (InteractionEnergyDisplay, SampleComparisonDisplay):
+    for cls in (InteractionEnergyDisplay, SampleComparisonDisplay, ImageRowsDisplay):
         with pytest.raises(ImportError, match=r"from_estimator needs matplotlib: pip"):
             cls.from_estimator(projector, X)
     with pytest.raises(ImportError, match=r"from_estimator needs matplotlib: pip"):
@@ -532,3 +535,150 @@ def test_wrong_axes_and_numbers_of_features_are_refused():
         display.plot(plt.subplots(2)[1])
     with pytest.raises(ValueError, match="max_features must be >= 1; got 0"):
         display.plot(max_features=0)
+
+
+# --- images in rows -------------------------------------------------------------
+
+
+def images_and_labels(seed=0, n_rows=24, shape=(4, 6)):
+    """Images with empty cells, of two classes."""
+    rng = np.random.default_rng(seed)
+    images = rng.gamma(1.0, size=(n_rows, *shape)) * (
+        rng.random((n_rows, *shape)) > 0.1
+    )
+    return images, np.repeat(["a", "b"], n_rows // 2)
+
+
+def image_augmenter(**settings):
+    return PNLAugmenter(**{"embedding": None, "k_neighbors": 3} | settings)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("augment", ["mixup", "kde"])
+def test_images_stand_below_their_relatives(seed, augment):
+    X, _ = images_and_labels(seed)
+    augmenter = image_augmenter(augment=augment).fit(X)
+    display = ImageRowsDisplay.from_estimator(
+        augmenter, X, n_images=4, random_state=seed
+    )
+    new, parents = augmenter.sample_with_parents(4, np.random.RandomState(seed))
+    assert_array_equal(display.images["new rows"], new)
+    assert_array_equal(display.images["training rows"], X[parents[:, 0]])
+    gaps = ((new[:, None] - X) ** 2).sum(axis=(2, 3))
+    closest = X[gaps.argmin(axis=1)]
+    assert_array_equal(display.images["closest training rows"], closest)
+
+
+@pytest.mark.parametrize("embedding", [None, "minmax"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_projections_are_in_the_units_of_the_images(order, embedding):
+    # Sums over all but `order` modes are kept, after the embedding.
+    X, _ = images_and_labels()
+    augmenter = image_augmenter(order=order, embedding=embedding, offset=0.1).fit(X)
+    display = ImageRowsDisplay.from_estimator(augmenter, X, random_state=0)
+
+    def tensors_of(name):
+        rows = display.images[name].reshape(10, -1)
+        if embedding is not None:
+            rows = augmenter.embedding_.transform(rows)
+        return augmenter.reshaper_.transform(rows.reshape(-1, 4, 6))
+
+    shown, projected = tensors_of("training rows"), tensors_of("projections")
+    n_modes = len(augmenter.poset_.shape)
+    for others in combinations(range(1, 1 + n_modes), n_modes - order):
+        assert_allclose(projected.sum(axis=others), shown.sum(axis=others), atol=1e-4)
+    assert np.abs(projected - shown).max() > 0.1
+
+
+def test_codes_of_everything_keep_the_images():
+    X, _ = images_and_labels()
+    augmenter = image_augmenter(order=None, reshaper=None).fit(X)
+    images = ImageRowsDisplay.from_estimator(augmenter, X, random_state=0).images
+    assert_allclose(images["projections"], images["training rows"], atol=1e-10)
+
+
+def test_images_on_a_poset_with_an_added_bottom():
+    X, _ = images_and_labels(shape=(2, 2))
+    flat = X.reshape(-1, 4)
+    poset = tree_poset([-1, 0, -1, 2], add_bottom=True)
+    augmenter = image_augmenter(poset=poset, offset=0.1).fit(flat)
+    display = ImageRowsDisplay.from_estimator(
+        augmenter, flat, image_shape=(2, 2), n_images=3
+    )
+    assert display.images["projections"].shape == (3, 2, 2)
+
+
+def test_the_classes_of_a_sampler_take_turns():
+    X, y = images_and_labels()
+    sampler = Sampler().fit(X, y)
+    display = ImageRowsDisplay.from_estimator(sampler, X, y, n_images=5, random_state=0)
+    rng = np.random.RandomState(0)
+    drawn = [sampler.augmenters_[c].sample(n, rng) for c, n in (("a", 3), ("b", 2))]
+    assert_array_equal(display.images["new rows"], np.concatenate(drawn))
+    of_class = [X[y == c] for c in "aaabb"]
+    for name in ("training rows", "closest training rows"):
+        for image, rows in zip(display.images[name], of_class, strict=True):
+            assert (rows == image).all(axis=(1, 2)).any()
+    assert display.figure_.get_suptitle() == "Sampler"
+    few = ImageRowsDisplay.from_estimator(sampler, X, y, n_images=1)
+    assert few.images["new rows"].shape == (1, 4, 6)
+
+
+def test_images_need_the_classes_of_a_sampler_and_no_others():
+    X, y = images_and_labels()
+    with pytest.raises(ValueError, match="give y, the classes of the rows"):
+        ImageRowsDisplay.from_estimator(Sampler().fit(X, y), X)
+    with pytest.raises(ValueError, match="y is for samplers; PNLAugmenter has no"):
+        ImageRowsDisplay.from_estimator(image_augmenter().fit(X), X, y)
+    with pytest.raises(TypeError, match="ManyBodyProjector draws no rows"):
+        ImageRowsDisplay.from_estimator(ManyBodyProjector().fit(X), X)
+    with pytest.raises(NotFittedError):
+        ImageRowsDisplay.from_estimator(PNLAugmenter(), X)
+
+
+def test_rows_without_the_shape_of_an_image_are_refused():
+    X, _ = images_and_labels()
+    flat = X.reshape(len(X), -1)
+    augmenter = image_augmenter().fit(flat)
+    with pytest.raises(ValueError, match=r"shape \(24,\).*need image_shape"):
+        ImageRowsDisplay.from_estimator(augmenter, flat)
+    display = ImageRowsDisplay.from_estimator(augmenter, flat, image_shape=(4, 6))
+    assert display.images["projections"].shape == (10, 4, 6)
+    with pytest.raises(ValueError, match=r"'x' have shape \(4, 6, 2\)"):
+        ImageRowsDisplay({"x": np.ones((1, 4, 6, 2))}).plot()
+
+
+def test_images_have_one_scale_and_names():
+    first, second = np.arange(12.0).reshape(2, 2, 3), np.full((1, 2, 3), 99.0)
+    display = ImageRowsDisplay(
+        {"ours": first, "theirs": second}, column_names=["left", "right"]
+    ).plot(title="Images")
+    assert display.axes_.shape == (2, 2)
+    assert [image.get_clim() for image in display.images_] == [(0, 11)] * 3
+    assert [axis.get_ylabel() for axis in display.axes_[:, 0]] == ["ours", "theirs"]
+    assert [axis.get_title() for axis in display.axes_[0]] == ["left", "right"]
+    assert display.figure_.get_suptitle() == "Images"
+    assert not display.axes_[1, 1].get_images()
+    display.plot(vmin=-1, vmax=2)
+    assert display.images_[0].get_clim() == (-1, 2)
+    display.figure_.canvas.draw()
+
+
+def test_images_in_colour_are_clipped_to_the_scale():
+    X = np.array([0.0, 50, 100, 200]).reshape(1, 4, 1, 1) * np.ones(3)
+    display = ImageRowsDisplay({"rows": X}).plot(vmax=100)
+    shown = np.asarray(display.images_[0].get_array())[:, 0, 0]
+    assert_allclose(shown, [0, 0.5, 1, 1])
+    flat = ImageRowsDisplay({"rows": np.full_like(X, 7)}).plot()
+    assert_allclose(flat.images_[0].get_array(), 0)
+
+
+def test_images_are_drawn_on_axes_given():
+    figure, axes = plt.subplots(4, 3)
+    X, _ = images_and_labels()
+    display = ImageRowsDisplay.from_estimator(
+        image_augmenter().fit(X), X, n_images=3, axes=axes
+    )
+    assert display.figure_ is figure
+    assert len(plt.get_fignums()) == 1
+    assert list(display.axes_.ravel()) == list(axes.ravel())

@@ -24,10 +24,10 @@ from sklearn_pnl import (
 from sklearn_pnl.geometry import TensorPoset, chain_poset
 
 SEEDS = [0, 1, 2]
-# 600 cells make blocks of 436 rows, which share no multiple with the 4,096 codes that
+# 600 cells make blocks of 218 rows, which share no multiple with the 4,096 codes that
 # are drawn at once below 446,464; 1000 rows are a few and a bit of them.
 SHAPE, N = (10, 10, 6), 1000
-SIZES = [1, 7, 256, 333, 436, N, N + 1]
+SIZES = [1, 7, 218, 256, 333, N, N + 1]
 
 
 def positive(seed, *shape, n):
@@ -62,7 +62,7 @@ def assert_same_bytes(augmenter, n_samples, size, seed):
 
 
 def test_the_blocks_here_are_awkward():
-    assert fitted()._codec.decoded_at_once == 436
+    assert fitted()._codec.decoded_at_once == 218
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -217,9 +217,9 @@ def test_the_size_of_a_batch_follows_working_memory():
     assert sum(sizes) == n
     # Two of them in 16 MiB, in whole blocks.
     assert 8 * 2**20 / 2 < sizes[0] * 600 * 8 <= 8 * 2**20
-    assert sizes[0] % 436 == 0
+    assert sizes[0] % 218 == 0
     with config_context(working_memory=1):
-        assert len(next(augmenter.iter_samples(n))) == 436
+        assert len(next(augmenter.iter_samples(n))) == 218
     assert len(next(augmenter.iter_samples(N))) == N
 
 
@@ -235,7 +235,7 @@ def test_a_batch_is_made_when_it_is_asked_for(monkeypatch):
     batches = augmenter.iter_samples(10**6, 100, 0)
     assert decoded == []
     list(itertools.islice(batches, 5))
-    assert decoded == [436, 436]
+    assert decoded == [218, 218, 218]
 
 
 # --- bad calls ------------------------------------------------------------------

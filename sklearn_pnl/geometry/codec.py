@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 from scipy.special import xlogy
 
+from .._workspace import empty
 from .coordinates import normalized_exp, row_sums, theta_from_prob
 from .divergences import kl_divergence
 from .marginals import one_body_theta
@@ -24,9 +25,6 @@ from .solvers import mixed_solver
 # block stay in cache. Blocks depend on the shape of the data alone, so that results
 # are the same bytes for every n_jobs and every working_memory.
 BLOCK_CELLS = 2**17
-# Decoding by functions of single modes works on arrays far smaller than the rows: more
-# of these at once, so that threads spend less time in between.
-_LIGHT_BLOCK_CELLS = 2**18
 # Marginal cells up to which one matrix product beats a sum over each mode.
 _MARGINAL_CELLS = 128
 # Up to so many coordinates the Fisher metric of a base is factored, else its diagonal.
@@ -272,7 +270,8 @@ class Codec:
     def cells(self, rows):
         """Measures (n, D) of rows: with the offset, and the mean in an added bottom."""
         # In one memory layout, since the rounding of sums depends on it.
-        cells = rows.astype(np.float64, order="C")
+        cells = empty(rows.shape, np.float64)
+        cells[...] = rows
         if self.poset.added_bottom:
             cells = np.column_stack([cells.mean(axis=1), cells])
         cells += self.offset
@@ -424,18 +423,15 @@ class Codec:
     @cached_property
     def encoded_at_once(self):
         """Rows that are worth encoding at once."""
-        return self._rows_per_block(self.poset, BLOCK_CELLS)
+        return self._rows_per_block(self.poset)
 
     @cached_property
     def decoded_at_once(self):
         """Codes that are worth decoding at once."""
-        low = self.local_mask
-        light = not np.any(self._local_poset.order[low] > 1)
-        cells = _LIGHT_BLOCK_CELLS if light else BLOCK_CELLS
-        return self._rows_per_block(self._local_poset, cells)
+        return self._rows_per_block(self._local_poset)
 
-    def _rows_per_block(self, poset, cells):
-        return max(poset.rows_at_once, cells // poset.n_elements)
+    def _rows_per_block(self, poset):
+        return max(poset.rows_at_once, BLOCK_CELLS // poset.n_elements)
 
 
 def _refuse_far(codes, fine):

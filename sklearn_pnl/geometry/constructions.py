@@ -4,14 +4,15 @@ from functools import reduce
 from operator import index
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import kron
 
-from .posets import Poset, TensorPoset
+from .posets import Poset, PosetProtocol, TensorPoset
 
 _MOST_ATOMS = 14
 
 
-def chain_poset(n_elements):
+def chain_poset(n_elements: int) -> TensorPoset:
     """Chain of ordered features, such as time or frequency.
 
     Element ``x`` lies above the elements ``0`` to ``x - 1``.
@@ -43,7 +44,7 @@ def chain_poset(n_elements):
     return TensorPoset((n_elements,))
 
 
-def tree_poset(parents, *, add_bottom=False):
+def tree_poset(parents: ArrayLike, *, add_bottom: bool = False) -> Poset:
     """Hierarchy of features: each is above its parent, and above that one's parents.
 
     Parameters
@@ -93,7 +94,7 @@ def tree_poset(parents, *, add_bottom=False):
     return Poset.from_relations(len(parents), pairs, add_bottom=add_bottom)
 
 
-def boolean_lattice(n_atoms):
+def boolean_lattice(n_atoms: int) -> Poset:
     """Subsets of ``n_atoms`` items by inclusion; element ``x`` has the bits of ``x``.
 
     Parameters
@@ -126,7 +127,7 @@ def boolean_lattice(n_atoms):
     return product_poset(*[chain_poset(2)] * n_atoms) if n_atoms else Poset([[1]])
 
 
-def product_poset(*posets):
+def product_poset(*posets: PosetProtocol) -> Poset:
     """Pairs (or tuples) of elements with the componentwise order.
 
     Parameters

@@ -9,10 +9,13 @@ where ``log p = zeta(theta)`` and ``eta = zeta_adjoint(p)``. All arrays have sha
 """
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
+from .posets import PosetProtocol
 
-def theta_from_prob(p, poset):
+
+def theta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
     """Natural coordinates: the Moebius transform of ``log p``.
 
     Parameters
@@ -57,7 +60,7 @@ def theta_from_prob(p, poset):
     return poset.moebius(np.log(p))
 
 
-def prob_from_theta(theta, poset):
+def prob_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
     """Distribution with natural coordinates ``theta``.
 
     ``q = exp(zeta(theta) - psi)``: the value at the bottom is ignored, since
@@ -131,7 +134,7 @@ def row_sums(x):
     return x @ np.ones(x.shape[1], x.dtype)
 
 
-def measure_from_theta(theta, poset):
+def measure_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
     """Positive measure ``exp(zeta(theta))``, whose mass ``theta(bottom)`` sets.
 
     Parameters
@@ -161,7 +164,7 @@ def measure_from_theta(theta, poset):
     return np.exp(energy)
 
 
-def log_partition(theta, poset):
+def log_partition(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
     """``psi(theta)``, the convex function with ``grad psi = eta``.
 
     ``psi = log sum_x exp(sum_{bottom < y <= x} theta(y))``; the value at the
@@ -197,7 +200,7 @@ def log_partition(theta, poset):
     return logsumexp(energy, axis=_poset_axes(poset)) - at_bottom
 
 
-def eta_from_prob(p, poset):
+def eta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
     """Expectation coordinates ``eta(x) = sum_{y >= x} p(y)``.
 
     Parameters
@@ -226,7 +229,7 @@ def eta_from_prob(p, poset):
     return poset.eta(p)
 
 
-def prob_from_eta(eta, poset):
+def prob_from_eta(eta: ArrayLike, poset: PosetProtocol) -> NDArray:
     """Distribution with expectation coordinates ``eta``: the inverse Moebius sum.
 
     Not every array is the eta of a positive distribution; the result then has
@@ -257,7 +260,9 @@ def prob_from_eta(eta, poset):
     return poset.eta_inverse(eta)
 
 
-def fisher_information(p, poset, elements=None):
+def fisher_information(
+    p: ArrayLike, poset: PosetProtocol, elements: ArrayLike | None = None
+) -> NDArray:
     r"""Fisher information in the natural coordinates, ``G = Hess psi``.
 
     ``G(x, y) = sum_{z >= x, z >= y} p(z) - eta(x) eta(y)``, the covariance of the

@@ -1,10 +1,13 @@
 """Kullback-Leibler divergence and the two families of geodesics."""
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import kl_div, logsumexp
 
 
-def kl_divergence(p, q, axis=None):
+def kl_divergence(
+    p: ArrayLike, q: ArrayLike, axis: int | tuple[int, ...] | None = None
+) -> float | NDArray:
     """``KL(p, q) = sum p log(p / q) - sum p + sum q``.
 
     For distributions this is the usual divergence; for measures of different
@@ -42,7 +45,7 @@ def kl_divergence(p, q, axis=None):
     return float(divergence) if np.ndim(divergence) == 0 else divergence
 
 
-def m_geodesic(p, q, t):
+def m_geodesic(p: ArrayLike, q: ArrayLike, t: ArrayLike) -> NDArray:
     """Point ``(1 - t) p + t q`` of the m-geodesic: straight in eta.
 
     Parameters
@@ -67,11 +70,13 @@ def m_geodesic(p, q, t):
     >>> m_geodesic([0.5, 0.5], [0.1, 0.9], 0.5)
     array([0.3, 0.7])
     """
-    p, q, t = _broadcast_path(p, q, t)
-    return (1 - t) * p + t * q
+    first, last, at = _broadcast_path(p, q, t)
+    return (1 - at) * first + at * last
 
 
-def e_geodesic(p, q, t, axis=None):
+def e_geodesic(
+    p: ArrayLike, q: ArrayLike, t: ArrayLike, axis: int | tuple[int, ...] | None = None
+) -> NDArray:
     """Point ``p^(1-t) q^t / c`` of the e-geodesic: straight in theta.
 
     Parameters

@@ -5,15 +5,27 @@ the sum of those between its successive many-body approximations, so it divides
 among the orders, and among any nested families of coordinates.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from .divergences import e_geodesic, kl_divergence, m_geodesic
+from .posets import PosetProtocol
 from .projections import mixed_projection
 
 _TOL, _MAX_ITER = 1e-12, 200
 
 
-def interaction_energy(p, poset, order=1, *, upper=None, tol=_TOL, max_iter=_MAX_ITER):
+def interaction_energy(
+    p: ArrayLike,
+    poset: PosetProtocol,
+    order: ArrayLike = 1,
+    *,
+    upper: ArrayLike | None = None,
+    tol: float = _TOL,
+    max_iter: int = _MAX_ITER,
+) -> float | NDArray:
     """Energy of ``p`` beyond ``order``: ``KL(q_upper, q_order)``.
 
     ``q_order`` is the m-projection of ``p`` on the distributions without theta beyond
@@ -63,7 +75,14 @@ def interaction_energy(p, poset, order=1, *, upper=None, tol=_TOL, max_iter=_MAX
     return kl_divergence(high, low, axis=_cells(poset))
 
 
-def energy_decomposition(p, poset, levels=None, *, tol=_TOL, max_iter=_MAX_ITER):
+def energy_decomposition(
+    p: ArrayLike,
+    poset: PosetProtocol,
+    levels: Sequence | None = None,
+    *,
+    tol: float = _TOL,
+    max_iter: int = _MAX_ITER,
+) -> NDArray:
     """Parts of ``KL(p, uniform)`` that belong to each of a nested sequence of levels.
 
     With ``q_0`` uniform, ``q_k`` the projection of ``p`` on level k and ``q_m = p``,
@@ -127,7 +146,16 @@ def energy_decomposition(p, poset, levels=None, *, tol=_TOL, max_iter=_MAX_ITER)
     )
 
 
-def geodesic_energy(p, q, t, poset, order=1, *, tol=_TOL, max_iter=_MAX_ITER):
+def geodesic_energy(
+    p: ArrayLike,
+    q: ArrayLike,
+    t: ArrayLike,
+    poset: PosetProtocol,
+    order: ArrayLike = 1,
+    *,
+    tol: float = _TOL,
+    max_iter: int = _MAX_ITER,
+) -> tuple[float | NDArray, ...]:
     """Interaction energy along the two geodesics from ``p`` to ``q``.
 
     The e-geodesic between two points of an e-flat base stays in it, at energy 0; the

@@ -6,20 +6,32 @@ The functions of at most those modes form a linear space ``V``; this module give
 the cells that parametrise it and an orthonormal basis of it.
 """
 
+from collections.abc import Iterable, Sequence
 from functools import cached_property, reduce
 from itertools import chain, combinations
-from math import comb
+from math import comb, prod
 from numbers import Integral
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import helmert
 
+from .._workspace import columns, empty_like, zeros
+
+if TYPE_CHECKING:  # `posets` imports this module
+    from .posets import PosetProtocol
+
+# An order, or the sets of modes kept.
+Interactions: TypeAlias = int | Iterable[Sequence[int]]
 # Neighbouring modes are merged until a block has about this many levels, so that
 # a transform is two or three matrix products over the whole batch.
 _BLOCK = 64
 
 
-def close_downward(interactions, n_modes):
+def close_downward(
+    interactions: Interactions, n_modes: int
+) -> int | frozenset[tuple[int, ...]]:
     """Family of mode sets, checked: an order, or all subsets of the sets listed.
 
     Parameters
@@ -80,7 +92,7 @@ def _check_interactions(interactions, n_modes):
     return sets
 
 
-def interaction_mask(shape, interactions):
+def interaction_mask(shape: Sequence[int], interactions: Interactions) -> NDArray:
     """Cells whose natural coordinates parametrise the interactions kept.
 
     A cell belongs to the mode set in which its index is not zero. The bottom,
@@ -126,7 +138,7 @@ def cell_orders(shape):
     return reduce(np.add.outer, modes)
 
 
-def order_mask(poset, order):
+def order_mask(poset: "PosetProtocol", order: Interactions) -> NDArray:
     """Elements of order 1 to ``order``: the base of the ell-body approximation.
 
     Parameters
@@ -155,7 +167,7 @@ def order_mask(poset, order):
     return poset.order_mask(order)
 
 
-def element_mask(poset, elements):
+def element_mask(poset: "PosetProtocol", elements: ArrayLike) -> NDArray:
     """Elements given as a mask or listed, as a mask without the bottom.
 
     Parameters
@@ -309,30 +321,32 @@ class InteractionBasis:
            [ 0. , -0.5]])
     """
 
-    def __init__(self, shape, interactions):
+    def __init__(self, shape: Sequence[int], interactions: Interactions) -> None:
         self.shape = tuple(shape)
         self._cells = np.flatnonzero(interaction_mask(self.shape, interactions))
         self.n_functions = len(self._cells)
 
-    def analysis(self, x):
+    def analysis(self, x: ArrayLike) -> NDArray:
         """Coefficients ``mask * (H_1 x .. x H_d) x`` of shape (..., m)."""
         x = np.asarray(x, dtype=np.float64)
         lead = x.shape[: x.ndim - len(self.shape)]
-        return self.analysis_flat(x.reshape(-1, np.prod(self.shape))).reshape(*lead, -1)
+        flat = self.analysis_flat(x.reshape(-1, np.prod(self.shape)))
+        return flat.reshape(*lead, self.n_functions)
 
-    def synthesis(self, v):
+    def synthesis(self, v: ArrayLike) -> NDArray:
         """Transpose of :meth:`analysis`: the function with coefficients ``v``."""
         v = np.asarray(v, dtype=np.float64)
-        flat = self.synthesis_flat(v.reshape(-1, self.n_functions))
+        # There may be no functions, and then no size to tell the rows by.
+        flat = self.synthesis_flat(v.reshape(prod(v.shape[:-1]), self.n_functions))
         return flat.reshape(*v.shape[:-1], *self.shape)
 
-    def analysis_flat(self, x):
+    def analysis_flat(self, x: NDArray) -> NDArray:
         """:meth:`analysis` of rows of shape (n, D)."""
-        return kronecker_product(self._blocks, x)[:, self._cells]
+        return columns(kronecker_product(self._blocks, x), self._cells)
 
-    def synthesis_flat(self, v):
+    def synthesis_flat(self, v: NDArray) -> NDArray:
         """:meth:`synthesis` to rows of shape (n, D)."""
-        coefficients = np.zeros((len(v), np.prod(self.shape)), v.dtype)
+        coefficients = zeros((len(v), prod(self.shape)), v.dtype)
         coefficients[:, self._cells] = v
         return kronecker_product(self._transposed, coefficients)
 
@@ -370,9 +384,12 @@ def kronecker_product(blocks, x):
         inner //= len(block)
         block = block.astype(x.dtype, copy=False)
         if inner == 1:
-            x = x.reshape(outer, -1) @ block.T
+            x = x.reshape(outer, -1)
+            factors = x, block.T
         else:
-            x = np.matmul(block, x.reshape(outer, -1, inner))
+            x = x.reshape(outer, -1, inner)
+            factors = block, x
+        x = np.matmul(*factors, out=empty_like(x))
         outer *= len(block)
     return x.reshape(n, -1)
 

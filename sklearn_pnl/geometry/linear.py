@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import xlogy
@@ -84,17 +85,17 @@ class LinearProjection:
 
 
 def linear_projection(
-    measures,
-    coefficients,
-    lower,
-    upper,
+    measures: ArrayLike,
+    coefficients: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
     *,
-    floor=0.0,
-    ceiling=np.inf,
-    tol=1e-9,
-    max_iter=1000,
-    n_reasons=10,
-):
+    floor: ArrayLike = 0.0,
+    ceiling: ArrayLike = np.inf,
+    tol: float = 1e-9,
+    max_iter: int = 1000,
+    n_reasons: int = 10,
+) -> LinearProjection:
     r"""Measures that meet linear equations and inequalities, nearest to given ones.
 
     Solves ``min KL(m, measure)`` over the ``m`` with ``lower <= A m <= upper`` and
@@ -251,6 +252,7 @@ class _Problem:
         """Pairs of equations and cells that nothing else is connected to.
 
         Equations that share no cell with another are one part: its Hessian is diagonal.
+        Those about no cell are left out, as nothing could be done for them.
         Small parts are joined: NumPy spends more on calls than on products there.
         """
         used = coo_array(self.coefficients != 0)
@@ -258,12 +260,13 @@ class _Problem:
         graph = coo_array(
             (np.ones(used.nnz), (used.row, c + used.col)), shape=(c + d, c + d)
         )
-        _, label = connected_components(graph, directed=False)
-        alone = np.bincount(label[:c], minlength=label.max(initial=-1) + 1) == 1
+        n, label = connected_components(graph, directed=False)
+        empty = np.bincount(label[c:], minlength=n) == 0
+        alone = (np.bincount(label[:c], minlength=n) == 1) & ~empty
         if alone.any():
             yield _split(alone[label], c)
         joined = np.zeros(c + d, bool)
-        for k in np.setdiff1d(label[:c], np.flatnonzero(alone)):
+        for k in np.setdiff1d(label[:c], np.flatnonzero(alone | empty)):
             members = label == k
             both = joined | members
             m = np.count_nonzero(both[:c])

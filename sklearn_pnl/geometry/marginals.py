@@ -8,6 +8,8 @@ from math import prod
 
 import numpy as np
 
+from .._workspace import empty
+
 # Largest matrix of indicators of the levels of single modes that is kept.
 _LARGEST_INDICATORS = 2**22
 
@@ -20,7 +22,10 @@ def marginal_of(tensor, modes):
     """
     for k in range(tensor.ndim - 1):
         if k not in modes:
-            tensor = tensor.sum(axis=k + 1, keepdims=True)
+            shape = [*tensor.shape]
+            shape[k + 1] = 1
+            out = empty(shape, tensor.dtype)
+            tensor = tensor.sum(axis=k + 1, keepdims=True, out=out)
     return tensor
 
 

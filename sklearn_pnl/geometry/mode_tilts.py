@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from .._workspace import empty_like
 from .coordinates import row_sums
 from .marginals import along_mode, levels_of_mode, mode_marginals
 from .tilts import LONGEST_STEP, some_rows
@@ -186,7 +187,7 @@ def _contract(matrices, factor, kept):
 
 
 def _tilted(matrices, f, g):
-    q = matrices * f[:, :, None]
+    q = np.multiply(matrices, f[:, :, None], out=empty_like(matrices))
     q *= g[:, None, :]
     return q
 

@@ -5,16 +5,19 @@ asks which class it has. Arrays have shape ``(..., *poset.shape)``.
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from functools import cached_property, reduce
 from math import prod
 from numbers import Integral
 from operator import index
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, kron, vstack
 from scipy.sparse.linalg import splu
 
+from .._workspace import empty
 from .interactions import (
     cell_orders,
     element_mask,
@@ -75,35 +78,35 @@ class PosetProtocol(Protocol):
     rows_at_once: int = 1
 
     @abstractmethod
-    def zeta(self, theta):
+    def zeta(self, theta: ArrayLike) -> NDArray:
         """Sum of ``theta`` over all elements below each: ``f(x) = sum_{y<=x}``."""
 
     @abstractmethod
-    def moebius(self, f):
+    def moebius(self, f: ArrayLike) -> NDArray:
         """Inverse of :meth:`zeta`."""
 
     @abstractmethod
-    def eta(self, p):
+    def eta(self, p: ArrayLike) -> NDArray:
         """Adjoint of :meth:`zeta`: the sum of ``p`` over all elements above each."""
 
     @abstractmethod
-    def eta_inverse(self, eta):
+    def eta_inverse(self, eta: ArrayLike) -> NDArray:
         """Inverse of :meth:`eta`: from expectation coordinates to cells."""
 
     @abstractmethod
-    def is_down_set(self, mask):
+    def is_down_set(self, mask: ArrayLike) -> bool:
         """Whether ``mask`` contains all elements below each of its elements."""
 
-    def is_up_set(self, mask):
+    def is_up_set(self, mask: ArrayLike) -> bool:
         """Whether ``mask`` contains all elements above each of its elements."""
         return self.is_down_set(~np.asarray(mask, bool))
 
     @property
-    def max_order(self):
+    def max_order(self) -> int:
         """Largest order that occurs."""
         return int(self.order.max())
 
-    def order_mask(self, order):
+    def order_mask(self, order: ArrayLike) -> NDArray:
         """Elements of order 1 to ``order``."""
         if not isinstance(order, Integral):
             raise ValueError(
@@ -117,13 +120,13 @@ class PosetProtocol(Protocol):
             )
         return (self.order >= 1) & (self.order <= order)
 
-    def level_mask(self, level):
+    def level_mask(self, level: ArrayLike) -> NDArray:
         """Free elements of a level: an order, 0 for none, a mask, or a list of them."""
         if not isinstance(level, Integral):
             return element_mask(self, level)
         return self.order_mask(level) if level else np.zeros(self.shape, bool)
 
-    def family(self, mask):
+    def family(self, mask: ArrayLike) -> int | list[tuple[int, ...]] | None:
         """Interactions of a tensor that ``mask`` keeps, or None: it is no such set.
 
         An order or the maximal sets of modes. Only for elements that are the cells of
@@ -131,14 +134,14 @@ class PosetProtocol(Protocol):
         """
         return None
 
-    def down_closure(self, elements):
+    def down_closure(self, elements: NDArray) -> "tuple[PosetProtocol, Any]":
         """Poset of elements that contains all below those given, and their indices.
 
         theta of these depends on probabilities of these alone. The whole will do.
         """
         return self, slice(None)
 
-    def greatest_below(self, elements):
+    def greatest_below(self, elements: NDArray) -> NDArray | None:
         """Number among ``elements`` of the greatest of them below each element, flat.
 
         -1 where none is below. None if somewhere there is no greatest one, or if to
@@ -146,7 +149,7 @@ class PosetProtocol(Protocol):
         """
         return None
 
-    def moebius_rows(self, elements):
+    def moebius_rows(self, elements: NDArray) -> Any:
         """Rows of the inverse zeta matrix, sparse; None if that would cost too much."""
         n_terms = max(self.columns(elements).n_terms, 8 * self.n_elements)
         if len(elements) * n_terms > _MOST_TERMS:
@@ -160,11 +163,11 @@ class PosetProtocol(Protocol):
             blocks.append(csr_array(np.rint(rows.reshape(len(block), -1))))
         return vstack(blocks)
 
-    def columns(self, elements):
+    def columns(self, elements: NDArray) -> Any:
         """Columns of the zeta matrix, to be applied to rows: a ``ZetaColumns``."""
         return ZetaColumns(self, elements)
 
-    def fisher_gram(self, p, elements):
+    def fisher_gram(self, p: NDArray, elements: NDArray) -> NDArray:
         """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements`` (flat)."""
         p = np.asarray(p)
         rows = p.reshape(-1, self.n_elements)
@@ -174,7 +177,7 @@ class PosetProtocol(Protocol):
         return np.reshape(grams, (*lead, len(elements), len(elements)))
 
     @property
-    def zeta_matrix(self):
+    def zeta_matrix(self) -> Any:
         """The sparse matrix of :meth:`zeta` on flat arrays."""
         every = np.arange(self.n_elements)
         return csr_array(self.columns(every).synthesis(np.eye(self.n_elements)).T)
@@ -260,7 +263,7 @@ class TensorPoset(PosetProtocol):
            [2., 4., 6.]])
     """
 
-    def __init__(self, shape):
+    def __init__(self, shape: Sequence[int]) -> None:
         try:
             shape = tuple(index(length) for length in np.atleast_1d(shape))
         except TypeError as error:
@@ -287,52 +290,52 @@ class TensorPoset(PosetProtocol):
         return hash(self.shape)
 
     @cached_property
-    def order(self):
+    def order(self) -> NDArray:  # type: ignore[override]
         """Number of non-zero indices of each cell."""
         return cell_orders(self.shape)
 
     @property
-    def max_order(self):
+    def max_order(self) -> int:
         """Largest order that occurs."""
         return sum(length > 1 for length in self.shape)
 
-    def zeta(self, theta):
+    def zeta(self, theta: ArrayLike) -> NDArray:
         """Sum of ``theta`` over all elements below each: ``f(x) = sum_{y<=x}``."""
         return self._along_modes(theta, _cumulate)
 
-    def moebius(self, f):
+    def moebius(self, f: ArrayLike) -> NDArray:
         """Inverse of :meth:`zeta`: the first difference along every mode."""
         return self._along_modes(f, _difference)
 
-    def eta(self, p):
+    def eta(self, p: ArrayLike) -> NDArray:
         """Adjoint of :meth:`zeta`: the sum of ``p`` over all elements above each."""
         return self._along_modes(p, _cumulate, reverse=True)
 
-    def eta_inverse(self, eta):
+    def eta_inverse(self, eta: ArrayLike) -> NDArray:
         """Inverse of :meth:`eta`: from expectation coordinates to cells."""
         return self._along_modes(eta, _difference, reverse=True)
 
-    def is_down_set(self, mask):
+    def is_down_set(self, mask: ArrayLike) -> bool:
         """Whether ``mask`` contains all elements below each of its elements."""
         return is_down_set(mask)
 
-    def order_mask(self, order):
+    def order_mask(self, order: ArrayLike) -> NDArray:
         """Cells of the interactions of at most ``order`` modes, or of those listed."""
         return interaction_mask(self.shape, order)
 
-    def level_mask(self, level):
+    def level_mask(self, level: ArrayLike) -> NDArray:
         """As for any poset, but what is listed are the sets of modes kept."""
         if isinstance(level, np.ndarray | Integral):
             return super().level_mask(level)
         return self.order_mask(level)
 
-    def greatest_below(self, elements):
+    def greatest_below(self, elements: NDArray) -> NDArray | None:
         """In a tensor of one mode the last one before each; else None."""
         if max(self.shape) < self.n_elements:
             return None
         return np.searchsorted(elements, np.arange(self.n_elements), side="right") - 1
 
-    def moebius_rows(self, elements):
+    def moebius_rows(self, elements: NDArray) -> Any:
         """Rows of a product of first differences, ``2^d`` entries each at most."""
         if 2**self.max_order * self.n_elements > _MOST_TERMS // 256:
             return None
@@ -341,16 +344,16 @@ class TensorPoset(PosetProtocol):
         )
         return reduce(kron, differences).tocsr()[elements]
 
-    def family(self, mask):
+    def family(self, mask: ArrayLike) -> int | list[tuple[int, ...]] | None:
         """Interactions whose cells are those of ``mask``, or None."""
         return family_from_mask(mask)
 
     @property
-    def zeta_matrix(self):
+    def zeta_matrix(self) -> Any:
         """The sparse matrix of :meth:`zeta` on flat arrays."""
         return reduce(kron, (csr_array(np.tri(length)) for length in self.shape))
 
-    def fisher_gram(self, p, elements):
+    def fisher_gram(self, p: NDArray, elements: NDArray) -> NDArray:
         """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements`` (flat).
 
         Two cells of a tensor have a least cell above both, the elementwise
@@ -361,12 +364,14 @@ class TensorPoset(PosetProtocol):
         eta = self.eta(p).reshape(*p.shape[: p.ndim - self.n_modes], -1)
         return eta[..., np.ravel_multi_index(joins, self.shape)]
 
-    def down_closure(self, elements):
+    def down_closure(self, elements: NDArray) -> "tuple[PosetProtocol, Any]":
         """The tensor itself, and all of its elements."""
         return self, slice(None)
 
     def _along_modes(self, values, operation, reverse=False):
-        values = np.array(values, dtype=_float_type(values), order="C")
+        given = np.asarray(values)
+        values = empty(given.shape, _float_type(given))
+        values[...] = given
         lead = values.shape[: values.ndim - self.n_modes]
         if values.shape[len(lead) :] != self.shape:
             raise _shape_error(values, self)
@@ -437,7 +442,7 @@ class Poset(PosetProtocol):
     rows_at_once = 64
     zeta_matrix = None
 
-    def __init__(self, below, *, added_bottom=False):
+    def __init__(self, below: Any, *, added_bottom: bool = False) -> None:
         self.added_bottom = added_bottom
         self.zeta_matrix = csr_array(below, dtype=np.float64, copy=True)
         self.zeta_matrix.eliminate_zeros()
@@ -450,7 +455,9 @@ class Poset(PosetProtocol):
         self.bottom = int(self._linear_extension[0])
 
     @classmethod
-    def from_relations(cls, n_elements, pairs, *, add_bottom=False):
+    def from_relations(
+        cls, n_elements: int, pairs: ArrayLike, *, add_bottom: bool = False
+    ) -> Self:
         """Poset from pairs ``(a, b)`` that say ``a <= b``; closed transitively.
 
         Parameters
@@ -505,39 +512,39 @@ class Poset(PosetProtocol):
         )
 
     @cached_property
-    def atoms(self):
+    def atoms(self) -> NDArray:
         """Indices of the atoms: elements with only the bottom below them."""
         return np.flatnonzero(np.diff(self.zeta_matrix.indptr) == 2)
 
     @cached_property
-    def order(self):
+    def order(self) -> NDArray:  # type: ignore[override]
         """Number of atoms below each element."""
         indicator = np.zeros(self.n_elements)
         indicator[self.atoms] = 1
         return (self.zeta_matrix @ indicator).astype(int)
 
-    def zeta(self, theta):
+    def zeta(self, theta: ArrayLike) -> NDArray:
         """Sum of ``theta`` over all elements below each: ``f(x) = sum_{y<=x}``."""
         return self._along_rows(theta, lambda columns: self.zeta_matrix @ columns)
 
-    def moebius(self, f):
+    def moebius(self, f: ArrayLike) -> NDArray:
         """Inverse of :meth:`zeta`, by a sparse triangular solve."""
         return self._along_rows(f, lambda columns: self._solve(columns, "N"))
 
-    def eta(self, p):
+    def eta(self, p: ArrayLike) -> NDArray:
         """Adjoint of :meth:`zeta`: the sum of ``p`` over all elements above each."""
         return self._along_rows(p, lambda columns: self.zeta_matrix.T @ columns)
 
-    def eta_inverse(self, eta):
+    def eta_inverse(self, eta: ArrayLike) -> NDArray:
         """Inverse of :meth:`eta`: from expectation coordinates to cells."""
         return self._along_rows(eta, lambda columns: self._solve(columns, "T"))
 
-    def is_down_set(self, mask):
+    def is_down_set(self, mask: ArrayLike) -> bool:
         """Whether ``mask`` contains all elements below each of its elements."""
         mask = np.asarray(mask, bool)
         return not np.any((self.zeta_matrix @ (~mask).astype(float))[mask])
 
-    def down_closure(self, elements):
+    def down_closure(self, elements: NDArray) -> "tuple[PosetProtocol, Any]":
         """Sub-poset of all elements below those given, and their indices here.
 
         theta of these depends on probabilities of these alone.
@@ -547,14 +554,14 @@ class Poset(PosetProtocol):
         closure = np.flatnonzero(self.zeta_matrix.T @ touched)
         return Poset(self.zeta_matrix[closure][:, closure]), closure
 
-    def fisher_gram(self, p, elements):
+    def fisher_gram(self, p: NDArray, elements: NDArray) -> NDArray:
         """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements``."""
         columns = self.zeta_matrix[:, elements].tocsc()
         rows = np.reshape(p, (-1, self.n_elements))
         grams = [(columns.T @ (columns * q[:, None])).toarray() for q in rows]
         return np.reshape(grams, (*p.shape[:-1], len(elements), len(elements)))
 
-    def greatest_below(self, elements):
+    def greatest_below(self, elements: NDArray) -> NDArray | None:
         """The one with the most of them below it, if these are all there are."""
         columns = self.zeta_matrix[:, elements]
         n_below = np.diff(columns.indptr)
@@ -564,7 +571,7 @@ class Poset(PosetProtocol):
         found[rows[greatest]] = columns.indices[greatest]
         return found if np.array_equal(found >= 0, n_below > 0) else None
 
-    def columns(self, elements):
+    def columns(self, elements: NDArray) -> Any:
         """Columns of the zeta matrix."""
         return SparseColumns(self.zeta_matrix[:, elements])
 

@@ -25,13 +25,25 @@ general
     Any other M: ``q = r exp(zeta v)`` with ``v`` supported on M.
 """
 
-from .interactions import order_mask
-from .solvers import mixed_solver
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
+from .interactions import Interactions, order_mask
+from .posets import PosetProtocol, TensorPoset
+from .solvers import Projection, mixed_solver
 
 
 def mixed_projection(
-    target, reference, matched, poset, *, tol=1e-6, max_iter=100, route="auto"
-):
+    target: ArrayLike,
+    reference: ArrayLike | None,
+    matched: ArrayLike,
+    poset: PosetProtocol,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+    route: Literal["auto", "splice", "tilt", "classes", "general"] = "auto",
+) -> Projection:
     """Distribution with eta of a target on a set and theta of a reference off it.
 
     Solves ``min KL(q, reference)`` over the ``q`` with ``eta_q = eta_target`` on
@@ -99,7 +111,12 @@ def mixed_projection(
     return solver.project(target, reference, tol=tol, max_iter=max_iter)
 
 
-def splice_projection(target, reference, matched, poset):
+def splice_projection(
+    target: ArrayLike,
+    reference: ArrayLike | None,
+    matched: ArrayLike,
+    poset: PosetProtocol,
+) -> Projection:
     """:func:`mixed_projection` on an up-set: closed form.
 
     Parameters
@@ -120,7 +137,15 @@ def splice_projection(target, reference, matched, poset):
     return mixed_projection(target, reference, matched, poset, route="splice")
 
 
-def tilt_projection(target, reference, interactions, poset, *, tol=1e-6, max_iter=100):
+def tilt_projection(
+    target: ArrayLike,
+    reference: ArrayLike | None,
+    interactions: Interactions,
+    poset: TensorPoset,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+) -> Projection:
     """:func:`mixed_projection` on the interactions of a tensor, given as a family.
 
     Parameters
@@ -149,8 +174,14 @@ def tilt_projection(target, reference, interactions, poset, *, tol=1e-6, max_ite
 
 
 def general_projection(
-    target, reference, matched, poset, *, tol=1e-6, max_iter=100
-):  # numpydoc ignore=PR01
+    target: ArrayLike,
+    reference: ArrayLike | None,
+    matched: ArrayLike,
+    poset: PosetProtocol,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+) -> Projection:  # numpydoc ignore=PR01
     """:func:`mixed_projection` by Newton's method on any set.
 
     Parameters
@@ -173,7 +204,14 @@ def general_projection(
     )
 
 
-def many_body_projection(p, poset, order=1, *, tol=1e-6, max_iter=100):
+def many_body_projection(
+    p: ArrayLike,
+    poset: PosetProtocol,
+    order: Interactions = 1,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+) -> Projection:
     """Project on the distributions without interactions beyond ``order``.
 
     Solves ``min KL(p, q)`` over the ``q`` with ``theta_q = 0`` on all elements of

@@ -13,11 +13,13 @@ two margins that share no mode scale the rows and columns of a matrix, which is 
 rescaled itself. Tables that sweeps leave go on by Newton's method on the dual.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ..optimize import newton_cg, newton_dense
 from .rounding import margin_rows, nearest_margins, nearest_whole
@@ -46,7 +48,7 @@ class RakingError(ValueError):
     Raking : What raking found.
     """
 
-    def __init__(self, message, result):
+    def __init__(self, message: str, result: "Raking") -> None:
         super().__init__(message)
         self.result = result
 
@@ -82,7 +84,15 @@ class Raking:
     reasons: dict = field(default_factory=dict)
 
 
-def rake(tables, margins, *, n_modes=None, tol=1e-9, max_iter=1000, strict=True):
+def rake(
+    tables: ArrayLike,
+    margins: Mapping[tuple[int, ...], ArrayLike],
+    *,
+    n_modes: int | None = None,
+    tol: float = 1e-9,
+    max_iter: int = 1000,
+    strict: bool = True,
+) -> Raking:
     r"""Tables with given margins, nearest to given tables.
 
     Solves ``min KL(q, table)`` over the ``q`` with the margins wanted, for any number
@@ -171,7 +181,12 @@ def rake(tables, margins, *, n_modes=None, tol=1e-9, max_iter=1000, strict=True)
     return result
 
 
-def round_to_margins(tables, margins, *, n_modes=None):
+def round_to_margins(
+    tables: ArrayLike,
+    margins: Mapping[tuple[int, ...], ArrayLike],
+    *,
+    n_modes: int | None = None,
+) -> NDArray:
     """Round raked tables to whole numbers that keep their margins.
 
     Solves ``min sum (rounded - cell)^2`` over the tables of whole numbers next to each

@@ -1,5 +1,6 @@
 """What linear constraints can reach: why there is no solution, in figures."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,7 +50,9 @@ class Unmet:
             return self.message
         return self.described("Equation {}".format)
 
-    def described(self, name, given=None):
+    def described(
+        self, name: Callable[[int], str], given: Callable[[int], str] | None = None
+    ) -> str:
         """In words: ``name(i)`` for equation i, ``given(i)`` for it with its values."""
         others = ""
         if self.given:

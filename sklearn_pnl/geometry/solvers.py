@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
+from .._workspace import take
 from ..optimize import Report, newton_cg, newton_dense, rounding_error
 from .coordinates import row_sums
 from .interactions import (
@@ -194,8 +195,8 @@ class _Solver:
             eta = difference @ self.zeta_columns
         else:
             eta = self.poset.eta(difference.reshape(-1, *self.poset.shape))
-            eta = eta.reshape(len(eta), -1)[:, self.elements]
-        return np.abs(eta).max(axis=1, initial=0.0)
+            eta = take(eta.reshape(len(eta), -1), self.elements, axis=1)
+        return np.abs(eta, out=eta).max(axis=1, initial=0.0)
 
 
 class SpliceSolver(_Solver):
@@ -287,14 +288,7 @@ class TiltSolver(_Solver):
         shape, sets = self.poset.shape, self._raked
         if self._independent:
             return rake_modes(start, target, shape, self.used_modes, _SWEEPS_OF_MODES)
-        uneven = _is_uneven(target)
-        if not uneven.any():
-            return start
-        if uneven.all():
-            return rake(start, target, shape, sets, _SWEEPS)
-        start = start.copy()
-        start[uneven] = rake(start[uneven], target[uneven], shape, sets, _SWEEPS)
-        return start
+        return rake(start, target, shape, sets, _SWEEPS)
 
     def _dense(self, start, target, max_iter, tol, settle=True):
         """Newton on marginal cells: those that avoid one reference level a mode.

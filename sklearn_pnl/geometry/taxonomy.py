@@ -1,8 +1,10 @@
 """Posets from taxonomies: totals of groups, and proportions inside of them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from .constructions import tree_poset
 from .posets import Poset
@@ -57,7 +59,7 @@ class Taxonomy:
         )
         return f"Taxonomy({self.members.shape[1]} features; {shown})"
 
-    def base(self, rank):
+    def base(self, rank: str) -> NDArray:
         """Elements that are free if the totals at a rank vary, and nothing else.
 
         Their eta decides the totals of all taxa of that rank, and is decided by them;
@@ -76,7 +78,7 @@ class Taxonomy:
         first = _first_members(self.members[self._level(rank)], self._position)
         return np.setdiff1d(first, self.poset.bottom)
 
-    def totals(self, X, rank):
+    def totals(self, X: ArrayLike, rank: str) -> NDArray:
         """Sums of the cells of each taxon of a rank.
 
         Parameters
@@ -104,8 +106,13 @@ class Taxonomy:
 
 
 def taxonomy_poset(
-    lineages, *, separator=";", ranks=None, features=None, abundances=None
-):
+    lineages: Sequence | Mapping[str, str],
+    *,
+    separator: str = ";",
+    ranks: Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
+    abundances: ArrayLike | None = None,
+) -> Taxonomy:
     r"""Poset in which the totals of taxa are coordinates, from their lineages.
 
     The first feature of each taxon lies below the others of it, and the very first

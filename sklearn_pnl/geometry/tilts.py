@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse.linalg import splu
 
+from .._workspace import empty, empty_like, take, zeros
 from .coordinates import row_sums, tilted_exp
 from .interactions import kronecker_blocks, kronecker_product
 from .marginals import levels_by_mass
@@ -31,6 +32,8 @@ _DENSE_FUNCTIONS = 64
 _NO_OVERFLOW = 600.0
 # Up to this many coordinates a basis is made orthonormal by a dense factor.
 _LARGEST_FACTOR = 2048
+# Pairs of coordinates whose entries in Hessians are made at once: they stay in cache.
+_PAIRS_AT_ONCE = 2**14
 # Products of pairs of entries in the Gram matrix of rows of the Moebius matrix.
 _LARGEST_GRAM = 2**26
 
@@ -60,7 +63,8 @@ class ExponentialTilt:
         return tilted_exp(energy)
 
     def gradient(self, q, rows):
-        difference = q - some_rows(self._target, rows)
+        target = some_rows(self._target, rows)
+        difference = np.subtract(q, target, out=empty_like(q))
         return self._basis.analysis(difference), self._solver.residual(difference)
 
     def longest(self, step):
@@ -130,10 +134,15 @@ class MarginalCells(ExponentialTilt):
 
     def hessian(self, q, rows):
         marginals = self._basis.marginals(q)
-        padded = np.concatenate([marginals, np.zeros((len(q), 1))], axis=1)
-        mean = marginals[:, self._solver.elements]
-        gram = np.take(padded, self._solver.meets, axis=1)
-        gram -= mean[:, :, None] * mean[:, None, :]
+        padded = empty((len(q), marginals.shape[1] + 1), q.dtype)
+        padded[:, :-1], padded[:, -1] = marginals, 0
+        mean, meets = marginals[:, self._solver.elements], self._solver.meets
+        gram = empty((len(q), *meets.shape), q.dtype)
+        step = max(1, _PAIRS_AT_ONCE // meets.size)
+        for start in range(0, len(q), step):
+            some = slice(start, start + step)
+            np.take(padded[some], meets, axis=1, out=gram[some], mode="clip")
+            gram[some] -= mean[some, :, None] * mean[some, None, :]
         return gram
 
 
@@ -187,7 +196,7 @@ class _MarginalCellBasis:
     def synthesis(self, v):
         if self.functions is not None:
             return v @ self.functions
-        x = np.zeros((len(v), self._n_cells), v.dtype)
+        x = zeros((len(v), self._n_cells), v.dtype)
         x[:, self._elements] = v
         return kronecker_product(self._transposed, x)
 
@@ -292,12 +301,15 @@ class ScaledBasis:
         self._scale = float(np.sqrt(np.prod(basis.shape)))
 
     def synthesis(self, v):
-        return self._basis.synthesis_flat(v * self._scale)
+        scaled = np.multiply(v, self._scale, out=empty_like(v))
+        return self._basis.synthesis_flat(scaled)
 
     def analysis(self, x):
-        return self._basis.analysis_flat(x) * self._scale
+        coefficients = self._basis.analysis_flat(x)
+        coefficients *= self._scale
+        return coefficients
 
 
 def some_rows(array, rows):
     """Some rows of an array, ascending; without a copy if these are all."""
-    return array if len(rows) == len(array) else array[rows]
+    return array if len(rows) == len(array) else take(array, rows, axis=0)

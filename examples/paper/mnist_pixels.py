@@ -1,0 +1,87 @@
+"""
+==================================
+MNIST: a density of the pixels
+==================================
+
+Why codes at all? A kernel density estimate straight on the pixels of 1,000 images, with
+the bandwidth of 30 that the paper gives, draws a training image and adds noise to each
+of its 784 pixels. Needs MNIST.
+"""
+
+# %%
+# Draws in pixels
+# ---------------
+import matplotlib.pyplot as plt
+import numpy as np
+from paper_images import closest, load_images, tell
+from sklearn.neighbors import KernelDensity
+
+from sklearn_pnl import ImageRowsDisplay, KernelDraws, MixtureManifold, PNLAugmenter
+
+N_NEW = 200
+X, y = load_images("mnist")
+images = X[:1000]
+density = KernelDensity(bandwidth=30).fit(images.reshape(1000, -1))
+in_pixels = density.sample(N_NEW, random_state=0).reshape(-1, 28, 28)
+augmenter = PNLAugmenter(
+    order=1,
+    augment=KernelDraws(bandwidth=0.05),
+    local_manifold=MixtureManifold(step=0.98),
+    k_neighbors=8,
+    embedding=None,
+    offset=1e-5,
+    with_mass=False,
+)
+in_codes = np.concatenate(
+    [
+        augmenter.fit(images[y[:1000] == digit]).sample(N_NEW // 10, 0)
+        for digit in range(10)
+    ]
+)
+
+# %%
+# Is there more than noise?
+# -------------------------
+# If a new image is a training image and noise, what is left after taking away the
+# closest one has the length of the noise, and looks like none: pixels side by side are
+# not alike.
+
+
+def neighbours_alike(rows):
+    """Correlation of pixels side by side."""
+    return np.corrcoef(rows[:, :, 1:].ravel(), rows[:, :, :-1].ravel())[0, 1]
+
+
+print("what is left of a new image without the closest training image")
+alike, lengths, nearest = {}, {}, {}
+for name, rows in {"pixels": in_pixels, "codes": in_codes}.items():
+    lengths[name], near = closest(images, rows)
+    nearest[name] = images[near]
+    alike[name] = neighbours_alike(rows - images[near])
+    print(
+        f"drawn in {name:6}: length {lengths[name].mean():.0f}, deviation of a pixel "
+        f"{(rows - images[near]).std():.1f}, correlation of pixels side by side "
+        f"{alike[name]:.2f}"
+    )
+expected = 30 * np.sqrt(784)
+tell(
+    "noise on a training row",
+    f"length {lengths['pixels'].mean():.0f}, of plain noise {expected:.0f}; "
+    f"correlation of pixels side by side {alike['pixels']:.2f}",
+    abs(lengths["pixels"].mean() / expected - 1) < 0.02,
+    abs(alike["pixels"]) < 0.02,
+)
+
+# %%
+# The picture
+# -----------
+shown = {
+    "drawn in pixels": in_pixels[:10],
+    "closest\ntraining images": nearest["pixels"][:10],
+    "drawn in codes": in_codes[:: N_NEW // 10],
+    "closest to\nthese": nearest["codes"][:: N_NEW // 10],
+}
+ImageRowsDisplay(shown).plot(
+    title="1,000 images: a density of pixels, and one of codes", vmin=0, vmax=255
+)
+plt.show()

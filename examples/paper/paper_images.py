@@ -1,0 +1,66 @@
+"""
+============================================
+Images, and how a claim is told
+============================================
+
+What the figures on MNIST and CIFAR-10 share; it must lie beside them. Images come from
+``mnist.npz`` and ``cifar10.npz`` in the folder that ``SKLEARN_PNL_DATA`` names (arrays
+``X_train`` and ``y_train``, 28 x 28 and 32 x 32 x 3), or else from OpenML through
+scikit-learn, which keeps what it has downloaded. Where neither is to be had, a figure
+ends with a message.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import fetch_openml
+from sklearn.neighbors import NearestNeighbors
+
+# OpenML has channels first, and training and test images in one.
+OPENML = {
+    "mnist": ("mnist_784", 60_000, (28, 28)),
+    "cifar10": ("CIFAR_10", 50_000, (3, 32, 32)),
+}
+CIFAR_NAMES = (
+    "airplane", "automobile", "bird", "cat", "deer",
+    "dog", "frog", "horse", "ship", "truck",
+)  # fmt: skip
+
+
+def load_images(name):
+    """Training images in 0 to 255, single precision, and their classes."""
+    folder = os.environ.get("SKLEARN_PNL_DATA")
+    path = Path(folder or "") / f"{name}.npz"
+    if folder and path.exists():
+        with np.load(path, allow_pickle=False) as file:
+            return file["X_train"].astype(np.float32), file["y_train"].astype(int)
+    title, n_train, shape = OPENML[name]
+    try:
+        found = fetch_openml(title, version=1, as_frame=False, parser="liac-arff")
+    except OSError as error:
+        why = "is not set" if not folder else f"has no {path.name}"
+        print(
+            f"This figure needs the images of {title}: the folder that "
+            f"SKLEARN_PNL_DATA names {why}, and OpenML was not reached ({error})."
+        )
+        sys.exit(0)
+    images = found.data[:n_train].reshape(-1, *shape).astype(np.float32)
+    if len(shape) == 3:
+        images = np.moveaxis(images, 1, -1)
+    return images, found.target[:n_train].astype(int)
+
+
+def closest(images, new):
+    """Distances to the training images nearest to new ones, and their numbers."""
+    search = NearestNeighbors(n_neighbors=1, algorithm="brute")
+    search.fit(images.reshape(len(images), -1))
+    distance, near = search.kneighbors(new.reshape(len(new), -1).astype(np.float32))
+    return distance[:, 0], near[:, 0]
+
+
+def tell(paper, seen, *holds):
+    """Print a claim of the paper, what is seen, and whether that agrees."""
+    verdict = "agrees" if all(holds) else "in part" if any(holds) else "differs"
+    print(f"\npaper:   {paper}\nseen:    {seen}\nverdict: {verdict}")

@@ -1,0 +1,94 @@
+"""Memory of temporaries, kept from block to block.
+
+A large temporary is asked for from the system and given back a hundred times a block.
+Where the allocator does not keep it, as in the workers of dask, its pages are mapped
+anew each time, which takes as long as the arithmetic.
+"""
+
+import threading
+import weakref
+from contextlib import contextmanager
+from math import prod
+
+import numpy as np
+
+# Bytes up to which allocators keep memory of their own accord.
+_SMALL = 2**16
+# Memory more than so many times as large as an array is left for others.
+_ROOMY = 4
+_thread = threading.local()
+# What is in use: a reference that tells the end of it, the memory, and whose it is.
+_lent = {}
+
+
+@contextmanager
+def workspace():
+    """Within, :func:`empty` keeps memory for this thread, and frees it in the end."""
+    outer = getattr(_thread, "unused", None)
+    if outer is None:
+        _thread.unused = []
+    try:
+        yield
+    finally:
+        _thread.unused = outer
+
+
+def empty(shape, dtype):
+    """As :func:`numpy.empty`; within a workspace in memory that is no longer in use.
+
+    It is in use while the array, or a view of it, is there: so it may be kept, given
+    back and handed on as any other array.
+    """
+    unused, dtype = getattr(_thread, "unused", None), np.dtype(dtype)
+    size = prod(shape) * dtype.itemsize
+    if unused is None or size <= _SMALL:
+        return np.empty(shape, dtype)
+    memory = _fitting(unused, size)
+    # Views of the array keep it alive, since the owner of its memory is no array.
+    array = np.ndarray(shape, dtype, memory)
+    lease = weakref.ref(array, _give_back)
+    _lent[id(lease)] = lease, memory, unused
+    return array
+
+
+def empty_like(array):
+    """:func:`empty` of the shape and type of an array."""
+    return empty(array.shape, array.dtype)
+
+
+def zeros(shape, dtype):
+    """As :func:`numpy.zeros`, like :func:`empty`."""
+    array = empty(shape, dtype)
+    array.fill(0)
+    return array
+
+
+def take(array, indices, axis):
+    """As :func:`numpy.take`, like :func:`empty`; all indices must be in range."""
+    shape = [*array.shape]
+    shape[axis] = len(indices)
+    # The mode that checks them would make another copy.
+    return np.take(array, indices, axis, empty(shape, array.dtype), mode="clip")
+
+
+def columns(array, indices):
+    """``array[:, indices]`` in the memory layout of that, which sums depend on."""
+    found = empty((len(indices), len(array)), array.dtype).T
+    step = max(1, _SMALL // max(1, len(indices) * array.itemsize))
+    for start in range(0, len(array), step):
+        rows = slice(start, start + step)
+        found[rows] = array[rows][:, indices]
+    return found
+
+
+def _fitting(unused, size):
+    """Memory that is large enough, the last that was used, or new one."""
+    for k in range(len(unused) - 1, -1, -1):
+        if size <= len(unused[k]) <= _ROOMY * size:
+            return unused.pop(k)
+    return bytearray(size)
+
+
+def _give_back(lease):
+    _, memory, unused = _lent.pop(id(lease))
+    unused.append(memory)

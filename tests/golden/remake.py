@@ -1,0 +1,164 @@
+"""Rows that a few recipes drew, kept to notice when all draws change.
+
+``python tests/golden/remake.py`` writes ``rows.json`` anew: after a change of the draws
+that is meant, and told in the change log. Rows are data of ``RandomState``, whose
+numbers NumPy does not change.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from sklearn_pnl import (
+    EtaManifold,
+    KernelDraws,
+    MixtureManifold,
+    PNLAugmenter,
+    PNLRegressionSampler,
+    PNLSampler,
+    PrimeFactorReshaper,
+    column_constraint,
+)
+
+FILE = Path(__file__).with_name("rows.json")
+SEEDS = 0, 1, 2
+N_NEW = 6
+
+
+def table(seed, n=40, d=5):
+    """Numbers in several units, some skewed."""
+    rng = np.random.RandomState(seed)
+    X = rng.standard_normal((n, d)) * 10.0 ** (np.arange(d) % 3 - 1)
+    X[:, 1::2] = np.exp(X[:, 1::2] / 10.0 ** (np.arange(d) % 3 - 1)[1::2])
+    return X
+
+
+def images(seed, *shape):
+    """Non-negative, every one with its own marginals."""
+    return np.random.RandomState(seed).uniform(0, 1, (30, *shape)) ** 2
+
+
+def drawn(X, seed, constraints=None, **params):
+    augmenter = PNLAugmenter(**params).fit(X)
+    rows = augmenter.sample_with_parents(N_NEW, seed, constraints=constraints)
+    return {"rows": rows[0], "parents": rows[1]}
+
+
+def default(seed):
+    return drawn(table(seed), seed)
+
+
+def one_class_of_two(seed):
+    X, y = table(seed), np.repeat([0, 1], [23, 17])
+    sampler = PNLSampler(random_state=seed)
+    X_all, y_all = sampler.fit_resample(X, y)
+    return {
+        "rows": X_all[40:],
+        "parents": sampler.parent_indices_,
+        "labels": y_all[40:],
+    }
+
+
+def order_one(seed):
+    X = images(seed, 4, 4)
+    return drawn(X, seed, embedding=None, offset=0.1)
+
+
+def order_two(seed):
+    X = images(seed, 3, 2, 2)
+    return drawn(X, seed, order=2, embedding=None, offset=0.1, reshaper=None, tol=1e-11)
+
+
+def kernel(seed):
+    return drawn(table(seed), seed, augment=KernelDraws(0.1))
+
+
+def paper(seed):
+    return drawn(
+        table(seed, d=6),
+        seed,
+        order=1,
+        augment="kde",
+        local_manifold=MixtureManifold(),
+        offset=1e-5,
+        with_mass=False,
+        reshaper=PrimeFactorReshaper(),
+    )
+
+
+def eta(seed):
+    manifold = EtaManifold(order=1)
+    return drawn(table(seed), seed, order=1, local_manifold=manifold, tol=1e-11)
+
+
+def invariants(seed):
+    X, rng = table(seed, n=60, d=3), np.random.RandomState(seed)
+    groups = np.eye(3)[rng.randint(3, size=60)]
+    X = np.column_stack([X, X.sum(axis=1), groups])
+    return drawn(X, seed)
+
+
+def constraints(seed):
+    X = table(seed)
+    asked = column_constraint({0: 1, 2: 1}, lower=float(np.median(X[:, 0] + X[:, 2])))
+    return drawn(X, seed, constraints=asked)
+
+
+def counts(seed):
+    rng = np.random.RandomState(seed)
+    X = rng.poisson([0.3, 2, 9, 25], (50, 4))
+    return drawn(X, seed, embedding=None, keep_zeros=True)
+
+
+def categories(seed):
+    rng = np.random.RandomState(seed)
+    X = table(seed, d=3).astype(object)
+    X = np.column_stack([X, np.array(list("abcd"))[rng.randint(4, size=40)]])
+    return drawn(X, seed, categorical_features=[3])
+
+
+def regression(seed):
+    X = table(seed)
+    y = X[:, 0] - X[:, 3]
+    sampler = PNLRegressionSampler(n_samples=N_NEW, where="rarity", random_state=seed)
+    rows, targets = sampler.fit_resample(X, y)
+    parents = sampler.parent_indices_
+    return {"rows": rows[40:], "parents": parents, "targets": targets[40:]}
+
+
+RECIPES = [
+    default, one_class_of_two, order_one, order_two, kernel, paper, eta, invariants,
+    constraints, counts, categories, regression,
+]  # fmt: skip
+
+
+def made():
+    """What all recipes draw, by their names."""
+    return {
+        recipe.__name__: [
+            {name: value.tolist() for name, value in recipe(seed).items()}
+            for seed in SEEDS
+        ]
+        for recipe in RECIPES
+    }
+
+
+def shortened(value):
+    """Nine digits, which is more than is compared."""
+    if isinstance(value, list):
+        return [shortened(one) for one in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+if __name__ == "__main__":
+    recipes = [
+        f"{json.dumps(name)}: [\n"
+        + ",\n".join(
+            json.dumps({key: shortened(value) for key, value in one.items()})
+            for one in seeds
+        )
+        + "]"
+        for name, seeds in made().items()
+    ]
+    FILE.write_text("{\n" + ",\n".join(recipes) + "\n}\n")

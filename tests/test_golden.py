@@ -1,0 +1,56 @@
+"""Rows are those of the last version, unless a change of them is meant."""
+
+import json
+
+import numpy as np
+import pytest
+from golden.remake import FILE, RECIPES, SEEDS
+from numpy.testing import assert_allclose, assert_array_equal
+
+GOLDEN = json.loads(FILE.read_text())
+# NumPy 1.26 and 2.4 with their SciPy, and five kernels of OpenBLAS, give rows that
+# differ by at most 1e-14 of a range; nine digits are kept. A draw that changes moves
+# rows by percents.
+SHARE = 1e-7
+
+
+def numbers(rows):
+    """Columns that hold numbers, flat."""
+    flat = np.asarray(rows, dtype=object).reshape(len(rows), -1)
+    kept = [not isinstance(value, str) for value in flat[0]]
+    return flat[:, kept].astype(float)
+
+
+def words(rows):
+    flat = np.asarray(rows, dtype=object).reshape(len(rows), -1)
+    return [[value for value in row if isinstance(value, str)] for row in flat]
+
+
+def differ(found, golden):
+    """Largest difference as a share of the range, on the whole."""
+    found, golden = numbers(found), numbers(golden)
+    unit = np.ptp(golden, axis=0)
+    unit = np.where(unit > 0, unit, np.maximum(np.abs(golden[0]), 1))
+    return np.max(np.abs(found - golden) / unit)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
+def test_rows_are_as_they_were(recipe, seed):
+    golden = GOLDEN[recipe.__name__][seed]
+    found = recipe(seed)
+    assert_array_equal(found.pop("parents"), golden["parents"])
+    assert differ(found["rows"], golden["rows"]) < SHARE
+    assert words(found.pop("rows")) == words(golden["rows"])
+    for name, values in found.items():
+        assert_allclose(values, golden[name], rtol=SHARE)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
+def test_other_draws_would_be_noticed(recipe):
+    one, other = (GOLDEN[recipe.__name__][seed]["rows"] for seed in SEEDS[:2])
+    assert differ(other, one) > 1e4 * SHARE
+
+
+def test_all_that_is_kept_is_compared():
+    assert set(GOLDEN) == {recipe.__name__ for recipe in RECIPES}
