@@ -10,7 +10,7 @@ from sklearn.model_selection import TunedThresholdClassifierCV
 
 from sklearn_pnl import PNLSampler
 
-from ..rivals import PNL_PAPER, Rival
+from ..rivals import PNL_PAPER, Rival, seeded
 
 
 def balance_weights(learner, seed):
@@ -27,17 +27,15 @@ RIVALS = {
     "none": Rival(),
     "threshold": Rival(threshold=True),
     "class weight": Rival(adapt=balance_weights),
-    "ROS": Rival(lambda seed: RandomOverSampler(random_state=seed)),
-    "ROS 0.3": Rival(lambda seed: RandomOverSampler(shrinkage=0.3, random_state=seed)),
-    "SMOTE": Rival(lambda seed: SMOTE(random_state=seed)),
-    "BorderlineSMOTE": Rival(lambda seed: BorderlineSMOTE(random_state=seed)),
-    "ADASYN": Rival(lambda seed: ADASYN(random_state=seed)),
-    "PNL": Rival(lambda seed: PNLSampler(random_state=seed)),
-    "PNL (paper)": Rival(lambda seed: PNLSampler(**PNL_PAPER, random_state=seed)),
-    "calibrated SMOTE": Rival(lambda seed: SMOTE(random_state=seed), calibrated=True),
-    "calibrated PNL": Rival(
-        lambda seed: PNLSampler(random_state=seed), calibrated=True
-    ),
+    "ROS": Rival(seeded(RandomOverSampler)),
+    "ROS 0.3": Rival(seeded(RandomOverSampler, shrinkage=0.3)),
+    "SMOTE": Rival(seeded(SMOTE)),
+    "BorderlineSMOTE": Rival(seeded(BorderlineSMOTE)),
+    "ADASYN": Rival(seeded(ADASYN)),
+    "PNL": Rival(seeded(PNLSampler)),
+    "PNL (paper)": Rival(seeded(PNLSampler, **PNL_PAPER)),
+    "calibrated SMOTE": Rival(seeded(SMOTE), calibrated=True),
+    "calibrated PNL": Rival(seeded(PNLSampler), calibrated=True),
 }
 
 # Six times the fits of the others, so only when asked for by name.

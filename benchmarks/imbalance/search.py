@@ -24,7 +24,7 @@ from benchmarks.tables import grouped, markdown, report
 from sklearn_pnl import PNLSampler
 
 from ..harness import evaluate
-from ..rivals import PNL_PAPER
+from ..rivals import PNL_PAPER, seeded
 from .learners import LEARNERS as ALL_LEARNERS
 from .problems import Table, family_of, load_tables
 from .run import FOLDER
@@ -194,17 +194,11 @@ REPEATED = (
 
 # Four neighbours: with two folds, the smallest minorities have five rows.
 _PLAIN = {
-    REFERENCE: lambda seed: SMOTE(k_neighbors=4, random_state=seed),
-    "ROS 0.3": lambda seed: RandomOverSampler(shrinkage=0.3, random_state=seed),
+    REFERENCE: seeded(SMOTE, k_neighbors=4),
+    "ROS 0.3": seeded(RandomOverSampler, shrinkage=0.3),
 }
-_DRAWN = {
-    name: lambda seed, kw=kw: DrawSampler(**kw, random_state=seed)
-    for name, kw in DRAWS.items()
-}
-_PACKAGED = {
-    name: lambda seed, kw=kw: PNLSampler(**kw, random_state=seed)
-    for name, kw in PACKAGED.items()
-}
+_DRAWN = {name: seeded(DrawSampler, **kw) for name, kw in DRAWS.items()}
+_PACKAGED = {name: seeded(PNLSampler, **kw) for name, kw in PACKAGED.items()}
 VARIANTS = {
     "none": None,
     **_PLAIN,

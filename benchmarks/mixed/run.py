@@ -23,15 +23,16 @@ from sklearn_pnl import PNLSampler
 from ..harness import evaluate
 from ..imbalance.learners import LEARNERS
 from ..imbalance.scores import DIRECTIONS, of_model
+from ..rivals import seeded
 from ..tables import grouped, write_csv
 from .tables import TABLES, Frame
 
 FOLDER = Path(__file__).parent / "cache"
 SAMPLERS = {
     "none": None,
-    "random": lambda seed: RandomOverSampler(random_state=seed),
-    "SMOTE-NC": lambda seed: SMOTENC("auto", random_state=seed),
-    "PNL": lambda seed: PNLSampler(categorical_features="auto", random_state=seed),
+    "random": seeded(RandomOverSampler),
+    "SMOTE-NC": seeded(SMOTENC, categorical_features="auto"),
+    "PNL": seeded(PNLSampler, categorical_features="auto"),
 }
 SHOWN = ("average precision", "ROC AUC", "balanced accuracy", "Brier")
 
