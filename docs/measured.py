@@ -6,8 +6,12 @@ longer in its CSV stops the build.
 """
 
 import csv
+import sys
 from functools import cache
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.paper import report  # noqa: E402
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 METRICS = ("average precision", "ROC AUC", "balanced accuracy", "Brier")
@@ -218,6 +222,8 @@ def write_tables(folder):
     for script in ("forward", "backward", "whole_job"):
         _write(folder / f"speed-{script}.md", _speed(script))
     _write(folder / "search.md", _search())
+    for name, table in report.tables().items():
+        _write(folder / f"{name}.md", [table])
 
 
 def _write(path, lines):
