@@ -107,7 +107,16 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_context = {"default_mode": "auto"}
-alone = ("start", "choose", "recipes", "when_not", "benchmarks", "paper", "errors")
+alone = (
+    "start",
+    "choose",
+    "recipes",
+    "scale",
+    "when_not",
+    "benchmarks",
+    "paper",
+    "errors",
+)
 html_sidebars = {page: [] for page in (*alone, "citing", "changelog")}
 html_sidebars["auto_examples/*"] = []
 toc_object_entries_show_parents = "hide"
