@@ -1,6 +1,7 @@
 """One table a script: printed as Markdown, and written as CSV beside the others."""
 
 import csv
+from collections import defaultdict
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
@@ -24,6 +25,14 @@ def read_csv(name):
         return []
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def grouped(rows, *keys):
+    """Lists of rows that agree in some columns, by these."""
+    groups = defaultdict(list)
+    for row in rows:
+        groups[tuple(row[key] for key in keys)].append(row)
+    return dict(groups)
 
 
 def markdown(rows, digits=3):

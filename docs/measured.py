@@ -6,8 +6,12 @@ longer in its CSV stops the build.
 """
 
 import csv
+import sys
 from functools import cache
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.paper import report  # noqa: E402
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 METRICS = ("average precision", "ROC AUC", "balanced accuracy", "Brier")
@@ -275,6 +279,8 @@ def write_tables(folder):
     _write(folder / "search.md", _search())
     _write(folder / "growth.md", _growth())
     _write(folder / "workers.md", _workers())
+    for name, table in report.tables().items():
+        _write(folder / f"{name}.md", [table])
 
 
 def _write(path, lines):

@@ -32,8 +32,8 @@ _NEAR = 1e-3
 # Up to this many variables one call of NumPy for a batch beats SciPy row by row.
 _BATCHED_UP_TO = 128
 _RIDGES = 1e-14, 1e-11, 1e-8
-# Hessians held at once by the dense method, in bytes: with more, the caches that cores
-# share are not enough for two workers, and each takes twice as long.
+# Hessians made at once by the dense method, in bytes: they stay in cache. With more,
+# the cache that cores share is not enough for two workers: each takes twice as long.
 _HESSIAN_BYTES = 2**21
 # Conjugate gradients reduce the residual of Newton's equation to this share. Smaller
 # ones save Newton steps, which are cheap beside the products that they cost.

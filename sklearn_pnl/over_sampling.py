@@ -114,7 +114,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     The defaults were chosen on some families of KEEL tables and measured on others;
     ``benchmarks`` has all figures. The recipe of the paper is
     ``PNLSampler(order=1, augment="kde", local_manifold="mixture", offset=1e-5,
-    with_mass=False, reshaper=PrimeFactorReshaper())``.
+    with_mass=False, margin=0, reshaper=PrimeFactorReshaper())``.
 
     References
     ----------

@@ -1,5 +1,7 @@
 """Problems: rows with structure, a pool to draw few of them from, and test rows."""
 
+import inspect
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -8,6 +10,7 @@ from scipy.signal import spectrogram
 from sklearn.datasets import load_digits
 
 from ..data import load
+from ..harness import Split
 
 SHAPE_FSDD = (32, 16)
 
@@ -41,6 +44,30 @@ class Problem:
             return self.X[train], self.y[train], self.X_test, self.y_test
         test = np.concatenate([rows[-self.n_test :] for rows in order])
         return self.X[train], self.y[train], self.X[test], self.y[test]
+
+
+@dataclass(frozen=True)
+class FewRows:
+    """``shots`` rows a class of a problem, drawn ``draws`` times."""
+
+    name: str
+    shots: int
+    draws: int
+
+    @property
+    def head(self):
+        return {"problem": self.name, "shots": self.shots}
+
+    @property
+    def seeds(self):
+        return range(self.draws)
+
+    @property
+    def key(self):
+        return inspect.getsource(sys.modules[__name__])
+
+    def split(self, seed):
+        return Split(seed, *make(self.name).draw(self.shots, seed))
 
 
 def mnist():

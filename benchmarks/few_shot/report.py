@@ -56,24 +56,22 @@ def _footer(counts, samplers):
 
 def _cells(records):
     """Scores by setting, learner, sampler and score: an array over the draws."""
-    cells, seconds = defaultdict(dict), defaultdict(list)
+    cells, seconds = defaultdict(dict), defaultdict(dict)
     for record in records:
-        setting = record["problem"], record["shots"]
-        seconds[setting, record["sampler"]].append(record["seconds"])
-        for learner, scores in record["scores"].items():
-            for score, value in scores.items():
-                key = (*setting, learner), record["sampler"], score
-                cells[key][record["draw"]] = value
-    return cells, seconds
+        setting, sampler = (record["problem"], record["shots"]), record["sampler"]
+        # A sampler runs once for all learners of a draw.
+        seconds[setting, sampler][record["seed"]] = record["sampler seconds"]
+        for score in SCORES:
+            key = (*setting, record["learner"]), sampler, score
+            cells[key][record["seed"]] = record[score]
+    return cells, {key: list(by_draw.values()) for key, by_draw in seconds.items()}
 
 
 def _settings(records):
-    """In the order of the records, each once."""
-    return dict.fromkeys(
-        ((record["problem"], record["shots"]), learner, record["sampler"])
-        for record in records
-        for learner in record["scores"]
-    )
+    """By problem, shots and learner, in the order of the records, each once."""
+    keys = ("problem", "shots", "sampler", "learner")
+    found = dict.fromkeys(tuple(record[key] for key in keys) for record in records)
+    return [((p, shots), learner, sampler) for p, shots, sampler, learner in found]
 
 
 def _row(cells, setting, sampler, seconds):

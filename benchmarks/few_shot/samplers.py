@@ -1,15 +1,13 @@
-"""Samplers: estimators with ``fit_resample``, or None to add nothing."""
+"""Samplers that bring each class to the same number of rows."""
 
 import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
 from sklearn.base import BaseEstimator
 
-from sklearn_pnl import (
-    KernelDraws,
-    MixtureManifold,
-    PNLSampler,
-    PrimeFactorReshaper,
-)
+from sklearn_pnl import PNLSampler, PrimeFactorReshaper
+
+from ..rivals import PNL_PAPER, Rival, seeded
+from .problems import make
 
 FACTOR, LEAST = 5, 50  # Rows of a class afterwards: 5 times as many, at least 50.
 
@@ -48,47 +46,44 @@ class ShiftSampler(BaseEstimator):
         return array.ravel()
 
 
-def make_samplers(problem, y, seed):
-    """By name, all with the same number of rows to reach and the same seed."""
-    labels, counts = np.unique(y, return_counts=True)
-    shots = int(counts[0])
+def rivals(few):
+    """By name, all with the same number of rows to reach."""
+    problem, shots = make(few.name), few.shots
     wanted = max(FACTOR * shots, LEAST)
-    shared = {
-        "sampling_strategy": {int(label): wanted for label in labels},
-        "random_state": seed,
-    }
-    samplers = {
-        "none": None,
-        "noise": RandomOverSampler(shrinkage=0.3, **shared),
-        "SMOTE": SMOTE(k_neighbors=min(5, shots - 1), **shared),
-        **_pnl(problem, shots, shared),
-    }
-    if problem.axes:
-        samplers["shift"] = ShiftSampler(
-            shape=problem.shape, axes=problem.axes, **shared
-        )
-    return samplers
-
-
-def _pnl(problem, shots, shared):
+    counts = {int(label): wanted for label in np.unique(problem.y)}
     # No scaling by feature: a band or pixel is a mass beside its neighbours.
-    shared = {
+    as_array = {
         "embedding": None,
         "reshaper": PrimeFactorReshaper(input_shape=problem.shape),
-        **shared,
     }
-    return {
-        "PNL": PNLSampler(**shared),
-        "PNL order 2": PNLSampler(order=2, **shared),
-        "PNL order None": PNLSampler(order=None, **shared),
-        "PNL (paper)": PNLSampler(
-            order=1,
-            augment=KernelDraws(bandwidth=0.05),
-            local_manifold=MixtureManifold(step=0.98),
-            k_neighbors=min(8, shots - 1),
-            offset=1e-5,
-            with_mass=False,
-            margin=0,
-            **shared,
-        ),
+    paper = PNL_PAPER | as_array | {"k_neighbors": min(8, shots - 1)}
+    kinds = {
+        "noise": (RandomOverSampler, {"shrinkage": 0.3}),
+        "SMOTE": (SMOTE, {"k_neighbors": min(5, shots - 1)}),
+        "PNL": (PNLSampler, as_array),
+        "PNL order 2": (PNLSampler, as_array | {"order": 2}),
+        "PNL order None": (PNLSampler, as_array | {"order": None}),
+        "PNL (paper)": (PNLSampler, paper),
     }
+    if problem.axes:
+        place = {"shape": problem.shape, "axes": problem.axes}
+        kinds["shift"] = ShiftSampler, place
+    adapt = scale_penalty(shots / wanted)
+    adding = {
+        name: Rival(seeded(kind, sampling_strategy=counts, **kw), adapt)
+        for name, (kind, kw) in kinds.items()
+    }
+    return {"none": None} | adding
+
+
+def scale_penalty(share):
+    """``share`` is the part of the rows that is original.
+
+    The penalty of logistic regression counts for less with every row added, so C is
+    scaled back: else more rows would change the model even if they were copies.
+    """
+
+    def adapt(learner, seed):
+        return learner.set_params(C=share) if hasattr(learner, "C") else learner
+
+    return adapt

@@ -7,9 +7,9 @@ from sklearn.metrics import accuracy_score, log_loss
 FLOOR = 0.005
 
 
-def score(learner, X, y):
+def score(learner, split, rival):
     """Accuracy and log loss; no log loss for probabilities that are 0 or 1."""
-    probabilities = learner.predict_proba(X)
+    y, probabilities = split.y_test, learner.predict_proba(split.X_test)
     labels = learner.classes_[probabilities.argmax(axis=1)]
     loss = None
     if not np.isin(probabilities, (0, 1)).all():

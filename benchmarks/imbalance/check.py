@@ -6,13 +6,13 @@ from imblearn.pipeline import make_pipeline
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import (
     FixedThresholdClassifier,
-    RepeatedStratifiedKFold,
     cross_validate,
 )
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from .harness import run_fold, split_fold
+from ..harness import run_split
+from .scores import of_model
 
 SCORERS = {
     "average precision": "average_precision",
@@ -24,30 +24,28 @@ SCORERS = {
 }
 
 
-def check(tables, rivals, learners, *, repeats, folds):
+def check(tables, rivals, learners):
     """Leave with an AssertionError where any score differs; return how many agree."""
-    splitter = RepeatedStratifiedKFold(
-        n_splits=folds, n_repeats=repeats, random_state=0
-    )
     with threadpool_limits(1):
         return sum(
-            _check_fold(table, train_test, seed, rivals, learners)
+            _check_fold(table, seed, rivals, learners)
             for table in tables
-            for seed, train_test in enumerate(splitter.split(table.X, table.y))
+            for seed in table.seeds
         )
 
 
-def _check_fold(table, train_test, seed, rivals, learners):
-    plan = {
-        name: [learner for learner, make in learners.items() if rival.applies(make(0))]
+def _check_fold(table, seed, rivals, learners):
+    pairs = [
+        (name, learner)
         for name, rival in rivals.items()
-    }
-    fold = split_fold(table, train_test, seed)
-    rows = run_fold(table, fold, plan, rivals, learners)
-    rows = [row for row in rows if not row["failure"]]
+        for learner, make in learners.items()
+        if rival.applies(make(0))
+    ]
+    found = run_split(table.split(seed), rivals, learners, of_model, pairs)
+    rows = [row for row in found if not row["failure"]]
     for row in rows:
         rival, learner = rivals[row["sampler"]], learners[row["learner"]](seed)
-        scores = _cross_validate(table, train_test, rival, learner, seed)
+        scores = _cross_validate(table, table.parts(seed), rival, learner, seed)
         for name, value in scores.items():
             where = f"{table.name}, fold {seed}, {row['sampler']}, {row['learner']}"
             np.testing.assert_allclose(row[name], value, 0, 1e-12, err_msg=where)

@@ -3,9 +3,14 @@
 import re
 import sys
 from dataclasses import dataclass
+from itertools import islice
 
+import joblib
 import numpy as np
+from sklearn.model_selection import RepeatedStratifiedKFold
+from sklearn.preprocessing import StandardScaler
 
+from ..harness import Split
 from . import fresh
 
 # Tables of a family share rows, so they are no independent evidence: a family lies in
@@ -44,12 +49,45 @@ MIN_MINORITY = 10
 
 @dataclass(frozen=True)
 class Table:
-    """Rows and labels; ``y`` is 1 for the minority."""
+    """Rows and labels; ``y`` is 1 for the minority. Its seeds count folds."""
 
     name: str
     family: str
     X: np.ndarray
     y: np.ndarray
+    repeats: int = 5
+    folds: int = 2
+
+    @property
+    def head(self):
+        return {"table": self.name, "family": self.family}
+
+    @property
+    def seeds(self):
+        return range(self.repeats * self.folds)
+
+    @property
+    def key(self):
+        return joblib.hash((self.X, self.y, self.repeats, self.folds))
+
+    def parts(self, seed):
+        """Training and test rows by number."""
+        splitter = RepeatedStratifiedKFold(
+            n_splits=self.folds, n_repeats=self.repeats, random_state=0
+        )
+        return next(islice(splitter.split(self.X, self.y), seed, None))
+
+    def split(self, seed):
+        """A fold, standardised by its training part."""
+        train, test = self.parts(seed)
+        scaler = StandardScaler().fit(self.X[train])
+        return Split(
+            seed,
+            scaler.transform(self.X[train]),
+            self.y[train],
+            scaler.transform(self.X[test]),
+            self.y[test],
+        )
 
 
 def table_set(names):

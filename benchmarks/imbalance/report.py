@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import friedmanchisquare, wilcoxon
 
-from benchmarks.tables import markdown, read_csv, write_csv
+from benchmarks.tables import grouped, markdown, read_csv, write_csv
 
 from .problems import SETS
 from .scores import DIRECTIONS
@@ -20,6 +20,24 @@ OVERALL = "mean of learners"
 LEVELS = ("table", "family")
 PRINTED = ("average precision", "balanced accuracy", "Brier")
 BLOCK = ["learner", "metric"]
+
+
+def summarise(rows):
+    """Means over the folds: one row for each table, rival and learner."""
+    groups = grouped(rows, "table", "sampler", "learner")
+    return [_summary(group) for group in groups.values()]
+
+
+def _summary(rows):
+    first = rows[0]
+    means = (*DIRECTIONS, "seconds", "sampler seconds")
+    return {
+        **{key: first[key] for key in ("table", "family", "sampler", "learner")},
+        **{key: float(np.mean([row[key] for row in rows])) for key in means},
+        "folds": len(rows),
+        "failures": sum(bool(row["failure"]) for row in rows),
+        "warnings": sum(bool(row["warning"]) for row in rows),
+    }
 
 
 def report(name, reference=REFERENCE, complete=False, without=()):

@@ -5,32 +5,37 @@
 
 import argparse
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 from benchmarks.tables import write_csv
 
+from ..harness import evaluate
 from . import report
 from .check import check
-from .harness import evaluate, summarise
 from .learners import LEARNERS
 from .problems import load_tables, table_set
 from .samplers import RIVALS, SLOW_RIVALS
+from .scores import of_model
+
+FOLDER = Path(__file__).parent / "cache"
 
 
 def main():
     options = _options()
-    tables = load_tables(options.tables)
+    protocol = {"repeats": options.repeats, "folds": options.folds}
+    tables = [replace(table, **protocol) for table in load_tables(options.tables)]
     rivals = _chosen(options.samplers, RIVALS | SLOW_RIVALS, RIVALS)
     learners = _chosen(options.learners, LEARNERS, LEARNERS)
-    protocol = {"repeats": options.repeats, "folds": options.folds}
     if options.check:
-        agreed = check(tables, rivals, learners, **protocol)
+        agreed = check(tables, rivals, learners)
         print(f"{agreed} scores are those of the same steps in an imblearn Pipeline")
         return
     rows = evaluate(
-        tables, rivals, learners, **protocol, n_jobs=options.n_jobs, log=_log
+        tables, rivals, learners, of_model, folder=FOLDER, n_jobs=options.n_jobs
     )
     name = table_set(options.tables)
-    write_csv(summarise(rows), f"imbalance-{name}")
+    write_csv(report.summarise(rows), f"imbalance-{name}")
     report.report(name)
 
 
@@ -63,10 +68,6 @@ def _chosen(names, known, default):
     if unknown:
         sys.exit(f"Unknown: {', '.join(unknown)}. Known: {', '.join(known)}")
     return {name: known[name] for name in names}
-
-
-def _log(text):
-    print(text, flush=True)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,15 @@ DIRECTIONS = {
 }
 
 
+def of_model(model, split, rival):
+    """All scores of a fitted learner on a split."""
+    probability = model.predict_proba(split.X_test)[:, 1]
+    decided = model.predict(split.X_test)
+    if rival.threshold:
+        decided = probability >= split.y.mean()
+    return score(split.y_test, probability, decided)
+
+
 def score(y, probability, predicted):
     """All scores, from probabilities of the minority and from decisions."""
     specificity, sensitivity = recall_score(y, predicted, average=None, labels=[0, 1])

@@ -4,15 +4,13 @@
 """
 
 import argparse
-import inspect
 import sys
-import warnings
 from collections import defaultdict
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
-from joblib import Parallel, delayed
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import (
     average_precision_score,
@@ -21,17 +19,15 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 from sklearn.model_selection import StratifiedKFold
-from threadpoolctl import threadpool_limits
 
-from benchmarks.tables import markdown, report
+from benchmarks.tables import grouped, markdown, report
 from sklearn_pnl import PNLSampler
 
-from . import cache as store
-from . import search_draws
-from .harness import split_fold
+from ..harness import evaluate
+from ..rivals import PNL_PAPER, seeded
 from .learners import LEARNERS as ALL_LEARNERS
-from .problems import family_of, load_tables
-from .samplers import PNL_PAPER, as_rival
+from .problems import Table, family_of, load_tables
+from .run import FOLDER
 from .search_draws import DrawSampler
 
 TABLES = (
@@ -198,17 +194,11 @@ REPEATED = (
 
 # Four neighbours: with two folds, the smallest minorities have five rows.
 _PLAIN = {
-    REFERENCE: lambda seed: SMOTE(k_neighbors=4, random_state=seed),
-    "ROS 0.3": lambda seed: RandomOverSampler(shrinkage=0.3, random_state=seed),
+    REFERENCE: seeded(SMOTE, k_neighbors=4),
+    "ROS 0.3": seeded(RandomOverSampler, shrinkage=0.3),
 }
-_DRAWN = {
-    name: lambda seed, kw=kw: DrawSampler(**kw, random_state=seed)
-    for name, kw in DRAWS.items()
-}
-_PACKAGED = {
-    name: lambda seed, kw=kw: PNLSampler(**kw, random_state=seed)
-    for name, kw in PACKAGED.items()
-}
+_DRAWN = {name: seeded(DrawSampler, **kw) for name, kw in DRAWS.items()}
+_PACKAGED = {name: seeded(PNLSampler, **kw) for name, kw in PACKAGED.items()}
 VARIANTS = {
     "none": None,
     **_PLAIN,
@@ -235,59 +225,53 @@ _APPLIES = {
 }
 
 
+@dataclass(frozen=True)
+class SearchTable(Table):
+    """A table with the folds of the search, each with a seed of its own."""
+
+    repeats: int = REPEATS
+    folds: int = FOLDS
+
+    @property
+    def seeds(self):
+        return [10 * r + f for r in range(self.repeats) for f in range(self.folds)]
+
+    @property
+    def key(self):
+        return super().key, "search"
+
+    def parts(self, seed):
+        splitter = StratifiedKFold(self.folds, shuffle=True, random_state=seed // 10)
+        return list(splitter.split(self.X, self.y))[seed % 10]
+
+
 def search(tables, variants, n_jobs=1):
     """Mean scores over the folds: ``[variant][table][learner]``, as in ``METRICS``."""
-    results = Parallel(n_jobs, return_as="generator")(
-        delayed(_cached)(name, table) for name in variants for table in tables
+    tables = [SearchTable(t.name, t.family, t.X, t.y) for t in tables]
+    samplers = {name: VARIANTS[name] for name in variants}
+    log = partial(print, file=sys.stderr)
+    rows = evaluate(
+        tables, samplers, LEARNERS, _score, folder=FOLDER, n_jobs=n_jobs, log=log
     )
-    scores = defaultdict(dict)
-    for name, table, found in results:
-        scores[name][table] = found
-        if len(scores[name]) == len(tables):
-            print(f"[{len(scores)}/{len(variants)}] {name}", file=sys.stderr)
-    return scores
+    for row in rows:
+        if row["failure"]:
+            raise RuntimeError(f"{row['sampler']}, {row['table']}: {row['failure']}")
+    found = defaultdict(lambda: defaultdict(dict))
+    for key, folds in grouped(rows, "sampler", "table", "learner").items():
+        values = [[row[metric] for metric in METRICS] for row in folds]
+        found[key[0]][key[1]][key[2]] = np.mean(values, axis=0)
+    return found
 
 
-def _cached(name, table):
-    rival = as_rival(VARIANTS[name])
-    # The cache sees the code of a sampler's class, but not of what it calls.
-    protocol = (REPEATS, FOLDS, METRICS, inspect.getsource(search_draws))
-    path = store.path_of(table, f"search {name}", rival, protocol)
-    if not path.exists():
-        store.save(path, evaluate(table, VARIANTS[name]))
-    return name, table.name, store.load(path)
-
-
-def evaluate(table, make_sampler):
-    """Mean scores of each learner on a table."""
-    scores = defaultdict(list)
-    with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore")
-        for fold in _folds(table):
-            X, y = fold.X, fold.y
-            if make_sampler is not None:
-                X, y = make_sampler(fold.seed).fit_resample(X, y)
-            for name, make in LEARNERS.items():
-                model = make(fold.seed).fit(X, y)
-                probability = model.predict_proba(fold.X_test)[:, 1]
-                scores[name].append(_score(fold.y_test, probability))
-    return {name: np.mean(folds, axis=0).tolist() for name, folds in scores.items()}
-
-
-def _folds(table):
-    for repeat in range(REPEATS):
-        splitter = StratifiedKFold(FOLDS, shuffle=True, random_state=repeat)
-        for number, train_test in enumerate(splitter.split(table.X, table.y)):
-            yield split_fold(table, train_test, seed=10 * repeat + number)
-
-
-def _score(y, probability):
-    return [
+def _score(model, split, rival):
+    y, probability = split.y_test, model.predict_proba(split.X_test)[:, 1]
+    values = (
         average_precision_score(y, probability),
         roc_auc_score(y, probability),
         balanced_accuracy_score(y, probability >= 0.5),
         brier_score_loss(y, probability),
-    ]
+    )
+    return dict(zip(METRICS, map(float, values), strict=True))
 
 
 def summarise(scores):

@@ -8,84 +8,59 @@ It prints means over the tables and comparisons with SMOTE-NC, and writes a row 
 table, sampler and learner to ``benchmarks/results/mixed.csv``.
 """
 
-import csv
 import sys
 from pathlib import Path
 
 import numpy as np
 from imblearn.over_sampling import SMOTENC, RandomOverSampler
-from joblib import Parallel, delayed
 from scipy.stats import wilcoxon
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.model_selection import RepeatedStratifiedKFold
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from threadpoolctl import threadpool_limits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from sklearn_pnl import PNLSampler
 
+from ..harness import evaluate
 from ..imbalance.learners import LEARNERS
-from ..imbalance.scores import DIRECTIONS, score
-from .tables import TABLES, load
+from ..imbalance.scores import DIRECTIONS, of_model
+from ..rivals import seeded
+from ..tables import grouped, write_csv
+from .tables import TABLES, Frame
 
-REPEATS, FOLDS = 3, 2
+FOLDER = Path(__file__).parent / "cache"
 SAMPLERS = {
     "none": None,
-    "random": lambda seed: RandomOverSampler(random_state=seed),
-    "SMOTE-NC": lambda seed: SMOTENC("auto", random_state=seed),
-    "PNL": lambda seed: PNLSampler(categorical_features="auto", random_state=seed),
+    "random": seeded(RandomOverSampler),
+    "SMOTE-NC": seeded(SMOTENC, categorical_features="auto"),
+    "PNL": seeded(PNLSampler, categorical_features="auto"),
 }
 SHOWN = ("average precision", "ROC AUC", "balanced accuracy", "Brier")
-RESULTS = Path(__file__).parents[1] / "results" / "mixed.csv"
 
 
-def fold_scores(X, y, train, test, seed):
-    """Scores of a fold, by sampler and learner."""
-    X_train, X_test = X.iloc[train].copy(), X.iloc[test].copy()
-    numbers = list(X.select_dtypes("number"))
-    # SMOTE-NC measures distances in the units that it gets.
-    scaler = StandardScaler().fit(X_train[numbers])
-    for part in (X_train, X_test):
-        part[numbers] = scaler.transform(part[numbers])
-    scores = {}
-    for name, make in SAMPLERS.items():
-        rows, labels = X_train, y[train]
-        if make is not None:
-            rows, labels = make(seed).fit_resample(rows, labels)
-        encoder = make_column_transformer(
-            (
-                OneHotEncoder(handle_unknown="ignore", sparse_output=False),
-                make_column_selector(dtype_include="category"),
-            ),
-            remainder="passthrough",
-        )
-        encoded, tested = encoder.fit_transform(rows), encoder.transform(X_test)
-        for learner, model in LEARNERS.items():
-            fitted = model(seed).fit(encoded, labels)
-            chances = fitted.predict_proba(tested)[:, 1]
-            scores[name, learner] = score(y[test], chances, fitted.predict(tested))
-    return scores
+def encoded(make):
+    """A learner of frames, categories as indicators."""
+    indicators = (
+        OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+        make_column_selector(dtype_include="category"),
+    )
+    encoder = make_column_transformer(indicators, remainder="passthrough")
+    return lambda seed: make_pipeline(encoder, make(seed))
 
 
-def evaluate(name):
-    """Rows of the results of one table."""
-    X, y = load(name)
-    folds = RepeatedStratifiedKFold(n_splits=FOLDS, n_repeats=REPEATS, random_state=0)
-    with threadpool_limits(1):
-        found = [
-            fold_scores(X, y, *halves, seed)
-            for seed, halves in enumerate(folds.split(X, y))
-        ]
-    rows = []
-    for sampler, learner in found[0]:
-        cells = {"table": name, "rows": len(y), "minority": int(y.sum())}
-        cells |= {"sampler": sampler, "learner": learner}
-        for what in DIRECTIONS:
-            values = [scores[sampler, learner][what] for scores in found]
-            cells[what] = round(float(np.mean(values)), 5)
-            cells[f"{what}, deviation"] = round(float(np.std(values)), 5)
-        rows.append(cells)
-    print(f"{name}: {len(y)} rows, {y.sum()} of the minority", flush=True)
-    return rows
+def summarise(rows):
+    """Means and deviations over the folds."""
+    groups = grouped(rows, "table", "sampler", "learner")
+    return [_summary(group) for group in groups.values()]
+
+
+def _summary(rows):
+    keys = ("table", "rows", "minority", "sampler", "learner")
+    cells = {key: rows[0][key] for key in keys}
+    for what in DIRECTIONS:
+        values = [row[what] for row in rows]
+        cells[what] = round(float(np.mean(values)), 5)
+        cells[f"{what}, deviation"] = round(float(np.std(values)), 5)
+    return cells
 
 
 def report(rows):
@@ -125,13 +100,11 @@ def _means(rows, sampler, learner, what):
 
 def main(n_jobs=1):
     """Evaluate, write, print."""
-    tasks = (delayed(evaluate)(name) for name in TABLES)
-    rows = [row for part in Parallel(n_jobs)(tasks) for row in part]
-    with RESULTS.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    report(rows)
+    frames = [Frame(name) for name in TABLES]
+    learners = {name: encoded(make) for name, make in LEARNERS.items()}
+    rows = evaluate(frames, SAMPLERS, learners, of_model, folder=FOLDER, n_jobs=n_jobs)
+    write_csv(summarise(rows), "mixed")
+    report(summarise(rows))
 
 
 if __name__ == "__main__":

@@ -5,9 +5,16 @@ integers (cleveland, contraceptive, hepatitis, tae) it is what their documentati
 No default was chosen on these frames.
 """
 
+from dataclasses import dataclass
+from functools import lru_cache
+
+import joblib
 import numpy as np
 import pandas as pd
+from sklearn.model_selection import RepeatedStratifiedKFold
+from sklearn.preprocessing import StandardScaler
 
+from ..harness import Split
 from ..imbalance.fresh import MIN_CLASS, _cut, _folder, _thin
 
 TABLES = (
@@ -34,6 +41,43 @@ CODED = {
 GAPS = [14, 17]
 
 
+@dataclass(frozen=True)
+class Frame:
+    """A table by its name, in repeated halves, its numbers standardised."""
+
+    name: str
+    repeats: int = 3
+    folds: int = 2
+
+    @property
+    def head(self):
+        y = load(self.name)[1]
+        return {"table": self.name, "rows": len(y), "minority": int(y.sum())}
+
+    @property
+    def seeds(self):
+        return range(self.repeats * self.folds)
+
+    @property
+    def key(self):
+        return joblib.hash((load(self.name), self.repeats, self.folds))
+
+    def split(self, seed):
+        X, y = load(self.name)
+        splitter = RepeatedStratifiedKFold(
+            n_splits=self.folds, n_repeats=self.repeats, random_state=0
+        )
+        train, test = list(splitter.split(X, y))[seed]
+        parts = X.iloc[train].copy(), X.iloc[test].copy()
+        numbers = list(X.select_dtypes("number"))
+        # SMOTE-NC measures distances in the units that it gets.
+        scaler = StandardScaler().fit(parts[0][numbers])
+        for part in parts:
+            part[numbers] = scaler.transform(part[numbers])
+        return Split(seed, parts[0], y[train], parts[1], y[test])
+
+
+@lru_cache(maxsize=1)
 def load(name):
     """A frame, and labels with 1 for the minority; always the same rows."""
     frame, labels = _read(name)

@@ -1,0 +1,83 @@
+"""Finished results on disk, found by all that they depend on."""
+
+import ast
+import inspect
+import json
+import os
+import re
+import sys
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import joblib
+
+import sklearn_pnl
+
+_PACKAGES = ("numpy", "scikit-learn", "imbalanced-learn")
+
+
+def path_of(folder, problem, seed):
+    """The file of a problem and a seed."""
+    words = "-".join(str(value) for value in problem.head.values())
+    slug = re.sub(r"[^\w.-]+", "-", words).strip("-")
+    key = joblib.hash((problem.head, problem.key))
+    return Path(folder) / f"{slug}-{key[:12]}-{seed}.json"
+
+
+def load(path):
+    """Rows by key; empty if there are none."""
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def save(path, results):
+    """Write as a whole or not at all, so that a run can be broken off."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    draft.write_text(json.dumps(results))
+    draft.replace(path)
+
+
+def key_of(sampler, rival, learner, make):
+    """What a row depends on beside problem and seed."""
+    fitted = make(0)
+    parts = [sampler, learner, versions(), rival.threshold, rival.calibrated]
+    parts += [_parts(fitted), _parts(rival.adapted(make(0), 0))]
+    if rival.sampler is not None:
+        parts.append(_parts(rival.sampler(0)))
+    return joblib.hash(parts)[:16]
+
+
+def versions():
+    """What rows are made with, beside this library."""
+    packages = (*_PACKAGES, "torch") if "torch" in sys.modules else _PACKAGES
+    return {name: version(name) for name in packages}
+
+
+@cache
+def library_code():
+    """Hash of the library's code; comments and docstrings may change."""
+    files = sorted(Path(sklearn_pnl.__file__).parent.rglob("*.py"))
+    return joblib.hash([_code(file.read_text()) for file in files])
+
+
+def _parts(estimator):
+    """Parameters, and the code where it is none of a package with a version."""
+    kind = type(estimator)
+    parts = [kind.__qualname__, estimator.get_params(deep=False)]
+    module = kind.__module__
+    if not module.startswith(("imblearn.", "sklearn.")):
+        # A sampler of this library, or one built around it.
+        parts.append(library_code())
+    if not module.startswith(("imblearn.", "sklearn.", "sklearn_pnl.")):
+        parts.append(_code(inspect.getsource(sys.modules[module])))
+    return parts
+
+
+def _code(source):
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        if documented and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+    return ast.dump(tree)

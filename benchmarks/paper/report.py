@@ -1,0 +1,251 @@
+"""From runs to the tables of the page, beside what the paper prints.
+
+``python -m benchmarks.paper.report`` writes the tables anew into the READMEs.
+"""
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from ..tables import read_csv, write_csv
+from . import printed
+
+HERE = Path(__file__).parent
+PAGES = (HERE / "README.md", HERE.parent / "README.md")
+TABLE_1 = 0.2
+OURS = ("PNL (paper)", "PNL (equation)", "PNL")
+SAMPLERS = ("none", "STD", "AE", "mixup", "manifold mixup", *OURS)
+TITLES = {
+    "mnist": "MNIST",
+    "cifar10": "CIFAR-10",
+    "speech": "Speech",
+    "speech uncut": "Speech, uncut",
+    "sonar": "sonar",
+    "taiwan_bankruptcy": "bankruptcy",
+    "wine_quality": "wine",
+}
+# Their training rows are drawn anew from the same rows in every split.
+RESPLIT = ("sonar", "wine_quality", "taiwan_bankruptcy", "speech", "speech uncut")
+MEANS = ("balanced accuracy", "log loss", "seconds", "sampler seconds")
+
+
+def write(rows, made_with):
+    """Write the runs, what they come to, and the tables."""
+    write_csv(rows, "paper-runs")
+    write_csv([row | made_with for row in summarise(rows)], "paper")
+
+
+def summarise(rows):
+    """A row a problem, size and sampler: accuracy in percent and its differences."""
+    groups = defaultdict(dict)
+    for row in rows:
+        groups[row["problem"], float(row["size"]), row["sampler"]][row["seed"]] = row
+    return [_summary(key, groups) for key in groups]
+
+
+def _summary(key, groups):
+    problem, size, sampler = key
+    runs = list(groups[key].values())
+    accuracy = 100 * _column(runs, "accuracy")
+    found = {
+        "problem": problem,
+        "size": size,
+        "sampler": sampler,
+        "seeds": len(runs),
+        "accuracy": accuracy.mean(),
+        "deviation": accuracy.std(ddof=1) if len(runs) > 1 else None,
+    }
+    for other, other_size in (("none", TABLE_1), *((ours, size) for ours in OURS)):
+        pairs = groups.get((problem, other_size, other), {})
+        found |= _difference(f"minus {other}", groups[key], pairs, problem)
+    found |= {name: _column(runs, name).mean() for name in MEANS}
+    found |= {
+        f"{kind}s": sum(bool(r[kind]) for r in runs) for kind in ("failure", "warning")
+    }
+    return {k: round(v, 5) if isinstance(v, float) else v for k, v in found.items()}
+
+
+def _column(runs, name):
+    return np.array([float(run[name]) for run in runs])
+
+
+def _difference(name, runs, others, problem):
+    """Mean of the paired differences, its standard error, and their deviation.
+
+    Splits are not independent where each draws its training rows from the same rows.
+    There the variance of a split is counted by test rows over training rows more
+    (Nadeau and Bengio, 2003).
+    """
+    seeds = [seed for seed in runs if seed in others]
+    gains = 100 * np.array(
+        [float(runs[s]["accuracy"]) - float(others[s]["accuracy"]) for s in seeds]
+    )
+    found = dict.fromkeys((name, f"{name}, se", f"{name}, deviation"))
+    if len(gains):
+        found[name] = float(gains.mean())
+    if len(gains) > 1:
+        run = runs[seeds[0]]
+        more = float(run["test"]) / float(run["train"]) if problem in RESPLIT else 0
+        deviation = float(gains.std(ddof=1))
+        found[f"{name}, se"] = deviation * float(np.sqrt(1 / len(gains) + more))
+        found[f"{name}, deviation"] = deviation
+    return found
+
+
+def tables():
+    """Markdown of each table, by its name."""
+    found = {
+        (row["problem"], float(row["size"]), row["sampler"]): row
+        for row in read_csv("paper")
+    }
+    return {
+        "paper-table-1": _grid(found),
+        "paper-table-1-lines": _lines(found),
+        "paper-rivals": _rivals(found),
+        "paper-sizes": _sizes(found),
+    }
+
+
+def _grid(found):
+    """A sampler a line, a data set a column: accuracy and deviation."""
+    shown = [p for p in TITLES if (p, TABLE_1, "none") in found]
+    body = []
+    for sampler in SAMPLERS:
+        rows = [found.get((problem, TABLE_1, sampler)) for problem in shown]
+        body.append([sampler, *map(_mean, rows)])
+    counts = [found[p, TABLE_1, "none"]["seeds"] for p in shown]
+    return _markdown(
+        ["", *(TITLES[p] for p in shown)], [*body, ["splits or seeds", *counts]]
+    )
+
+
+def _lines(found):
+    """A line for each figure of table 1: printed, ours, differences, verdict."""
+    said = printed.table_1()
+    body = []
+    for problem in TITLES:
+        for sampler in SAMPLERS:
+            row = found.get((problem, TABLE_1, sampler))
+            if row is None:
+                continue
+            claim = said.get((problem, sampler))
+            gain = claim and claim[0] - said[problem, "none"][0]
+            body.append(
+                [
+                    TITLES[problem],
+                    sampler,
+                    f"{claim[0]:.2f} ± {claim[1]:.2f}" if claim else "–",
+                    "" if sampler == "none" else _signed(gain),
+                    _mean(row),
+                    "" if sampler == "none" else _gain(row, "minus none"),
+                    "" if sampler == "none" else _verdict(row, "minus none", gain),
+                ]
+            )
+    head = ["data", "training set", "printed", "to none", "ours", "to none (se)", ""]
+    return _markdown(head, body)
+
+
+def _rivals(found):
+    """The recipe of the paper against each rival: printed and ours."""
+    said, body = printed.table_1(), []
+    for problem in TITLES:
+        for sampler in SAMPLERS:
+            row = found.get((problem, TABLE_1, sampler))
+            if row is None or sampler in OURS:
+                continue
+            claim = said.get((problem, sampler))
+            gain = claim and said[problem, "PNL (paper)"][0] - claim[0]
+            cells = [TITLES[problem], sampler, _signed(gain)]
+            for ours in OURS:
+                cells.append(_gain(row, f"minus {ours}", -1))
+            name = "minus PNL (paper)"
+            body.append([*cells, _verdict(row, name, gain, -1)])
+    head = ["data", "rival", "printed", *(f"{ours} (se)" for ours in OURS), ""]
+    return _markdown(head, body)
+
+
+def _sizes(found):
+    """Tables 4 to 6: a line for each data set and sampler, printed / ours."""
+    said, body = printed.tables_4_to_6(), []
+    for problem in printed.DATA_SETS[:3]:
+        for sampler in SAMPLERS:
+            rows = [found.get((problem, size, sampler)) for size in printed.SIZES]
+            claims = [said.get((problem, size, sampler)) for size in printed.SIZES]
+            if sampler == "none":
+                rows = [found.get((problem, TABLE_1, "none"))] * 4
+            if not any(rows):
+                continue
+            cells = []
+            for row, claim in zip(rows, claims, strict=True):
+                ours = _mean(row)
+                if row and sampler != "none":
+                    ours += f"; {_gain(row, 'minus none')}"
+                cells.append(ours + (f" [{claim:.2f}]" if claim else ""))
+            seeds = max(int(row["seeds"]) for row in rows if row)
+            body.append([TITLES[problem], sampler, *cells, str(seeds)])
+    head = ["data", "training set", "25%", "50%", "75%", "100%", "seeds"]
+    return _markdown(head, body)
+
+
+def _mean(row):
+    if row is None:
+        return "–"
+    spread = f" ± {float(row['deviation']):.2f}" if row["deviation"] else ""
+    return f"{float(row['accuracy']):.2f}{spread}"
+
+
+def _gain(row, name, sign=1):
+    if not row[name]:
+        return "–"
+    error = row[f"{name}, se"]
+    text = _signed(sign * float(row[name]))
+    return f"{text} ({float(error):.2f})" if error else text
+
+
+def _signed(value):
+    return "–" if value is None else f"{value + 0.0:+.2f}".replace("-", "−")
+
+
+def _verdict(row, name, claim, sign=1):
+    """What is shown beyond two standard errors, and what becomes of what is printed.
+
+    It may have our sign; or else be so near that one run has that much noise; or not.
+    """
+    if not row[f"{name}, se"]:
+        return ""
+    gain = sign * float(row[name])
+    error, deviation = (float(row[f"{name}, {kind}"]) for kind in ("se", "deviation"))
+    shown = "level" if abs(gain) <= 2 * error else "gain" if gain > 0 else "loss"
+    if claim is None:
+        return shown
+    if shown != "level" and gain * claim > 0:
+        return f"{shown}; holds"
+    near = abs(claim - gain) <= 2 * deviation
+    return f"{shown}; one run's noise" if near else f"{shown}; not reproduced"
+
+
+def _markdown(head, body):
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def filled(text):
+    """A page with its tables made anew, each between its two marks."""
+    for name, table in tables().items():
+        marks = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        pattern = rf"({marks[0]}\n).*?({marks[1]})"
+        text = re.sub(
+            pattern, lambda m, t=table: f"{m[1]}\n{t}\n\n{m[2]}", text, flags=re.S
+        )
+    return text
+
+
+def main():
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

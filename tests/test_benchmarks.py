@@ -1,0 +1,222 @@
+"""The harness of the benchmarks, and their tables: those of the committed results."""
+
+import re
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import pytest
+from imblearn.over_sampling import RandomOverSampler
+from imblearn.pipeline import make_pipeline
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+
+import sklearn_pnl
+from benchmarks.harness import Split, evaluate
+from benchmarks.paper import printed, report
+from benchmarks.paper.problems import DATA_SETS, experiments
+from benchmarks.paper.recipe import base_size, equation, recipe, reshaper
+from benchmarks.rivals import PNL_PAPER, Rival, seeded
+from benchmarks.tables import read_csv
+from sklearn_pnl import PNLSampler
+from sklearn_pnl.geometry import TensorPoset, order_mask
+
+ROOT = Path(__file__).parents[1]
+PAGES = [p for p in report.PAGES if p.exists()]
+
+
+@dataclass(frozen=True)
+class Halves:
+    name: str = "halves"
+    n_seeds: int = 2
+
+    @property
+    def head(self):
+        return {"problem": self.name}
+
+    @property
+    def seeds(self):
+        return range(self.n_seeds)
+
+    key = "halves"
+
+    def split(self, seed):
+        X, y = make_classification(120, weights=[0.8], random_state=seed)
+        return Split(seed, X[::2], y[::2], X[1::2], y[1::2])
+
+
+SAMPLERS = {"none": None, "ROS": seeded(RandomOverSampler)}
+LEARNERS = {"logistic": lambda seed: LogisticRegression()}
+
+
+def accuracy(model, split, rival):
+    return {"accuracy": model.score(split.X_test, split.y_test)}
+
+
+def run(folder, samplers=SAMPLERS, score=accuracy, **params):
+    told = []
+    rows = evaluate(
+        [Halves()], samplers, LEARNERS, score, folder=folder, log=told.append, **params
+    )
+    return rows, told
+
+
+def test_rows_are_those_of_a_pipeline(tmp_path):
+    rows, _ = run(tmp_path)
+    assert [(r["problem"], r["sampler"], r["seed"]) for r in rows] == [
+        ("halves", name, seed) for seed in (0, 1) for name in SAMPLERS
+    ]
+    for row in rows:
+        split = Halves().split(row["seed"])
+        make = SAMPLERS[row["sampler"]]
+        sampler = "passthrough" if make is None else make(row["seed"])
+        model = make_pipeline(sampler, LogisticRegression()).fit(split.X, split.y)
+        assert row["accuracy"] == model.score(split.X_test, split.y_test)
+
+
+def test_what_is_cached_is_not_computed_again(tmp_path):
+    first, _ = run(tmp_path)
+
+    def refuse(model, split, rival):
+        raise AssertionError("computed")
+
+    assert run(tmp_path, score=refuse)[0] == first
+    more = SAMPLERS | {"ROS 0.3": seeded(RandomOverSampler, shrinkage=0.3)}
+    known, _ = run(tmp_path, more, refuse, known=True)
+    assert known == first
+    with pytest.raises(AssertionError, match="computed"):
+        run(tmp_path, more, refuse)
+
+
+def test_a_sampler_that_fails_is_scored_as_none_and_told(tmp_path):
+    class Fails(RandomOverSampler):
+        def fit_resample(self, X, y):
+            raise ValueError("too few")
+
+    rows, told = run(tmp_path, SAMPLERS | {"fails": Rival(seeded(Fails))})
+    failed = [r for r in rows if r["sampler"] == "fails"]
+    plain = [r for r in rows if r["sampler"] == "none"]
+    assert [r["accuracy"] for r in failed] == [r["accuracy"] for r in plain]
+    assert all(r["failure"] == "ValueError: too few" for r in failed)
+    assert any("too few" in text for text in told)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
+def test_pages_have_the_tables_of_the_results(page):
+    text = page.read_text(encoding="utf-8")
+    assert report.filled(text) == text
+    assert "<!-- paper-table-1 -->" in text
+
+
+def test_the_page_of_the_paper_has_all_tables():
+    text = PAGES[0].read_text(encoding="utf-8")
+    assert all(table in text for table in report.tables().values())
+
+
+def test_the_summary_is_that_of_the_runs():
+    written = read_csv("paper")
+    found = report.summarise(read_csv("paper-runs"))
+    assert len(found) == len(written) > 0
+    for mine, row in zip(found, written, strict=True):
+        for name, value in mine.items():
+            assert row[name] == ("" if value is None else str(value))
+    assert all(row["versions"] and row["command"] for row in written)
+
+
+def test_differences_are_paired_and_count_the_overlap_of_splits():
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(size=(2, 5))
+    runs = [
+        {"problem": problem, "size": "0.2", "sampler": sampler, "seed": seed}
+        | {"accuracy": str(value), "train": "80", "test": "20"}
+        | dict.fromkeys(report.MEANS, "0")
+        | {"failure": "", "warning": ""}
+        for problem in ("sonar", "mnist")
+        for sampler, values in (("none", a), ("STD", b))
+        for seed, value in enumerate(values)
+    ]
+    rows = {(r["problem"], r["sampler"]): r for r in report.summarise(runs)}
+    gains = 100 * (b - a)
+    for problem, more in (("sonar", 20 / 80), ("mnist", 0)):
+        row = rows[problem, "STD"]
+        wanted = gains.mean(), gains.std(ddof=1) * np.sqrt(1 / 5 + more)
+        got = row["minus none"], row["minus none, se"]
+        np.testing.assert_allclose(got, wanted, atol=1e-5)
+
+
+# As the table of data sets counts, with the bottom.
+DIMENSIONS = {
+    "mnist": (17, 767),
+    "cifar10": (1410, 2334),
+    "speech": (136, 3430),
+    "sonar": (9, 30),
+    "taiwan_bankruptcy": (23, 72),
+    "wine_quality": (10, 7),
+}
+WIDTHS = {
+    "mnist": (28, 28),
+    "cifar10": (32, 32, 3),
+    "speech": (4000,),
+    "speech uncut": (16000,),
+    "sonar": (60,),
+    "taiwan_bankruptcy": (95,),
+    "wine_quality": (11,),
+}
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_geometry_is_that_of_the_paper(name):
+    experiment = DATA_SETS[name]
+    made = reshaper(experiment).fit(np.ones((2, *WIDTHS[name])))
+    assert made.tensor_shape_ == experiment.tensor
+    if name in DIMENSIONS:
+        local = order_mask(TensorPoset(experiment.tensor), experiment.local_order)
+        size = prod(experiment.tensor) - int(local.sum()) - 1
+        assert (base_size(experiment), size) == DIMENSIONS[name]
+
+
+def test_wine_is_padded_with_a_zero():
+    rows = np.arange(1.0, 23.0).reshape(2, 11)
+    tensors = reshaper(DATA_SETS["wine_quality"]).fit_transform(rows)
+    np.testing.assert_array_equal(tensors.reshape(2, 12)[:, 11], 0)
+
+
+def test_recipes_differ_from_the_common_one_by_the_settings_alone():
+    for experiment in DATA_SETS.values():
+        found = recipe(experiment)
+        changed = {key for key in found if found[key] is not PNL_PAPER.get(key)}
+        assert changed <= {"order", "reshaper", "k_neighbors", "embedding"}
+        assert found["augment"].bandwidth == 0.05
+        assert equation(experiment)["local_manifold"].order == experiment.local_order
+
+
+def told_recipes():
+    """The recipe as the site and the reference have it."""
+    text = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    yield re.search(r"PNLSampler\(\n    order=1,\n.*?\n\)", text, re.S)[0]
+    text = " ".join(PNLSampler.__doc__.split())
+    yield re.search(r"``(PNLSampler\(order=1,.*?\)\))``", text)[1]
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_the_recipe_that_is_told_is_that_of_the_benchmarks(number):
+    names = {name: getattr(sklearn_pnl, name) for name in sklearn_pnl.__all__}
+    told = eval(list(told_recipes())[number], names)
+    tables, wanted = (
+        make_classification(30, 6, random_state=0),
+        PNLSampler(**PNL_PAPER, random_state=0),
+    )
+    told.set_params(random_state=0, sampling_strategy={0: 40, 1: 40})
+    wanted.set_params(sampling_strategy={0: 40, 1: 40})
+    np.testing.assert_array_equal(
+        told.fit_resample(*tables)[0], wanted.fit_resample(*tables)[0]
+    )
+    assert repr(told.reshaper) == repr(wanted.reshaper)
+
+
+def test_every_printed_figure_has_its_experiment():
+    sizes = {(e.name, e.share) for e in experiments()}
+    assert {(name, 0.2) for name, _ in printed.table_1()} <= sizes
+    assert {(name, size) for name, size, _ in printed.tables_4_to_6()} <= sizes
+    assert len(printed.table_1()) == 36 and len(printed.tables_4_to_6()) == 48
