@@ -20,6 +20,7 @@ from ._frames import (
     columns_of,
     is_frame,
     is_pandas_series,
+    level_codes,
     like_pandas,
     like_series,
     series_values,
@@ -310,7 +311,7 @@ def _chosen(columns, chosen):
 
 def _labels(columns, j):
     try:
-        return columns.labels(j)
+        return level_codes(columns.values(j))[0]
     except TypeError as error:
         raise TypeError(
             f"{_what(columns, j)} holds values that are no categories: {error}. Make "

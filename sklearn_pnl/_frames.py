@@ -139,9 +139,9 @@ class PandasColumns:
         unit = np.datetime_data(values.dtype)[0]
         return values.view(np.int64), unit, np.isnat(values)
 
-    def labels(self, j):
-        """Whole numbers that tell the values of a column apart."""
-        return _codes(self._frame.iloc[:, j].tolist())
+    def values(self, j):
+        """Values of a column as a list."""
+        return self._frame.iloc[:, j].tolist()
 
     def select(self, columns):
         """Some columns, as they are."""
@@ -262,9 +262,9 @@ class NarwhalsColumns:
         own = self._frame[self.names[j]].to_native()
         return own.type if hasattr(own, "type") else own.dtype
 
-    def labels(self, j):
-        """Whole numbers that tell the values of a column apart."""
-        return _codes(self._frame[self.names[j]].to_list())
+    def values(self, j):
+        """Values of a column as a list."""
+        return self._frame[self.names[j]].to_list()
 
     def select(self, columns):
         """Some columns, as they are."""
@@ -362,9 +362,9 @@ class ArrayColumns:
     def places(self, j):
         """None: arrays come back as floats."""
 
-    def labels(self, j):
-        """Whole numbers that tell the values of a column apart."""
-        return _codes(self._column(j).tolist())
+    def values(self, j):
+        """Values of a column as a list."""
+        return self._column(j).tolist()
 
     def select(self, columns):
         """Some columns, as they are."""
@@ -426,13 +426,16 @@ def _as_floats(column):
     return numbers
 
 
-def _codes(values):
-    """Whole numbers from 0 that tell values apart; all missing ones are alike."""
+def level_codes(values):
+    """Whole numbers from 0 that tell values apart, and the values by their numbers.
+
+    All missing ones are alike, and None.
+    """
     known, codes = {}, np.empty(len(values), np.intp)
     for i, value in enumerate(values):
         key = None if _is_missing(value) else value
         codes[i] = known.setdefault(key, len(known))
-    return codes
+    return codes, list(known)
 
 
 def _is_missing(value):

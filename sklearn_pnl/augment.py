@@ -656,7 +656,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         chosen = None
         if self._format.labels is not None:
             chosen = rng.uniform(size=n_samples)
-        draw = self.draws_.start(training, n_samples, rng, condition)
+        with no_task():
+            draw = self.draws_.start(training, n_samples, rng, condition)
         ends = [
             np.broadcast_to(end, (n_samples, len(system)))
             for end in (system.lower, system.upper)

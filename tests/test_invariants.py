@@ -16,7 +16,7 @@ from sklearn_pnl.constraints import (
     snap_one_hot,
 )
 from sklearn_pnl.geometry import linear_projection
-from sklearn_pnl.invariants import find_invariants
+from sklearn_pnl.invariants import Invariants, find_invariants
 
 NAMES = [
     "total", "s1", "s2", "a", "b", "c", "d", "e", "f", "p1", "p2", "p3", "h0", "h1",
@@ -358,6 +358,15 @@ def test_names_need_a_frame():
 
 
 # --- whole columns --------------------------------------------------------------
+
+
+def test_totals_that_are_parts_of_each_other_are_not_rounded_together():
+    # The first is a part of the second, and the second of the first.
+    a = np.array([[1.0, -1, -1, 0], [-1, 1, 0, -1]])
+    both = Invariants(a, np.zeros(2), tuple("abcd"), np.ones(4))
+    rows, broken = round_integers([[1.2, 1.2, 0, 0]], both, range(4))
+    assert broken == (0, 1)
+    np.testing.assert_array_equal(rows, [[1, 1, 0, 0]])
 
 
 def test_one_hot_groups_snap_to_the_largest():
