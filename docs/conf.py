@@ -2,7 +2,8 @@
 
 Nothing is read from the network. ``SKLEARN_PNL_INTERSPHINX=1`` adds links to the pages
 of scikit-learn, NumPy and SciPy, and needs it; ``SKLEARN_PNL_GALLERY=0`` leaves the
-examples unrun.
+examples unrun. Those on MNIST and CIFAR-10 run where ``SKLEARN_PNL_DATA`` names the
+folder with the images.
 """
 
 import os
@@ -15,12 +16,14 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+import claims  # noqa: E402
 import drawings  # noqa: E402
 import measured  # noqa: E402
 
 GENERATED = HERE / "_generated"
 drawings.draw_all(GENERATED)
 measured.write_tables(GENERATED)
+claims.write_table(GENERATED)
 
 project = "sklearn_pnl"
 author = copyright = "The sklearn_pnl developers"
@@ -62,11 +65,13 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 numpydoc_use_plots = False
 
+with_images = bool(os.environ.get("SKLEARN_PNL_DATA"))
 with_gallery = os.environ.get("SKLEARN_PNL_GALLERY", "1") != "0"
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples"),
     "gallery_dirs": "auto_examples",
     "plot_gallery": with_gallery,
+    "filename_pattern": "/(plot|mnist|cifar)_" if with_images else "/plot_",
     "doc_module": ("sklearn_pnl",),
     "backreferences_dir": "_generated/backreferences",
     "inspect_global_variables": True,
@@ -107,7 +112,8 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_context = {"default_mode": "auto"}
-alone = ("start", "choose", "recipes", "when_not", "benchmarks", "paper", "errors")
+alone = ("start", "choose", "recipes", "scale", "when_not", "benchmarks", "errors")
+alone += ("paper", "paper_figures")
 html_sidebars = {page: [] for page in (*alone, "citing", "changelog")}
 html_sidebars["auto_examples/*"] = []
 toc_object_entries_show_parents = "hide"

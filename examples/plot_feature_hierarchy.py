@@ -87,8 +87,11 @@ for name, sampler in samplers.items():
         f" median {np.median(gap):.1e}, largest {gap.max():.1e}"
     )
 
-figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
 axes.boxplot(list(deviations.values()), orientation="horizontal", whis=(0, 100))
 axes.set_yticks([1, 2, 3], list(deviations))
-axes.set_xlabel("change of the log ratios inside groups, against the nearest row")
+axes.set(
+    title="Proportions inside the groups: new rows against the nearest",
+    xlabel="largest change of a log ratio (box: quartiles, whiskers: all)",
+)
 plt.show()

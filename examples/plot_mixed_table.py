@@ -17,6 +17,7 @@ In the picture: the customers that leave, and the new rows.
 # --------------
 # One customer in ten leaves. Cities lie in countries, and the end of a contract is its
 # start and its days.
+import matplotlib.dates as mdates
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -142,8 +143,9 @@ leaving = X[y == "leaves"]
 for panel, rows, title in zip(axes, (leaving, new), ("rows", "new rows"), strict=True):
     for country, group in rows.groupby("country", observed=True):
         panel.scatter(group["start"], group["balance"], s=9, label=country)
-    panel.set(title=f"{title} that leave", xlabel="start")
-    panel.tick_params(axis="x", rotation=30)
+    panel.set(title=f"{title} that leave", xlabel="start of the contract")
+    panel.xaxis.set_major_locator(mdates.YearLocator())
+    panel.xaxis.set_major_formatter(mdates.DateFormatter("%Y"))
 axes[0].set_ylabel("balance")
-axes[0].legend()
+axes[0].legend(title="country")
 plt.show()

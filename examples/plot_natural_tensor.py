@@ -45,6 +45,7 @@ for axis, (name, order) in zip(axes, columns.items(), strict=True):
     display = InteractionEnergyDisplay.from_estimator(projector, X[:, order], ax=axis)
     share = display.energies.sum(axis=0) / display.energies.sum()
     axis.set_title(f"columns {name}: {share[0]:.0%} in order 1")
+    axis.label_outer()
     print(
         f"columns {name:12} energy in order 1: {share[0]:.1%}, order 2: {share[1]:.1%}"
     )

@@ -29,9 +29,9 @@ from sklearn.model_selection import (
     RepeatedStratifiedKFold,
     cross_validate,
 )
-from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
+from sklearn.neighbors import KNeighborsClassifier
 
-from sklearn_pnl import ManyBodyProjector, PNLSampler, PrimeFactorReshaper
+from sklearn_pnl import ImageRowsDisplay, PNLSampler, PrimeFactorReshaper
 
 RARE, N_RARE = 8, 30
 SCORES = {
@@ -102,30 +102,16 @@ for name, values in table.items():
 # What the new rows look like
 # ---------------------------
 sampler = search.best_estimator_.named_steps["sampler"]
-X_new, y_new = sampler.fit_resample(X, y)
-new, parents = X_new[len(X) :][:8], sampler.parent_indices_[:8, 0]
-shown = X[parents]
-projector = ManyBodyProjector(
-    order=best["order"], offset=sampler.offset, with_mass=True
+sampler.fit_resample(X, y)
+display = ImageRowsDisplay.from_estimator(
+    sampler.augmenters_[1],
+    X[y == 1],
+    n_images=8,
+    image_shape=(8, 8),
+    random_state=0,
+    title=f"New images of the digit {RARE} from {N_RARE} training images",
 )
-tensors = PrimeFactorReshaper((8, 8)).fit_transform(shown)
-projected = projector.inverse_transform(projector.fit_transform(tensors))
-closest = NearestNeighbors(n_neighbors=1).fit(X[y == 1]).kneighbors(new)[1][:, 0]
-
-panels = {
-    "rows": shown,
-    f"projections on B\n(order {best['order']})": projected,
-    "new rows": new,
-    "closest\ntraining rows": X[y == 1][closest],
-}
-figure, axes = plt.subplots(4, 8, figsize=(8, 4.4), layout="constrained")
-for line, (title, images) in zip(axes, panels.items(), strict=True):
-    for axis, image in zip(line, images, strict=True):
-        axis.imshow(image.reshape(8, 8), cmap="gray_r", vmin=0, vmax=16)
-        axis.set(xticks=[], yticks=[])
-    line[0].set_ylabel(title, rotation=0, ha="right", va="center")
-figure.suptitle(f"New images of the digit {RARE} from {N_RARE} training images")
 picture = Path("quickstart.png").resolve()
-figure.savefig(picture, dpi=150)
+display.figure_.savefig(picture, dpi=150)
 print(f"\npicture saved: {picture}")
 plt.show()

@@ -67,7 +67,7 @@ shown = {
     "raked and rounded": whole[0],
     "people": people[0],
 }
-figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(9, 3.1), layout="constrained")
 for axis, (title, counts) in zip(axes, shown.items(), strict=True):
     axis.imshow(counts, cmap="Blues", vmin=0, vmax=people[0].max())
     for i, j in np.ndindex(4, 4):
@@ -78,4 +78,5 @@ for axis, (title, counts) in zip(axes, shown.items(), strict=True):
                                zip(AGES, sums, wanted, strict=True)])  # fmt: skip
     axis.set_xticks(range(4), WAYS)
     axis.set_title(title)
+figure.suptitle("A district; beside each age, its people and those of the census")
 plt.show()

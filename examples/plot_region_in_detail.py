@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
-from sklearn_pnl import ManyBodyProjector
+from sklearn_pnl import ImageRowsDisplay, ManyBodyProjector
 from sklearn_pnl.geometry import TensorPoset
 
 images = load_digits().images[:200]
@@ -37,11 +37,8 @@ bases = {
 # ---------------
 inside = np.zeros((8, 8), bool)
 inside[2:6, 2:6] = True
-figure, axes = plt.subplots(3, 8, figsize=(8, 3.3), layout="constrained")
-for axis, image in zip(axes[0], images, strict=False):
-    axis.imshow(image, cmap="gray_r", vmin=0, vmax=16)
-axes[0, 0].set_ylabel("rows", rotation=0, ha="right", va="center")
-for line, (name, base) in zip(axes[1:], bases.items(), strict=True):
+shown = {"images": images[:8]}
+for name, base in bases.items():
     projector = ManyBodyProjector(base=base, poset=poset, offset=0.1, with_mass=True)
     projected = projector.inverse_transform(projector.fit_transform(images)) - 0.1
     error = np.abs(projected - images)
@@ -50,9 +47,6 @@ for line, (name, base) in zip(axes[1:], bases.items(), strict=True):
         f"mean error of a pixel: {error[:, inside].mean():.4f} inside, "
         f"{error[:, ~inside].mean():.4f} outside"
     )
-    for axis, image in zip(line, projected, strict=False):
-        axis.imshow(image, cmap="gray_r", vmin=0, vmax=16)
-    line[0].set_ylabel(name, rotation=0, ha="right", va="center")
-for axis in axes.ravel():
-    axis.set(xticks=[], yticks=[])
+    shown[name] = projected[:8]
+ImageRowsDisplay(shown).plot(title="What two bases keep of an image")
 plt.show()

@@ -89,6 +89,10 @@ for where in ("uniform", "rarity"):
     sampler = PNLRegressionSampler(n_samples=5.0, where=where, random_state=0)
     new = sampler.fit_resample(X, y)[1][len(y) :]
     axes.hist(new, bins, density=True, histtype="step", label=f"where={where!r}")
-axes.set(xlabel="disease progression", ylabel="density")
+axes.set(
+    title="Targets of 442 patients and of new rows",
+    xlabel="disease progression",
+    ylabel="density",
+)
 axes.legend()
 plt.show()

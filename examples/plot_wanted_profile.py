@@ -60,5 +60,5 @@ for line, (title, images, wanted) in zip(axes, panels, strict=True):
     line[0].set_ylabel(title, rotation=0, ha="right", va="center")
 for axis in axes.ravel():
     axis.set(xticks=[], yticks=[])
-figure.suptitle("Images with exactly the row sums asked for")
+figure.suptitle("Ink of each row of pixels: in the image (bars), asked for (line)")
 plt.show()

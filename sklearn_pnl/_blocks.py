@@ -42,7 +42,7 @@ def map_blocks(function, *arrays, step, n_jobs=None, into=None):
 def _results(function, arrays, n, step, n_jobs):
     """What ``function`` makes of each block, in order."""
     backend, _ = get_active_backend(prefer="threads")
-    shared = getattr(backend, "supports_sharedmem", False)
+    shared = shares_memory()
     if shared and effective_n_jobs(n_jobs) == 1:
         yield from _run_task(function, step, 0, *arrays)
         return
@@ -64,6 +64,12 @@ def _results(function, arrays, n, step, n_jobs):
     )
     for blocks in results:
         yield from blocks
+
+
+def shares_memory():
+    """Whether those at work share the memory of this process."""
+    backend, _ = get_active_backend(prefer="threads")
+    return getattr(backend, "supports_sharedmem", False)
 
 
 def _slices(n, step):

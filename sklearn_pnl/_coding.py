@@ -4,10 +4,13 @@ from functools import cached_property, partial
 from numbers import Integral
 
 import numpy as np
+from joblib import cpu_count
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
 
-from ._blocks import map_blocks
+from ._blocks import map_blocks, shares_memory
+from ._callbacks import no_task
 from ._categories import Indicators, typical_variance
 from ._threads import one_blas_thread
 from ._validation import check_masses, warn_unconverged
@@ -17,6 +20,11 @@ from .geometry.nearness import KLEmbedding, kl_of_coordinates
 
 # What need not be checked of numbers made here.
 _CHECKED = {"assume_finite": True, "skip_parameter_validation": True}
+# scikit-learn goes through queries in chunks, and gives each thread some of them if
+# there are more than so many for each; else each gets some of the points.
+_CHUNK, _CHUNKS = 256, 4
+# Queries for a worker at once; and products, a second of work, from which it pays.
+_SEARCHED, _WORTH_SENDING = 8 * _CHUNK, 2**34
 
 
 def free_mask(poset, order, elements):
@@ -159,8 +167,7 @@ class TrainingRows:
             queries = np.hstack([queries, own])
         with config_context(**_CHECKED):
             search = self._search if among is None else self._search_among(among)
-            search.n_jobs = n_jobs
-            near = search.kneighbors(_some_column(queries), k, return_distance=False)
+            near = _kneighbors(search, _some_column(queries), k, n_jobs)
         return near if among is None else among[near]
 
     def copies(self):
@@ -205,6 +212,31 @@ class TrainingRows:
         )
         warn_unconverged(whom, residual, codec.tol, codec.max_iter)
         return rows
+
+
+def _kneighbors(search, queries, k, n_jobs):
+    """Numbers (n, k) of the points nearest to queries, by workers where it pays."""
+    work = queries.size * search.n_samples_fit_
+    few = len(queries) <= _CHUNKS * _CHUNK * cpu_count()
+    if shares_memory() or few or work < _WORTH_SENDING:
+        search.n_jobs = n_jobs if shares_memory() else 1
+        return search.kneighbors(queries, k, return_distance=False)
+    find = partial(_kneighbors_there, search=search, k=k)
+    with no_task():
+        return map_blocks(find, queries, step=_SEARCHED, n_jobs=n_jobs)[0]
+
+
+def _kneighbors_there(queries, search, k):
+    """What a search for all queries at once would find, chunk by chunk, for some.
+
+    A few queries would be searched for in another way, with another order of ties: they
+    get chunks before them that make them many.
+    """
+    before = _CHUNKS * _CHUNK if len(queries) <= _CHUNKS * _CHUNK else 0
+    if before:
+        queries = np.vstack([np.repeat(queries[:1], before, axis=0), queries])
+    with threadpool_limits(1, user_api="openmp"):
+        return (search.kneighbors(queries, k, return_distance=False)[before:],)
 
 
 def _some_column(points):

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -19,6 +20,7 @@ from ._frames import (
     columns_of,
     is_frame,
     is_pandas_series,
+    level_codes,
     like_pandas,
     like_series,
     series_values,
@@ -234,7 +236,7 @@ class TableFormat:
         self.shape = (max(1, len(self._numeric)),)
         integers = [i for i, p in enumerate(self._parts) if isinstance(p, _Whole)]
         self.integer_features = np.array(self._numeric, dtype=np.intp)[integers]
-        whole = [i for i, p in enumerate(self._parts) if type(p) is not _Real]
+        whole = [i for i, p in enumerate(self._parts) if isinstance(p, _Whole | _Times)]
         self.whole = np.array(whole, dtype=np.intp)
         times = [i for i, part in enumerate(self._parts) if isinstance(part, _Times)]
         self.times = np.array(times, dtype=np.intp) if times else None
@@ -309,7 +311,7 @@ def _chosen(columns, chosen):
 
 def _labels(columns, j):
     try:
-        return columns.labels(j)
+        return level_codes(columns.values(j))[0]
     except TypeError as error:
         raise TypeError(
             f"{_what(columns, j)} holds values that are no categories: {error}. Make "
@@ -355,6 +357,9 @@ def _part(columns, j):
     """How a column of a table is read as numbers and restored."""
     if columns.kind(j) == TIME:
         return _Times(columns, j)
+    places = columns.places(j)
+    if places is not None:
+        return _Decimals(places)
     values = columns.numbers(j)
     return _Whole(values.dtype) if values.dtype.kind in "iub" else _Real()
 
@@ -378,6 +383,17 @@ class _Whole(_Real):
     def restore(self, columns, j, numbers):
         whole = np.clip(np.rint(numbers), *_limits(self._dtype))
         return columns.column(j, whole.astype(self._dtype))
+
+
+class _Decimals(_Real):
+    """A column of decimal numbers; new ones have as many places."""
+
+    def __init__(self, places):
+        self._places = places
+
+    def restore(self, columns, j, numbers):
+        values = [Decimal(f"{number:.{self._places}f}") for number in numbers]
+        return columns.column(j, np.array(values, dtype=object))
 
 
 class _Times:

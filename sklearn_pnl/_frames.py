@@ -3,6 +3,7 @@
 pandas is spoken to directly; polars, pyarrow and others through narwhals.
 """
 
+from decimal import Decimal
 from numbers import Integral, Real
 
 import numpy as np
@@ -111,6 +112,18 @@ class PandasColumns:
             return column.to_numpy(dtype=np.float64, na_value=np.nan)
         return column.to_numpy(dtype=own)
 
+    def places(self, j):
+        """Decimal places of a column of decimal numbers; None for others."""
+        arrow = getattr(self.dtype(j), "pyarrow_dtype", None)
+        if arrow is not None:
+            return getattr(arrow, "scale", None)
+        if getattr(self.dtype(j), "char", "") != "O":
+            return None
+        held = [v for v in self._frame.iloc[:, j] if not _is_missing(v)]
+        if not held or not all(isinstance(v, Decimal) for v in held):
+            return None
+        return max(0, -min(v.as_tuple().exponent for v in held))
+
     def is_length(self, j):
         """Whether a column of times holds lengths of time, not points in it."""
         return getattr(self.dtype(j), "kind", "M") == "m"
@@ -126,9 +139,9 @@ class PandasColumns:
         unit = np.datetime_data(values.dtype)[0]
         return values.view(np.int64), unit, np.isnat(values)
 
-    def labels(self, j):
-        """Whole numbers that tell the values of a column apart."""
-        return _codes(self._frame.iloc[:, j].tolist())
+    def values(self, j):
+        """Values of a column as a list."""
+        return self._frame.iloc[:, j].tolist()
 
     def select(self, columns):
         """Some columns, as they are."""
@@ -239,9 +252,19 @@ class NarwhalsColumns:
         ticks = column.cast(nw.Int64).fill_null(0).to_numpy()
         return np.array(ticks, np.int64), column.dtype.time_unit, missing
 
-    def labels(self, j):
-        """Whole numbers that tell the values of a column apart."""
-        return _codes(self._frame[self.names[j]].to_list())
+    def places(self, j):
+        """Decimal places of a column of decimal numbers; None for others."""
+        decimal = self.dtype(j) == self._nw.Decimal
+        return self._own_type(j).scale if decimal else None
+
+    def _own_type(self, j):
+        """Type of a column in the library it came from."""
+        own = self._frame[self.names[j]].to_native()
+        return own.type if hasattr(own, "type") else own.dtype
+
+    def values(self, j):
+        """Values of a column as a list."""
+        return self._frame[self.names[j]].to_list()
 
     def select(self, columns):
         """Some columns, as they are."""
@@ -276,6 +299,10 @@ class NarwhalsColumns:
         """A column of numbers with the type of column j."""
         if self.dtype(j) == self._nw.Boolean:
             numbers = numbers.astype(bool)
+        if self.dtype(j) == self._nw.Decimal:
+            # Older versions of narwhals have no such cast, what is under them has.
+            new = self._series(j, numbers.tolist()).to_native().cast(self._own_type(j))
+            return self._nw.from_native(new, series_only=True).alias(self.names[j])
         column = self._series(j, numbers)
         same = column.dtype == self.dtype(j)
         return column if same else column.cast(self.dtype(j))
@@ -332,9 +359,12 @@ class ArrayColumns:
         column = self._array[:, [j]] if issparse(self._array) else self._array[:, j]
         return column.toarray().ravel() if issparse(column) else column
 
-    def labels(self, j):
-        """Whole numbers that tell the values of a column apart."""
-        return _codes(self._column(j).tolist())
+    def places(self, j):
+        """None: arrays come back as floats."""
+
+    def values(self, j):
+        """Values of a column as a list."""
+        return self._column(j).tolist()
 
     def select(self, columns):
         """Some columns, as they are."""
@@ -386,7 +416,7 @@ def _as_floats(column):
     values = np.asarray(column, dtype=object)
     missing = np.array([_is_missing(value) for value in values], bool)
     held = values[~missing]
-    if not all(isinstance(value, Real | np.bool_) for value in held):
+    if not all(isinstance(value, Real | np.bool_ | Decimal) for value in held):
         return None
     whole = all(isinstance(value, Integral | np.bool_) for value in held)
     if whole and not missing.any() and all(abs(int(v)) < 2**63 for v in held):
@@ -396,20 +426,23 @@ def _as_floats(column):
     return numbers
 
 
-def _codes(values):
-    """Whole numbers from 0 that tell values apart; all missing ones are alike."""
+def level_codes(values):
+    """Whole numbers from 0 that tell values apart, and the values by their numbers.
+
+    All missing ones are alike, and None.
+    """
     known, codes = {}, np.empty(len(values), np.intp)
     for i, value in enumerate(values):
         key = None if _is_missing(value) else value
         codes[i] = known.setdefault(key, len(known))
-    return codes
+    return codes, list(known)
 
 
 def _is_missing(value):
     """Whether a value is None, NA, NaT or NaN."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, float) and value != value
+    return isinstance(value, float | Decimal) and value != value
 
 
 def _narwhals(X):

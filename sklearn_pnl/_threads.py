@@ -20,7 +20,8 @@ def one_blas_thread():
     """
     global _users, _limit
     with _lock:
-        if _users == 0:
+        # It is still there if giving it back was interrupted.
+        if _users == 0 and _limit is None:
             _limit = _take()
         _users += 1
     try:

@@ -15,8 +15,8 @@ def zero_in_all(zeros, parents):
 
 
 def with_zeros(rows, zeros):
-    """Rows with zeros, none below zero, and the sums that they had."""
-    sums = rows.sum(axis=1, keepdims=True)
+    """Rows with zeros, none below zero; sums that are not either stay as they are."""
+    sums = np.maximum(rows.sum(axis=1, keepdims=True), 0)
     rows = np.where(zeros, 0, np.maximum(rows, 0))
     left = rows.sum(axis=1, keepdims=True)
     return rows * np.divide(sums, left, out=np.ones_like(left), where=left > 0)

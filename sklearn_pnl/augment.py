@@ -312,23 +312,24 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             self._set_keeper(rows, low_high)
             with config_context(**unchecked), no_task():
                 cells = self._lay_out(self._embed(rows, low_high))
-            codec, whom = self._codec, type(self).__name__
-            mine = self._format.cut_out or not shares(cells, X)
-            encoded = encode_rows(
-                codec, cells, whom, self.n_jobs, overwrite=mine and not codec.needs_rows
-            )
-            kept = np.empty_like(cells[:0])
-            if codec.needs_rows:
-                kept = cells if mine else own(cells, X)
-            self._training = TrainingRows(
-                codec, kept, encoded, self.metric, self._format.labels
-            )
-            self.codes_ = self._training.codes
-            self.n_params_ = self._codec.n_params
-            self.n_iter_ = max(1, int(encoded.n_iter.max()))
+            mine = self._format.cut_out
+            cells = cells if mine else own(cells, X)
+            self._encode(cells, overwrite=mine or not shares(cells, X))
             self.draws_ = draws.fit(self.codes_)
             self._check_draws()
         return self
+
+    def _encode(self, cells, overwrite):
+        """Codes of cells (n, D), which are kept if decoding needs them."""
+        codec, whom = self._codec, type(self).__name__
+        overwrite &= not codec.needs_rows
+        encoded = encode_rows(codec, cells, whom, self.n_jobs, overwrite=overwrite)
+        kept = cells if codec.needs_rows else np.empty_like(cells[:0])
+        labels = self._format.labels
+        self._training = TrainingRows(codec, kept, encoded, self.metric, labels)
+        self.codes_ = self._training.codes
+        self.n_params_ = codec.n_params
+        self.n_iter_ = max(1, int(encoded.n_iter.max()))
 
     def _check_draws(self):
         """Refuse to draw codes around rows that have categories alone."""
@@ -655,7 +656,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         chosen = None
         if self._format.labels is not None:
             chosen = rng.uniform(size=n_samples)
-        draw = self.draws_.start(training, n_samples, rng, condition)
+        with no_task():
+            draw = self.draws_.start(training, n_samples, rng, condition)
         ends = [
             np.broadcast_to(end, (n_samples, len(system)))
             for end in (system.lower, system.upper)

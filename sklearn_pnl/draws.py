@@ -206,26 +206,11 @@ class MixupDraws(Draws):
         condition: Condition | None = None,
     ) -> Callable:
         """See :class:`Draws`."""
-        codes, n = training.codes, len(training.codes)
-        if condition is None:
-            first = training.some_rows(n_samples, rng)
-            sources, inverse = np.unique(first, return_inverse=True)
-        else:
-            sources = condition.sources()
-        among = None
-        if self.n_candidates is not None and self.n_candidates < n:
-            among = rng.choice(n, self.n_candidates, replace=False)
-        near = training.partners(sources, among)
-        if among is None:
-            near = training.fair(sources, near, rng)
-        if condition is None:
-            second = near[inverse, rng.randint(near.shape[1], size=n_samples)]
-            position = rng.uniform(size=n_samples)
-        else:
-            first, second, position = condition.pairs(sources, near, n_samples, rng)
-        one = rng.randint(len(sources), size=n_samples)
-        other = near[one, rng.randint(near.shape[1], size=n_samples)]
-        one, size = sources[one], self.noise * rng.standard_normal(n_samples)
+        codes = training.codes
+        first, second, position, one, other = self._pairs(
+            training, n_samples, rng, condition
+        )
+        size = self.noise * rng.standard_normal(n_samples)
 
         def between(rows):
             mixed = codes[first[rows]]
@@ -245,6 +230,28 @@ class MixupDraws(Draws):
             return mixed, parents, weights
 
         return between
+
+    def _pairs(self, training, n_samples, rng, condition):
+        """Rows to mix, their partners and positions, and two rows near each other."""
+        if condition is None:
+            first = training.some_rows(n_samples, rng)
+            sources, inverse = np.unique(first, return_inverse=True)
+        else:
+            sources = condition.sources()
+        n, among = len(training.codes), None
+        if self.n_candidates is not None and self.n_candidates < n:
+            among = rng.choice(n, self.n_candidates, replace=False)
+        near = training.partners(sources, among)
+        if among is None:
+            near = training.fair(sources, near, rng)
+        if condition is None:
+            second = near[inverse, rng.randint(near.shape[1], size=n_samples)]
+            position = rng.uniform(size=n_samples)
+        else:
+            first, second, position = condition.pairs(sources, near, n_samples, rng)
+        one = rng.randint(len(sources), size=n_samples)
+        other = near[one, rng.randint(near.shape[1], size=n_samples)]
+        return first, second, position, sources[one], other
 
 
 class KernelDraws(Draws):

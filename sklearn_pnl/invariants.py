@@ -170,6 +170,8 @@ def find_invariants(
         )
     coefficients = np.vstack([np.eye(X.shape[1])[constant], found])
     values = np.concatenate([(low + ranges / 2)[constant], values])
+    # What is left of theirs is rounding, which nothing is a share of.
+    ranges[constant] = 0
     groups = [
         frozenset(map(int, np.flatnonzero(a)))
         for a, b in zip(coefficients, values, strict=True)

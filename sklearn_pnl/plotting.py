@@ -144,6 +144,8 @@ class InteractionEnergyDisplay:
         mean = self.energies.mean(axis=0)
         quartiles = np.quantile(self.energies, [0.25, 0.75], axis=0)
         spread = np.clip([mean - quartiles[0], quartiles[1] - mean], 0, None)
+        # Before 3.11 matplotlib takes arrays of one number for the number.
+        spread = spread.tolist()
         self.bars_ = self.ax_.bar(self.level_names, mean, yerr=spread, **bar_kwargs)
         self.ax_.set(
             xlabel="interactions",
@@ -461,7 +463,7 @@ class SampleComparisonDisplay:
             ylabel="share of rows below",
             title=self._panel_title("distances", "repeated rows", "close rows"),
         )
-        ax.legend()
+        _legend_below(ax, 0.34)
 
     def _plot_features(self, ax, max_features):
         found = self.comparison
@@ -486,14 +488,7 @@ class SampleComparisonDisplay:
         if len(shown) < n_features:
             title += f"\n{len(shown)} of {n_features} features"
         ax.set(ylabel="feature", title=title)
-        # Below the panel: inside, it would hide points.
-        ax.legend(
-            title="new against training values",
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.08),
-            fontsize="small",
-            title_fontsize="small",
-        )
+        _legend_below(ax, 0.08, title="new against training values")
 
     def _plot_correlations(self, ax):
         found = self.comparison
@@ -770,6 +765,17 @@ def _projections(augmenter, X):
     if augmenter.embedding_ is not None:
         cells = augmenter.embedding_.inverse_transform(cells)
     return cells.reshape(X.shape)
+
+
+def _legend_below(ax, room, **settings):
+    """A legend below a panel: inside, it would hide what is drawn."""
+    ax.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -room),
+        fontsize="small",
+        title_fontsize="small",
+        **settings,
+    )
 
 
 def _one_of_classes(estimator, label):

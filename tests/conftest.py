@@ -5,6 +5,21 @@ import os
 import pytest
 from threadpoolctl import threadpool_limits
 
+try:
+    from hypothesis import HealthCheck, Phase, settings
+except ImportError:  # its tests say so
+    pass
+else:
+    # Time is no property: the machine decides it.
+    common = {
+        "deadline": None,
+        "suppress_health_check": list(HealthCheck),
+        "phases": [Phase.explicit, Phase.generate],
+    }
+    settings.register_profile("ci", max_examples=25, derandomize=True, **common)
+    settings.register_profile("deep", max_examples=700, print_blob=True, **common)
+    settings.load_profile("ci")
+
 
 def pytest_collection_modifyitems(config, items):
     """Array API is checked in a process of its own: a setting of SciPy at import."""

@@ -656,6 +656,76 @@ def test_data_frames_keep_the_names_of_their_features():
         compare_samples(frame, frame_new[["a", "c", "b", "d"]])
 
 
+def mixed(seed, n=200):
+    """A frame of numbers, categories and dates that go together."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(seed)
+    city = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    return pandas.DataFrame(
+        {
+            "size": rng.normal(2.0 * city),
+            "city": pandas.Categorical(np.array(["Bonn", "Kiel", "Ulm"])[city]),
+            "seen": pandas.Timestamp("2020-01-01")
+            + pandas.to_timedelta(rng.integers(0, 900, n), unit="D"),
+            "rooms": rng.integers(1, 5, n),
+            "note": rng.choice(["yes", "no"], n).astype(object),
+        }
+    )
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars", "pyarrow"])
+def test_frames_with_categories_get_verdicts(container):
+    from sklearn_pnl import PNLAugmenter
+
+    library = pytest.importorskip(container)
+
+    def given(X):
+        if container == "pandas":
+            return X
+        pytest.importorskip("pyarrow")
+        if container == "polars":
+            return library.from_pandas(X)
+        return library.Table.from_pandas(X, preserve_index=False)
+
+    X, X_test = mixed(0), mixed(1)
+    found = compare_samples(given(X), given(X_test), **FAST)
+    assert found.verdict == "fine"
+    assert found.feature_names[1:5] == (
+        *(f"city={name}" for name in X["city"].unique()), "seen"
+    )  # fmt: skip
+    new = PNLAugmenter(categorical_features="auto").fit(given(X)).sample(200, 0)
+    assert compare_samples(given(X), new, **FAST).verdict == "fine"
+    assert "copies" in compare_samples(given(X), given(X[::2]), **FAST).verdict
+    one_city = X_test.assign(city=X_test["city"].cat.categories[0])
+    one_city["city"] = one_city["city"].astype(X["city"].dtype)
+    assert "spread lost" in compare_samples(given(X), given(one_city), **FAST).verdict
+    # Categories that no longer go with the numbers.
+    apart = X_test.assign(city=X_test["city"].to_numpy()[::-1])
+    apart["city"] = apart["city"].astype(X["city"].dtype)
+    verdict = compare_samples(given(X), given(apart), **FAST).verdict
+    assert "correlations lost" in verdict
+    assert "distinguishable" in verdict
+
+
+def test_other_columns_than_those_of_a_mixed_frame_are_refused():
+    X = mixed(0)
+    for X_new, message in (
+        (X.to_numpy(), "X_new must be a data frame, as X is"),
+        (X.drop(columns="note"), "X_new has 4 columns, but X has 5"),
+        (X[["city", "size", "seen", "rooms", "note"]], "column 0 is 'city' instead"),
+        (X.assign(rooms="two"), r"Column 'rooms' of X_new .* holds no numbers"),
+        (X.assign(seen=3), "Column 'seen' of X_new .* holds no times"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            compare_samples(X, X_new, **FAST)
+    # A level that nobody had is none of those there were.
+    X["city"] = X["city"].astype(object)
+    strange = X.assign(city="Rome")
+    found = compare_samples(X, strange, **FAST)
+    assert found.exact_copy_share == 0
+    assert found.verdict != "fine"
+
+
 def test_float32_integers_and_lists_are_read():
     X, X_new = draw(0, 30).astype(np.float32), draw(1, 30).astype(np.float32)
     narrow = compare_samples(X, X_new, **FAST)

@@ -5,9 +5,12 @@ The cluster is a real one: two worker processes and a scheduler on this machine.
 
 import gc
 import os
+import re
+import runpy
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -21,9 +24,12 @@ from sklearn_pnl import (
     PNLAugmenter,
     PNLSampler,
     _blocks,
+    _coding,
 )
+from sklearn_pnl._blocks import shares_memory
 from sklearn_pnl.geometry import TensorPoset, boolean_lattice
 
+ROOT = Path(__file__).parents[1]
 # 512 cells make blocks of 256 rows: 5 of them, in tasks of more than one.
 X = np.random.default_rng(0).gamma(1.0, size=(1100, 8, 8, 8)) + 0.1
 LABELS = np.repeat([0, 1, 2], [700, 300, 100])
@@ -87,6 +93,36 @@ USES = {
     ),
     "resample": lambda: PNLSampler(random_state=0).fit_resample(X, LABELS)[0],
 }
+
+
+# Rows with ties and copies, so many that a search gives each thread some of them; the
+# last of them are few.
+LATTICE = np.random.default_rng(0).integers(0, 2, (1300 * os.cpu_count(), 6, 12)) + 0.0
+
+
+@pytest.mark.parametrize("shape", [(6, 12), (12, 6), (3, 4)], ids=str)
+@pytest.mark.parametrize("metric", ["kl", "euclidean"])
+def test_workers_find_the_same_neighbors(shape, metric, backend, monkeypatch):
+    # The last shape is searched by a tree.
+    sent, map_blocks = [], _coding.map_blocks
+
+    def spying(function, *arrays, **kwargs):
+        sent.append(function.func is _coding._kneighbors_there)
+        return map_blocks(function, *arrays, **kwargs)
+
+    monkeypatch.setattr(_coding, "map_blocks", spying)
+    X = LATTICE.reshape(len(LATTICE), -1)[:, : np.prod(shape)].reshape(-1, *shape)
+    projector = BackwardProjector(1, metric=metric, offset=0.5).fit(X)
+    home = projector.kneighbors(projector.codes_, return_distance=False)
+    assert not any(sent)
+    with backend:
+        near = projector.kneighbors(projector.codes_, return_distance=False)
+        assert not any(sent), "it would not pay"
+        monkeypatch.setattr(_coding, "_WORTH_SENDING", 0)
+        away = projector.kneighbors(projector.codes_, return_distance=False)
+        assert any(sent) == (not shares_memory())
+    assert_array_equal(near, home)
+    assert_array_equal(away, home)
 
 
 def points(projector):
@@ -209,6 +245,52 @@ def test_what_a_task_carries_is_sent_once(client):
         (sums,) = _blocks.map_blocks(function, np.ones((40, 2**16)), step=2)
     assert_array_equal(sums, 10)
     assert Heavy.pickled == 1
+
+
+# --- rows beyond memory ---------------------------------------------------------
+
+
+def test_parts_are_the_same_bytes_whoever_writes_them(client, tmp_path):
+    example = runpy.run_path(ROOT / "examples" / "rows_beyond_memory.py")
+    augmenter = PNLAugmenter().fit(TRAINING)
+    plan = example["make_plan"](augmenter, 500, 70)
+    homes, away = tmp_path / "home", tmp_path / "away"
+    example["write_parts"](augmenter, homes, plan)
+    example["write_parts"](augmenter, away, plan, client)
+    parts = sorted(path.name for path in homes.glob("*.npy"))
+    assert len(parts) == 8
+    assert parts == sorted(path.name for path in away.glob("*.npy"))
+    for part in parts:
+        assert (homes / part).read_bytes() == (away / part).read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["array", "dataframe"])
+def test_rows_of_the_recipe_are_those_of_each_partition(kind, client):
+    recipes = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    (recipe,) = re.findall(r"```py\n(.*?)```", recipes, re.S)
+    names = {}
+    exec(recipe, names)
+    rows, labels = X[:, 0, 0], np.where(np.arange(len(X)) % 7 == 0, "rare", "common")
+    labels[600:] = "common"
+    if kind == "array":
+        da = pytest.importorskip("dask.array")
+        parts = [da.from_array(a, chunks=(300, *a.shape[1:])) for a in (rows, labels)]
+    else:
+        dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is missing")
+        pd = pytest.importorskip("pandas")
+        frame = pd.DataFrame(rows, columns=list("abcdefgh"))
+        frame = dd.from_pandas(frame.assign(label=labels), chunksize=300, sort=False)
+        parts = frame.drop(columns="label"), frame["label"]
+    share = {"rare": 2.0, "unknown": 1.0}
+    new = client.gather(client.compute(names["augment_partitions"](*parts, share)))
+    counts = [np.sum(labels[k : k + 300] == "rare") for k in range(0, 1100, 300)]
+    assert [len(part.get("rare", ())) for part in new] == [2 * n for n in counts]
+    assert counts[2:] == [0, 0]
+    # Rows of one partition, by a seed of its own.
+    seed = np.random.SeedSequence(0).generate_state(4).tolist()[1]
+    own = rows[300:600][labels[300:600] == "rare"]
+    expected = PNLAugmenter().fit(own).sample(2 * counts[1], seed)
+    assert_array_equal(np.asarray(new[1]["rare"]), expected)
 
 
 # --- chunks of dask arrays ------------------------------------------------------

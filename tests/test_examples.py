@@ -1,29 +1,118 @@
-"""The examples that need neither data from elsewhere nor a cluster run as they are."""
+"""The examples run as they are; those on data from elsewhere where it is."""
 
 import os
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("plot_*.py"))
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").rglob("plot_*.py"))
+ON_IMAGES = [
+    path
+    for pattern in ("mnist_*.py", "cifar_*.py")
+    for path in sorted((ROOT / "examples" / "paper").glob(pattern))
+]
 
 
-def test_there_are_examples():
-    assert len(EXAMPLES) >= 5
+def module_at(path):
+    spec = spec_from_file_location(path.stem, path)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_example_runs_without_a_warning(example, tmp_path):
+@pytest.fixture(scope="module")
+def claims():
+    """The module that the site reads claims of the paper with."""
+    return module_at(ROOT / "docs" / "claims.py")
+
+
+def run(example, folder):
     # Without a display matplotlib draws to no window.
     environment = {k: v for k, v in os.environ.items() if k != "DISPLAY"}
-    run = subprocess.run(
+    found = subprocess.run(
         [sys.executable, "-W", "error", str(example)],
-        cwd=tmp_path,
+        cwd=folder,
         env=environment | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert run.returncode == 0, run.stderr[-2000:]
+    assert found.returncode == 0, found.stderr[-2000:]
+    return found.stdout
+
+
+def check(claims, example, printed):
+    """The site says of an example what it prints: claims of the paper, and verdicts."""
+    found = [(paper, verdict) for paper, _, verdict in claims.claims_in(printed)]
+    rows = [row for row in claims.kept() if row["figure"] == example.stem]
+    assert found == [(row["paper"], row["verdict"]) for row in rows]
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) >= 5
+    assert len(ON_IMAGES) >= 8
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs_without_a_warning(example, tmp_path, claims):
+    printed = run(example, tmp_path)
+    if example.parent.name == "paper":
+        check(claims, example, printed)
+
+
+@pytest.mark.skipif(
+    not os.environ.get("SKLEARN_PNL_DATA"),
+    reason="SKLEARN_PNL_DATA does not name a folder with mnist.npz and cifar10.npz",
+)
+@pytest.mark.parametrize("example", ON_IMAGES, ids=lambda path: path.stem)
+def test_example_on_images_runs_without_a_warning(example, tmp_path, claims):
+    check(claims, example, run(example, tmp_path))
+
+
+@pytest.mark.parametrize(
+    "folder, why", [("", "is not set"), ("nowhere", "has no mnist.npz")]
+)
+def test_without_images_it_is_said_what_is_missing(folder, why, monkeypatch, capsys):
+    def unreached(name, **settings):
+        raise OSError("no network")
+
+    images = module_at(ROOT / "examples" / "paper" / "paper_images.py")
+    monkeypatch.setenv("SKLEARN_PNL_DATA", folder)
+    monkeypatch.setattr(images, "fetch_openml", unreached)
+    with pytest.raises(SystemExit) as left:
+        images.load_images("mnist")
+    assert left.value.code == 0
+    told = f"SKLEARN_PNL_DATA names {why}, and OpenML was not reached (no network)"
+    assert told in capsys.readouterr().out
+
+
+def test_images_of_openml_have_channels_last(monkeypatch):
+    images = module_at(ROOT / "examples" / "paper" / "paper_images.py")
+    monkeypatch.delenv("SKLEARN_PNL_DATA", raising=False)
+    monkeypatch.setitem(images.OPENML, "cifar10", ("CIFAR_10", 2, (3, 4, 4)))
+
+    class Fetched:
+        data = np.arange(3 * 48.0).reshape(3, 48)
+        target = np.array(["1", "7", "2"])
+
+    def fetch(name, **settings):
+        assert name == "CIFAR_10"
+        assert not settings["as_frame"]
+        return Fetched
+
+    monkeypatch.setattr(images, "fetch_openml", fetch)
+    rows, labels = images.load_images("cifar10")
+    assert rows.shape == (2, 4, 4, 3)
+    assert rows[0, 0, 0].tolist() == [0, 16, 32]
+    assert labels.tolist() == [1, 7]
+
+
+def test_every_figure_of_the_paper_has_its_claims(claims):
+    told = {row["figure"] for row in claims.kept()}
+    scripts = {path.stem for path in claims.EXAMPLES.glob("*.py")}
+    assert told == set(claims.FIGURES) == scripts - {"paper_images"}

@@ -155,6 +155,12 @@ def test_a_basis_without_functions():
     assert_allclose(basis.synthesis(np.empty((4, 0))), np.zeros((4, 1, 3)))
 
 
+@pytest.mark.parametrize("given", [1.5, None])
+def test_what_is_neither_an_order_nor_a_list_is_refused(given):
+    with pytest.raises(ValueError, match="an integer order or a list of tuples"):
+        close_downward(given, 3)
+
+
 @pytest.mark.parametrize(("shape", "interactions"), CASES + ORDERS, ids=str)
 def test_analysis_is_the_transpose_of_synthesis(shape, interactions):
     basis = InteractionBasis(shape, interactions)

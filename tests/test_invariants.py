@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array
 
+from sklearn_pnl import PNLAugmenter
 from sklearn_pnl.constraints import (
     collect_constraints,
     column_constraint,
@@ -15,7 +16,7 @@ from sklearn_pnl.constraints import (
     snap_one_hot,
 )
 from sklearn_pnl.geometry import linear_projection
-from sklearn_pnl.invariants import find_invariants
+from sklearn_pnl.invariants import Invariants, find_invariants
 
 NAMES = [
     "total", "s1", "s2", "a", "b", "c", "d", "e", "f", "p1", "p2", "p3", "h0", "h1",
@@ -149,6 +150,16 @@ def test_large_offsets_and_all_scales():
     assert set(find_invariants(X).descriptions) >= {"x4 = x3 + 1000000000"}
     small = np.column_stack([a, 3 * a + 1e-7, 1e-300 * np.arange(100)])
     assert find_invariants(small).descriptions == ("x1 = 3 x0 + 1e-07",)
+
+
+def test_constants_up_to_rounding_have_no_range():
+    rng = np.random.default_rng(0)
+    a = 10 * rng.normal(size=40)
+    X = np.column_stack([a, rng.normal(size=40), (a + 0.1) - a])
+    assert 0 < np.ptp(X[:, 2]) < 1e-13
+    found = find_invariants(X)
+    assert found.violation(X).max() < 1e-9
+    assert PNLAugmenter().fit(X).sample(5, 0)[:, 2].round(9).tolist() == [0.1] * 5
 
 
 def test_single_precision_needs_a_larger_tolerance():
@@ -347,6 +358,15 @@ def test_names_need_a_frame():
 
 
 # --- whole columns --------------------------------------------------------------
+
+
+def test_totals_that_are_parts_of_each_other_are_not_rounded_together():
+    # The first is a part of the second, and the second of the first.
+    a = np.array([[1.0, -1, -1, 0], [-1, 1, 0, -1]])
+    both = Invariants(a, np.zeros(2), tuple("abcd"), np.ones(4))
+    rows, broken = round_integers([[1.2, 1.2, 0, 0]], both, range(4))
+    assert broken == (0, 1)
+    np.testing.assert_array_equal(rows, [[1, 1, 0, 0]])
 
 
 def test_one_hot_groups_snap_to_the_largest():

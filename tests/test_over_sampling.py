@@ -9,7 +9,7 @@ from imblearn.pipeline import make_pipeline
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_digits, load_iris, make_classification
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
@@ -681,6 +681,31 @@ def test_any_density_can_draw(augment):
 
 
 # --- seeds ----------------------------------------------------------------------
+
+
+def test_a_density_that_reads_rows_itself_reads_codes():
+    X, y = make_classification(80, 4, weights=[0.75], random_state=0)
+    X = np.rint(10 * X).astype(int)
+    sampler = PNLSampler(augment=PNLAugmenter(), random_state=0)
+    assert sampler.fit_resample(X, y)[0].dtype == X.dtype
+    codes = sampler.augmenters_[1].draws_.estimator_.sample(20, random_state=0)
+    # Not whole numbers, as the rows of the table are.
+    assert codes.dtype == np.float64
+    assert np.any(codes != np.rint(codes))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_augmenter_of_a_class_is_one_fitted_on_it(seed):
+    X, y = make_classification(
+        120, 6, n_informative=6, n_redundant=0, weights=[0.75], random_state=seed
+    )
+    before = X.copy()
+    sampler = PNLSampler(random_state=0)
+    sampler.fit_resample(X, y)
+    alone = PNLAugmenter().fit(X[y == 1])
+    both = [a.sample(30, random_state=1) for a in (sampler.augmenters_[1], alone)]
+    assert np.array_equal(*both)
+    assert np.array_equal(X, before)
 
 
 @pytest.mark.parametrize("augment", ["mixup", "kde"])

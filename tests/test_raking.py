@@ -182,6 +182,25 @@ def test_newton_takes_over_from_slow_sweeps(shape, sets):
         assert found.n_iter.max() > 50
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_newton_of_many_margins_needs_no_hessian(seed):
+    # 432 cells of margins; their tables are too uneven for sweeps.
+    rng = np.random.default_rng(seed)
+    wanted, start = rng.gamma(0.02, size=(2, 12, 12, 12)) + 1e-9
+    sets = list(combinations(range(3), 2))
+    margins = {kept: wanted.sum(axis=({0, 1, 2} - {*kept}).pop()) for kept in sets}
+    found = rake(start, margins)
+    assert found.n_iter > 50
+    for (a, b), margin in margins.items():
+        reached = found.tables.sum(axis=({0, 1, 2} - {a, b}).pop())
+        np.testing.assert_allclose(reached, margin, atol=1e-8 * wanted.sum())
+    # A function of two modes each is all that was multiplied: no third-order part.
+    log = np.log(found.tables / start)
+    for mode in range(3):
+        log = np.diff(log, axis=mode)
+    assert np.abs(log).max() < 1e-5
+
+
 def test_margins_that_need_empty_cells():
     # The I-projection lies on the boundary, which sweeps reach as 1 / k only.
     found = rake([[1, 1], [1, 0]], {(0,): [1, 1], (1,): [1, 1]})
@@ -327,6 +346,12 @@ def test_three_margins_are_rounded_where_there_is_a_table(seed):
     else:
         for modes in sets:
             np.testing.assert_array_equal(margin_slow(rounded, modes), margins[modes])
+
+
+def test_tables_too_large_to_be_rounded_are_refused():
+    table = np.full((600, 600), 0.5)
+    with pytest.raises(ValueError, match="360000 cells .* too large.* 262144"):
+        round_to_margins(table, {(0,): np.full(600, 300), (1,): np.full(600, 300)})
 
 
 def test_rounding_refuses_margins_that_are_no_whole_numbers():

@@ -1,7 +1,5 @@
 """One recipe: what structure is taken, who has which parameter, fits that fail."""
 
-import pickle
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from inspect import signature
 
@@ -376,13 +374,3 @@ def test_threads_that_sample_from_one_augmenter_get_the_serial_bytes(params, sha
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda s: shared.sample(200, s).tobytes(), range(24)))
     assert found == expected
-
-
-@pytest.mark.parametrize("params", [{}, {"order": 2, "augment": "kde"}], ids=str)
-def test_a_pickled_augmenter_draws_the_same_rows(params):
-    augmenter = PNLAugmenter(**params).fit(table())
-    rows = augmenter.sample(9, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = pickle.loads(pickle.dumps(augmenter))
-    assert_array_equal(again.sample(9, random_state=0), rows)

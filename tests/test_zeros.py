@@ -139,3 +139,13 @@ def test_batches_and_jobs_change_no_byte(batch_size):
     augmenter = PNLAugmenter(n_jobs=2, **params).fit(X)
     batches = augmenter.iter_samples(100, batch_size, random_state=0)
     assert_array_equal(np.vstack(list(batches)), whole)
+
+
+def test_rows_whose_sum_would_be_negative_are_not():
+    # Noise may take more than there is from rows of next to nothing.
+    X = np.random.default_rng(0).gamma(0.3, size=(20, 4)) ** 3 * 1e-3
+    X[0], X[1] = [1.0, 0, 0.1, 1], [0, 0, 0.1, 0.2]
+    X[X < 1e-6] = 0
+    params = {"embedding": None, "keep_zeros": True, "margin": None, "offset": 0.1}
+    rows = PNLAugmenter(**params).fit(X).sample(500, random_state=0)
+    assert rows.min() == 0

@@ -32,20 +32,24 @@ from sklearn_pnl import (
     ThetaManifold,
 )
 
-N_TRAIN, N_NEW = 300, 10
+N_TRAIN, N_NEW = 200, 10
 X, y = load_images("cifar10")
 images = {label: X[y == label][:N_TRAIN] for label in range(10)}
 reshaper = PrimeFactorReshaper().fit(X[:1])
 rng = np.random.default_rng(0)
 
 
-def decode(rows, codes, manifold):
-    """Images of codes, and of the codes of the first images."""
+def decode(rows, manifold, *noises):
+    """Images of the codes of the first images, with each of several noises."""
     projector = BackwardProjector(
         5, local_manifold=manifold, n_neighbors=3, offset=1e-5
     ).fit(reshaper.transform(rows))
-    codes = projector.codes_[:N_NEW] + codes
-    return reshaper.inverse_transform(projector.inverse_transform(codes))
+    return [
+        reshaper.inverse_transform(
+            projector.inverse_transform(projector.codes_[:N_NEW] + noise)
+        )
+        for noise in noises
+    ]
 
 
 def project(rows):
@@ -59,14 +63,15 @@ found = []
 for rows in images.values():
     projected, base = project(rows[:N_NEW])
     noise = 0.05 * rng.standard_normal((N_NEW, base.n_params_ - 1))
-    mixture = decode(rows, noise, MixtureManifold(step=0.98))
+    (mixture,) = decode(rows, MixtureManifold(step=0.98), noise)
+    theta, exact = decode(rows, ThetaManifold(order=4), noise, 0)
     found.append(
         {
             "training images": rows[:N_NEW],
             "projections": projected,
             "new, mixture": mixture,
-            "new, theta": decode(rows, noise, ThetaManifold(order=4)),
-            "theta,\nwithout noise": decode(rows, 0 * noise, ThetaManifold(order=4)),
+            "new, theta": theta,
+            "theta,\nwithout noise": exact,
             "closest to\nmixture": rows[closest(rows, mixture)[1]],
         }
     )

@@ -17,7 +17,8 @@ tensors of shape (7, 2, 2, 7, 2, 2), as in the paper.
 - "mixture", where the program of the authors goes, is a weighted mean of the point of
   the code and of the neighbours' mean, blurred where these differ.
 
-So the published pictures are those of the program, not of the equation. Needs MNIST.
+So pictures of digits, as the published ones, are on the way of the program; the set of
+the equation has none. Needs MNIST.
 """
 
 # %%

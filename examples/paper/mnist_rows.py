@@ -40,9 +40,9 @@ X_more, y_more = sampler.fit_resample(X, y)
 seconds = perf_counter() - start
 new, labels = X_more[len(X) :], y_more[len(X) :]
 augmenter = sampler.augmenters_[0]
-dim = 1 + augmenter.n_params_
+dims = 1 + augmenter.n_params_, int((augmenter.poset_.order > 1).sum())
 print(f"{len(new)} new images from {len(X)}: {seconds:.1f} s")
-print(f"tensor {augmenter.poset_.shape}, base of {dim} dimensions with the mass")
+print(f"tensor {augmenter.poset_.shape}, base of {dims[0]} dimensions with the mass")
 
 # %%
 # Are shapes preserved?
@@ -61,7 +61,7 @@ apart = np.median(distance) / np.median(usual)
 print(f"closest training image of the same class: {same:.1%}, usually {usual_same:.1%}")
 print(f"distance to it, against that of real images: {apart:.2f} (medians)")
 
-tell("dimension of B: 17", f"{dim}", dim == 17)
+tell("dimensions: B 17, D 767", f"{dims[0]}, {dims[1]}", dims == (17, 767))
 tell(
     "shape is preserved",
     f"{same:.1%} of the new images lie closest to one of their class, {usual_same:.1%} "

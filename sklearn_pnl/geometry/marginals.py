@@ -12,6 +12,8 @@ from .._workspace import empty
 
 # Largest matrix of indicators of the levels of single modes that is kept.
 _LARGEST_INDICATORS = 2**22
+# Up to so many cells a product with indicators of marginals is faster than sums.
+_SUMMED_BY_PRODUCTS = 2**8
 
 
 def marginal_of(tensor, modes):
@@ -101,6 +103,8 @@ def product_of_marginals(target, shape, modes):
 
 def rake(start, target, shape, mode_sets, n_sweeps):
     """Sweeps of iterative proportional fitting: rescale marginal by marginal."""
+    if target.shape[1] <= _SUMMED_BY_PRODUCTS:
+        return _rake_by_products(start, target, shape, mode_sets, n_sweeps)
     tensor = target.reshape(-1, *shape)
     wanted = [marginal_of(tensor, modes) for modes in mode_sets]
     q = np.array(np.broadcast_to(start, target.shape)).reshape(tensor.shape)
@@ -110,6 +114,28 @@ def rake(start, target, shape, mode_sets, n_sweeps):
             now = marginal_of(q, modes)
             q *= np.divide(marginal, now, out=np.ones_like(now), where=now > 0)
     return q.reshape(target.shape)
+
+
+def _rake_by_products(start, target, shape, mode_sets, n_sweeps):
+    """:func:`rake` with sums over short axes as products with indicators."""
+    marginals = [_cells_of_marginal(shape, tuple(modes)) for modes in mode_sets]
+    wanted = [target @ cells for cells in marginals]
+    q = np.array(np.broadcast_to(start, target.shape))
+    for _ in range(n_sweeps):
+        for cells, marginal in zip(marginals, wanted, strict=True):
+            now = q @ cells
+            factor = np.divide(marginal, now, out=np.ones_like(now), where=now > 0)
+            q *= factor @ cells.T
+    return q
+
+
+@lru_cache(maxsize=256)
+def _cells_of_marginal(shape, modes):
+    """Indicators (D, cells) of the cells of the marginal of some modes."""
+    lengths = [shape[k] for k in modes]
+    index = np.indices(shape).reshape(len(shape), -1)[list(modes)]
+    cell = np.ravel_multi_index(tuple(index), lengths)
+    return (cell[:, None] == np.arange(prod(lengths))).astype(np.float64)
 
 
 @lru_cache(maxsize=64)

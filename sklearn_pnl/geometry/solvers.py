@@ -42,12 +42,12 @@ _PINNED_FROM = 256
 # coordinate, theta is settled in better ones.
 _LIGHT, _UNSETTLED = 1e-6, 1e-7
 # Raking starts the tilt, over at most so many marginals. It brings nearly empty
-# marginals to their scale at once, where Newton gains a factor e a step; rows whose
-# emptiest cell holds more than this share of the uniform one do without. Sweeps over
-# single modes are cheap, and so good that each saves a part of a Newton step.
+# marginals to their scale at once, where Newton gains a factor e a step, and even rows
+# so near that a few sweeps save most of the steps.
 _RAKING_SETS = 64
+# Rows whose emptiest cell holds less than this share of the uniform one.
 _UNEVEN = 0.01
-_SWEEPS, _SWEEPS_OF_MODES = 2, 4
+_SWEEPS = 4
 # A level with at least this share of the mass serves as reference for its mode.
 _FILLED = 0.01
 # Functions of single modes: from so many cells on it pays not to form the tensor.
@@ -287,7 +287,7 @@ class TiltSolver(_Solver):
     def _rake(self, start, target):
         shape, sets = self.poset.shape, self._raked
         if self._independent:
-            return rake_modes(start, target, shape, self.used_modes, _SWEEPS_OF_MODES)
+            return rake_modes(start, target, shape, self.used_modes, _SWEEPS)
         return rake(start, target, shape, sets, _SWEEPS)
 
     def _dense(self, start, target, max_iter, tol, settle=True):

@@ -1,0 +1,183 @@
+"""
+==========================================
+More new rows than fit in memory
+==========================================
+
+Ten million new rows of 50 columns are 4 GB. Written in parts, by the workers of a
+cluster, they need the memory of the training rows and of one batch:
+
+- each part has a seed of its own, so that its bytes are the same for every number of
+  workers, and whichever of them writes it;
+- a part is written under another name first, so that it is there in whole or not at
+  all: a run that was interrupted goes on with the parts that are missing;
+- what was asked for is written beside them, so that a run which asks for something else
+  does not go on with the parts of another.
+
+The workers must see the same folder. Install with ``pip install
+sklearn-pnl[distributed]``; for ten million rows run ``python rows_beyond_memory.py
+FOLDER 10_000_000``.
+"""
+
+# %%
+# A part, and where it starts
+# ---------------------------
+import json
+import os
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import joblib
+import numpy as np
+
+import sklearn_pnl
+from sklearn_pnl import PNLAugmenter
+
+ROWS_PER_PART, ROWS_PER_BATCH = 250_000, 20_000
+
+
+def seed_of(part, seed):
+    """A stream of random numbers for each part, independent of the others."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(part,))
+    return np.random.RandomState(np.random.MT19937(sequence))
+
+
+def path_of(part, folder):
+    return Path(folder) / f"part-{part:06d}.npy"
+
+
+def write_part(part, augmenter, folder, plan):
+    """Write the rows of a part, a batch at a time, and only then give it its name."""
+    n = min(plan["rows_per_part"], plan["rows"] - part * plan["rows_per_part"])
+    path = path_of(part, folder)
+    header = {"descr": "<f8", "fortran_order": False, "shape": (n, plan["columns"])}
+    with tempfile.NamedTemporaryFile(
+        dir=folder, prefix=path.stem, suffix=".tmp", delete=False
+    ) as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for rows in augmenter.iter_samples(
+            n, ROWS_PER_BATCH, seed_of(part, plan["seed"])
+        ):
+            file.write(np.ascontiguousarray(rows, "<f8"))
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(file.name, path)
+    return part
+
+
+# %%
+# What is asked for, and what is missing
+# --------------------------------------
+def make_plan(augmenter, n_rows, rows_per_part=ROWS_PER_PART, seed=0):
+    """All that the bytes of the parts depend on."""
+    return {
+        "rows": n_rows,
+        "columns": int(np.prod(augmenter.input_shape_)),
+        "rows_per_part": rows_per_part,
+        "seed": seed,
+        "version": sklearn_pnl.__version__,
+        "parameters": joblib.hash(augmenter.get_params()),
+        "codes": joblib.hash(augmenter.codes_),
+    }
+
+
+def agree(folder, plan):
+    """Keep the plan in the folder, or refuse another than the one kept there."""
+    path = Path(folder) / "plan.json"
+    if path.exists():
+        kept = json.loads(path.read_text())
+        other = [name for name in plan if plan[name] != kept.get(name)]
+        if other:
+            raise ValueError(
+                f"{folder} has parts made with other {', '.join(other)}: finish them "
+                "as they were begun, or choose an empty folder."
+            )
+        return
+    written = path.with_suffix(".tmp")
+    written.write_text(json.dumps(plan))
+    os.replace(written, path)
+
+
+def missing(folder, plan):
+    n_parts = -(-plan["rows"] // plan["rows_per_part"])
+    return [part for part in range(n_parts) if not path_of(part, folder).exists()]
+
+
+def write_parts(augmenter, folder, plan, client=None):
+    """Write the parts that are missing: here, or on the workers of a client."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    agree(folder, plan)
+    for left in Path(folder).glob("*.tmp"):
+        # Of a run that was interrupted; there must not be two at once.
+        left.unlink()
+    parts = missing(folder, plan)
+    if client is None:
+        for part in parts:
+            write_part(part, augmenter, folder, plan)
+        return
+    # The training rows go to each worker once. A worker that dies is replaced, and its
+    # part begun anew.
+    sent = client.scatter(augmenter, broadcast=True, hash=False)
+    futures = client.map(
+        partial(write_part, folder=str(folder), plan=plan), parts, augmenter=sent,
+        retries=3, pure=False,
+    )  # fmt: skip
+    client.gather(futures)
+
+
+# %%
+# Training rows on disk
+# ---------------------
+# The rows that there are may be too many as well. They stay on disk, and a sample of
+# them is fitted: new rows are mixtures of near rows, of which 20,000 are enough.
+def fit_on_sample(X, n=20_000, seed=0):
+    chosen = np.random.default_rng(seed).choice(len(X), min(n, len(X)), replace=False)
+    return PNLAugmenter().fit(X[np.sort(chosen)])
+
+
+def training_rows(path, n=100_000, n_columns=50):
+    """Correlated columns in a few clusters, as a memory-mapped array."""
+    rng = np.random.default_rng(0)
+    X = np.lib.format.open_memmap(path, "w+", np.float64, (n, n_columns))
+    mixing = rng.normal(size=(n_columns, n_columns)) / np.sqrt(n_columns)
+    centres = rng.normal(scale=3, size=(5, n_columns))
+    for start in range(0, n, 10_000):
+        rows = rng.normal(size=X[start : start + 10_000].shape)
+        X[start : start + 10_000] = rows @ mixing + centres[rng.integers(5)]
+    X.flush()
+    return np.load(path, mmap_mode="r")
+
+
+# %%
+# A cluster
+# ---------
+def main(folder, n_rows, n_workers=2, rows_per_part=ROWS_PER_PART):
+    from distributed import Client, LocalCluster
+
+    augmenter = fit_on_sample(training_rows(Path(folder) / "training.npy"))
+    plan = make_plan(augmenter, n_rows, rows_per_part)
+    parts = Path(folder) / "parts"
+    with (
+        LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        write_parts(augmenter, parts, plan, client)
+    shapes = [np.load(path, mmap_mode="r").shape for path in parts.glob("part-*.npy")]
+    print(f"{sum(n for n, _ in shapes)} rows in {len(shapes)} parts")
+
+
+# Worker processes import this file: what starts them must not run there.
+if __name__ == "__main__":
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        print("this example needs dask: pip install sklearn-pnl[distributed]")
+        sys.exit(0)
+    if len(sys.argv) > 1:
+        main(sys.argv[1], *map(int, sys.argv[2:]))
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            main(folder, 100_000, rows_per_part=25_000)

@@ -1,0 +1,136 @@
+"""Work that is interrupted anywhere leaves what there was before."""
+
+import copy
+import sys
+
+import numpy as np
+import pytest
+from sklearn import get_config
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+import sklearn_pnl
+from sklearn_pnl import (
+    BackwardProjector,
+    ManyBodyProjector,
+    PNLAugmenter,
+    PNLRegressionSampler,
+    PNLSampler,
+    PrimeFactorReshaper,
+    _callbacks,
+    _formats,
+    _threads,
+    _validation,
+    column_constraint,
+)
+
+ROOT = sklearn_pnl.__path__[0]
+rng = np.random.default_rng(0)
+X = rng.normal(size=(30, 6))
+X = np.column_stack([X, X[:, :2].sum(axis=1), np.eye(2)[rng.integers(0, 2, 30)]])
+IMAGES = rng.uniform(size=(30, 3, 2, 2))
+MIXED = np.column_stack([X.astype(object), rng.choice(list("abc"), 30)])
+Y = np.repeat([0, 1], [20, 10])
+
+
+def watched(action, do):
+    """Run an action; ``do`` gets the code of each function of the package it calls."""
+
+    def at_call(frame, event, arg):
+        if event == "call" and frame.f_code.co_filename.startswith(ROOT):
+            do(frame.f_code)
+
+    sys.setprofile(at_call)
+    try:
+        return action()
+    finally:
+        sys.setprofile(None)
+
+
+def stages(action):
+    """Every function of the package that an action calls, in the order of calls."""
+    # Some keep what they made for the next time.
+    action()
+    seen = {}
+    watched(action, lambda code: seen.setdefault(code))
+    return list(seen)
+
+
+def interrupt(action, stage):
+    """Ctrl-C as a function is first called."""
+    # The clean-up after it may call the function again.
+    left = [stage]
+
+    def do(code):
+        if left and code is left[0]:
+            left.clear()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        watched(action, do)
+
+
+def assert_nothing_is_left():
+    assert _threads._users == 0
+    assert _validation._known_as.get() is None
+    assert _formats._read_as.get() is None
+    assert _callbacks._current.get() is None
+    assert get_config() == CONFIG
+
+
+CONFIG = get_config()
+FITS = {
+    "table": (PNLAugmenter(), lambda e: e.fit(X)),
+    "images": (PNLAugmenter(2, embedding=None, augment="kde"), lambda e: e.fit(IMAGES)),
+    "mixed": (PNLAugmenter(categorical_features=[9]), lambda e: e.fit(MIXED)),
+    "threads": (PNLAugmenter(order=1, n_jobs=2), lambda e: e.fit(X)),
+    "sampler": (PNLSampler(random_state=0), lambda e: e.fit_resample(X, Y)),
+    "numbers": (
+        PNLRegressionSampler(where="rarity", random_state=0),
+        lambda e: e.fit_resample(X, X[:, 0]),
+    ),
+    "projector": (BackwardProjector(2), lambda e: e.fit_transform(IMAGES)),
+    "many body": (ManyBodyProjector(2, n_jobs=2), lambda e: e.fit(IMAGES)),
+    "reshaper": (PrimeFactorReshaper(), lambda e: e.fit(X)),
+}
+SAMPLES = {
+    "rows": lambda e: e.sample(9, 0),
+    "asked": lambda e: e.sample(
+        9, 0, constraints=column_constraint(0, lower=np.median(X[:, 0]))
+    ),
+    "batches": lambda e: list(e.iter_samples(9, 4, 0)),
+    "measures": lambda e: e.to_measures(X),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_a_fit_that_is_interrupted_leaves_the_old_one_or_none(name):
+    estimator, fit = FITS[name]
+    every = stages(lambda: fit(estimator))
+    assert len(every) >= 4
+    fitted = dict(vars(estimator))
+    for stage in every:
+        interrupt(lambda: fit(estimator), stage)
+        assert vars(estimator).keys() == fitted.keys(), stage
+        assert all(vars(estimator)[key] is fitted[key] for key in fitted), stage
+        fresh = type(estimator)(**estimator.get_params(deep=False))
+        interrupt(lambda e=fresh: fit(e), stage)
+        assert not [key for key in vars(fresh) if key.endswith("_")], stage
+        with pytest.raises(NotFittedError):
+            check_is_fitted(fresh)
+        assert_nothing_is_left()
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_sampling_that_is_interrupted_changes_nothing(name):
+    sample, unused = SAMPLES[name], PNLAugmenter().fit(X)
+    every = stages(lambda: sample(copy.deepcopy(unused)))
+    expected = sample(copy.deepcopy(unused))
+    for stage in every:
+        # One that has not sampled before: what it keeps for later is not there yet.
+        fresh = copy.deepcopy(unused)
+        interrupt(lambda e=fresh: sample(e), stage)
+        found = sample(fresh)
+        assert len(found) == len(expected)
+        assert all(map(np.array_equal, found, expected)), stage
+        assert_nothing_is_left()

@@ -1,0 +1,149 @@
+"""New rows in parts, as the example writes them: each in whole or not, and once."""
+
+import json
+import runpy
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from sklearn_pnl import PNLAugmenter
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "rows_beyond_memory.py"
+N_ROWS, ROWS_PER_PART = 2_300, 500
+
+
+@pytest.fixture
+def example():
+    return runpy.run_path(EXAMPLE)
+
+
+@pytest.fixture
+def augmenter(example, tmp_path):
+    rows = example["training_rows"](tmp_path / "training.npy", n=400, n_columns=6)
+    return example["fit_on_sample"](rows, n=150)
+
+
+def parts_in(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("part-*.npy"))}
+
+
+def whole(example, augmenter, folder):
+    plan = example["make_plan"](augmenter, N_ROWS, ROWS_PER_PART)
+    example["write_parts"](augmenter, folder, plan)
+    return plan
+
+
+def test_parts_are_samples_from_their_own_seeds(example, augmenter, tmp_path):
+    whole(example, augmenter, tmp_path / "parts")
+    parts = [np.load(path) for path in sorted((tmp_path / "parts").glob("*.npy"))]
+    assert [len(part) for part in parts] == [500] * 4 + [300]
+    for k, part in enumerate(parts):
+        seed = example["seed_of"](k, 0)
+        assert_array_equal(part, augmenter.sample(len(part), seed))
+    assert len(np.unique(np.vstack(parts), axis=0)) == N_ROWS
+
+
+def test_batches_do_not_show_in_the_parts(example, augmenter, tmp_path):
+    whole(example, augmenter, tmp_path / "one")
+    example["write_part"].__globals__["ROWS_PER_BATCH"] = 77
+    whole(example, augmenter, tmp_path / "other")
+    assert parts_in(tmp_path / "one") == parts_in(tmp_path / "other")
+
+
+class Stopped(Exception):
+    """Instead of rows."""
+
+
+def test_an_interrupted_run_goes_on_where_it_was(example, augmenter, tmp_path):
+    whole(example, augmenter, tmp_path / "whole")
+    expected = parts_in(tmp_path / "whole")
+
+    class Failing:
+        batches, limit = 0, 6
+
+        def __getattr__(self, name):
+            return getattr(augmenter, name)
+
+        def iter_samples(self, *args):
+            for rows in augmenter.iter_samples(*args):
+                Failing.batches += 1
+                if Failing.batches > Failing.limit:
+                    raise Stopped
+                yield rows
+
+    example["write_part"].__globals__["ROWS_PER_BATCH"] = 200
+    folder = tmp_path / "parts"
+    with pytest.raises(Stopped):
+        # In the middle of the third part.
+        whole(example, Failing(), folder)
+    assert sorted(parts_in(folder)) == sorted(expected)[:2]
+    assert len(list(folder.glob("*.tmp"))) == 1
+    # And again in the middle of the last one; those that are there are not made again.
+    Failing.batches, Failing.limit = 0, 7
+    with pytest.raises(Stopped):
+        whole(example, Failing(), folder)
+    assert sorted(parts_in(folder)) == sorted(expected)[:4]
+    Failing.batches, Failing.limit = 0, 2
+    whole(example, Failing(), folder)
+    assert parts_in(folder) == expected
+    assert not list(folder.glob("*.tmp"))
+
+
+def test_a_killed_run_goes_on_where_it_was(example, augmenter, tmp_path):
+    folder = tmp_path / "parts"
+    code = f"""
+import runpy, numpy as np
+from pathlib import Path
+example = runpy.run_path({str(EXAMPLE)!r})
+rows = np.load({str(tmp_path / "training.npy")!r}, mmap_mode="r")
+augmenter = example["fit_on_sample"](rows, n=150)
+plan = example["make_plan"](augmenter, 40_000, 1_000)
+example["write_parts"](augmenter, Path({str(folder)!r}), plan)
+"""
+    run = subprocess.Popen([sys.executable, "-c", code])
+    deadline = time.monotonic() + 60
+    while len(parts_in(folder)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    run.kill()
+    run.wait()
+    before = parts_in(folder)
+    assert before
+    plan = example["make_plan"](augmenter, 40_000, 1_000)
+    example["write_parts"](augmenter, folder, plan)
+    example["write_parts"](augmenter, tmp_path / "whole", plan)
+    assert before.items() <= parts_in(folder).items()
+    assert parts_in(folder) == parts_in(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    "change", ["rows", "rows_per_part", "seed", "parameters", "codes", "version"]
+)
+def test_other_parameters_are_refused(change, example, augmenter, tmp_path):
+    plan = whole(example, augmenter, tmp_path / "parts")
+    before = parts_in(tmp_path / "parts")
+    if change == "parameters":
+        other = PNLAugmenter(margin=0.2).fit(augmenter.sample(50, random_state=0))
+        other = example["make_plan"](other, N_ROWS, ROWS_PER_PART) | {
+            "codes": plan["codes"]
+        }
+    elif change == "codes":
+        other = PNLAugmenter().fit(augmenter.sample(150, random_state=0))
+        other = example["make_plan"](other, N_ROWS, ROWS_PER_PART)
+    else:
+        other = plan | {change: json.loads(json.dumps(plan[change])) * 2}
+        other[change] = 1 if change == "seed" else other[change]
+    with pytest.raises(ValueError, match=rf"made with other {change}: finish them"):
+        example["write_parts"](augmenter, tmp_path / "parts", other)
+    assert parts_in(tmp_path / "parts") == before
+
+
+def test_what_is_asked_for_is_told_apart_by_it_alone(example, augmenter):
+    plan = example["make_plan"](augmenter, N_ROWS)
+    # A search that was made in the meantime is no other augmenter.
+    augmenter.sample(10, random_state=0)
+    assert example["make_plan"](augmenter, N_ROWS) == plan
