@@ -112,7 +112,7 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_context = {"default_mode": "auto"}
-alone = ("start", "choose", "recipes", "when_not", "benchmarks", "errors")
+alone = ("start", "choose", "recipes", "scale", "when_not", "benchmarks", "errors")
 alone += ("paper", "paper_figures")
 html_sidebars = {page: [] for page in (*alone, "citing", "changelog")}
 html_sidebars["auto_examples/*"] = []

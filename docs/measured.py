@@ -119,7 +119,7 @@ def figures():
                 )
     for metric, name in metrics.items():
         found[f"fresh_calibrated_{metric}"] = score("fresh", "calibrated PNL", name)
-    return found | _of_the_search() | _of_few_rows() | _of_speed()
+    return found | _of_the_search() | _of_few_rows() | _of_speed() | _of_scale()
 
 
 def _of_the_search():
@@ -209,6 +209,61 @@ def _of_speed():
     return found
 
 
+GROWN = {"fit": "fit s", "search": "search s", "draw": "draw and decode s"}
+MACHINES, BILLION = 100, 10**9
+
+
+def grown(varied, n_candidates="16384"):
+    """Rows of a plain table with one size varied, and their exponents."""
+    found = [
+        r
+        for r in rows("speed-growth")
+        if (r["varied"], r["n_candidates"], r["order"]) == (varied, n_candidates, "")
+    ]
+    return found[:-1], found[-1]
+
+
+def _of_scale():
+    sizes, in_n = grown("n")
+    _, in_columns = grown("n_columns")
+    every, in_all = grown("n", "")
+    last, columns = sizes[-1], int(sizes[-1]["n_columns"])
+    n = int(last["n"])
+    found = {
+        "growth_n": f"{n:,}",
+        "growth_columns": str(columns),
+        "growth_bytes": f"{float(last['peak MiB']) * 2**20 / n:,.0f}",
+        "growth_all_n": f"{float(in_all['search s']):.2f}",
+        "growth_all_rows": f"{int(every[-1]['n']):,}",
+    }
+    own = BILLION // MACHINES
+    for name, stage in GROWN.items():
+        found[f"growth_{name}_us"] = f"{1e6 * float(last[stage]) / n:.2g}"
+        found[f"growth_{name}_n"] = f"{float(in_n[stage]):.2f}"
+        found[f"growth_{name}_columns"] = f"{float(in_columns[stage]):.2f}"
+        found[f"machine_{name}"] = _duration(own * float(last[stage]) / n)
+    n_all, taken = int(every[-1]["n"]), float(every[-1]["search s"])
+    found["growth_all_us"] = f"{1e6 * taken / n_all:.2g}"
+    power = float(in_all["search s"])
+    for name, number in {"machine": own, "billion": BILLION}.items():
+        gigabytes = number * columns * 8 / 1e9
+        beside = number * float(last["peak MiB"]) * 2**20 / n / 1e9
+        found[f"{name}_gb"], found[f"{name}_peak_gb"] = (
+            f"{gigabytes:g}",
+            f"{beside:.0f}",
+        )
+        found[f"{name}_all"] = _duration(taken * (number / n_all) ** power)
+    return found
+
+
+def _duration(seconds):
+    units = {"years": 365 * 86400, "days": 86400, "hours": 3600, "minutes": 60}
+    for name, length in units.items():
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {name}"
+    return f"{seconds:.0f} seconds"
+
+
 def write_tables(folder):
     """Write the tables as Markdown files that pages include."""
     folder.mkdir(exist_ok=True)
@@ -222,6 +277,8 @@ def write_tables(folder):
     for script in ("forward", "backward", "whole_job"):
         _write(folder / f"speed-{script}.md", _speed(script))
     _write(folder / "search.md", _search())
+    _write(folder / "growth.md", _growth())
+    _write(folder / "workers.md", _workers())
     for name, table in report.tables().items():
         _write(folder / f"{name}.md", [table])
 
@@ -303,6 +360,31 @@ def _realism():
         for r in rows("control-realism")
     ]
     return _markdown(["table", "new rows", "AUC", "standard error"], body)
+
+
+def _growth():
+    """A size a line, exponents below those that they are fitted to."""
+    names = ["n", "n_columns", "order", "k", "n_candidates"]
+    body = []
+    for r in rows("speed-growth"):
+        sizes = [r[name] or "–" for name in names]
+        if r["at"] == "exponent":
+            sizes[names.index(r["varied"])] = "*exponent*"
+        given = [*GROWN.values(), "peak MiB"]
+        digits = "{:.2f}" if r["at"] == "exponent" else "{:.3g}"
+        body.append([*sizes, *(digits.format(float(r[name])) for name in given)])
+    head = ["n", "columns", "order", "k", "candidates"]
+    return _markdown([*head, "fit, s", "search, s", "draw and decode, s", "MiB"], body)
+
+
+def _workers():
+    """A job and a kind of workers a line."""
+    body = [
+        [r["job"], r["workers"], f"{float(r['s']):.1f}",
+         f"{float(r['times as fast']):.2f}"]
+        for r in rows("speed-workers")
+    ]  # fmt: skip
+    return _markdown(["work", "workers", "s", "times as fast"], body)
 
 
 def _speed(script):

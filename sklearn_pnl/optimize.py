@@ -32,8 +32,9 @@ _NEAR = 1e-3
 # Up to this many variables one call of NumPy for a batch beats SciPy row by row.
 _BATCHED_UP_TO = 128
 _RIDGES = 1e-14, 1e-11, 1e-8
-# Hessians made at once by the dense method, in bytes: they stay in cache.
-_HESSIAN_BYTES = 2**20
+# Hessians made at once by the dense method, in bytes: they stay in cache. With more,
+# the cache that cores share is not enough for two workers: each takes twice as long.
+_HESSIAN_BYTES = 2**21
 # Conjugate gradients reduce the residual of Newton's equation to this share. Smaller
 # ones save Newton steps, which are cheap beside the products that they cost.
 _FORCING = 0.3

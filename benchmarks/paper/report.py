@@ -104,6 +104,7 @@ def tables():
         "paper-table-1": _grid(found),
         "paper-table-1-lines": _lines(found),
         "paper-rivals": _rivals(found),
+        "paper-other-scores": _other_scores(found),
         "paper-sizes": _sizes(found),
     }
 
@@ -166,6 +167,16 @@ def _rivals(found):
     return _markdown(head, body)
 
 
+def _other_scores(found):
+    """What accuracy hides: balanced accuracy in percent / log loss."""
+    shown = [p for p in TITLES if (p, TABLE_1, "none") in found]
+    body = []
+    for sampler in SAMPLERS:
+        rows = [found.get((problem, TABLE_1, sampler)) for problem in shown]
+        body.append([sampler, *(_others(row) if row else "–" for row in rows)])
+    return _markdown(["", *(TITLES[p] for p in shown)], body)
+
+
 def _sizes(found):
     """Tables 4 to 6: a line for each data set and sampler, printed / ours."""
     said, body = printed.tables_4_to_6(), []
@@ -194,6 +205,11 @@ def _mean(row):
         return "–"
     spread = f" ± {float(row['deviation']):.2f}" if row["deviation"] else ""
     return f"{float(row['accuracy']):.2f}{spread}"
+
+
+def _others(row):
+    balanced, loss = float(row["balanced accuracy"]), float(row["log loss"])
+    return f"{100 * balanced:.1f} / {loss:.3f}"
 
 
 def _gain(row, name, sign=1):

@@ -112,7 +112,9 @@ tell(
 # %%
 # The pictures
 # ------------
-# What the bases keep, and new images through the local sub-manifold of the paper.
+# What the bases keep, new images through the local sub-manifold of the paper, and new
+# ones on the path of the program. A code of order 1 cannot tell a slant from its mirror
+# image, so that some ones have a shadow; one of order 2 can.
 for way, title in {
     "projection": "What seven bases keep of an image",
     "theta": "New images, by base: the sub-manifold of the paper's equation",
