@@ -508,6 +508,19 @@ def some_rows(X, rows):
     return columns_of(X).part(rows).native() if is_frame(X) else X[rows]
 
 
+def with_room(X, form, n_new):
+    """The originals, with room for new rows that can be written there as they are.
+
+    None if they cannot: those of other types are made in double precision first.
+    """
+    plain = isinstance(X, np.ndarray) and isinstance(form, RowFormat)
+    if not plain or X.dtype != np.float64:
+        return None
+    whole = np.empty((len(X) + n_new, *X.shape[1:]))
+    whole[: len(X)] = X
+    return whole
+
+
 def stack(X, new):
     """The originals as they are, then the new rows, in the container that came."""
     if is_frame(X):

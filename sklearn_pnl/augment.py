@@ -533,13 +533,15 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         """
         return self._sample(n_samples, random_state, constraints)[:2]
 
-    def _sample(self, n_samples, random_state, constraints=None, shares=None):
+    def _sample(self, n_samples, random_state, constraints=None, shares=None, out=None):
         """New rows, their parents, and the weights of these.
 
-        ``shares`` says how often each training row is drawn from, relative to others.
+        ``shares`` says how often each training row is drawn from, relative to others;
+        ``out`` is room for rows that come as arrays in double precision.
         """
         draw, keep = self._start(n_samples, random_state, constraints, shares)
-        rows = np.empty((n_samples, int(np.prod(self._format.shape))))
+        length = int(np.prod(self._format.shape))
+        rows = np.empty((n_samples, length)) if out is None else out.reshape(-1, length)
         beside, done = [], 0
         # Temporaries of a batch are used again, where those of all would not fit.
         size = min(n_samples, 1 + _BATCH_CELLS // rows.shape[1])

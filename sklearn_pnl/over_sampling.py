@@ -18,6 +18,7 @@ from ._formats import (
     read_rows,
     some_rows,
     stack,
+    with_room,
 )
 from ._frames import is_frame, is_pandas
 from ._keeping import CONSTRAINTS, resolve_invariants
@@ -236,19 +237,27 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         self.invariants_ = self._find_invariants(numbers, form)
         new, labels, parents = [], [], []
         wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
+        whole = with_room(X, form, sum(wanted.values()))
+        done = len(y)
         with fit_task(self, "fit_resample", len(wanted)) as task:
             for label, n_new in wanted.items():
                 members = np.flatnonzero(y == label)
+                out = None if whole is None else whole[done : done + n_new]
+                done += n_new
                 with part_read_as(numbers, form, members):
-                    rows, near = self._augment(label, X, members, n_new, rng, task)
+                    rows, near = self._augment(label, X, members, rng, task, n_new, out)
                 new.append(rows)
                 labels.append(np.full(n_new, label, dtype=y.dtype))
                 parents.append(members[near])
         self.parent_indices_ = self._stack_parents(parents)
-        return stack(X, new), np.concatenate([y, *labels])
+        whole = stack(X, new) if whole is None else whole
+        return whole, np.concatenate([y, *labels])
 
-    def _augment(self, label, X, members, n_new, rng, task):
-        """New rows of one class, and the rows of the class that they come from."""
+    def _augment(self, label, X, members, rng, task, n_new, out):
+        """New rows of one class, and the rows of the class that they come from.
+
+        They are written to ``out`` if there is room for them.
+        """
         rows = some_rows(X, members)
         params = shared_params(self, PNLAugmenter) | {"invariants": self.invariants_}
         augmenter, asked = PNLAugmenter(**params), self.constraints
@@ -261,7 +270,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
             with stage(part, "encode"):
                 augmenter.fit(rows)
             with stage(part, "decode"):
-                new, near = augmenter.sample_with_parents(n_new, rng, constraints=asked)
+                new, near, _ = augmenter._sample(n_new, rng, asked, out=out)
         augmenter._training.forget_search()
         self.augmenters_[label], self.order_ = augmenter, augmenter.order_
         return new, near
