@@ -43,7 +43,8 @@ def _results(function, arrays, n, step, n_jobs):
     """What ``function`` makes of each block, in order."""
     backend, _ = get_active_backend(prefer="threads")
     shared = shares_memory()
-    if shared and effective_n_jobs(n_jobs) == 1:
+    # To start threads takes ten milliseconds: not for a block that others wait for.
+    if shared and (n <= step or effective_n_jobs(n_jobs) == 1):
         yield from _run_task(function, step, 0, *arrays)
         return
     blocks_per_task = 1

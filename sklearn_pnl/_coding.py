@@ -201,7 +201,10 @@ class TrainingRows:
     def decode(self, codes, neighbors, weights, whom, n_jobs=None):
         """Rows (n, D) of codes, with a warning if some did not converge."""
         codec = self.codec
-        rows = self.rows if codec.needs_rows else self.rows[:0]
+        rows = self.rows
+        if not codec.needs_rows:
+            # One pass a block again: threads would only wait for memory.
+            rows, n_jobs = rows[:0], None
         rows, residual = map_blocks(
             partial(codec.decode, rows=rows, masses=self.masses),
             codes,
@@ -216,10 +219,14 @@ class TrainingRows:
 
 def _kneighbors(search, queries, k, n_jobs):
     """Numbers (n, k) of the points nearest to queries, by workers where it pays."""
-    work = queries.size * search.n_samples_fit_
-    few = len(queries) <= _CHUNKS * _CHUNK * cpu_count()
-    if shares_memory() or few or work < _WORTH_SENDING:
-        search.n_jobs = n_jobs if shares_memory() else 1
+    shared, work = shares_memory(), queries.size * search.n_samples_fit_
+    # How many cores there are takes long to find out.
+    if (
+        shared
+        or work < _WORTH_SENDING
+        or len(queries) <= _CHUNKS * _CHUNK * cpu_count()
+    ):
+        search.n_jobs = n_jobs if shared else 1
         return search.kneighbors(queries, k, return_distance=False)
     find = partial(_kneighbors_there, search=search, k=k)
     with no_task():
