@@ -71,12 +71,13 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         )
         third = max(1, -(-self.epochs // 3))
         schedule = torch.optim.lr_scheduler.StepLR(optimiser, third, 0.1)
+        fewest = min(self.batch_size, len(rows)) // 8
         self._stages.train()
         for _ in range(self.epochs):
             order = torch.randperm(len(rows))
             for batch in order.split(self.batch_size):
-                # A mean over one row has no deviation to divide by.
-                if len(batch) > 1:
+                # Few rows left over have no mean and deviation to normalise by.
+                if len(batch) >= fewest:
                     optimiser.zero_grad(set_to_none=True)
                     self._loss(rows[batch], labels[batch]).backward()
                     optimiser.step()
