@@ -132,6 +132,9 @@ def test_clones_are_not_fitted_and_fit_to_the_same(name):
     assert_same(use(again), use(fitted))
 
 
+# scikit-learn empties the filters of the process for a moment in each of its tasks, and
+# takes what another thread sees then for a use of `delayed` by itself.
+@pytest.mark.filterwarnings("ignore:.*delayed. should be used with:UserWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_eight_threads_get_what_one_gets(name):
     use = CASES[name][2]

@@ -43,11 +43,12 @@ _PINNED_FROM = 256
 _LIGHT, _UNSETTLED = 1e-6, 1e-7
 # Raking starts the tilt, over at most so many marginals. It brings nearly empty
 # marginals to their scale at once, where Newton gains a factor e a step, and even rows
-# so near that a few sweeps save most of the steps.
+# so near that a few sweeps save most of the dense steps. Conjugate gradients cost less
+# than sweeps over many marginals: there only uneven rows are raked.
 _RAKING_SETS = 64
 # Rows whose emptiest cell holds less than this share of the uniform one.
 _UNEVEN = 0.01
-_SWEEPS = 4
+_SWEEPS, _SWEEPS_OF_UNEVEN = 4, 2
 # A level with at least this share of the mass serves as reference for its mode.
 _FILLED = 0.01
 # Functions of single modes: from so many cells on it pays not to form the tensor.
@@ -288,7 +289,15 @@ class TiltSolver(_Solver):
         shape, sets = self.poset.shape, self._raked
         if self._independent:
             return rake_modes(start, target, shape, self.used_modes, _SWEEPS)
-        return rake(start, target, shape, sets, _SWEEPS)
+        if len(self.elements) <= _DENSE_UP_TO:
+            return rake(start, target, shape, sets, _SWEEPS)
+        uneven = np.flatnonzero(_is_uneven(target))
+        if len(uneven) == len(target):
+            return rake(start, target, shape, sets, _SWEEPS_OF_UNEVEN)
+        start = start.copy()
+        raked = rake(start[uneven], target[uneven], shape, sets, _SWEEPS_OF_UNEVEN)
+        start[uneven] = raked
+        return start
 
     def _dense(self, start, target, max_iter, tol, settle=True):
         """Newton on marginal cells: those that avoid one reference level a mode.
