@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 import sklearn_pnl
+from benchmarks import data
 from benchmarks.harness import Split, evaluate
 from benchmarks.paper import printed, report
 from benchmarks.paper.problems import DATA_SETS, experiments
@@ -220,3 +222,32 @@ def test_every_printed_figure_has_its_experiment():
     assert {(name, 0.2) for name, _ in printed.table_1()} <= sizes
     assert {(name, size) for name, size, _ in printed.tables_4_to_6()} <= sizes
     assert len(printed.table_1()) == 36 and len(printed.tables_4_to_6()) == 48
+
+
+def test_images_are_fetched_where_there_is_no_folder(monkeypatch):
+    n = 60_010
+
+    def fetch(title, **settings):
+        assert title == "mnist_784"
+        rows = np.zeros((n, 784))
+        rows[:, 1] = np.arange(n) % 251
+        return SimpleNamespace(data=rows, target=(np.arange(n) % 10).astype(str))
+
+    monkeypatch.delenv("SKLEARN_PNL_DATA", raising=False)
+    monkeypatch.setattr(data, "fetch_openml", fetch)
+    arrays = data.load("mnist")
+    assert arrays["X_train"].shape == (60_000, 28, 28)
+    assert arrays["X_test"].shape == (10, 28, 28)
+    assert arrays["X_train"][300, 0, 1] == 300 % 251
+    assert arrays["y_test"].tolist() == list(range(10))
+
+
+@pytest.mark.parametrize("name", ["mnist", "sonar"])
+def test_missing_data_end_with_a_message(monkeypatch, tmp_path, name):
+    def fetch(title, **settings):
+        raise OSError("no network")
+
+    monkeypatch.setenv("SKLEARN_PNL_DATA", str(tmp_path))
+    monkeypatch.setattr(data, "fetch_openml", fetch)
+    with pytest.raises(SystemExit, match=f"that folder has no {name}.npz"):
+        data.load(name)
