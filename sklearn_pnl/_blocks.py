@@ -41,7 +41,6 @@ def map_blocks(function, *arrays, step, n_jobs=None, into=None):
 
 def _results(function, arrays, n, step, n_jobs):
     """What ``function`` makes of each block, in order."""
-    backend, _ = get_active_backend(prefer="threads")
     shared = shares_memory()
     # To start threads takes ten milliseconds: not for a block that others wait for.
     if shared and (n <= step or effective_n_jobs(n_jobs) == 1):
@@ -53,6 +52,7 @@ def _results(function, arrays, n, step, n_jobs):
         n_blocks = -(-n // step)
         blocks_per_task = min(-(-n_blocks // n_tasks), _BLOCKS_PER_TASK)
         function = _Remote(function)
+    backend, _ = get_active_backend(prefer="threads")
     parallel = Parallel(
         n_jobs=n_jobs,
         prefer="threads",

@@ -75,6 +75,16 @@ def lay_out(poset, shape, reshaper=None):
     return poset
 
 
+def overlaps(rows, X):
+    """Whether rows may lie in the memory of ``X``."""
+    return isinstance(X, np.ndarray) and np.may_share_memory(rows, X)
+
+
+def own(rows, X):
+    """Rows that a later change of ``X`` leaves alone; those on disk stay there."""
+    return rows.copy() if overlaps(rows, X) and X.flags.writeable else rows
+
+
 def encode_rows(codec, rows, whom, n_jobs=None, divergence=False, overwrite=False):
     """:class:`Encoded` of rows (n, D), with a warning if some did not converge.
 
@@ -190,7 +200,7 @@ class TrainingRows:
 
     def forget_search(self):
         """Give back what the search holds; the next one makes it again."""
-        for made in ("_embedding", "_search"):
+        for made in ("_embedding", "_search", "_indicators"):
             self.__dict__.pop(made, None)
 
     def mean(self, neighbors):

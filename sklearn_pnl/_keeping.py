@@ -18,7 +18,7 @@ from .constraints import (
     snap_one_hot,
     unrounded,
 )
-from .invariants import Invariants, find_invariants, satisfy_none
+from .invariants import Invariants, clearly_full_rank, find_invariants
 
 # What a constraint may be.
 CONSTRAINTS = [LinearConstraint, ColumnConstraint, list, tuple]
@@ -56,7 +56,7 @@ def _resolve(given, rows, feature_names):
     if isinstance(given, str):
         given = None
         with one_blas_thread():
-            if d > _SEARCHED_UP_TO or not satisfy_none(rows):
+            if d > _SEARCHED_UP_TO or not clearly_full_rank(rows):
                 why = _why_not_searched(rows)
                 if not why:
                     tol = _TOL_SINGLE if rows.dtype == np.float32 else _TOL

@@ -18,7 +18,15 @@ from sklearn.utils.validation import check_is_fitted
 from ._blocks import cut, whole_steps
 from ._callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
 from ._categories import one_of
-from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec
+from ._coding import (
+    TrainingRows,
+    encode_rows,
+    free_mask,
+    lay_out,
+    make_codec,
+    overlaps,
+    own,
+)
 from ._formats import read_rows
 from ._keeping import CONSTRAINTS, Keeper, resolve_invariants
 from ._typing import Rows, Seed
@@ -32,7 +40,7 @@ from ._validation import (
     warn_target_unused,
 )
 from ._zeros import keep_both, with_zeros, zero_in_all
-from .backward import METRIC, own, shares
+from .backward import METRIC
 from .constraints import Constraint
 from .draws import AUGMENT, DrawsLike, TrainingCodes, as_draws
 from .embedding import RangeEmbedding, ends_of, fold, limits, range_embedding
@@ -303,18 +311,18 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         warn_target_unused(y)
         with fit_task(self):
             rows = self._take(X)
-            low_high = ends_of(rows)
+            ends = ends_of(rows)
             draws = as_draws(self.augment)
             of_rows = not draws.looks_up
             self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows), of_rows)
             # They were checked at the door; arrays are what is worked on.
             unchecked = {"assume_finite": True, "transform_output": "default"}
-            self._set_keeper(rows, low_high)
+            self._set_keeper(rows, ends)
             with config_context(**unchecked), no_task():
-                cells = self._lay_out(self._embed(rows, low_high))
+                cells = self._lay_out(self._embed(rows, ends))
             mine = self._format.cut_out
             cells = cells if mine else own(cells, X)
-            self._encode(cells, overwrite=mine or not shares(cells, X))
+            self._encode(cells, overwrite=mine or not overlaps(cells, X))
             self.draws_ = draws.fit(self.codes_)
             self._check_draws()
         return self
@@ -340,7 +348,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
                 f"augment={self.augment!r}. Use augment='mixup'."
             )
 
-    def _set_keeper(self, rows, low_high):
+    def _set_keeper(self, rows, ends):
         """What new rows keep: limits and equations of the training rows (n, D)."""
         names = self._format.feature_names
         self.invariants_ = resolve_invariants(
@@ -349,8 +357,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         margin = _FREE_MARGIN if self.margin is None else self.margin
         self._keeper = Keeper.of(
             self.invariants_,
-            low_high,
-            limits(rows, low_high, margin),
+            ends,
+            limits(rows, ends, margin),
             self.embedding is not None,
             self.offset,
             self._format.whole,
@@ -367,29 +375,27 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self._times = None if times is None else rows[:, times].astype(float)
         return rows if rows.dtype in (np.float32, np.float64) else rows.astype(float)
 
-    def _embed(self, rows, low_high):
+    def _embed(self, rows, ends):
         """Rows (n, D) in the units of the embedding, which they must not be lost in.
 
         Rows are passed over as rarely as can be: their ends tell most.
         """
+        names = self._names
         if self.embedding is None:
             self.embedding_, embedded = None, rows
         elif isinstance(self.embedding, str):
-            mine = self._format.cut_out and rows.dtype == np.float64
-            self.embedding_, embedded = range_embedding(
-                rows, low_high, out=rows if mine else None
-            )
-            low_high = np.zeros(rows.shape[1]), 1.0 * (low_high[1] > low_high[0])
+            out = rows if self._format.cut_out and rows.dtype == np.float64 else None
+            self.embedding_, embedded = range_embedding(rows, ends, out)
+            ends = np.zeros(rows.shape[1]), 1.0 * (ends[1] > ends[0])
         else:
             self.embedding_ = clone(self.embedding)
             embedded = np.asarray(self.embedding_.fit_transform(rows))
-        names = self._names if embedded.shape == rows.shape else None
-        if self.embedding is not None and not isinstance(self.embedding, str):
+            names = names if embedded.shape == rows.shape else None
             check_embedded(embedded, names)
-            low_high = ends_of(embedded)
-        if self.offset == 0 or low_high[0].min(initial=0) < 0:
+            ends = ends_of(embedded)
+        if self.offset == 0 or ends[0].min(initial=0) < 0:
             self._check_cells(embedded, names)
-        _check_kept(low_high, self.offset, names)
+        _check_kept(ends, self.offset, names)
         return embedded
 
     def _check_cells(self, embedded, names):
@@ -551,6 +557,10 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             done += len(new)
         parents, weights, donors = map(np.concatenate, zip(*beside, strict=True))
         return self._format.restore(rows, donors), parents, weights
+
+    def _forget_search(self):
+        """Give back what looking for near rows holds, until rows are drawn again."""
+        self._training.forget_search()
 
     def iter_samples(
         self,
@@ -750,9 +760,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         return tags
 
 
-def _check_kept(low_high, offset, names=None):
+def _check_kept(ends, offset, names=None):
     """Refuse features that the offset would round to a constant."""
-    low, high = low_high
+    low, high = ends
     lost = (high > low) & (high + offset == low + offset)
     if lost.any():
         column = int(np.argmax(lost))

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._callbacks import fit_task, with_callbacks
-from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec
+from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec, own
 from ._validation import all_or_nothing, check_codes, check_tensors, clip_neighbors
 from .geometry import PosetProtocol, rake
 from .manifolds import LOCAL_MANIFOLD, LocalManifoldLike, as_local_manifold
@@ -308,13 +308,3 @@ class BackwardProjector(ManyBodyProjector):
         if not return_distance:
             return indices
         return self._training.distances(codes, indices), indices
-
-
-def shares(rows, X):
-    """Whether rows may lie in the memory of ``X``."""
-    return isinstance(X, np.ndarray) and np.may_share_memory(rows, X)
-
-
-def own(rows, X):
-    """Rows that a later change of ``X`` leaves alone; those on disk stay there."""
-    return rows.copy() if shares(rows, X) and X.flags.writeable else rows

@@ -150,7 +150,7 @@ def find_invariants(
     names = _names(feature_names, X.shape[1])
     if not len(X):
         return _no_invariants(names)
-    if satisfy_none(X):
+    if clearly_full_rank(X):
         return _no_invariants(names)
     low, high = X.min(axis=0), X.max(axis=0)
     size = np.maximum(np.abs(low), np.abs(high))
@@ -327,7 +327,7 @@ class _Rows:
         return bits < choices + _BITS_PER_COEFFICIENT * m * fitted + _BITS or n < 3
 
 
-def satisfy_none(X):
+def clearly_full_rank(X):
     """Whether some of the rows, and so all of them, clearly satisfy no equation."""
     some = X[:: max(1, int(len(X) // (_SAMPLE * X.shape[1] + 50)))]
     if len(some) <= some.shape[1]:

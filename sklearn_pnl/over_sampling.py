@@ -271,7 +271,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
                 augmenter.fit(rows)
             with stage(part, "decode"):
                 new, near, _ = augmenter._sample(n_new, rng, asked, out=out)
-        augmenter._training.forget_search()
+        augmenter._forget_search()
         self.augmenters_[label], self.order_ = augmenter, augmenter.order_
         return new, near
 

@@ -55,7 +55,7 @@ def of_a_class(sampler):
 CASES = {
     "table": (PNLAugmenter(), X, sample),
     "asked": (PNLAugmenter(), X, lambda e: e.sample(9, 0, constraints=ASKED)),
-    "kernel": (PNLAugmenter(1, augment=KernelDraws(0.1)), X, sample),
+    "kernel": (PNLAugmenter(2, augment=KernelDraws(0.1)), X, sample),
     "images": (
         PNLAugmenter(2, embedding=None, local_manifold=EtaManifold(order=1)),
         IMAGES,

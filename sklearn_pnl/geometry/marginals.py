@@ -103,39 +103,35 @@ def product_of_marginals(target, shape, modes):
 
 def rake(start, target, shape, mode_sets, n_sweeps):
     """Sweeps of iterative proportional fitting: rescale marginal by marginal."""
-    if target.shape[1] <= _SUMMED_BY_PRODUCTS:
-        return _rake_by_products(start, target, shape, mode_sets, n_sweeps)
-    tensor = target.reshape(-1, *shape)
-    wanted = [marginal_of(tensor, modes) for modes in mode_sets]
-    q = np.array(np.broadcast_to(start, target.shape)).reshape(tensor.shape)
+    # Of a small tensor sums are products with indicators, and rows stay flat.
+    small = target.shape[1] <= _SUMMED_BY_PRODUCTS
+    cells = [_cells_of_marginal(shape, tuple(modes)) for modes in mode_sets if small]
+    target_cells = target if small else target.reshape(-1, *shape)
+    q = np.array(np.broadcast_to(start, target.shape)).reshape(target_cells.shape)
+
+    def marginal(x, k):
+        return x @ cells[k] if small else marginal_of(x, mode_sets[k])
+
+    wanted = [marginal(target_cells, k) for k in range(len(mode_sets))]
     for _ in range(n_sweeps):
-        for modes, marginal in zip(mode_sets, wanted, strict=True):
+        for k, there in enumerate(wanted):
             # A marginal that is empty in both stays so.
-            now = marginal_of(q, modes)
-            q *= np.divide(marginal, now, out=np.ones_like(now), where=now > 0)
+            now = marginal(q, k)
+            factor = np.divide(there, now, out=np.ones_like(now), where=now > 0)
+            q *= factor @ cells[k].T if small else factor
     return q.reshape(target.shape)
 
 
-def _rake_by_products(start, target, shape, mode_sets, n_sweeps):
-    """:func:`rake` with sums over short axes as products with indicators."""
-    marginals = [_cells_of_marginal(shape, tuple(modes)) for modes in mode_sets]
-    wanted = [target @ cells for cells in marginals]
-    q = np.array(np.broadcast_to(start, target.shape))
-    for _ in range(n_sweeps):
-        for cells, marginal in zip(marginals, wanted, strict=True):
-            now = q @ cells
-            factor = np.divide(marginal, now, out=np.ones_like(now), where=now > 0)
-            q *= factor @ cells.T
-    return q
-
-
-@lru_cache(maxsize=256)
-def _cells_of_marginal(shape, modes):
+def _indicators(shape, modes):
     """Indicators (D, cells) of the cells of the marginal of some modes."""
     lengths = [shape[k] for k in modes]
     index = np.indices(shape).reshape(len(shape), -1)[list(modes)]
     cell = np.ravel_multi_index(tuple(index), lengths)
     return (cell[:, None] == np.arange(prod(lengths))).astype(np.float64)
+
+
+# Of small tensors alone, so that little is kept.
+_cells_of_marginal = lru_cache(maxsize=256)(_indicators)
 
 
 @lru_cache(maxsize=64)
@@ -145,8 +141,7 @@ def _levels_of_modes(shape, modes):
 
 def levels_of_mode(shape, mode):
     """Indicators (D, I_k) of the levels of one mode."""
-    level = np.indices(shape)[mode].reshape(-1)
-    return (level[:, None] == np.arange(shape[mode])).astype(np.float64)
+    return _indicators(shape, (mode,))
 
 
 def mode_marginals(x, shape, modes):

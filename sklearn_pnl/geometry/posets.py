@@ -290,6 +290,7 @@ class TensorPoset(PosetProtocol):
         return hash(self.shape)
 
     @cached_property
+    # An attribute of the protocol, worked out when asked for.
     def order(self) -> NDArray:  # type: ignore[override]
         """Number of non-zero indices of each cell."""
         return cell_orders(self.shape)
@@ -517,6 +518,7 @@ class Poset(PosetProtocol):
         return np.flatnonzero(np.diff(self.zeta_matrix.indptr) == 2)
 
     @cached_property
+    # An attribute of the protocol, worked out when asked for.
     def order(self) -> NDArray:  # type: ignore[override]
         """Number of atoms below each element."""
         indicator = np.zeros(self.n_elements)
