@@ -121,6 +121,13 @@ class _Remote:
         return 2**20 + sum(array.nbytes for array in arrays)
 
 
+def even_step(n, step):
+    """About ``step``, for blocks of one size that two or four workers share evenly."""
+    if n <= step:
+        return step
+    return -(-n // (4 * max(1, round(n / (4 * step)))))
+
+
 def whole_steps(size, step):
     """``size`` rounded up to whole steps."""
     return -(-size // step) * step

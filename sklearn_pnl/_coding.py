@@ -9,7 +9,7 @@ from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from ._blocks import map_blocks, shares_memory
+from ._blocks import even_step, map_blocks, shares_memory
 from ._callbacks import no_task
 from ._categories import Indicators, typical_variance
 from ._threads import one_blas_thread
@@ -91,13 +91,14 @@ def encode_rows(codec, rows, whom, n_jobs=None, divergence=False, overwrite=Fals
     Coordinates may ``overwrite`` rows of their shape.
     """
     # One pass a block is as fast as memory: threads would only wait for it.
-    n_jobs = n_jobs if codec.solves or divergence else None
+    worth_sharing = codec.solves or divergence
+    n_jobs, step = n_jobs if worth_sharing else None, codec.encoded_at_once
     encode = partial(codec.encode, divergence=divergence)
     encoded = Encoded(
         *map_blocks(
             encode,
             rows,
-            step=codec.encoded_at_once,
+            step=even_step(len(rows), step) if worth_sharing else step,
             n_jobs=n_jobs,
             into=rows if overwrite else None,
         )

@@ -65,7 +65,11 @@ class Problem(Protocol):
         """Return the Hessians, of shape (r, m, m)."""
 
     def hessian_product(self, point: NDArray, v: NDArray) -> NDArray:
-        """Return the Hessians times ``v`` of shape (r, m), in the type of ``v``."""
+        """Return the Hessians times ``v``, in the type of ``v``.
+
+        Here all are columns: ``point`` has shape (..., r), ``v`` and the products
+        (m, r), so that products with the same matrix are one.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -370,37 +374,38 @@ def _cg_direction(problem, point, gradient, rows, max_steps):
     # Scaled to length 1: small gradients would underflow when squared.
     length = np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
     live = np.flatnonzero(length > 0)
-    residual = empty((len(live), gradient.shape[1]), np.float32)
-    np.divide(
-        take(gradient, live, axis=0),
-        -length[live, None],
-        out=residual,
-        casting="same_kind",
-    )
+    here = _as_columns(take(point, live, axis=0))
+    residual = _as_columns(take(gradient, live, axis=0) / -length[live, None])
     remaining = np.ones(len(live), np.float32)
     step = np.zeros(gradient.shape, np.float32)
-    search, here = residual.copy(), take(point, live, axis=0).astype(np.float32)
-    taken = np.zeros_like(residual)
+    search, taken = residual.copy(), np.zeros_like(residual)
     for _ in range(max_steps):
         if not len(live):
             break
         product = problem.hessian_product(here, search)
-        curvature = np.einsum("ij,ij->i", search, product)
-        along = np.where(curvature > 0, remaining / curvature, np.float32(0))[:, None]
+        curvature = np.einsum("ij,ij->j", search, product)
+        along = np.where(curvature > 0, remaining / curvature, np.float32(0))
         product *= along
         residual -= product
         taken += np.multiply(along, search, out=product)
-        before, remaining = remaining, np.einsum("ij,ij->i", residual, residual)
-        search *= np.where(before > 0, remaining / before, np.float32(0))[:, None]
+        before, remaining = remaining, np.einsum("ij,ij->j", residual, residual)
+        search *= np.where(before > 0, remaining / before, np.float32(0))
         search += residual
         go = (remaining > _FORCING**2) & (curvature > 0)
         if np.count_nonzero(go) <= _CROWDED * len(go):
-            step[live[~go]] = taken[~go]
+            step[live[~go]] = taken[:, ~go].T
             kept = (live, remaining, here, taken, residual, search)
             live, remaining, here, taken, residual, search = (
-                take(array, np.flatnonzero(go), axis=0) for array in kept
+                take(array, np.flatnonzero(go), axis=-1) for array in kept
             )
-    step[live] = taken
+    step[live] = taken.T
     strained = np.zeros(len(gradient), bool)
     strained[live[remaining > _FORCING**2]] = True
     return np.multiply(step, length[:, None], out=empty_like(gradient)), strained
+
+
+def _as_columns(rows):
+    """The transpose in single precision, in memory of its own."""
+    found = empty(rows.shape[::-1], np.float32)
+    found[...] = rows.T
+    return found

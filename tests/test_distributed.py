@@ -247,6 +247,16 @@ def test_what_a_task_carries_is_sent_once(client):
     assert Heavy.pickled == 1
 
 
+@pytest.mark.parametrize(
+    ("n", "step", "blocks"),
+    [(1, 10, 1), (10, 10, 1), (11, 10, 4), (55, 10, 4), (61, 10, 8), (3_000, 334, 8)],
+)
+def test_blocks_of_one_size_that_workers_share_evenly(n, step, blocks):
+    size = _blocks.even_step(n, step)
+    assert -(-n // size) == blocks
+    assert n == 1 or blocks == 1 or n - (blocks - 1) * size > size // 2
+
+
 # --- rows beyond memory ---------------------------------------------------------
 
 

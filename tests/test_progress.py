@@ -17,9 +17,9 @@ from sklearn_pnl import BackwardProjector, ManyBodyProjector, PNLAugmenter, PNLS
 pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
 
 # 512 cells make blocks of 256 rows.
-X = np.random.default_rng(0).gamma(1.0, size=(600, 8, 8, 8)) + 0.1
-N_BLOCKS = 3
-LABELS = np.repeat(["few", "many", "some"], [20, 500, 80])
+X = np.random.default_rng(0).gamma(1.0, size=(1000, 8, 8, 8)) + 0.1
+N_BLOCKS = 4
+LABELS = np.repeat(["few", "many", "some"], [20, 900, 80])
 PROJECTORS = [ManyBodyProjector(), BackwardProjector(), PNLAugmenter(reshaper=None)]
 METHODS = {1: "fit", 2: "fit_resample"}
 
@@ -224,7 +224,7 @@ def test_a_hook_may_use_our_estimators():
     ManyBodyProjector().set_callbacks(recorder).fit(X)
     assert [e for e in recorder.events if e[0] == "end"] == [
         ("end", "fit", 0),
-        *(("end", "block", task) for task in (0, 0, 1, 1, 2, 2)),
+        *(("end", "block", task) for task in np.repeat(range(N_BLOCKS), 2)),
         ("end", "fit", 0),
     ]
 
@@ -233,7 +233,7 @@ class Busy(TransformerMixin, BaseEstimator):
     """An embedding with one of our estimators inside."""
 
     def fit(self, X, y=None):
-        ManyBodyProjector(1).fit(np.tile(X, (600 // len(X), 1)))
+        ManyBodyProjector(1).fit(np.tile(X, (1000 // len(X), 1)))
         return self
 
     def transform(self, X):

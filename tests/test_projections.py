@@ -781,8 +781,31 @@ def test_derivatives_of_the_objective(seed, kind, concentration):
         assert_allclose(problem.hessian(point, one)[0], hessian, atol=1e-8)
     if "cells" not in kind:
         v = rng.normal(size=x.shape)
-        product = problem.hessian_product(point, v[None])[0]
+        product = problem.hessian_product(point.T, v[:, None])[:, 0]
         assert_allclose(product, hessian @ v, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["interactions", "zeta", "sparse zeta", "pinned"])
+def test_bases_do_for_columns_what_they_do_for_rows(kind, dtype):
+    shape, rng = (2, 3, 4, 5), np.random.default_rng(0)
+    poset = TensorPoset(shape)
+    elements = np.flatnonzero(poset.order_mask(2))
+    if kind == "interactions":
+        basis = tilts.ScaledBasis(shape, 2)
+    elif kind == "pinned":
+        basis = tilts.pinned_basis(poset, elements)
+    else:
+        basis = tilts.ZetaBasis(poset, elements)
+        basis._whole &= kind == "zeta"
+    m = poset.n_elements if kind == "pinned" else len(elements)
+    v = rng.normal(size=(6, m)).astype(dtype)
+    x = rng.normal(size=(6, poset.n_elements)).astype(dtype)
+    close = {"rtol": 1e-4, "atol": 1e-4} if dtype is np.float32 else {"atol": 1e-12}
+    there, back = basis.synthesis(v), basis.analysis(x)
+    assert_allclose(basis.synthesis_of_columns(v.T.copy()).T, there, **close)
+    assert_allclose(basis.analysis_of_columns(x.T.copy()).T, back, **close)
+    assert_allclose(np.vdot(there, x), np.vdot(v, back), **close)
 
 
 @pytest.mark.parametrize("order", [1, 2])

@@ -6,7 +6,7 @@ are timed alone on a batch of the size of a block.
 """
 
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from unittest.mock import patch
@@ -16,11 +16,12 @@ from threadpoolctl import threadpool_limits
 
 from sklearn_pnl import optimize
 from sklearn_pnl.geometry import InteractionBasis
+from sklearn_pnl.geometry.tilts import ScaledBasis
 
 from .timing import interleaved
 
 # What estimators give a projection at once.
-_CELLS = 2**17
+_CELLS = 2**18
 
 
 @dataclass(frozen=True)
@@ -33,25 +34,26 @@ class Products:
 
     def seconds(self, shape, order):
         """Seconds for as many rows in full batches, on one thread of BLAS."""
-        basis = InteractionBasis(shape, order)
-        n_cells, m = int(np.prod(shape)), basis.n_functions
+        basis, m = ScaledBasis(shape, order), InteractionBasis(shape, order).n_functions
+        n_cells = int(np.prod(shape))
         rows = max(1, _CELLS // n_cells)
         with threadpool_limits(1, "blas"):
-            one = interleaved(_batches(basis, rows, n_cells), repeats=5)
+            one = interleaved(_batches(basis, rows, n_cells, m), repeats=5)
             total = self.analysis * one["analysis"] + self.synthesis * one["synthesis"]
             if self.solves:
                 total += self.solves * _solve_seconds(rows, m)
         return total / rows
 
 
-def _batches(basis, rows, n_cells):
+def _batches(basis, rows, n_cells, m):
     rng = np.random.default_rng(0)
-    # Conjugate gradients, which make nearly all of them, work in single precision.
-    x = rng.standard_normal((rows, n_cells), np.float32)
-    v = rng.standard_normal((rows, basis.n_functions), np.float32)
+    # Conjugate gradients, which make nearly all of them, take columns and work in
+    # single precision.
+    x = rng.standard_normal((n_cells, rows), np.float32)
+    v = rng.standard_normal((m, rows), np.float32)
     return {
-        "analysis": lambda: basis.analysis_flat(x),
-        "synthesis": lambda: basis.synthesis_flat(v),
+        "analysis": lambda: basis.analysis_of_columns(x),
+        "synthesis": lambda: basis.synthesis_of_columns(v),
     }
 
 
@@ -65,25 +67,31 @@ def _solve_seconds(rows, m):
 def count_products(function):
     """Run a function and count the rows of its matrix products and linear systems."""
     rows = Counter()
-    with (
-        _counting(InteractionBasis, "analysis_flat", 1, rows),
-        _counting(InteractionBasis, "synthesis_flat", 1, rows),
-        _counting(optimize, "_solve_scaled", 0, rows),
-    ):
+    with ExitStack() as counting:
+        for counted in _COUNTED:
+            counting.enter_context(_counting(*counted, rows))
         function()
-    return Products(*map(rows.get, _NAMES, (0, 0, 0)))
+    return Products(*map(rows.get, ("analysis", "synthesis", "solves"), (0, 0, 0)))
 
 
-_NAMES = "analysis_flat", "synthesis_flat", "_solve_scaled"
+# Whose it is, its name, the argument that tells the number of rows and along which of
+# its axes, and what it counts as.
+_COUNTED = [
+    (ScaledBasis, "analysis", 1, 0, "analysis"),
+    (ScaledBasis, "analysis_of_columns", 1, 1, "analysis"),
+    (ScaledBasis, "synthesis", 1, 0, "synthesis"),
+    (ScaledBasis, "synthesis_of_columns", 1, 1, "synthesis"),
+    (optimize, "_solve_scaled", 0, 0, "solves"),
+]
 
 
 @contextmanager
-def _counting(owner, name, position, rows):
+def _counting(owner, name, position, axis, counted_as, rows):
     original = getattr(owner, name)
 
     @wraps(original)
     def counted(*args):
-        rows[name] += len(args[position])
+        rows[counted_as] += args[position].shape[axis]
         return original(*args)
 
     with patch.object(owner, name, counted):

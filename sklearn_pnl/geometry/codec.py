@@ -25,6 +25,9 @@ from .solvers import mixed_solver
 # block stay in cache. Blocks depend on the shape of the data alone, so that results
 # are the same bytes for every n_jobs and every working_memory.
 BLOCK_CELLS = 2**17
+# Where products are taken many times over, and ever fewer rows are left to take them
+# for, blocks are larger.
+_LARGER = 2
 # Marginal cells up to which one matrix product beats a sum over each mode.
 _MARGINAL_CELLS = 128
 # Up to so many coordinates the Fisher metric of a base is factored, else its diagonal.
@@ -423,15 +426,19 @@ class Codec:
     @cached_property
     def encoded_at_once(self):
         """Rows that are worth encoding at once."""
-        return self._rows_per_block(self.poset)
+        return self._rows_per_block(self.poset, self._solver)
 
     @cached_property
     def decoded_at_once(self):
         """Codes that are worth decoding at once."""
-        return self._rows_per_block(self._local_poset)
+        return self._rows_per_block(self._local_poset, self._decoder)
 
-    def _rows_per_block(self, poset):
-        return max(poset.rows_at_once, BLOCK_CELLS // poset.n_elements)
+    @staticmethod
+    def _rows_per_block(poset, solver):
+        cells = BLOCK_CELLS
+        if solver is not None and solver.by_products:
+            cells *= _LARGER
+        return max(poset.rows_at_once, cells // poset.n_elements)
 
 
 def _refuse_far(codes, fine):

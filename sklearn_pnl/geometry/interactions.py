@@ -352,21 +352,27 @@ class InteractionBasis:
 
     @cached_property
     def _blocks(self):
-        """Orthogonal matrices whose Kronecker product is the whole transform."""
-        return kronecker_blocks(
-            [helmert(n, full=True) if n > 1 else np.ones((1, 1)) for n in self.shape]
-        )
+        return helmert_blocks(self.shape)
 
     @cached_property
     def _transposed(self):
         return [block.T for block in self._blocks]
 
 
-def kronecker_blocks(matrices):
-    """Neighbouring matrices joined to Kronecker products of at most 64 rows."""
+def helmert_blocks(shape, largest=_BLOCK):
+    """Orthogonal matrices whose Kronecker product is the transform of all modes."""
+    matrices = [helmert(n, full=True) if n > 1 else np.ones((1, 1)) for n in shape]
+    return kronecker_blocks(matrices, largest)
+
+
+def kronecker_blocks(matrices, largest=_BLOCK):
+    """Neighbouring matrices joined to Kronecker products of ``largest`` rows or less.
+
+    Fewer passes over the cells, as long as they take longer than the arithmetic.
+    """
     blocks = []
     for matrix in matrices:
-        if blocks and len(blocks[-1]) * len(matrix) <= _BLOCK:
+        if blocks and len(blocks[-1]) * len(matrix) <= largest:
             blocks[-1] = np.kron(blocks[-1], matrix)
         else:
             blocks.append(matrix)
@@ -392,6 +398,17 @@ def kronecker_product(blocks, x):
         x = np.matmul(*factors, out=empty_like(x))
         outer *= len(block)
     return x.reshape(n, -1)
+
+
+def kronecker_of_columns(blocks, x):
+    """:func:`kronecker_product` of columns ``x`` of shape (D, n): larger products."""
+    outer, (inner, n) = 1, x.shape
+    for block in blocks:
+        inner //= len(block)
+        x = x.reshape(outer, len(block), inner * n)
+        x = np.matmul(block, x, out=empty_like(x))
+        outer *= len(block)
+    return x.reshape(-1, n)
 
 
 def _check_mode_set(modes, n_modes):

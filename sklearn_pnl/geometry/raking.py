@@ -543,8 +543,8 @@ class _Dual:
         return np.ones(len(step))
 
     def hessian_product(self, point, v):
-        q, scale = self._parts(point)
-        return self._margins(q * self._to_cells(v * scale)) * scale
+        q, scale = self._parts(point.T)
+        return (self._margins(q * self._to_cells(v.T * scale)) * scale).T
 
     def hessian(self, point, rows):
         q, scale = self._parts(point)

@@ -12,11 +12,7 @@ from scipy.sparse import csr_array
 from .._workspace import take
 from ..optimize import Report, newton_cg, newton_dense, rounding_error
 from .coordinates import row_sums
-from .interactions import (
-    InteractionBasis,
-    interaction_mask,
-    maximal_mode_sets,
-)
+from .interactions import interaction_mask, maximal_mode_sets
 from .marginals import mode_marginals, product_of_marginals, rake
 from .mode_tilts import ModeTilt, rake_modes
 from .posets import zeta_columns
@@ -133,6 +129,8 @@ class _Solver:
 
     # Whether, from the uniform reference, the answer is M_1: a product of marginals.
     is_one_body = False
+    # Whether it is found by conjugate gradients: many products with one matrix.
+    by_products = False
 
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
         """Solve for all rows of ``target`` and ``reference``; see the module."""
@@ -264,6 +262,7 @@ class TiltSolver(_Solver):
         every = isinstance(family, int)
         self.used_modes = [k for k in range(d) if every or any(k in s for s in family)]
         self._independent = (family if every else max(map(len, family))) == 1
+        self.by_products = not self._independent and len(self.elements) > _DENSE_UP_TO
 
     @property
     def is_one_body(self):
@@ -341,7 +340,7 @@ class TiltSolver(_Solver):
 
     @cached_property
     def _scaled_basis(self):
-        return ScaledBasis(InteractionBasis(self.poset.shape, self.family))
+        return ScaledBasis(self.poset.shape, self.family)
 
     @cached_property
     def meets(self):
@@ -372,6 +371,9 @@ class GeneralSolver(_Solver):
     def __init__(self, poset, matched):
         self.poset = poset
         self.elements = np.flatnonzero(matched)
+        m = len(self.elements)
+        dense = m <= _DENSE_UP_TO and m * m * poset.n_elements <= _DENSE_PRODUCTS
+        self.by_products = not dense
 
     def _project(self, target, reference, tol, max_iter):
         if reference is None:
@@ -380,8 +382,7 @@ class GeneralSolver(_Solver):
             start = reference
         if len(self.elements) == 0:
             return _closed_form(start.copy())
-        m = len(self.elements)
-        if m <= _DENSE_UP_TO and m * m * self.poset.n_elements <= _DENSE_PRODUCTS:
+        if not self.by_products:
             return self._dense(start, target, max_iter, tol)
         basis = self._pinned_basis or self._basis
         problem = ExponentialTilt(self, basis, start, target)

@@ -4,7 +4,8 @@ A projection is ``q = start * exp(synthesis(x) - psi)`` with ``x`` chosen so tha
 expectations of the basis functions equal those of the target. The problem is the same
 in every basis; the bases differ in what they cost and how well conditioned they are.
 A basis offers ``synthesis(v)``, rows of coefficients to functions on the cells, and
-its transpose ``analysis(x)``.
+its transpose ``analysis(x)``; and both for columns, of which conjugate gradients take
+many products: there the rows of a block make one large matrix product.
 """
 
 from functools import cached_property
@@ -13,9 +14,15 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse.linalg import splu
 
-from .._workspace import empty, empty_like, take, zeros
+from .._workspace import columns, empty, empty_like, take, zeros
 from .coordinates import row_sums, tilted_exp
-from .interactions import kronecker_blocks, kronecker_product
+from .interactions import (
+    helmert_blocks,
+    interaction_mask,
+    kronecker_blocks,
+    kronecker_of_columns,
+    kronecker_product,
+)
 from .marginals import levels_by_mass
 
 # A Newton step changes log probabilities by at most this much. Where the target holds
@@ -34,6 +41,10 @@ _NO_OVERFLOW = 600.0
 _LARGEST_FACTOR = 2048
 # Pairs of coordinates whose entries in Hessians are made at once: they stay in cache.
 _PAIRS_AT_ONCE = 2**14
+# Largest block of a Kronecker product of columns.
+_COLUMN_BLOCK = 32
+# Precisions of products: conjugate gradients take single ones.
+_PRECISIONS = np.dtype(np.float32), np.dtype(np.float64)
 # Products of pairs of entries in the Gram matrix of rows of the Moebius matrix.
 _LARGEST_GRAM = 2**26
 
@@ -73,10 +84,10 @@ class ExponentialTilt:
         return np.minimum(1.0, LONGEST_STEP / np.maximum(change, LONGEST_STEP))
 
     def hessian_product(self, q, v):
-        u = self._basis.synthesis(v)
-        u -= np.einsum("ij,ij->i", q, u)[:, None]
+        u = self._basis.synthesis_of_columns(v)
+        u -= np.einsum("ij,ij->j", q, u)
         u *= q
-        return self._basis.analysis(u)
+        return self._basis.analysis_of_columns(u)
 
     def hessian(self, q, rows):
         # One row at a time: the centred functions are larger than the result.
@@ -170,7 +181,17 @@ class SortedMarginalCells(MarginalCells):
         return np.take_along_axis(x, self._order, axis=1)
 
 
-class _MarginalCellBasis:
+class _Basis:
+    """Functions on the cells; for columns by way of rows."""
+
+    def synthesis_of_columns(self, v):
+        return np.ascontiguousarray(self.synthesis(v.T).T)
+
+    def analysis_of_columns(self, x):
+        return np.ascontiguousarray(self.analysis(x.T).T)
+
+
+class _MarginalCellBasis(_Basis):
     """Indicators of the cells of marginal tables that avoid reference levels.
 
     In each mode index 0 stands for "any level", the others for the levels but the
@@ -210,7 +231,7 @@ class _MarginalCellBasis:
         return kronecker_product(self._blocks, x)
 
 
-class ZetaBasis:
+class ZetaBasis(_Basis):
     """Zeta columns of M, made orthonormal at the uniform distribution.
 
     ``synthesis(v) = Z_M W v`` and ``analysis(x) = W' Z_M' x``, with ``W`` the inverse
@@ -253,7 +274,7 @@ class ZetaBasis:
         return self._columns.synthesis(whitened)
 
 
-class PinnedBasis:
+class PinnedBasis(_Basis):
     """All functions whose theta vanishes where it is pinned, by orthogonal projection.
 
     With ``B`` the rows of the Moebius matrix at the pinned elements these are the
@@ -265,7 +286,7 @@ class PinnedBasis:
 
     def __init__(self, rows):
         self._rows, self._columns = rows, rows.T.tocsr()
-        self._scale = np.sqrt(rows.shape[1])
+        self._scale = float(np.sqrt(rows.shape[1]))
 
     @cached_property
     def _gram(self):
@@ -276,10 +297,16 @@ class PinnedBasis:
         # A factor cannot be pickled; it is found again when needed.
         return {k: v for k, v in self.__dict__.items() if k != "_gram"}
 
-    def synthesis(self, v):
-        x = v.T * self._scale
+    def synthesis_of_columns(self, v):
+        x = v * self._scale
         pinned = self._rows @ np.asarray(x, np.float64)
-        return np.ascontiguousarray((x - self._columns @ self._gram.solve(pinned)).T)
+        x -= self._columns @ self._gram.solve(pinned)
+        return x
+
+    analysis_of_columns = synthesis_of_columns
+
+    def synthesis(self, v):
+        return np.ascontiguousarray(self.synthesis_of_columns(v.T).T)
 
     analysis = synthesis
 
@@ -293,21 +320,38 @@ def pinned_basis(poset, elements):
     return PinnedBasis(rows)
 
 
-class ScaledBasis:
-    """An interaction basis times ``sqrt(D)``: unit Fisher information at uniform."""
+class ScaledBasis(_Basis):
+    """The functions of some interactions, with unit Fisher information at uniform.
 
-    def __init__(self, basis):
-        self._basis = basis
-        self._scale = float(np.sqrt(np.prod(basis.shape)))
+    Those of :class:`InteractionBasis` times ``sqrt(D)``.
+    """
+
+    def __init__(self, shape, interactions):
+        self._cells = np.flatnonzero(interaction_mask(shape, interactions))
+        self._n_cells = int(np.prod(shape))
+        first, *rest = helmert_blocks(shape, _COLUMN_BLOCK)
+        blocks = [first * np.sqrt(self._n_cells), *rest]
+        self._blocks = {t: [b.astype(t) for b in blocks] for t in _PRECISIONS}
+        self._transposed = {
+            t: [b.T.copy() for b in blocks] for t, blocks in self._blocks.items()
+        }
 
     def synthesis(self, v):
-        scaled = np.multiply(v, self._scale, out=empty_like(v))
-        return self._basis.synthesis_flat(scaled)
+        x = zeros((len(v), self._n_cells), v.dtype)
+        x[:, self._cells] = v
+        return kronecker_product(self._transposed[v.dtype], x)
 
     def analysis(self, x):
-        coefficients = self._basis.analysis_flat(x)
-        coefficients *= self._scale
-        return coefficients
+        return columns(kronecker_product(self._blocks[x.dtype], x), self._cells)
+
+    def synthesis_of_columns(self, v):
+        x = zeros((self._n_cells, v.shape[1]), v.dtype)
+        x[self._cells] = v
+        return kronecker_of_columns(self._transposed[v.dtype], x)
+
+    def analysis_of_columns(self, x):
+        x = kronecker_of_columns(self._blocks[x.dtype], x)
+        return take(x, self._cells, axis=0)
 
 
 def some_rows(array, rows):
