@@ -191,7 +191,7 @@ def _newton(
     batch = _start(problem, x)
     out = Solution(
         x=x.copy(),
-        point=np.empty_like(batch.point),
+        point=empty_like(batch.point),
         residual=batch.residual.copy(),
         n_iter=np.zeros(len(x), int),
         tol=tol,

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 from scipy.special import xlogy
 
-from .._workspace import empty
+from .._workspace import empty, take, zeros
 from .coordinates import normalized_exp, row_sums, theta_from_prob
 from .divergences import kl_divergence
 from .marginals import one_body_theta
@@ -80,7 +80,7 @@ class FlatBase:
     def coordinates(self, q, log_mass):
         """theta of distributions ``q`` (n, D) times their mass."""
         below = q[:, self._closure].reshape(-1, *self._below.shape)
-        theta = np.zeros((len(q), self.poset.n_elements))
+        theta = zeros((len(q), self.poset.n_elements), np.float64)
         theta[:, self._closure] = theta_from_prob(below, self._below).reshape(
             len(q), -1
         )
@@ -388,9 +388,9 @@ class Codec:
         """
         # In theta the masses are constants of the rows, which normalising takes out.
         shares = weights if geometric else weights / masses[neighbors]
-        mean = np.zeros((len(neighbors), self.poset.n_elements))
+        mean = zeros((len(neighbors), self.poset.n_elements), np.float64)
         for near, share in zip(neighbors.T, shares.T, strict=True):
-            cells = self.cells(rows[near])
+            cells = self.cells(take(rows, near, axis=0))
             if geometric:
                 np.log(cells, out=cells)
             cells *= share[:, None]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
+from .._workspace import empty
 from .posets import PosetProtocol
 
 
@@ -57,7 +58,8 @@ def theta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
             f"theta is finite for positive cells only; the cell at index {cell} is "
             f"{p[cell]}. Add a positive offset before normalising."
         )
-    return poset.moebius(np.log(p))
+    dtype = p.dtype if p.dtype.kind == "f" else np.float64
+    return poset.moebius(np.log(p, out=empty(p.shape, dtype)))
 
 
 def prob_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from .._workspace import empty
+from .._workspace import empty, empty_like
 
 # Largest matrix of indicators of the levels of single modes that is kept.
 _LARGEST_INDICATORS = 2**22
@@ -95,9 +95,11 @@ def product_of_marginals(target, shape, modes):
     product = np.ones((len(tensor), *(1,) * len(shape)))
     for k, length in enumerate(shape):
         if k in modes:
-            product = product * marginal_of(tensor, (k,))
+            factor = marginal_of(tensor, (k,))
         else:
-            product = product * np.full(along_mode(k, length, len(shape)), 1 / length)
+            factor = np.full(along_mode(k, length, len(shape)), 1 / length)
+        whole = empty(np.broadcast_shapes(product.shape, factor.shape), np.float64)
+        product = np.multiply(product, factor, out=whole)
     return product.reshape(len(tensor), -1)
 
 
@@ -107,7 +109,9 @@ def rake(start, target, shape, mode_sets, n_sweeps):
     small = target.shape[1] <= _SUMMED_BY_PRODUCTS
     cells = [_cells_of_marginal(shape, tuple(modes)) for modes in mode_sets if small]
     target_cells = target if small else target.reshape(-1, *shape)
-    q = np.array(np.broadcast_to(start, target.shape)).reshape(target_cells.shape)
+    q = empty(target.shape, np.float64)
+    q[...] = start
+    q = q.reshape(target_cells.shape)
 
     def marginal(x, k):
         return x @ cells[k] if small else marginal_of(x, mode_sets[k])
@@ -118,7 +122,9 @@ def rake(start, target, shape, mode_sets, n_sweeps):
             # A marginal that is empty in both stays so.
             now = marginal(q, k)
             factor = np.divide(there, now, out=np.ones_like(now), where=now > 0)
-            q *= factor @ cells[k].T if small else factor
+            if small:
+                factor = np.matmul(factor, cells[k].T, out=empty_like(q))
+            q *= factor
     return q.reshape(target.shape)
 
 

@@ -24,6 +24,7 @@ from .tilts import (
     SortedMarginalCells,
     ZetaBasis,
     pinned_basis,
+    some_rows,
 )
 
 # Up to this many free coordinates dense Newton is ahead of conjugate gradients.
@@ -314,13 +315,13 @@ class TiltSolver(_Solver):
             rows = np.flatnonzero(fits == shared)
             if not len(rows):
                 continue
-            parts = (a if len(rows) == len(a) else a[rows] for a in (start, target))
+            begin, wanted = (some_rows(array, rows) for array in (start, target))
             if not shared:
-                problem = SortedMarginalCells(self, *parts)
+                problem = SortedMarginalCells(self, begin, wanted)
             elif self._independent and self.poset.n_elements >= _MATRIX_FROM:
-                problem = ModeTilt(self.poset.shape, *parts, references)
+                problem = ModeTilt(self.poset.shape, begin, wanted, references)
             else:
-                problem = MarginalCells(self, *parts, references)
+                problem = MarginalCells(self, begin, wanted, references)
             x = np.zeros((len(rows), len(self.elements)))
             found = newton_dense(problem, x, tol=tol, max_iter=max_iter, settle=settle)
             q = problem.distributions(found.point)
@@ -328,7 +329,7 @@ class TiltSolver(_Solver):
                 unsure = np.flatnonzero(_is_light(q) & (found.residual <= tol))
                 error = rounding_error(problem, found, unsure)
                 unsure = unsure[error > _UNSETTLED]
-                self._settle(q, found.residual, target[rows], tol, unsure)
+                self._settle(q, found.residual, wanted, tol, unsure)
             pieces.append((rows, (q, found.residual, found.n_iter)))
         return _joined(pieces)
 

@@ -62,7 +62,7 @@ class ExponentialTilt:
         self._target = target
         self.moments = basis.analysis(target)
         with np.errstate(divide="ignore"):
-            self._log_start = np.log(start)
+            self._log_start = np.log(start, out=empty_like(start))
 
     def value(self, x, rows):
         energy = self._basis.synthesis(x)
@@ -150,10 +150,13 @@ class MarginalCells(ExponentialTilt):
         mean, meets = marginals[:, self._solver.elements], self._solver.meets
         gram = empty((len(q), *meets.shape), q.dtype)
         step = max(1, _PAIRS_AT_ONCE // meets.size)
+        products = empty((step, *meets.shape), q.dtype)
         for start in range(0, len(q), step):
             some = slice(start, start + step)
-            np.take(padded[some], meets, axis=1, out=gram[some], mode="clip")
-            gram[some] -= mean[some, :, None] * mean[some, None, :]
+            part, own = gram[some], mean[some]
+            np.take(padded[some], meets, axis=1, out=part, mode="clip")
+            outer = products[: len(part)]
+            part -= np.multiply(own[:, :, None], own[:, None, :], out=outer)
         return gram
 
 
