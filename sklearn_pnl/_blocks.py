@@ -1,5 +1,7 @@
 """Work on blocks of rows, by threads or workers that share no memory; batches cut."""
 
+from contextlib import closing
+
 import numpy as np
 from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
@@ -7,6 +9,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ._callbacks import begin_blocks, block_done
 from ._threads import one_blas_thread
+from ._validation import unheard
 from ._workspace import workspace
 
 # Workers that share no memory get several blocks at once: enough tasks for each of
@@ -26,8 +29,12 @@ def map_blocks(function, *arrays, step, n_jobs=None, into=None):
     n = len(arrays[0])
     begin_blocks(-(-n // step))
     joined, done = None, 0
-    with one_blas_thread(), workspace():
-        for parts in _results(function, arrays, n, step, n_jobs):
+    with (
+        one_blas_thread(),
+        workspace(),
+        closing(_results(function, arrays, n, step, n_jobs)) as results,
+    ):
+        for parts in results:
             if joined is None:
                 joined = [np.empty((n, *p.shape[1:]), p.dtype) for p in parts]
                 if into is not None and into.dtype == joined[0].dtype:
@@ -52,6 +59,19 @@ def _results(function, arrays, n, step, n_jobs):
         n_blocks = -(-n // step)
         blocks_per_task = min(-(-n_blocks // n_tasks), _BLOCKS_PER_TASK)
         function = _Remote(function)
+    tasks = (
+        (function, step, task.start, *(a[task] for a in arrays))
+        for task in _slices(n, step * blocks_per_task)
+    )
+    for blocks in run_tasks(_whole_task, tasks, n_jobs):
+        yield from blocks
+
+
+def run_tasks(function, tasks, n_jobs):
+    """``function(*task)`` of each task, in order, by those at work.
+
+    To be closed by who may leave it early, in the thread that it was begun in.
+    """
     backend, _ = get_active_backend(prefer="threads")
     parallel = Parallel(
         n_jobs=n_jobs,
@@ -59,12 +79,13 @@ def _results(function, arrays, n, step, n_jobs):
         # All at once where joblib cannot do better, as with "multiprocessing".
         return_as="generator" if backend.supports_return_generator else "list",
     )
-    results = parallel(
-        delayed(_whole_task)(function, step, task.start, *(a[task] for a in arrays))
-        for task in _slices(n, step * blocks_per_task)
-    )
-    for blocks in results:
-        yield from blocks
+    results = parallel(delayed(function)(*task) for task in tasks)
+    try:
+        for result in results:  # noqa: UP028, since joblib tells of results left over
+            yield result
+    finally:
+        with unheard():
+            getattr(results, "close", list)()
 
 
 def shares_memory():

@@ -33,11 +33,15 @@ from ._validation import as_numbers, check_finite, check_numbers, check_rows
 _read_as = ContextVar("read_as", default=None)
 
 
+def part_of(numbers, form, rows):
+    """What some rows of a table were read as, for :func:`read_as`."""
+    return numbers[rows] if isinstance(form, TableFormat) else None, form.part(rows)
+
+
 @contextmanager
-def part_read_as(numbers, form, rows):
-    """Tables read inside are some rows of a larger one that was read already."""
-    numbers = numbers[rows] if isinstance(form, TableFormat) else None
-    token = _read_as.set((numbers, form.part(rows)))
+def read_as(numbers, form):
+    """Tables read inside are a part of a larger one that was read already."""
+    token = _read_as.set((numbers, form))
     try:
         yield
     finally:

@@ -328,6 +328,28 @@ def warn_missed(whom, violation, tol):
     )
 
 
+@contextmanager
+def hearing():
+    """What is warned of inside, all of it, instead of a warning."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        yield told
+
+
+@contextmanager
+def unheard():
+    """Nothing is warned of inside."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def warn_again(told):
+    """Say here what was said elsewhere."""
+    for warning in told:
+        warnings.warn(warning, stacklevel=6)
+
+
 def _first(mask):
     return tuple(int(i) for i in np.unravel_index(np.argmax(mask), mask.shape))
 

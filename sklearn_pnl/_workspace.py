@@ -16,21 +16,20 @@ import numpy as np
 _SMALL = 2**16
 # Memory more than so many times as large as an array is left for others.
 _ROOMY = 4
+# Memory of this thread's workspace, each with a reference that tells if it is in use.
 _thread = threading.local()
-# What is in use: a reference that tells the end of it, the memory, and whose it is.
-_lent = {}
 
 
 @contextmanager
 def workspace():
     """Within, :func:`empty` keeps memory for this thread, and frees it in the end."""
-    outer = getattr(_thread, "unused", None)
+    outer = getattr(_thread, "kept", None)
     if outer is None:
-        _thread.unused = []
+        _thread.kept = []
     try:
         yield
     finally:
-        _thread.unused = outer
+        _thread.kept = outer
 
 
 def empty(shape, dtype):
@@ -39,15 +38,14 @@ def empty(shape, dtype):
     It is in use while the array, or a view of it, is there: so it may be kept, given
     back and handed on as any other array.
     """
-    unused, dtype = getattr(_thread, "unused", None), np.dtype(dtype)
+    kept, dtype = getattr(_thread, "kept", None), np.dtype(dtype)
     size = prod(shape) * dtype.itemsize
-    if unused is None or size <= _SMALL:
+    if kept is None or size <= _SMALL:
         return np.empty(shape, dtype)
-    memory = _fitting(unused, size)
+    memory = _unused(kept, size)
     # Views of the array keep it alive, since the owner of its memory is no array.
     array = np.ndarray(shape, dtype, memory)
-    lease = weakref.ref(array, _give_back)
-    _lent[id(lease)] = lease, memory, unused
+    kept.append((memory, weakref.ref(array)))
     return array
 
 
@@ -81,14 +79,11 @@ def columns(array, indices):
     return found
 
 
-def _fitting(unused, size):
-    """Memory that is large enough, the last that was used, or new one."""
-    for k in range(len(unused) - 1, -1, -1):
-        if size <= len(unused[k]) <= _ROOMY * size:
-            return unused.pop(k)
+def _unused(kept, size):
+    """Memory that is large enough, the last that was asked for, or new one."""
+    for k in range(len(kept) - 1, -1, -1):
+        memory, user = kept[k]
+        if user() is None and size <= len(memory) <= _ROOMY * size:
+            del kept[k]
+            return memory
     return bytearray(size)
-
-
-def _give_back(lease):
-    _, memory, unused = _lent.pop(id(lease))
-    unused.append(memory)

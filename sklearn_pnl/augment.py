@@ -42,7 +42,14 @@ from ._validation import (
 from ._zeros import keep_both, with_zeros, zero_in_all
 from .backward import METRIC
 from .constraints import Constraint
-from .draws import AUGMENT, DrawsLike, TrainingCodes, as_draws
+from .draws import (
+    AUGMENT,
+    DrawsLike,
+    KernelDraws,
+    MixupDraws,
+    TrainingCodes,
+    as_draws,
+)
 from .embedding import RangeEmbedding, ends_of, fold, limits, range_embedding
 from .geometry import PosetProtocol
 from .invariants import Invariants
@@ -58,6 +65,8 @@ _FREE_MARGIN = 10.0
 # New cells that are drawn and decoded one after the other at least: a few times as many
 # stay in cache, and are asked of the system only once.
 _BATCH_CELLS = 2**17
+# Rows were checked at the door; arrays are what is worked on.
+_UNCHECKED = {"assume_finite": True, "transform_output": "default"}
 _INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
 
 
@@ -315,10 +324,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             draws = as_draws(self.augment)
             of_rows = not draws.looks_up
             self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows), of_rows)
-            # They were checked at the door; arrays are what is worked on.
-            unchecked = {"assume_finite": True, "transform_output": "default"}
             self._set_keeper(rows, ends)
-            with config_context(**unchecked), no_task():
+            with config_context(**_UNCHECKED), no_task():
                 cells = self._lay_out(self._embed(rows, ends))
             mine = self._format.cut_out
             cells = cells if mine else own(cells, X)
@@ -368,12 +375,11 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         """Rows (n, D) of floats; what they came as, and their ranges, are kept."""
         _, numbers, self._format, _ = read_rows(self, X)
         self.integer_features_ = self._format.integer_features
-        dense = numbers.toarray() if issparse(numbers) else numbers
-        rows = dense.reshape(len(dense), -1)
+        rows = _dense(numbers)
         self._zeros = rows == 0 if self.keep_zeros else None
         times = self._format.times
         self._times = None if times is None else rows[:, times].astype(float)
-        return rows if rows.dtype in (np.float32, np.float64) else rows.astype(float)
+        return _as_floats(rows)
 
     def _embed(self, rows, ends):
         """Rows (n, D) in the units of the embedding, which they must not be lost in.
@@ -442,6 +448,14 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         given |= self.reshaper not in (None, "auto")
         return 1 if given or len(shape) > 1 else None
 
+    def _solves_alone(self, shape):
+        """Whether to encode rows is work, and none of it is done by others."""
+        order = self._resolve_order(shape)
+        parts = self.augment, self.embedding, self.reshaper
+        draws = str, MixupDraws, KernelDraws
+        ours = all(isinstance(p, draws) or p is None for p in parts)
+        return ours and (order not in (None, 1) or self.base is not None)
+
     def _make_reshaper(self, reduced):
         """The reshaper, not fitted; None where rows are laid out as they are."""
         if not isinstance(self.reshaper, str):
@@ -464,16 +478,22 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         numbers = self._format.read(X)
         check_shape_is(self, numbers.shape[1:], self._format.shape)
-        rows = numbers.toarray() if issparse(numbers) else numbers
-        rows = rows.reshape(len(rows), -1)
+        tensors = self._embedded(_dense(numbers))
+        check_measures(tensors, "Negative values after the embedding", self.offset)
+        cells = self._codec.cells(self._laid_out(tensors))
+        return cells.reshape(-1, *self.poset_.shape)
+
+    def _embedded(self, rows):
+        """Rows (n, D), in the units and the shape of those embedded by ``fit``."""
         if self.embedding_ is not None:
             rows = np.asarray(self.embedding_.transform(rows))
-        tensors = rows.reshape(-1, *self._shape_of(rows))
-        check_measures(tensors, "Negative values after the embedding", self.offset)
+        return rows.reshape(-1, *self._shape_of(rows))
+
+    def _laid_out(self, tensors):
+        """Their cells (n, D)."""
         if self.reshaper_ is not None:
             tensors = np.asarray(self.reshaper_.transform(tensors))
-        cells = self._codec.cells(tensors.reshape(len(tensors), -1))
-        return cells.reshape(-1, *self.poset_.shape)
+        return tensors.reshape(len(tensors), -1)
 
     def sample(
         self,
@@ -561,6 +581,17 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     def _forget_search(self):
         """Give back what looking for near rows holds, until rows are drawn again."""
         self._training.forget_search()
+
+    def _forget_rows(self):
+        """Leave out the training rows, which those have that this goes to."""
+        self._training.rows = self._training.rows[:0]
+
+    def _recall_rows(self, numbers):
+        """The training rows again, from what they were read as."""
+        if self._codec.needs_rows:
+            with config_context(**_UNCHECKED):
+                cells = self._laid_out(self._embedded(_as_floats(_dense(numbers))))
+            self._training.rows = cells
 
     def iter_samples(
         self,
@@ -758,6 +789,16 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = self.embedding is None
         return tags
+
+
+def _dense(numbers):
+    """Rows (n, D) of an array of any shape, or of a sparse one."""
+    dense = numbers.toarray() if issparse(numbers) else numbers
+    return dense.reshape(len(dense), -1)
+
+
+def _as_floats(rows):
+    return rows if rows.dtype in (np.float32, np.float64) else rows.astype(float)
 
 
 def _check_kept(ends, offset, names=None):

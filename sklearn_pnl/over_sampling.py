@@ -1,6 +1,7 @@
 """The imbalanced-learn over-sampler: one augmenter a class."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,20 +11,13 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 
-from ._callbacks import CallbackSupportMixin, fit_task, stage, subtask, with_callbacks
-from ._formats import (
-    Hidden,
-    part_read_as,
-    plain_target,
-    read_rows,
-    some_rows,
-    stack,
-    with_room,
-)
+from ._callbacks import CallbackSupportMixin, fit_task, with_callbacks
+from ._classes import ClassTask, augment_classes
+from ._formats import Hidden, plain_target, read_rows, stack, with_room
 from ._frames import is_frame, is_pandas
 from ._keeping import CONSTRAINTS, resolve_invariants
 from ._typing import Rows, Seed
-from ._validation import all_or_nothing, rows_known_as, shared_params
+from ._validation import all_or_nothing, shared_params
 from .augment import PNLAugmenter
 from .constraints import Constraint
 from .draws import DrawsLike, as_draws
@@ -231,49 +225,50 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
 
     @with_callbacks
     def _fit_resample(self, X, y):
-        rng = check_random_state(self.random_state)
-        self.augmenters_ = {}
-        numbers, form = self.__dict__.pop("_read")
-        self.invariants_ = self._find_invariants(numbers, form)
+        read = self.__dict__.pop("_read")
+        self.augmenters_, self.invariants_ = {}, self._find_invariants(*read)
+        tasks = self._class_tasks(y)
+        ends = np.cumsum([task.n_new for task in tasks])
+        whole = with_room(X, read[1], sum(task.n_new for task in tasks))
+        rooms = [None] * len(tasks)
+        if whole is not None:
+            rooms = np.split(whole[len(y) :], ends)[: len(tasks)]
+        params = shared_params(self, PNLAugmenter) | {"invariants": self.invariants_}
         new, labels, parents = [], [], []
-        wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
-        whole = with_room(X, form, sum(wanted.values()))
-        done = len(y)
-        with fit_task(self, "fit_resample", len(wanted)) as task:
-            for label, n_new in wanted.items():
-                members = np.flatnonzero(y == label)
-                out = None if whole is None else whole[done : done + n_new]
-                done += n_new
-                with part_read_as(numbers, form, members):
-                    rows, near = self._augment(label, X, members, rng, task, n_new, out)
+        with (
+            fit_task(self, "fit_resample", len(tasks)) as progress,
+            closing(
+                augment_classes(tasks, params, X, read, rooms, progress)
+            ) as augmented,
+        ):
+            for task, augmenter, rows, near in augmented:
                 new.append(rows)
-                labels.append(np.full(n_new, label, dtype=y.dtype))
-                parents.append(members[near])
+                labels.append(np.full(task.n_new, task.label, dtype=y.dtype))
+                parents.append(task.members[near])
+                self.augmenters_[task.label] = augmenter
+                self.order_ = augmenter.order_
         self.parent_indices_ = self._stack_parents(parents)
         whole = stack(X, new) if whole is None else whole
         return whole, np.concatenate([y, *labels])
 
-    def _augment(self, label, X, members, rng, task, n_new, out):
-        """New rows of one class, and the rows of the class that they come from.
-
-        They are written to ``out`` if there is room for them.
-        """
-        rows = some_rows(X, members)
-        params = shared_params(self, PNLAugmenter) | {"invariants": self.invariants_}
-        augmenter, asked = PNLAugmenter(**params), self.constraints
-        asked = asked.get(label) if isinstance(asked, dict) else asked
-        name = f"class {np.asarray(label).item()!r}"
-        with (
-            subtask(task, name, 2) as part,
-            rows_known_as(members, name, type(self).__name__),
-        ):
-            with stage(part, "encode"):
-                augmenter.fit(rows)
-            with stage(part, "decode"):
-                new, near, _ = augmenter._sample(n_new, rng, asked, out=out)
-        augmenter._forget_search()
-        self.augmenters_[label], self.order_ = augmenter, augmenter.order_
-        return new, near
+    def _class_tasks(self, y):
+        """What is wanted of each class that gets new rows."""
+        wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
+        rng, largest = check_random_state(self.random_state), np.iinfo(np.int32).max
+        # One class alone is an augmenter with the seed of the sampler.
+        seeds = [rng] if len(wanted) == 1 else rng.randint(largest, size=len(wanted))
+        asked, whom = self.constraints, type(self).__name__
+        return [
+            ClassTask(
+                label,
+                members=np.flatnonzero(y == label),
+                n_new=n_new,
+                seed=seed,
+                asked=asked.get(label) if isinstance(asked, dict) else asked,
+                whom=whom,
+            )
+            for (label, n_new), seed in zip(wanted.items(), seeds, strict=True)
+        ]
 
     def _find_invariants(self, numbers, form):
         """Equations in the rows of all classes, of which there are more."""

@@ -3,6 +3,7 @@
 The cluster is a real one: two worker processes and a scheduler on this machine.
 """
 
+import contextlib
 import gc
 import os
 import re
@@ -16,6 +17,10 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from scipy.optimize import LinearConstraint
+from scipy.sparse import csr_array, issparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info
 
 from sklearn_pnl import (
@@ -24,6 +29,7 @@ from sklearn_pnl import (
     PNLAugmenter,
     PNLSampler,
     _blocks,
+    _classes,
     _coding,
 )
 from sklearn_pnl._blocks import shares_memory
@@ -62,10 +68,16 @@ def client():
 
 @pytest.fixture(params=["dask", "loky", "threading"])
 def backend(request):
-    if request.param != "dask":
-        return joblib.parallel_config(request.param, n_jobs=2)
-    request.getfixturevalue("client")
-    return joblib.parallel_config("dask")
+    """At work within, and not before: joblib's own is at once."""
+    if request.param == "dask":
+        request.getfixturevalue("client")
+
+    @contextlib.contextmanager
+    def at_work():
+        with joblib.parallel_config(request.param, n_jobs=2):
+            yield
+
+    return at_work()
 
 
 def lattice_projector():
@@ -255,6 +267,147 @@ def test_blocks_of_one_size_that_workers_share_evenly(n, step, blocks):
     size = _blocks.even_step(n, step)
     assert -(-n // size) == blocks
     assert n == 1 or blocks == 1 or n - (blocks - 1) * size > size // 2
+
+
+# --- whole classes --------------------------------------------------------------------
+
+FEW = np.random.default_rng(1).integers(0, 4, (360, 4, 6)).astype(float)
+FEW[::3] = FEW[1::3]
+THREE = np.random.default_rng(2).permutation(np.repeat([0, 1, 2], [110, 120, 130]))
+SOLVES = {
+    "order": 2,
+    "random_state": 0,
+    "sampling_strategy": dict.fromkeys(range(3), 180),
+}
+
+
+def table_of(rows):
+    """Numbers and a word; the last two of the numbers have one sum."""
+    pd = pytest.importorskip("pandas")
+    flat = rows.reshape(len(rows), -1)[:, :8]
+    frame = pd.DataFrame(flat, columns=[f"x{j}" for j in range(8)])
+    frame["rest"] = 5 - frame["x7"]
+    frame["word"] = np.where(flat[:, 0] > 1, "high", "low")
+    return frame.astype({"x0": int})
+
+
+CLASSES = {
+    "arrays": lambda: (FEW, {}),
+    "integers": lambda: (FEW.astype(np.int16), {}),
+    "single precision": lambda: (FEW.astype(np.float32), {}),
+    "flat": lambda: (FEW.reshape(360, -1), {"reshaper": "prime"}),
+    "sparse": lambda: (csr_array(FEW.reshape(360, -1)), {"reshaper": "prime"}),
+    "frame": lambda: (
+        table_of(FEW),
+        {"categorical_features": "auto", "reshaper": "prime"},
+    ),
+    "kernels": lambda: (FEW, {"augment": "kde", "embedding": None}),
+    "zeros": lambda: (FEW, {"keep_zeros": True, "embedding": None}),
+    "constraints": lambda: (
+        FEW.reshape(360, -1),
+        {
+            "reshaper": "prime",
+            "constraints": {1: LinearConstraint(np.ones((1, 24)), 36.0, 36.0)},
+        },
+    ),
+}
+
+
+def resampled(X, params):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "After over-sampling")
+        sampler = PNLSampler(**(SOLVES | params))
+        return sampler, sampler.fit_resample(X, THREE)
+
+
+def bytes_of(X):
+    if hasattr(X, "to_csv"):
+        return X.to_csv()
+    return (X.toarray() if issparse(X) else X).tobytes()
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """Classes that went to workers."""
+    classes, there = [], _classes._augment_there
+
+    def spying(tasks, *args):
+        classes.extend(task.label for task in tasks)
+        return there(tasks, *args)
+
+    monkeypatch.setattr(_classes, "_augment_there", spying)
+    return classes
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_classes_sent_whole_are_the_bytes_of_home(kind, backend, sent):
+    X, params = CLASSES[kind]()
+    home, (X_home, y_home) = resampled(X, params)
+    assert not sent
+    with backend:
+        away, (X_away, y_away) = resampled(X, params)
+        assert sent == ([] if shares_memory() else [0, 1, 2])
+    assert bytes_of(X_away) == bytes_of(X_home)
+    assert_array_equal(y_away, y_home)
+    assert_array_equal(away.parent_indices_, home.parent_indices_)
+    assert away.order_ == home.order_
+    for label, augmenter in home.augmenters_.items():
+        other = away.augmenters_[label]
+        assert repr(other.get_params()) == repr(augmenter.get_params())
+        assert other._training.rows.tobytes() == augmenter._training.rows.tobytes()
+        more = [a.sample(7, random_state=1) for a in (other, augmenter)]
+        assert bytes_of(more[0]) == bytes_of(more[1])
+
+
+class Centred(StandardScaler):
+    """An embedding of somebody else."""
+
+    def transform(self, X, copy=None):
+        return np.exp(super().transform(X))
+
+    def inverse_transform(self, X, copy=None):
+        return super().inverse_transform(np.log(np.maximum(X, 1e-9)))
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"order": 1},
+        {"order": None},
+        {"sampling_strategy": {0: 400}},
+        {"sampling_strategy": {0: 111, 1: 900}},
+        {"embedding": Centred()},
+    ],
+    ids=str,
+)
+def test_classes_stay_where_it_would_not_pay(params, sent):
+    home = resampled(FEW, params)[1][0]
+    with joblib.parallel_config("loky", n_jobs=2):
+        away = resampled(FEW, params)[1][0]
+    assert not sent
+    assert away.tobytes() == home.tobytes()
+
+
+def test_what_classes_say_elsewhere_is_said_here(sent):
+    with joblib.parallel_config("loky", n_jobs=2):
+        with pytest.warns(ConvergenceWarning, match=r"Sampler, class \d: .* converge"):
+            resampled(FEW, {"max_iter": 1, "tol": 1e-12})
+        with (
+            pytest.raises(ConvergenceWarning, match="class 0"),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("error", ConvergenceWarning)
+            resampled(FEW, {"max_iter": 1, "tol": 1e-12})
+        wanted = LinearConstraint(np.ones((1, 24)), 1e6, 1e6)
+        asked = {"reshaper": "prime", "constraints": {2: wanted}}
+        with pytest.raises(ValueError, match="can be reached|reach"):
+            resampled(FEW.reshape(360, -1), asked)
+        empty = FEW + 1
+        number = np.flatnonzero(THREE == 1)[3]
+        empty[number] = 0
+        with pytest.raises(ValueError, match=f"(?i)row {number} is all zero"):
+            resampled(empty, {"embedding": None, "offset": 0})
+    assert sent
 
 
 # --- rows beyond memory ---------------------------------------------------------

@@ -1,6 +1,5 @@
 """Memory of temporaries: kept while nobody uses it, and never shared."""
 
-import gc
 import os
 import subprocess
 import sys
@@ -54,17 +53,18 @@ def test_arrays_outlive_their_workspace():
 
 
 def test_nothing_is_kept_outside_and_after_a_workspace():
-    before = len(_workspace._lent)
     empty(SHAPE, np.float64)
     with workspace():
-        kept = empty(SHAPE, np.float64)
+        array = empty(SHAPE, np.float64)
         with pytest.raises(ZeroDivisionError), workspace():
             1 / 0  # noqa: B018
-        assert len(_workspace._lent) == before + 1
-    del kept
-    gc.collect()
-    assert len(_workspace._lent) == before
-    assert not hasattr(_workspace._thread, "unused") or not _workspace._thread.unused
+        ((memory, _),) = _workspace._thread.kept
+    assert _workspace._thread.kept is None
+    users = sys.getrefcount(memory)
+    del array
+    assert sys.getrefcount(memory) < users
+    # Besides its name here and the argument there is no one left.
+    assert sys.getrefcount(memory) == 2
 
 
 def test_threads_do_not_share_memory():

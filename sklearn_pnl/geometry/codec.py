@@ -92,7 +92,7 @@ class FlatBase:
         """Log measures (n, D): the zeta transform."""
         if self._columns is not None:
             return coordinates @ self._columns.T
-        whole = np.zeros((len(coordinates), self.poset.n_elements))
+        whole = zeros((len(coordinates), self.poset.n_elements), np.float64)
         whole[:, self.elements] = coordinates
         energy = self.poset.zeta(whole.reshape(-1, *self.poset.shape))
         return energy.reshape(len(coordinates), -1)

@@ -124,7 +124,7 @@ class MarginalCells(ExponentialTilt):
     def _normalized(self, energy, x):
         # The functions are indicators, so what is added to log probabilities is
         # bounded by the coefficients: no need to look for the largest.
-        if not np.abs(x).sum(axis=1).max() < _NO_OVERFLOW:
+        if not np.abs(x, out=empty_like(x)).sum(axis=1).max() < _NO_OVERFLOW:
             return tilted_exp(energy)
         q = np.exp(energy, out=energy)
         total = row_sums(q)
@@ -139,7 +139,8 @@ class MarginalCells(ExponentialTilt):
         return gradient, np.abs(eta).max(axis=1)
 
     def longest(self, step):
-        if np.abs(step).sum(axis=1).max() <= LONGEST_STEP:
+        change = np.abs(step, out=empty_like(step))
+        if change.sum(axis=1).max() <= LONGEST_STEP:
             return np.ones(len(step))
         return super().longest(step)
 
@@ -227,7 +228,7 @@ class _MarginalCellBasis(_Basis):
     def analysis(self, x):
         if self.functions is not None:
             return x @ self.functions.T
-        return self.marginals(x)[:, self._elements]
+        return columns(self.marginals(x), self._elements)
 
     def marginals(self, x):
         """For each cell, the sum of all cells that agree with its non-zero indices."""
