@@ -72,20 +72,24 @@ def run_tasks(function, tasks, n_jobs):
 
     To be closed by who may leave it early, in the thread that it was begun in.
     """
-    backend, _ = get_active_backend(prefer="threads")
-    parallel = Parallel(
-        n_jobs=n_jobs,
-        prefer="threads",
-        # All at once where joblib cannot do better, as with "multiprocessing".
-        return_as="generator" if backend.supports_return_generator else "list",
-    )
+    # All at once where joblib cannot do better.
+    return_as = "generator" if gives_back_singly() else "list"
+    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
     results = parallel(delayed(function)(*task) for task in tasks)
     try:
-        for result in results:  # noqa: UP028, since joblib tells of results left over
+        for result in results:  # noqa: UP028
             yield result
-    finally:
+    except GeneratorExit:
+        # An error made an end, and is what there is to tell: not what is left over.
         with unheard():
             getattr(results, "close", list)()
+        raise
+
+
+def gives_back_singly():
+    """Whether results come one by one: not with "multiprocessing"."""
+    backend, _ = get_active_backend(prefer="threads")
+    return backend.supports_return_generator
 
 
 def shares_memory():

@@ -9,7 +9,7 @@ import numpy as np
 from joblib import effective_n_jobs, parallel_config
 from threadpoolctl import threadpool_limits
 
-from ._blocks import run_tasks, shares_memory
+from ._blocks import gives_back_singly, run_tasks, shares_memory
 from ._callbacks import stage, subtask
 from ._formats import part_of, read_as, some_rows
 from ._threads import omp_threads, one_blas_thread
@@ -111,9 +111,10 @@ def _is_shared(tasks, params, shape):
 
     Rows are sent once and nobody waits for the end of a class: where there are enough
     classes for all workers, and to encode takes longer than to send. Estimators of
-    others stay here, since their rounding may depend on the threads there are.
+    others stay here, since their rounding may depend on the threads there are. And
+    "multiprocessing" forks: threads of a search would wait there for ever.
     """
-    if shares_memory():
+    if shares_memory() or not gives_back_singly():
         return False
     workers, sizes = effective_n_jobs(params["n_jobs"]), [task.size for task in tasks]
     enough = 1 < workers <= sum(sizes) / max(sizes, default=1)
@@ -157,7 +158,7 @@ def _alone(task, rows, part, params, n_threads):
             task, params, _writable(rows), map(_writable, part)
         )
     augmenter._forget_rows()
-    return augmenter, new, parents, [warning.message for warning in told]
+    return augmenter, new, parents, told
 
 
 def _writable(rows):

@@ -15,6 +15,8 @@ from sklearn.utils.validation import validate_data
 # The rows at hand as a caller further out knows them: their numbers in its own data,
 # and what to call them. A sampler hands single classes to augmenters.
 _known_as = ContextVar("known_as", default=None)
+# Warnings that are said somewhere else, where there is such a place: a worker has none.
+_told = ContextVar("told", default=None)
 
 
 @contextmanager
@@ -125,7 +127,7 @@ def warn_target_unused(y):
     """Say that targets are not used; scikit-learn's tools hand them to every fit."""
     if y is None:
         return
-    warnings.warn(
+    _warn(
         "PNLAugmenter does not use y: new rows have no targets. Use PNLSampler for "
         "classes, PNLRegressionSampler for numbers as targets, or make the target one "
         "more feature; else leave y out.",
@@ -292,7 +294,7 @@ def clip_neighbors(n_neighbors, n_rows, of_rows=False):
         then = f", {there} near each: using {there}."
     if there == 0:
         then = ": all new rows are copies of it."
-    warnings.warn(
+    _warn(
         f"{n_neighbors} neighbours were asked for, but {whose} has {rows}{then}",
         UserWarning,
         stacklevel=3,
@@ -305,7 +307,7 @@ def warn_unconverged(whom, residual, tol, max_iter):
     left = ~(residual <= tol)
     if not left.any():
         return
-    warnings.warn(
+    _warn(
         f"{_spoken_for(whom)}: {left.sum()} of {left.size} projections did not "
         f"converge in max_iter={max_iter} Newton steps: the worst residual "
         f"max|eta_q - eta*| is {residual.max():.1e} > tol={tol:g}. Increase max_iter "
@@ -319,7 +321,7 @@ def warn_unconverged(whom, residual, tol, max_iter):
 def warn_missed(whom, violation, tol):
     """Say that some new rows are not on the equations that they should keep."""
     missed = violation > tol
-    warnings.warn(
+    _warn(
         f"{_spoken_for(whom)}: {missed.sum()} of {missed.size} new rows miss an "
         f"invariant, by up to {violation.max():.1e} of the range of its features. Pass "
         "invariants=None to do without.",
@@ -330,10 +332,27 @@ def warn_missed(whom, violation, tol):
 
 @contextmanager
 def hearing():
-    """What is warned of inside, all of it, instead of a warning."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    """What is warned of inside, for :func:`warn_again`, instead of a warning."""
+    told = []
+    token = _told.set(told)
+    try:
         yield told
+    finally:
+        _told.reset(token)
+
+
+def warn_again(told):
+    """Say here what was said elsewhere."""
+    for message, category in told:
+        _warn(message, category, stacklevel=7)
+
+
+def _warn(message, category, stacklevel):
+    told = _told.get()
+    if told is None:
+        warnings.warn(message, category, stacklevel=stacklevel + 1)
+    else:
+        told.append((message, category))
 
 
 @contextmanager
@@ -342,12 +361,6 @@ def unheard():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-def warn_again(told):
-    """Say here what was said elsewhere."""
-    for warning in told:
-        warnings.warn(warning, stacklevel=6)
 
 
 def _first(mask):

@@ -451,9 +451,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     def _solves_alone(self, shape):
         """Whether to encode rows is work, and none of it is done by others."""
         order = self._resolve_order(shape)
+        known = str, MixupDraws, KernelDraws, PrimeFactorReshaper
         parts = self.augment, self.embedding, self.reshaper
-        draws = str, MixupDraws, KernelDraws
-        ours = all(isinstance(p, draws) or p is None for p in parts)
+        ours = all(part is None or isinstance(part, known) for part in parts)
         return ours and (order not in (None, 1) or self.base is not None)
 
     def _make_reshaper(self, reduced):

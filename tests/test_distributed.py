@@ -388,6 +388,15 @@ def test_classes_stay_where_it_would_not_pay(params, sent):
     assert away.tobytes() == home.tobytes()
 
 
+def test_classes_stay_where_workers_are_forked(sent):
+    # Threads of OpenMP do not live on in a fork.
+    home = resampled(FEW, {})[1][0]
+    with joblib.parallel_config("multiprocessing", n_jobs=2):
+        away = resampled(FEW, {})[1][0]
+    assert not sent
+    assert away.tobytes() == home.tobytes()
+
+
 def test_what_classes_say_elsewhere_is_said_here(sent):
     with joblib.parallel_config("loky", n_jobs=2):
         with pytest.warns(ConvergenceWarning, match=r"Sampler, class \d: .* converge"):
