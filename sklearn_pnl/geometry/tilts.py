@@ -17,9 +17,10 @@ from scipy.sparse.linalg import splu
 from .._workspace import columns, empty, empty_like, take, zeros
 from .coordinates import row_sums, tilted_exp
 from .interactions import (
-    helmert_blocks,
+    helmert_matrices,
     interaction_mask,
     kronecker_blocks,
+    kronecker_blocks_of_columns,
     kronecker_of_columns,
     kronecker_product,
 )
@@ -41,8 +42,6 @@ _NO_OVERFLOW = 600.0
 _LARGEST_FACTOR = 2048
 # Pairs of coordinates whose entries in Hessians are made at once: they stay in cache.
 _PAIRS_AT_ONCE = 2**14
-# Largest block of a Kronecker product of columns.
-_COLUMN_BLOCK = 32
 # Precisions of products: conjugate gradients take single ones.
 _PRECISIONS = np.dtype(np.float32), np.dtype(np.float64)
 # Products of pairs of entries in the Gram matrix of rows of the Moebius matrix.
@@ -333,28 +332,40 @@ class ScaledBasis(_Basis):
     def __init__(self, shape, interactions):
         self._cells = np.flatnonzero(interaction_mask(shape, interactions))
         self._n_cells = int(np.prod(shape))
-        first, *rest = helmert_blocks(shape, _COLUMN_BLOCK)
+        matrices = helmert_matrices(shape)
+        self._of_rows, self._of_columns = (
+            self._scaled(join(matrices))
+            for join in (kronecker_blocks, kronecker_blocks_of_columns)
+        )
+
+    def _scaled(self, blocks):
+        """Blocks of both transforms in all precisions: synthesis, then analysis."""
+        first, *rest = blocks
         blocks = [first * np.sqrt(self._n_cells), *rest]
-        self._blocks = {t: [b.astype(t) for b in blocks] for t in _PRECISIONS}
-        self._transposed = {
-            t: [b.T.copy() for b in blocks] for t, blocks in self._blocks.items()
+        return {
+            kind: tuple(
+                [block.astype(kind, "C") for block in some]
+                for some in ([block.T for block in blocks], blocks)
+            )
+            for kind in _PRECISIONS
         }
 
     def synthesis(self, v):
         x = zeros((len(v), self._n_cells), v.dtype)
         x[:, self._cells] = v
-        return kronecker_product(self._transposed[v.dtype], x)
+        return kronecker_product(self._of_rows[v.dtype][0], x)
 
     def analysis(self, x):
-        return columns(kronecker_product(self._blocks[x.dtype], x), self._cells)
+        x = kronecker_product(self._of_rows[x.dtype][1], x)
+        return columns(x, self._cells)
 
     def synthesis_of_columns(self, v):
         x = zeros((self._n_cells, v.shape[1]), v.dtype)
         x[self._cells] = v
-        return kronecker_of_columns(self._transposed[v.dtype], x)
+        return kronecker_of_columns(self._of_columns[v.dtype][0], x)
 
     def analysis_of_columns(self, x):
-        x = kronecker_of_columns(self._blocks[x.dtype], x)
+        x = kronecker_of_columns(self._of_columns[x.dtype][1], x)
         return take(x, self._cells, axis=0)
 
 
