@@ -28,7 +28,7 @@ Interactions: TypeAlias = int | Iterable[Sequence[int]]
 # a transform is two or three matrix products over the whole batch.
 _BLOCK = 64
 # What a pass over the cells takes, and to start a product, in multiplications.
-_PASS, _PRODUCT = 10, 100
+_PASS, _PRODUCT = 30, 100
 
 
 def close_downward(
