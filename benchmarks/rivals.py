@@ -13,7 +13,7 @@ from sklearn_pnl import KernelDraws, MixtureManifold, PrimeFactorReshaper
 PNL_PAPER = {
     "order": 1,
     "reshaper": PrimeFactorReshaper(),
-    "augment": KernelDraws(bandwidth=0.05),
+    "draws": KernelDraws(bandwidth=0.05),
     "local_manifold": MixtureManifold(step=0.98),
     "offset": 1e-5,
     "with_mass": False,

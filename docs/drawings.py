@@ -17,7 +17,7 @@ from sklearn_pnl import (  # noqa: E402
     PNLAugmenter,
     PNLSampler,
     PrimeFactorReshaper,
-    column_constraint,
+    ColumnConstraint,
 )
 from sklearn_pnl.geometry import (  # noqa: E402
     TensorPoset,
@@ -184,7 +184,7 @@ def noise():
         1, 4, figsize=(10, 2.9), sharex=True, sharey=True, layout="constrained"
     )
     for axis, (name, way) in zip(axes, ways.items(), strict=True):
-        new = PNLAugmenter(augment=way, margin=None).fit(X).sample(300, random_state=0)
+        new = PNLAugmenter(draws=way, margin=None).fit(X).sample(300, random_state=0)
         axis.scatter(*new.T, s=6, color=ORANGE, alpha=0.6)
         axis.scatter(*X.T, s=14, color=BLUE)
         axis.set_title(name, fontsize=9, family="monospace")
@@ -233,7 +233,7 @@ def offsets():
 def _two_parts():
     """Rows of two parts, what was fitted on them, and a total asked for."""
     parts = np.random.default_rng(0).gamma(2.0, size=(200, 2))
-    asked = column_constraint({0: 1, 1: 1}, 5, 5)
+    asked = ColumnConstraint({0: 1, 1: 1}, equal=5)
     return parts, PNLAugmenter().fit(parts), asked
 
 

@@ -49,7 +49,7 @@ heads = [1 + x for x, parent in enumerate(parents) if parent == -1]
 
 settings = {
     "embedding": MaxAbsScaler(),
-    "augment": "kde",
+    "draws": "kde",
     "k_neighbors": 1,
     "offset": 1e-6,
     # Reflecting a value at the end of a range would change its proportion.

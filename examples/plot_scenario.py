@@ -20,8 +20,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from sklearn_pnl import PNLAugmenter, column_constraint
-from sklearn_pnl.constraints import collect_constraints, meet_constraints
+from sklearn_pnl import PNLAugmenter, ColumnConstraint
+from sklearn_pnl.control import collect_constraints, meet_constraints
 
 rng = np.random.default_rng(1)
 n = 400
@@ -49,8 +49,8 @@ print(augmenter.invariants_)
 before = stores.to_numpy()
 asked = [
     augmenter.invariants_,
-    column_constraint("A", 1.2 * before[:, 4], 1.2 * before[:, 4]),
-    column_constraint("B", before[:, 5], before[:, 5]),
+    ColumnConstraint("A", equal=1.2 * before[:, 4]),
+    ColumnConstraint("B", equal=before[:, 5]),
 ]
 system = collect_constraints(asked, 8, feature_names=stores.columns)
 low, high = np.zeros(8), 1.5 * before.max(axis=0)
@@ -69,7 +69,7 @@ print(f"totals add up to {(moved['all'] - moved['A'] - moved['B']).abs().max():.
 # The largest stores are few: beyond them there is nothing to learn from.
 wanted = np.minimum(1.2 * before[:, 4], np.quantile(before[:, 4], 0.98))
 new = augmenter.sample(
-    n, random_state=0, constraints=column_constraint("A", wanted, wanted)
+    n, random_state=0, constraints=ColumnConstraint("A", equal=wanted)
 )
 
 for name, rows in (("stores", stores), ("moved", moved), ("new", new)):

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from imblearn.over_sampling import SMOTE
 
-from sklearn_pnl import PNLAugmenter, PNLSampler, column_constraint
+from sklearn_pnl import PNLAugmenter, PNLSampler, ColumnConstraint
 
 PARTS = ["wages", "rent", "material", "power"]
 rng = np.random.default_rng(0)
@@ -53,7 +53,7 @@ for name, gap in gaps.items():
 # Parents are drawn among rows between which the total is met, so that the parts are
 # those of tables of that size, not of any row stretched to it.
 augmenter = PNLAugmenter().fit(table)
-asked = column_constraint("total", 40, 40)
+asked = ColumnConstraint("total", equal=40)
 large = augmenter.sample(200, random_state=0, constraints=asked)
 gap = (large["total"] - large[PARTS].sum(axis=1)).abs().max()
 print(f"\nasked for a total of 40: {large['total'].min():.9f} to "

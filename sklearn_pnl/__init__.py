@@ -13,9 +13,8 @@ from . import geometry
 from .augment import PNLAugmenter
 from .backward import BackwardProjector
 from .comparison import SampleComparison, compare_samples
-from .constraints import column_constraint
+from .control import ColumnConstraint, LinearSystem, find_invariants
 from .draws import DensityDraws, Draws, KernelDraws, MixupDraws
-from .invariants import Invariants, find_invariants
 from .manifolds import (
     EtaManifold,
     FiberManifold,
@@ -68,7 +67,7 @@ __all__ = [
     "GeodesicEnergyDisplay",
     "ImageRowsDisplay",
     "InteractionEnergyDisplay",
-    "Invariants",
+    "LinearSystem",
     "KernelDraws",
     "LocalManifold",
     "ManyBodyProjector",
@@ -81,7 +80,7 @@ __all__ = [
     "SampleComparison",
     "SampleComparisonDisplay",
     "ThetaManifold",
-    "column_constraint",
+    "ColumnConstraint",
     "compare_samples",
     "find_invariants",
     "geometry",

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from ._blocks import even_step, map_blocks, shares_memory
 from ._callbacks import no_task
-from ._categories import Indicators, typical_variance
+from .tables.categories import Indicators, typical_variance
 from ._threads import one_blas_thread
 from ._validation import check_masses, warn_unconverged
 from .geometry import TensorPoset, element_mask, order_mask
@@ -85,10 +85,13 @@ def own(rows, X):
     return rows.copy() if overlaps(rows, X) and X.flags.writeable else rows
 
 
-def encode_rows(codec, rows, whom, n_jobs=None, divergence=False, overwrite=False):
+def encode_rows(
+    codec, rows, whom, n_jobs=None, divergence=False, overwrite=False, numbers=None
+):
     """:class:`Encoded` of rows (n, D), with a warning if some did not converge.
 
-    Coordinates may ``overwrite`` rows of their shape.
+    Coordinates may ``overwrite`` rows of their shape; ``numbers`` (n,) are those that
+    the user knows the rows by.
     """
     # One pass a block is as fast as memory: threads would only wait for it.
     worth_sharing = codec.solves or divergence
@@ -103,7 +106,7 @@ def encode_rows(codec, rows, whom, n_jobs=None, divergence=False, overwrite=Fals
             into=rows if overwrite else None,
         )
     )
-    check_masses(encoded.mass)
+    check_masses(encoded.mass, numbers)
     warn_unconverged(whom, encoded.residual, codec.tol, codec.max_iter)
     return encoded
 

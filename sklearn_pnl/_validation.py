@@ -2,43 +2,20 @@
 
 import warnings
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache, wraps
+from numbers import Integral
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_X_y
+from sklearn.utils import check_array, check_random_state, check_X_y
 from sklearn.utils.validation import validate_data
 
-# The rows at hand as a caller further out knows them: their numbers in its own data,
-# and what to call them. A sampler hands single classes to augmenters.
-_known_as = ContextVar("known_as", default=None)
-# Warnings that are said somewhere else, where there is such a place: a worker has none.
-_told = ContextVar("told", default=None)
 
-
-@contextmanager
-def rows_known_as(numbers, whose, whom):
-    """Messages inside are of ``whom``, about rows ``numbers`` of ``whose``."""
-    token = _known_as.set((numbers, whose, whom))
-    try:
-        yield
-    finally:
-        _known_as.reset(token)
-
-
-def _row(number):
-    """What to call a row in a message."""
-    known = _known_as.get()
-    return f"row {number}" if known is None else f"row {known[0][number]}"
-
-
-def _spoken_for(whom):
-    """Who a message is from, and about which rows."""
-    known = _known_as.get()
-    return whom if known is None else f"{known[2]}, {known[1]}"
+def _row(number, numbers=None):
+    """What to call a row, whose user may know it by another number."""
+    return f"row {number if numbers is None else numbers[number]}"
 
 
 def all_or_nothing(fit):
@@ -61,6 +38,23 @@ def all_or_nothing(fit):
             raise
 
     return restoring
+
+
+def check_count(name, value, or_none=False):
+    """A whole number of rows, at least 1."""
+    if or_none and value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        known = "an integer >= 1" + " or None" * or_none
+        raise ValueError(f"{name} must be {known}; got {value!r}.")
+    return int(value)
+
+
+def as_random_state(seed):
+    """What scikit-learn makes of a seed; a ``Generator`` lends its bits."""
+    if isinstance(seed, np.random.Generator):
+        return np.random.RandomState(seed.bit_generator)
+    return check_random_state(seed)
 
 
 def shared_params(estimator, receiver):
@@ -127,12 +121,12 @@ def warn_target_unused(y):
     """Say that targets are not used; scikit-learn's tools hand them to every fit."""
     if y is None:
         return
-    _warn(
+    warnings.warn(
         "PNLAugmenter does not use y: new rows have no targets. Use PNLSampler for "
         "classes, PNLRegressionSampler for numbers as targets, or make the target one "
         "more feature; else leave y out.",
         UserWarning,
-        stacklevel=5,
+        stacklevel=6,
     )
 
 
@@ -152,7 +146,7 @@ def check_cells(estimator, X, *, reset=False):
     lowest = 0 if reset else -estimator.offset
     whom = f"Negative values in data passed to {type(estimator).__name__}"
     names = feature_names(estimator)
-    check_measures(X, whom, estimator.offset, lowest, names)
+    check_measures(X, whom, estimator.offset, lowest, names=names)
     return X.reshape(len(X), -1)
 
 
@@ -188,22 +182,27 @@ def check_finite(X, name="X", names=None):
     )
 
 
-def check_measures(X, whom, offset, lowest=0, names=None):
+def check_measures(X, whom, offset, lowest=0, *, names=None, numbers=None, advice=None):
     """Refuse cells without a logarithm, and say where the first one is.
 
-    ``whom`` says what holds the negative values.
+    ``whom`` says what holds the negative values, ``numbers`` what its rows are known
+    by, ``advice`` what to do.
     """
     if offset == 0:
-        _check_positive(X)
+        _check_positive(X, numbers)
     if X.min(initial=0) >= lowest:
         if lowest < 0:
-            _check_mass(X, offset)
+            _check_mass(X, offset, numbers)
         return
     where = _first(X < lowest)
+    if advice is None:
+        advice = (
+            "shift or scale the data to be non-negative first, for instance with "
+            "MinMaxScaler"
+        )
     raise ValueError(
-        f"{whom}; the first is {X[where]:g} at {_place(where, names)}. Cells are read "
-        "as unnormalised probabilities: shift or scale the data to be non-negative "
-        "first, for instance with MinMaxScaler."
+        f"{whom}; the first is {X[where]:g} at {_place(where, names, numbers)}. Cells "
+        f"are read as unnormalised probabilities: {advice}."
     )
 
 
@@ -221,40 +220,40 @@ def check_embedded(embedded, names=None):
     )
 
 
-def _check_mass(X, offset):
+def _check_mass(X, offset, numbers):
     """Refuse rows that are ``-offset`` throughout."""
     flat = X.reshape(len(X), -1)
     empty = np.flatnonzero(flat.max(axis=1, initial=-offset) <= -offset)
     if len(empty):
         raise ValueError(
-            f"{_row(int(empty[0])).capitalize()} is -offset={-offset:g} in all cells: "
+            f"{_row(int(empty[0]), numbers).capitalize()} is -offset={-offset:g} in all cells: "
             "nothing of it is left as a distribution. Drop the row."
         )
 
 
-def _check_positive(X):
+def _check_positive(X, numbers):
     if X.min(initial=1) > 0 or X.min() < 0:
         return
     flat = X.reshape(len(X), -1)
     empty = np.flatnonzero(flat.max(axis=1) == 0)
     if len(empty):
         raise ValueError(
-            f"{_row(int(empty[0])).capitalize()} is all zero and offset=0: it has no "
+            f"{_row(int(empty[0]), numbers).capitalize()} is all zero and offset=0: it has no "
             "distribution. Drop the row or set offset > 0."
         )
     row, cell = _first(flat == 0)
     raise ValueError(
-        f"Cell {cell} of {_row(row)} is zero and offset=0: its log is infinite. Set "
+        f"Cell {cell} of {_row(row, numbers)} is zero and offset=0: its log is infinite. Set "
         "offset > 0."
     )
 
 
-def check_masses(mass):
+def check_masses(mass, numbers=None):
     """Refuse rows whose sum is not a number of double precision."""
     if not np.all(np.isfinite(mass)):
         row = int(np.argmin(np.isfinite(mass)))
         raise ValueError(
-            f"The sum of {_row(row)} overflows; divide X by a constant first."
+            f"The sum of {_row(row, numbers)} overflows; divide X by a constant first."
         )
 
 
@@ -277,7 +276,7 @@ def check_codes(codes, n_params, whom):
     return codes
 
 
-def clip_neighbors(n_neighbors, n_rows, of_rows=False):
+def clip_neighbors(n_neighbors, n_rows, of_rows=False, whose="the training data"):
     """``n_neighbors``, at most as many as there are; a warning says so.
 
     Those of a row among the others if ``of_rows``, where a row that is alone is its own
@@ -286,18 +285,16 @@ def clip_neighbors(n_neighbors, n_rows, of_rows=False):
     there = n_rows - of_rows
     if n_neighbors <= n_rows:
         return max(1, min(n_neighbors, there))
-    known = _known_as.get()
-    whose = "the training data" if known is None else known[1]
     rows = f"{n_rows} row{'s' * (n_rows != 1)}"
     then = f": using {there}."
     if of_rows:
         then = f", {there} near each: using {there}."
     if there == 0:
         then = ": all new rows are copies of it."
-    _warn(
+    warnings.warn(
         f"{n_neighbors} neighbours were asked for, but {whose} has {rows}{then}",
         UserWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
     return max(1, there)
 
@@ -307,52 +304,15 @@ def warn_unconverged(whom, residual, tol, max_iter):
     left = ~(residual <= tol)
     if not left.any():
         return
-    _warn(
-        f"{_spoken_for(whom)}: {left.sum()} of {left.size} projections did not "
+    warnings.warn(
+        f"{whom}: {left.sum()} of {left.size} projections did not "
         f"converge in max_iter={max_iter} Newton steps: the worst residual "
         f"max|eta_q - eta*| is {residual.max():.1e} > tol={tol:g}. Increase max_iter "
         "or tol, or increase offset: cells that are nearly empty are what makes a "
         "projection hard.",
         ConvergenceWarning,
-        stacklevel=4,
-    )
-
-
-def warn_missed(whom, violation, tol):
-    """Say that some new rows are not on the equations that they should keep."""
-    missed = violation > tol
-    _warn(
-        f"{_spoken_for(whom)}: {missed.sum()} of {missed.size} new rows miss an "
-        f"invariant, by up to {violation.max():.1e} of the range of its features. Pass "
-        "invariants=None to do without.",
-        ConvergenceWarning,
         stacklevel=5,
     )
-
-
-@contextmanager
-def hearing():
-    """What is warned of inside, for :func:`warn_again`, instead of a warning."""
-    told = []
-    token = _told.set(told)
-    try:
-        yield told
-    finally:
-        _told.reset(token)
-
-
-def warn_again(told):
-    """Say here what was said elsewhere."""
-    for message, category in told:
-        _warn(message, category, stacklevel=7)
-
-
-def _warn(message, category, stacklevel):
-    told = _told.get()
-    if told is None:
-        warnings.warn(message, category, stacklevel=stacklevel + 1)
-    else:
-        told.append((message, category))
 
 
 @contextmanager
@@ -367,8 +327,9 @@ def _first(mask):
     return tuple(int(i) for i in np.unravel_index(np.argmax(mask), mask.shape))
 
 
-def _place(where, names=None):
+def _place(where, names=None, numbers=None):
+    row = _row(where[0], numbers)
     if len(where) == 2:
         column = where[1] if names is None else names[where[1]]
-        return f"{_row(where[0])}, column {column!r}"
-    return f"{_row(where[0])}, cell {tuple(where[1:])}"
+        return f"{row}, column {column!r}"
+    return f"{row}, cell {tuple(where[1:])}"

@@ -1,70 +1,39 @@
 """Draw new rows from one set of rows: embed, encode, draw codes, decode, and back."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
-from sklearn import config_context, get_config
-from sklearn.base import BaseEstimator, _fit_context, clone
-from sklearn.utils import check_random_state, gen_batches
+from sklearn import config_context
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._blocks import cut, whole_steps
 from ._callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
-from ._categories import one_of
-from ._coding import (
-    TrainingRows,
-    encode_rows,
-    free_mask,
-    lay_out,
-    make_codec,
-    overlaps,
-    own,
-)
-from ._formats import read_rows
-from ._keeping import CONSTRAINTS, Keeper, resolve_invariants
+from ._coding import TrainingRows, encode_rows, free_mask, make_codec
+from ._drawing import Source
+from ._steps import Embed, LayOut
 from ._typing import Rows, Seed
 from ._validation import (
     all_or_nothing,
-    check_embedded,
+    as_random_state,
+    check_count,
     check_measures,
-    check_shape_is,
     clip_neighbors,
-    feature_names,
     warn_target_unused,
 )
-from ._zeros import keep_both, with_zeros, zero_in_all
 from .backward import METRIC
-from .constraints import Constraint
-from .draws import (
-    AUGMENT,
-    DrawsLike,
-    KernelDraws,
-    MixupDraws,
-    TrainingCodes,
-    as_draws,
-)
-from .embedding import RangeEmbedding, ends_of, fold, limits, range_embedding
+from .control import CONSTRAINTS, Constraint, LinearSystem
+from .control.promises import keeper_of, resolve_invariants
+from .draws import AUGMENT, DrawsLike, as_draws
+from .embedding import ends_of, limits
 from .geometry import PosetProtocol
-from .invariants import Invariants
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
 from .many_body import CODEC_CONSTRAINTS
-from .reshape import PrimeFactorReshaper
+from .tables import read_table
 
-# Codes drawn and looked up at once: rounding, and with it the order of near-ties, must
-# not depend on how new rows are asked for.
-_DRAWN = 2**12
-# Room that rows brought to constraints have where they are free otherwise.
-_FREE_MARGIN = 10.0
-# New cells that are drawn and decoded one after the other at least: a few times as many
-# stay in cache, and are asked of the system only once.
-_BATCH_CELLS = 2**17
 # Rows were checked at the door; arrays are what is worked on.
 _UNCHECKED = {"assume_finite": True, "transform_output": "default"}
 _INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
@@ -103,7 +72,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         Rows among which "mixup" looks for a partner, or else that a new row is decoded
         from. Fewer rows are all used, with a warning.
 
-    augment : {"mixup", "kde"}, Draws or estimator, default="mixup"
+    draws : {"mixup", "kde"}, Draws or estimator, default="mixup"
         How codes are drawn: between near rows (:class:`MixupDraws`), from a kernel
         density estimate as in the paper (:class:`KernelDraws`), or from an estimator
         with ``fit`` and ``sample``, which is cloned (:class:`DensityDraws`).
@@ -130,8 +99,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         all columns of a data frame that hold neither numbers nor times: strings,
         objects, and the categorical types of pandas, polars and pyarrow; Booleans are
         the numbers 0 and 1. A new row takes all its categories from one of its
-        parents, so that they go together as somewhere in the data: where all columns
-        are categories, new rows are copies. What is missing is a category too. For
+        parents, so that they go together as somewhere in the data. What is missing is a category too. For
         nearness a difference in one of them counts as much as the typical deviation of
         a number, as in SMOTE-NC. The geometry, equations and constraints are about the
         other columns.
@@ -204,7 +172,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     n_neighbors_ : int
         ``k_neighbors``, at most the number of training rows, for "mixup" of others.
 
-    invariants_ : Invariants
+    invariants_ : LinearSystem
         The equations kept; printed, they are told in words.
 
     integer_features_ : ndarray of int
@@ -245,14 +213,14 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         "order": [StrOptions({"auto"}), *ORDER, None],
         "local_manifold": LOCAL_MANIFOLD,
         "k_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "augment": AUGMENT,
+        "draws": AUGMENT,
         "metric": METRIC,
         "reshaper": [StrOptions({"auto", "prime"}), _INVERTIBLE, None],
         "embedding": [StrOptions({"minmax"}), _INVERTIBLE, None],
         "margin": [Interval(Real, 0, None, closed="left"), None],
         "categorical_features": ["array-like", StrOptions({"auto"}), None],
         "keep_zeros": ["boolean"],
-        "invariants": [StrOptions({"auto"}), Invariants, *CONSTRAINTS, None],
+        "invariants": [StrOptions({"auto"}), *CONSTRAINTS, None],
     }
 
     def __init__(
@@ -262,7 +230,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         base: ArrayLike | None = None,
         local_manifold: LocalManifoldLike = "fiber",
         k_neighbors: int = 5,
-        augment: DrawsLike = "mixup",
+        draws: DrawsLike = "mixup",
         metric: Literal["kl", "euclidean"] = "kl",
         poset: PosetProtocol | None = None,
         reshaper: Literal["auto", "prime"] | Any = "auto",
@@ -273,7 +241,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         with_mass: bool = True,
         margin: float | None = 0.1,
         invariants: Literal["auto"]
-        | Invariants
+        | LinearSystem
         | Constraint
         | Sequence
         | None = "auto",
@@ -285,7 +253,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self.base = base
         self.local_manifold = local_manifold
         self.k_neighbors = k_neighbors
-        self.augment = augment
+        self.draws = draws
         self.metric = metric
         self.poset = poset
         self.reshaper = reshaper
@@ -319,126 +287,70 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         """
         warn_target_unused(y)
         with fit_task(self):
-            rows = self._take(X)
-            ends = ends_of(rows)
-            draws = as_draws(self.augment)
-            of_rows = not draws.looks_up
-            self.n_neighbors_ = clip_neighbors(self.k_neighbors, len(rows), of_rows)
-            self._set_keeper(rows, ends)
-            with config_context(**_UNCHECKED), no_task():
-                cells = self._lay_out(self._embed(rows, ends))
-            mine = self._format.cut_out
-            cells = cells if mine else own(cells, X)
-            self._encode(cells, overwrite=mine or not overlaps(cells, X))
-            self.draws_ = draws.fit(self.codes_)
-            self._check_draws()
+            table, _ = read_table(self, X)
+            self._fit(table, type(self).__name__)
         return self
 
-    def _encode(self, cells, overwrite):
-        """Codes of cells (n, D), which are kept if decoding needs them."""
-        codec, whom = self._codec, type(self).__name__
-        overwrite &= not codec.needs_rows
-        encoded = encode_rows(codec, cells, whom, self.n_jobs, overwrite=overwrite)
-        kept = cells if codec.needs_rows else np.empty_like(cells[:0])
-        labels = self._format.labels
-        self._training = TrainingRows(codec, kept, encoded, self.metric, labels)
-        self.codes_ = self._training.codes
-        self.n_params_ = codec.n_params
-        self.n_iter_ = max(1, int(encoded.n_iter.max()))
+    def _fit(self, table, whom):
+        """Fit rows that were read: those of ``fit``, or a class of a sampler.
 
-    def _check_draws(self):
-        """Refuse to draw codes around rows that have categories alone."""
-        alone = self._format.labels is not None and not len(self._format.names)
-        if alone and self.draws_.looks_up:
-            raise ValueError(
-                "All columns are categories, so that there are no numbers to draw with "
-                f"augment={self.augment!r}. Use augment='mixup'."
-            )
-
-    def _set_keeper(self, rows, ends):
-        """What new rows keep: limits and equations of the training rows (n, D)."""
-        names = self._format.feature_names
-        self.invariants_ = resolve_invariants(
-            self.invariants, rows, names, self._format.whole
-        )
-        margin = _FREE_MARGIN if self.margin is None else self.margin
-        self._keeper = Keeper.of(
-            self.invariants_,
-            ends,
-            limits(rows, ends, margin),
-            self.embedding is not None,
-            self.offset,
-            self._format.whole,
-        )
-
-    def _take(self, X):
-        """Rows (n, D) of floats; what they came as, and their ranges, are kept."""
-        _, numbers, self._format, _ = read_rows(self, X)
-        self.integer_features_ = self._format.integer_features
-        rows = _dense(numbers)
-        self._zeros = rows == 0 if self.keep_zeros else None
-        times = self._format.times
-        self._times = None if times is None else rows[:, times].astype(float)
-        return _as_floats(rows)
-
-    def _embed(self, rows, ends):
-        """Rows (n, D) in the units of the embedding, which they must not be lost in.
-
-        Rows are passed over as rarely as can be: their ends tell most.
+        Messages are those of ``whom``.
         """
-        names = self._names
-        if self.embedding is None:
-            self.embedding_, embedded = None, rows
-        elif isinstance(self.embedding, str):
-            out = rows if self._format.cut_out and rows.dtype == np.float64 else None
-            self.embedding_, embedded = range_embedding(rows, ends, out)
-            ends = np.zeros(rows.shape[1]), 1.0 * (ends[1] > ends[0])
-        else:
-            self.embedding_ = clone(self.embedding)
-            embedded = np.asarray(self.embedding_.fit_transform(rows))
-            names = names if embedded.shape == rows.shape else None
-            check_embedded(embedded, names)
-            ends = ends_of(embedded)
-        if self.offset == 0 or ends[0].min(initial=0) < 0:
-            self._check_cells(embedded, names)
-        _check_kept(ends, self.offset, names)
-        return embedded
+        if not len(table.columns):
+            raise ValueError(
+                "All columns are categories: there are no numbers to draw between, and "
+                "new rows would be copies, which RandomOverSampler of imbalanced-learn "
+                "makes. Encode an ordered one as numbers, if there is any."
+            )
+        rows = table.numbers()
+        ends, draws = ends_of(rows), as_draws(self.draws)
+        zeros = rows == 0 if self.keep_zeros else np.empty((len(rows), 0), bool)
+        times = rows[:, table.times].astype(float) if table.times.any() else None
+        self.integer_features_ = table.integer_features
+        self.n_neighbors_ = clip_neighbors(
+            self.k_neighbors, len(rows), not draws.looks_up, table.whose
+        )
+        self.invariants_ = resolve_invariants(self.invariants, table)
+        allowed = limits(rows, ends, self.margin)
+        scaled = self.embedding is not None
+        keeper = keeper_of(
+            self.invariants_, table, rows, ends, allowed, scaled, self.offset
+        )
+        with config_context(**_UNCHECKED), no_task():
+            path, cells = self._laid_out(table, rows, ends)
+        mine = table.owned or not np.may_share_memory(cells, rows)
+        training = self._encode(table, cells, mine, whom)
+        self.draws_ = draws.fit(self.codes_)
+        self._source = Source(
+            table.without_rows(),
+            training,
+            self.draws_,
+            path,
+            keeper,
+            zeros,
+            times,
+            self.margin is not None,
+            self.n_neighbors_,
+            whom,
+        )
 
-    def _check_cells(self, embedded, names):
-        cells = embedded.reshape(-1, *self._shape_of(embedded))
-        where = f"in data passed to {type(self).__name__}"
-        if self.embedding is not None:
-            where = "after the embedding"
-        check_measures(cells, f"Negative values {where}", self.offset, names=names)
-
-    @property
-    def _names(self):
-        """Names of the numbers of a row, if there are any."""
-        return feature_names(self) if self._format.names is None else self._format.names
-
-    def _shape_of(self, embedded):
-        """Shape of embedded rows: as they came, unless their length has changed."""
-        shape = self._format.shape
-        return shape if embedded.shape[1] == np.prod(shape) else embedded.shape[1:]
-
-    def _lay_out(self, embedded):
-        """Cells (n, D) on the poset, and the codec for them."""
-        shape = self._shape_of(embedded)
+    def _laid_out(self, table, rows, ends):
+        """Steps from numbers to cells, and the cells (n, D) of rows."""
+        embed = Embed(self.embedding, self.offset, type(self).__name__)
+        embedded = embed.fit(table, rows, ends)
+        self.order_ = self._resolve_order(embed.shape)
         manifold = as_local_manifold(self.local_manifold)
-        self.order_ = self._resolve_order(shape)
         whole = self.order_ is None and self.base is None
-        self.reshaper_ = self._make_reshaper(not whole or manifold.reduces)
-        tensors = embedded.reshape(-1, *shape)
-        if self.reshaper_ is not None:
-            tensors = np.asarray(self.reshaper_.fit_transform(tensors))
-        elif self.poset is not None:
-            tensors = embedded
-        self._cell_shape = tensors.shape[1:]
-        self.poset_ = lay_out(self.poset, self._cell_shape, self.reshaper_)
+        lay_out = LayOut.made(
+            self.reshaper, self.poset, embed.shape, not whole or manifold.reduces
+        )
+        cells = lay_out.fit(embedded)
+        self.embedding_, self.reshaper_ = embed.transformer, lay_out.reshaper
+        self.poset_ = lay_out.poset
         base = None if whole else free_mask(self.poset_, self.order_, self.base)
         self.base_mask_ = np.ones(self.poset_.shape, bool) if whole else base
         self._codec = make_codec(self, self.poset_, base, manifold)
-        return tensors.reshape(len(tensors), -1)
+        return (embed, lay_out), cells
 
     def _resolve_order(self, shape):
         """The order taken: structure that is stated is used, none is invented."""
@@ -448,20 +360,23 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         given |= self.reshaper not in (None, "auto")
         return 1 if given or len(shape) > 1 else None
 
-    def _solves_alone(self, shape):
-        """Whether to encode rows is work, and none of it is done by others."""
-        order = self._resolve_order(shape)
-        known = str, MixupDraws, KernelDraws, PrimeFactorReshaper
-        parts = self.augment, self.embedding, self.reshaper
-        ours = all(part is None or isinstance(part, known) for part in parts)
-        return ours and (order not in (None, 1) or self.base is not None)
-
-    def _make_reshaper(self, reduced):
-        """The reshaper, not fitted; None where rows are laid out as they are."""
-        if not isinstance(self.reshaper, str):
-            return None if self.reshaper is None else clone(self.reshaper)
-        wanted = self.poset is None and (reduced or self.reshaper == "prime")
-        return PrimeFactorReshaper(pad_value="mean") if wanted else None
+    def _encode(self, table, cells, mine, whom):
+        """Training rows of cells (n, D), which are kept if decoding needs them."""
+        codec = self._codec
+        if codec.needs_rows and not mine and cells.flags.writeable:
+            # A later change of X is nothing to them; rows on disk stay there.
+            cells = cells.copy()
+        overwrite = mine and not codec.needs_rows
+        numbers = table.row_numbers
+        encoded = encode_rows(
+            codec, cells, whom, self.n_jobs, overwrite=overwrite, numbers=numbers
+        )
+        kept = cells if codec.needs_rows else np.empty_like(cells[:0])
+        training = TrainingRows(codec, kept, encoded, self.metric, table.labels)
+        self.codes_ = training.codes
+        self.n_params_ = codec.n_params
+        self.n_iter_ = max(1, int(encoded.n_iter.max()))
+        return training
 
     def to_measures(self, X: Rows) -> NDArray:
         """The measures that rows are read as, after embedding, layout and offset.
@@ -476,24 +391,15 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         measures : ndarray of shape (n, *poset_.shape)
         """
         check_is_fitted(self)
-        numbers = self._format.read(X)
-        check_shape_is(self, numbers.shape[1:], self._format.shape)
-        tensors = self._embedded(_dense(numbers))
-        check_measures(tensors, "Negative values after the embedding", self.offset)
-        cells = self._codec.cells(self._laid_out(tensors))
+        embed, lay_out = self._source.path
+        embedded = embed.forward(self._source.table.read(X))
+        check_measures(
+            embedded.reshape(-1, *embed.shape),
+            "Negative values after the embedding",
+            self.offset,
+        )
+        cells = self._codec.cells(lay_out.forward(embedded))
         return cells.reshape(-1, *self.poset_.shape)
-
-    def _embedded(self, rows):
-        """Rows (n, D), in the units and the shape of those embedded by ``fit``."""
-        if self.embedding_ is not None:
-            rows = np.asarray(self.embedding_.transform(rows))
-        return rows.reshape(-1, *self._shape_of(rows))
-
-    def _laid_out(self, tensors):
-        """Their cells (n, D)."""
-        if self.reshaper_ is not None:
-            tensors = np.asarray(self.reshaper_.transform(tensors))
-        return tensors.reshape(len(tensors), -1)
 
     def sample(
         self,
@@ -501,6 +407,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         random_state: Seed = None,
         *,
         constraints: Constraint | Sequence | None = None,
+        on_unmet: Literal["raise", "drop"] = "raise",
+        return_parents: bool = False,
     ) -> Any:
         """New rows.
 
@@ -508,19 +416,26 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         ----------
         n_samples : int, default=1
             How many.
-        random_state : int, RandomState instance or None, default=None
+        random_state : int, RandomState, Generator or None, default=None
             Seed. The same seed gives the same bytes for every ``n_jobs``.
         constraints : constraint or list of them, default=None
             What is asked of the new rows, in the units of ``X``:
-            :class:`scipy.optimize.LinearConstraint`, or :func:`column_constraint` for
+            :class:`scipy.optimize.LinearConstraint`, or :class:`ColumnConstraint` for
             columns by name and for a value a row. "mixup" draws pairs of rows between
-            which it is met, and the projection nearest in KL meets it to 1e-9 of the
-            range.
+            which it is met, and a projection meets it to 1e-9 of the range.
+        on_unmet : {"raise", "drop"}, default="raise"
+            What becomes of a row that cannot have what is asked for: an error that says
+            why, or it is left out.
+        return_parents : bool, default=False
+            Whether to return the training rows too that each was decoded from.
 
         Returns
         -------
         rows : array-like of shape (n_samples, *input_shape_)
             In the units, types and container of the training rows.
+        parents : ndarray of int of shape (n_samples, 2) or (n_samples, k_neighbors)
+            If asked for. Rows of the training data: the two that "mixup" mixed, or else
+            the nearest ones, the nearest first.
 
         Raises
         ------
@@ -528,70 +443,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             If a constraint cannot be met within the limits of the features: which one,
             and the range that can be reached.
         """
-        return self.sample_with_parents(
-            n_samples, random_state, constraints=constraints
-        )[0]
-
-    def sample_with_parents(
-        self,
-        n_samples: int,
-        random_state: Seed = None,
-        *,
-        constraints: Constraint | Sequence | None = None,
-    ) -> tuple[Any, NDArray]:
-        """New rows, and the training rows that each was decoded from.
-
-        Parameters
-        ----------
-        n_samples : int
-            How many.
-        random_state : int, RandomState instance or None, default=None
-            Seed.
-        constraints : constraint or list of them, default=None
-            As for :meth:`sample`.
-
-        Returns
-        -------
-        rows : array-like of shape (n_samples, *input_shape_)
-        parents : ndarray of int of shape (n_samples, 2) or (n_samples, k_neighbors)
-            Rows of the training data: the two that "mixup" mixed, or else the nearest
-            ones, the nearest first.
-        """
-        return self._sample(n_samples, random_state, constraints)[:2]
-
-    def _sample(self, n_samples, random_state, constraints=None, shares=None, out=None):
-        """New rows, their parents, and the weights of these.
-
-        ``shares`` says how often each training row is drawn from, relative to others;
-        ``out`` is room for rows that come as arrays in double precision.
-        """
-        draw, keep = self._start(n_samples, random_state, constraints, shares)
-        length = int(np.prod(self._format.shape))
-        rows = np.empty((n_samples, length)) if out is None else out.reshape(-1, length)
-        beside, done = [], 0
-        # Temporaries of a batch are used again, where those of all would not fit.
-        size = min(n_samples, 1 + _BATCH_CELLS // rows.shape[1])
-        for new, *drawn in self._batches(draw, keep, n_samples, size):
-            rows[done : done + len(new)] = new
-            beside.append(drawn)
-            done += len(new)
-        parents, weights, donors = map(np.concatenate, zip(*beside, strict=True))
-        return self._format.restore(rows, donors), parents, weights
-
-    def _forget_search(self):
-        """Give back what looking for near rows holds, until rows are drawn again."""
-        self._training.forget_search()
-
-    def _forget_rows(self):
-        """Leave out the training rows, which those have that this goes to."""
-        self._training.rows = self._training.rows[:0]
-
-    def _recall_rows(self, numbers):
-        """The training rows again, from what they were read as."""
-        if self._codec.needs_rows:
-            with config_context(**_UNCHECKED):
-                cells = self._laid_out(self._embedded(_as_floats(_dense(numbers))))
-            self._training.rows = cells
+        drawing = self._drawing(n_samples, random_state, constraints, on_unmet)
+        rows, parents, _ = drawing.all()
+        return (rows, parents) if return_parents else rows
 
     def iter_samples(
         self,
@@ -600,6 +454,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         random_state: Seed = None,
         *,
         constraints: Constraint | Sequence | None = None,
+        on_unmet: Literal["raise", "drop"] = "raise",
+        return_parents: bool = False,
     ) -> Iterator[Any]:
         """New rows in batches: more of them than fit in memory.
 
@@ -613,15 +469,16 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         batch_size : int, default=None
             Rows in a batch; the last may have fewer. None is as many as fit
             ``working_memory`` of :func:`sklearn.set_config`.
-        random_state : int, RandomState instance or None, default=None
+        random_state : int, RandomState, Generator or None, default=None
             Seed. An instance must not be used for anything else before the last batch:
             noise is drawn from it batch by batch.
-        constraints : constraint or list of them, default=None
+        constraints, on_unmet, return_parents
             As for :meth:`sample`.
 
         Returns
         -------
         batches : generator of array-like of shape (batch_size, *input_shape_)
+            Or of tuples of them and their parents.
 
         Notes
         -----
@@ -637,151 +494,24 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         >>> [len(rows) for rows in augmenter.iter_samples(250, 100, random_state=0)]
         [100, 100, 50]
         """
-        batches = self.iter_samples_with_parents(
-            n_samples, batch_size, random_state, constraints=constraints
-        )
-        return (rows for rows, _ in batches)
+        batch_size = check_count("batch_size", batch_size, or_none=True)
+        drawing = self._drawing(n_samples, random_state, constraints, on_unmet)
+        size = min(batch_size or drawing.rows_in_memory(), n_samples)
+        finished = (drawing.finished(batch) for batch in drawing.batches(size))
+        return (each[:2] if return_parents else each[0] for each in finished)
 
-    def iter_samples_with_parents(
-        self,
-        n_samples: int,
-        batch_size: int | None = None,
-        random_state: Seed = None,
-        *,
-        constraints: Constraint | Sequence | None = None,
-    ) -> Iterator[tuple[Any, NDArray]]:
-        """New rows in batches, and the training rows that each was decoded from.
-
-        Parameters
-        ----------
-        n_samples, batch_size, random_state, constraints
-            As for :meth:`iter_samples`.
-
-        Returns
-        -------
-        batches : generator of tuple (rows, parents)
-            As :meth:`sample_with_parents` returns them.
-        """
-        if batch_size is not None and not (
-            isinstance(batch_size, Integral) and batch_size >= 1
-        ):
-            raise ValueError(
-                f"batch_size must be an integer >= 1 or None; got {batch_size!r}."
-            )
-        draw, keep = self._start(n_samples, random_state, constraints)
-        size = self._rows_in_memory() if batch_size is None else batch_size
-        batches = self._batches(draw, keep, n_samples, min(size, n_samples))
-        return (
-            (self._format.restore(rows, donors), parents)
-            for rows, parents, _, donors in batches
-        )
-
-    def _start(self, n_samples, random_state, constraints, shares=None):
-        """How slices of the new rows are drawn, and what is done to them in the end.
-
-        Draws are codes, parents, weights, the parent that categories come from, and the
-        ends of the constraints of each.
-        """
+    def _drawing(
+        self, n_samples, random_state, constraints=None, on_unmet="raise", shares=None
+    ):
+        """New rows to be drawn; ``shares`` says how often from each training row."""
         check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples must be an integer >= 1; got {n_samples!r}.")
-        rng, keeper = check_random_state(random_state), self._keeper
-        system, asked = keeper.system(constraints, n_samples)
-        self._format.refuse_times(system.coefficients[asked])
-        condition = None
-        if asked.start < asked.stop:
-            rows = self._undo(self._training.decoded())
-            condition = keeper.condition(system, asked, rows)
-        nearest = partial(self._training.nearest, n_jobs=self.n_jobs)
-        training = TrainingCodes(
-            self.codes_, self.n_neighbors_, nearest, self._training.copies, shares
+        if on_unmet not in ("raise", "drop"):
+            raise ValueError(f"on_unmet must be 'raise' or 'drop'; got {on_unmet!r}.")
+        n_samples, drops = check_count("n_samples", n_samples), on_unmet == "drop"
+        seed = as_random_state(random_state)
+        return self._source.drawing(
+            n_samples, seed, self.n_jobs, constraints, shares, drops
         )
-        chosen = None
-        if self._format.labels is not None:
-            chosen = rng.uniform(size=n_samples)
-        with no_task():
-            draw = self.draws_.start(training, n_samples, rng, condition)
-        ends = [
-            np.broadcast_to(end, (n_samples, len(system)))
-            for end in (system.lower, system.upper)
-        ]
-        keep = partial(
-            keeper.keep,
-            system=system,
-            asked=asked,
-            step=self._codec.decoded_at_once,
-            n_jobs=self.n_jobs,
-            whom=type(self).__name__,
-        )
-
-        def drawn(rows):
-            codes, parents, weights = draw(rows)
-            donors = parents[:, 0]
-            if chosen is not None:
-                donors = one_of(parents, weights, chosen[rows])
-            return codes, parents, weights, donors, *(end[rows] for end in ends)
-
-        return drawn, keep
-
-    def _decode(self, keep, codes, parents, weights, donors, lower, upper):
-        """New rows (n, D) in double precision and the units of ``X``, and the rest."""
-        whom = type(self).__name__
-        cells = self._training.decode(codes, parents, weights, whom, self.n_jobs)
-        zeros = None if self._zeros is None else zero_in_all(self._zeros, parents)
-        if zeros is not None and self.embedding_ is None:
-            rows = with_zeros(self._undo(cells), zeros)
-        else:
-            if not isinstance(self.embedding_, RangeEmbedding):
-                # The offset leaves cells below 0, which not every embedding goes on to.
-                # A range does, and how far is for the margin to say.
-                np.maximum(cells, 0, out=cells)
-            rows = self._undo(cells)
-        if self.margin is not None:
-            rows = fold(rows, self._keeper.low, self._keeper.high)
-        if self._times is not None:
-            times = self._times[parents]
-            between = times.min(axis=1), times.max(axis=1)
-            rows[:, self._format.times] = fold(rows[:, self._format.times], *between)
-        ends = {"lower": lower, "upper": upper}
-        if zeros is None:
-            rows = keep(rows, **ends)
-        else:
-            system, whole = keep.keywords["system"], self._format.whole
-            rows = keep_both(keep, rows, zeros, system, **ends, whole=whole)
-        return rows, parents, weights, donors
-
-    def _undo(self, cells):
-        """Rows (n, D) in double precision and the units of ``X`` from cells."""
-        rows = cells
-        if self.reshaper_ is not None:
-            tensors = cells.reshape(-1, *self._cell_shape)
-            rows = np.asarray(self.reshaper_.inverse_transform(tensors))
-            rows = rows.reshape(len(cells), -1)
-        if self.embedding_ is not None:
-            rows = np.asarray(self.embedding_.inverse_transform(rows))
-        return rows.astype(np.float64, copy=False).reshape(len(cells), -1)
-
-    def _rows_in_memory(self):
-        """Rows of which two batches fit: one at work, one in the caller's hands."""
-        numbers = np.prod(self._format.shape) + self.n_params_ + self.n_neighbors_
-        free = get_config()["working_memory"] * 2**20
-        step = self._codec.decoded_at_once
-        return max(1, int(free // (2 * 8 * numbers)) // step) * step
-
-    def _batches(self, draw, keep, n_samples, size):
-        """Batches whose bytes are those of all rows at once.
-
-        Rounding depends on which rows a matrix product is over. So codes are drawn with
-        their neighbours, and decoded, in whole blocks of either, and cut anew between.
-        """
-        step = self._codec.decoded_at_once
-        # Small batches would leave all but one of the workers idle.
-        decoded = max(size, step * effective_n_jobs(self.n_jobs))
-        drawn = whole_steps(decoded, _DRAWN if self.draws_.looks_up else step)
-        drawing = (draw(rows) for rows in gen_batches(n_samples, drawn))
-        whole = cut(drawing, whole_steps(decoded, step))
-        decoding = (self._decode(keep, *each) for each in whole)
-        return cut(decoding, size)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -789,27 +519,3 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = self.embedding is None
         return tags
-
-
-def _dense(numbers):
-    """Rows (n, D) of an array of any shape, or of a sparse one."""
-    dense = numbers.toarray() if issparse(numbers) else numbers
-    return dense.reshape(len(dense), -1)
-
-
-def _as_floats(rows):
-    return rows if rows.dtype in (np.float32, np.float64) else rows.astype(float)
-
-
-def _check_kept(ends, offset, names=None):
-    """Refuse features that the offset would round to a constant."""
-    low, high = ends
-    lost = (high > low) & (high + offset == low + offset)
-    if lost.any():
-        column = int(np.argmax(lost))
-        name = column if names is None else names[column]
-        raise ValueError(
-            f"Column {name!r} spans {high[column] - low[column]:.3g} after the "
-            f"embedding, which offset={offset:g} rounds away. Use embedding='minmax', "
-            "or a smaller offset."
-        )

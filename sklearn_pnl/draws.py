@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from .conditioning import Condition
+from .control.conditioning import Condition
 
 
 @dataclass(frozen=True)

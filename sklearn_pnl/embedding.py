@@ -147,9 +147,12 @@ def limits(rows, ends, margin):
     """How far new values of each feature may go: its range and a share of it.
 
     An end that several rows share is a bound, as of a percentage or a 0/1 column, and
-    is not passed; nor is zero.
+    is not passed; nor is zero. No margin is no limit, but for constants.
     """
     low, high = ends
+    if margin is None:
+        varies = high > low
+        return np.where(varies, -np.inf, low), np.where(varies, np.inf, high)
     shared_low, shared_high = _count_equal(rows, low), _count_equal(rows, high)
     low, high = low.astype(np.float64), high.astype(np.float64)
     with np.errstate(over="ignore"):

@@ -1,29 +1,28 @@
 """The imbalanced-learn over-sampler: one augmenter a class."""
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from typing import Any, Literal, Self
 
 import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
-from imblearn.utils import check_target_type
+from imblearn.utils import check_sampling_strategy, check_target_type
+from imblearn.utils._validation import ArraysTransformer
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
-from sklearn.utils import check_random_state
+from sklearn.base import _fit_context
+from sklearn.preprocessing import label_binarize
+from sklearn.utils.multiclass import check_classification_targets
 
-from ._callbacks import CallbackSupportMixin, fit_task, with_callbacks
-from ._classes import ClassTask, augment_classes
-from ._formats import Hidden, plain_target, read_rows, stack, with_room
-from ._frames import is_frame, is_pandas
-from ._keeping import CONSTRAINTS, resolve_invariants
+from ._callbacks import CallbackSupportMixin, fit_task, stage, subtask, with_callbacks
 from ._typing import Rows, Seed
-from ._validation import all_or_nothing, shared_params
+from ._validation import all_or_nothing, as_random_state, shared_params
+from ._workspace import workspace
 from .augment import PNLAugmenter
-from .constraints import Constraint
+from .control import CONSTRAINTS, Constraint, LinearSystem
+from .control.promises import resolve_invariants
 from .draws import DrawsLike, as_draws
 from .geometry import PosetProtocol
-from .invariants import Invariants
 from .manifolds import LocalManifoldLike
+from .tables import plain_target, read_table
 
 
 class PNLSampler(CallbackSupportMixin, BaseOverSampler):
@@ -46,7 +45,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         is stated, by more than one axis or by ``reshaper``, ``poset`` or ``base``,
         else None.
 
-    base, local_manifold, k_neighbors, augment, metric, poset, reshaper, embedding
+    base, local_manifold, k_neighbors, draws, metric, poset, reshaper, embedding
         As in :class:`PNLAugmenter`, with the same defaults; "all rows" are those of a
         class.
 
@@ -64,7 +63,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     tol, max_iter
         As in :class:`PNLAugmenter`.
 
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes for every ``n_jobs``.
 
     n_jobs
@@ -79,7 +78,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         The fitted :class:`PNLAugmenter` of each class that got new rows: for instance
         ``augmenters_[label].sample(10)`` gives ten more, as ``X`` came.
 
-    invariants_ : Invariants
+    invariants_ : LinearSystem
         The equations kept; printed, they are told in words.
 
     order_ : int, list of tuple of int or None
@@ -108,7 +107,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     -----
     The defaults were chosen on some families of KEEL tables and measured on others;
     ``benchmarks`` has all figures. The recipe of the paper is
-    ``PNLSampler(order=1, augment="kde", local_manifold="mixture", offset=1e-5,
+    ``PNLSampler(order=1, draws="kde", local_manifold="mixture", offset=1e-5,
     with_mass=False, margin=0, reshaper=PrimeFactorReshaper())``.
 
     References
@@ -133,6 +132,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         **BaseOverSampler._parameter_constraints,
         **PNLAugmenter._parameter_constraints,
         "constraints": [*CONSTRAINTS, dict, None],
+        "random_state": ["random_state", np.random.Generator],
     }
 
     def __init__(
@@ -143,7 +143,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         base: ArrayLike | None = None,
         local_manifold: LocalManifoldLike = "fiber",
         k_neighbors: int = 5,
-        augment: DrawsLike = "mixup",
+        draws: DrawsLike = "mixup",
         metric: Literal["kl", "euclidean"] = "kl",
         poset: PosetProtocol | None = None,
         reshaper: Literal["auto", "prime"] | Any = "auto",
@@ -154,7 +154,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         with_mass: bool = True,
         margin: float | None = 0.1,
         invariants: Literal["auto"]
-        | Invariants
+        | LinearSystem
         | Constraint
         | Sequence
         | None = "auto",
@@ -167,7 +167,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         super().__init__(sampling_strategy=sampling_strategy)
         self.order, self.base = order, base
         self.local_manifold = local_manifold
-        self.k_neighbors, self.augment, self.metric = k_neighbors, augment, metric
+        self.k_neighbors, self.draws, self.metric = k_neighbors, draws, metric
         self.poset, self.reshaper, self.embedding = poset, reshaper, embedding
         self.categorical_features, self.keep_zeros = categorical_features, keep_zeros
         self.offset, self.with_mass, self.margin = offset, with_mass, margin
@@ -175,7 +175,9 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         self.tol, self.max_iter = tol, max_iter
         self.random_state, self.n_jobs = random_state, n_jobs
 
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
+    @with_callbacks
     def fit_resample(self, X: Rows, y: Any) -> tuple[Any, Any]:
         """Add new rows to the data.
 
@@ -193,10 +195,30 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         y_resampled : array-like of shape (n + n_new,)
             Classes.
         """
-        labels, as_they_came = plain_target(y)
-        X_resampled, y_resampled = super().fit_resample(_known(X), labels)
-        return X_resampled, as_they_came(y_resampled)
+        target = _Classes(y)
+        table, target.labels = read_table(self, X, target.labels)
+        wanted = self._wanted(target.labels)
+        self.augmenters_ = {}
+        self.invariants_ = resolve_invariants(self.invariants, table)
+        whole, done = table.room(sum(wanted.values())), len(table)
+        new, labels, parents = [], [target.labels], []
+        with fit_task(self, "fit_resample", len(wanted)) as progress:
+            seeds = self._seeds(len(wanted))
+            for (label, n_new), seed in zip(wanted.items(), seeds, strict=True):
+                members = np.flatnonzero(target.labels == label)
+                out = None if whole is None else whole[done : done + n_new]
+                rows, near = self._augment(
+                    label, table.take, members, n_new, seed, out, progress
+                )
+                new.append(rows)
+                labels.append(np.full(n_new, label, dtype=target.labels.dtype))
+                parents.append(members[near])
+                done += n_new
+        self.parent_indices_ = self._stack_parents(parents)
+        whole = table.stack(new) if whole is None else whole
+        return whole, target.like(np.concatenate(labels))
 
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Rows, y: Any) -> Self:
         """Check rows and labels alone.
 
@@ -211,74 +233,56 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         -------
         self : PNLSampler
         """
-        super().fit(_known(X), plain_target(y)[0])
-        del self._read
+        self._wanted(read_table(self, X, _Classes(y).labels)[1])
         return self
 
-    def _check_X_y(self, X, y):
-        """Check numbers and labels; frames stay frames, to come back unchanged."""
-        X = X.rows if isinstance(X, Hidden) else X
-        y, binarize_y = check_target_type(y, indicate_one_vs_all=True)
-        X, numbers, form, y = read_rows(self, X, y)
-        self._read = numbers, form
-        return X, y, binarize_y
+    def _wanted(self, labels):
+        """How many new rows classes get, those that get any."""
+        self.sampling_strategy_ = check_sampling_strategy(
+            self.sampling_strategy, labels, self._sampling_type
+        )
+        known = np.unique(labels).tolist()
+        asked = self.constraints if isinstance(self.constraints, dict) else {}
+        for label in asked:
+            if label not in known:
+                raise ValueError(
+                    f"constraints has the class {label!r}, but y has the classes "
+                    f"{known}."
+                )
+        return {label: n for label, n in self.sampling_strategy_.items() if n > 0}
 
-    @with_callbacks
-    def _fit_resample(self, X, y):
-        read = self.__dict__.pop("_read")
-        self.augmenters_, self.invariants_ = {}, self._find_invariants(*read)
-        tasks = self._class_tasks(y)
-        ends = np.cumsum([task.n_new for task in tasks])
-        whole = with_room(X, read[1], sum(task.n_new for task in tasks))
-        rooms = [None] * len(tasks)
-        if whole is not None:
-            rooms = np.split(whole[len(y) :], ends)[: len(tasks)]
+    def _seeds(self, n_classes):
+        """A seed a class; one class alone has that of the sampler."""
+        rng = as_random_state(self.random_state)
+        if n_classes == 1:
+            return [rng]
+        return rng.randint(np.iinfo(np.int32).max, size=n_classes)
+
+    def _augment(self, label, take, members, n_new, seed, out, progress):
+        """New rows of one class and their parents among its members."""
+        whose = f"class {np.asarray(label).item()!r}"
+        asked = self.constraints
+        asked = asked.get(label) if isinstance(asked, dict) else asked
         params = shared_params(self, PNLAugmenter) | {"invariants": self.invariants_}
-        new, labels, parents = [], [], []
-        with (
-            fit_task(self, "fit_resample", len(tasks)) as progress,
-            closing(
-                augment_classes(tasks, params, X, read, rooms, progress)
-            ) as augmented,
-        ):
-            for task, augmenter, rows, near in augmented:
-                new.append(rows)
-                labels.append(np.full(task.n_new, task.label, dtype=y.dtype))
-                parents.append(task.members[near])
-                self.augmenters_[task.label] = augmenter
-                self.order_ = augmenter.order_
-        self.parent_indices_ = self._stack_parents(parents)
-        whole = stack(X, new) if whole is None else whole
-        return whole, np.concatenate([y, *labels])
+        augmenter = PNLAugmenter(**params)
+        with subtask(progress, whose, 2) as own, workspace():
+            with stage(own, "encode"):
+                part = take(members, whose)
+                part.describe(augmenter)
+                augmenter._fit(part, f"{type(self).__name__}, {whose}")
+            with stage(own, "decode"):
+                rows, near, _ = augmenter._drawing(n_new, seed, asked).all(out)
+        augmenter._source.training.forget_search()
+        self.augmenters_[label], self.order_ = augmenter, augmenter.order_
+        return rows, near
 
-    def _class_tasks(self, y):
-        """What is wanted of each class that gets new rows."""
-        wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
-        rng, largest = check_random_state(self.random_state), np.iinfo(np.int32).max
-        # One class alone is an augmenter with the seed of the sampler.
-        seeds = [rng] if len(wanted) == 1 else rng.randint(largest, size=len(wanted))
-        asked, whom = self.constraints, type(self).__name__
-        return [
-            ClassTask(
-                label,
-                members=np.flatnonzero(y == label),
-                n_new=n_new,
-                seed=seed,
-                asked=asked.get(label) if isinstance(asked, dict) else asked,
-                whom=whom,
-            )
-            for (label, n_new), seed in zip(wanted.items(), seeds, strict=True)
-        ]
-
-    def _find_invariants(self, numbers, form):
-        """Equations in the rows of all classes, of which there are more."""
-        dense = numbers.toarray() if issparse(numbers) else numbers
-        rows = dense.reshape(len(dense), -1)
-        return resolve_invariants(self.invariants, rows, form.feature_names, form.whole)
+    def _fit_resample(self, X, y):
+        """All is done in :meth:`fit_resample`."""
+        raise NotImplementedError
 
     def _stack_parents(self, parents):
         """Parents of all classes; where a class had fewer of them, -1."""
-        k = as_draws(self.augment).n_parents(self.k_neighbors)
+        k = as_draws(self.draws).n_parents(self.k_neighbors)
         stacked = np.full((sum(map(len, parents)), k), -1)
         done = 0
         for some in parents:
@@ -293,6 +297,17 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         return tags
 
 
-def _known(X):
-    """Rows for imbalanced-learn, which gives back frames of pandas only."""
-    return Hidden(X) if is_frame(X) and not is_pandas(X) else X
+class _Classes:
+    """Classes as numbers or words (n,), and more of them in the container of ``y``."""
+
+    def __init__(self, y):
+        plain, self._as_they_came = plain_target(y)
+        check_classification_targets(plain)
+        self.labels, self._binary = check_target_type(plain, indicate_one_vs_all=True)
+        self._container = ArraysTransformer(np.empty(0), plain)
+
+    def like(self, labels):
+        """All labels as ``y`` came."""
+        if self._binary:
+            labels = label_binarize(labels, classes=np.unique(self.labels))
+        return self._as_they_came(self._container.transform(np.empty(0), labels)[1])

@@ -13,16 +13,14 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from ._callbacks import CallbackSupportMixin, fit_task, stage, with_callbacks
-from ._formats import read_rows, read_target, stack
-from ._keeping import CONSTRAINTS
 from ._typing import Rows, Seed
-from ._validation import all_or_nothing, shared_params
+from ._validation import all_or_nothing, as_random_state, shared_params
 from .augment import PNLAugmenter
-from .constraints import Constraint
+from .control import CONSTRAINTS, Constraint, LinearSystem
 from .draws import DensityDraws, DrawsLike, as_draws
 from .geometry import PosetProtocol
-from .invariants import Invariants
 from .manifolds import LocalManifoldLike
+from .tables import read_table, read_target
 
 # Accuracy of densities, which weigh rows.
 _DENSITY_RTOL = 1e-3
@@ -46,7 +44,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         targets (in units of their standard deviations, Scott's bandwidth), so that new
         targets spread over their range.
 
-    order, base, local_manifold, k_neighbors, augment, metric, poset, reshaper
+    order, base, local_manifold, k_neighbors, draws, metric, poset, reshaper
         As in :class:`PNLAugmenter`, with the same defaults.
 
     embedding, categorical_features, keep_zeros, offset, with_mass, margin, invariants
@@ -58,7 +56,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
     tol, max_iter
         As in :class:`PNLAugmenter`.
 
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes for every ``n_jobs``.
 
     n_jobs
@@ -92,7 +90,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
     -----
     The noise that "mixup" adds to a row has no part in its target: it is taken not to
     depend on it. Where it does, put the target among the features of a
-    :class:`PNLAugmenter`, or set ``augment=MixupDraws(noise=0)``. Each round of a
+    :class:`PNLAugmenter`, or set ``draws=MixupDraws(noise=0)``. Each round of a
     cross-validation must draw from its own training rows: use it in a pipeline of
     imbalanced-learn.
 
@@ -124,7 +122,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         ],
         "where": [StrOptions({"uniform", "rarity"})],
         "constraints": [*CONSTRAINTS, None],
-        "random_state": ["random_state"],
+        "random_state": ["random_state", np.random.Generator],
     }
 
     def __init__(
@@ -136,7 +134,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         base: ArrayLike | None = None,
         local_manifold: LocalManifoldLike = "fiber",
         k_neighbors: int = 5,
-        augment: DrawsLike = "mixup",
+        draws: DrawsLike = "mixup",
         metric: Literal["kl", "euclidean"] = "kl",
         poset: PosetProtocol | None = None,
         reshaper: Literal["auto", "prime"] | Any = "auto",
@@ -147,7 +145,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         with_mass: bool = True,
         margin: float | None = 0.1,
         invariants: Literal["auto"]
-        | Invariants
+        | LinearSystem
         | Constraint
         | Sequence
         | None = "auto",
@@ -161,7 +159,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         self.where = where
         self.order, self.base = order, base
         self.local_manifold = local_manifold
-        self.k_neighbors, self.augment, self.metric = k_neighbors, augment, metric
+        self.k_neighbors, self.draws, self.metric = k_neighbors, draws, metric
         self.poset, self.reshaper, self.embedding = poset, reshaper, embedding
         self.categorical_features, self.keep_zeros = categorical_features, keep_zeros
         self.offset, self.with_mass, self.margin = offset, with_mass, margin
@@ -207,28 +205,31 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         y_resampled : array-like of shape (n + n_new,) or (n + n_new, n_targets)
             Targets, in the container of ``y``.
         """
-        rows, values, more_targets = self._check(X, y)
+        table, values, more_targets = self._check(X, y)
         share = not isinstance(self.n_samples, Integral)
         n_new = max(1, round(self.n_samples * len(values))) if share else self.n_samples
+        shares, seed = self._shares(values), as_random_state(self.random_state)
+        augmenter = PNLAugmenter(**shared_params(self, PNLAugmenter))
+        table.describe(augmenter)
         with fit_task(self, "fit_resample", 2) as task:
             with stage(task, "encode"):
-                params = shared_params(self, PNLAugmenter)
-                self.augmenter_ = PNLAugmenter(**params).fit(rows)
+                augmenter._fit(table, type(self).__name__)
             with stage(task, "decode"):
-                new, parents, weights = self.augmenter_._sample(
-                    n_new, self.random_state, self.constraints, self._shares(values)
+                drawing = augmenter._drawing(
+                    n_new, seed, self.constraints, shares=shares
                 )
+                new, parents, weights = drawing.all()
+        self.augmenter_ = augmenter
         self.parent_indices_, self.parent_weights_ = parents, weights
         targets = np.einsum("nk,nkt->nt", weights, values[parents])
-        X_resampled = stack(rows, [new])
-        return self._as_given(X, X_resampled), more_targets(targets)
+        return table.stack([new]), more_targets(targets)
 
     def _check(self, X, y):
-        """Rows as they are worked on, targets (n, t), and a function to add some."""
+        """Rows, targets (n, t), and a function to add some."""
         values, more_targets = read_target(y, type(self).__name__)
-        rows, *_ = read_rows(self, X)
-        check_consistent_length(rows, values)
-        return rows, values, more_targets
+        table, _ = read_table(self, X)
+        check_consistent_length(range(len(table)), values)
+        return table, values, more_targets
 
     def _shares(self, values):
         """How often new rows start from each row; None is from all alike."""
@@ -238,17 +239,13 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
             raise ValueError(
                 "Rows that meet constraints are drawn by these. Set where='uniform'."
             )
-        if isinstance(as_draws(self.augment), DensityDraws):
+        if isinstance(as_draws(self.draws), DensityDraws):
             raise ValueError(
                 f"where='rarity' chooses the rows that new ones start from, but "
-                f"{self.augment!r} draws from a density of all of them. Use "
-                "augment='mixup'."
+                f"{self.draws!r} draws from a density of all of them. Use "
+                "draws='mixup'."
             )
         return 1 / density(values)
-
-    @staticmethod
-    def _as_given(X, resampled):
-        return resampled.tolist() if isinstance(X, list) else resampled
 
     def _fit_resample(self, X, y):
         """All is done in :meth:`fit_resample`."""

@@ -38,7 +38,7 @@ def encoder(augment="mixup", **params):
     """An augmenter that does to rows what a projector does, and no more."""
     plain = {"order": 1, "embedding": None, "reshaper": None, "margin": None}
     plain |= {"offset": 1e-5, "with_mass": False}
-    return PNLAugmenter(augment=augment, **(plain | params))
+    return PNLAugmenter(draws=augment, **(plain | params))
 
 
 def fitted(X, augment, **params):
@@ -156,7 +156,7 @@ def test_bandwidth_is_the_deviation_in_every_coordinate(bandwidth):
 )
 def test_a_shorthand_is_the_object_with_its_defaults(name, draws):
     short, long = (
-        PNLAugmenter(augment=augment).fit(positive(0, *SHAPE))
+        PNLAugmenter(draws=augment).fit(positive(0, *SHAPE))
         for augment in (name, draws)
     )
     assert type(short.draws_) is type(draws)
@@ -213,7 +213,7 @@ def test_mixup_without_noise_is_between_the_codes_of_its_parents(
     augmenter, projector = fitted(
         positive(seed, *SHAPE), MixupDraws(noise=0), order=order, with_mass=with_mass
     )
-    rows, parents = augmenter.sample_with_parents(200, random_state=seed)
+    rows, parents = augmenter.sample(200, random_state=seed, return_parents=True)
     codes = projector.codes_
     start, end = codes[parents[:, 0]], codes[parents[:, 1]]
     way = end - start
@@ -240,7 +240,7 @@ def test_mixup_has_a_row_and_one_of_its_nearest_others_as_parents(
     augmenter, projector = fitted(
         positive(seed, *SHAPE), "mixup", k_neighbors=n_neighbors, metric=metric
     )
-    parents = augmenter.sample_with_parents(600, random_state=seed)[1]
+    parents = augmenter.sample(600, random_state=seed, return_parents=True)[1]
     assert parents.shape == (600, 2)
     assert parents.dtype.kind == "i"
     near = projector.kneighbors(
@@ -266,7 +266,7 @@ def test_the_ends_of_mixup_without_noise_are_its_parents(
         local_manifold=manifold,
     ).fit(X)  # fmt: skip
     rng = AtPosition(position)
-    rows, parents = augmenter.sample_with_parents(50, rng)
+    rows, parents = augmenter.sample(50, rng, return_parents=True)
     assert_allclose(rows, X[parents[:, end]], rtol=1e-6)
     assert len(np.unique(parents[:, end])) > 6
 
@@ -278,7 +278,7 @@ def test_mixup_of_one_row_is_that_row(offset, noise, with_mass):
     X = positive(0, *SHAPE, n=1)
     params = {"offset": offset, "with_mass": with_mass, "k_neighbors": 1}
     augmenter = encoder(MixupDraws(noise=noise), **params).fit(X)
-    rows, parents = augmenter.sample_with_parents(5, random_state=0)
+    rows, parents = augmenter.sample(5, random_state=0, return_parents=True)
     assert_allclose(rows, np.repeat(X, 5, axis=0), rtol=1e-9)
     assert_array_equal(parents, np.zeros((5, 2)))
 
@@ -289,7 +289,7 @@ def test_mixup_of_copies_is_their_row(noise):
     for n in (3, 9):
         X = np.repeat(positive(0, *SHAPE, n=1), n, axis=0)
         augmenter = encoder(MixupDraws(noise), k_neighbors=3).fit(X)
-        rows, parents = augmenter.sample_with_parents(5, random_state=0)
+        rows, parents = augmenter.sample(5, random_state=0, return_parents=True)
         assert_allclose(rows, X[[0] * 5], rtol=1e-9)
         assert (parents[:, 0] != parents[:, 1]).all()
 
@@ -299,7 +299,9 @@ def test_mixup_of_copies_is_their_row(noise):
 
 def noise_of(augmenter, projector, n_samples, seed=0):
     """The noise alone: every code is else half-way between those of its parents."""
-    rows, parents = augmenter.sample_with_parents(n_samples, AtPosition(0.5, seed))
+    rows, parents = augmenter.sample(
+        n_samples, AtPosition(0.5, seed), return_parents=True
+    )
     return projector.transform(rows) - projector.codes_[parents].mean(axis=1)
 
 
@@ -410,7 +412,7 @@ def test_noise_does_not_depend_on_the_position():
     codes = projector.codes_
     residuals = []
     for t in (0.1, 0.4, 1.0):
-        rows, parents = augmenter.sample_with_parents(300, AtPosition(t))
+        rows, parents = augmenter.sample(300, AtPosition(t), return_parents=True)
         mixed = (1 - t) * codes[parents[:, 0]] + t * codes[parents[:, 1]]
         residuals.append(projector.transform(rows) - mixed)
     assert np.abs(residuals[0]).max() > 0.1
@@ -421,7 +423,9 @@ def test_noise_does_not_depend_on_the_position():
 def test_noise_leaves_rows_and_their_partners_as_they_are():
     X = positive(0, *SHAPE)
     parents = [
-        PNLAugmenter(augment=MixupDraws(noise)).fit(X).sample_with_parents(300, 0)[1]
+        PNLAugmenter(draws=MixupDraws(noise))
+        .fit(X)
+        .sample(300, 0, return_parents=True)[1]
         for noise in (0, 0.25)
     ]
     assert_array_equal(*parents)
@@ -430,12 +434,12 @@ def test_noise_leaves_rows_and_their_partners_as_they_are():
 @pytest.mark.parametrize("noise", [-0.1, -1, np.nan, np.inf, "auto", None])
 def test_noise_that_is_none_is_refused(noise):
     with pytest.raises(ValueError, match="'noise' parameter"):
-        PNLAugmenter(augment=MixupDraws(noise)).fit(positive(0, *SHAPE))
+        PNLAugmenter(draws=MixupDraws(noise)).fit(positive(0, *SHAPE))
 
 
 @pytest.mark.parametrize("noise", [0, 0.0, np.float32(0.5), 2])
 def test_any_number_from_0_on_is_a_noise(noise):
-    rows = PNLAugmenter(augment=MixupDraws(noise)).fit(positive(0, *SHAPE)).sample(3, 0)
+    rows = PNLAugmenter(draws=MixupDraws(noise)).fit(positive(0, *SHAPE)).sample(3, 0)
     assert np.isfinite(rows).all()
 
 
@@ -497,7 +501,7 @@ def test_rows_do_not_come_in_the_order_of_the_density():
 @pytest.mark.parametrize("with_mass", [False, True])
 def test_rows_have_the_shape_of_the_data_and_are_not_negative(augment, with_mass):
     X = np.where(positive(0, 3, 4, n=30) < 0.4, 0.0, 10.0)
-    augmenter = PNLAugmenter(augment=augment, with_mass=with_mass).fit(X)
+    augmenter = PNLAugmenter(draws=augment, with_mass=with_mass).fit(X)
     rows = augmenter.sample(50, random_state=0)
     assert rows.shape == (50, 3, 4)
     assert rows.min() >= 0
@@ -508,7 +512,7 @@ def test_parents_are_the_nearest_to_the_code():
     augmenter, projector = fitted(
         positive(0, *SHAPE), KernelDraws(bandwidth=0.5), k_neighbors=4
     )
-    rows, parents = augmenter.sample_with_parents(30, random_state=0)
+    rows, parents = augmenter.sample(30, random_state=0, return_parents=True)
     codes = projector.transform(rows)
     near = projector.kneighbors(codes, return_distance=False)
     assert_array_equal(parents, near)
@@ -520,7 +524,7 @@ def test_one_parent_with_a_full_step_is_copied(augment):
     X = positive(0, *SHAPE)
     manifold = MixtureManifold(step=1.0)
     augmenter = encoder(augment, local_manifold=manifold, k_neighbors=1).fit(X)
-    rows, parents = augmenter.sample_with_parents(30, random_state=0)
+    rows, parents = augmenter.sample(30, random_state=0, return_parents=True)
     assert parents.shape == (30, 1)
     assert_allclose(rows, X[parents[:, 0]], rtol=1e-9)
 
@@ -534,7 +538,7 @@ def test_two_parents_with_a_full_step_are_mixed(offset, position, noise):
     augmenter = encoder(
         MixupDraws(noise), local_manifold=MixtureManifold(step=1.0), offset=offset
     ).fit(X)
-    rows, parents = augmenter.sample_with_parents(30, AtPosition(position))
+    rows, parents = augmenter.sample(30, AtPosition(position), return_parents=True)
     cells = X + offset
     mass = cells.sum(axis=(1, 2, 3), keepdims=True)
     share = np.array([1 - position, position]).reshape(1, 2, 1, 1, 1)
@@ -555,7 +559,7 @@ def test_mixup_keeps_what_each_manifold_takes_from_the_parents(with_mass, positi
             X, MixupDraws(noise=0), order=2, local_manifold=manifold,
             with_mass=with_mass,
         )  # fmt: skip
-        rows, parents = augmenter.sample_with_parents(30, AtPosition(position))
+        rows, parents = augmenter.sample(30, AtPosition(position), return_parents=True)
         poset, low = augmenter.poset_, projector.local_mask_
 
         def coordinates(p, manifold=manifold, poset=poset, low=low):
@@ -636,7 +640,7 @@ def test_rows_are_those_that_a_projector_decodes(manifold, metric, with_mass):
     )  # fmt: skip
     codes = projector.codes_ + np.linspace(-0.2, 0.3, projector.n_params_)
     expected = np.maximum(projector.inverse_transform(codes), 0).reshape(12, -1)
-    rows, parents = augmenter.sample_with_parents(12, random_state=0)
+    rows, parents = augmenter.sample(12, random_state=0, return_parents=True)
     rows = rows.reshape(12, -1)
     ours, theirs = np.lexsort(rows.T), np.lexsort(expected.T)
     assert_allclose(rows[ours], expected[theirs], rtol=1e-9, atol=1e-12)
@@ -647,7 +651,7 @@ def test_rows_are_those_that_a_projector_decodes(manifold, metric, with_mass):
 def test_float32_rows_stay_float32():
     X = positive(0, *SHAPE).astype(np.float32)
     for augment in AUGMENTS:
-        rows = PNLAugmenter(augment=augment).fit(X).sample(4, random_state=0)
+        rows = PNLAugmenter(draws=augment).fit(X).sample(4, random_state=0)
         assert rows.dtype == np.float32
 
 
@@ -665,9 +669,9 @@ def test_mixup_in_float32_is_close_to_float64(noise):
 @pytest.mark.parametrize(("augment", "n_parents"), [("mixup", 2), ("kde", 3)])
 def test_more_neighbors_than_rows_are_clipped_with_one_warning(augment, n_parents):
     with pytest.warns(UserWarning, match=r"5 neighbours .* 3 rows") as caught:
-        augmenter = PNLAugmenter(augment=augment).fit(positive(0, *SHAPE, n=3))
+        augmenter = PNLAugmenter(draws=augment).fit(positive(0, *SHAPE, n=3))
     assert len(caught) == 1
-    rows, parents = augmenter.sample_with_parents(40, random_state=0)
+    rows, parents = augmenter.sample(40, random_state=0, return_parents=True)
     assert rows.shape == (40, *SHAPE)
     assert parents.shape == (40, n_parents)
     assert all(len(set(row)) == n_parents for row in parents.tolist())
@@ -679,7 +683,7 @@ def test_more_neighbors_than_rows_are_clipped_with_one_warning(augment, n_parent
 
 @pytest.mark.parametrize("augment", AUGMENTS, ids=str)
 def test_same_seed_same_bytes_and_other_seeds_others(augment):
-    augmenter = PNLAugmenter(augment=augment).fit(positive(0, *SHAPE))
+    augmenter = PNLAugmenter(draws=augment).fit(positive(0, *SHAPE))
     samples = [augmenter.sample(20, random_state=seed).tobytes() for seed in SEEDS]
     again = [augmenter.sample(20, random_state=seed).tobytes() for seed in SEEDS]
     assert samples == again
@@ -688,7 +692,7 @@ def test_same_seed_same_bytes_and_other_seeds_others(augment):
 
 @pytest.mark.parametrize("augment", AUGMENTS, ids=str)
 def test_a_random_state_moves_on(augment):
-    augmenter = PNLAugmenter(augment=augment).fit(positive(0, *SHAPE))
+    augmenter = PNLAugmenter(draws=augment).fit(positive(0, *SHAPE))
     rng = np.random.RandomState(0)
     first, second = augmenter.sample(20, rng), augmenter.sample(20, rng)
     assert (first != second).any()
@@ -697,14 +701,14 @@ def test_a_random_state_moves_on(augment):
 
 @pytest.mark.parametrize("augment", AUGMENTS, ids=str)
 def test_no_seed_draws_anew(augment):
-    augmenter = PNLAugmenter(augment=augment).fit(positive(0, *SHAPE))
+    augmenter = PNLAugmenter(draws=augment).fit(positive(0, *SHAPE))
     assert (augmenter.sample(20) != augmenter.sample(20)).any()
 
 
 @pytest.mark.parametrize("augment", AUGMENTS, ids=str)
 def test_a_seed_leaves_the_global_state_alone(augment):
     # A mixture without a seed of its own starts its fit from the global state.
-    augmenter = PNLAugmenter(augment=augment).fit(positive(0, *SHAPE))
+    augmenter = PNLAugmenter(draws=augment).fit(positive(0, *SHAPE))
     before = global_state()
     augmenter.sample(20, random_state=0)
     assert global_state() == before
@@ -712,7 +716,7 @@ def test_a_seed_leaves_the_global_state_alone(augment):
 
 @pytest.mark.parametrize("augment", AUGMENTS, ids=str)
 def test_sampling_leaves_the_augmenter_alone(augment):
-    augmenter = PNLAugmenter(augment=augment).fit(positive(0, *SHAPE))
+    augmenter = PNLAugmenter(draws=augment).fit(positive(0, *SHAPE))
     before = {name: repr(value) for name, value in vars(augmenter).items()}
     augmenter.sample(20, random_state=0)
     assert {name: repr(value) for name, value in vars(augmenter).items()} == before
@@ -724,7 +728,7 @@ def test_jobs_and_working_memory_change_no_byte(augment):
     X = positive(0, 8, 8, 8, n=600)
 
     def sample(n_jobs=None):
-        augmenter = PNLAugmenter(augment=augment, n_jobs=n_jobs).fit(X)
+        augmenter = PNLAugmenter(draws=augment, n_jobs=n_jobs).fit(X)
         return augmenter.sample(600, random_state=0).tobytes()
 
     usual = sample()
@@ -740,9 +744,9 @@ def test_jobs_and_working_memory_change_no_byte(augment):
 def test_the_density_is_cloned_not_fitted_in_place(density):
     density = clone(density)
     parameters = density.get_params()
-    augmenter = PNLAugmenter(augment=density).fit(positive(0, *SHAPE))
+    augmenter = PNLAugmenter(draws=density).fit(positive(0, *SHAPE))
     augmenter.sample(3, random_state=0)
-    assert augmenter.augment is density
+    assert augmenter.draws is density
     assert augmenter.draws_.estimator_ is not density
     assert not [name for name in vars(density) if name.endswith("_")]
     assert density.get_params() == parameters
@@ -757,27 +761,27 @@ def test_codes_that_do_not_fit_are_refused(density):
 
 
 def test_a_new_fit_forgets_the_density_of_the_last():
-    augmenter = PNLAugmenter(augment=Ring()).fit(positive(0, *SHAPE))
-    augmenter.set_params(augment="kde").fit(positive(0, *SHAPE))
+    augmenter = PNLAugmenter(draws=Ring()).fit(positive(0, *SHAPE))
+    augmenter.set_params(draws="kde").fit(positive(0, *SHAPE))
     assert isinstance(augmenter.draws_, KernelDraws)
 
 
 @pytest.mark.parametrize("augment", ["smote", object(), None, 0.5])
 def test_things_that_cannot_draw_are_refused(augment):
-    with pytest.raises(ValueError, match="'augment' parameter"):
-        PNLAugmenter(augment=augment).fit(positive(0, *SHAPE))
+    with pytest.raises(ValueError, match="'draws' parameter"):
+        PNLAugmenter(draws=augment).fit(positive(0, *SHAPE))
 
 
 # --- bad calls ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["sample", "sample_with_parents"])
+@pytest.mark.parametrize("method", ["sample"])
 def test_sampling_before_fit_is_refused(method):
     with pytest.raises(NotFittedError):
         getattr(PNLAugmenter(), method)(3)
 
 
-@pytest.mark.parametrize("method", ["sample", "sample_with_parents"])
+@pytest.mark.parametrize("method", ["sample"])
 @pytest.mark.parametrize("n_samples", [0, -1, 2.5, "3", None])
 def test_numbers_of_rows_that_are_none_are_refused(n_samples, method):
     augmenter = PNLAugmenter().fit(positive(0, *SHAPE))
@@ -814,4 +818,4 @@ def test_fitting_does_not_warn_or_change_the_data():
 def test_a_mixture_of_single_precision_rows_does_not_warn(seed):
     density = GaussianMixture(2, reg_covar=1e-3, random_state=seed)
     X = positive(0, *SHAPE).astype(np.float32)
-    assert PNLAugmenter(augment=density).fit(X).sample(4, 0).dtype == np.float32
+    assert PNLAugmenter(draws=density).fit(X).sample(4, 0).dtype == np.float32

@@ -416,7 +416,7 @@ def test_sampled_rows_have_the_mass_of_the_code_or_of_the_parents(
     X, y = classes(seed, 4, 5)
     X *= np.random.default_rng(seed).uniform(1, 9, size=(42, 1, 1))
     sampler = PNLSampler(
-        augment=KernelDraws(bandwidth=1e-9),
+        draws=KernelDraws(bandwidth=1e-9),
         with_mass=with_mass,
         local_manifold=manifold,
         k_neighbors=3,
@@ -437,7 +437,7 @@ def test_mixed_codes_have_masses_at_most_those_of_their_ends(seed):
     # log mass is convex along a straight line in theta (psi of a measure is convex).
     X, y = classes(seed, 4, 5)
     draws = MixupDraws(noise=0)
-    augmenter = PNLAugmenter(augment=draws, embedding=None, margin=None, offset=0).fit(
+    augmenter = PNLAugmenter(draws=draws, embedding=None, margin=None, offset=0).fit(
         X[y == 1]
     )
     new = augmenter.sample(100, random_state=seed)

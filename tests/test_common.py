@@ -38,14 +38,14 @@ PROJECTORS = [
 ]
 AUGMENTERS = [
     PNLAugmenter(),
-    PNLAugmenter(1, embedding=None, augment="kde", local_manifold=EtaManifold(order=1)),
+    PNLAugmenter(1, embedding=None, draws="kde", local_manifold=EtaManifold(order=1)),
 ]
 ESTIMATORS = [PrimeFactorReshaper(), RangeEmbedding(), *PROJECTORS, *AUGMENTERS]
 SAMPLERS = [
     PNLSampler(random_state=0),
     PNLSampler(
         order=2,
-        augment=KernelDraws(0.1),
+        draws=KernelDraws(0.1),
         local_manifold=ThetaManifold(order=1),
         random_state=0,
     ),

@@ -14,13 +14,13 @@ from sklearn_pnl import (
     MixupDraws,
     PNLAugmenter,
     PNLSampler,
-    column_constraint,
+    ColumnConstraint,
 )
 from sklearn_pnl.conditioning import Condition, _Segments
-from sklearn_pnl.constraints import collect_constraints, meet_constraints
+from sklearn_pnl.control import collect_constraints, meet_constraints
 from sklearn_pnl.draws import TrainingCodes
 from sklearn_pnl.geometry import RakingError
-from sklearn_pnl.invariants import find_invariants
+from sklearn_pnl.control import find_invariants
 
 # --- tables whose equations are known -------------------------------------------
 
@@ -129,7 +129,7 @@ def test_new_rows_keep_what_all_training_rows_keep(kind, seed):
     # They are new rows.
     assert len(np.unique(rows.round(12), axis=0)) > 100
     # "kde" moves each coordinate by itself, so that even copies part.
-    free = PNLAugmenter(invariants=None, augment="kde", margin=None).fit(X)
+    free = PNLAugmenter(invariants=None, draws="kde", margin=None).fit(X)
     assert worst(free.sample(200, random_state=seed), X, a, b) > 1e-3
 
 
@@ -144,8 +144,8 @@ def test_the_default_breaks_equations_that_it_is_not_told_of(kind):
 SETTINGS = {
     "order 1": {"order": 1},
     "reshaper": {"reshaper": "prime"},
-    "kde": {"augment": "kde"},
-    "order 1, kde": {"order": 1, "augment": "kde"},
+    "kde": {"draws": "kde"},
+    "order 1, kde": {"order": 1, "draws": "kde"},
     "mixture": {"local_manifold": "mixture"},
     "no margin": {"margin": 0},
     "any range": {"margin": None},
@@ -234,20 +234,20 @@ def test_zeros_that_parents_share_stay_zeros(kind):
     total = parts.sum(axis=1, keepdims=True)
     X = np.hstack([total, parts]) if kind == "parts" else parts / total
     augmenter = PNLAugmenter().fit(X)
-    rows, parents = augmenter.sample_with_parents(300, random_state=0)
+    rows, parents = augmenter.sample(300, random_state=0, return_parents=True)
     shared = (X[parents] == 0).all(axis=1)
     assert shared.mean() > 0.1
     np.testing.assert_array_equal(rows[shared], 0)
     assert augmenter.invariants_.violation(rows).max() <= 1e-9
     # A constraint that nothing else can meet moves them all the same.
     empty = shared.argmax() % X.shape[1]
-    asked = column_constraint(int(empty), 0.05, 0.05)
+    asked = ColumnConstraint(int(empty), equal=0.05)
     rows = augmenter.sample(50, random_state=0, constraints=asked)
     np.testing.assert_allclose(rows[:, empty], 0.05, atol=1e-9)
 
 
 def test_values_that_stay_move_where_they_must():
-    asked = collect_constraints(column_constraint({0: 1, 1: 1, 2: 1}, 1, 1), 3)
+    asked = collect_constraints(ColumnConstraint({0: 1, 1: 1, 2: 1}, equal=1), 3)
     rows, still = np.array([[0, 0.2, 0.3], [0, 0.1, 0.1]]), np.zeros((2, 3), bool)
     still[0, 0] = still[1] = True
     met = meet_constraints(
@@ -330,7 +330,7 @@ def test_constraints_on_one_hot_groups_are_met_or_refused():
     augmenter = PNLAugmenter().fit(X)
 
     def sample(*asked):
-        asked = column_constraint(*asked)
+        asked = ColumnConstraint(*asked)
         return augmenter.sample(100, random_state=0, constraints=asked)
 
     np.testing.assert_array_equal(sample(first, 1, 1)[:, first], 1)
@@ -365,14 +365,14 @@ def test_equations_given_are_kept_as_those_found_are():
 
 def test_equations_that_training_rows_break_are_refused():
     X = np.random.default_rng(0).uniform(size=(50, 3))
-    broken = column_constraint({0: 1, 1: -1}, 0, 0)
+    broken = ColumnConstraint({0: 1, 1: -1}, equal=0)
     with pytest.raises(ValueError, match="do not keep 'x. = x.': .* of the range"):
         PNLAugmenter(invariants=broken).fit(X)
     with pytest.raises(ValueError, match="do not keep 'b = a'"):
-        PNLSampler(invariants=column_constraint({"a": 1, "b": -1}, 0, 0)).fit_resample(
-            pd.DataFrame(X, columns=list("abc")), np.arange(50) < 10
-        )
-    interval = column_constraint(0, 0, 1)
+        PNLSampler(
+            invariants=ColumnConstraint({"a": 1, "b": -1}, equal=0)
+        ).fit_resample(pd.DataFrame(X, columns=list("abc")), np.arange(50) < 10)
+    interval = ColumnConstraint(0, lower=0, upper=1)
     with pytest.raises(ValueError, match="give intervals as constraints of sample"):
         PNLAugmenter(invariants=interval).fit(X)
 
@@ -408,8 +408,8 @@ def test_equalities_intervals_and_a_row_each(sales):
     frame, augmenter = sales
     wanted = np.linspace(4, 9, 60)
     constraints = [
-        column_constraint("total", wanted, wanted),
-        column_constraint({"a": 1, "b": -1}, 0, 0.5),
+        ColumnConstraint("total", equal=wanted),
+        ColumnConstraint({"a": 1, "b": -1}, lower=0, upper=0.5),
         LinearConstraint([[0, 0, 0, 1, 0]], -np.inf, 2.5),
     ]
     rows = augmenter.sample(60, random_state=0, constraints=constraints)
@@ -425,7 +425,7 @@ def test_equalities_intervals_and_a_row_each(sales):
 
 def test_a_fixed_value_is_conditional_sampling(sales):
     frame, augmenter = sales
-    asked = column_constraint("staff", 9.0, 9.0)
+    asked = ColumnConstraint("staff", equal=9.0)
     rows = augmenter.sample(200, random_state=0, constraints=asked)
     np.testing.assert_allclose(rows["staff"], 9.0, atol=1e-8)
     # What goes with it comes with it: staff are the total, give or take one.
@@ -437,7 +437,10 @@ def test_a_fixed_value_is_conditional_sampling(sales):
 def test_constraints_by_class_and_for_all(sales):
     frame, _ = sales
     y = np.r_[np.zeros(200, int), np.ones(60, int), np.full(40, 2)]
-    wanted = {1: column_constraint("total", 7, 7), 2: column_constraint("a", 1, 2)}
+    wanted = {
+        1: ColumnConstraint("total", equal=7),
+        2: ColumnConstraint("a", lower=1, upper=2),
+    }
     sampler = PNLSampler(constraints=wanted, random_state=0)
     X_new, y_new = sampler.fit_resample(frame, y)
     new, labels = X_new.iloc[300:], y_new[300:]
@@ -455,7 +458,7 @@ def test_constraints_by_class_and_for_all(sales):
 def test_what_cannot_be_reached_is_named_with_its_reach(sales):
     frame, augmenter = sales
     with pytest.raises(ValueError, match="total asks for 80 to 90; .* reaches ") as e:
-        augmenter.sample(5, constraints=column_constraint("total", 80, 90))
+        augmenter.sample(5, constraints=ColumnConstraint("total", lower=80, upper=90))
     assert "5 of 5 new rows" in str(e.value)
     low, high = map(float, str(e.value).split("reaches ")[1].rstrip(".").split(" to "))
     # The range of the training rows, and a tenth beyond where nothing ends there.
@@ -463,18 +466,18 @@ def test_what_cannot_be_reached_is_named_with_its_reach(sales):
     room = 0.1 * np.ptp(total) + 1e-6
     assert total.min() - room <= low <= total.min() + 1e-6
     assert total.max() - 1e-6 <= high <= total.max() + room
-    inside = column_constraint("total", high - 1e-3, high - 1e-3)
+    inside = ColumnConstraint("total", equal=high - 1e-3)
     augmenter.sample(3, random_state=0, constraints=inside)
     # Each alone can be met: it is their clash with the total that is told.
-    parts = [column_constraint("a", 3, 3), column_constraint("total", 2, 2)]
+    parts = [ColumnConstraint("a", equal=3), ColumnConstraint("total", equal=2)]
     with pytest.raises(ValueError, match=r"total = a \+ b \+ c"):
         augmenter.sample(5, constraints=parts)
     one_of_them = np.array([5.0, 5.0, 500.0])
-    asked = column_constraint("total", one_of_them, one_of_them)
+    asked = ColumnConstraint("total", equal=one_of_them)
     with pytest.raises(ValueError, match="1 of 3 new rows .* new row 2: total asks"):
         augmenter.sample(3, constraints=asked)
     with pytest.raises(ValueError, match="names the column 'z'"):
-        augmenter.sample(5, constraints=column_constraint("z", 0, 1))
+        augmenter.sample(5, constraints=ColumnConstraint("z", lower=0, upper=1))
     with pytest.raises(ValueError, match="given for 3 rows; there are 5"):
         augmenter.sample(5, constraints=asked)
 
@@ -484,13 +487,13 @@ def test_constraints_in_whole_numbers():
     X = rng.poisson(5, size=(300, 3))
     X = np.column_stack([X.sum(axis=1), X])
     augmenter = PNLAugmenter().fit(X)
-    asked = column_constraint(0, 18, 18)
+    asked = ColumnConstraint(0, equal=18)
     rows = augmenter.sample(100, random_state=0, constraints=asked)
     assert rows.dtype == X.dtype
     np.testing.assert_array_equal(rows[:, 0], 18)
     np.testing.assert_array_equal(rows[:, 1:].sum(axis=1), 18)
     with pytest.raises(ValueError, match="in whole numbers"):
-        augmenter.sample(5, random_state=0, constraints=column_constraint(0, 9.5, 9.5))
+        augmenter.sample(5, random_state=0, constraints=ColumnConstraint(0, equal=9.5))
 
 
 @pytest.mark.parametrize("augment", ["mixup", "kde"])
@@ -498,10 +501,10 @@ def test_the_same_bytes_however_rows_are_asked_for(sales, augment):
     frame, _ = sales
     wanted = np.linspace(4, 9, 90)
     asked = [
-        column_constraint("total", wanted, wanted),
-        column_constraint({"a": 1, "b": -2}, -3, 1),
+        ColumnConstraint("total", equal=wanted),
+        ColumnConstraint({"a": 1, "b": -2}, lower=-3, upper=1),
     ]
-    augmenter = PNLAugmenter(augment=augment).fit(frame)
+    augmenter = PNLAugmenter(draws=augment).fit(frame)
     rows = augmenter.sample(90, random_state=0, constraints=asked)
     for size in (1, 7, 64, 90):
         batches = augmenter.iter_samples(90, size, random_state=0, constraints=asked)

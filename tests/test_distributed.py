@@ -301,7 +301,7 @@ CLASSES = {
         table_of(FEW),
         {"categorical_features": "auto", "reshaper": "prime"},
     ),
-    "kernels": lambda: (FEW, {"augment": "kde", "embedding": None}),
+    "kernels": lambda: (FEW, {"draws": "kde", "embedding": None}),
     "zeros": lambda: (FEW, {"keep_zeros": True, "embedding": None}),
     "constraints": lambda: (
         FEW.reshape(360, -1),
@@ -354,7 +354,10 @@ def test_classes_sent_whole_are_the_bytes_of_home(kind, backend, sent):
     for label, augmenter in home.augmenters_.items():
         other = away.augmenters_[label]
         assert repr(other.get_params()) == repr(augmenter.get_params())
-        assert other._training.rows.tobytes() == augmenter._training.rows.tobytes()
+        assert (
+            other._source.training.rows.tobytes()
+            == augmenter._source.training.rows.tobytes()
+        )
         more = [a.sample(7, random_state=1) for a in (other, augmenter)]
         assert bytes_of(more[0]) == bytes_of(more[1])
 

@@ -154,7 +154,7 @@ def test_all_copies_of_a_row_are_partners_alike(labels, seed):
     counts = np.zeros(60)
     for draw in range(40):
         # Which are partners is drawn anew each time.
-        _, parents = augmenter.sample_with_parents(600, 100 * seed + draw)
+        _, parents = augmenter.sample(600, 100 * seed + draw, return_parents=True)
         counts += np.bincount(parents[:, 1], minlength=60)
     assert (parents[:, 0] != parents[:, 1]).all()
     assert (X[parents[:, 0]] == X[parents[:, 1]]).all()
@@ -165,7 +165,7 @@ def test_all_copies_of_a_row_are_partners_alike(labels, seed):
 def test_copies_among_other_rows_leave_their_partners():
     X = np.vstack([np.zeros((4, 2)), 1 + np.abs(table(n=20, d=2))])
     augmenter = PNLAugmenter(k_neighbors=5).fit(X)
-    _, parents = augmenter.sample_with_parents(4000, 0)
+    _, parents = augmenter.sample(4000, 0, return_parents=True)
     near = parents[parents[:, 0] == 0, 1]
     assert {1, 2, 3} < set(near)
 
@@ -187,7 +187,7 @@ def test_one_feature_there_and_back(with_mass):
 @pytest.mark.parametrize("augment", ["mixup", "kde"])
 def test_one_feature_is_drawn(augment, embedding):
     X = 1 + np.random.default_rng(0).uniform(size=(30, 1))
-    augmenter = PNLAugmenter(augment=augment, embedding=embedding).fit(X)
+    augmenter = PNLAugmenter(draws=augment, embedding=embedding).fit(X)
     rows = augmenter.sample(100, random_state=0)
     assert abs(rows.mean() - X.mean()) < 0.1
 
@@ -225,7 +225,7 @@ def test_kept_rows_are_the_projectors_own():
     before = projector.rows_.copy()
     X[:] = 7
     assert_array_equal(projector.rows_, before)
-    augmenter = PNLAugmenter(embedding=None, augment=MixupDraws(noise=0))
+    augmenter = PNLAugmenter(embedding=None, draws=MixupDraws(noise=0))
     Y = np.abs(table())
     augmenter.fit(Y)
     rows = augmenter.sample(5, random_state=0)

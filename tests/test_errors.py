@@ -118,7 +118,8 @@ def test_first_negative_value_is_named(shape, place, make):
     X[(3, 2, 1)[: len(shape)]] = -0.25
     X[5] = -7
     with pytest.raises(
-        ValueError, match=f"Negative values .* first is -0.25 at {place}.*MinMaxScaler"
+        ValueError,
+        match=f"Negative values .* first is -0.25 at {place}.*(MinMaxScaler|minmax)",
     ):
         make().fit(X)
 
@@ -413,7 +414,7 @@ def test_unknown_elements_are_refused(base, message, make):
 @pytest.mark.parametrize("bandwidth", [0, -0.1, "scott"])
 def test_bandwidth_that_is_not_positive_is_refused(bandwidth, make):
     with pytest.raises(ValueError, match=r"'bandwidth' parameter .* \(0.0, inf\)"):
-        fit(make(augment=KernelDraws(bandwidth=bandwidth)), positive())
+        fit(make(draws=KernelDraws(bandwidth=bandwidth)), positive())
 
 
 @pytest.mark.parametrize("k", [0, -3, 1.5, None])

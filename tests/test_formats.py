@@ -181,7 +181,7 @@ def test_integers_at_the_ends_of_their_type_do_not_wrap(dtype, end):
     X = np.full((40, 4), getattr(limits, end), dtype=dtype)
     X[::2, 1], X[::3, 2] = 0, limits.max // 2
     draws = MixupDraws(noise=1.0)
-    rows = restored(X, augment=draws, margin=None)
+    rows = restored(X, draws=draws, margin=None)
     middle = float(limits.max) / 2
     assert (abs(rows[:, 0].astype(float) - float(X[0, 0])) < middle / 2 + 1).all()
     assert_array_equal(np.unique(rows[:, 3]), np.unique(rows[:, 0]))

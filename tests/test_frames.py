@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_pnl import KernelDraws, MixupDraws, PNLAugmenter, PNLSampler
 from sklearn_pnl._frames import step_of_time
-from sklearn_pnl.constraints import column_constraint
+from sklearn_pnl.control import ColumnConstraint
 
 pd = pytest.importorskip("pandas")
 
@@ -255,8 +255,8 @@ def test_sparse_frames_stay_sparse(dtype):
 @pytest.mark.parametrize("draws", [MixupDraws(noise=2.0), KernelDraws(1.0)], ids=str)
 def test_times_are_between_those_of_the_parents(draws, seed):
     X = times(seed)
-    augmenter = PNLAugmenter(augment=draws).fit(X)
-    rows, parents = augmenter.sample_with_parents(200, seed)
+    augmenter = PNLAugmenter(draws=draws).fit(X)
+    rows, parents = augmenter.sample(200, seed, return_parents=True)
     for name in X:
         own = X[name].astype("int64").to_numpy()[parents]
         new = rows[name].astype("int64").to_numpy()
@@ -339,11 +339,13 @@ def test_a_length_of_time_is_an_end_less_a_start(container):
 def test_constraints_are_about_numbers():
     X = everything()
     augmenter = PNLAugmenter(categorical_features="auto").fit(X)
-    rows = augmenter.sample(50, 0, constraints=column_constraint("real", 0, 0.5))
+    rows = augmenter.sample(
+        50, 0, constraints=ColumnConstraint("real", lower=0, upper=0.5)
+    )
     assert rows["real"].between(-1e-9, 0.5 + 1e-9).all()
     assert rows.dtypes.tolist() == X.dtypes.tolist()
     with pytest.raises(ValueError, match="about numbers, but column 'day' holds times"):
-        augmenter.sample(5, 0, constraints=column_constraint("day", 0, 0.5))
+        augmenter.sample(5, 0, constraints=ColumnConstraint("day", lower=0, upper=0.5))
 
 
 # --- errors ---------------------------------------------------------------------

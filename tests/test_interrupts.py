@@ -21,7 +21,7 @@ from sklearn_pnl import (
     _formats,
     _threads,
     _validation,
-    column_constraint,
+    ColumnConstraint,
 )
 
 ROOT = sklearn_pnl.__path__[0]
@@ -81,7 +81,7 @@ def assert_nothing_is_left():
 CONFIG = get_config()
 FITS = {
     "table": (PNLAugmenter(), lambda e: e.fit(X)),
-    "images": (PNLAugmenter(2, embedding=None, augment="kde"), lambda e: e.fit(IMAGES)),
+    "images": (PNLAugmenter(2, embedding=None, draws="kde"), lambda e: e.fit(IMAGES)),
     "mixed": (PNLAugmenter(categorical_features=[9]), lambda e: e.fit(MIXED)),
     "threads": (PNLAugmenter(order=1, n_jobs=2), lambda e: e.fit(X)),
     "sampler": (PNLSampler(random_state=0), lambda e: e.fit_resample(X, Y)),
@@ -96,7 +96,7 @@ FITS = {
 SAMPLES = {
     "rows": lambda e: e.sample(9, 0),
     "asked": lambda e: e.sample(
-        9, 0, constraints=column_constraint(0, lower=np.median(X[:, 0]))
+        9, 0, constraints=ColumnConstraint(0, lower=np.median(X[:, 0]))
     ),
     "batches": lambda e: list(e.iter_samples(9, 4, 0)),
     "measures": lambda e: e.to_measures(X),

@@ -8,15 +8,15 @@ from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array
 
 from sklearn_pnl import PNLAugmenter
-from sklearn_pnl.constraints import (
+from sklearn_pnl.control import (
     collect_constraints,
-    column_constraint,
+    ColumnConstraint,
     meet_constraints,
     round_integers,
     snap_one_hot,
 )
 from sklearn_pnl.geometry import linear_projection
-from sklearn_pnl.invariants import Invariants, find_invariants
+from sklearn_pnl.control import Invariants, find_invariants
 
 NAMES = [
     "total", "s1", "s2", "a", "b", "c", "d", "e", "f", "p1", "p2", "p3", "h0", "h1",
@@ -289,10 +289,10 @@ def test_constraints_of_every_kind_at_once():
     asked = collect_constraints(
         [
             find_invariants(X, NAMES),
-            column_constraint("total", totals, totals),
-            column_constraint({"s1": 1, "s2": -1}, lower=0),
+            ColumnConstraint("total", equal=totals),
+            ColumnConstraint({"s1": 1, "s2": -1}, lower=0),
             LinearConstraint(csr_array(np.eye(22)[3:5]), [0.2, 0], [1, 0.5]),
-            column_constraint(-1, upper=34),
+            ColumnConstraint(-1, upper=34),
         ],
         22,
         feature_names=NAMES,
@@ -313,7 +313,7 @@ def test_what_cannot_be_met_is_told_in_the_units_of_the_rows():
     rows, box = new_rows(rng, X, 3), embedding(X)
     keep = find_invariants(X, NAMES)
     top = X[:, 0].max()
-    beyond = [keep, column_constraint("total", [5.0, top + 1, 5], [5.0, top + 1, 5])]
+    beyond = [keep, ColumnConstraint("total", equal=[5.0, top + 1, 5])]
     asked = collect_constraints(beyond, 22, feature_names=NAMES)
     met = meet_constraints(rows, asked, **box)
     np.testing.assert_array_equal(met.converged, [True, False, True])
@@ -323,7 +323,7 @@ def test_what_cannot_be_met_is_told_in_the_units_of_the_rows():
     assert reach in str(e.value)
     assert f"total asks for {top + 1:.10g}" in str(e.value)
     # Each can be met, but not both.
-    both = [keep, column_constraint("total", 4, 4), column_constraint("s1", 4.5)]
+    both = [keep, ColumnConstraint("total", equal=4), ColumnConstraint("s1", lower=4.5)]
     asked = collect_constraints(both, 22, feature_names=NAMES)
     reason = meet_constraints(rows, asked, **box).reasons[0]
     assert re.match(
@@ -337,10 +337,13 @@ def test_what_cannot_be_met_is_told_in_the_units_of_the_rows():
     "given, message",
     [
         (LinearConstraint([[1, 1]], 0, 1), "Constraint 0 has 2 columns; .* 3 features"),
-        (column_constraint("z", 0, 1), "names the column 'z': not in"),
-        (column_constraint(5, 0, 1), "names column 5; rows have 3 features"),
-        (column_constraint("a", 2, 1), "lower <= upper"),
-        (column_constraint("a", np.zeros(3), 1), "given for 3 rows; there are 2"),
+        (ColumnConstraint("z", lower=0, upper=1), "names the column 'z': not in"),
+        (ColumnConstraint(5, lower=0, upper=1), "names column 5; rows have 3 features"),
+        (ColumnConstraint("a", lower=2, upper=1), "lower <= upper"),
+        (
+            ColumnConstraint("a", lower=np.zeros(3), upper=1),
+            "given for 3 rows; there are 2",
+        ),
         ([None], "Constraint 0 must be a scipy.optimize.LinearConstraint"),
     ],
 )
@@ -351,8 +354,10 @@ def test_bad_constraints(given, message):
 
 def test_names_need_a_frame():
     with pytest.raises(ValueError, match="'a': rows have no column names"):
-        collect_constraints(column_constraint("a", 0, 1), 3)
-    asked = collect_constraints(column_constraint(0, np.zeros(3), np.ones(3)), 3)
+        collect_constraints(ColumnConstraint("a", lower=0, upper=1), 3)
+    asked = collect_constraints(
+        ColumnConstraint(0, lower=np.zeros(3), upper=np.ones(3)), 3
+    )
     with pytest.raises(ValueError, match="given for 3 rows; there are 2"):
         meet_constraints(np.ones((2, 3)), asked, np.zeros(3), np.ones(3), offset=0.1)
 
@@ -421,10 +426,12 @@ def test_fixed_values_alone():
     # Conditional rows: nothing is left for the projection to do.
     rng = np.random.default_rng(0)
     X = rng.gamma(1.0, size=(20, 3))
-    asked = collect_constraints(column_constraint({1: 2.0}, 1.0, 1.0), 3)
+    asked = collect_constraints(ColumnConstraint({1: 2.0}, equal=1.0), 3)
     met = meet_constraints(X, asked, **embedding(X)).check()
     np.testing.assert_allclose(met[:, 1], 0.5)
     np.testing.assert_array_equal(met[:, [0, 2]], X[:, [0, 2]])
-    upside_down = collect_constraints(column_constraint({1: -2.0}, -1.0, -0.5), 3)
+    upside_down = collect_constraints(
+        ColumnConstraint({1: -2.0}, lower=-1.0, upper=-0.5), 3
+    )
     met = meet_constraints(X, upside_down, **embedding(X)).check()
     np.testing.assert_allclose(met[:, 1], np.clip(X[:, 1], 0.25, 0.5))

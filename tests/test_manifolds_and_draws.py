@@ -207,11 +207,11 @@ class HalfManifold(LocalManifold):
 
 
 OWN = {
-    "draws": {"augment": NearestDraws(pull=0.25)},
-    "pairs": {"augment": PairDraws()},
+    "draws": {"draws": NearestDraws(pull=0.25)},
+    "pairs": {"draws": PairDraws()},
     "closed": {"local_manifold": PowerManifold(power=0.3)},
     "solved": {"local_manifold": HalfManifold(order=1)},
-    "both": {"augment": PairDraws(), "local_manifold": PowerManifold()},
+    "both": {"draws": PairDraws(), "local_manifold": PowerManifold()},
 }
 
 
@@ -220,7 +220,7 @@ OWN = {
 def test_strategies_of_a_user_work_in_augmenter_and_sampler(params, shape):
     X = np.random.default_rng(0).normal(size=(60, *shape))
     augmenter = PNLAugmenter(**params).fit(X)
-    rows, parents = augmenter.sample_with_parents(50, random_state=0)
+    rows, parents = augmenter.sample(50, random_state=0, return_parents=True)
     assert rows.shape == (50, *shape)
     assert np.isfinite(rows).all()
     assert parents.shape == (50, augmenter.draws_.n_parents(5))
@@ -236,12 +236,12 @@ def test_strategies_of_a_user_work_in_augmenter_and_sampler(params, shape):
 def test_codes_of_a_users_draws_are_those_decoded():
     X = positive(0, 6, n=30)
     params = {"embedding": None, "margin": None, "offset": 0}
-    augmenter = PNLAugmenter(augment=NearestDraws(pull=1.0), **params).fit(X)
+    augmenter = PNLAugmenter(draws=NearestDraws(pull=1.0), **params).fit(X)
     rows = augmenter.sample(4, random_state=0)
     # The whole row is its code: the geometric mean of all rows.
     assert_allclose(rows, [np.exp(np.log(X).mean(axis=0))] * 4, rtol=1e-9)
-    pairs = PNLAugmenter(augment=PairDraws(), **params).fit(X)
-    rows, parents = pairs.sample_with_parents(9, random_state=0)
+    pairs = PNLAugmenter(draws=PairDraws(), **params).fit(X)
+    rows, parents = pairs.sample(9, random_state=0, return_parents=True)
     assert_allclose(rows, np.sqrt(X[parents].prod(axis=1)), rtol=1e-9)
 
 
@@ -281,8 +281,8 @@ def test_a_users_manifold_solves_for_what_it_matches():
 @pytest.mark.parametrize(
     ("params", "name"),
     [
-        ({"augment": NearestDraws(pull=1.5)}, "pull"),
-        ({"augment": MixupDraws(noise="much")}, "noise"),
+        ({"draws": NearestDraws(pull=1.5)}, "pull"),
+        ({"draws": MixupDraws(noise="much")}, "noise"),
         ({"local_manifold": PowerManifold(power=-1.0)}, "power"),
         ({"local_manifold": MixtureManifold(step=None)}, "step"),
         ({"local_manifold": FiberManifold(order="one")}, "order"),
@@ -308,7 +308,7 @@ def test_things_that_are_no_local_manifold_are_refused(manifold, make):
 
 def test_strategies_are_cloned_or_left_as_they_are():
     draws, manifold = NearestDraws(), PowerManifold()
-    augmenter = PNLAugmenter(augment=draws, local_manifold=manifold)
+    augmenter = PNLAugmenter(draws=draws, local_manifold=manifold)
     augmenter.fit(positive(0, 6)).sample(3, random_state=0)
     assert augmenter.augment is draws
     assert augmenter.local_manifold is manifold

@@ -121,7 +121,7 @@ def test_originals_come_first_and_unchanged(seed):
 def test_new_rows_stay_in_the_range_of_their_class(augment, manifold):
     # To the last bit, as a validator of ranges or a logarithm after it asks.
     X, y = table()
-    params = {"augment": augment, "local_manifold": manifold, "margin": 0}
+    params = {"draws": augment, "local_manifold": manifold, "margin": 0}
     X_new, y_new, _ = resample(X, y, **params)
     for label in (1, 2):
         old, new = X[y == label], X_new[len(X) :][y_new[len(y) :] == label]
@@ -143,9 +143,7 @@ def test_new_rows_are_new():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_parents_are_distinct_rows_of_the_class(seed, k, augment):
     X, y = table(seed)
-    _, y_new, sampler = resample(
-        X, y, k_neighbors=k, augment=augment, random_state=seed
-    )
+    _, y_new, sampler = resample(X, y, k_neighbors=k, draws=augment, random_state=seed)
     parents = sampler.parent_indices_
     new = y_new[len(y) :]
     n_parents = 2 if augment == "mixup" else k
@@ -163,7 +161,7 @@ def test_a_row_of_one_parent_with_a_full_step_is_that_parent(seed):
     X, y = table(seed)
     X_new, _, sampler = resample(
         X, y, k_neighbors=1, local_manifold=MixtureManifold(step=1), with_mass=False,
-        augment="kde",
+        draws="kde",
     )  # fmt: skip
     parents = X[sampler.parent_indices_[:, 0]]
     assert_allclose(X_new[len(X) :], parents, rtol=1e-9, atol=1e-9)
@@ -176,7 +174,7 @@ def test_mixed_rows_are_between_their_parents(seed):
     # the straight line between the two rows that the indices point to.
     X, y = table(seed)
     X_new, _, sampler = resample(
-        X, y, augment=MixupDraws(noise=0), local_manifold=MixtureManifold(step=1),
+        X, y, draws=MixupDraws(noise=0), local_manifold=MixtureManifold(step=1),
         with_mass=False, offset=1e7,
     )  # fmt: skip
     parents = X[sampler.parent_indices_]
@@ -196,10 +194,10 @@ def test_the_larger_the_noise_the_farther_the_rows_move():
     # since noise takes from the numbers that those after it are drawn with.
     X, y = table()
     params = {"margin": None, "sampling_strategy": {1: 40}}
-    still, _, sampler = resample(X, y, augment=MixupDraws(noise=0), **params)
+    still, _, sampler = resample(X, y, draws=MixupDraws(noise=0), **params)
     way = []
     for noise in (1e-3, 1e-2, 1e-1):
-        moved, _, other = resample(X, y, augment=MixupDraws(noise), **params)
+        moved, _, other = resample(X, y, draws=MixupDraws(noise), **params)
         assert_array_equal(sampler.parent_indices_, other.parent_indices_)
         way.append(np.abs(moved - still)[len(X) :].mean(axis=0))
     assert (way[0] > 0).all()
@@ -214,7 +212,7 @@ def test_the_larger_the_noise_the_farther_the_rows_move():
 def test_nothing_to_add_leaves_no_parents(augment, n_parents):
     X, y = table()
     X_new, y_new, sampler = resample(
-        X, y, sampling_strategy=dict(COUNTS), augment=augment
+        X, y, sampling_strategy=dict(COUNTS), draws=augment
     )
     assert_array_equal(X_new, X)
     assert_array_equal(y_new, y)
@@ -245,7 +243,7 @@ def test_small_class_warns_by_name(n_rows, label):
 @pytest.mark.parametrize("n_rows", [1, 3])
 def test_parents_of_a_small_class_are_padded(n_rows, augment):
     X, y = table(counts={0: 30, 1: n_rows})
-    parents = resample(X, y, augment=augment)[2].parent_indices_
+    parents = resample(X, y, draws=augment)[2].parent_indices_
     assert parents.shape == (30 - n_rows, 5)
     assert_array_equal(parents[:, n_rows:], -1)
     assert_array_equal(np.unique(parents[:, :n_rows]), np.flatnonzero(y == 1))
@@ -266,7 +264,7 @@ def test_mixup_has_two_parents_in_a_class_of_any_size(n_rows):
 def test_parents_of_small_and_large_classes_stand_side_by_side():
     X, y = table(counts={0: 30, 1: 3, 2: 12})
     for augment, missing in (("mixup", 0), ("kde", 2)):
-        _, y_new, sampler = resample(X, y, augment=augment)
+        _, y_new, sampler = resample(X, y, draws=augment)
         small = (y_new[len(y) :] == 1)[:, None]
         parents = sampler.parent_indices_
         n_padded = (parents == -1).sum(axis=1, keepdims=True)
@@ -352,7 +350,8 @@ def test_integers_stay_in_the_range_of_their_type(margin, augment, embedding):
     # Noise at both ends of the range, and wide kernels.
     X = np.random.default_rng(0).choice([0, 255], size=(40, 6, 6)).astype(np.uint8)
     y = np.repeat([0, 1], [30, 10])
-    params = {"embedding": embedding, "augment": augment, "margin": margin}
+    params = {"embedding": embedding, "draws": augment, "margin": margin}
+    params["invariants"] = None
     X_new, _, _ = resample(X, y, **params)
     exact, _, _ = resample(X.astype(float), y, **params)
     # No value wrapped around.
@@ -459,7 +458,7 @@ def test_bytes_beside_reals_do_not_wrap():
     noise = rng.choice([0, 255], 40)
     X = pd.DataFrame({"byte": noise.astype(np.uint8), "real": rng.uniform(size=40)})
     y = np.repeat([0, 1], [30, 10])
-    params = {"embedding": None, "augment": KernelDraws(2.0), "margin": None}
+    params = {"embedding": None, "draws": KernelDraws(2.0), "margin": None}
     X_new, _, _ = resample(X, y, **params)
     exact, _, _ = resample(X.astype(float), y, **params)
     assert exact["byte"].max() > 255.5
@@ -524,9 +523,7 @@ def test_sparse_keeps_its_dtype(sparse_table, dtype):
 
 
 @pytest.mark.parametrize("manifold", MANIFOLDS)
-@pytest.mark.parametrize(
-    "params", [{}, {"reshaper": None}, {"augment": "kde"}], ids=str
-)
+@pytest.mark.parametrize("params", [{}, {"reshaper": None}, {"draws": "kde"}], ids=str)
 def test_constant_features_stay_constant(params, manifold):
     X, y = table()
     X[:, 1], X[:, 4] = -7.5, 0.0
@@ -671,7 +668,7 @@ def test_no_embedding_keeps_images_in_their_units(seed):
 )
 def test_any_density_can_draw(augment):
     X, y = table()
-    X_new, y_new, sampler = resample(X, y, augment=augment)
+    X_new, y_new, sampler = resample(X, y, draws=augment)
     assert counts(y_new) == {0: 40, 1: 40, 2: 40}
     assert np.isfinite(X_new).all()
     draws = sampler.augmenters_[1].draws_
@@ -686,7 +683,7 @@ def test_any_density_can_draw(augment):
 def test_a_density_that_reads_rows_itself_reads_codes():
     X, y = make_classification(80, 4, weights=[0.75], random_state=0)
     X = np.rint(10 * X).astype(int)
-    sampler = PNLSampler(augment=PNLAugmenter(), random_state=0)
+    sampler = PNLSampler(draws=PNLAugmenter(), random_state=0)
     assert sampler.fit_resample(X, y)[0].dtype == X.dtype
     codes = sampler.augmenters_[1].draws_.estimator_.sample(20, random_state=0)
     # Not whole numbers, as the rows of the table are.
@@ -712,7 +709,7 @@ def test_the_augmenter_of_a_class_is_one_fitted_on_it(seed):
 def test_same_seed_same_bytes_and_other_seeds_others(augment):
     X, y = table()
     results = [
-        [resample(X, y, augment=augment, random_state=s)[0].tobytes() for s in SEEDS]
+        [resample(X, y, draws=augment, random_state=s)[0].tobytes() for s in SEEDS]
         for _ in range(2)
     ]
     assert results[0] == results[1]
@@ -747,7 +744,7 @@ def test_jobs_and_working_memory_change_no_byte():
 def test_a_seed_leaves_the_global_state_alone(random_state):
     before = global_state()
     for augment in ("mixup", "kde", KernelDensity(bandwidth=0.1)):
-        resample(*table(), augment=augment, random_state=random_state)
+        resample(*table(), draws=augment, random_state=random_state)
     assert global_state() == before
 
 
@@ -780,23 +777,23 @@ def test_there_is_no_transform():
 def test_clone_keeps_every_parameter():
     params = {
         "sampling_strategy": {1: 30}, "order": 2, "k_neighbors": 3, "metric": "kl",
-        "local_manifold": MixtureManifold(step=0.5), "augment": KernelDraws(0.2),
+        "local_manifold": MixtureManifold(step=0.5), "draws": KernelDraws(0.2),
         "reshaper": None, "embedding": None, "offset": 0.2, "with_mass": False,
         "margin": None, "tol": 1e-7, "max_iter": 77, "random_state": 5,
         "n_jobs": 2,
     }  # fmt: skip
     cloned = clone(PNLSampler(**params)).get_params()
-    assert cloned["augment__bandwidth"] == 0.2
+    assert cloned["draws__bandwidth"] == 0.2
     assert cloned["local_manifold__step"] == 0.5
-    assert cloned["augment"] is not params["augment"]
-    del params["augment"], params["local_manifold"]
+    assert cloned["draws"] is not params["draws"]
+    del params["draws"], params["local_manifold"]
     assert params.items() <= cloned.items()
 
 
 def test_parameters_reach_the_augmenters():
     params = {
         "order": 2, "base": [1, 3], "local_manifold": FiberManifold(order=1),
-        "k_neighbors": 3, "augment": KernelDraws(0.2), "metric": "euclidean",
+        "k_neighbors": 3, "draws": KernelDraws(0.2), "metric": "euclidean",
         "poset": TensorPoset((3, 2)), "reshaper": None, "embedding": MinMaxScaler(),
         "offset": 0.2, "with_mass": False, "margin": None, "tol": 1e-7,
         "max_iter": 77, "n_jobs": 2, "invariants": None,

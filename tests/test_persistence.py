@@ -19,7 +19,7 @@ from sklearn_pnl import (
     PNLRegressionSampler,
     PNLSampler,
     PrimeFactorReshaper,
-    column_constraint,
+    ColumnConstraint,
 )
 from sklearn_pnl.geometry import Poset, tree_poset
 
@@ -33,7 +33,7 @@ TREE = tree_poset([-1, 0, 0, 1, 1, 2, 2, 3, 3])
 DIAMONDS = Poset.from_relations(
     9, [(0, k) for k in range(1, 6)] + [(1, 6), (2, 6), (2, 7), (3, 7), (6, 8), (7, 8)]
 )
-ASKED = column_constraint(0, lower=float(np.median(X[:, 0])))
+ASKED = ColumnConstraint(0, lower=float(np.median(X[:, 0])))
 
 
 def both_ways(data):
@@ -45,7 +45,7 @@ def both_ways(data):
 
 
 def sample(augmenter):
-    return augmenter.sample(9, 0), *augmenter.sample_with_parents(9, 1)
+    return augmenter.sample(9, 0), *augmenter.sample(9, 1, return_parents=True)
 
 
 def of_a_class(sampler):
@@ -55,7 +55,7 @@ def of_a_class(sampler):
 CASES = {
     "table": (PNLAugmenter(), X, sample),
     "asked": (PNLAugmenter(), X, lambda e: e.sample(9, 0, constraints=ASKED)),
-    "kernel": (PNLAugmenter(2, augment=KernelDraws(0.1)), X, sample),
+    "kernel": (PNLAugmenter(2, draws=KernelDraws(0.1)), X, sample),
     "images": (
         PNLAugmenter(2, embedding=None, local_manifold=EtaManifold(order=1)),
         IMAGES,

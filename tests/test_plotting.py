@@ -557,11 +557,11 @@ def image_augmenter(**settings):
 @pytest.mark.parametrize("augment", ["mixup", "kde"])
 def test_images_stand_below_their_relatives(seed, augment):
     X, _ = images_and_labels(seed)
-    augmenter = image_augmenter(augment=augment).fit(X)
+    augmenter = image_augmenter(draws=augment).fit(X)
     display = ImageRowsDisplay.from_estimator(
         augmenter, X, n_images=4, random_state=seed
     )
-    new, parents = augmenter.sample_with_parents(4, np.random.RandomState(seed))
+    new, parents = augmenter.sample(4, np.random.RandomState(seed), return_parents=True)
     assert_array_equal(display.images["new rows"], new)
     assert_array_equal(display.images["training rows"], X[parents[:, 0]])
     gaps = ((new[:, None] - X) ** 2).sum(axis=(2, 3))

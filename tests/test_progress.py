@@ -175,12 +175,12 @@ class Stubborn(BaseEstimator):
 
 def test_a_fit_that_fails_is_torn_down():
     recorder = Recorder()
-    augmenter = PNLAugmenter(augment=Stubborn()).set_callbacks(recorder)
+    augmenter = PNLAugmenter(draws=Stubborn()).set_callbacks(recorder)
     with pytest.raises(RuntimeError, match="no density"):
         augmenter.fit(X[:20])
     assert recorder.events[-1] == ("teardown", "PNLAugmenter")
     recorder.events.clear()
-    augmenter.set_params(augment="kde").fit(X[:20])
+    augmenter.set_params(draws="kde").fit(X[:20])
     assert recorder.events[0] == ("setup", "PNLAugmenter")
     assert recorder.events[-1] == ("teardown", "PNLAugmenter")
 
@@ -254,7 +254,7 @@ class BusyDensity(Busy):
         return self.codes_[np.arange(n_samples) % len(self.codes_)]
 
 
-@pytest.mark.parametrize("inside", [{"embedding": Busy()}, {"augment": BusyDensity()}])
+@pytest.mark.parametrize("inside", [{"embedding": Busy()}, {"draws": BusyDensity()}])
 def test_estimators_within_are_no_tasks_of_the_sampler(inside):
     plain = PNLSampler(reshaper=None, random_state=0)
     sampler = clone(plain).set_params(**inside)

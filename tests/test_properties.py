@@ -23,7 +23,7 @@ from sklearn_pnl import (
     PNLRegressionSampler,
     PNLSampler,
     PrimeFactorReshaper,
-    column_constraint,
+    ColumnConstraint,
     compare_samples,
     find_invariants,
 )
@@ -100,7 +100,7 @@ def recipes(draw, plain=False):
         "offset": draw(st.sampled_from([0.1, 1.0, 10.0])),
         "margin": draw(st.sampled_from([0, 0.1, None])),
         "invariants": draw(st.sampled_from(["auto", None])),
-        "augment": draw(st.sampled_from(["mixup", "kde", MixupDraws(noise=0)])),
+        "draws": draw(st.sampled_from(["mixup", "kde", MixupDraws(noise=0)])),
     }
     if not plain:
         params["order"] = draw(st.sampled_from(["auto", 1, 2]))
@@ -335,7 +335,7 @@ def test_pickled_augmenters_draw_the_same_rows(X, params):
 @given(tables(), recipes(), seeds)
 def test_new_rows_are_finite_in_range_and_of_one_seed(X, params, seed):
     augmenter = fitted(X, **params)
-    rows, parents = augmenter.sample_with_parents(20, random_state=seed)
+    rows, parents = augmenter.sample(20, random_state=seed, return_parents=True)
     assert rows.shape == (20, X.shape[1])
     assert np.isfinite(rows).all()
     assert parents.min() >= 0
@@ -350,8 +350,8 @@ def test_new_rows_are_finite_in_range_and_of_one_seed(X, params, seed):
 
 @given(tables(), recipes(plain=True), seeds)
 def test_without_noise_new_rows_lie_between_their_parents(X, params, seed):
-    params |= {"augment": MixupDraws(noise=0), "invariants": None, "with_mass": True}
-    rows, parents = fitted(X, **params).sample_with_parents(20, seed)
+    params |= {"draws": MixupDraws(noise=0), "invariants": None, "with_mass": True}
+    rows, parents = fitted(X, **params).sample(20, seed, return_parents=True)
     low, high = X[parents].min(axis=1), X[parents].max(axis=1)
     beyond = 1e-9 * ranges(X) * max(1, params["offset"])
     assert np.all(rows >= low - beyond)
@@ -385,7 +385,7 @@ def test_zeros_of_all_parents_stay(X, params, seed, closed):
         assume(len(X) >= 2 and X.shape[1] >= 2)
         X = X / X.sum(axis=1, keepdims=True)
         params |= {"with_mass": False, "margin": None}
-    rows, parents = fitted(X, **params).sample_with_parents(20, seed)
+    rows, parents = fitted(X, **params).sample(20, seed, return_parents=True)
     zeros = np.all(X[parents] == 0, axis=1)
     assert not rows[zeros].any()
     assert rows.min() >= 0
@@ -410,7 +410,7 @@ def test_constraints_that_real_rows_meet_are_met(X, params, seed):
     params["invariants"] = None
     asked = float(rng.choice(X[:, k]))
     augmenter = fitted(X, **params)
-    rows = augmenter.sample(8, seed, constraints=column_constraint(k, asked, asked))
+    rows = augmenter.sample(8, seed, constraints=ColumnConstraint(k, equal=asked))
     assert_allclose(rows[:, k], asked, atol=2e-9 * ranges(X)[k], rtol=1e-12)
 
 
@@ -456,7 +456,7 @@ def test_categories_go_together_as_somewhere_in_the_data(X, params, seed):
     params["categorical_features"] = [0, d - 1]
     if np.ptp(X, axis=0).max() == 0:
         params["augment"] = "mixup"
-    rows, parents = fitted(table, **params).sample_with_parents(20, seed)
+    rows, parents = fitted(table, **params).sample(20, seed, return_parents=True)
     found, own = rows[:, [0, -1]], labels[parents]
     assert np.all(np.any(np.all(found[:, None] == own, axis=2), axis=1))
 
@@ -516,7 +516,7 @@ LAYOUTS["read only"] = read_only
 
 @given(tables(), recipes(), seeds, st.sampled_from(sorted(LAYOUTS)))
 def test_the_layout_of_memory_does_not_matter(X, params, seed, layout):
-    rows, parents = fitted(X, **params).sample_with_parents(20, seed)
+    rows, parents = fitted(X, **params).sample(20, seed, return_parents=True)
     other = fitted(LAYOUTS[layout](X), **params)
     assert_array_equal(other.sample(20, seed), rows)
     for estimator in (ManyBodyProjector(), BackwardProjector(n_neighbors=1)):
@@ -536,9 +536,11 @@ def test_single_precision_gives_the_same_rows_to_single_precision(X, params, see
     # Ties are broken by rounding: partners are the same where all are.
     params["k_neighbors"] = len(X)
     params["augment"] = MixupDraws(noise=0)
-    rows, parents = fitted(X, **params).sample_with_parents(20, seed)
+    rows, parents = fitted(X, **params).sample(20, seed, return_parents=True)
     assert rows.dtype == np.float32
-    double, others = fitted(X.astype(float), **params).sample_with_parents(20, seed)
+    double, others = fitted(X.astype(float), **params).sample(
+        20, seed, return_parents=True
+    )
     same = np.all(
         np.sort(X[parents], axis=1) == np.sort(X[others], axis=1), axis=(1, 2)
     )
@@ -570,8 +572,8 @@ def test_columns_of_a_plain_table_have_no_order(X, params, seed):
     params["augment"] = MixupDraws(noise=0.25)
     order = np.random.default_rng(seed).permutation(X.shape[1])
     augmenter, permuted = fitted(X, **params), fitted(X[:, order], **params)
-    rows, parents = augmenter.sample_with_parents(20, seed)
-    other, others = permuted.sample_with_parents(20, seed)
+    rows, parents = augmenter.sample(20, seed, return_parents=True)
+    other, others = permuted.sample(20, seed, return_parents=True)
     assume(len(np.unique(X, axis=0)) == len(X))
     assert_array_equal(others, parents)
     assert_alike(other, rows[:, order], X[:, order], 1e-6)
@@ -599,8 +601,8 @@ def test_units_of_columns_do_not_matter(X, params, seed):
     rng = np.random.default_rng(seed)
     # By powers of two nothing is rounded.
     units = 2.0 ** rng.integers(-20, 20, X.shape[1])
-    rows, parents = fitted(X, **params).sample_with_parents(20, seed)
-    other, others = fitted(X * units, **params).sample_with_parents(20, seed)
+    rows, parents = fitted(X, **params).sample(20, seed, return_parents=True)
+    other, others = fitted(X * units, **params).sample(20, seed, return_parents=True)
     assert_array_equal(parents, others)
     assert (other / units).tobytes() == rows.tobytes()
 
@@ -614,11 +616,11 @@ def test_units_of_columns_do_not_matter(X, params, seed):
     st.sampled_from([0.0001, 1, 1024]),
 )
 def test_batches_jobs_and_memory_change_no_byte(X, params, seed, size, n_jobs, memory):
-    rows, parents = fitted(X, **params).sample_with_parents(60, seed)
+    rows, parents = fitted(X, **params).sample(60, seed, return_parents=True)
     with config_context(working_memory=memory):
         augmenter = fitted(X, **params, n_jobs=n_jobs)
         assert augmenter.sample(60, seed).tobytes() == rows.tobytes()
-        batches = list(augmenter.iter_samples_with_parents(60, size, seed))
+        batches = list(augmenter.iter_samples(60, size, seed, return_parents=True))
         some = list(augmenter.iter_samples(60, None, seed))
     assert np.concatenate([b for b, _ in batches]).tobytes() == rows.tobytes()
     assert_array_equal(np.concatenate([p for _, p in batches]), parents)

@@ -52,11 +52,11 @@ def test_columns_of_a_table_have_no_order(seed, augment, params):
     if augment == "kde":
         # Its noise is drawn in the order of the columns: here next to none.
         augment = KernelDraws(bandwidth=1e-12)
-    params = {"augment": augment, **params}
+    params = {"draws": augment, **params}
     spread = np.ptp(X, axis=0)
-    rows, parents = PNLAugmenter(**params).fit(X).sample_with_parents(200, seed)
+    rows, parents = PNLAugmenter(**params).fit(X).sample(200, seed, return_parents=True)
     permuted = PNLAugmenter(**params).fit(X[:, order])
-    other, other_parents = permuted.sample_with_parents(200, seed)
+    other, other_parents = permuted.sample(200, seed, return_parents=True)
     assert_array_equal(other_parents, parents)
     assert_allclose(other / spread[order], (rows / spread)[:, order], atol=1e-9)
     X_new = resample(X, random_state=seed, **params) / spread
@@ -136,12 +136,12 @@ def test_the_sampler_has_the_parameters_of_the_augmenter_and_its_defaults():
     assert list(defaults(PNLAugmenter())) == [n for n in sampler if n not in own]
 
 
-@pytest.mark.parametrize("params", [{}, {"order": 1, "augment": "kde"}], ids=str)
+@pytest.mark.parametrize("params", [{}, {"order": 1, "draws": "kde"}], ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_sampler_is_one_augmenter_a_class(seed, params):
     X = table(seed)
     alone = PNLAugmenter(**params).fit(X[40:])
-    rows, parents = alone.sample_with_parents(20, random_state=seed)
+    rows, parents = alone.sample(20, random_state=seed, return_parents=True)
     sampler = PNLSampler(**params, random_state=seed)
     X_new, _ = sampler.fit_resample(X, LABELS)
     assert X_new[60:].tobytes() == rows.tobytes()
@@ -158,14 +158,14 @@ def test_orders_neighbours_and_nested_parameters_can_be_searched(shape):
     chosen = np.r_[np.flatnonzero(y == 0)[:40], np.flatnonzero(y == 1)[:14]]
     X, y = images[chosen].reshape(-1, *shape), y[chosen]
     sampler = PNLSampler(
-        augment=MixupDraws(), local_manifold=MixtureManifold(), random_state=0
+        draws=MixupDraws(), local_manifold=MixtureManifold(), random_state=0
     )
     pipeline = make_pipeline(
         sampler, FunctionTransformer(flat), KNeighborsClassifier(3)
     )
     for grid in (
         {"order": [None, 1, 2], "k_neighbors": [1, 3]},
-        {"augment__noise": [0, 1.5], "local_manifold__step": [0.1, 0.9]},
+        {"draws__noise": [0, 1.5], "local_manifold__step": [0.1, 0.9]},
     ):
         names = {f"pnlsampler__{name}": values for name, values in grid.items()}
         search = GridSearchCV(pipeline, names, cv=2, error_score="raise")
@@ -176,9 +176,9 @@ def test_orders_neighbours_and_nested_parameters_can_be_searched(shape):
         assert best.items() <= fitted.augmenters_[1].get_params().items()
 
 
-@pytest.mark.parametrize("name", ["augment__noise", "local_manifold__step"])
+@pytest.mark.parametrize("name", ["draws__noise", "local_manifold__step"])
 def test_nested_parameters_reach_the_rows(name):
-    params = {"augment": MixupDraws(), "local_manifold": MixtureManifold()}
+    params = {"draws": MixupDraws(), "local_manifold": MixtureManifold()}
     sampler = PNLSampler(**params, random_state=0)
     rows = [
         sampler.set_params(**{name: value}).fit_resample(table(), LABELS)[0]
@@ -362,7 +362,7 @@ def test_warnings_of_the_sampler_name_it_and_the_class(label):
 
 @pytest.mark.parametrize(
     ("params", "shape"),
-    [({}, (12,)), ({"augment": "kde"}, (12,)), ({"order": 2}, (4, 3))],
+    [({}, (12,)), ({"draws": "kde"}, (12,)), ({"order": 2}, (4, 3))],
     ids=str,
 )
 def test_threads_that_sample_from_one_augmenter_get_the_serial_bytes(params, shape):

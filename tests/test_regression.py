@@ -24,7 +24,7 @@ from sklearn_pnl import (
     PNLAugmenter,
     PNLRegressionSampler,
     PNLSampler,
-    column_constraint,
+    ColumnConstraint,
 )
 from sklearn_pnl.regression import density
 
@@ -48,7 +48,7 @@ def test_targets_are_means_of_the_parents(n_targets, augment, seed):
     X, y = problem(seed)
     if n_targets:
         y = np.column_stack([y, X[:, 1]])[:, :n_targets]
-    sampler = PNLRegressionSampler(augment=augment, random_state=seed)
+    sampler = PNLRegressionSampler(draws=augment, random_state=seed)
     X_new, y_new = sampler.fit_resample(X, y)
     assert X_new.shape == (120, 3)
     assert y_new.shape == (120, *y.shape[1:])
@@ -68,7 +68,7 @@ def test_a_target_that_is_linear_in_the_rows_stays_so(seed):
     X, _ = problem(seed)
     y = X @ [1.0, -2.0, 0.5] + 3
     sampler = PNLRegressionSampler(
-        augment=MixupDraws(noise=0), offset=1e6, random_state=seed
+        draws=MixupDraws(noise=0), offset=1e6, random_state=seed
     )
     X_new, y_new = sampler.fit_resample(X, y)
     assert_allclose(X_new @ [1.0, -2.0, 0.5] + 3, y_new, atol=1e-4)
@@ -115,7 +115,7 @@ def test_rarity_draws_from_rare_targets(augment, seed):
     new = {}
     for where in ("uniform", "rarity"):
         sampler = PNLRegressionSampler(
-            n_samples=2000, where=where, augment=augment, random_state=seed
+            n_samples=2000, where=where, draws=augment, random_state=seed
         )
         new[where] = sampler.fit_resample(X, y)[1][200:]
     tail = np.quantile(y, 0.9)
@@ -136,17 +136,19 @@ def test_rows_are_started_from_by_the_inverse_of_the_density(seed):
 
 def test_rarity_needs_rows_to_start_from():
     X, y = problem()
-    of_all = PNLRegressionSampler(where="rarity", augment=GaussianMixture(2))
-    with pytest.raises(ValueError, match="where='rarity' chooses.*augment='mixup'"):
+    of_all = PNLRegressionSampler(where="rarity", draws=GaussianMixture(2))
+    with pytest.raises(ValueError, match="where='rarity' chooses.*draws='mixup'"):
         of_all.fit_resample(X, y)
-    asked = column_constraint(0, 0, 1)
+    asked = ColumnConstraint(0, lower=0, upper=1)
     with pytest.raises(ValueError, match="Set where='uniform'"):
         PNLRegressionSampler(where="rarity", constraints=asked).fit_resample(X, y)
 
 
 def test_constraints_are_met():
     X, y = problem()
-    sampler = PNLRegressionSampler(constraints=column_constraint(0, 0.5, 1.0))
+    sampler = PNLRegressionSampler(
+        constraints=ColumnConstraint(0, lower=0.5, upper=1.0)
+    )
     X_new, y_new = sampler.fit_resample(X, y)
     assert (X_new[60:, 0] >= 0.5 - 1e-8).all()
     assert (X_new[60:, 0] <= 1 + 1e-8).all()

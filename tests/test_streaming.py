@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
+from sklearn_pnl._coding import TrainingRows
 from sklearn_pnl import (
     BackwardProjector,
     KernelDraws,
@@ -48,8 +49,8 @@ def joined(batches):
 
 
 def assert_same_bytes(augmenter, n_samples, size, seed):
-    rows, parents = augmenter.sample_with_parents(n_samples, seed)
-    batches = list(augmenter.iter_samples_with_parents(n_samples, size, seed))
+    rows, parents = augmenter.sample(n_samples, seed, return_parents=True)
+    batches = list(augmenter.iter_samples(n_samples, size, seed, return_parents=True))
     assert {len(batch) for batch, _ in batches[:-1]} <= {size}
     assert sum(len(batch) for batch, _ in batches) == n_samples
     streamed, streamed_parents = joined(batches)
@@ -69,7 +70,7 @@ def test_the_blocks_here_are_awkward():
 @pytest.mark.parametrize("augment", ["mixup", "kde"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_batches_are_the_bytes_of_one_sample(seed, augment, size):
-    assert_same_bytes(fitted(seed, augment=augment), N, size, seed)
+    assert_same_bytes(fitted(seed, draws=augment), N, size, seed)
 
 
 @pytest.mark.parametrize("size", [1, 77, 256, 333])
@@ -78,7 +79,7 @@ def test_batches_are_the_bytes_of_one_sample(seed, augment, size):
 def test_batches_are_the_same_with_noise_of_any_rank(noise, n, size):
     # Codes of 194 numbers: fewer rows than those, and more.
     draws = MixupDraws(noise)
-    augmenter = fitted(n=n, order=2, k_neighbors=1, augment=draws, offset=1, tol=1e-4)
+    augmenter = fitted(n=n, order=2, k_neighbors=1, draws=draws, offset=1, tol=1e-4)
     assert augmenter.n_params_ == 194
     assert_same_bytes(augmenter, N, size, 0)
 
@@ -93,7 +94,7 @@ def test_batches_are_the_same_on_every_manifold(order, manifold, with_mass, augm
         order=order,
         local_manifold=manifold,
         with_mass=with_mass,
-        augment=augment,
+        draws=augment,
         tol=1e-4,
     )
     assert_same_bytes(augmenter, N, 100, 0)
@@ -111,10 +112,10 @@ def test_batches_of_the_whole_recipe_are_the_same(shape, params, augment):
     if shape == (12,) and params.get("order") == 2:
         params = {"order": 2}
     X = np.random.default_rng(0).normal(size=(150, *shape))
-    augmenter = PNLAugmenter(augment=augment, **params).fit(X)
-    rows, parents = augmenter.sample_with_parents(9000, 0)
+    augmenter = PNLAugmenter(draws=augment, **params).fit(X)
+    rows, parents = augmenter.sample(9000, 0, return_parents=True)
     for size in (1000, 4097, None):
-        batches = augmenter.iter_samples_with_parents(9000, size, 0)
+        batches = augmenter.iter_samples(9000, size, 0, return_parents=True)
         streamed, streamed_parents = joined(batches)
         assert streamed.tobytes() == rows.tobytes()
         assert_array_equal(streamed_parents, parents)
@@ -126,26 +127,26 @@ def test_batches_of_the_whole_recipe_are_the_same(shape, params, augment):
     "augment", [KernelDensity(bandwidth=0.1), GaussianMixture(2, reg_covar=1e-3)]
 )
 def test_batches_are_the_same_from_an_estimator(augment, metric, size):
-    assert_same_bytes(fitted(augment=augment, metric=metric), N, size, 0)
+    assert_same_bytes(fitted(draws=augment, metric=metric), N, size, 0)
 
 
 @pytest.mark.parametrize("augment", ["mixup", "kde"])
 def test_batches_are_the_same_for_euclidean_neighbours(augment):
     # More codes than one chunk of the search in scikit-learn, and copies among them.
     X = np.repeat(positive(0, *SHAPE, n=30), 10, axis=0)
-    augmenter = PNLAugmenter(augment=augment, metric="euclidean").fit(X)
+    augmenter = PNLAugmenter(draws=augment, metric="euclidean").fit(X)
     assert_same_bytes(augmenter, 700, 300, 0)
 
 
 @pytest.mark.parametrize("augment", ["mixup", "kde"])
 def test_batches_are_the_same_among_copies(augment):
     X = np.repeat(positive(0, *SHAPE, n=30), 10, axis=0)
-    assert_same_bytes(PNLAugmenter(augment=augment).fit(X), N, 33, 0)
+    assert_same_bytes(PNLAugmenter(draws=augment).fit(X), N, 33, 0)
 
 
 @pytest.mark.parametrize("augment", ["mixup", "kde"])
 def test_batches_are_the_same_in_single_precision(augment):
-    augmenter = fitted(dtype=np.float32, augment=augment)
+    augmenter = fitted(dtype=np.float32, draws=augment)
     assert_same_bytes(augmenter, N, 77, 0)
     assert next(augmenter.iter_samples(3)).dtype == np.float32
 
@@ -160,14 +161,14 @@ def test_batches_are_the_same_on_a_general_poset():
 @pytest.mark.parametrize("n_jobs", [2, 3])
 @pytest.mark.parametrize("augment", ["mixup", "kde"])
 def test_jobs_change_no_byte(augment, n_jobs, size):
-    rows = fitted(augment=augment).sample(N, 0)
-    batches = fitted(augment=augment, n_jobs=n_jobs).iter_samples(N, size, 0)
+    rows = fitted(draws=augment).sample(N, 0)
+    batches = fitted(draws=augment, n_jobs=n_jobs).iter_samples(N, size, 0)
     assert np.concatenate(list(batches)).tobytes() == rows.tobytes()
 
 
 @pytest.mark.parametrize("augment", ["mixup", "kde", KernelDensity(bandwidth=0.1)])
 def test_a_random_state_ends_where_a_sample_leaves_it(augment):
-    augmenter = fitted(augment=augment)
+    augmenter = fitted(draws=augment)
     one, other = np.random.RandomState(0), np.random.RandomState(0)
     first = augmenter.sample(N, one), augmenter.sample(N, one)
     for rows in first:
@@ -179,11 +180,11 @@ def test_a_random_state_ends_where_a_sample_leaves_it(augment):
 @pytest.mark.parametrize("augment", ["mixup", "kde"])
 def test_parameters_set_on_the_way_do_not_matter(augment):
     augment = {"mixup": MixupDraws(0.1), "kde": KernelDraws(0.02)}[augment]
-    augmenter = fitted(augment=augment)
+    augmenter = fitted(draws=augment)
     rows = augmenter.sample(N, 0)
     batches = augmenter.iter_samples(N, 100, 0)
     start = [next(batches)]
-    augmenter.set_params(augment=KernelDraws(5.0), with_mass=True, offset=3.0)
+    augmenter.set_params(draws=KernelDraws(5.0), with_mass=True, offset=3.0)
     augment.set_params(**dict.fromkeys(augment.get_params(), 5.0))
     assert np.concatenate(start + list(batches)).tobytes() == rows.tobytes()
 
@@ -193,7 +194,7 @@ def test_parameters_set_on_the_way_do_not_matter(augment):
 
 @pytest.mark.parametrize("augment", ["mixup", "kde"])
 def test_memory_is_that_of_a_batch(augment):
-    augmenter = fitted(augment=augment, local_manifold="mixture")
+    augmenter = fitted(draws=augment, local_manifold="mixture")
     n, size = 24_000, 3_000
     batch = size * 600 * 8
     list(augmenter.iter_samples(1, 1, 0))
@@ -224,14 +225,14 @@ def test_the_size_of_a_batch_follows_working_memory():
 
 
 def test_a_batch_is_made_when_it_is_asked_for(monkeypatch):
-    augmenter = fitted(augment="kde")
-    decode, decoded = PNLAugmenter._decode, []
+    augmenter = fitted(draws="kde")
+    decode, decoded = TrainingRows.decode, []
 
-    def counted(self, keep, codes, *others):
+    def counted(self, codes, *others):
         decoded.append(len(codes))
-        return decode(self, keep, codes, *others)
+        return decode(self, codes, *others)
 
-    monkeypatch.setattr(PNLAugmenter, "_decode", counted)
+    monkeypatch.setattr(TrainingRows, "decode", counted)
     batches = augmenter.iter_samples(10**6, 100, 0)
     assert decoded == []
     list(itertools.islice(batches, 5))
@@ -241,7 +242,7 @@ def test_a_batch_is_made_when_it_is_asked_for(monkeypatch):
 # --- bad calls ------------------------------------------------------------------
 
 
-METHODS = ["iter_samples", "iter_samples_with_parents"]
+METHODS = ["iter_samples"]
 
 
 @pytest.mark.parametrize("method", METHODS)

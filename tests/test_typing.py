@@ -21,7 +21,7 @@ from scipy.optimize import LinearConstraint
 from sklearn_pnl import (
     BackwardProjector, FiberManifold, KernelDraws, ManyBodyProjector, MixtureManifold,
     MixupDraws, PNLAugmenter, PNLRegressionSampler, PNLSampler, PrimeFactorReshaper,
-    column_constraint, compare_samples, find_invariants)
+    ColumnConstraint, compare_samples, find_invariants)
 from sklearn_pnl.geometry import (
     InteractionBasis, Poset, TensorPoset, chain_poset, e_geodesic, energy_decomposition,
     kl_divergence, linear_projection, many_body_projection, mixed_projection,
@@ -29,13 +29,13 @@ from sklearn_pnl.geometry import (
 
 X = np.ones((5, 6))
 whole = LinearConstraint(np.ones(6), 6, 6)
-augmenter = PNLAugmenter([(0, 1), (2,)], augment=MixupDraws(noise=0.1), poset=None)
+augmenter = PNLAugmenter([(0, 1), (2,)], draws=MixupDraws(noise=0.1), poset=None)
 rows = augmenter.fit(X).sample(3, random_state=0, constraints=[whole])
 for batch, parents in augmenter.iter_samples_with_parents(10, 5):
     print(batch, parents.shape)
-PNLAugmenter(None, embedding=None, margin=None, augment="kde", reshaper="prime")
+PNLAugmenter(None, embedding=None, margin=None, draws="kde", reshaper="prime")
 PNLSampler(sampling_strategy={0: 3}, local_manifold=FiberManifold(order=1))
-PNLSampler(constraints={"a": column_constraint({"x": 1, 2: -1}, upper=3)})
+PNLSampler(constraints={"a": ColumnConstraint({"x": 1, 2: -1}, upper=3)})
 PNLRegressionSampler(n_samples=0.5, where="rarity", random_state=3)
 codes = ManyBodyProjector(2, base=[1, 2]).fit_transform(X)
 print(codes.astype(int), find_invariants(X, list("abcdef")).descriptions[0].upper())
@@ -64,7 +64,7 @@ MixtureManifold(step="half")  # wrong
 KernelDraws(bandwidth="scott")  # wrong
 augmenter.sample("3")  # wrong
 augmenter.sample(3, random_state=np.random.default_rng())  # wrong
-column_constraint(1.5)  # wrong
+ColumnConstraint(1.5)  # wrong
 chain_poset("3")  # wrong
 TensorPoset(("2", "3"))  # wrong
 Poset.from_relations(3, None)  # wrong

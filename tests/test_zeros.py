@@ -27,7 +27,7 @@ def compositions(seed=0):
 def drawn(X, n=200, seed=0, **params):
     """New rows, and where all parents are zero."""
     augmenter = PNLAugmenter(keep_zeros=True, **params).fit(X)
-    rows, parents = augmenter.sample_with_parents(n, seed)
+    rows, parents = augmenter.sample(n, seed, return_parents=True)
     X = X.toarray() if sp.issparse(X) else X
     return rows, (X == 0)[parents].all(axis=1)
 
@@ -40,9 +40,9 @@ def drawn(X, n=200, seed=0, **params):
         {"offset": 0.3},
         {"order": 1},
         {"order": 1, "reshaper": None, "local_manifold": "mixture"},
-        {"augment": KernelDraws(0.2)},
+        {"draws": KernelDraws(0.2)},
         {"embedding": None, "with_mass": False},
-        {"embedding": None, "augment": MixupDraws(noise=1.0), "offset": 0.1},
+        {"embedding": None, "draws": MixupDraws(noise=1.0), "offset": 0.1},
         {"margin": None, "invariants": None},
     ],
     ids=str,
@@ -60,9 +60,9 @@ def test_cells_that_are_zero_in_all_parents_are_zero(params, seed):
 def test_reduced_codes_and_wide_draws_would_fill_them():
     # What the parameter is for: without it these are not zero.
     X = sparse_table()
-    for params in ({"order": 1}, {"augment": "kde"}):
+    for params in ({"order": 1}, {"draws": "kde"}):
         augmenter = PNLAugmenter(**params).fit(X)
-        rows, parents = augmenter.sample_with_parents(200, 0)
+        rows, parents = augmenter.sample(200, 0, return_parents=True)
         assert (rows[(X == 0)[parents].all(axis=1)] > 0).mean() > 0.2
 
 
@@ -88,7 +88,7 @@ def test_compositions_stay_closed(augment, invariants, seed):
     rows, zeros = drawn(
         compositions(seed),
         seed=seed,
-        augment=augment,
+        draws=augment,
         embedding=None,
         with_mass=False,
         margin=None,

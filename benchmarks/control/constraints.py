@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 from scipy.optimize import LinearConstraint, linprog
 
-from sklearn_pnl import PNLAugmenter, column_constraint
+from sklearn_pnl import PNLAugmenter, ColumnConstraint
 
 from ..speed.scores import score
 from .script import main
@@ -82,7 +82,9 @@ def infeasible(rng, X, a, b, low, high):
 def asked_for(constraints):
     """In the forms that users write."""
     return [
-        column_constraint({int(j): a[j] for j in np.flatnonzero(a)}, lower, upper)
+        ColumnConstraint(
+            {int(j): a[j] for j in np.flatnonzero(a)}, lower=lower, upper=upper
+        )
         if np.ndim(lower)
         else LinearConstraint(a[None], lower, upper)
         for a, lower, upper in constraints

@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from sklearn_pnl import MixupDraws, PNLAugmenter, column_constraint
+from sklearn_pnl import MixupDraws, PNLAugmenter, ColumnConstraint
 
 from ..data import load
 from .script import main
@@ -51,11 +51,11 @@ def told_apart(real, new, a, seed):
 def ways(train, a, want, seed):
     """By name: as many rows as values are wanted."""
     rng, m = np.random.default_rng(seed), len(want)
-    asked = column_constraint({int(j): a[j] for j in np.flatnonzero(a)}, want, want)
+    asked = ColumnConstraint({int(j): a[j] for j in np.flatnonzero(a)}, equal=want)
     augmenter = PNLAugmenter().fit(train)
     free = augmenter.sample(FILTERED * m, random_state=seed)
     inside = np.flatnonzero((free @ a >= want.min()) & (free @ a <= want.max()))
-    some, random = free[:m], PNLAugmenter(augment=RandomParents()).fit(train)
+    some, random = free[:m], PNLAugmenter(draws=RandomParents()).fit(train)
     factor = (want / (some @ a))[:, None]
     middle = np.abs(train @ a - np.median(want))
     return {

@@ -37,7 +37,7 @@ class Job:
 
     def augmenter(self):
         draws = MixupDraws(n_candidates=self.n_candidates)
-        return PNLAugmenter(self.order, k_neighbors=self.k, augment=draws)
+        return PNLAugmenter(self.order, k_neighbors=self.k, draws=draws)
 
     def run(self, X):
         augmenter = self.augmenter().fit(X)
@@ -69,7 +69,7 @@ def search(augmenter, job):
     among = None
     if job.n_candidates is not None and job.n_candidates < job.n:
         among = rng.choice(job.n, job.n_candidates, replace=False)
-    training = augmenter._training
+    training = augmenter._source.training
     return training.nearest(augmenter.codes_[drawn], job.k + 1, among)
 
 

@@ -27,7 +27,7 @@ def draw(bandwidth):
     """New images of each class."""
     augmenter = PNLAugmenter(
         order=1,
-        augment=KernelDraws(bandwidth=bandwidth),
+        draws=KernelDraws(bandwidth=bandwidth),
         local_manifold=MixtureManifold(step=0.98),
         k_neighbors=8,
         embedding=None,

@@ -27,7 +27,7 @@ def draw(n_neighbors):
     """New images of each class."""
     augmenter = PNLAugmenter(
         order=1,
-        augment=KernelDraws(bandwidth=0.05),
+        draws=KernelDraws(bandwidth=0.05),
         local_manifold=MixtureManifold(step=0.98),
         k_neighbors=n_neighbors,
         embedding=None,

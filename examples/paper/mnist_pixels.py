@@ -25,7 +25,7 @@ density = KernelDensity(bandwidth=30).fit(images.reshape(1000, -1))
 in_pixels = density.sample(N_NEW, random_state=0).reshape(-1, 28, 28)
 augmenter = PNLAugmenter(
     order=1,
-    augment=KernelDraws(bandwidth=0.05),
+    draws=KernelDraws(bandwidth=0.05),
     local_manifold=MixtureManifold(step=0.98),
     k_neighbors=8,
     embedding=None,

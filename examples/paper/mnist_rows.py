@@ -27,7 +27,7 @@ X, y = load_images("mnist")
 sampler = PNLSampler(
     sampling_strategy={digit: (y == digit).sum() + 1000 for digit in range(10)},
     order=1,
-    augment=KernelDraws(bandwidth=0.05),
+    draws=KernelDraws(bandwidth=0.05),
     local_manifold=MixtureManifold(step=0.98),
     k_neighbors=8,
     embedding=None,

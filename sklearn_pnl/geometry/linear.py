@@ -13,10 +13,15 @@ gradient is ``A m`` less an end of the interval. Newton's method in the multipli
 that are free to move, many rows at once (Bertsekas 1982). Cells at an end of their
 range have no curvature; where an equation has no others, a ridge turns the step into
 the longest one allowed, and the line search finds the cells that free themselves.
+
+With the chi-square divergence ``sum (m - m_0)**2 / (2 m_0)`` in place of KL, the first
+step of it (Deville and Särndal 1992), the solution is ``clip(m_0 (1 + A' y), lo, hi)``:
+without ends that are met, one Newton step is exact.
 """
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,8 +41,6 @@ _RIDGE = 1e-10
 _PLAIN = 8
 # Steps after which a row that is not done is asked whether it can be.
 _FEW_STEPS = 100
-# A step changes the log of a cell by at most this much.
-_LONGEST_STEP = 10.0
 # Logs of cells relative to where they start go no farther than this.
 _FAR = 600.0
 # Rows times equations times cells worked on at once.
@@ -48,6 +51,65 @@ _JOINED = 2**21
 _SMALL_PRODUCTS = 2**14
 # What a row's value may rise by in rounding, as a share of its terms.
 _ROUNDING = 1e-14
+
+
+class _KullbackLeibler:
+    """``m log(m / m_0) - m + m_0``."""
+
+    # A step changes the log of a cell by at most this much.
+    longest = 10.0
+
+    @staticmethod
+    def cells(start, s):
+        with np.errstate(over="ignore"):
+            return start * np.exp(np.clip(s, -_FAR, _FAR))
+
+    @staticmethod
+    def curvature(start, m):
+        return m
+
+    @staticmethod
+    def of(m, start):
+        return xlogy(m, m / start) - m + start
+
+    @staticmethod
+    def conjugate(start, s, m, tilted):
+        """Sums (n,) of ``phi``, and of the sizes of its terms."""
+        # phi is m - start inside a range, and more than that at its ends.
+        rows, cells = np.nonzero(m != tilted)
+        at_end, begin = m[rows, cells], start[rows, cells]
+        beyond = s[rows, cells] * at_end - xlogy(at_end, at_end / begin)
+        masses = m.sum(axis=1), start.sum(axis=1)
+        value = masses[0] - masses[1] + np.bincount(rows, beyond, len(m))
+        return value, sum(masses) + np.bincount(rows, np.abs(beyond), len(m))
+
+
+class _ChiSquare:
+    """``(m - m_0)**2 / (2 m_0)``."""
+
+    # Relative to where a cell starts, which its end may be far from.
+    longest = 1e6
+
+    @staticmethod
+    def cells(start, s):
+        return start * (1 + s)
+
+    @staticmethod
+    def curvature(start, m):
+        return start
+
+    @staticmethod
+    def of(m, start):
+        return (m - start) ** 2 / (2 * start)
+
+    @classmethod
+    def conjugate(cls, start, s, m, tilted):
+        terms = s * m, cls.of(m, start)
+        value = (terms[0] - terms[1]).sum(axis=1)
+        return value, np.abs(terms[0]).sum(axis=1) + terms[1].sum(axis=1)
+
+
+_DIVERGENCES = {"kl": _KullbackLeibler, "chi2": _ChiSquare}
 
 
 @dataclass(frozen=True)
@@ -92,6 +154,7 @@ def linear_projection(
     *,
     floor: ArrayLike = 0.0,
     ceiling: ArrayLike = np.inf,
+    divergence: Literal["kl", "chi2"] = "kl",
     tol: float = 1e-9,
     max_iter: int = 1000,
     n_reasons: int = 10,
@@ -112,6 +175,10 @@ def linear_projection(
         Equal for an equation, infinite for no bound; for all rows or a row each.
     floor, ceiling : array-like of shape (D,) or (n, D), or scalar, default=0, inf
         Range of each cell.
+    divergence : {"kl", "chi2"}, default="kl"
+        What is least: ``KL(m, measure)``, or ``sum (m - measure)**2 / (2 measure)``,
+        which moves cells in proportion to their size and takes one step where no cell
+        meets an end of its range. It keeps no sign but by ``floor``.
     tol : float, default=1e-9
         Wanted residual, as a share of the scale of each equation.
     max_iter : int, default=1000
@@ -153,7 +220,8 @@ def linear_projection(
     >>> print(found.reasons[0])
     Equation 0 asks for 18 to 20; within the ranges of its features it reaches 0 to 15.
     """
-    p = _Problem.from_user(measures, coefficients, lower, upper, floor, ceiling)
+    ranges = lower, upper, floor, ceiling
+    p = _Problem.from_user(measures, coefficients, *ranges, _DIVERGENCES[divergence])
     n, c = p.lower.shape
     m, y = np.clip(p.start, p.floor, p.ceiling), np.zeros((n, c))
     n_iter, reasons = np.zeros(n, int), {}
@@ -187,9 +255,12 @@ class _Problem:
     floor: np.ndarray
     ceiling: np.ndarray
     scale: np.ndarray
+    divergence: type = _KullbackLeibler
 
     @classmethod
-    def from_user(cls, measures, coefficients, lower, upper, floor, ceiling):
+    def from_user(
+        cls, measures, coefficients, lower, upper, floor, ceiling, divergence
+    ):
         start = np.asarray(measures, dtype=np.float64)
         a = np.asarray(coefficients, dtype=np.float64)
         if start.ndim != 2 or a.ndim != 2 or a.shape[1] != start.shape[1]:
@@ -213,7 +284,7 @@ class _Problem:
         ends = [np.where(np.isfinite(e), np.abs(e), 0.0) for e in (lower, upper)]
         scale = np.maximum.reduce([usual, *ends])
         scale[scale == 0] = 1.0
-        return cls(start, a, lower, upper, floor, ceiling, scale)
+        return cls(start, a, lower, upper, floor, ceiling, scale, divergence)
 
     def bounds(self, row):
         arrays = self.lower, self.upper, self.floor, self.ceiling
@@ -221,7 +292,8 @@ class _Problem:
 
     def rows(self, rows):
         arrays = self.lower, self.upper, self.floor, self.ceiling, self.scale
-        return _Problem(self.start[rows], self.coefficients, *(a[rows] for a in arrays))
+        arrays = self.start[rows], self.coefficients, *(a[rows] for a in arrays)
+        return _Problem(*arrays, self.divergence)
 
     def part(self, equations, cells):
         """Some equations and the cells that they are about."""
@@ -233,6 +305,7 @@ class _Problem:
             self.floor[:, cells],
             self.ceiling[:, cells],
             self.scale[:, equations],
+            self.divergence,
         )
 
     def solve_rows(self, rows, m, y, n_iter, tol, max_iter):
@@ -312,20 +385,13 @@ class _Problem:
     def primal(self, y):
         """Cells for multipliers, and the value of the dual with its rounding."""
         s = y @ self.coefficients
-        with np.errstate(over="ignore"):
-            tilted = self.start * np.exp(np.clip(s, -_FAR, _FAR))
+        tilted = self.divergence.cells(self.start, s)
         m = np.minimum(np.maximum(tilted, self.floor), self.ceiling)
-        # phi is m - start inside a range, and more than that at its ends.
-        rows, cells = np.nonzero(m != tilted)
-        at_end, start = m[rows, cells], self.start[rows, cells]
-        beyond = s[rows, cells] * at_end - xlogy(at_end, at_end / start)
-        extra = np.bincount(rows, beyond, len(y))
+        value, size = self.divergence.conjugate(self.start, s, m, tilted)
         priced = np.where(y > 0, self.lower, self.upper)
         priced = np.multiply(y, priced, out=np.zeros_like(y), where=y != 0)
-        masses = m.sum(axis=1), self.start.sum(axis=1)
-        value = masses[0] - masses[1] + extra - priced.sum(axis=1)
-        size = sum(masses) + np.bincount(rows, np.abs(beyond), len(y))
-        return m, value, _ROUNDING * (size + np.abs(priced).sum(axis=1))
+        size += np.abs(priced).sum(axis=1)
+        return m, value - priced.sum(axis=1), _ROUNDING * size
 
     def solve(self, tol, max_iter):
         """Cells, multipliers and steps of all rows."""
@@ -367,8 +433,7 @@ class _Problem:
         if self.has_intervals:
             return m, y, n_iter
         for k in range(max_iter + 1):
-            np.exp(y @ self.coefficients, out=m)
-            m *= self.start
+            m = self.divergence.cells(self.start, y @ self.coefficients)
             np.clip(m, self.floor, self.ceiling, out=m)
             gradient = self.gradient(m, y)
             going = ~(_largest(gradient / self.scale) <= tol)
@@ -382,9 +447,8 @@ class _Problem:
         if not self.is_diagonal:
             return self.direction(m, y, gradient)
         a = self.coefficients
-        weight = np.where((m > self.floor) & (m < self.ceiling), m, 0.0)
-        hessian = weight @ (a * a).T
-        longest = hessian * (_LONGEST_STEP / np.abs(a).max(axis=1))
+        hessian = self.weight(m) @ (a * a).T
+        longest = hessian * (self.divergence.longest / np.abs(a).max(axis=1))
         step = np.clip(-gradient, -longest, longest)
         return step / np.maximum(hessian, np.finfo(float).tiny)
 
@@ -393,15 +457,16 @@ class _Problem:
         worst = 0.0
         for end in (self.floor, self.ceiling):
             finite = np.where(np.isinf(end), 0.0, end)
-            divergence = xlogy(finite, finite / self.start) - finite + self.start
-            worst = np.maximum(worst, np.where(np.isinf(end), np.inf, divergence))
+            largest = self.divergence.of(finite, self.start)
+            worst = np.maximum(worst, np.where(np.isinf(end), np.inf, largest))
         return (1 + _ROUNDING) * worst.sum(axis=1) + self.start.sum(axis=1) * 1e-9
 
     def direction(self, m, y, gradient):
         """Newton's step in the multipliers that are free, no longer than allowed."""
         a = self.coefficients
-        weight = m * ((m > self.floor) & (m < self.ceiling))
-        root = 1 / np.sqrt(np.maximum(m, np.finfo(float).tiny) @ (a * a).T)
+        weight, least = self.weight(m), np.finfo(float).tiny
+        whole = np.maximum(self.divergence.curvature(self.start, m), least)
+        root = 1 / np.sqrt(whole @ (a * a).T)
         if self.is_diagonal:
             hessian = (weight @ (a * a).T) * root**2
         else:
@@ -414,7 +479,13 @@ class _Problem:
         else:
             step = _solve_free(hessian, right, np.ones(y.shape, bool)) * root
         change = _largest(step @ a)
-        return step * np.minimum(1, _LONGEST_STEP / np.maximum(change, 1e-300))[:, None]
+        longest = self.divergence.longest
+        return step * np.minimum(1, longest / np.maximum(change, 1e-300))[:, None]
+
+    def weight(self, m):
+        """Curvature of the cells that are free to move; 0 at the ends of a range."""
+        free = (m > self.floor) & (m < self.ceiling)
+        return self.divergence.curvature(self.start, m) * free
 
     def _free_step(self, hessian, right, y, gradient, root):
         """Newton's step in those multipliers that may move."""
@@ -450,7 +521,7 @@ class _Problem:
                 ok |= (rise <= slack) & (slope <= _SLOPE * np.abs(gain))
             # Multipliers that stop no longer balance the others.
             change = _largest(moved @ self.coefficients)
-            ok &= change <= 2 * _LONGEST_STEP
+            ok &= change <= 2 * self.divergence.longest
             done = trying[ok]
             new[0][done], new[1][done], new[2][done] = trial[ok], found[ok], reached[ok]
             trying, length = trying[~ok], length / 2

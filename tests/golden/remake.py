@@ -18,7 +18,7 @@ from sklearn_pnl import (
     PNLRegressionSampler,
     PNLSampler,
     PrimeFactorReshaper,
-    column_constraint,
+    ColumnConstraint,
 )
 
 FILE = Path(__file__).with_name("rows.json")
@@ -41,7 +41,7 @@ def images(seed, *shape):
 
 def drawn(X, seed, constraints=None, **params):
     augmenter = PNLAugmenter(**params).fit(X)
-    rows = augmenter.sample_with_parents(N_NEW, seed, constraints=constraints)
+    rows = augmenter.sample(N_NEW, seed, constraints=constraints, return_parents=True)
     return {"rows": rows[0], "parents": rows[1]}
 
 
@@ -71,7 +71,7 @@ def order_two(seed):
 
 
 def kernel(seed):
-    return drawn(table(seed), seed, augment=KernelDraws(0.1))
+    return drawn(table(seed), seed, draws=KernelDraws(0.1))
 
 
 def paper(seed):
@@ -79,7 +79,7 @@ def paper(seed):
         table(seed, d=6),
         seed,
         order=1,
-        augment="kde",
+        draws="kde",
         local_manifold=MixtureManifold(),
         offset=1e-5,
         with_mass=False,
@@ -101,7 +101,7 @@ def invariants(seed):
 
 def constraints(seed):
     X = table(seed)
-    asked = column_constraint({0: 1, 2: 1}, lower=float(np.median(X[:, 0] + X[:, 2])))
+    asked = ColumnConstraint({0: 1, 2: 1}, lower=float(np.median(X[:, 0] + X[:, 2])))
     return drawn(X, seed, constraints=asked)
 
 

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri
+from sklearn.neighbors import NearestNeighbors
 
-# Training rows nearest to what is asked for, whose pairs are weighed.
-_MOST_SOURCES = 2**11
+# Training rows nearest to what is asked for, whose pairs are weighed: for all new rows,
+# or for each where each has values of its own.
+_MOST_SOURCES, _SOURCES_A_ROW = 2**11, 2**6
 # Different wanted values where an interval leaves a choice.
 _MOST_TARGETS = 2**8
 # Width of the kernel around a wanted value, in standard deviations of the training
@@ -33,12 +35,11 @@ class Condition:
     upper: np.ndarray
 
     def sources(self):
-        """Training rows nearest to any of the intervals, ascending."""
-        distance = np.full(len(self.values), np.inf)
-        for lower, upper in zip(self.lower, self.upper, strict=True):
-            outside = np.maximum(lower - self.values, self.values - upper)
-            gap = (np.maximum(outside, 0) / self._scale).max(axis=1)
-            np.minimum(distance, gap, out=distance)
+        """Training rows nearest to the intervals, ascending; all if rows have their own."""
+        if len(self.lower) > 1:
+            return np.arange(len(self.values))
+        outside = np.maximum(self.lower - self.values, self.values - self.upper)
+        distance = (np.maximum(outside, 0) / self._scale).max(axis=1)
         return np.sort(np.argsort(distance, kind="stable")[:_MOST_SOURCES])
 
     @property
@@ -55,20 +56,33 @@ class Condition:
         along it, and the position is drawn from the kernel.
         """
         targets, which = self._targets(n_samples, rng)
-        start = self.values[np.repeat(sources, near.shape[1])] / self._scale
-        step = self.values[near.ravel()] / self._scale - start
+        (n_sources, k), scale = near.shape, self._scale
+        start = np.repeat(self.values[sources], k, axis=0) / scale
+        step = self.values[near.ravel()] / scale - start
+        some = self._segments_near(start[::k], targets / scale, k)
         chosen = np.empty(n_samples, np.intp)
         position, uniform = np.empty(n_samples), rng.uniform(size=(2, n_samples))
-        at_once = max(1, _WEIGHTS // len(start))
+        at_once = max(1, _WEIGHTS // some.shape[1])
         for first in range(0, len(targets), at_once):
-            group = targets[first : first + at_once] / self._scale
-            segments = _Segments.of(start, step, group)
-            for k in range(len(group)):
-                rows = np.flatnonzero(which == first + k)
-                chosen[rows] = segments.choose(k, uniform[0, rows])
-                position[rows] = segments.position(k, chosen[rows], uniform[1, rows])
-        rows, columns = np.divmod(chosen, near.shape[1])
+            group = slice(first, first + at_once)
+            own = some[group] if len(some) > 1 else some
+            segments = _Segments.of(start[own], step[own], targets[group] / scale)
+            rows = np.flatnonzero((which >= first) & (which < first + at_once))
+            target = which[rows] - first
+            place = segments.choose(target, uniform[0, rows])
+            position[rows] = segments.position(target, place, uniform[1, rows])
+            chosen[rows] = own[target if len(own) > 1 else 0, place]
+        rows, columns = np.divmod(chosen, k)
         return sources[rows], near[rows, columns], position
+
+    def _segments_near(self, sources, targets, k):
+        """Segments (1, p) for all targets, or (t, p) from the sources near each."""
+        if len(self.lower) == 1:
+            return np.arange(len(sources) * k)[None]
+        n = min(_SOURCES_A_ROW, len(sources))
+        search = NearestNeighbors(n_neighbors=n).fit(sources)
+        found = np.sort(search.kneighbors(targets, return_distance=False), axis=1)
+        return (found[:, :, None] * k + np.arange(k)).reshape(len(targets), -1)
 
     def _targets(self, n_samples, rng):
         """Wanted values (t, c), and which of them each new row gets."""
@@ -78,6 +92,8 @@ class Condition:
             which = np.arange(n_samples) % n
         else:
             n, which = n_samples, np.arange(n_samples)
+            if np.array_equal(self.lower, self.upper):
+                return self.lower, which
         lower = np.broadcast_to(self.lower, (n, self.values.shape[1]))
         upper = np.broadcast_to(self.upper, lower.shape)
         targets = np.empty(lower.shape)
@@ -107,9 +123,9 @@ class _Segments:
     @classmethod
     def of(cls, start, step, targets):
         """Kernels just wide enough for each target to find some pairs."""
-        length = np.maximum(np.linalg.norm(step, axis=1), 1e-12)
+        length = np.maximum(np.linalg.norm(step, axis=2), 1e-12)
         gap = targets[:, None, :] - start
-        centre = np.einsum("tpc,pc->tp", gap, step) / length**2
+        centre = (gap * step).sum(axis=2) / length**2
         across = np.einsum("tpc,tpc->tp", gap, gap) - (centre * length) ** 2
         across = np.maximum(across, 0)
         width = np.full((len(targets), 1), _WIDTH)
@@ -118,7 +134,7 @@ class _Segments:
             weight -= weight.max(axis=1, keepdims=True)
             share = np.exp(weight)
             worth = share.sum(axis=1) ** 2 / (share**2).sum(axis=1)
-            few = (worth < min(_PAIRS_WORTH, 0.5 * len(length))) & (width[:, 0] < 4)
+            few = (worth < min(_PAIRS_WORTH, 0.5 * length.shape[1])) & (width[:, 0] < 4)
             if not few.any():
                 return cls(centre, width / length, weight)
             width[few] *= 2
@@ -137,14 +153,19 @@ class _Segments:
         return inside - np.log(length) - across / (2 * width**2)
 
     def choose(self, target, uniform):
-        """Segments by their weights."""
-        cumulated = np.cumsum(np.exp(self.weight[target]))
-        return np.searchsorted(cumulated, uniform * cumulated[-1], side="right").clip(
-            max=len(cumulated) - 1
-        )
+        """Segments of targets (n,), by their weights."""
+        cumulated = np.cumsum(np.exp(self.weight), axis=1)
+        wanted, last = uniform * cumulated[target, -1], cumulated.shape[1] - 1
+        if len(target) <= len(cumulated):
+            return np.minimum((cumulated[target] <= wanted[:, None]).sum(axis=1), last)
+        found = np.empty(len(target), np.intp)
+        for k, own in enumerate(cumulated):
+            some = target == k
+            found[some] = np.searchsorted(own, wanted[some], side="right")
+        return np.minimum(found, last)
 
     def position(self, target, segments, uniform):
-        """Positions on segments, from the Gaussian between 0 and 1."""
+        """Positions on segments of targets, from the Gaussian between 0 and 1."""
         centre, width = self.centre[target, segments], self.width[target, segments]
         low, high = (np.exp(log_ndtr((e - centre) / width)) for e in (0, 1))
         found = centre + width * ndtri(low + uniform * (high - low))

@@ -1,104 +1,43 @@
 """Linear equations that hold in every row: totals, shares, one-hot groups, copies."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import islice
 from math import floor, lgamma, log, log10
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
+from sklearn.base import BaseEstimator
 
-from ._threads import one_blas_thread
+from .._threads import one_blas_thread
+from ..tables import is_frame, read_table
+from .system import LinearSystem
 
 # Rows in which equations of any kind are looked for: so many times the features.
 _ROWS_PER_FEATURE = 2
 # Rows that the null space is taken from, per feature, before all rows are asked.
 _SAMPLE = 1.25
 _MAX_ROUNDS = 20
+# Rows, per feature, among which distinct ones are counted first.
+_COUNTED = 16
 # Where rounding is a smaller share than this, rank is certain.
 _CLEARLY = 1e-6
+# What is left of a range by rounding is none.
+_CONSTANT = 1e-12
 # Denominators of coefficients that are taken for fractions.
 _DENOMINATORS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 25, 50, 60, 100, 1000)
 # An equation is taken if chance makes one of its kind less often than 2 ** -_BITS.
 _BITS = 30
-_SHUFFLED_ROWS = 500
+_SHUFFLED_ROWS, _FEW_ROWS = 500, 64
 _BITS_PER_COEFFICIENT = 2
 # Most features for the search of four that balance, and candidates that are tried.
 _FEW_FEATURES, _MOST_CANDIDATES = 300, 5000
-# Features written out in the description of an equation.
-_WRITTEN = 12
 
 
-@dataclass(frozen=True, repr=False)
-class Invariants:
-    """Linear equations ``coefficients @ x = values`` that all rows satisfy.
-
-    Attributes
-    ----------
-    coefficients : ndarray of shape (c, D)
-    values : ndarray of shape (c,)
-    feature_names : tuple of str
-    ranges : ndarray of shape (D,)
-        Largest less least value of each feature in the rows.
-    one_hot_groups : tuple of tuple of int
-        Columns of 0 and 1, one of which is 1 in every row.
-    note : str
-        What was not looked for, and why; empty if everything was.
-
-    See Also
-    --------
-    find_invariants : The search for equations.
-    PNLAugmenter : One set of rows, without classes.
-    """
-
-    coefficients: np.ndarray
-    values: np.ndarray
-    feature_names: tuple
-    ranges: np.ndarray
-    one_hot_groups: tuple = ()
-    note: str = ""
-
-    def __len__(self):
-        return len(self.values)
-
-    def __repr__(self):
-        lines = [f"{len(self)} invariant{'s' * (len(self) != 1)} of "
-                 f"{len(self.feature_names)} features"]  # fmt: skip
-        lines += [f"  {text}" for text in self.descriptions]
-        return "\n".join(lines + [self.note] * bool(self.note))
-
-    @property
-    def descriptions(self) -> tuple[str, ...]:
-        """The equations in words, such as ``"total = a + b"``."""
-        return tuple(
-            in_words(a, b, self.feature_names)
-            for a, b in zip(self.coefficients, self.values, strict=True)
-        )
-
-    def violation(self, X: ArrayLike) -> NDArray:
-        """Largest violation of each equation over the rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-
-        Returns
-        -------
-        ndarray of shape (c,)
-            As a share of the range of the equation's largest term in the rows that
-            it was found in, or of its size if all of them are constant.
-        """
-        X = np.asarray(X, dtype=np.float64)
-        distance = np.abs(X @ self.coefficients.T - self.values)
-        scale = _scales(self.coefficients, self.ranges, self.values)
-        return distance.max(axis=0, initial=0.0) / scale
-
-
-@one_blas_thread()
 def find_invariants(
     X: ArrayLike, feature_names: Sequence[str] | None = None, *, tol: float = 1e-9
-) -> Invariants:
+) -> LinearSystem:
     """Find the linear equations that hold in every row.
 
     Constant features, copies, totals, nested subtotals, balances, shares and one-hot
@@ -112,29 +51,30 @@ def find_invariants(
 
     Parameters
     ----------
-    X : array-like of shape (n, D)
-        Finite rows; those of higher dimension flat.
+    X : array-like or data frame of shape (n, n_columns)
+        Finite rows; those of higher dimension flat. Columns of a frame that hold no
+        numbers are in no equation.
     feature_names : sequence of str, default=None
-        Names for the descriptions; None is ``x0``, ``x1``, ...
+        Names for the descriptions; None is those of the frame, or ``x0``, ``x1``, ...
     tol : float, default=1e-9
         An equation holds if no row misses it by more than this share of the range of
-        its largest term. Rows in single precision need about 1e-6.
+        its largest term, and the rounding of columns in single or half precision.
 
     Returns
     -------
-    Invariants
+    LinearSystem
         The first ones are constants; others have as few features as could be found.
 
     See Also
     --------
-    Invariants : The equations found.
-    column_constraint : What is asked of new rows.
+    LinearSystem : The equations found.
+    ColumnConstraint : What is asked of new rows.
     PNLAugmenter : One set of rows, without classes.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_pnl.invariants import find_invariants
+    >>> from sklearn_pnl import find_invariants
     >>> parts = np.random.default_rng(0).gamma(1.0, size=(50, 3))
     >>> X = np.column_stack([parts.sum(axis=1), parts, 2 * parts[:, 0] + 32])
     >>> find_invariants(X, ["total", "a", "b", "c", "d"])
@@ -142,22 +82,57 @@ def find_invariants(
       total = a + b + c
       d = 2 a + 32
     """
+    table, _ = read_table(_Reader("auto" if is_frame(X) else None), X)
+    names = _names(feature_names, table)
+    return found_in(table, names, tol)
+
+
+class _Reader(BaseEstimator):
+    """What a table is read for, if it is not for an estimator."""
+
+    def __init__(self, categorical_features=None):
+        self.categorical_features = categorical_features
+
+
+def found_in(table, names, tol=1e-9):
+    """Equations of the rows of a table, about the columns of X with these names."""
+    found = search(table.numbers(), tol, table.precision)
+    found = widened(found, table.columns, names)
+    shift = found.coefficients[:, table.columns] @ np.nan_to_num(table.starts)
+    return replace(found, lower=found.lower + shift, upper=found.upper + shift)
+
+
+def widened(found, columns, names):
+    """A system about some columns as one about all of them, which have these names."""
+    coefficients = np.zeros((len(found), len(names)))
+    coefficients[:, columns] = found.coefficients
+    ranges = np.zeros(len(names))
+    ranges[columns] = found.ranges
+    return replace(
+        found, coefficients=coefficients, ranges=ranges, feature_names=tuple(names)
+    )
+
+
+@one_blas_thread()
+def search(X, tol=1e-9, precision=None):
+    """Equations of finite numbers (n, D), as :func:`find_invariants` tells.
+
+    ``precision`` (D,) is the rounding of each column's type.
+    """
+    d = X.shape[1]
+    names = tuple(f"x{j}" for j in range(d))
+    if not len(X) or clearly_full_rank(X):
+        return LinearSystem.none(names)
     X = np.asarray(X, dtype=np.float64)
-    if X.ndim != 2 or not np.isfinite(X.sum()):
-        raise ValueError(
-            f"X must have shape (n, D) and be finite; got shape {X.shape}."
-        )
-    names = _names(feature_names, X.shape[1])
-    if not len(X):
-        return _no_invariants(names)
-    if clearly_full_rank(X):
-        return _no_invariants(names)
     low, high = X.min(axis=0), X.max(axis=0)
-    size = np.maximum(np.abs(low), np.abs(high))
-    ranges = high - low
-    varying = np.flatnonzero(ranges > 1e-12 * size)
-    constant = np.setdiff1d(np.arange(X.shape[1]), varying)
-    rows = _Rows(X, varying, ranges, size, tol)
+    size, ranges = np.maximum(np.abs(low), np.abs(high)), high - low
+    varies = ranges > _CONSTANT * size
+    # What is left of the others is rounding, which nothing is a share of.
+    ranges[~varies] = 0
+    varying, constant = np.flatnonzero(varies), np.flatnonzero(~varies)
+    eps = np.finfo(float).eps / 2 if precision is None else precision
+    rounding = (4 * eps + 16 * np.finfo(float).eps) * size
+    rows = _Rows(X, varying, ranges, size, tol, rounding)
     if rows.n_distinct >= _ROWS_PER_FEATURE * len(varying):
         found, values, note = *rows.null_space(), ""
     else:
@@ -168,39 +143,38 @@ def find_invariants(
             "up to four features that balance and sums of neighbouring columns were "
             "looked for."
         )
-    coefficients = np.vstack([np.eye(X.shape[1])[constant], found])
-    values = np.concatenate([(low + ranges / 2)[constant], values])
-    # What is left of theirs is rounding, which nothing is a share of.
-    ranges[constant] = 0
-    groups = [
-        frozenset(map(int, np.flatnonzero(a)))
-        for a, b in zip(coefficients, values, strict=True)
-        if _is_one_hot(a, b, X, low, high)
-    ]
-    groups += _finer(groups, coefficients, values, X) if groups else []
-    sorted_groups = tuple(tuple(sorted(group)) for group in groups)
-    return Invariants(coefficients, values, names, ranges, sorted_groups, note)
+    coefficients = np.vstack([np.eye(d)[constant], found])
+    values = np.concatenate([low[constant], values])
+    return LinearSystem.equations(coefficients, values, names, ranges, note)
 
 
 class _Rows:
     """The rows that equations are looked for in, and must hold in."""
 
-    def __init__(self, X, varying, ranges, size, tol):
+    def __init__(self, X, varying, ranges, size, tol, rounding):
         self.X, self.varying, self.ranges, self.size = X, varying, ranges, size
-        self.tol = tol
+        self.tol, self.rounding = tol, rounding
         self._rng = np.random.default_rng(0)
-        self._direction = self._rng.uniform(1, 2, size=X.shape[1])
-        scaled = self._direction / np.where(ranges > 0, ranges, np.inf)
-        self.n_distinct = len(np.unique(X @ scaled))
+        # One number a row: those that are alike have the same.
+        unit = np.where(ranges > 0, ranges, np.inf)
+        self._direction = self._rng.uniform(1, 2, size=X.shape[1]) / unit
+        step = max(1, len(X) // (_COUNTED * X.shape[1] + _SHUFFLED_ROWS))
+        self.n_distinct = self._count(X[::step])
+        if step > 1 and self.n_distinct < _ROWS_PER_FEATURE * len(varying):
+            self.n_distinct = self._count(X)
+
+    def _count(self, rows):
+        return len(np.unique(rows @ self._direction))
 
     # --- many rows: any equation ------------------------------------------------
 
     def null_space(self):
         """Equations of any kind, from a sample of rows that grows where they fail."""
         n = len(self.X)
-        X = self.X[:, self.varying]
-        some = np.linspace(0, n - 1, min(n, int(_SAMPLE * X.shape[1]) + 50)).astype(int)
-        still = X[:, np.ptp(X[some], axis=0) == 0]
+        n_some = min(n, int(_SAMPLE * len(self.varying)) + 50)
+        some = np.linspace(0, n - 1, n_some).astype(int)
+        still = self.varying[np.ptp(self.X[np.ix_(some, self.varying)], axis=0) == 0]
+        still = self.X[:, still]
         some = np.concatenate([some, still.argmin(axis=0), still.argmax(axis=0)])
         for _ in range(_MAX_ROUNDS):
             some = np.unique(some)
@@ -224,7 +198,7 @@ class _Rows:
         Z = self.X[np.ix_(some, order)]
         Z = (Z - Z.mean(axis=0)) / self.ranges[order]
         norms = np.linalg.norm(Z, axis=0)
-        noise = 100 * np.finfo(float).eps * self.size[order] / self.ranges[order]
+        noise = 6 * self.rounding[order] / self.ranges[order]
         least = np.maximum(10 * self.tol, noise) * np.sqrt(len(some))
         triangle = _triangle(Z)
         diagonal = np.abs(np.diagonal(triangle))
@@ -251,7 +225,8 @@ class _Rows:
             return equations, rounded
         # Some coefficients are no such fractions.
         good, _, _ = self._check(exact)
-        equations = np.vstack([_whole(_fewer_features(exact[good])), raw[~good]])
+        simple = _whole(_fewer_features(exact[good]))
+        equations = np.vstack([simple, raw[~good]])
         holds, rounded, _ = self._check(equations)
         return equations[holds], rounded[holds]
 
@@ -259,9 +234,9 @@ class _Rows:
 
     def simple_equations(self):
         """Copies, balances of up to four features, sums of neighbouring columns."""
-        found = np.empty((0, self.X.shape[1]))
         if len(self.X) < 3 or not len(self.varying):
             return self._none()
+        found, directions = [], np.empty((0, self.X.shape[1]))
         # One number a feature: equations between features hold between these.
         weights = self._rng.uniform(-1, 1, size=len(self.X))
         code = (weights - weights.mean()) @ self.X
@@ -270,13 +245,20 @@ class _Rows:
             for equation in islice(candidates, _MOST_CANDIDATES):
                 if np.abs(equation).max() != 1 or np.count_nonzero(equation) < 2:
                     continue
+                # What those found so far do not say; small whole numbers leave no doubt.
+                new = equation - (directions @ equation) @ directions
+                new -= (directions @ new) @ directions
+                length = np.linalg.norm(new)
+                if length < 1e-6 * np.linalg.norm(equation):
+                    continue
                 holds, _, _ = self._check(equation[None])
                 if not holds[0] or self._by_chance(equation, fitted=False):
                     continue
-                more = np.vstack([found, equation])
-                if np.linalg.matrix_rank(more) == len(more):
-                    found = more
-        found = _whole(_fewer_features(found))
+                found.append(equation)
+                directions = np.vstack([directions, new / length])
+        if not found:
+            return self._none()
+        found = _whole(_fewer_features(np.array(found)))
         return found, self._check(found)[1]
 
     # --- both -------------------------------------------------------------------
@@ -290,41 +272,57 @@ class _Rows:
         low, high = products.min(axis=0), products.max(axis=0)
         values = low + (high - low) / 2
         scale = _scales(equations, self.ranges, values)
-        rounding = 16 * np.finfo(float).eps * (np.abs(equations) @ self.size)
-        values = np.array(
-            [
-                _rounded(v, max(half, eps, 1e-3 * self.tol * s))
-                for v, half, eps, s in zip(
-                    values, high - low, rounding, scale, strict=True
-                )
-            ]
+        rounding = np.abs(equations) @ self.rounding
+        noise = np.maximum(np.maximum(high - low, rounding), 1e-3 * self.tol * scale)
+        values = np.array([_rounded(*v) for v in zip(values, noise, strict=True)])
+        distance = np.maximum(high - values, values - low)
+        holds = distance <= self.tol * scale + 2 * rounding
+        worst = np.where(
+            high - values > values - low,
+            products.argmax(axis=0),
+            products.argmin(axis=0),
         )
-        distance = np.abs(products - values)
-        holds = distance.max(axis=0, initial=0) <= self.tol * scale + rounding
-        return holds, values, distance.argmax(axis=0)
+        return holds, values, worst
 
     def _by_chance(self, equation, fitted):
         """Whether features drawn apart would make such an equation too.
 
-        Shuffled features give its value in a row the chance that it takes its most
-        frequent value; all rows, and all choices of as many features, make the rest.
-        A fitted equation has spent a row on each coefficient.
+        Features of different rows give its value in a row the chance that it takes its
+        most frequent value, or where none comes twice, that it falls so near another;
+        all rows, and all choices of as many features, make the rest. A fitted equation
+        has spent a row on each coefficient.
         """
         features = np.flatnonzero(equation)
-        n = min(len(self.X), _SHUFFLED_ROWS)
-        value = np.zeros(_SHUFFLED_ROWS)
-        for j in features:
-            rows = self._rng.integers(len(self.X), size=_SHUFFLED_ROWS)
-            value += equation[j] * self.X[rows, j]
-        unit = self.tol * _scales(equation[None], self.ranges, value[:1])[0]
-        _, counts = np.unique(np.round(value / (10 * unit)), return_counts=True)
-        share = min(1.0, (counts.max() + 1) / _SHUFFLED_ROWS)
-        bits = -log(share, 2) * (self.n_distinct - fitted * len(features))
-        d, m = len(self.varying), len(features)
+        (n, d), m = (len(self.X), len(self.varying)), len(features)
+        if n < 3:
+            return True
+        rows = self._rows_apart(n, m)
+        value = np.einsum("nk,k->n", self.X[rows, features], equation[features])
+        unit = 10 * self.tol * _scales(equation[None], self.ranges, value[:1])[0]
+        bits = _bits(value, unit) * (self.n_distinct - fitted * m)
         choices = (lgamma(d + 1) - lgamma(m + 1) - lgamma(d - m + 1)) / log(2)
         if not fitted:
             choices = min(choices, 3 * log(d + 1, 2) + 2 * _BITS_PER_COEFFICIENT)
-        return bits < choices + _BITS_PER_COEFFICIENT * m * fitted + _BITS or n < 3
+        return bits < choices + _BITS_PER_COEFFICIENT * m * fitted + _BITS
+
+    def _rows_apart(self, n, m):
+        """Choices (k, m) of different rows, as far as there are so many."""
+        if n > _FEW_ROWS:
+            return self._rng.integers(n, size=(_SHUFFLED_ROWS, m))
+        rows = self._rng.random((_SHUFFLED_ROWS, n)).argsort(axis=1)
+        return np.unique(rows[:, np.arange(m) % n], axis=0)
+
+
+def _bits(values, unit):
+    """How surprising it is, in bits, that a value is one of these, to this unit."""
+    values = np.sort(values)
+    apart = np.flatnonzero(np.diff(values) > unit)
+    runs = np.diff(np.concatenate([[-1], apart, [len(values) - 1]]))
+    if runs.max() > 1:
+        share = (runs.max() + 1) / len(values)
+    else:
+        share = unit / np.diff(values).min(initial=np.inf) / len(values)
+    return -log(min(1.0, max(share, 1e-300)), 2)
 
 
 def clearly_full_rank(X):
@@ -371,7 +369,7 @@ def _as_fractions(equations, ranges, tol):
 def _fewer_features(equations):
     """Subtract equations from each other as long as that makes them simpler."""
     equations = equations.copy()
-    going = True
+    going = len(equations) > 1
     while going:
         going = False
         for i in np.argsort(-np.count_nonzero(equations, axis=1), kind="stable"):
@@ -391,9 +389,10 @@ def _shortened(equations, i):
     first = both[others].argmax(axis=1)
     last = both.shape[1] - 1 - both[others, ::-1].argmax(axis=1)
     others, at = np.tile(others, 2), np.concatenate([first, last])
-    ratio = own[at] / equations[others, at]
-    trial = own - ratio[:, None] * equations[others]
-    trial[np.abs(trial) < 1e-9 * np.abs(own).max()] = 0.0
+    ratio = (own[at] / equations[others, at])[:, None]
+    trial = own - ratio * equations[others]
+    # What is left of two terms is rounding, in whatever units they are.
+    trial[np.abs(trial) < 1e-9 * (np.abs(own) + np.abs(ratio * equations[others]))] = 0
     costs = _costs(np.vstack([own, trial]))
     best = int(np.argmin(costs[1:]))
     return trial[best] if costs[1 + best] < costs[0] else None
@@ -508,97 +507,19 @@ def _equation(n_features, plus, minus):
     return equation
 
 
-def _is_one_hot(a, b, X, low, high):
-    features = np.flatnonzero(a)
-    if (
-        len(features) < 2
-        or np.any(a[features] != a[features[0]])
-        or b != a[features[0]]
-    ):
-        return False
-    if np.any(low[features] != 0) or np.any(high[features] != 1):
-        return False
-    part = X[:, features]
-    return bool(np.all((part == 0) | (part == 1)))
+def names_of(table):
+    """Names of all columns of X, for messages."""
+    if table.names is None:
+        return tuple(f"x{j}" for j in range(int(np.prod(table.row_shape))))
+    return tuple(map(str, table.names))
 
 
-def _finer(groups, coefficients, values, X):
-    """Groups in which indicators are replaced by those that they are the sums of.
-
-    Such as that of all cities, where the equations are about the countries.
-    """
-    parts = {}
-    for a in coefficients[values == 0]:
-        features = np.flatnonzero(a)
-        signs = a[features]
-        shown = X[:, features]
-        if np.any(np.abs(signs) != 1) or np.any((shown != 0) & (shown != 1)):
-            continue
-        for sign in (1, -1):
-            total, rest = features[signs == sign], features[signs == -sign]
-            if len(total) == 1 and len(rest) > 1:
-                parts[int(total[0])] = frozenset(map(int, rest))
-    found = []
-    for group in groups:
-        for _ in parts:
-            group = group.union(*(parts.get(j, ()) for j in group)) - (
-                group & set(parts)
-            )
-        if group not in groups:
-            found.append(group)
-    return found
-
-
-def _no_invariants(names):
-    d = len(names)
-    return Invariants(np.empty((0, d)), np.empty(0), names, np.zeros(d))
-
-
-def _names(feature_names, n_features):
+def _names(feature_names, table):
+    """Names of the columns of a table, or those given."""
+    known = names_of(table)
     if feature_names is None:
-        return tuple(f"x{j}" for j in range(n_features))
+        return known
     names = tuple(map(str, feature_names))
-    if len(names) != n_features:
-        raise ValueError(f"{len(names)} feature_names for {n_features} features.")
+    if len(names) != len(known):
+        raise ValueError(f"{len(names)} feature_names for {len(known)} features.")
     return names
-
-
-def linear_form(a, names):
-    """``2 a - b`` in words."""
-    return _terms(a, np.flatnonzero(a), names)
-
-
-def in_words(a, b, names):
-    """``total = a + b``: alone what has a sign of its own, if anything has."""
-    features = np.flatnonzero(a)
-    positive = features[a[features] > 0]
-    negative = features[a[features] < 0]
-    if len(negative) == 1 and len(positive) != 1:
-        a, b, positive, negative = -a, -b, negative, positive
-    if not len(negative):
-        return f"{_terms(a, positive, names)} = {b:.12g}"
-    if len(positive) == 1:
-        # Of two features the one that makes shorter words; the later one is the copy.
-        alone = features[::-1] if len(negative) == 1 else positive
-        return min((_solved_for(a, b, k, names) for k in alone), key=len)
-    return f"{_terms(a, features, names)} = {b:.12g}"
-
-
-def _solved_for(a, b, k, names):
-    a, b = a / a[k], b / a[k]
-    others = np.flatnonzero(a)
-    right = _terms(-a, others[others != k], names)
-    end = f" {'+' if b > 0 else '-'} {abs(b):.12g}" if b else ""
-    return f"{names[k]} = {right}{end}"
-
-
-def _terms(a, features, names):
-    parts = []
-    shown = features if len(features) <= _WRITTEN else features[: _WRITTEN - 2]
-    for j in shown:
-        size = "" if abs(a[j]) == 1 else f"{abs(a[j]):.12g} "
-        sign = ("- " if a[j] < 0 else "+ ") if parts else "-" * int(a[j] < 0)
-        parts.append(f"{sign}{size}{names[j]}")
-    if len(shown) < len(features):
-        parts.append(f"+ ... + {names[features[-1]]} ({len(features)} features)")
-    return " ".join(parts)

@@ -1,0 +1,223 @@
+"""New rows on their way: codes drawn, decoded, laid back, kept, and checked at the end.
+
+One direction, batch by batch: :meth:`Drawing.batches` draws and decodes numbers,
+:meth:`Drawing.finished` makes rows of them as their user gets them.
+"""
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.utils import gen_batches
+
+from ._blocks import cut, map_blocks, whole_steps
+from ._callbacks import no_task
+from .control.meeting import UnmetError
+from .control.promises import asked_for
+from .draws import TrainingCodes
+from .embedding import fold
+from .tables.categories import one_of
+
+# Codes drawn and looked up at once: rounding, and with it the order of near-ties, must
+# not depend on how new rows are asked for.
+_DRAWN = 2**12
+# New cells that are drawn and decoded one after the other at least: a few times as many
+# stay in cache, and are asked of the system only once.
+_BATCH_CELLS = 2**17
+
+
+class Batch(NamedTuple):
+    """New rows as numbers (n, D), and where they come from."""
+
+    numbers: Any
+    parents: Any
+    weights: Any
+    donors: Any
+    zeros: Any
+    where: Any
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a fitted augmenter draws new rows from.
+
+    Attributes
+    ----------
+    table : Table
+        Without its rows.
+    training : TrainingRows
+    draws : Draws
+    path : tuple
+        Steps from the numbers of a row to its cells, each with a way back.
+    keeper : Keeper
+    zeros : ndarray of bool of shape (n, D) or (n, 0)
+        Cells of the training rows that are zero, if zeros are kept.
+    times : ndarray of shape (n, n_times) or None
+        Times of the training rows.
+    folded : bool
+        Whether what is beyond the limits is reflected there.
+    n_neighbors : int
+    whom : str
+        Who speaks in messages.
+    """
+
+    table: Any
+    training: Any
+    draws: Any
+    path: tuple
+    keeper: Any
+    zeros: NDArray
+    times: Any
+    folded: bool
+    n_neighbors: int
+    whom: str
+
+    def back(self, cells, zeros=None):
+        """Numbers (n, D) of cells, the way back along the path."""
+        embed, lay_out = self.path
+        return embed.back(lay_out.back(cells), zeros)
+
+    def drawing(self, n_samples, rng, n_jobs, constraints, shares, drops):
+        """``n_samples`` new rows with what is asked of them: a :class:`Drawing`."""
+        keeper, training = self.keeper, self.training
+        if constraints is not None:
+            asked = asked_for(constraints, self.table, keeper.ranges, n_samples)
+            keeper = replace(keeper.asking(asked), drops=drops)
+        condition = None
+        if len(keeper.asked):
+            condition = keeper.condition(self.back(training.decoded()))
+        nearest = partial(training.nearest, n_jobs=n_jobs)
+        codes = training.codes, self.n_neighbors, nearest, training.copies, shares
+        chosen = None
+        if self.table.labels is not None:
+            chosen = rng.uniform(size=n_samples)
+        with no_task():
+            draw = self.draws.start(TrainingCodes(*codes), n_samples, rng, condition)
+        return Drawing(self, keeper, draw, chosen, n_samples, n_jobs)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Some new rows, drawn and not yet made."""
+
+    source: Source
+    keeper: Any
+    draw: Any
+    chosen: Any
+    n_samples: int
+    n_jobs: int | None
+
+    def all(self, out=None):
+        """Rows in their container, parents and weights; ``out`` is room for them."""
+        d = len(self.source.table.columns)
+        numbers = np.empty((self.n_samples, d)) if out is None else out.reshape(-1, d)
+        # Temporaries of a batch are used again, where those of all would not fit.
+        size = min(self.n_samples, 1 + _BATCH_CELLS // d)
+        made, done = [], 0
+        for batch in self.batches(size):
+            numbers[done : done + len(batch.numbers)] = batch.numbers
+            done += len(batch.numbers)
+            made.append(batch._replace(numbers=batch.numbers[:0]))
+        beside = [np.concatenate(parts) for parts in zip(*made, strict=True)]
+        return self.finished(Batch(numbers, *beside[1:]))
+
+    def finished(self, batch):
+        """Rows as their user gets them, checked; their parents and weights."""
+        table, keeper = self.source.table, self.keeper.of_rows(batch.where)
+        rows = table.like(batch.numbers, batch.donors)
+        with _numbered(batch.where):
+            kept = keeper.audit(table.read(rows), self.source.whom, batch.zeros)
+        if kept is None or kept.all():
+            return rows, batch.parents, batch.weights
+        if not kept.any():
+            raise ValueError(
+                f"{self.source.whom}: none of {len(kept)} new rows can meet the "
+                "constraints, so that nothing is left to return. on_unmet='raise' says "
+                "why."
+            )
+        some = np.flatnonzero(kept)
+        rows = table.like(table.read(rows)[some], batch.donors[some])
+        return rows, batch.parents[some], batch.weights[some]
+
+    def batches(self, size):
+        """Batches of ``size`` new rows, whose bytes are those of all rows at once.
+
+        Rounding depends on which rows a matrix product is over. So codes are drawn with
+        their neighbours, and decoded, in whole blocks of either, and cut anew between.
+        """
+        source, step = self.source, self.source.training.codec.decoded_at_once
+        # Small batches would leave all but one of the workers idle.
+        decoded = max(size, step * effective_n_jobs(self.n_jobs))
+        drawn = whole_steps(decoded, _DRAWN if source.draws.looks_up else step)
+        drawing = (self._drawn(rows) for rows in gen_batches(self.n_samples, drawn))
+        whole = cut(drawing, whole_steps(decoded, step))
+        return (Batch(*b) for b in cut((self._made(*each) for each in whole), size))
+
+    def rows_in_memory(self):
+        """Rows of which two batches fit: one at work, one in the caller's hands."""
+        source = self.source
+        numbers = len(source.table.columns) + source.training.codec.n_params
+        free = get_config()["working_memory"] * 2**20
+        step = source.training.codec.decoded_at_once
+        most = int(free // (2 * 8 * (numbers + source.n_neighbors)))
+        return max(1, most // step) * step
+
+    def _drawn(self, rows):
+        """Codes of a slice of the new rows, and where they come from."""
+        codes, parents, weights = self.draw(rows)
+        donors = parents[:, 0]
+        if self.chosen is not None:
+            donors = one_of(parents, weights, self.chosen[rows])
+        return codes, parents, weights, donors, np.arange(rows.start, rows.stop)
+
+    def _made(self, codes, parents, weights, donors, where):
+        """Numbers of codes, with all that they promise."""
+        source, keeper = self.source, self.keeper
+        jobs = source.whom, self.n_jobs
+        cells = source.training.decode(codes, parents, weights, *jobs)
+        zeros = _in_all(source.zeros, parents)
+        rows = source.back(cells, zeros)
+        if source.folded:
+            rows = fold(rows, keeper.low, keeper.high)
+        if source.times is not None:
+            times, between = source.table.times, source.times[parents]
+            ends = between.min(axis=1), between.max(axis=1)
+            rows[:, times] = fold(rows[:, times], *ends)
+        if not keeper.is_free or zeros.size or not source.folded:
+            meet, step = (
+                partial(_meet, keeper=keeper),
+                source.training.codec.decoded_at_once,
+            )
+            # But for a system it is one pass, which threads would only wait for.
+            n_jobs = self.n_jobs if len(keeper.system) else None
+            with _numbered(where):
+                (rows,) = map_blocks(meet, rows, where, zeros, step=step, n_jobs=n_jobs)
+        return Batch(rows, parents, weights, donors, zeros, where)
+
+
+def _meet(rows, where, zeros, *, keeper):
+    """One block of rows with all that they promise."""
+    return (keeper.of_rows(where).meet(rows, zeros),)
+
+
+@contextmanager
+def _numbered(where):
+    """A row that cannot have what is asked for gets its number among all new rows."""
+    try:
+        yield
+    except UnmetError as error:
+        error.row = int(where[error.row])
+        raise
+
+
+def _in_all(mask, parents):
+    """Where the mask (n, D) of training rows holds in all parents (n_new, k)."""
+    where = mask[parents[:, 0]]
+    for parent in parents.T[1:]:
+        where &= mask[parent]
+    return where

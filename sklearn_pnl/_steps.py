@@ -1,0 +1,139 @@
+"""There and back: values to cells of a tensor or poset, each step an object with both."""
+
+import numpy as np
+from sklearn.base import clone
+
+from ._coding import lay_out
+from ._validation import check_embedded, check_measures
+from .embedding import RangeEmbedding, ends_of, range_embedding
+from .reshape import PrimeFactorReshaper
+
+
+class Embed:
+    """Rows (n, D) of values to non-negative ones, ``embedded``, and back."""
+
+    def __init__(self, embedding, offset, whom):
+        self.transformer = embedding
+        self._offset, self._whom = offset, whom
+
+    def fit(self, table, rows, ends):
+        """Embed the rows of a table, which must not be lost in the offset.
+
+        Rows are passed over as rarely as can be: their ends tell most.
+        """
+        names, where = _names(table), "after the embedding"
+        if self.transformer is None:
+            embedded, where = rows, f"in data passed to {self._whom}"
+        elif isinstance(self.transformer, str):
+            out = rows if table.owned and rows.dtype == np.float64 else None
+            self.transformer, embedded = range_embedding(rows, ends, out)
+            ends = np.zeros(rows.shape[1]), 1.0 * (ends[1] > ends[0])
+        else:
+            self.transformer = clone(self.transformer)
+            embedded = np.asarray(self.transformer.fit_transform(rows))
+            names = names if embedded.shape == rows.shape else None
+            check_embedded(embedded, names)
+            ends = ends_of(embedded)
+        own = embedded.shape[1] == np.prod(table.shape)
+        self.shape = table.shape if own else embedded.shape[1:]
+        if self._offset == 0 or ends[0].min(initial=0) < 0:
+            cells, numbers = embedded.reshape(-1, *self.shape), table.row_numbers
+            whom = f"Negative values {where}"
+            advice = "pass embedding='minmax'" if self.transformer is None else None
+            check_measures(
+                cells, whom, self._offset, names=names, numbers=numbers, advice=advice
+            )
+        _check_kept(ends, self._offset, names)
+        return embedded
+
+    def forward(self, rows):
+        """Rows (n, D) of other values."""
+        if self.transformer is not None:
+            rows = np.asarray(self.transformer.transform(rows))
+        return rows.reshape(len(rows), -1)
+
+    def back(self, embedded, zeros=None):
+        """Values (n, D) in double precision, some of which are ``zeros``."""
+        if self.transformer is None and zeros is not None and zeros.size:
+            embedded = _with_zeros(embedded, zeros)
+        if not isinstance(self.transformer, RangeEmbedding):
+            # The offset leaves cells below 0, which not every embedding goes on to.
+            # A range does, and how far is for the margin to say.
+            embedded = np.maximum(embedded, 0, out=embedded)
+        if self.transformer is not None:
+            embedded = np.asarray(self.transformer.inverse_transform(embedded))
+        return embedded.astype(np.float64, copy=False).reshape(len(embedded), -1)
+
+
+class LayOut:
+    """Embedded rows (n, D) to ``cells`` of a poset, and back."""
+
+    def __init__(self, reshaper, poset, shape):
+        self.reshaper, self.poset, self._shape = reshaper, poset, shape
+
+    @classmethod
+    def made(cls, reshaper, poset, shape, reduced):
+        """With the reshaper that a parameter stands for."""
+        if isinstance(reshaper, str):
+            wanted = poset is None and (reduced or reshaper == "prime")
+            reshaper = PrimeFactorReshaper(pad_value="mean") if wanted else None
+        elif reshaper is not None:
+            reshaper = clone(reshaper)
+        return cls(reshaper, poset, shape)
+
+    def fit(self, embedded):
+        """Lay out embedded rows; the poset is known then."""
+        cells = embedded.reshape(-1, *self._shape)
+        if self.reshaper is not None:
+            cells = np.asarray(self.reshaper.fit_transform(cells))
+        elif self.poset is not None:
+            cells = embedded
+        self._cell_shape = cells.shape[1:]
+        self.poset = lay_out(self.poset, self._cell_shape, self.reshaper)
+        return cells.reshape(len(cells), -1)
+
+    def forward(self, embedded):
+        """Cells of other rows."""
+        if self.reshaper is None:
+            return embedded
+        cells = self.reshaper.transform(embedded.reshape(-1, *self._shape))
+        return np.asarray(cells).reshape(len(embedded), -1)
+
+    def back(self, cells):
+        """Embedded rows of cells."""
+        if self.reshaper is None:
+            return cells
+        tensors = cells.reshape(-1, *self._cell_shape)
+        rows = np.asarray(self.reshaper.inverse_transform(tensors))
+        return rows.reshape(len(cells), -1)
+
+
+def _with_zeros(rows, zeros):
+    """Rows with zeros, none below zero; sums that are not either stay as they are."""
+    sums = np.maximum(rows.sum(axis=1, keepdims=True), 0)
+    rows = np.where(zeros, 0, np.maximum(rows, 0))
+    left = rows.sum(axis=1, keepdims=True)
+    return rows * np.divide(sums, left, out=np.ones_like(left), where=left > 0)
+
+
+def _names(table):
+    """Names of the numbers of a row, or None for rows of more axes and no names."""
+    if len(table.shape) > 1:
+        return None
+    if table.names is None:
+        return None if len(table.columns) == table.row_shape[0] else table.columns
+    return [table.names[j] for j in table.columns]
+
+
+def _check_kept(ends, offset, names=None):
+    """Refuse features that the offset would round to a constant."""
+    low, high = ends
+    lost = (high > low) & (high + offset == low + offset)
+    if lost.any():
+        column = int(np.argmax(lost))
+        name = column if names is None else names[column]
+        raise ValueError(
+            f"Column {name!r} spans {high[column] - low[column]:.3g} after the "
+            f"embedding, which offset={offset:g} rounds away. Use embedding='minmax', "
+            "or a smaller offset."
+        )

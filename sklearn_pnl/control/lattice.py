@@ -1,0 +1,225 @@
+"""Columns whose values are whole multiples of a step, and equations kept on them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+# What is left of a whole number by rounding.
+_ALMOST = 1e-6
+# Ends of ranges that are this near a multiple, in steps, are one.
+_AT_END = 1e-9
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Values ``origin + k * step`` with whole ``k``; a step of 0 is any value.
+
+    Attributes
+    ----------
+    steps, origins : ndarray of shape (D,)
+    """
+
+    steps: np.ndarray
+    origins: np.ndarray
+
+    @property
+    def on_it(self):
+        """Columns (D,) that have a step."""
+        return self.steps > 0
+
+    def about(self, columns):
+        """The same of some columns."""
+        return Lattice(self.steps[columns], self.origins[columns])
+
+    def inside(self, low, high):
+        """Ranges whose ends on the lattice are values of it."""
+        some, unit = self.on_it, np.where(self.on_it, self.steps, 1.0)
+        first = np.ceil((low - self.origins) / unit - _AT_END)
+        last = np.floor((high - self.origins) / unit + _AT_END)
+        return (
+            np.where(some & np.isfinite(low), self.origins + first * unit, low),
+            np.where(some & np.isfinite(high), self.origins + last * unit, high),
+        )
+
+    def nearest(self, rows):
+        """The nearest value of each column, in place."""
+        some = np.flatnonzero(self.on_it)
+        if not len(some):
+            return rows
+        if (
+            len(some) == rows.shape[1]
+            and np.all(self.steps == 1)
+            and not self.origins.any()
+        ):
+            return np.rint(rows, out=rows)
+        origins, steps = self.origins[some], self.steps[some]
+        rows[:, some] = origins + np.rint((rows[:, some] - origins) / steps) * steps
+        return rows
+
+    def totals(self, system):
+        """The equations and sums that can be kept by :meth:`rounded`, top down."""
+        found = [t for k in range(len(system)) if (t := self._total(system, k))]
+        # Copies come last: either of the two can be the part.
+        found.sort(key=lambda t: len(t.parts) == 1)
+        owner, kept = set(), []
+        for total in found:
+            if len(total.parts) == 1 and total.column is not None:
+                total = total.turned(owner)
+            if total is not None and not owner & set(total.parts):
+                owner |= set(total.parts)
+                kept.append(total)
+        return _top_down(kept)
+
+    def _total(self, system, k):
+        """One of the equations as a sum of columns of one step, if it is that."""
+        a = system.coefficients[k]
+        features = np.flatnonzero(a)
+        sizes = np.abs(a[features]) * self.steps[features]
+        if not len(features) or np.ptp(sizes) > 1e-9 * sizes[0] or not sizes[0]:
+            return None
+        zero = a[features] @ self.origins[features]
+        ends = (
+            (system.lower[:, k] - zero) / sizes[0],
+            (system.upper[:, k] - zero) / sizes[0],
+        )
+        is_equation = np.array_equal(*ends)
+        if is_equation and np.any(np.abs(ends[0] - np.rint(ends[0])) > _ALMOST):
+            return None
+        minus, plus = (features[np.sign(a[features]) == s] for s in (-1, 1))
+        single, parts = sorted((minus, plus), key=len)
+        sign = np.sign(a[parts[0]])
+        if (
+            len(single) > 1
+            or len(parts) + len(single) < 2
+            or (len(single) and not is_equation)
+        ):
+            return None
+        first, last = ends if sign > 0 else (-ends[1], -ends[0])
+        first, last = np.ceil(first - _ALMOST), np.floor(last + _ALMOST)
+        column = int(single[0]) if len(single) else None
+        return _Total(column, tuple(map(int, parts)), first, last)
+
+    def computed(self, system, totals):
+        """Pairs of an equation and the one column of it that follows from the others.
+
+        A column that is in no other equation, of which all others are multiples.
+        """
+        used = system.coefficients != 0
+        alone = used.sum(axis=0) == 1
+        parts = {j for t in totals for j in (*t.parts, t.column)}
+        found = []
+        for k in np.flatnonzero((system.lower == system.upper).all(axis=0)):
+            features = np.flatnonzero(used[k])
+            sizes = np.abs(system.coefficients[k, features]) * self.steps[features]
+            free = alone[features] & (sizes > 0) & (sizes == sizes.min(initial=np.inf))
+            free &= [j not in parts for j in features]
+            if sizes.all() and free.any():
+                unit = sizes[free.argmax()]
+                if np.all(np.abs(sizes / unit - np.rint(sizes / unit)) < _AT_END):
+                    found.append((k, int(features[free.argmax()])))
+        return found
+
+    def rounded(self, rows, totals):
+        """Rows (n, D) on the lattice that keep sums.
+
+        A total is rounded, and its parts up or down so that they sum to it: those with
+        the largest fractions go up. Totals of totals go from the top down, so that no
+        value is more than a step away from what it was.
+        """
+        if not totals:
+            return self.nearest(rows)
+        unit = np.where(self.on_it, self.steps, 1.0)
+        counts = (rows - self.origins) / unit
+        rounded = np.rint(counts)
+        for total in totals:
+            parts = list(total.parts)
+            low = np.floor(counts[:, parts] + _AT_END)
+            fractions = counts[:, parts] - low
+            if total.column is None:
+                wanted = np.clip(np.rint(counts[:, parts].sum(axis=1)), *total.ends)
+            else:
+                wanted = rounded[:, total.column] + total.first
+            up = np.clip(wanted - low.sum(axis=1), 0, len(parts))
+            rank = np.argsort(np.argsort(-fractions, axis=1, kind="stable"), axis=1)
+            rounded[:, parts] = low + (rank < up[:, None])
+        rounded *= unit
+        rounded += self.origins
+        return np.where(self.on_it, rounded, rows)
+
+
+@dataclass(frozen=True)
+class _Total:
+    """``sum(parts) - column`` between two whole numbers, counted in steps."""
+
+    column: int | None
+    parts: tuple
+    first: np.ndarray
+    last: np.ndarray
+
+    @property
+    def ends(self):
+        return self.first, self.last
+
+    def turned(self, owner):
+        """A copy, with a part that is no other total's; None if there is none."""
+        if self.parts[0] not in owner:
+            return self
+        if self.column in owner:
+            return None
+        return _Total(self.parts[0], (self.column,), -self.last, -self.first)
+
+
+def _top_down(totals):
+    """Each after that which its own column is a part of; circles are left out."""
+    ordered, placed = [], set()
+    owner = {j: t for t in totals for j in t.parts}
+    while totals:
+        ready = [t for t in totals if id(owner.get(t.column)) in placed | {id(None)}]
+        if not ready:
+            break
+        ordered += ready
+        placed |= set(map(id, ready))
+        totals = [t for t in totals if id(t) not in placed]
+    return ordered
+
+
+def programme(row, system, floor, ceiling, lattice, units):
+    """The row (D,) on a system and a lattice that is nearest; None if there is none.
+
+    A mixed-integer linear programme: least sum of distances, in units of each column.
+    """
+    d, on_it = len(row), lattice.on_it
+    step = np.where(on_it, lattice.steps, units)
+    zero = np.where(on_it, lattice.origins, row)
+    low, high = lattice.inside(floor, ceiling)
+    if np.any(low > high):
+        return None
+    # Variables: multiples of the steps, and how far these lead from the row.
+    a = system.coefficients * step
+    size = np.abs(a).max(axis=1, initial=0)
+    size[size == 0] = 1.0
+    shift = system.coefficients @ zero
+    ends = ((e[0] - shift) / size for e in (system.lower, system.upper))
+    away = np.hstack([np.diag(step / units), -np.eye(d)])
+    back = np.hstack([-np.diag(step / units), -np.eye(d)])
+    at = (row - zero) / units
+    found = milp(
+        np.concatenate([np.zeros(d), np.ones(d)]),
+        integrality=np.concatenate([on_it, np.zeros(d)]),
+        bounds=Bounds(
+            np.concatenate([(low - zero) / step, np.zeros(d)]),
+            np.concatenate([(high - zero) / step, np.full(d, np.inf)]),
+        ),
+        constraints=[
+            LinearConstraint(np.hstack([a / size[:, None], np.zeros_like(a)]), *ends),
+            LinearConstraint(
+                np.vstack([away, back]), -np.inf, np.concatenate([at, -at])
+            ),
+        ],
+        options={"time_limit": 10.0},
+    )
+    if found.x is None:
+        return None
+    multiples = np.where(on_it, np.rint(found.x[:d]), found.x[:d])
+    return np.clip(zero + multiples * step, low, high)

@@ -1,0 +1,160 @@
+"""What the rows of a table promise for new ones: equations, limits, lattices."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from .lattice import Lattice
+from .meeting import Keeper
+from .search import found_in, names_of
+from .system import LinearSystem, collect_constraints
+
+# Rows with more features than this are not searched for equations unless asked to.
+_SEARCHED_UP_TO = 200
+# Sizes of features whose products do not overflow.
+_LARGEST = 1e100
+# What rows may miss of equations that are given, as a share of the range.
+_GIVEN_TOL = 1e-6
+# Rows that are looked at first for columns of whole numbers.
+_FIRST = 32
+
+
+def resolve_invariants(given, table):
+    """The equations about the columns of a table that ``invariants`` stands for."""
+    names = names_of(table)
+    if given is None:
+        return LinearSystem.none(names)
+    if isinstance(given, str):
+        return _found(table)
+    ranges = np.zeros(len(names))
+    numbers = table.numbers()
+    ranges[table.columns] = np.ptp(numbers, axis=0)
+    if isinstance(given, LinearSystem):
+        _check_names(given, names)
+    system = collect_constraints(given, names, ranges, table.column_of)
+    if system.has_intervals or len(system.lower) > 1:
+        raise ValueError(
+            "invariants are equations, the same for all rows; give intervals as "
+            "constraints of sample."
+        )
+    inside = for_numbers(system, table)
+    violation = inside.violation(numbers)
+    if violation.max(initial=0) > _GIVEN_TOL:
+        k = int(np.argmax(violation))
+        raise ValueError(
+            f"The training rows do not keep {system.descriptions[k]!r}: they miss it "
+            f"by up to {violation[k]:.1e} of the range. Give equations that all rows "
+            "satisfy."
+        )
+    note = given.note if isinstance(given, LinearSystem) else ""
+    return replace(system, note=note)
+
+
+def _found(table):
+    """Equations that all rows of a table satisfy, where they are looked for."""
+    names = names_of(table)
+    if len(table.columns) > _SEARCHED_UP_TO:
+        why = (
+            f"More than {_SEARCHED_UP_TO} features: equations were not looked for. "
+            "Pass invariants=find_invariants(X) to keep them."
+        )
+        return LinearSystem.none(names, why)
+    found = found_in(table, names)
+    if len(found) and _has_extreme_units(table.numbers()):
+        why = (
+            "Features in extreme units: equations were not looked for. Rescale X to "
+            "keep them."
+        )
+        return LinearSystem.none(names, why)
+    return found
+
+
+def _has_extreme_units(numbers):
+    low, high = (
+        e.astype(np.float64) for e in (numbers.min(axis=0), numbers.max(axis=0))
+    )
+    size = np.maximum(high, -low)
+    return np.any((size > 0) & ((size < 1 / _LARGEST) | (size > _LARGEST)))
+
+
+def _check_names(given, names):
+    known = [f"x{j}" for j in range(len(given.feature_names))]
+    if list(given.feature_names) not in (known, list(names)):
+        raise ValueError(
+            f"invariants are about the columns {list(given.feature_names)[:12]}, but X "
+            f"has {list(names)[:12]}. Look for them in these rows, or pass X with the "
+            "columns that they were found in."
+        )
+
+
+def for_numbers(system, table):
+    """A system about the columns of ``X`` as one about the numbers of a table."""
+    outside = np.ones(system.coefficients.shape[1], bool)
+    outside[table.columns] = False
+    used = system.coefficients.any(axis=0)
+    if np.any(used & outside):
+        j = int(np.argmax(used & outside))
+        raise ValueError(
+            f"Constraints are about numbers, but column {system.feature_names[j]!r} "
+            "holds categories. Keep to numbers, or encode it first."
+        )
+    inside = system.about(table.columns)
+    shift = inside.coefficients @ np.nan_to_num(table.starts)
+    return replace(inside, lower=inside.lower - shift, upper=inside.upper - shift)
+
+
+def asked_for(constraints, table, ranges, n_rows):
+    """What is asked of ``n_rows`` new rows, about the numbers of a table."""
+    wide = np.zeros(int(np.prod(table.row_shape)))
+    wide[table.columns] = ranges
+    system = collect_constraints(
+        constraints, names_of(table), wide, table.column_of, n_rows
+    )
+    inside = for_numbers(system, table)
+    about_times = inside.coefficients[:, table.times].any(axis=0)
+    if about_times.any():
+        j = table.columns[np.flatnonzero(table.times)[about_times.argmax()]]
+        raise ValueError(
+            f"Constraints are about numbers, but column {system.feature_names[j]!r} "
+            "holds times. Pass it as a number, such as days since a date, to ask for "
+            "values of it."
+        )
+    return inside
+
+
+def keeper_of(system, table, rows, ends, limits, scaled, offset):
+    """What new rows like the rows (n, D) of a table keep.
+
+    ``system`` is about the columns of ``X``, ``limits`` are those that a margin allows.
+    """
+    least = ends[0].astype(np.float64)
+    with np.errstate(over="ignore"):
+        ranges = ends[1] - least
+    low, high = (
+        np.maximum(limits[0], table.lowest),
+        np.minimum(limits[1], table.highest),
+    )
+    lattice = lattice_of(table, rows)
+    precision = np.where(lattice.on_it, 0.0, table.precision)
+    inside = replace(for_numbers(system, table), ranges=ranges)
+    # Equations of one column are left to its range, which they make empty.
+    several = np.count_nonzero(inside.coefficients, axis=1) > 1
+    kept = inside.part(several)
+    return Keeper(kept, low, high, least, ranges, scaled, offset, lattice, precision)
+
+
+def lattice_of(table, rows):
+    """The steps of columns: of their types, or 1 where all values are whole numbers."""
+    steps = table.steps.astype(np.float64)
+    maybe = np.flatnonzero((steps == 0) & _are_whole(rows[:_FIRST]))
+    if len(maybe):
+        whole = maybe[
+            _are_whole(rows[:, maybe] if len(maybe) < rows.shape[1] else rows)
+        ]
+        steps[whole] = 1.0
+    return Lattice(steps, np.zeros_like(steps))
+
+
+def _are_whole(rows):
+    """Columns of whole numbers that are not all the same."""
+    return np.all(np.rint(rows) == rows, axis=0)

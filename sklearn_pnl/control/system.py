@@ -1,0 +1,369 @@
+"""Linear equations and intervals about the columns of rows: one type for all of them.
+
+What is found in the training rows, what is given and what is asked of new rows differ
+in nothing but who said so: an equation is an interval of length 0.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import LinearConstraint
+from scipy.sparse import issparse
+
+from .words import between, linear_form
+
+# Rounding of double precision that a sum of terms may show, as a share of these.
+_ROUNDING = 16 * np.finfo(float).eps
+
+
+class ColumnConstraint:
+    """``lower <= sum of coefficient * column <= upper``, about columns by name.
+
+    Parameters
+    ----------
+    coefficients : dict of str, int or tuple to float, or str, int or tuple
+        By column: its name; its number among the columns of ``X``; for rows of more
+        axes the indices of a cell. A single column stands for itself.
+    lower, upper : float or array-like of shape (n,), default=-inf, inf
+        For all new rows, or arrays that ask each row for its own.
+    equal : float or array-like of shape (n,), default=None
+        Both of them: an equation.
+
+    See Also
+    --------
+    find_invariants : The search for equations.
+    PNLAugmenter : One set of rows, without classes.
+    sklearn_pnl.geometry.linear_projection : Rows to linear equations and ranges.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import ColumnConstraint
+    >>> ColumnConstraint({"total": 1, "tax": -5}, lower=0)
+    ColumnConstraint({'total': 1.0, 'tax': -5.0}, lower=0.0)
+    >>> ColumnConstraint("income", equal=3000)
+    ColumnConstraint({'income': 1.0}, equal=3000.0)
+    """
+
+    def __init__(
+        self,
+        coefficients: dict[Any, float] | str | int | tuple,
+        *,
+        lower: ArrayLike = -np.inf,
+        upper: ArrayLike = np.inf,
+        equal: ArrayLike | None = None,
+    ) -> None:
+        if not isinstance(coefficients, dict):
+            coefficients = {coefficients: 1.0}
+        if not coefficients:
+            raise ValueError("A ColumnConstraint needs at least one column; got {}.")
+        if equal is not None:
+            if np.any(np.asarray(lower) != -np.inf) or np.any(
+                np.asarray(upper) != np.inf
+            ):
+                raise ValueError("Give equal, or lower and upper; not both.")
+            lower = upper = equal
+        self.coefficients = {key: float(a) for key, a in coefficients.items()}
+        self.lower = _ends(lower, "lower")
+        self.upper = _ends(upper, "upper")
+
+    def __repr__(self):
+        ends = {"lower": self.lower, "upper": self.upper}
+        if np.array_equal(self.lower, self.upper):
+            ends = {"equal": self.lower}
+        told = [
+            f"{name}={value.item() if value.size == 1 else value}"
+            for name, value in ends.items()
+            if np.any(np.isfinite(value))
+        ]
+        return f"ColumnConstraint({', '.join([repr(self.coefficients), *told])})"
+
+
+def _ends(values, name):
+    try:
+        values = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.array(np.nan)
+    if values.ndim > 1 or np.isnan(values).any():
+        raise ValueError(
+            f"{name} of a ColumnConstraint must be a number or an array of one a row, "
+            "without NaN."
+        )
+    return values
+
+
+@dataclass(frozen=True, repr=False)
+class LinearSystem:
+    """Equations and intervals ``lower <= coefficients @ x <= upper`` about rows ``x``.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (c, n_columns)
+        Columns are those of ``X``, as its user counts them.
+    lower, upper : ndarray of shape (1, c) or (n, c)
+        For all rows, or a row each. Equal for an equation.
+    feature_names : tuple of str
+        Of the columns.
+    ranges : ndarray of shape (n_columns,)
+        Largest less least value of each column in the rows that the system was found
+        in, or is to be judged by.
+    slack : ndarray of shape (c,)
+        What rounding to the types of the columns leaves of each, in its own units; 0
+        where it is kept exactly.
+    note : str
+        What was not looked for, and why; empty if everything was.
+
+    See Also
+    --------
+    find_invariants : The search for equations.
+    ColumnConstraint : What is asked of new rows.
+    PNLAugmenter : One set of rows, without classes.
+    """
+
+    coefficients: NDArray
+    lower: NDArray
+    upper: NDArray
+    feature_names: tuple
+    ranges: NDArray
+    slack: NDArray = field(default_factory=lambda: np.zeros(0))
+    note: str = ""
+
+    def __post_init__(self):
+        if len(self.slack) != len(self.coefficients):
+            object.__setattr__(self, "slack", np.zeros(len(self.coefficients)))
+
+    @classmethod
+    def equations(cls, coefficients, values, feature_names, ranges, note=""):
+        """Equations ``coefficients @ x = values``, the same for all rows."""
+        values = np.asarray(values, dtype=np.float64)[None]
+        return cls(
+            coefficients, values, values, tuple(feature_names), ranges, note=note
+        )
+
+    @classmethod
+    def none(cls, feature_names, note=""):
+        """A system that asks for nothing."""
+        d = len(feature_names)
+        empty = np.empty((0, d)), np.empty(0)
+        return cls.equations(*empty, feature_names, np.zeros(d), note)
+
+    def __len__(self):
+        return len(self.coefficients)
+
+    def __repr__(self):
+        kind = "constraint" if self.has_intervals else "invariant"
+        lines = [f"{len(self)} {kind}{'s' * (len(self) != 1)} of "
+                 f"{len(self.feature_names)} features"]  # fmt: skip
+        told, rounded = self.descriptions, self.slack > 0
+        lines += [f"  {t}" for t, r in zip(told, rounded, strict=True) if not r]
+        if rounded.any():
+            lines.append("up to the rounding of its columns")
+            lines += [f"  {t}" for t, r in zip(told, rounded, strict=True) if r]
+        return "\n".join(lines + [self.note] * bool(self.note))
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether some are no equations."""
+        return not np.array_equal(self.lower, self.upper)
+
+    @property
+    def values(self) -> NDArray:
+        """Right-hand sides (c,) of equations that are the same for all rows."""
+        return self.lower[0]
+
+    @property
+    def descriptions(self) -> tuple[str, ...]:
+        """Each in words, such as ``"total = a + b"``."""
+        if len(self.lower) > 1:
+            return tuple(self.names)
+        ends = zip(self.coefficients, self.lower[0], self.upper[0], strict=True)
+        return tuple(between(*each, self.feature_names) for each in ends)
+
+    @property
+    def names(self) -> list[str]:
+        """What each is called in messages: the sum without its interval."""
+        return [linear_form(a, self.feature_names) for a in self.coefficients]
+
+    @property
+    def scale(self) -> NDArray:
+        """Range (c,) of the largest term of each; the size asked for if none varies."""
+        scale = (np.abs(self.coefficients) * self.ranges).max(axis=1, initial=0.0)
+        ends = [
+            np.where(np.isfinite(e), np.abs(e), 0) for e in (self.lower, self.upper)
+        ]
+        asked = np.maximum(*ends).max(axis=0, initial=0.0)
+        size = np.maximum(asked, np.abs(self.coefficients).max(axis=1, initial=0.0))
+        return np.where(scale > 0, scale, np.where(size > 0, size, 1.0))
+
+    def missing(self, rows: NDArray) -> NDArray:
+        """What rows (n, n_columns) lack of each interval (n, c), with its sign."""
+        values = rows @ self.coefficients.T
+        return np.maximum(self.lower - values, 0) - np.maximum(values - self.upper, 0)
+
+    def violation(self, X: ArrayLike) -> NDArray:
+        """Largest violation of each over some rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (c,)
+            As a share of the range of the largest term.
+        """
+        rows = np.asarray(X, dtype=np.float64)
+        missing = self.missing(rows.reshape(len(rows), -1))
+        return np.abs(missing).max(axis=0, initial=0.0) / self.scale
+
+    def part(self, some) -> "LinearSystem":
+        """Some of them."""
+        return replace(
+            self,
+            coefficients=self.coefficients[some],
+            lower=self.lower[:, some],
+            upper=self.upper[:, some],
+            slack=self.slack[some],
+        )
+
+    def of_rows(self, rows) -> "LinearSystem":
+        """The same for some rows alone, where rows have their own."""
+        if len(self.lower) == 1:
+            return self
+        return replace(self, lower=self.lower[rows], upper=self.upper[rows])
+
+    def about(self, columns) -> "LinearSystem":
+        """The same, with some columns alone."""
+        return replace(
+            self,
+            coefficients=self.coefficients[:, columns],
+            feature_names=tuple(self.feature_names[j] for j in columns),
+            ranges=self.ranges[columns],
+        )
+
+    def and_also(self, other: "LinearSystem") -> "LinearSystem":
+        """These, then others about the same columns."""
+        if not len(other):
+            return self
+        n = max(len(self.lower), len(other.lower))
+        ends = [
+            np.hstack([np.broadcast_to(e, (n, e.shape[1])) for e in both])
+            for both in ((self.lower, other.lower), (self.upper, other.upper))
+        ]
+        coefficients = np.vstack([self.coefficients, other.coefficients])
+        slack = np.concatenate([self.slack, other.slack])
+        return replace(
+            self, coefficients=coefficients, lower=ends[0], upper=ends[1], slack=slack
+        )
+
+
+Constraint: TypeAlias = LinearConstraint | ColumnConstraint | LinearSystem
+# What a parameter may be that holds some.
+CONSTRAINTS = [LinearConstraint, ColumnConstraint, LinearSystem, list, tuple]
+
+
+def collect_constraints(
+    given: Constraint | Sequence[Constraint] | None,
+    feature_names: Sequence[str],
+    ranges: NDArray,
+    column_of: Callable[[Any, str], int],
+    n_rows: int | None = None,
+) -> LinearSystem:
+    """One system from constraints of several kinds.
+
+    Parameters
+    ----------
+    given : constraint or sequence of them, or None
+    feature_names : sequence of str of length n_columns
+    ranges : ndarray of shape (n_columns,)
+    column_of : callable
+        ``column_of(key, whom)``: the number of the column that a key means.
+    n_rows : int, default=None
+        Rows that constraints with a row each must have.
+
+    Returns
+    -------
+    LinearSystem
+
+    Raises
+    ------
+    ValueError
+        If a constraint does not fit the columns or rows, or an interval is empty.
+    """
+    if given is None:
+        given = []
+    given = list(given) if isinstance(given, list | tuple) else [given]
+    system = LinearSystem.none(tuple(feature_names))
+    system = replace(system, ranges=np.asarray(ranges, dtype=np.float64))
+    for k, one in enumerate(given):
+        whom = f"Constraint {k}"
+        a, lower, upper = _read(whom, one, len(feature_names), column_of)
+        _check(whom, a, lower, upper, n_rows)
+        more = LinearSystem(a, lower, upper, system.feature_names, system.ranges)
+        system = system.and_also(more)
+    return system
+
+
+def _read(whom, one, n_columns, column_of):
+    """Coefficients (c, n_columns) and ends (1, c) or (n, c) of one constraint."""
+    if isinstance(one, ColumnConstraint):
+        a = np.zeros((1, n_columns))
+        for key, weight in one.coefficients.items():
+            a[0, column_of(key, whom)] += weight
+        return a, np.atleast_1d(one.lower)[:, None], np.atleast_1d(one.upper)[:, None]
+    if isinstance(one, LinearSystem):
+        a, ends = one.coefficients, (one.lower, one.upper)
+    elif isinstance(one, LinearConstraint):
+        a = one.A.toarray() if issparse(one.A) else np.atleast_2d(one.A)
+        a = np.asarray(a, dtype=np.float64)
+        ends = (np.broadcast_to(e, len(a))[None] for e in (one.lb, one.ub))
+    else:
+        raise ValueError(
+            f"{whom} must be a scipy.optimize.LinearConstraint or a ColumnConstraint; "
+            f"got {type(one).__name__}."
+        )
+    if a.shape[1] != n_columns:
+        raise ValueError(
+            f"{whom} has coefficients for {a.shape[1]} columns; rows have {n_columns}."
+        )
+    return a, *ends
+
+
+def _check(whom, a, lower, upper, n_rows):
+    for name, n in (("lower", len(lower)), ("upper", len(upper))):
+        if n > 1 and n_rows is not None and n != n_rows:
+            raise ValueError(
+                f"{whom} is given for {n} rows ({name}); there are {n_rows}."
+            )
+    if not np.isfinite(a).all():
+        raise ValueError(f"{whom} must have finite coefficients.")
+    if np.any(lower == np.inf) or np.any(upper == -np.inf) or np.any(lower > upper):
+        raise ValueError(
+            f"{whom} must have lower <= upper, and no infinite value to be reached; "
+            f"got lower={lower.reshape(-1)[:3]}, upper={upper.reshape(-1)[:3]}."
+        )
+
+
+def rounding_of(system, rows):
+    """What double precision may leave of each (n, c) at these rows."""
+    size = np.abs(rows) @ np.abs(system.coefficients).T
+    return _ROUNDING * size
+
+
+def by_position(n_columns, names=None):
+    """A ``column_of`` for plain rows: numbers of columns, or names if there are any."""
+
+    def column_of(key, whom):
+        if isinstance(key, str) and names is not None and key in names:
+            return list(names).index(key)
+        whole = isinstance(key, int | np.integer) and not isinstance(key, bool)
+        if whole and -n_columns <= key < n_columns:
+            return int(key) % n_columns
+        known = f"rows have {n_columns} columns"
+        if isinstance(key, str):
+            known = "rows have no column names" if names is None else f"not in {names}"
+        raise ValueError(f"{whom} names the column {key!r}: {known}.")
+
+    return column_of

@@ -1,0 +1,303 @@
+"""Columns of containers: arrays of values, and new columns of their types.
+
+Data frames are spoken to through narwhals.
+"""
+
+from decimal import Decimal
+from numbers import Integral, Real
+
+import narwhals as nw
+import numpy as np
+from narwhals.dependencies import is_into_dataframe, is_pandas_like_dataframe
+
+
+def is_frame(X):
+    """Whether rows came in a data frame of any kind, lazy ones too."""
+    if isinstance(X, np.ndarray | list):
+        return False
+    return is_into_dataframe(X) or isinstance(
+        nw.from_native(X, pass_through=True), nw.LazyFrame
+    )
+
+
+def columns_of(X):
+    """The columns of a data frame or of an array of two axes.
+
+    A frame of narwhals is the one under it.
+    """
+    if not is_frame(X):
+        return ArrayColumns(X)
+    X = nw.to_native(X, pass_through=True)
+    if is_pandas_like_dataframe(X):
+        return PandasColumns(X)
+    try:
+        return FrameColumns(X)
+    except TypeError:
+        raise TypeError(
+            f"X is a {type(X).__name__} of {type(X).__module__.split('.')[0]}, whose "
+            "rows cannot be read: collect it, or convert it to pandas, first."
+        ) from None
+
+
+def what(columns, j):
+    """What a column is called in messages."""
+    if columns.names is None:
+        return f"Column {j}"
+    return f"Column {columns.names[j]!r} ({columns.dtype(j)})"
+
+
+class FrameColumns:
+    """Columns of a data frame, counted from 0.
+
+    Parameters
+    ----------
+    X : data frame
+        Of polars, pyarrow or another library that narwhals knows.
+
+    Attributes
+    ----------
+    names : list
+    """
+
+    _others_with_numbers = (nw.Boolean, nw.Datetime, nw.Duration, nw.Unknown)
+
+    def __init__(self, X):
+        self._frame = nw.from_native(X, eager_only=True)
+        self.names = list(self._frame.columns)
+
+    def __len__(self):
+        return len(self._frame)
+
+    @property
+    def n_columns(self):
+        """How many there are."""
+        return len(self.names)
+
+    def _column(self, j):
+        return self._frame.get_column(self.names[j])
+
+    def dtype(self, j):
+        """Type of a column, as its users know it."""
+        native = self._column(j).to_native()
+        return native.type if hasattr(native, "type") else native.dtype
+
+    def values(self, j):
+        """Values of a column as numbers or, in UTC, times; None if they are neither.
+
+        Floats with NaN where some are missing; objects if they are decimals, or
+        integers beyond 64 bits.
+        """
+        column = self._column(j)
+        dtype = column.dtype
+        if dtype in (nw.Decimal, nw.Int128, nw.UInt128):
+            return as_numbers(np.array(column.to_list(), dtype=object))
+        if dtype == nw.Date:
+            column = column.cast(nw.Datetime("ms"))
+        elif not (dtype.is_numeric() or dtype in self._others_with_numbers):
+            return None
+        values = column.to_numpy()
+        return as_numbers(values) if values.dtype == object else values
+
+    def objects(self, j):
+        """Values of a column as a list; times as integers, to the nanosecond."""
+        column = self._column(j)
+        if column.dtype == nw.Time:
+            return column.cast(nw.Int64).to_list()
+        if column.dtype.is_temporal():
+            return self.values(j).view(np.int64).tolist()
+        return column.to_list()
+
+    def column(self, j, values):
+        """Values, as :meth:`values` gives them, in the type of column j."""
+        own = self._column(j)
+        if getattr(own.dtype, "time_zone", None) is not None:
+            # Whole numbers are times in UTC, whatever the zone.
+            values = values.view(np.int64)
+        values = values.tolist() if values.dtype == object else values
+        new = nw.new_series(own.name, values, backend=own.implementation)
+        if own.dtype == nw.Decimal:
+            # Older versions of narwhals have no such cast, what is under them has.
+            return new.to_native().cast(self.dtype(j))
+        same = new.dtype == own.dtype
+        return (new if same else new.cast(own.dtype)).to_native()
+
+    def wall_clock(self, j, values):
+        """Times in UTC as clocks in the zone of a column show them; None without."""
+        if getattr(self._column(j).dtype, "time_zone", None) is None:
+            return None
+        column = nw.from_native(self.column(j, values), series_only=True)
+        return column.dt.replace_time_zone(None).to_numpy()
+
+    def some(self, j, rows):
+        """Values of a column in some rows, in its type."""
+        return self._column(j)[rows].to_native()
+
+    @staticmethod
+    def again(column, places):
+        """Values of a column at some places, which may repeat."""
+        column = nw.from_native(column, series_only=True)[places]
+        return nw.maybe_reset_index(column).to_native()
+
+    def head(self):
+        """No rows: names and types alone."""
+        return type(self)(self._frame.head(0).to_native())
+
+    def make(self, columns):
+        """A frame of new columns, with the names of this one."""
+        columns = [nw.from_native(column, series_only=True) for column in columns]
+        return nw.from_dict(dict(zip(self.names, columns, strict=True))).to_native()
+
+    def stack(self, frames):
+        """All rows of this frame, then those of others."""
+        frames = [nw.from_native(frame, eager_only=True) for frame in frames]
+        return nw.concat([self._frame, *frames]).to_native()
+
+    def __getstate__(self):
+        return self._frame.to_native()
+
+    def __setstate__(self, frame):
+        self.__init__(frame)
+
+
+class PandasColumns(FrameColumns):
+    """Columns of a data frame of pandas.
+
+    What pandas needs beside narwhals: names may be anything and occur twice; types that
+    are one to narwhals are several ("int64", "Int64", "int64[pyarrow]", sparse ones);
+    objects may be numbers; the index is made anew; frames of a subclass stay such.
+    """
+
+    _others_with_numbers = (*FrameColumns._others_with_numbers, nw.Object)
+
+    def __init__(self, X):
+        frame = X.copy(deep=False)
+        frame.columns = [str(j) for j in range(len(frame.columns))]
+        super().__init__(frame)
+        self._places, self._given = self.names, X
+        self.names, self._dtypes = list(X.columns), X.dtypes.tolist()
+
+    def _column(self, j):
+        return self._frame.get_column(self._places[j])
+
+    def dtype(self, j):
+        """Type of a column, as its users know it."""
+        return self._dtypes[j]
+
+    def column(self, j, values):
+        """Values, as :meth:`values` gives them, in the type of column j."""
+        dtype = self._dtypes[j]
+        if isinstance(dtype, np.dtype):
+            return values.astype(dtype, copy=False)
+        own = self._column(j)
+        new = nw.new_series("", values, backend=own.implementation).to_native()
+        if getattr(own.dtype, "time_zone", None) is not None:
+            new = new.dt.tz_localize("UTC")
+        return new.astype(dtype)
+
+    def head(self):
+        """No rows: names and types alone."""
+        return type(self)(self._given.iloc[:0])
+
+    def make(self, columns):
+        """A frame of new columns, with the names of this one."""
+        frame = type(self._given)(dict(enumerate(columns)))
+        frame.columns = self._given.columns
+        return frame
+
+    def stack(self, frames):
+        """All rows of this frame, then those of others, with a new index."""
+        concat = self._frame.implementation.to_native_namespace().concat
+        return concat([self._given, *frames], ignore_index=True)
+
+    def __getstate__(self):
+        return self._given
+
+
+class ArrayColumns:
+    """Columns of an array of two axes, of objects or of words."""
+
+    names = None
+
+    def __init__(self, X):
+        self._array = X
+
+    def __len__(self):
+        return len(self._array)
+
+    @property
+    def n_columns(self):
+        """How many there are."""
+        return self._array.shape[1]
+
+    def dtype(self, j):
+        """Type of all columns."""
+        return self._array.dtype
+
+    def values(self, j):
+        """Values of a column as numbers; None if they are none."""
+        return as_numbers(self._array[:, j].astype(object))
+
+    def objects(self, j):
+        """Values of a column as a list."""
+        return self._array[:, j].tolist()
+
+    def column(self, j, values):
+        """Values as they are."""
+        return values.astype(object)
+
+    def wall_clock(self, j, values):
+        """None: arrays of objects have no zones."""
+
+    def some(self, j, rows):
+        """Values of a column in some rows."""
+        return self._array[rows, j]
+
+    @staticmethod
+    def again(column, places):
+        """Values of a column at some places, which may repeat."""
+        return column[places]
+
+    def head(self):
+        """No rows: the type alone."""
+        return type(self)(self._array[:0].copy())
+
+    def make(self, columns):
+        """An array of new columns, with the type of this one."""
+        rows = np.empty((len(columns[0]), len(columns)), dtype=self._array.dtype)
+        for j, column in enumerate(columns):
+            rows[:, j] = column
+        return rows
+
+    def stack(self, arrays):
+        """All rows of this array, then those of others."""
+        return np.concatenate([self._array, *arrays])
+
+
+def as_numbers(values):
+    """Objects as Booleans, integers, decimals or floats; None if some are no numbers.
+
+    Decimals and integers beyond 64 bits stay objects.
+    """
+    types = set(map(type, values))
+    if types and all(issubclass(t, bool | np.bool_) for t in types):
+        return values.astype(bool)
+    missing = {t for t in types if is_missing_type(t)}
+    types -= missing
+    if not all(issubclass(t, Real | Decimal | np.bool_) for t in types):
+        return None
+    if missing:
+        there = [np.nan if type(v) in missing else v for v in values]
+        return np.array(there, dtype=np.float64)
+    if all(issubclass(t, Integral | np.bool_) for t in types):
+        try:
+            return values.astype(np.int64)
+        except OverflowError:
+            return values
+    numbers = values.astype(np.float64)
+    exact = all(issubclass(t, Decimal) for t in types) and np.isfinite(numbers).all()
+    return values if exact else numbers
+
+
+def is_missing_type(kind):
+    """Whether all values of a type are missing: those of None, NA and NaT."""
+    return kind.__name__ in ("NoneType", "NAType", "NaTType")

@@ -1,0 +1,247 @@
+"""What rows came as: arrays of one type, or columns of their own types."""
+
+import numpy as np
+from scipy.sparse import issparse
+
+from .._validation import as_numbers
+from .categories import level_codes
+from .columns import ArrayColumns, columns_of, is_frame, what
+from .names import column_of
+from .times import Times, count_from_one_start, held_in
+from .values import Reals, kind_of
+
+
+class BlockForm:
+    """Arrays of numbers, dense or sparse, some columns of which may be categories.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n, *shape)
+    categorical : list of int or None
+        None leaves rows of any number of axes whole.
+
+    Attributes
+    ----------
+    names : None
+    row_shape : tuple of int
+        Shape of a row of X.
+    shape : tuple of int
+        Shape of a row of numbers.
+    categorical : list of int
+        Columns that are no numbers.
+    kinds : list
+        One, of all of them.
+    labels : ndarray of int of shape (n, n_categorical) or None
+        Categories as whole numbers.
+    """
+
+    names = None
+
+    def __init__(self, X, categorical=None):
+        self.row_shape, self.dtype = X.shape[1:], X.dtype
+        self.categorical = categorical or []
+        self._sparse = type(X) if issparse(X) else None
+        self.shape = (len(self.columns),) if categorical else self.row_shape
+        rows = self._part(X)
+        self.kinds = [kind_of(rows if issparse(rows) else rows.reshape(len(rows), -1))]
+        self.labels, self._levels = None, []
+        if categorical:
+            columns = [_dense(X[:, [j]]).ravel() for j in self.categorical]
+            found = [level_codes(column.tolist()) for column in columns]
+            self.labels = np.column_stack([codes for codes, _ in found])
+            pairs = zip(columns, found, strict=True)
+            self._levels = [column[first] for column, (_, first) in pairs]
+
+    @property
+    def columns(self):
+        """Made when asked for: it may be longer than all else that is pickled."""
+        every = np.arange(int(np.prod(self.row_shape)))
+        return np.delete(every, self.categorical)
+
+    def _part(self, X):
+        return X[:, self.columns] if self.categorical else X
+
+    def numbers(self, X):
+        """Numbers (n, *shape) of checked rows; of sparse ones, what is dense later."""
+        rows = self._part(X)
+        return rows if issparse(rows) else self.dense(rows)
+
+    def dense(self, rows):
+        """Numbers (n, *shape) of rows without their categories."""
+        flat = _dense(rows).reshape(rows.shape[0], -1)
+        return self.kinds[0].read(flat).reshape(-1, *self.shape)
+
+    def read(self, X):
+        """Numbers (n, D) of other rows."""
+        X = as_numbers(X)
+        if X.shape[1:] != self.row_shape:
+            raise ValueError(
+                f"X has rows of shape {X.shape[1:]}, but the rows of fit had "
+                f"{self.row_shape}."
+            )
+        flat = _dense(self._part(X)).reshape(X.shape[0], -1)
+        return self.kinds[0].read(flat)
+
+    def restore(self, numbers, codes):
+        """New rows of numbers (m, D) and of categories (m, n_categorical)."""
+        rows = self.kinds[0].restore(numbers)
+        if self.categorical:
+            whole = np.empty((len(rows), *self.row_shape), dtype=self.dtype)
+            whole[:, self.columns] = rows
+            for i, j in enumerate(self.categorical):
+                whole[:, j] = self._levels[i][codes[:, i]]
+            rows = whole
+        if self._sparse is not None:
+            return self._sparse(rows)
+        return rows.reshape(-1, *self.row_shape)
+
+
+class ColumnForm:
+    """Columns of their own types: those of a data frame, or of an array of objects.
+
+    Parameters
+    ----------
+    columns : object
+        Of :mod:`.columns`.
+    categorical : list of int
+    values : list of ndarray
+        Values of the other columns.
+
+    Attributes
+    ----------
+    names : list or None
+        Of all columns.
+    row_shape, shape, columns, categorical, kinds, labels : object
+        As in :class:`BlockForm`. Where all columns are categories, a row of numbers is
+        one constant, of column -1.
+    """
+
+    def __init__(self, columns, categorical, values):
+        self.names, self.n_columns = columns.names, columns.n_columns
+        self.row_shape, self.categorical = (self.n_columns,), categorical
+        self._numeric = [j for j in range(self.n_columns) if j not in set(categorical)]
+        self.columns = np.array(self._numeric or [-1], dtype=np.intp)
+        self.shape = self.columns.shape
+        self._head = columns.head()
+        self.kinds = [
+            Times(v, self._head, j) if v.dtype.kind in "mM" else kind_of(v)
+            for j, v in zip(self._numeric, values, strict=True)
+        ]
+        count_from_one_start([kind for kind in self.kinds if isinstance(kind, Times)])
+        self.labels, self._levels = None, []
+        if categorical:
+            found = [_labels(columns, j) for j in categorical]
+            self.labels = np.column_stack([codes for codes, _ in found])
+            self._levels = [
+                columns.some(j, first)
+                for j, (_, first) in zip(categorical, found, strict=True)
+            ]
+        self.kinds = self.kinds or [Reals(np.float64)]
+
+    @classmethod
+    def of(cls, columns, chosen, refused=None):
+        """A form, and the numbers (n, D) of all rows.
+
+        ``refused`` says what to say of a column that is neither numbers nor chosen.
+        """
+        n = columns.n_columns
+        found = [_values(columns, j) for j in range(n)]
+        others = [j for j in range(n) if found[j] is None]
+        places = others
+        if not isinstance(chosen, str):
+            places = places_of(columns.names, n, chosen)
+        lost = [j for j in others if j not in places]
+        if lost:
+            raise ValueError((refused or no_numbers)(what(columns, lost[0])))
+        values = [found[j] for j in range(n) if j not in places]
+        form = cls(columns, places, values)
+        return form, form._matrix(len(columns), columns, values)
+
+    def _matrix(self, n, columns, values):
+        numbers = np.zeros((n, *self.shape))
+        for i, some in enumerate(values):
+            numbers[:, i] = self.kinds[i].read(some)
+        return numbers
+
+    def read(self, X):
+        """Numbers (n, D) of other rows."""
+        columns = columns_of(X) if is_frame(X) else ArrayColumns(as_table(X))
+        if columns.n_columns != self.n_columns:
+            raise ValueError(
+                f"X has {columns.n_columns} columns, but the rows of fit had "
+                f"{self.n_columns}."
+            )
+        values = [_values(columns, j) for j in self._numeric]
+        for j, kind, some in zip(self._numeric, self.kinds, values, strict=False):
+            if some is None or held_in(some.dtype) != kind.holds:
+                raise ValueError(
+                    f"{what(columns, j)} holds no {kind.holds}, as it did in the rows "
+                    "of fit."
+                )
+        return self._matrix(len(columns), columns, values)
+
+    def restore(self, numbers, codes):
+        """New rows of numbers (m, D) and of categories (m, n_categorical)."""
+        new = [None] * self.n_columns
+        for i, j in enumerate(self._numeric):
+            new[j] = self._head.column(j, self.kinds[i].restore(numbers[:, i]))
+        for i, j in enumerate(self.categorical):
+            new[j] = self._head.again(self._levels[i], codes[:, i])
+        return self._head.make(new)
+
+
+def _values(columns, j):
+    """Values of a column; None if they are neither numbers nor times."""
+    values = columns.values(j)
+    if values is not None and values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {what(columns, j)}.")
+    return values
+
+
+def places_of(names, n, chosen):
+    """Numbers of columns given by numbers, names or a mask."""
+    chosen = [] if chosen is None else list(chosen)
+    if chosen and all(isinstance(c, bool | np.bool_) for c in chosen):
+        if len(chosen) != n:
+            raise ValueError(
+                f"The mask categorical_features has {len(chosen)} entries, but X has "
+                f"{n} columns."
+            )
+        return np.flatnonzero(chosen).tolist()
+    return sorted({column_of(c, "categorical_features", names, (n,)) for c in chosen})
+
+
+def no_numbers(column):
+    """What to say of a column that holds no numbers."""
+    return (
+        f"{column} holds no numbers. Name it in categorical_features, so that new rows "
+        "take its values from their parents, or encode it first, for instance with "
+        "OneHotEncoder; in data frames categorical_features='auto' names all such "
+        "columns."
+    )
+
+
+def as_table(X):
+    """An array of two axes, of objects if need be."""
+    if issparse(X):
+        return X if X.format in ("csr", "csc") else X.tocsr()
+    X = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+    if X.ndim != 2:
+        raise ValueError(
+            f"categorical_features needs rows of one axis; got X of shape {X.shape}."
+        )
+    return X
+
+
+def _labels(columns, j):
+    try:
+        return level_codes(columns.objects(j))
+    except TypeError as error:
+        raise TypeError(
+            f"{what(columns, j)} holds values that are no categories: {error}. Make "
+            "them strings or tuples first, or leave the column out."
+        ) from error
+
+
+def _dense(rows):
+    return rows.toarray() if issparse(rows) else rows

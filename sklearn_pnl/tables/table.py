@@ -1,0 +1,330 @@
+"""Rows as they are worked on: numbers and labels, and the way back."""
+
+from copy import copy
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.sparse import vstack as sparse_vstack
+from sklearn.utils.validation import validate_data
+
+from .._validation import check_finite, check_numbers
+from .columns import ArrayColumns, columns_of, is_frame
+from .forms import BlockForm, ColumnForm, as_table, no_numbers, places_of
+from .names import column_of
+from .times import Times
+
+
+def read_table(estimator, X, y=None):
+    """Rows of any container as a table, checked.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``categorical_features``; gets the attributes that tell of rows.
+    X : array-like, sparse matrix or data frame
+    y : array-like of shape (n,), default=None
+        Checked with the rows.
+
+    Returns
+    -------
+    table : Table
+    y : ndarray or None
+
+    Raises
+    ------
+    ValueError
+        Of NaN and infinity, with row and column, and of columns without numbers that
+        are no categories.
+    """
+    chosen, columns = estimator.categorical_features, None
+    if is_frame(X):
+        columns = columns_of(X)
+        _check_size(columns)
+    elif chosen is not None:
+        if isinstance(chosen, str):
+            raise ValueError(
+                "categorical_features='auto' goes by the types of the columns of a "
+                "data frame. Name the columns of an array by their numbers or a mask."
+            )
+        checked = as_table(X)
+        if checked.dtype.kind not in "biufc":
+            columns = ArrayColumns(checked)
+    if columns is not None:
+        form, numbers = ColumnForm.of(columns, chosen)
+        numbers, y = check_numbers(estimator, numbers, y)
+        rows, owned = columns, True
+    else:
+        rows, y = _check_array(estimator, X, y)
+        places = None if chosen is None else places_of(None, rows.shape[1], chosen)
+        form = BlockForm(rows, places)
+        numbers = form.numbers(rows)
+        owned = isinstance(X, list) or not _may_share(numbers, rows)
+    table = Table(form, numbers, rows, owned, isinstance(X, list))
+    table.describe(estimator)
+    names = table.column_names if len(form.row_shape) == 1 else None
+    check_finite(numbers, names=names)
+    return table, y
+
+
+class Table:
+    """Rows of numbers with what they came as, made by :func:`read_table`.
+
+    Parameters
+    ----------
+    form : object
+        Of :mod:`.forms`.
+    numbers : ndarray of shape (n, *shape) or sparse matrix
+    origin : object
+        Rows as they came; None in a part.
+    owned : bool
+        Whether :meth:`numbers` is nobody else's memory and may be written over.
+    listed : bool
+        Whether they came in a list.
+
+    Attributes
+    ----------
+    row_shape : tuple of int
+        Shape of a row of X.
+    shape : tuple of int
+        Shape of a row of numbers.
+    names : list or None
+        Of the columns of X, as they came: any objects.
+    categorical : list of int
+        Columns of X that are categories.
+    labels : ndarray of int of shape (n, n_categorical) or None
+        Categories, which new rows take from their parents, as whole numbers.
+    row_numbers : ndarray of int or None
+        Number of each row in the rows that came; None for all of them.
+    whose : str
+        Whose rows they are, for messages.
+    """
+
+    def __init__(self, form, numbers, origin, owned, listed):
+        self._form, self._numbers = form, numbers
+        # Labels are of rows: a form is not.
+        self.labels, form.labels = form.labels, None
+        self.row_shape, self.shape = form.row_shape, form.shape
+        self.names, self.categorical = form.names, form.categorical
+        self._origin, self._owned, self._listed = origin, owned, listed
+        self.row_numbers, self.whose = None, "the training data"
+
+    def __len__(self):
+        return self._numbers.shape[0]
+
+    # --- what columns are ---------------------------------------------------------
+
+    @property
+    def columns(self):
+        """Flat column (D,) of X behind each number.
+
+        It is -1 for the one constant of a table in which all columns are categories.
+        """
+        return self._form.columns
+
+    @property
+    def column_names(self):
+        """What the column (D,) of each number is called: its name, else its place."""
+        if self.names is None:
+            return self.columns.tolist()
+        return [self.names[j] for j in self.columns]
+
+    @property
+    def feature_names(self):
+        """Names of the numbers for messages."""
+        prefix = "x" if self.names is None else ""
+        return tuple(f"{prefix}{name}" for name in self.column_names)
+
+    @property
+    def times(self):
+        """Which numbers (D,) are times or lengths of time."""
+        return self._of_kinds([isinstance(kind, Times) for kind in self._form.kinds])
+
+    @property
+    def steps(self):
+        """What each number (D,) is a multiple of, or 0."""
+        return self._of_kinds([kind.step for kind in self._form.kinds])
+
+    @property
+    def precision(self):
+        """Unit roundoff (D,) of the type of each number, or 0 where there are steps."""
+        return self._of_kinds([kind.precision for kind in self._form.kinds])
+
+    @property
+    def lowest(self):
+        """Lower end (D,) of the type of each number, -inf without one."""
+        return self._of_kinds([kind.lowest for kind in self._form.kinds])
+
+    @property
+    def highest(self):
+        """Upper end (D,) of the type of each number, inf without one."""
+        return self._of_kinds([kind.highest for kind in self._form.kinds])
+
+    @property
+    def starts(self):
+        """What each number (D,) counts from: 0 unless it is far; NaN for times."""
+        starts = [np.asarray(kind.start, float) for kind in self._form.kinds]
+        return np.where(self.times, np.nan, self._of_kinds(starts))
+
+    @property
+    def integer_features(self):
+        """Columns of X that hold integers or Booleans."""
+        return self.columns[(self.steps == 1) & ~self.times]
+
+    def _of_kinds(self, values):
+        """One value for each number from one for each kind, or for all at once."""
+        values = values[0] if isinstance(self._form, BlockForm) else values
+        return np.broadcast_to(values, self.columns.shape)
+
+    def column_of(self, key, whom):
+        """The flat column of X that a key means.
+
+        Parameters
+        ----------
+        key : object
+            A name; a place, negative ones from the end; a tuple of places of a cell.
+        whom : str
+            What the key was given in, for messages.
+
+        Returns
+        -------
+        column : int
+
+        Raises
+        ------
+        ValueError
+            Of keys that mean none, or two where names are whole numbers.
+        """
+        return column_of(key, whom, self.names, self.row_shape)
+
+    def describe(self, estimator):
+        """Set the attributes of an estimator that tell of rows."""
+        estimator.input_shape_ = self.row_shape
+        estimator.n_features_in_ = self.row_shape[0]
+        if self.names is not None and all(isinstance(n, str) for n in self.names):
+            estimator.feature_names_in_ = np.asarray(self.names, dtype=object)
+        else:
+            vars(estimator).pop("feature_names_in_", None)
+
+    # --- rows ---------------------------------------------------------------------
+
+    @property
+    def owned(self):
+        """Whether :meth:`numbers` is nobody else's memory and may be written over."""
+        return self._owned or issparse(self._numbers)
+
+    def numbers(self):
+        """Rows (n, D) of numbers in float64, or in float32 if X is no more precise."""
+        return self._dense(self._numbers).reshape(len(self), -1)
+
+    def _dense(self, rows):
+        return self._form.dense(rows) if issparse(rows) else rows
+
+    def take(self, members, whose=None):
+        """Some of the rows, as a table of their own."""
+        part = copy(self)
+        part._numbers = self._dense(self._numbers[members])
+        part._origin, part._owned = None, True
+        part.labels = None if self.labels is None else self.labels[members]
+        every = self.row_numbers
+        part.row_numbers = np.asarray(members) if every is None else every[members]
+        part.whose = self.whose if whose is None else whose
+        return part
+
+    def without_rows(self):
+        """The same without numbers: what it takes to read rows and to restore them."""
+        part = copy(self)
+        part._numbers = np.empty((0, *self.shape))
+        part._origin = None
+        return part
+
+    def like(self, numbers, donors=None):
+        """New rows as the others came.
+
+        Parameters
+        ----------
+        numbers : ndarray of shape (m, D)
+            May be written over.
+        donors : ndarray of int of shape (m,), default=None
+            Rows of this table that categories are taken from.
+
+        Returns
+        -------
+        rows : array, sparse matrix or data frame
+        """
+        codes = None if self.labels is None else self.labels[donors]
+        return self._form.restore(numbers, codes)
+
+    def read(self, X):
+        """Numbers (m, D) of other rows."""
+        return self._form.read(X)
+
+    def stack(self, new):
+        """The originals as they are, then new rows, in the container that came."""
+        origin = self._origin
+        if issparse(origin):
+            return type(origin)(sparse_vstack([origin, *new], format=origin.format))
+        if not isinstance(origin, np.ndarray):
+            whole = origin.stack(new)
+        else:
+            whole = np.concatenate([origin, *new])
+        return whole.tolist() if self._listed else whole
+
+    def room(self, n_new):
+        """The originals, with room for new rows that can be written there as they are.
+
+        None if they cannot: those of other types are made in double precision first.
+        """
+        origin = self._origin
+        plain = isinstance(origin, np.ndarray) and not self.categorical
+        if self._listed or not plain or origin.dtype != np.float64:
+            return None
+        whole = np.empty((len(origin) + n_new, *origin.shape[1:]))
+        whole[: len(origin)] = origin
+        return whole
+
+
+def _may_share(numbers, rows):
+    """Whether numbers may be the memory that rows came in."""
+    return not issparse(rows) and np.may_share_memory(numbers, rows)
+
+
+def _check_size(columns):
+    """Refuse frames without columns or rows."""
+    n_rows, n_columns = len(columns), columns.n_columns
+    if n_rows == 0 or n_columns == 0:
+        raise ValueError(
+            f"Found 0 {'sample' if n_columns else 'feature'}(s): X is a data frame of "
+            f"{n_rows} rows and {n_columns} columns; at least one of each is required."
+        )
+
+
+def _check_array(estimator, X, y):
+    settings = {
+        "dtype": "numeric",
+        "accept_sparse": ["csr", "csc"],
+        "allow_nd": True,
+        "ensure_all_finite": False,
+    }
+    try:
+        if y is None:
+            X = validate_data(estimator, X, **settings)
+        else:
+            X, y = validate_data(estimator, X, y, **settings)
+        # Lists that hold None, fractions or decimals.
+        return X.astype(np.float64) if X.dtype == object else X, y
+    except ValueError as error:
+        column = _first_of_words(X)
+        if column is None:
+            raise
+        raise ValueError(f"{error} {no_numbers(f'Column {column}')}") from error
+
+
+def _first_of_words(X):
+    """The first column of an array or list that holds a string."""
+    if issparse(X) or getattr(X, "dtype", np.dtype(object)).kind not in "OUS":
+        return None
+    X = np.array(X, dtype=object)
+    if X.ndim != 2:
+        return None
+    words = [any(isinstance(v, str | bytes) for v in column) for column in X.T]
+    return words.index(True) if any(words) else None

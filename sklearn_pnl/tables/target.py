@@ -1,0 +1,89 @@
+"""Targets: numbers or classes, and more of them in the container that came."""
+
+import narwhals as nw
+import numpy as np
+from narwhals.dependencies import is_into_series
+from sklearn.utils import check_array
+
+from .._validation import check_finite
+from .columns import columns_of, is_frame
+from .forms import ColumnForm
+from .values import kind_of
+
+
+def plain_target(y):
+    """Classes as imbalanced-learn knows them, and a function to what came."""
+    if is_frame(y) and not hasattr(y, "iloc"):
+        raise ValueError(
+            f"y is a {type(y).__name__} of {type(y).__module__.split('.')[0]}; classes "
+            "are one column. Pass a Series, such as y[y.columns[0]]."
+        )
+    if not is_into_series(y) or hasattr(y, "iloc"):
+        return y, lambda values: values
+    y = nw.from_native(y, series_only=True)
+    columns = columns_of(y.to_frame())
+    return y.to_numpy(), lambda new: columns.column(0, new)
+
+
+def read_target(y, whom):
+    """Numbers (n, t) of targets, and a function that adds more of them as they came.
+
+    Parameters
+    ----------
+    y : array-like, series or data frame of shape (n,) or (n, t)
+    whom : str
+        Who asks, for messages.
+
+    Returns
+    -------
+    values : ndarray of shape (n, t)
+    with_more : callable
+        From new numbers (m, t) to all targets.
+    """
+    if y is None:
+        raise ValueError(
+            f"{whom} requires y to be passed, but the target y is None: rows without "
+            "targets are drawn by PNLAugmenter."
+        )
+    if is_into_series(y):
+        frame = nw.from_native(y, series_only=True).to_frame().to_native()
+        values, frame_of = read_target(frame, whom)
+        return values, lambda new: _first_column(frame_of(new), y)
+    if is_frame(y):
+        columns = columns_of(y)
+        form, values = ColumnForm.of(columns, [], _no_target)
+        check_finite(values, "y", columns.names)
+        return values, lambda new: columns.stack([form.restore(new, None)])
+    array = check_array(
+        y,
+        dtype="numeric",
+        ensure_2d=False,
+        allow_nd=True,
+        ensure_all_finite=False,
+        input_name="y",
+    )
+    if array.ndim > 2:
+        raise ValueError(
+            f"y must have shape (n,) or (n, n_targets); got {array.shape}."
+        )
+    array = array.astype(np.float64) if array.dtype == object else array
+    check_finite(array, "y")
+    kind = kind_of(array)
+
+    def with_more(new):
+        new = kind.restore(new.reshape(-1, *array.shape[1:]))
+        joined = np.concatenate([array, new])
+        return joined.tolist() if isinstance(y, list) else joined
+
+    return kind.read(array).reshape(len(array), -1).astype(np.float64), with_more
+
+
+def _no_target(column):
+    return f"{column} of y holds no numbers: targets must be numbers or times."
+
+
+def _first_column(frame, y):
+    """The column of a frame, with the name of a series."""
+    if hasattr(frame, "iloc"):
+        return frame.iloc[:, 0].rename(y.name)
+    return nw.from_native(frame, eager_only=True)[:, 0].to_native()

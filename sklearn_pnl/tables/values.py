@@ -1,0 +1,170 @@
+"""Values of a type as numbers, and numbers as values of it."""
+
+from decimal import Context, Decimal, localcontext
+
+import numpy as np
+
+# Doubles hold all integers up to here.
+_EXACT = 2**53
+
+
+def kind_of(values):
+    """How values (n,) or (n, D) of one type are read and restored."""
+    if values.dtype.kind == "f":
+        return Reals(values.dtype)
+    if values.dtype.kind in "mM":
+        raise ValueError(
+            f"Arrays of {values.dtype} are not read: times are columns of data frames."
+        )
+    if values.dtype != object:
+        return Counts(values.dtype, *_far_start(values))
+    return Exact(values)
+
+
+class Reals:
+    """Floating-point numbers, which are what they are.
+
+    Attributes
+    ----------
+    step : float
+        What all values are multiples of, from the start on; 0 for none.
+    start : float
+        What numbers count from.
+    precision : float
+        Half the distance of 1 to the next number of the type; 0 where there is a step.
+    lowest, highest : float
+        Ends of the type, as numbers.
+    holds : str
+        What values are called in messages.
+    """
+
+    holds = "numbers"
+    step, start, lowest, highest = 0.0, 0, -np.inf, np.inf
+
+    def __init__(self, dtype):
+        self.dtype = np.dtype(dtype)
+        self.precision = float(np.finfo(dtype).eps) / 2
+
+    def read(self, values):
+        """Numbers of values; those in single precision and below stay so."""
+        return values.astype(np.promote_types(self.dtype, np.float32), copy=False)
+
+    def restore(self, numbers):
+        """Values of numbers."""
+        return numbers.astype(self.dtype, copy=False)
+
+
+class Counts:
+    """Integers or Booleans: steps from a start, which are exact where the start is far.
+
+    Parameters
+    ----------
+    dtype : dtype
+    start : int or ndarray of shape (D,)
+    unit : int
+        Length of a step.
+    """
+
+    holds = "numbers"
+    step, precision = 1.0, 0.0
+
+    def __init__(self, dtype, start=0, unit=1):
+        self.dtype, self.start, self.unit = np.dtype(dtype), start, unit
+        self._plain = np.ndim(start) == 0 and start == 0 and unit == 1
+        ends = (0, 1) if self.dtype.kind == "b" else _ends_of(self.dtype)
+        self.lowest, self.highest = self._in_steps(*ends)
+
+    def _in_steps(self, low, high):
+        starts = np.atleast_1d(self.start).tolist()
+        ends = [
+            (-_within((start - low) // self.unit), _within((high - start) // self.unit))
+            for start in starts
+        ]
+        return ends[0] if np.ndim(self.start) == 0 else np.transpose(ends)
+
+    def read(self, values):
+        """Numbers of values, which may lie before the start."""
+        if self._plain or values.dtype.kind == "f":
+            numbers = values.astype(np.float64)
+            return numbers if self._plain else (numbers - self.start) / self.unit
+        values = values.astype(self._wide, copy=False)
+        after = values >= self.start
+        start, unit = self._start, np.uint64(self.unit)
+        bits = values.view(np.uint64)
+        far = np.where(after, bits - start, start - bits)
+        numbers = far // unit + (far % unit) / unit
+        return np.where(after, numbers, -numbers)
+
+    def restore(self, numbers):
+        """Values of numbers: whole, and within the type."""
+        steps = np.clip(np.rint(numbers), self.lowest, self.highest)
+        if self._plain:
+            return steps.astype(self.dtype)
+        far = np.abs(steps).astype(np.uint64) * np.uint64(self.unit)
+        # Sums wrap, and end where they belong: the type holds them.
+        bits = np.where(steps < 0, self._start - far, self._start + far)
+        return bits.view(self._wide).astype(self.dtype, copy=False)
+
+    @property
+    def _wide(self):
+        return np.uint64 if self.dtype.kind == "u" else np.int64
+
+    @property
+    def _start(self):
+        return np.asarray(self.start, dtype=self._wide).view(np.uint64)
+
+
+class Exact(Reals):
+    """Objects: decimals with so many places, or integers beyond 64 bits."""
+
+    precision = 0.0
+
+    def __init__(self, values):
+        self.places = None
+        if isinstance(values[0], Decimal):
+            self.places = max(0, -min(v.as_tuple().exponent for v in values))
+        self.step = 10.0 ** -(self.places or 0)
+        far = max(map(abs, values)) * 10 ** (self.places or 0) > _EXACT
+        self.start = min(values) if far else 0
+
+    def read(self, values):
+        """Numbers of values."""
+        if values.dtype.kind == "f":
+            return values - float(self.start)
+        with localcontext(_MANY_DIGITS):
+            return (values.astype(object) - self.start).astype(np.float64)
+
+    def restore(self, numbers):
+        """Values of numbers, with their places."""
+        new = [Decimal(f"{number:.{self.places or 0}f}") for number in numbers]
+        new = list(map(int, new)) if self.places is None else new
+        with localcontext(_MANY_DIGITS):
+            return np.array(new, dtype=object) + self.start
+
+
+# More than the decimals of any container have.
+_MANY_DIGITS = Context(prec=100)
+
+
+def _far_start(values):
+    """The least integers where doubles do not hold all; none where they do."""
+    if values.dtype.itemsize < 8 or not values.size:
+        return ()
+    if values.max() <= _EXACT and values.min() >= -_EXACT:
+        return ()
+    low, high = values.min(axis=0), values.max(axis=0)
+    if hasattr(low, "toarray"):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    start = np.where((high > _EXACT) | (low < -_EXACT), low, np.zeros_like(low))
+    return (start if start.ndim else int(start),)
+
+
+def _ends_of(dtype):
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
+def _within(whole):
+    """The largest float that is not above an integer."""
+    nearest = float(whole)
+    return nearest if int(nearest) <= whole else float(np.nextafter(nearest, -np.inf))
