@@ -11,12 +11,12 @@ from threadpoolctl import threadpool_limits
 
 from ._blocks import even_step, map_blocks, shares_memory
 from ._callbacks import no_task
-from .tables.categories import Indicators, typical_variance
 from ._threads import one_blas_thread
 from ._validation import check_masses, warn_unconverged
 from .geometry import TensorPoset, element_mask, order_mask
 from .geometry.codec import Codec, Encoded
 from .geometry.nearness import KLEmbedding, kl_of_coordinates
+from .tables.categories import Indicators, typical_variance
 
 # What need not be checked of numbers made here.
 _CHECKED = {"assume_finite": True, "skip_parameter_validation": True}

@@ -1,4 +1,4 @@
-"""There and back: values to cells of a tensor or poset, each step an object with both."""
+"""There and back: values to cells of a tensor or poset, each step with both ways."""
 
 import numpy as np
 from sklearn.base import clone

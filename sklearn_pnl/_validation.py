@@ -226,8 +226,8 @@ def _check_mass(X, offset, numbers):
     empty = np.flatnonzero(flat.max(axis=1, initial=-offset) <= -offset)
     if len(empty):
         raise ValueError(
-            f"{_row(int(empty[0]), numbers).capitalize()} is -offset={-offset:g} in all cells: "
-            "nothing of it is left as a distribution. Drop the row."
+            f"{_row(int(empty[0]), numbers).capitalize()} is -offset={-offset:g} in "
+            "all cells: nothing of it is left as a distribution. Drop the row."
         )
 
 
@@ -238,13 +238,13 @@ def _check_positive(X, numbers):
     empty = np.flatnonzero(flat.max(axis=1) == 0)
     if len(empty):
         raise ValueError(
-            f"{_row(int(empty[0]), numbers).capitalize()} is all zero and offset=0: it has no "
-            "distribution. Drop the row or set offset > 0."
+            f"{_row(int(empty[0]), numbers).capitalize()} is all zero and offset=0: it "
+            "has no distribution. Drop the row or set offset > 0."
         )
     row, cell = _first(flat == 0)
     raise ValueError(
-        f"Cell {cell} of {_row(row, numbers)} is zero and offset=0: its log is infinite. Set "
-        "offset > 0."
+        f"Cell {cell} of {_row(row, numbers)} is zero and offset=0: its log is "
+        "infinite. Set offset > 0."
     )
 
 

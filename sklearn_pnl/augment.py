@@ -99,10 +99,10 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         all columns of a data frame that hold neither numbers nor times: strings,
         objects, and the categorical types of pandas, polars and pyarrow; Booleans are
         the numbers 0 and 1. A new row takes all its categories from one of its
-        parents, so that they go together as somewhere in the data. What is missing is a category too. For
-        nearness a difference in one of them counts as much as the typical deviation of
-        a number, as in SMOTE-NC. The geometry, equations and constraints are about the
-        other columns.
+        parents, so that they go together as somewhere in the data. What is missing is a
+        category too. For nearness a difference in one of them counts as much as the
+        typical deviation of a number, as in SMOTE-NC. The geometry, equations and
+        constraints are about the other columns.
 
     keep_zeros : bool, default=False
         Whether cells that are zero in all parents of a new row are zero in it, exactly.
@@ -296,7 +296,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
 
         Messages are those of ``whom``.
         """
-        if not len(table.columns):
+        if table.columns.max() < 0:
             raise ValueError(
                 "All columns are categories: there are no numbers to draw between, and "
                 "new rows would be copies, which RandomOverSampler of imbalanced-learn "

@@ -96,7 +96,7 @@ class Keeper:
             object.__setattr__(self, "system", system)
 
     def _rounding_of_types(self):
-        """What single precision leaves of each, where nothing else can make up for it."""
+        """What single precision leaves of each that no other column makes up for."""
         used = np.abs(self.system.coefficients)
         low, high = self.box
         slack = used @ (2 * self.precision * np.maximum(np.abs(low), np.abs(high)))
@@ -170,7 +170,7 @@ class Keeper:
         return rows
 
     def settled(self, rows):
-        """Rows as the types of all columns hold them, with the sums that can be kept."""
+        """Rows as the types of all columns hold them, with sums that can be kept."""
         rows = self.lattice.rounded(rows, self._totals)
         for k, j in self._computed:
             a = self.system.coefficients[k]

@@ -2,8 +2,8 @@
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.utils import check_array
 
-from .._validation import as_numbers
 from .categories import level_codes
 from .columns import ArrayColumns, columns_of, is_frame, what
 from .names import column_of
@@ -73,7 +73,7 @@ class BlockForm:
 
     def read(self, X):
         """Numbers (n, D) of other rows."""
-        X = as_numbers(X)
+        X = as_numeric(X)
         if X.shape[1:] != self.row_shape:
             raise ValueError(
                 f"X has rows of shape {X.shape[1:]}, but the rows of fit had "
@@ -155,9 +155,9 @@ class ColumnForm:
             raise ValueError((refused or no_numbers)(what(columns, lost[0])))
         values = [found[j] for j in range(n) if j not in places]
         form = cls(columns, places, values)
-        return form, form._matrix(len(columns), columns, values)
+        return form, form._matrix(len(columns), values)
 
-    def _matrix(self, n, columns, values):
+    def _matrix(self, n, values):
         numbers = np.zeros((n, *self.shape))
         for i, some in enumerate(values):
             numbers[:, i] = self.kinds[i].read(some)
@@ -178,7 +178,7 @@ class ColumnForm:
                     f"{what(columns, j)} holds no {kind.holds}, as it did in the rows "
                     "of fit."
                 )
-        return self._matrix(len(columns), columns, values)
+        return self._matrix(len(columns), values)
 
     def restore(self, numbers, codes):
         """New rows of numbers (m, D) and of categories (m, n_categorical)."""
@@ -196,6 +196,16 @@ def _values(columns, j):
     if values is not None and values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what(columns, j)}.")
     return values
+
+
+def as_numeric(X, **settings):
+    """Numbers in an array or sparse matrix, in their type; NaN may be among them."""
+    settings = {"accept_sparse": ["csr", "csc"], "ensure_2d": False} | settings
+    X = check_array(
+        X, dtype="numeric", allow_nd=True, ensure_all_finite=False, **settings
+    )
+    # Lists that hold None, fractions or decimals.
+    return X.astype(np.float64) if X.dtype == object else X
 
 
 def places_of(names, n, chosen):

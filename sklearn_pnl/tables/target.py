@@ -3,11 +3,10 @@
 import narwhals as nw
 import numpy as np
 from narwhals.dependencies import is_into_series
-from sklearn.utils import check_array
 
 from .._validation import check_finite
 from .columns import columns_of, is_frame
-from .forms import ColumnForm
+from .forms import ColumnForm, as_numeric
 from .values import kind_of
 
 
@@ -54,19 +53,11 @@ def read_target(y, whom):
         form, values = ColumnForm.of(columns, [], _no_target)
         check_finite(values, "y", columns.names)
         return values, lambda new: columns.stack([form.restore(new, None)])
-    array = check_array(
-        y,
-        dtype="numeric",
-        ensure_2d=False,
-        allow_nd=True,
-        ensure_all_finite=False,
-        input_name="y",
-    )
+    array = as_numeric(y, accept_sparse=False, input_name="y")
     if array.ndim > 2:
         raise ValueError(
             f"y must have shape (n,) or (n, n_targets); got {array.shape}."
         )
-    array = array.astype(np.float64) if array.dtype == object else array
     check_finite(array, "y")
     kind = kind_of(array)
 

@@ -84,7 +84,7 @@ class Counts:
 
     def read(self, values):
         """Numbers of values, which may lie before the start."""
-        if self._plain or values.dtype.kind == "f":
+        if self._plain or values.dtype.kind != self.dtype.kind:
             numbers = values.astype(np.float64)
             return numbers if self._plain else (numbers - self.start) / self.unit
         values = values.astype(self._wide, copy=False)

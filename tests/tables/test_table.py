@@ -68,6 +68,7 @@ def test_integers_that_are_no_doubles_are_exact_near_their_least(dtype):
     for rows in (X, sp.csr_array(X), pd.DataFrame(X), X.reshape(N, 3, 1)):
         table = read(rows)
         assert equal(there_and_back(table), rows)
+        assert_array_equal(table.read(rows), table.numbers())
         assert_array_equal(table.starts, [FAR, FAR, 0])
         assert_array_equal(table.numbers()[:, 1], np.zeros(N))
         lower = table.like(np.full((1, 3), -7.0))
@@ -122,3 +123,11 @@ def test_frames_come_back(make):
     assert_array_equal(part.take([1]).row_numbers, members[[1]])
     assert (part.whose, table.whose) == ("class 'a'", "the training data")
     assert part.owned
+
+
+def test_rows_of_other_types_are_read_as_numbers():
+    table = read(np.array([[2**63 + 5], [2**63 + 9]], dtype=np.uint64))
+    for other in ([[-3]], [[-3.0]], np.array([[-3]], dtype=np.int8)):
+        assert table.read(other)[0, 0] == -3.0 - 2.0**63
+    assert read(np.array([[1], [2]], np.uint8)).read([[-3.5]])[0, 0] == -3.5
+    assert np.isnan(read(np.ones((2, 1))).read([[None]])).all()
