@@ -291,10 +291,10 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             self._fit(table, type(self).__name__)
         return self
 
-    def _fit(self, table, whom):
+    def _fit(self, table, whom, system=None):
         """Fit rows that were read: those of ``fit``, or a class of a sampler.
 
-        Messages are those of ``whom``.
+        Messages are those of ``whom``; ``system`` holds the equations of all classes.
         """
         if table.columns.max() < 0:
             raise ValueError(
@@ -310,7 +310,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self.n_neighbors_ = clip_neighbors(
             self.k_neighbors, len(rows), not draws.looks_up, table.whose
         )
-        self.invariants_ = resolve_invariants(self.invariants, table)
+        self.invariants_ = system
+        if system is None:
+            self.invariants_ = resolve_invariants(self.invariants, table)
         allowed = limits(rows, ends, self.margin)
         scaled = self.embedding is not None
         keeper = keeper_of(

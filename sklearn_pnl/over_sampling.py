@@ -263,13 +263,13 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         whose = f"class {np.asarray(label).item()!r}"
         asked = self.constraints
         asked = asked.get(label) if isinstance(asked, dict) else asked
-        params = shared_params(self, PNLAugmenter) | {"invariants": self.invariants_}
-        augmenter = PNLAugmenter(**params)
+        augmenter = PNLAugmenter(**shared_params(self, PNLAugmenter))
         with subtask(progress, whose, 2) as own, workspace():
             with stage(own, "encode"):
                 part = take(members, whose)
                 part.describe(augmenter)
-                augmenter._fit(part, f"{type(self).__name__}, {whose}")
+                whom = f"{type(self).__name__}, {whose}"
+                augmenter._fit(part, whom, self.invariants_)
             with stage(own, "decode"):
                 rows, near, _ = augmenter._drawing(n_new, seed, asked).all(out)
         augmenter._source.training.forget_search()

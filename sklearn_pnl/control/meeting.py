@@ -371,23 +371,56 @@ def _projected(keeper, rows, kept):
     rows = np.clip(rows, floor, ceiling)
     if several.any():
         part = system.part(several) if not several.all() else system
-        a = part.coefficients / keeper.scale
-        shift = part.coefficients @ keeper.begin - a.sum(axis=1) * keeper.offset
-        found = linear_projection(
-            keeper.measures(rows),
-            a,
-            part.lower - shift,
-            part.upper - shift,
-            floor=keeper.measures(floor),
-            ceiling=keeper.measures(ceiling),
-            divergence="chi2",
-            tol=_MARGIN * TOL,
-            max_iter=_MAX_STEPS,
-            n_reasons=0,
-        )
-        rows = (found.measure - keeper.offset) / keeper.scale + keeper.begin
-        rows = np.clip(rows, floor, ceiling, out=rows)
+        rows, left = _one_step(keeper, part, rows, floor, ceiling)
+        if len(left):
+            part, ranges = part.of_rows(left), (_of_rows(e, left) for e in (floor, ceiling))
+            rows[left] = _in_ranges(keeper, part, rows[left], *ranges)
     return _corrected(keeper, rows, floor, ceiling)
+
+
+def _in_ranges(keeper, system, rows, floor, ceiling):
+    """Rows on a system, where some meet the ends of their ranges."""
+    a = system.coefficients / keeper.scale
+    shift = system.coefficients @ keeper.begin - a.sum(axis=1) * keeper.offset
+    found = linear_projection(
+        keeper.measures(rows),
+        a,
+        system.lower - shift,
+        system.upper - shift,
+        floor=keeper.measures(floor),
+        ceiling=keeper.measures(ceiling),
+        divergence="chi2",
+        tol=_MARGIN * TOL,
+        max_iter=_MAX_STEPS,
+        n_reasons=0,
+    )
+    rows = (found.measure - keeper.offset) / keeper.scale + keeper.begin
+    return np.clip(rows, floor, ceiling, out=rows)
+
+
+def _one_step(keeper, equations, rows, floor, ceiling):
+    """Rows on equations, and the numbers of those that need more than a step.
+
+    Where no value meets an end of its range, Newton's first step is the answer: one
+    small equation a row.
+    """
+    if equations.has_intervals:
+        return rows, np.arange(len(rows))
+    a = equations.coefficients
+    weights = keeper.measures(rows)
+    weights /= keeper.scale**2
+    weights *= ceiling > floor
+    products = (a[:, None, :] * a).reshape(-1, a.shape[1])
+    grams = (weights @ products.T).reshape(-1, len(a), len(a))
+    try:
+        multipliers = np.linalg.solve(grams, equations.missing(rows)[:, :, None])
+    except np.linalg.LinAlgError:
+        return rows, np.arange(len(rows))
+    weights *= multipliers[:, :, 0] @ a
+    weights += rows
+    left = np.flatnonzero(~((weights >= floor) & (weights <= ceiling)).all(axis=1))
+    weights[left] = rows[left]
+    return weights, left
 
 
 def _narrowed(keeper):
@@ -428,7 +461,7 @@ def _corrected(keeper, rows, floor, ceiling):
         some = np.flatnonzero((worst > 0.5) & (worst < _FAR))
         if not len(some):
             return rows
-        low, high = (e if e.ndim == 1 else e[some] for e in _wide(floor, ceiling, rows))
+        low, high = _of_rows(floor, some), _of_rows(ceiling, some)
         near = rows[some]
         room = np.maximum(np.minimum(near - low, high - near), 0)
         a = system.coefficients
@@ -440,10 +473,9 @@ def _corrected(keeper, rows, floor, ceiling):
     return rows
 
 
-def _wide(floor, ceiling, rows):
-    """Ranges as they are, or one a row where there is one for all of several rows."""
-    for end in (floor, ceiling):
-        yield end[0] if end.ndim == 2 and len(end) < len(rows) else end
+def _of_rows(ends, rows):
+    """Ends of ranges for some rows, where there is one for all or one a row."""
+    return ends[rows] if ends.ndim == 2 and len(ends) > 1 else ends
 
 
 def _by_programme(keeper, row, number):

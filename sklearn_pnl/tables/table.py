@@ -1,6 +1,7 @@
 """Rows as they are worked on: numbers and labels, and the way back."""
 
 from copy import copy
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import issparse
@@ -111,9 +112,14 @@ class Table:
     def __len__(self):
         return self._numbers.shape[0]
 
+    def __getstate__(self):
+        # What can be found again from the form is left out.
+        cached = (k for k in vars(self) if hasattr(type(self), k))
+        return {k: v for k, v in vars(self).items() if k not in set(cached)}
+
     # --- what columns are ---------------------------------------------------------
 
-    @property
+    @cached_property
     def columns(self):
         """Flat column (D,) of X behind each number.
 
@@ -121,7 +127,7 @@ class Table:
         """
         return self._form.columns
 
-    @property
+    @cached_property
     def column_names(self):
         """What the column (D,) of each number is called: its name, else its place."""
         if self.names is None:
@@ -134,38 +140,38 @@ class Table:
         prefix = "x" if self.names is None else ""
         return tuple(f"{prefix}{name}" for name in self.column_names)
 
-    @property
+    @cached_property
     def times(self):
         """Which numbers (D,) are times or lengths of time."""
         return self._of_kinds([isinstance(kind, Times) for kind in self._form.kinds])
 
-    @property
+    @cached_property
     def steps(self):
         """What each number (D,) is a multiple of, or 0."""
         return self._of_kinds([kind.step for kind in self._form.kinds])
 
-    @property
+    @cached_property
     def precision(self):
         """Unit roundoff (D,) of the type of each number, or 0 where there are steps."""
         return self._of_kinds([kind.precision for kind in self._form.kinds])
 
-    @property
+    @cached_property
     def lowest(self):
         """Lower end (D,) of the type of each number, -inf without one."""
         return self._of_kinds([kind.lowest for kind in self._form.kinds])
 
-    @property
+    @cached_property
     def highest(self):
         """Upper end (D,) of the type of each number, inf without one."""
         return self._of_kinds([kind.highest for kind in self._form.kinds])
 
-    @property
+    @cached_property
     def starts(self):
         """What each number (D,) counts from: 0 unless it is far; NaN for times."""
         starts = [np.asarray(kind.start, float) for kind in self._form.kinds]
         return np.where(self.times, np.nan, self._of_kinds(starts))
 
-    @property
+    @cached_property
     def integer_features(self):
         """Columns of X that hold integers or Booleans."""
         return self.columns[(self.steps == 1) & ~self.times]
