@@ -20,6 +20,8 @@ import claims  # noqa: E402
 import drawings  # noqa: E402
 import measured  # noqa: E402
 
+import sklearn_pnl  # noqa: E402
+
 GENERATED = HERE / "_generated"
 drawings.draw_all(GENERATED)
 measured.write_tables(GENERATED)
@@ -27,7 +29,7 @@ claims.write_table(GENERATED)
 
 project = "sklearn_pnl"
 author = copyright = "The sklearn_pnl developers"
-version = release = "0.1.0"
+version = release = sklearn_pnl.__version__
 html_title = "sklearn_pnl"
 
 extensions = [
