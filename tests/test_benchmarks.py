@@ -25,7 +25,6 @@ from sklearn_pnl import PNLSampler
 from sklearn_pnl.geometry import TensorPoset, order_mask
 
 ROOT = Path(__file__).parents[1]
-PAGES = [p for p in report.PAGES if p.exists()]
 
 
 @dataclass(frozen=True)
@@ -104,15 +103,9 @@ def test_a_sampler_that_fails_is_scored_as_none_and_told(tmp_path):
     assert any("too few" in text for text in told)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
-def test_pages_have_the_tables_of_the_results(page):
-    text = page.read_text(encoding="utf-8")
-    assert report.filled(text) == text
-    assert "<!-- paper-table-1 -->" in text
-
-
 def test_the_page_of_the_paper_has_all_tables():
-    text = PAGES[0].read_text(encoding="utf-8")
+    page = ROOT / "benchmarks" / "paper" / "README.md"
+    text = page.read_text(encoding="utf-8")
     assert all(table in text for table in report.tables().values())
 
 
