@@ -3,33 +3,40 @@
 The format is that of llmstxt.org: a title, a summary, and links with a line each.
 """
 
-import re
 import shutil
 from pathlib import Path
+from textwrap import shorten
 
 from docutils import nodes
 
 
-def _first_sentence(app, name):
-    for node in app.env.get_doctree(name).findall(nodes.paragraph):
-        text = " ".join(node.astext().split())
-        if text and isinstance(node.parent, nodes.section):
-            return re.match(r".*?[.:?](?=\s|$)|.*", text)[0]
-    return ""
+def _in_order(env, name):
+    """Names of pages as the contents have them."""
+    yield name
+    for other in env.toctree_includes.get(name, ()):
+        yield from _in_order(env, other)
+
+
+def _beginning(app, name):
+    paragraphs = app.env.get_doctree(name).findall(nodes.paragraph)
+    texts = (
+        node.astext() for node in paragraphs if isinstance(node.parent, nodes.section)
+    )
+    return shorten(next(texts, ""), 160, placeholder=" ...")
 
 
 def _write(app, error):
     if error or app.builder.format != "html":
         return
     out, lines = Path(app.outdir), []
-    for name in sorted(app.env.found_docs):
+    for name in _in_order(app.env, app.config.root_doc):
         source = Path(app.env.doc2path(name))
-        if source.suffix != ".md":
+        # What is made of the site's own parts reads as nothing outside of it.
+        if source.suffix != ".md" or "```{" in source.read_text(encoding="utf-8"):
             continue
-        copy = out / source.relative_to(app.srcdir)
-        shutil.copyfile(source, copy)
+        shutil.copyfile(source, out / f"{name}.md")
         title = app.env.titles[name].astext()
-        lines.append(f"- [{title}]({name}.md): {_first_sentence(app, name)}")
+        lines.append(f"- [{title}]({name}.md): {_beginning(app, name)}")
     head = f"# {app.config.project}\n\n> {app.config.llms_summary}\n\n## Pages\n"
     tail = "\n## Reference\n\n- [Public names](api/index.html)\n"
     (out / "llms.txt").write_text("\n".join([head, *lines, tail]), encoding="utf-8")

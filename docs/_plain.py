@@ -1,11 +1,12 @@
 """Plain Markdown on the site: names of the library are linked, examples too.
 
 Pages have no roles, so that they read the same in the repository. ``PNLSampler`` or
-``geometry.rake`` in code type leads to the reference, and a link to an example's file
-to the page with its pictures.
+``geometry.rake`` in code type leads to the reference, a link to an example's file to
+the page with its pictures, and one to another file to the repository.
 """
 
 import re
+from pathlib import Path
 
 from docutils import nodes
 from sphinx import addnodes
@@ -13,16 +14,33 @@ from sphinx.transforms import SphinxTransform
 
 import sklearn_pnl
 
-_EXAMPLE = re.compile(r"\]\((?P<up>(?:\.\./)*)\.\./examples/(?P<name>[\w/]+)\.py\)")
+_OUTWARD = re.compile(r"\]\(((?:\.\./)+)([^)\s]+)\)")
 
 
-def _to_gallery(app, docname, source):
-    if app.env.doc2path(docname).endswith(".md"):
-        source[0] = _EXAMPLE.sub(r"](\g<up>auto_examples/\g<name>.rst)", source[0])
+def _leave_outward(app, docname, source):
+    """Links to files beside the folder of the pages, which the site does not have."""
+    depth = docname.count("/") + 1
+
+    def target(found):
+        up, path = found[1], found[2]
+        if up.count("../") < depth:
+            return found[0]
+        if path.startswith("examples/") and path.endswith(".py"):
+            return f"]({'../' * (depth - 1)}auto_{path.removesuffix('.py')}.rst)"
+        return f"]({app.config.html_theme_options['github_url']}/blob/main/{path})"
+
+    if _is_markdown(app.env, docname):
+        source[0] = _OUTWARD.sub(target, source[0])
+
+
+def _is_markdown(env, docname):
+    return Path(env.doc2path(docname)).suffix == ".md"
 
 
 def _target(text):
     """Full name of what a text in code type names, or None."""
+    if not re.fullmatch(r"[\w.]+", text):
+        return None
     first, *others = text.removeprefix("sklearn_pnl.").split(".")
     if first in sklearn_pnl.__all__ and first != "geometry":
         return ".".join(["sklearn_pnl", first, *others])
@@ -38,7 +56,7 @@ class _Names(SphinxTransform):
     default_priority = 5
 
     def apply(self, **kwargs):
-        if not self.env.doc2path(self.env.docname).endswith(".md"):
+        if not _is_markdown(self.env, self.env.docname):
             return
         for node in list(self.document.findall(nodes.literal)):
             target = _target(node.astext())
@@ -55,6 +73,6 @@ class _Names(SphinxTransform):
 
 def setup(app):
     """Register both."""
-    app.connect("source-read", _to_gallery)
+    app.connect("source-read", _leave_outward)
     app.add_transform(_Names)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
