@@ -119,7 +119,7 @@ if site := os.environ.get("SKLEARN_PNL_SITE"):
     shown = os.environ.get("SKLEARN_PNL_SITE_VERSION", "dev").removeprefix("v")
     html_baseurl = f"{site.rstrip('/')}/{shown}/"
     html_theme_options |= {
-        "navbar_end": ["version-switcher", *html_theme_options["navbar_end"]],
+        "navbar_start": ["navbar-logo", "version-switcher"],
         "switcher": {
             "json_url": f"{site.rstrip('/')}/switcher.json",
             "version_match": shown,

@@ -84,6 +84,9 @@ def test_outputs_are_filled():
     text = "```python\nx = 1\nprint(x)\n```\n\nSo.\n\n```python\nx += 1\n```\n"
     made = text.replace("print(x)\n```\n", "print(x)\n```\n\n```text\n1\n```\n")
     assert fill.with_outputs(text) == fill.with_outputs(made) == made
+    assert fill.with_outputs(made.replace("\n1\n", "\n2\n")) == made
+    kept = made.replace("\n1\n", "\n...\n")
+    assert fill.with_outputs(kept) == kept
     assert fill.blocks(made) == [("x = 1\nprint(x)\n", "1\n"), ("x += 1\n", None)]
 
 
@@ -98,6 +101,10 @@ def test_outputs_are_filled():
         ("3 rows", "3 columns", False),
         ("3 rows", "3 rows 4", False),
         ("", "3", False),
+        ("3 rows, AUC 0.7 of 1", "3 rows, AUC ... of 1", True),
+        ("3 rows, AUC 0.7 of 2", "3 rows, AUC ... of 1", False),
+        ("-.5 x0", "-.5 x0", True),
+        ("x1", "x0", False),
     ],
 )
 def test_outputs_are_compared(printed, shown, wanted):
