@@ -181,6 +181,12 @@ JOBS = {
 
 def serve(address, job):
     """Make the data of a job, then time it as often as asked."""
+    # An editable installation would lend the modules that a state does not have.
+    sys.meta_path[:] = [
+        finder
+        for finder in sys.meta_path
+        if not getattr(finder, "__module__", "").startswith("__editable__")
+    ]
     import sklearn_pnl
 
     with Client(address, family="AF_UNIX") as line:
@@ -351,7 +357,7 @@ def table(rows):
     yield "|---" + "|--:" * (len(COLUMNS) - 2) + "|"
     for row in rows:
         cells = [
-            "" if row[name] is None and "measure" in name else _shown(row[name])
+            "" if row[name] is None and ", s" not in name else _shown(row[name])
             for name in COLUMNS[:-1]
         ]
         yield "| " + " | ".join(cells) + " |"
