@@ -1,7 +1,7 @@
 """Claims of the paper's figures, what the examples see of them, and the verdicts.
 
 ``python docs/claims.py`` runs the examples of the paper, in a few minutes, and writes
-what they print to ``paper_figures.csv``; the site makes its table of that. The images
+what they print to ``paper_figures.csv``; ``fill.py`` makes a table of that. The images
 of MNIST and CIFAR-10 must be there, as ``examples/paper/paper_images.py`` says.
 """
 
@@ -78,17 +78,16 @@ def collect():
         writer.writerows(rows)
 
 
-def write_table(folder):
-    """Write the claims as a Markdown table that the page includes."""
-    folder.mkdir(exist_ok=True)
+def table():
+    """The claims as a Markdown table."""
     lines = ["| figure | the paper | seen here | |", "|---|---|---|---|"]
     for row in kept():
-        title = (EXAMPLES / f"{row['figure']}.py").read_text("utf-8").split("\n")[2]
-        link = f"{{ref}}`{title} <sphx_glr_auto_examples_paper_{row['figure']}.py>`"
+        script = f"{row['figure']}.py"
+        title = (EXAMPLES / script).read_text("utf-8").split("\n")[2]
+        link = f"[{title}](../examples/paper/{script})"
         cells = (link, row["paper"], row["seen"], f"**{row['verdict']}**")
         lines.append("| " + " | ".join(cells) + " |")
-    text = "\n".join(lines) + "\n"
-    (folder / "paper-figures.md").write_text(text, encoding="utf-8")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,13 @@
 Nothing is read from the network. ``SKLEARN_PNL_INTERSPHINX=1`` adds links to the pages
 of scikit-learn, NumPy and SciPy, and needs it; ``SKLEARN_PNL_GALLERY=0`` leaves the
 examples unrun. Those on MNIST and CIFAR-10 run where ``SKLEARN_PNL_DATA`` names the
-folder with the images.
+folder with the images. ``SKLEARN_PNL_SITE`` is the address under which versions stand
+side by side, and ``SKLEARN_PNL_SITE_VERSION`` which of them this is.
 """
 
 import os
 import sys
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -16,29 +18,28 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-import claims  # noqa: E402
-import drawings  # noqa: E402
-import measured  # noqa: E402
+import sklearn_pnl  # noqa: E402
 
-GENERATED = HERE / "_generated"
-drawings.draw_all(GENERATED)
-measured.write_tables(GENERATED)
-claims.write_table(GENERATED)
+PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text("utf-8"))["project"]
 
 project = "sklearn_pnl"
 author = copyright = "The sklearn_pnl developers"
-version = release = "0.1.0"
+version = release = sklearn_pnl.__version__
 html_title = "sklearn_pnl"
 
 extensions = [
     "_mathml",
     "_docstrings",
+    "_plain",
+    "_llms",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "sphinxext.opengraph",
 ]
 exclude_patterns = [
     "_build",
@@ -53,9 +54,10 @@ nitpick_ignore_regex = [
 ]
 default_role = None
 
-myst_enable_extensions = ["colon_fence", "dollarmath", "substitution", "deflist"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-myst_substitutions = measured.figures()
+# What code prints is not to be copied.
+copybutton_selector = "div:not(.highlight-text) > div.highlight > pre"
 suppress_warnings = ["config.cache"]
 
 autosummary_generate = True
@@ -100,11 +102,12 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "sklearn_pnl"},
-    "navbar_end": ["theme-switcher"],
+    "navbar_end": ["theme-switcher", "navbar-icon-links"],
+    "github_url": PROJECT["urls"]["Source"],
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "show_nav_level": 1,
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 6,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -112,7 +115,31 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_context = {"default_mode": "auto"}
-alone = ("start", "choose", "recipes", "scale", "when_not", "benchmarks", "errors")
+if site := os.environ.get("SKLEARN_PNL_SITE"):
+    shown = os.environ.get("SKLEARN_PNL_SITE_VERSION", "dev").removeprefix("v")
+    html_baseurl = f"{site.rstrip('/')}/{shown}/"
+    html_theme_options |= {
+        "navbar_start": ["navbar-logo", "version-switcher"],
+        "switcher": {
+            "json_url": f"{site.rstrip('/')}/switcher.json",
+            "version_match": shown,
+        },
+        # It is written after this build.
+        "check_switcher": False,
+    }
+ogp_site_url = html_baseurl if site else ""
+ogp_social_cards = {"enable": False}
+llms_summary = PROJECT["description"]
+alone = (
+    "guide/control",
+    "start",
+    "choose",
+    "recipes",
+    "scale",
+    "when_not",
+    "benchmarks",
+    "errors",
+)
 alone += ("paper", "paper_figures")
 html_sidebars = {page: [] for page in (*alone, "citing", "changelog")}
 html_sidebars["auto_examples/*"] = []

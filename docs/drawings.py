@@ -1,4 +1,4 @@
-"""Pictures of the guide, drawn by the library itself when the site is built."""
+"""Pictures of the pages, drawn by the library, all by ``python docs/drawings.py``."""
 
 from pathlib import Path
 
@@ -26,14 +26,15 @@ from sklearn_pnl.geometry import (  # noqa: E402
     tree_poset,
 )
 
+PICTURES = Path(__file__).parent / "_static" / "pictures"
 COLORS = ["#4c566a", "#0072b2", "#d55e00", "#009e73", "#cc79a7"]
 GREY, BLUE, ORANGE = "#9aa0a6", "#0072b2", "#d55e00"
 
 
 def draw_all(folder):
-    """Draw every picture of the guide into a folder."""
+    """Draw every picture into a folder."""
     folder.mkdir(exist_ok=True)
-    for draw in (start, posets, codes, noise, manifolds, offsets, totals):
+    for draw in (new_rows, start, posets, codes, noise, manifolds, offsets, totals):
         save(draw, folder / f"{draw.__name__}.svg")
 
 
@@ -45,7 +46,7 @@ def save(draw, path):
         plt.close(figure)
 
 
-def readme():
+def new_rows():
     """A rare class with its new rows, and new rows with a total asked for."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     X, y, new = _moons()
@@ -259,5 +260,4 @@ def totals():
 
 
 if __name__ == "__main__":
-    # The README's picture stands beside the pages, where it can be read without a site.
-    save(readme, Path(__file__).parent / "_static" / "new_rows.svg")
+    draw_all(PICTURES)

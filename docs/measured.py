@@ -1,8 +1,8 @@
 """Figures and tables of the pages, read from the results of the benchmarks.
 
-No page holds a measured number of its own: :func:`figures` are the substitutions that
-pages name, :func:`write_tables` the tables that they include. A figure that is no
-longer in its CSV stops the build.
+No page holds a measured number of its own: ``fill.py`` writes :func:`figures` and
+:func:`tables` between the marks that name them. A figure that is no longer in its CSV
+stops it.
 """
 
 import csv
@@ -91,7 +91,7 @@ def growth(order):
 
 
 def figures():
-    """What pages may name in double braces."""
+    """Figures by the names that pages mark them with."""
     table = {
         "fresh": "fresh",
         "heldout": "held-out",
@@ -264,27 +264,17 @@ def _duration(seconds):
     return f"{seconds:.0f} seconds"
 
 
-def write_tables(folder):
-    """Write the tables as Markdown files that pages include."""
-    folder.mkdir(exist_ok=True)
-    for which in ("fresh", "held-out"):
-        _write(folder / f"{which}.md", _imbalance(which))
-    _write(folder / "few-shot-images.md", _few_shot())
-    _write(folder / "mixed.md", _mixed())
-    _write(folder / "control-realism.md", _realism())
+def tables():
+    """Tables by the names that pages mark them with."""
+    found = {which: _imbalance(which) for which in ("fresh", "held-out")}
+    found["few-shot-images"], found["mixed"] = _few_shot(), _mixed()
     for name in ("raking", "constraints", "invariants"):
-        _write(folder / f"control-{name}.md", _wanted(rows(f"control-{name}")))
+        found[f"control-{name}"] = _wanted(rows(f"control-{name}"))
     for script in ("forward", "backward", "whole_job"):
-        _write(folder / f"speed-{script}.md", _speed(script))
-    _write(folder / "search.md", _search())
-    _write(folder / "growth.md", _growth())
-    _write(folder / "workers.md", _workers())
-    for name, table in report.tables().items():
-        _write(folder / f"{name}.md", [table])
-
-
-def _write(path, lines):
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        found[f"speed-{script}"] = _wanted(rows(f"speed-{script}"))
+    found["control-realism"], found["search"] = _realism(), _search()
+    found["growth"], found["workers"] = _growth(), _workers()
+    return {name: "\n".join(lines) for name, lines in found.items()} | report.tables()
 
 
 def _markdown(head, body):
@@ -295,22 +285,20 @@ def _markdown(head, body):
 
 
 def _imbalance(which):
-    """A tab a metric, a sampler a line."""
+    """A table a metric, a sampler a line."""
     found = {}
     for r in rows(f"imbalance-{which}-means"):
         found[r["sampler"], r["learner"], r["metric"]] = share(r["table"])
     samplers = dict.fromkeys(key[0] for key in found)
     learners = dict.fromkeys(key[1] for key in found)
-    yield "::::{tab-set}"
     for metric in METRICS:
-        yield f":::{{tab-item}} {metric}"
+        yield from ([""] if metric != METRICS[0] else [])
+        yield from (f"*{metric}*", "")
         body = [
             [s, *(found.get((s, learner, metric), "–") for learner in learners)]
             for s in samplers
         ]
         yield from _markdown(["", *learners], body)
-        yield ":::"
-    yield "::::"
 
 
 def _search():
@@ -385,10 +373,6 @@ def _workers():
         for r in rows("speed-workers")
     ]  # fmt: skip
     return _markdown(["work", "workers", "s", "times as fast"], body)
-
-
-def _speed(script):
-    return _wanted(rows(f"speed-{script}"))
 
 
 def _wanted(found):

@@ -315,6 +315,11 @@ def warn_unconverged(whom, residual, tol, max_iter):
     )
 
 
+def warn_missed(message):
+    """Say what new rows miss of that which they should keep."""
+    warnings.warn(message, ConvergenceWarning, stacklevel=6)
+
+
 @contextmanager
 def unheard():
     """Nothing is warned of inside."""

@@ -71,7 +71,7 @@ def top_level(name):
 
 def test_the_modules_of_the_design_are_there():
     # Also shows that the reading of sources above finds anything at all.
-    layers = ["_validation", "_blocks", "_coding", "_formats", "draws", "embedding"]
+    layers = ["_validation", "_blocks", "_coding", "_drawing", "draws", "embedding"]
     layers += ["manifolds", "reshape", "many_body", "backward", "augment"]
     parts = ["posets", "coordinates", "divergences", "interactions", "projections"]
     assert {OPTIMIZE, GEOMETRY, SAMPLER} <= MODULES

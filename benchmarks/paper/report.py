@@ -1,19 +1,15 @@
 """From runs to the tables of the page, beside what the paper prints.
 
-``python -m benchmarks.paper.report`` writes the tables anew into the READMEs.
+``python docs/fill.py`` writes the tables anew into the pages.
 """
 
-import re
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 
 from ..tables import read_csv, write_csv
 from . import printed
 
-HERE = Path(__file__).parent
-PAGES = (HERE / "README.md", HERE.parent / "README.md")
 TABLE_1 = 0.2
 OURS = ("PNL (paper)", "PNL (equation)", "PNL")
 SAMPLERS = ("none", "STD", "AE", "mixup", "manifold mixup", *OURS)
@@ -245,23 +241,3 @@ def _verdict(row, name, claim, sign=1):
 def _markdown(head, body):
     lines = [head, ["---"] * len(head), *body]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def filled(text):
-    """A page with its tables made anew, each between its two marks."""
-    for name, table in tables().items():
-        marks = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        pattern = rf"({marks[0]}\n).*?({marks[1]})"
-        text = re.sub(
-            pattern, lambda m, t=table: f"{m[1]}\n{t}\n\n{m[2]}", text, flags=re.S
-        )
-    return text
-
-
-def main():
-    for page in PAGES:
-        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

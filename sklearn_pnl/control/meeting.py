@@ -6,13 +6,12 @@ is fixed by the type of a column (whole numbers, single precision) is settled ne
 the other columns take over what that leaves.
 """
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
+from .._validation import warn_missed
 from ..geometry import linear_projection
 from ..geometry.reach import span, unmet
 from .conditioning import Condition
@@ -265,10 +264,10 @@ class Keeper:
         )
         if outside.any():
             names = [self.system.feature_names[j] for j in np.flatnonzero(outside)]
-            _warn(f"{whom}: new rows leave the limits of {', '.join(names[:5])}.")
+            warn_missed(f"{whom}: new rows leave the limits of {', '.join(names[:5])}.")
         if zeros is not None and zeros.size and np.any(rows[zeros]):
             n = np.count_nonzero((rows != 0) & zeros)
-            _warn(
+            warn_missed(
                 f"{whom}: {n} cells that are zero in all parents of a new row are not "
                 "zero in it, as constraints or equations ask for other values."
             )
@@ -285,7 +284,7 @@ class Keeper:
         worst = np.abs(system.missing(rows)).max(axis=0) / system.scale
         told = ", ".join(system.descriptions[k] for k in some[:5])
         n = np.count_nonzero(missed.any(axis=1))
-        _warn(
+        warn_missed(
             f"{whom}: {n} of {len(rows)} new rows miss what all training rows keep, by "
             f"up to {worst[some].max():.1e} of its range: {told}. Pass invariants=None "
             "to do without."
@@ -520,6 +519,3 @@ def _as_types(rows, precision):
             rows[:, some] = rows[:, some].astype(dtype)
     return rows
 
-
-def _warn(message):
-    warnings.warn(message, ConvergenceWarning, stacklevel=4)

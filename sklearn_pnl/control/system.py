@@ -120,6 +120,17 @@ class LinearSystem:
     find_invariants : The search for equations.
     ColumnConstraint : What is asked of new rows.
     PNLAugmenter : One set of rows, without classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import find_invariants
+    >>> parts = np.random.default_rng(0).gamma(1.0, size=(50, 2))
+    >>> system = find_invariants(np.column_stack([parts, parts.sum(axis=1)]))
+    >>> system.descriptions
+    ('x2 = x0 + x1',)
+    >>> system.violation(np.array([[1.0, 2.0, 3.0]])).round(9)
+    array([0.])
     """
 
     coefficients: NDArray
@@ -135,7 +146,14 @@ class LinearSystem:
             object.__setattr__(self, "slack", np.zeros(len(self.coefficients)))
 
     @classmethod
-    def equations(cls, coefficients, values, feature_names, ranges, note=""):
+    def equations(
+        cls,
+        coefficients: NDArray,
+        values: ArrayLike,
+        feature_names: Sequence[str],
+        ranges: NDArray,
+        note: str = "",
+    ) -> "LinearSystem":
         """Equations ``coefficients @ x = values``, the same for all rows."""
         values = np.asarray(values, dtype=np.float64)[None]
         return cls(
@@ -143,7 +161,7 @@ class LinearSystem:
         )
 
     @classmethod
-    def none(cls, feature_names, note=""):
+    def none(cls, feature_names: Sequence[str], note: str = "") -> "LinearSystem":
         """A system that asks for nothing."""
         d = len(feature_names)
         empty = np.empty((0, d)), np.empty(0)
@@ -218,7 +236,7 @@ class LinearSystem:
         missing = self.missing(rows.reshape(len(rows), -1))
         return np.abs(missing).max(axis=0, initial=0.0) / self.scale
 
-    def part(self, some) -> "LinearSystem":
+    def part(self, some: slice | NDArray) -> "LinearSystem":
         """Some of them."""
         return replace(
             self,
@@ -228,13 +246,13 @@ class LinearSystem:
             slack=self.slack[some],
         )
 
-    def of_rows(self, rows) -> "LinearSystem":
+    def of_rows(self, rows: slice | NDArray) -> "LinearSystem":
         """The same for some rows alone, where rows have their own."""
         if len(self.lower) == 1:
             return self
         return replace(self, lower=self.lower[rows], upper=self.upper[rows])
 
-    def about(self, columns) -> "LinearSystem":
+    def about(self, columns: NDArray) -> "LinearSystem":
         """The same, with some columns alone."""
         return replace(
             self,

@@ -167,7 +167,7 @@ class PandasColumns(FrameColumns):
     objects may be numbers; the index is made anew; frames of a subclass stay such.
     """
 
-    _others_with_numbers = (*FrameColumns._others_with_numbers, nw.Object)
+    _others_with_numbers: tuple = (*FrameColumns._others_with_numbers, nw.Object)
 
     def __init__(self, X):
         frame = X.copy(deep=False)

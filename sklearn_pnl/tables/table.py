@@ -59,7 +59,8 @@ def read_table(estimator, X, y=None):
         places = None if chosen is None else places_of(None, rows.shape[1], chosen)
         form = BlockForm(rows, places)
         numbers = form.numbers(rows)
-        owned = isinstance(X, list) or not _may_share(numbers, rows)
+        # The rows that came are needed again, behind which new ones are put.
+        owned = not _may_share(numbers, rows)
     table = Table(form, numbers, rows, owned, isinstance(X, list))
     table.describe(estimator)
     names = table.column_names if len(form.row_shape) == 1 else None

@@ -1,0 +1,404 @@
+"""Two states of the code side by side: seconds and memory of typical jobs, in one run.
+
+``python benchmarks/speed/guard.py BEFORE AFTER``: each a commit of this repository, or
+the folder of a checkout. Every job has a process of each state, alive at once, and
+they take turns: before, after, after, before. So both see the same mood of the machine,
+and the ratio of their least times holds where neither time does. A job that a state
+does not have is "not there".
+"""
+
+import argparse
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from multiprocessing.connection import Client, Listener
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+
+import numpy as np
+
+HERE = Path(__file__).resolve()
+ROOT = HERE.parents[2]
+RESULTS = HERE.parents[1] / "results"
+STATUS, RESET_PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+# Shorter work is repeated within a measurement.
+SHORTEST = 0.1
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+# --- the jobs: data made here, then what is timed, and what it is held against ---
+
+
+def over_sampling(n, n_columns, n_redundant):
+    """``PNLSampler`` on a table, beside SMOTE on the same."""
+    from imblearn.over_sampling import SMOTE
+    from sklearn.datasets import make_classification
+
+    from sklearn_pnl import PNLSampler
+
+    X, y = make_classification(
+        n, n_columns, n_redundant=n_redundant, weights=[0.9], random_state=0
+    )
+    samplers = PNLSampler(random_state=0), SMOTE(random_state=0)
+    return [partial(sampler.fit_resample, X, y) for sampler in samplers]
+
+
+def encoding(n, shape, order, against_sum=False):
+    """Codes of fitted tensors; order 1 in passes of ``X.sum()``."""
+    from sklearn_pnl import ManyBodyProjector
+
+    X = np.random.default_rng(0).gamma(1.0, size=(n, *shape))
+    projector = ManyBodyProjector(order).fit(X)
+    return [partial(projector.transform, X), *([X.sum] if against_sum else [])]
+
+
+def long_rows():
+    """New rows of 16,000 numbers at order 2: where memory was lost once."""
+    from sklearn_pnl import PNLAugmenter
+
+    X = np.random.default_rng(0).standard_normal((60, 16_000)).cumsum(axis=1)
+    return [lambda: PNLAugmenter(order=2).fit(X).sample(12, random_state=0)]
+
+
+def one_row(encode):
+    """One row of (4, 4, 4) at order 2: what a call costs beside its arithmetic."""
+    from sklearn_pnl import BackwardProjector
+
+    X = np.random.default_rng(0).gamma(1.0, size=(200, 4, 4, 4))
+    projector = BackwardProjector(order=2, local_manifold="fiber").fit(X)
+    codes = projector.transform(X[:1])
+    return [
+        partial(projector.transform, X[:1])
+        if encode
+        else partial(projector.inverse_transform, codes)
+    ]
+
+
+def raking():
+    """A table of 50 x 50 x 10 to its three pairs of margins."""
+    from sklearn_pnl.geometry import rake
+
+    rng = np.random.default_rng(0)
+    tables = rng.gamma(1.0, size=(2, 50, 50, 10))
+    seed, wanted = tables / tables.sum(axis=(1, 2, 3), keepdims=True)
+    margins = {(0, 1): wanted.sum(axis=2), (0, 2): wanted.sum(axis=1)}
+    return [partial(rake, seed, margins | {(1, 2): wanted.sum(axis=0)})]
+
+
+def mixed_frame():
+    """A data frame of numbers, a total, whole numbers, categories and a date."""
+    import pandas as pd
+
+    from sklearn_pnl import PNLSampler
+
+    rng, n = np.random.default_rng(0), 2_000
+    X = pd.DataFrame(rng.gamma(2.0, size=(n, 3)), columns=["a", "b", "c"])
+    X["total"] = X["a"] + X["b"] + X["c"]
+    X["count"] = rng.poisson(3, n)
+    X["kind"] = rng.choice(["x", "y", "z"], n)
+    X["grade"] = pd.Categorical(rng.choice(["low", "high"], n))
+    X["day"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 99, n), "D")
+    y = (rng.uniform(size=n) < 0.1).astype(int)
+    sampler = PNLSampler(categorical_features="auto", random_state=0)
+    return [partial(sampler.fit_resample, X, y)]
+
+
+def equations():
+    """The search for equations in 60 columns, three of them totals."""
+    from sklearn_pnl import find_invariants
+
+    X = np.random.default_rng(0).gamma(1.0, size=(2_000, 60))
+    for total in (0, 20, 40):
+        X[:, total] = X[:, total + 1 : total + 20].sum(axis=1)
+    return [partial(find_invariants, X)]
+
+
+def constrained():
+    """New rows with a column given."""
+    from sklearn_pnl import PNLAugmenter, column_constraint
+
+    X = np.random.default_rng(0).gamma(2.0, size=(1_000, 10))
+    X[:, 0] = X[:, 1:].sum(axis=1)
+    try:
+        asked = column_constraint(0, equal=20.0)
+    except TypeError:
+        asked = column_constraint(0, 20.0, 20.0)
+    augmenter = PNLAugmenter().fit(X)
+    return [partial(augmenter.sample, 2_000, random_state=0, constraints=asked)]
+
+
+def comparing():
+    """New rows against real ones."""
+    from sklearn_pnl import compare_samples
+
+    rows = np.random.default_rng(0).standard_normal((2, 1_000, 10))
+    return [partial(compare_samples, *rows, random_state=0)]
+
+
+def images():
+    """A stack of images of 8 x 8, a class of them rare."""
+    from sklearn.datasets import load_digits
+
+    from sklearn_pnl import PNLSampler
+
+    digits = load_digits()
+    kept = (digits.target != 8) | (np.arange(len(digits.target)) % 4 == 0)
+    sampler = PNLSampler(embedding=None, random_state=0)
+    X, y = digits.images[kept], digits.target[kept]
+    return [partial(sampler.fit_resample, X, y)]
+
+
+TABLES = ((1_000, 20), (5_000, 200), (20_000, 50), (100_000, 20))
+JOBS = {
+    f"sampler, {n:,} x {d}{', two redundant' * (redundant > 0)}": partial(
+        over_sampling, n, d, redundant
+    )
+    for redundant in (0, 2)
+    for n, d in TABLES
+} | {
+    "encode order 1, 60,000 x 784": partial(encoding, 60_000, (28, 28), 1, True),
+    "encode order 2, 1,000 x 100": partial(encoding, 1_000, (5, 2, 5, 2), 2),
+    "encode order 3, 1,000 x 28 x 28": partial(encoding, 1_000, (7, 2, 2) * 2, 3),
+    "order 2, 60 rows of 16,000": long_rows,
+    "encode one (4, 4, 4)": partial(one_row, True),
+    "decode one (4, 4, 4), fiber": partial(one_row, False),
+    "rake 50 x 50 x 10": raking,
+    "mixed frame of 2,000 rows": mixed_frame,
+    "find equations, 2,000 x 60": equations,
+    "2,000 rows with a column given": constrained,
+    "compare samples, 1,000 x 10": comparing,
+    "sampler, images of 8 x 8": images,
+}
+
+
+# --- the process of one state: does as it is told ---------------------------------
+
+
+def serve(address, job):
+    """Make the data of a job, then time it as often as asked."""
+    # An editable installation would lend the modules that a state does not have.
+    sys.meta_path[:] = [
+        finder
+        for finder in sys.meta_path
+        if not getattr(finder, "__module__", "").startswith("__editable__")
+    ]
+    import sklearn_pnl
+
+    with Client(address, family="AF_UNIX") as line:
+        try:
+            line.send(str(Path(sklearn_pnl.__file__).resolve().parents[1]))
+            functions = JOBS[job]()
+            resident = _status("VmRSS")
+            if RESET_PEAK.exists():
+                RESET_PEAK.write_text("5")
+            first = [_seconds(function, 1) for function in functions[:1]]
+            peak = (_status("VmHWM") - resident) / 2**20
+            first += [_seconds(function, 1) for function in functions[1:]]
+            line.send({"first": first, "MiB": peak})
+            while (loops := line.recv()) is not None:
+                line.send(
+                    [_seconds(*each) for each in zip(functions, loops, strict=True)]
+                )
+        except Exception as error:  # what it was is told to whoever compares
+            lines = f"{type(error).__name__}: {error}".splitlines()
+            line.send({"failure": lines[0]})
+
+
+def _seconds(function, loops):
+    # One thread has the time that it was at work, whoever else was: far less noise.
+    clock = process_time if os.environ.get(THREADS[0]) == "1" else perf_counter
+    start = clock()
+    for _ in range(loops):
+        function()
+    return (clock() - start) / loops
+
+
+def _status(field):
+    """Bytes that Linux says, else none."""
+    if not STATUS.exists():
+        return float("nan")
+    lines = STATUS.read_text().splitlines()
+    return 1024 * int(next(x for x in lines if x.startswith(field)).split()[1])
+
+
+class State:
+    """One process: a job of one state of the code."""
+
+    def __init__(self, folder, job, threads, stack):
+        self.failure, self.taken = "", []
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory()), "line")
+        listener = stack.enter_context(Listener(str(place), family="AF_UNIX"))
+        environment = os.environ | {"PYTHONPATH": str(folder)}
+        if threads:
+            environment |= dict.fromkeys(THREADS, str(threads))
+        # -P: the folder of this script is no place to import from.
+        command = [sys.executable, "-P", str(HERE), "--serve", str(place), job]
+        process = subprocess.Popen(command, env=environment, cwd=tempfile.gettempdir())
+        stack.callback(process.wait)
+        self.line = stack.enter_context(listener.accept())
+        found = self.line.recv()
+        if found != str(folder):
+            sys.exit(f"{folder} was wanted, and {found} imported.")
+        stack.callback(self._end)
+
+    def _end(self):
+        if not self.failure:
+            self.line.send(None)
+
+    def hear(self):
+        """What the process says next; None if the job is not there."""
+        found = self.line.recv()
+        if isinstance(found, dict) and "failure" in found:
+            self.failure = found["failure"]
+            return None
+        return found
+
+    def run(self, loops):
+        self.line.send(loops)
+        self.taken.append(self.hear())
+
+
+def compare(job, folders, rounds, budget, threads):
+    """One line of the table."""
+    with ExitStack() as stack:
+        states = [State(folder, job, threads, stack) for folder in folders]
+        # One after the other, so that they do not share the cores.
+        first = [state.hear() for state in states]
+        for state in states:
+            if state.failure:
+                print(f"{job}: {state.failure}", file=sys.stderr)
+        there = [state for state in states if not state.failure]
+        known = [found for found in first if found]
+        if known:
+            slowest = [
+                max(each) for each in zip(*(f["first"] for f in known), strict=True)
+            ]
+            loops = [max(1, int(SHORTEST / max(taken, 1e-9))) for taken in slowest]
+            cost = sum(max(SHORTEST, taken) for taken in slowest) * len(there)
+            for turn in range(max(2, min(rounds, int(budget / cost)))):
+                for state in there[:: -1 if turn % 2 else 1]:
+                    state.run(loops)
+    return _line(job, states, first)
+
+
+def _line(job, states, first):
+    row = {"job": job}
+    least = []
+    for name, state, found in zip(("before", "after"), states, first, strict=True):
+        taken = list(zip(*state.taken, strict=True)) if not state.failure else []
+        least.append(min(taken[0]) if taken else None)
+        beside = (
+            taken[0] and median(own / other for own, other in zip(*taken, strict=True))
+            if len(taken) > 1
+            else None
+        )
+        row |= {
+            f"{name}, s": least[-1],
+            f"{name}, times its measure": beside,
+            f"{name}, MiB": found["MiB"] if found else None,
+        }
+    row["ratio"] = least[1] / least[0] if None not in least else None
+    pairs = [
+        after[0] / before[0]
+        for before, after in zip(*(state.taken for state in states), strict=False)
+        if before and after
+    ]
+    row["of pairs"] = _quartiles(pairs) if pairs else None
+    row["rounds"] = max(len(state.taken) for state in states)
+    return row
+
+
+def _quartiles(values):
+    """Between which the middle half lies: wide where the machine was not quiet."""
+    low, high = np.quantile(values, [0.25, 0.75])
+    return f"{low:.2f} to {high:.2f}"
+
+
+# --- the command -------------------------------------------------------------------
+
+
+@contextmanager
+def checkout(name):
+    """The folder of a state: as it is, or a work tree of a commit for the time."""
+    if Path(name).is_dir():
+        yield Path(name).resolve()
+        return
+    git = ["git", "-C", str(ROOT), "worktree"]
+    with tempfile.TemporaryDirectory() as above:
+        folder = Path(above).resolve() / "checkout"
+        subprocess.run(
+            [*git, "add", "--quiet", "--detach", str(folder), name], check=True
+        )
+        try:
+            yield folder
+        finally:
+            subprocess.run([*git, "remove", "--force", str(folder)], check=True)
+
+
+def _shown(value):
+    if isinstance(value, str):
+        return value
+    return "not there" if value is None else f"{value:.3g}"
+
+
+COLUMNS = ("job", "before, s", "after, s", "ratio", "of pairs", "before, MiB",
+           "after, MiB", "before, times its measure", "after, times its measure",
+           "rounds")  # fmt: skip
+
+
+def table(rows):
+    """Markdown; the last columns only where a job has a measure."""
+    yield "| " + " | ".join(COLUMNS[:-1]) + " |"
+    yield "|---" + "|--:" * (len(COLUMNS) - 2) + "|"
+    for row in rows:
+        cells = [
+            "" if row[name] is None and ", s" not in name else _shown(row[name])
+            for name in COLUMNS[:-1]
+        ]
+        yield "| " + " | ".join(cells) + " |"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("before", help="a commit, or the folder of a checkout")
+    parser.add_argument("after", help="another one, or the same to see the noise")
+    parser.add_argument("--only", default="", help="jobs whose name has this in it")
+    parser.add_argument("--rounds", type=int, default=25, help="turns of each state")
+    parser.add_argument(
+        "--budget", type=float, default=20.0, help="seconds of turns a job, about"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=1, help="of BLAS and OpenMP; 0 leaves them"
+    )
+    parser.add_argument("--csv", type=Path, default=RESULTS / "speed-guard.csv")
+    given = parser.parse_args()
+    with checkout(given.before) as before, checkout(given.after) as after:
+        rows = []
+        for job in JOBS:
+            if given.only in job:
+                rows.append(
+                    compare(job, (before, after), given.rounds, given.budget,
+                            given.threads)
+                )  # fmt: skip
+                print(
+                    f"{job}: {_shown(rows[-1]['ratio'])}", file=sys.stderr, flush=True
+                )
+    if not rows:
+        sys.exit(f"No job has {given.only!r} in its name.")
+    print("\n".join(table(rows)))
+    with given.csv.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--serve"]:
+        serve(*sys.argv[2:])
+    else:
+        main()
