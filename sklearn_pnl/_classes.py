@@ -78,7 +78,7 @@ def augment_classes(tasks, params, X, read, rooms, progress=None):
     with_parts = (
         (t, some_rows(X, t.members), part_of(*read, t.members)) for t in tasks
     )
-    if progress is None and _is_shared(tasks, params, read[1].shape):
+    if progress is None and _sent_whole(tasks, params, read[1].shape):
         yield from _augment_there(tasks, params, with_parts, rooms)
         return
     for (task, rows, part), out in zip(with_parts, rooms, strict=True):
@@ -106,7 +106,7 @@ def _augment(task, params, rows, part, out=None, progress=None):
 # --- by workers that share no memory --------------------------------------------------
 
 
-def _is_shared(tasks, params, shape):
+def _sent_whole(tasks, params, shape):
     """Whether workers get whole classes, instead of blocks of one after the other.
 
     Rows are sent once and nobody waits for the end of a class: where there are enough
@@ -118,7 +118,7 @@ def _is_shared(tasks, params, shape):
         return False
     workers, sizes = effective_n_jobs(params["n_jobs"]), [task.size for task in tasks]
     enough = 1 < workers <= sum(sizes) / max(sizes, default=1)
-    return enough and PNLAugmenter(**params)._solves_alone(shape)
+    return enough and PNLAugmenter(**params)._worth_sending(shape)
 
 
 def _augment_there(tasks, params, with_parts, rooms):

@@ -448,8 +448,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         given |= self.reshaper not in (None, "auto")
         return 1 if given or len(shape) > 1 else None
 
-    def _solves_alone(self, shape):
-        """Whether to encode rows is work, and none of it is done by others."""
+    def _worth_sending(self, shape):
+        """Whether to encode rows takes longer than to send them, and others do none."""
         order = self._resolve_order(shape)
         known = str, MixupDraws, KernelDraws, PrimeFactorReshaper
         parts = self.augment, self.embedding, self.reshaper

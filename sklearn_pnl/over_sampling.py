@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -228,11 +229,11 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         read = self.__dict__.pop("_read")
         self.augmenters_, self.invariants_ = {}, self._find_invariants(*read)
         tasks = self._class_tasks(y)
-        ends = np.cumsum([task.n_new for task in tasks])
-        whole = with_room(X, read[1], sum(task.n_new for task in tasks))
+        ends = len(y) + np.cumsum([0, *(task.n_new for task in tasks)])
+        whole = with_room(X, read[1], ends[-1] - len(y))
         rooms = [None] * len(tasks)
         if whole is not None:
-            rooms = np.split(whole[len(y) :], ends)[: len(tasks)]
+            rooms = [whole[start:end] for start, end in pairwise(ends)]
         params = shared_params(self, PNLAugmenter) | {"invariants": self.invariants_}
         new, labels, parents = [], [], []
         with (

@@ -792,7 +792,7 @@ def test_bases_do_for_columns_what_they_do_for_rows(kind, dtype):
     poset = TensorPoset(shape)
     elements = np.flatnonzero(poset.order_mask(2))
     if kind == "interactions":
-        basis = tilts.ScaledBasis(shape, 2)
+        basis = tilts.ScaledBasis(InteractionBasis(shape, 2))
     elif kind == "pinned":
         basis = tilts.pinned_basis(poset, elements)
     else:

@@ -34,7 +34,8 @@ class Products:
 
     def seconds(self, shape, order):
         """Seconds for as many rows in full batches, on one thread of BLAS."""
-        basis, m = ScaledBasis(shape, order), InteractionBasis(shape, order).n_functions
+        functions = InteractionBasis(shape, order)
+        basis, m = ScaledBasis(functions), functions.n_functions
         n_cells = int(np.prod(shape))
         rows = max(1, _CELLS // n_cells)
         with threadpool_limits(1, "blas"):

@@ -426,7 +426,7 @@ class Codec:
     @cached_property
     def encoded_at_once(self):
         """Rows that are worth encoding at once."""
-        return self._rows_per_block(self.poset, self._solver)
+        return self._rows_per_block(self.poset, self._solver if self.solves else None)
 
     @cached_property
     def decoded_at_once(self):
@@ -436,7 +436,7 @@ class Codec:
     @staticmethod
     def _rows_per_block(poset, solver):
         cells = BLOCK_CELLS
-        if solver is not None and solver.by_products:
+        if solver is not None and solver.matrix_free:
             cells *= _LARGER
         return max(poset.rows_at_once, cells // poset.n_elements)
 

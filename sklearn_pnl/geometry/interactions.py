@@ -305,6 +305,8 @@ class InteractionBasis:
     ----------
     n_functions : int
         Dimension ``m`` of the space.
+    cells : ndarray of int of shape (m,)
+        Where the coefficients are in the transform of all modes, flat.
 
     See Also
     --------
@@ -325,8 +327,8 @@ class InteractionBasis:
 
     def __init__(self, shape: Sequence[int], interactions: Interactions) -> None:
         self.shape = tuple(shape)
-        self._cells = np.flatnonzero(interaction_mask(self.shape, interactions))
-        self.n_functions = len(self._cells)
+        self.cells = np.flatnonzero(interaction_mask(self.shape, interactions))
+        self.n_functions = len(self.cells)
 
     def analysis(self, x: ArrayLike) -> NDArray:
         """Coefficients ``mask * (H_1 x .. x H_d) x`` of shape (..., m)."""
@@ -344,12 +346,12 @@ class InteractionBasis:
 
     def analysis_flat(self, x: NDArray) -> NDArray:
         """:meth:`analysis` of rows of shape (n, D)."""
-        return columns(kronecker_product(self._blocks, x), self._cells)
+        return columns(kronecker_product(self._blocks, x), self.cells)
 
     def synthesis_flat(self, v: NDArray) -> NDArray:
         """:meth:`synthesis` to rows of shape (n, D)."""
         coefficients = zeros((len(v), prod(self.shape)), v.dtype)
-        coefficients[:, self._cells] = v
+        coefficients[:, self.cells] = v
         return kronecker_product(self._transposed, coefficients)
 
     @cached_property
@@ -424,6 +426,7 @@ def kronecker_of_columns(blocks, x):
     outer, (inner, n) = 1, x.shape
     for block in blocks:
         inner //= len(block)
+        block = block.astype(x.dtype, copy=False)
         x = x.reshape(outer, len(block), inner * n)
         x = np.matmul(block, x, out=empty_like(x))
         outer *= len(block)

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from .._workspace import take
 from ..optimize import Report, newton_cg, newton_dense, rounding_error
 from .coordinates import row_sums
-from .interactions import interaction_mask, maximal_mode_sets
+from .interactions import InteractionBasis, interaction_mask, maximal_mode_sets
 from .marginals import mode_marginals, product_of_marginals, rake
 from .mode_tilts import ModeTilt, rake_modes
 from .posets import zeta_columns
@@ -130,8 +130,8 @@ class _Solver:
 
     # Whether, from the uniform reference, the answer is M_1: a product of marginals.
     is_one_body = False
-    # Whether it is found by conjugate gradients: many products with one matrix.
-    by_products = False
+    # Whether no Hessian is formed: conjugate gradients take many products instead.
+    matrix_free = False
 
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
         """Solve for all rows of ``target`` and ``reference``; see the module."""
@@ -263,7 +263,7 @@ class TiltSolver(_Solver):
         every = isinstance(family, int)
         self.used_modes = [k for k in range(d) if every or any(k in s for s in family)]
         self._independent = (family if every else max(map(len, family))) == 1
-        self.by_products = not self._independent and len(self.elements) > _DENSE_UP_TO
+        self.matrix_free = len(self.elements) > _DENSE_UP_TO
 
     @property
     def is_one_body(self):
@@ -281,7 +281,7 @@ class TiltSolver(_Solver):
             start = reference
         if self._raked is not None:
             start = self._rake(start, target)
-        if len(self.elements) <= _DENSE_UP_TO:
+        if not self.matrix_free:
             return self._dense(start, target, max_iter, tol)
         return self._conjugate_gradients(start, target, tol, max_iter)
 
@@ -289,7 +289,7 @@ class TiltSolver(_Solver):
         shape, sets = self.poset.shape, self._raked
         if self._independent:
             return rake_modes(start, target, shape, self.used_modes, _SWEEPS)
-        if len(self.elements) <= _DENSE_UP_TO:
+        if not self.matrix_free:
             return rake(start, target, shape, sets, _SWEEPS)
         uneven = np.flatnonzero(_is_uneven(target))
         if len(uneven) == len(target):
@@ -341,7 +341,7 @@ class TiltSolver(_Solver):
 
     @cached_property
     def _scaled_basis(self):
-        return ScaledBasis(self.poset.shape, self.family)
+        return ScaledBasis(InteractionBasis(self.poset.shape, self.family))
 
     @cached_property
     def meets(self):
@@ -374,7 +374,7 @@ class GeneralSolver(_Solver):
         self.elements = np.flatnonzero(matched)
         m = len(self.elements)
         dense = m <= _DENSE_UP_TO and m * m * poset.n_elements <= _DENSE_PRODUCTS
-        self.by_products = not dense
+        self.matrix_free = not dense
 
     def _project(self, target, reference, tol, max_iter):
         if reference is None:
@@ -383,7 +383,7 @@ class GeneralSolver(_Solver):
             start = reference
         if len(self.elements) == 0:
             return _closed_form(start.copy())
-        if not self.by_products:
+        if not self.matrix_free:
             return self._dense(start, target, max_iter, tol)
         basis = self._pinned_basis or self._basis
         problem = ExponentialTilt(self, basis, start, target)

@@ -18,7 +18,6 @@ from .._workspace import columns, empty, empty_like, take, zeros
 from .coordinates import row_sums, tilted_exp
 from .interactions import (
     helmert_matrices,
-    interaction_mask,
     kronecker_blocks,
     kronecker_blocks_of_columns,
     kronecker_of_columns,
@@ -42,8 +41,6 @@ _NO_OVERFLOW = 600.0
 _LARGEST_FACTOR = 2048
 # Pairs of coordinates whose entries in Hessians are made at once: they stay in cache.
 _PAIRS_AT_ONCE = 2**14
-# Precisions of products: conjugate gradients take single ones.
-_PRECISIONS = np.dtype(np.float32), np.dtype(np.float64)
 # Products of pairs of entries in the Gram matrix of rows of the Moebius matrix.
 _LARGEST_GRAM = 2**26
 
@@ -324,49 +321,33 @@ def pinned_basis(poset, elements):
 
 
 class ScaledBasis(_Basis):
-    """The functions of some interactions, with unit Fisher information at uniform.
+    """An interaction basis times ``sqrt(D)``: unit Fisher information at uniform."""
 
-    Those of :class:`InteractionBasis` times ``sqrt(D)``.
-    """
-
-    def __init__(self, shape, interactions):
-        self._cells = np.flatnonzero(interaction_mask(shape, interactions))
-        self._n_cells = int(np.prod(shape))
-        matrices = helmert_matrices(shape)
-        self._of_rows, self._of_columns = (
-            self._scaled(join(matrices))
-            for join in (kronecker_blocks, kronecker_blocks_of_columns)
-        )
-
-    def _scaled(self, blocks):
-        """Blocks of both transforms in all precisions: synthesis, then analysis."""
-        first, *rest = blocks
-        blocks = [first * np.sqrt(self._n_cells), *rest]
-        return {
-            kind: tuple(
-                [block.astype(kind, "C") for block in some]
-                for some in ([block.T for block in blocks], blocks)
-            )
-            for kind in _PRECISIONS
-        }
+    def __init__(self, basis):
+        self._basis = basis
+        self._n_cells = int(np.prod(basis.shape))
+        self._scale = float(np.sqrt(self._n_cells))
+        first, *rest = kronecker_blocks_of_columns(helmert_matrices(basis.shape))
+        self._blocks = [first * self._scale, *rest]
+        self._transposed = [block.T for block in self._blocks]
 
     def synthesis(self, v):
-        x = zeros((len(v), self._n_cells), v.dtype)
-        x[:, self._cells] = v
-        return kronecker_product(self._of_rows[v.dtype][0], x)
+        scaled = np.multiply(v, self._scale, out=empty_like(v))
+        return self._basis.synthesis_flat(scaled)
 
     def analysis(self, x):
-        x = kronecker_product(self._of_rows[x.dtype][1], x)
-        return columns(x, self._cells)
+        coefficients = self._basis.analysis_flat(x)
+        coefficients *= self._scale
+        return coefficients
 
     def synthesis_of_columns(self, v):
         x = zeros((self._n_cells, v.shape[1]), v.dtype)
-        x[self._cells] = v
-        return kronecker_of_columns(self._of_columns[v.dtype][0], x)
+        x[self._basis.cells] = v
+        return kronecker_of_columns(self._transposed, x)
 
     def analysis_of_columns(self, x):
-        x = kronecker_of_columns(self._of_columns[x.dtype][1], x)
-        return take(x, self._cells, axis=0)
+        x = kronecker_of_columns(self._blocks, x)
+        return take(x, self._basis.cells, axis=0)
 
 
 def some_rows(array, rows):
