@@ -385,19 +385,21 @@ def kronecker_blocks_of_columns(matrices):
     A block takes the time of as many multiplications a cell as it has rows, of some
     more for the pass, and of some for each of its products, which are as many cells.
     """
-    # From the last one on: what is left takes least, and its joined matrices.
-    best, inner = [(0.0, [])], 1
-    for first in range(len(matrices) - 1, -1, -1):
-        choices, joined, left = [], np.ones((1, 1)), inner * len(matrices[first])
-        for (cost, blocks), matrix in zip(
-            reversed(best), matrices[first:], strict=True
-        ):
-            joined = np.kron(joined, matrix)
-            own = len(joined) + _PASS + _PRODUCT / left
-            choices.append((cost + own, [joined, *blocks]))
-        best.append(min(choices, key=lambda choice: choice[0]))
-        inner = left
-    return best[-1][1]
+    lengths = list(map(len, matrices))
+    # Where blocks end, for the matrices from each on: the last ones first. Only what
+    # is chosen is joined, for a block may be as long as a row.
+    best = {len(lengths): (0.0, [])}
+    for first in range(len(lengths) - 1, -1, -1):
+        overhead = _PASS + _PRODUCT / prod(lengths[first:])
+        best[first] = min(
+            (best[end][0] + prod(lengths[first:end]) + overhead, [end, *best[end][1]])
+            for end in range(first + 1, len(lengths) + 1)
+        )
+    ends = best[0][1]
+    return [
+        reduce(np.kron, matrices[start:end])
+        for start, end in zip([0, *ends], ends, strict=False)
+    ]
 
 
 def kronecker_product(blocks, x):
