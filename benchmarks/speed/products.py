@@ -14,8 +14,7 @@ from unittest.mock import patch
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from sklearn_pnl import optimize
-from sklearn_pnl.geometry import InteractionBasis
+from sklearn_pnl.geometry import InteractionBasis, optimize
 from sklearn_pnl.geometry.tilts import ScaledBasis
 
 from .timing import interleaved

@@ -11,16 +11,13 @@ from functools import cached_property, reduce
 from itertools import chain, combinations
 from math import comb, prod
 from numbers import Integral
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import helmert
 
 from .._workspace import columns, empty_like, zeros
-
-if TYPE_CHECKING:  # `posets` imports this module
-    from .posets import PosetProtocol
 
 # An order, or the sets of modes kept.
 Interactions: TypeAlias = int | Iterable[Sequence[int]]
@@ -138,108 +135,6 @@ def cell_orders(shape):
     """Number of non-zero indices of each cell of a tensor."""
     modes = (np.minimum(np.arange(length), 1) for length in shape)
     return reduce(np.add.outer, modes)
-
-
-def order_mask(poset: "PosetProtocol", order: Interactions) -> NDArray:
-    """Elements of order 1 to ``order``: the base of the ell-body approximation.
-
-    Parameters
-    ----------
-    poset : Poset or TensorPoset
-    order : int or iterable of tuple of int
-        ``ell``, or for a tensor the mode sets kept.
-
-    Returns
-    -------
-    mask : ndarray of bool of shape ``poset.shape``
-
-    See Also
-    --------
-    interaction_mask : Elements of some interactions.
-    element_mask : Elements given one by one.
-    many_body_projection : On distributions of low order.
-
-    Examples
-    --------
-    >>> from sklearn_pnl.geometry import Poset, order_mask
-    >>> diamond = Poset.from_relations(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
-    >>> order_mask(diamond, 1)
-    array([False,  True,  True, False])
-    """
-    return poset.order_mask(order)
-
-
-def element_mask(poset: "PosetProtocol", elements: ArrayLike) -> NDArray:
-    """Elements given as a mask or listed, as a mask without the bottom.
-
-    Parameters
-    ----------
-    poset : Poset or TensorPoset
-    elements : array-like
-        A boolean mask of shape ``poset.shape``, or flat; a list of flat indices; or
-        for a tensor a list of tuples of indices, one a mode.
-
-    Returns
-    -------
-    mask : ndarray of bool of shape ``poset.shape``
-
-    Raises
-    ------
-    ValueError
-        If the shape does not fit, if an element is out of range, or if nothing is
-        left without the bottom: such a base pins everything.
-
-    See Also
-    --------
-    order_mask : Elements up to an order.
-    interaction_mask : Elements of some interactions.
-
-    Examples
-    --------
-    >>> from sklearn_pnl.geometry import TensorPoset, element_mask
-    >>> element_mask(TensorPoset((2, 3)), [(0, 1), (1, 2)]).astype(int)
-    array([[0, 1, 0],
-           [0, 0, 1]])
-    """
-    given = np.asarray(elements)
-    if given.dtype == bool:
-        if given.shape not in (poset.shape, (poset.n_elements,)):
-            raise ValueError(
-                f"A mask of elements must have shape {poset.shape} for {poset!r}; got "
-                f"{given.shape}."
-            )
-        mask = np.array(given, order="C").reshape(poset.shape)
-    else:
-        mask = _mask_from_list(poset, given)
-    mask.reshape(-1)[poset.bottom] = False
-    if not mask.any():
-        raise ValueError(
-            "The base has no element besides the bottom: it pins everything, and every "
-            "row would get the same code. Free at least one element."
-        )
-    return mask
-
-
-def _mask_from_list(poset, given):
-    listed = given.ndim == 1 or (given.ndim == 2 and given.shape[1] == len(poset.shape))
-    if given.size and (given.dtype.kind not in "iu" or not listed):
-        raise ValueError(
-            "Elements are given as a boolean mask, as flat indices, or for a tensor as "
-            f"tuples of {len(poset.shape)} indices; got an array of shape "
-            f"{given.shape} and type {given.dtype}."
-        )
-    limits = np.array([poset.n_elements] if given.ndim == 1 else poset.shape)
-    cells = given.astype(int).reshape(-1, len(limits))
-    outside = np.flatnonzero(((cells < 0) | (cells >= limits)).any(axis=1))
-    if len(outside):
-        raise ValueError(
-            f"Element {given[outside[0]].tolist()} is out of range: {poset!r} has "
-            f"indices up to {(limits - 1).tolist()}."
-        )
-    mask = np.zeros(poset.n_elements, bool)
-    if len(cells):
-        mask[np.ravel_multi_index(tuple(cells.T), tuple(limits))] = True
-    return mask.reshape(poset.shape)
 
 
 def is_down_set(mask):

@@ -21,7 +21,7 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..optimize import newton_cg, newton_dense
+from .optimize import newton_cg, newton_dense
 from .rounding import margin_rows, nearest_margins, nearest_whole
 
 # Cells worked on at once, so that they stay in cache.
@@ -510,7 +510,7 @@ def _newton(problem, start, tol, max_iter):
 class _Dual:
     """``sum q - <y, wanted>`` for ``q = start * exp(y summed to cells)``, mass 1.
 
-    As :class:`~sklearn_pnl.optimize.Problem`. The variables are ``y`` times the root
+    As :class:`~.optimize.Problem`. The variables are ``y`` times the root
     of the margin wanted, which makes the diagonal of the Hessian 1 at the solution.
     The point kept is ``q``, and these roots.
     """

@@ -10,11 +10,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._workspace import take
-from ..optimize import Report, newton_cg, newton_dense, rounding_error
 from .coordinates import row_sums
 from .interactions import InteractionBasis, interaction_mask, maximal_mode_sets
 from .marginals import mode_marginals, product_of_marginals, rake
 from .mode_tilts import ModeTilt, rake_modes
+from .optimize import Report, newton_cg, newton_dense, rounding_error
 from .posets import zeta_columns
 from .settling import settle as settle_row
 from .tilts import (

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from ._workspace import empty, empty_like, take
+from .._workspace import empty, empty_like, take
 
 _ARMIJO = 1e-4
 # A descent of so many rounding errors is none.
