@@ -307,4 +307,4 @@ class BackwardProjector(ManyBodyProjector):
         indices = self._training.nearest(codes, k, n_jobs=self.n_jobs)
         if not return_distance:
             return indices
-        return self._training.distances(codes, indices), indices
+        return self._training.distances(codes, indices, self.n_jobs), indices

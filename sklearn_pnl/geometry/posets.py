@@ -370,12 +370,9 @@ class TensorPoset(PosetProtocol):
 
     def _along_modes(self, values, operation, reverse=False):
         given = np.asarray(values)
-        values = empty(given.shape, _float_type(given))
+        values = empty(given.shape, float_type(given))
         values[...] = given
-        lead = values.shape[: values.ndim - self.n_modes]
-        if values.shape[len(lead) :] != self.shape:
-            raise _shape_error(values, self)
-        outer, inner = prod(lead), self.n_elements
+        outer, inner = prod(leading_shape(values, self)), self.n_elements
         flat = values.reshape(-1)
         for length in self.shape:
             inner //= length
@@ -595,9 +592,8 @@ class Poset(PosetProtocol):
 
     def _along_rows(self, values, operation):
         values = np.asarray(values)
-        if values.shape[-1:] != self.shape:
-            raise _shape_error(values, self)
-        dtype = _float_type(values)
+        leading_shape(values, self)
+        dtype = float_type(values)
         columns = values.reshape(-1, self.n_elements).T.astype(np.float64)
         return np.ascontiguousarray(operation(columns).T, dtype=dtype).reshape(
             values.shape
@@ -706,7 +702,8 @@ def _mask_from_list(poset, given):
     return mask.reshape(poset.shape)
 
 
-def _float_type(values):
+def float_type(values):
+    """Single or double precision: that of the values, if they have one."""
     dtype = np.asarray(values).dtype
     return dtype if dtype in (np.float32, np.float64) else np.float64
 
@@ -729,8 +726,12 @@ def _difference(mode):
         mode[:, level] -= mode[:, level - 1]
 
 
-def _shape_error(values, poset):
-    return ValueError(
-        f"Expected arrays of shape (..., {', '.join(map(str, poset.shape))}) for "
-        f"{poset!r}; got shape {np.shape(values)}."
-    )
+def leading_shape(values, poset):
+    """Shape of an array before the axes of the poset; a ValueError if it lacks them."""
+    lead = max(0, values.ndim - len(poset.shape))
+    if values.shape[lead:] != poset.shape:
+        raise ValueError(
+            f"Expected arrays of shape (..., {', '.join(map(str, poset.shape))}) for "
+            f"{poset!r}; got shape {values.shape}."
+        )
+    return values.shape[:lead]
