@@ -69,6 +69,11 @@ def take(array, indices, axis):
     return np.take(array, indices, axis, empty(shape, array.dtype), mode="clip")
 
 
+def some_rows(array, rows):
+    """Some rows of an array, ascending; without a copy if these are all."""
+    return array if len(rows) == len(array) else take(array, rows, axis=0)
+
+
 def columns(array, indices):
     """``array[:, indices]`` in the memory layout of that, which sums depend on."""
     found = empty((len(indices), len(array)), array.dtype).T

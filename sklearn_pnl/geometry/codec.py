@@ -19,15 +19,8 @@ from .coordinates import normalized_exp, row_sums, theta_from_prob
 from .divergences import kl_divergence
 from .marginals import one_body_theta
 from .posets import zeta_columns
-from .solvers import mixed_solver
+from .solvers import mixed_solver, rows_at_once
 
-# Cells in one block of rows: a mebibyte of float64, so that the temporaries of a
-# block stay in cache. Blocks depend on the shape of the data alone, so that results
-# are the same bytes for every n_jobs and every working_memory.
-BLOCK_CELLS = 2**17
-# Where products are taken many times over, and ever fewer rows are left to take them
-# for, blocks are larger.
-_LARGER = 2
 # Marginal cells up to which one matrix product beats a sum over each mode.
 _MARGINAL_CELLS = 128
 # Up to so many coordinates the Fisher metric of a base is factored, else its diagonal.
@@ -426,19 +419,12 @@ class Codec:
     @cached_property
     def encoded_at_once(self):
         """Rows that are worth encoding at once."""
-        return self._rows_per_block(self.poset, self._solver if self.solves else None)
+        return rows_at_once(self.poset, self._solver if self.solves else None)
 
     @cached_property
     def decoded_at_once(self):
         """Codes that are worth decoding at once."""
-        return self._rows_per_block(self._local_poset, self._decoder)
-
-    @staticmethod
-    def _rows_per_block(poset, solver):
-        cells = BLOCK_CELLS
-        if solver is not None and solver.matrix_free:
-            cells *= _LARGER
-        return max(poset.rows_at_once, cells // poset.n_elements)
+        return rows_at_once(self._local_poset, self._decoder)
 
 
 def _refuse_far(codes, fine):

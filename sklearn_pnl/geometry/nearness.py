@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from .codec import BLOCK_CELLS, CodeError
+from .codec import CodeError
+from .solvers import BLOCK_CELLS
 
 # Below this share of the mean mass a divergence is summed cell by cell: as a
 # difference of masses it would lose more than half of its digits.
