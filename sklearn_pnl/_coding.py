@@ -213,15 +213,18 @@ class TrainingRows:
         weights = np.full(neighbors.shape, 1 / neighbors.shape[1])
         return self.codec.mean(self.rows, self.masses, neighbors, weights)
 
-    def decode(self, codes, neighbors, weights, whom, n_jobs=None):
-        """Rows (n, D) of codes, with a warning if some did not converge."""
+    def decode(self, codes, neighbors, weights, whom, n_jobs=None, settle=False):
+        """Rows (n, D) of codes, with a warning if some did not converge.
+
+        To the last digits of theta only if asked to ``settle`` it.
+        """
         codec = self.codec
         rows = self.rows
         if not codec.needs_rows:
             # One pass a block again: threads would only wait for memory.
             rows, n_jobs = rows[:0], None
         rows, residual = map_blocks(
-            partial(codec.decode, rows=rows, masses=self.masses),
+            partial(codec.decode, rows=rows, masses=self.masses, settle=settle),
             codes,
             neighbors,
             weights,

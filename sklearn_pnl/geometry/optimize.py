@@ -16,6 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 from .._workspace import empty, empty_like, some_rows, take
 
 _ARMIJO = 1e-4
+_EPS = float(np.finfo(np.float64).eps)
 # A descent of so many rounding errors is none.
 _NO_DESCENT = 1000
 _MAX_HALVINGS = 40
@@ -113,15 +114,16 @@ class Solution(Report):
 
 
 def newton_dense(
-    problem: Problem, x: NDArray, *, tol: float, max_iter: int, settle: bool = True
+    problem: Problem, x: NDArray, *, tol: float, max_iter: int, enough: float = 0.0
 ) -> Solution:
     """Damped Newton with dense Hessians, until the variables themselves are settled.
 
     A small residual can leave variables of little influence far off. A row that has
     reached ``tol`` goes on, within ``tol``, until its steps are small too; that costs
-    a step or two, since the error is squared each time. ``settle=False`` leaves it out.
+    a step or two, since the error is squared each time. A residual that is ``enough``
+    ends it at once.
     """
-    stop = _Stop(tol, _PATIENCE_DENSE, settled=_SETTLED if settle else np.inf)
+    stop = _Stop(tol, _PATIENCE_DENSE, enough=enough, settled=_SETTLED)
     return _newton(problem, x, _dense_direction, stop, max_iter)
 
 
@@ -153,6 +155,7 @@ class _Stop:
 
     tol: float
     patience: int
+    enough: float = 0.0
     settled: float = np.inf
     max_strains: int = 1
 
@@ -161,7 +164,7 @@ class _Stop:
         done = here.residual <= self.tol
         done &= (past.moved <= self.settled) | past.stalled
         done |= (past.waited >= self.patience) | (past.strains >= self.max_strains)
-        return done | (here.residual == 0)
+        return done | (here.residual <= self.enough)
 
 
 class _Place(NamedTuple):
@@ -254,7 +257,7 @@ def _line_search(problem, here, step, rows):
     if len(bad):
         step[bad] = -here.gradient[bad]
         slope[bad] = np.einsum("ij,ij->i", here.gradient[bad], step[bad])
-    rounding = np.finfo(here.value.dtype).eps * np.maximum(1.0, np.abs(here.value))
+    rounding = _EPS * np.maximum(1.0, np.abs(here.value))
     slack = np.where(-slope <= _NO_DESCENT * rounding, np.inf, 8 * rounding)
     length, found = problem.longest(step), None
     trying = np.arange(len(rows))
@@ -312,7 +315,7 @@ def rounding_error(
         hessian[:, np.arange(m), np.arange(m)] += _RIDGES[0]
         inverse = np.abs(np.linalg.inv(hessian))
         error[part] = (scale * np.einsum("nij,nj->ni", inverse, 1 / scale)).max(axis=1)
-    return np.finfo(np.float64).eps * error
+    return _EPS * error
 
 
 def _to_unit_diagonal(hessian):

@@ -503,7 +503,7 @@ def _newton(problem, start, tol, max_iter):
     n, m = dual.n_rows, dual.n_cells
     zeros = np.zeros((n, m))
     if m <= _DENSE_UP_TO and m * m * prod(problem.shape) <= _DENSE_PRODUCTS:
-        return newton_dense(dual, zeros, tol=tol, max_iter=max_iter, settle=False)
+        return newton_dense(dual, zeros, tol=tol, max_iter=max_iter, enough=tol)
     return newton_cg(dual, zeros, tol=tol, max_iter=max_iter)
 
 

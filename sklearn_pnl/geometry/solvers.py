@@ -44,6 +44,8 @@ _PINNED_FROM = 256
 # Where cells are lighter than this, and rounding may amount to more than this in a
 # coordinate, theta is settled in better ones.
 _LIGHT, _UNSETTLED = 1e-6, 1e-7
+# Where theta need not be settled, a residual of so much of the tolerance ends it all.
+_ENOUGH = 1e-4
 # Raking starts the tilt, over at most so many marginals. It brings nearly empty
 # marginals to their scale at once, where Newton gains a factor e a step, and even rows
 # so near that a few sweeps save most of the dense steps. Conjugate gradients cost less
@@ -51,7 +53,7 @@ _LIGHT, _UNSETTLED = 1e-6, 1e-7
 _RAKING_SETS = 64
 # Rows whose emptiest cell holds less than this share of the uniform one.
 _UNEVEN = 0.01
-_SWEEPS, _SWEEPS_OF_UNEVEN = 4, 2
+_SWEEPS, _SWEEPS_OF_UNEVEN = 6, 2
 # A level with at least this share of the mass serves as reference for its mode.
 _FILLED = 0.01
 # Functions of single modes: from so many cells on it pays not to form the tensor.
@@ -183,7 +185,7 @@ class SpliceSolver(_Solver):
         self.elements = np.flatnonzero(matched)
         self._rest = np.flatnonzero(~matched.reshape(-1))
 
-    def solve(self, target, reference, tol, max_iter):
+    def solve(self, target, reference, tol, max_iter, settle=True):
         """Distributions, residuals and steps for flat rows that need no check."""
         q = target.copy()
         if reference is None:
@@ -210,7 +212,7 @@ class ClassSolver(_Solver):
         places = (np.arange(poset.n_elements), greatest + 1)
         self._classes = csr_array((ones, places))
 
-    def solve(self, target, reference, tol, max_iter):
+    def solve(self, target, reference, tol, max_iter, settle=True):
         """Distributions, residuals and steps for flat rows that need no check."""
         if reference is None:
             reference = np.full((1, self.poset.n_elements), 1 / self.poset.n_elements)
@@ -227,9 +229,10 @@ class _NewtonSolver(_Solver):
     ``_problems(start, target)``: rows, and the problem of these for dense Hessians.
     """
 
-    def _tilt(self, start, target, tol, max_iter):
+    def _tilt(self, start, target, tol, max_iter, settle):
         if not self.matrix_free:
-            return self._dense(start, target, tol, max_iter)
+            enough = 0.0 if settle else _ENOUGH * tol
+            return self._dense(start, target, tol, max_iter, enough)
         problem = ExponentialTilt(self._basis, start, target, self.residual)
         zeros = np.zeros_like(problem.moments)
         found = newton_cg(problem, zeros, tol=tol, max_iter=max_iter)
@@ -244,19 +247,19 @@ class _NewtonSolver(_Solver):
         left = np.flatnonzero(~found.converged & (n_iter < max_iter))
         if len(left) and len(self.elements) <= _FALLBACK_UP_TO:
             budget = max_iter - int(n_iter[left].max())
-            more = self._dense(q[left], target[left], found.tol, budget, settle=False)
+            more = self._dense(q[left], target[left], found.tol, budget, found.tol)
             better = more[1] < residual[left]
             q[left[better]], residual[left[better]] = more[0][better], more[1][better]
             n_iter[left] += more[2]
         return q, residual, n_iter
 
-    def _dense(self, start, target, tol, max_iter, settle=True):
+    def _dense(self, start, target, tol, max_iter, enough):
         pieces = []
         for rows, problem in self._problems(start, target):
             x = np.zeros((len(rows), len(self.elements)))
-            found = newton_dense(problem, x, tol=tol, max_iter=max_iter, settle=settle)
+            found = newton_dense(problem, x, tol=tol, max_iter=max_iter, enough=enough)
             q, residual = problem.distributions(found.point), found.residual
-            light = np.flatnonzero(_is_light(q) & found.converged) if settle else ()
+            light = () if enough else np.flatnonzero(_is_light(q) & found.converged)
             if len(light) and problem.well_scaled:
                 light = light[rounding_error(problem, found, light) > _UNSETTLED]
             if len(light):
@@ -308,7 +311,7 @@ class TiltSolver(_NewtonSolver):
         """Whether, from the uniform reference, the answer is M_1: a product."""
         return self._independent and len(self._modes) == len(self.poset.shape)
 
-    def solve(self, target, reference, tol, max_iter):
+    def solve(self, target, reference, tol, max_iter, settle=True):
         """Distributions, residuals and steps for flat rows that need no check."""
         if len(self.elements) == self.poset.n_elements - 1:
             return _closed_form(target.copy())
@@ -319,7 +322,7 @@ class TiltSolver(_NewtonSolver):
                 return _closed_form(start, self.residual(start - target))
         if self._raked is not None:
             start = self._rake(start, target)
-        return self._tilt(start, target, tol, max_iter)
+        return self._tilt(start, target, tol, max_iter, settle)
 
     def _rake(self, start, target):
         shape, sets = self.poset.shape, self._raked
@@ -382,14 +385,14 @@ class GeneralSolver(_NewtonSolver):
         dense = m <= _DENSE_UP_TO and m * m * poset.n_elements <= _DENSE_PRODUCTS
         self.matrix_free = not dense
 
-    def solve(self, target, reference, tol, max_iter):
+    def solve(self, target, reference, tol, max_iter, settle=True):
         """Distributions, residuals and steps for flat rows that need no check."""
         start = reference
         if reference is None:
             start = np.full_like(target, 1 / target.shape[1])
         if len(self.elements) == 0:
             return _closed_form(start.copy())
-        return self._tilt(start, target, tol, max_iter)
+        return self._tilt(start, target, tol, max_iter, settle)
 
     def _problems(self, start, target):
         problem = ExponentialTilt(self._zeta_basis, start, target, self.residual)
