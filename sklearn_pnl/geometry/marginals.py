@@ -4,6 +4,7 @@ Rows are flat, of shape (n, D), or tensors of shape (n, *shape).
 """
 
 from functools import lru_cache
+from itertools import accumulate
 from math import prod
 
 import numpy as np
@@ -115,9 +116,9 @@ def rake(start, target, shape, mode_sets, n_sweeps):
     if target.shape[1] <= _SUMMED_BY_PRODUCTS:
         cells = [_cells_of_marginal(shape, tuple(modes)) for modes in mode_sets]
         fits = [(indicators, target @ indicators) for indicators in cells]
+        spread = empty_like(q)
         for indicators, wanted in fits * n_sweeps:
-            factor = ratio(wanted, q @ indicators)
-            q *= np.matmul(factor, indicators.T, out=empty_like(q))
+            q *= np.matmul(ratio(wanted, q @ indicators), indicators.T, out=spread)
         return q
     tensor, wanted = q.reshape(-1, *shape), target.reshape(-1, *shape)
     fits = [(modes, marginal_of(wanted, modes)) for modes in mode_sets]
@@ -155,9 +156,8 @@ def mode_marginals(x, shape, modes):
         tensor = x.reshape(-1, *shape)
         return {k: marginal_of(tensor, (k,)).reshape(len(x), -1) for k in modes}
     products = x @ _levels_of_modes(shape, tuple(modes))
-    return dict(
-        zip(modes, np.split(products, np.cumsum(lengths)[:-1], axis=1), strict=True)
-    )
+    ends = zip(modes, lengths, accumulate(lengths), strict=True)
+    return {k: products[:, end - length : end] for k, length, end in ends}
 
 
 def levels_by_mass(target, shape, modes):
