@@ -35,8 +35,9 @@ BLOCK_CELLS = 2**17
 _LARGER = 2
 # Up to this many free coordinates dense Newton is ahead of conjugate gradients.
 _DENSE_UP_TO = 128
-# Up to this many, rows too badly conditioned for conjugate gradients go on densely.
-_FALLBACK_UP_TO = 2048
+# Rows too badly conditioned for conjugate gradients go on densely, up to so many
+# coordinates, and products to form a Hessian: a tenth of a second a row and step.
+_FALLBACK_UP_TO, _FALLBACK_PRODUCTS = 2048, 2**30
 # Dense Newton for a general set forms a matrix of |M|^2 D products a row and step.
 _DENSE_PRODUCTS = 2**24
 # From so many on functions are written by what is pinned, if differences are local.
@@ -245,7 +246,9 @@ class _NewtonSolver(_Solver):
         """
         q, residual, n_iter = found.point, found.residual, found.n_iter
         left = np.flatnonzero(~found.converged & (n_iter < max_iter))
-        if len(left) and len(self.elements) <= _FALLBACK_UP_TO:
+        m = len(self.elements)
+        fits = m <= _FALLBACK_UP_TO and m * m * q.shape[1] <= _FALLBACK_PRODUCTS
+        if len(left) and fits:
             budget = max_iter - int(n_iter[left].max())
             more = self._dense(q[left], target[left], found.tol, budget, found.tol)
             better = more[1] < residual[left]

@@ -43,6 +43,8 @@ _KEPT_FUNCTIONS = 2**13
 _NO_OVERFLOW = 600.0
 # Up to this many coordinates a basis is made orthonormal by a dense factor.
 _LARGEST_FACTOR = 2048
+# A factor with this share of all entries is slower to apply than a dense inverse.
+_FILLED = 0.25
 # Pairs of coordinates whose entries in Hessians are made at once: they stay in cache.
 _PAIRS_AT_ONCE = 2**14
 # Products of pairs of entries in the Gram matrix of rows of the Moebius matrix.
@@ -326,18 +328,22 @@ class PinnedBasis(_Basis):
         self._scale = float(np.sqrt(rows.shape[1]))
 
     @cached_property
-    def _gram(self):
-        gram = (self._rows @ self._columns).tocsc()
-        return splu(gram, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0)
+    def _solve(self):
+        """Products with the inverse of ``B B'``, of which there are many."""
+        gram, m = (self._rows @ self._columns).tocsc(), self._rows.shape[0]
+        factor = splu(gram, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0)
+        if m > _LARGEST_FACTOR or factor.nnz < _FILLED * m * m:
+            return factor.solve
+        return np.linalg.inv(gram.toarray()).__matmul__
 
     def __getstate__(self):
         # A factor cannot be pickled; it is found again when needed.
-        return {k: v for k, v in self.__dict__.items() if k != "_gram"}
+        return {k: v for k, v in self.__dict__.items() if k != "_solve"}
 
     def synthesis_of_columns(self, v):
         x = v * self._scale
         pinned = self._rows @ np.asarray(x, np.float64)
-        x -= self._columns @ self._gram.solve(pinned)
+        x -= self._columns @ self._solve(pinned)
         return x
 
     analysis_of_columns = synthesis_of_columns
