@@ -15,7 +15,7 @@ from ._threads import one_blas_thread
 from ._validation import check_masses, warn_unconverged
 from .geometry import TensorPoset, element_mask, order_mask
 from .geometry.codec import Codec, Encoded
-from .geometry.nearness import KLEmbedding, kl_of_coordinates
+from .geometry.nearness import KLEmbedding, gaps_of_neighbors, kl_of_neighbors
 from .tables.categories import Indicators, typical_variance
 
 # What need not be checked of numbers made here.
@@ -189,11 +189,15 @@ class TrainingRows:
         parts = [self.codes] if self.labels is None else [self.codes, self.labels]
         return np.unique(np.hstack(parts), axis=0, return_inverse=True)[1].reshape(-1)
 
-    def distances(self, codes, neighbors):
+    def distances(self, codes, neighbors, n_jobs=None):
         """KL(w, w_i) in nats, or Euclidean distances, of codes to rows (n, k)."""
+        measure = partial(gaps_of_neighbors, points=self.codes)
         if self.metric == "kl":
-            return kl_of_coordinates(self.codec, codes, self.coordinates[neighbors])
-        return np.linalg.norm(self.codes[neighbors] - codes[:, None], axis=2)
+            measure = partial(
+                kl_of_neighbors, codec=self.codec, coordinates=self.coordinates
+            )
+        step = max(1, self.codec.encoded_at_once // neighbors.shape[1])
+        return map_blocks(measure, codes, neighbors, step=step, n_jobs=n_jobs)[0]
 
     def decoded(self):
         """The rows (n, D), as they are decoded from their own codes."""
@@ -212,15 +216,18 @@ class TrainingRows:
         weights = np.full(neighbors.shape, 1 / neighbors.shape[1])
         return self.codec.mean(self.rows, self.masses, neighbors, weights)
 
-    def decode(self, codes, neighbors, weights, whom, n_jobs=None):
-        """Rows (n, D) of codes, with a warning if some did not converge."""
+    def decode(self, codes, neighbors, weights, whom, n_jobs=None, settle=False):
+        """Rows (n, D) of codes, with a warning if some did not converge.
+
+        To the last digits of theta only if asked to ``settle`` it.
+        """
         codec = self.codec
         rows = self.rows
         if not codec.needs_rows:
             # One pass a block again: threads would only wait for memory.
             rows, n_jobs = rows[:0], None
         rows, residual = map_blocks(
-            partial(codec.decode, rows=rows, masses=self.masses),
+            partial(codec.decode, rows=rows, masses=self.masses, settle=settle),
             codes,
             neighbors,
             weights,

@@ -38,9 +38,11 @@ def empty(shape, dtype):
     It is in use while the array, or a view of it, is there: so it may be kept, given
     back and handed on as any other array.
     """
-    kept, dtype = getattr(_thread, "kept", None), np.dtype(dtype)
-    size = prod(shape) * dtype.itemsize
-    if kept is None or size <= _SMALL:
+    kept = getattr(_thread, "kept", None)
+    if kept is None:
+        return np.empty(shape, dtype)
+    size = prod(shape) * np.dtype(dtype).itemsize
+    if size <= _SMALL:
         return np.empty(shape, dtype)
     memory = _unused(kept, size)
     # Views of the array keep it alive, since the owner of its memory is no array.
@@ -67,6 +69,11 @@ def take(array, indices, axis):
     shape[axis] = len(indices)
     # The mode that checks them would make another copy.
     return np.take(array, indices, axis, empty(shape, array.dtype), mode="clip")
+
+
+def some_rows(array, rows):
+    """Some rows of an array, ascending; without a copy if these are all."""
+    return array if len(rows) == len(array) else take(array, rows, axis=0)
 
 
 def columns(array, indices):

@@ -211,7 +211,8 @@ class BackwardProjector(ManyBodyProjector):
         near = self._training.nearest(codes, k, n_jobs=self.n_jobs)
         weights = np.full(near.shape, 1 / k)
         whom = type(self).__name__
-        rows = self._training.decode(codes, near, weights, whom, self.n_jobs)
+        # So that the code of a row is the one that it was decoded from.
+        rows = self._training.decode(codes, near, weights, whom, self.n_jobs, True)
         return rows.reshape(-1, *self.input_shape_)
 
     def decode_margins(
@@ -307,4 +308,4 @@ class BackwardProjector(ManyBodyProjector):
         indices = self._training.nearest(codes, k, n_jobs=self.n_jobs)
         if not return_distance:
             return indices
-        return self._training.distances(codes, indices), indices
+        return self._training.distances(codes, indices, self.n_jobs), indices

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ._blocks import map_blocks
 from ._callbacks import CallbackSupportMixin, fit_task, with_callbacks
@@ -22,6 +22,7 @@ from ._validation import (
 )
 from .geometry import PosetProtocol
 from .manifolds import ORDER
+from .reshape import names_of_cells
 
 # Constraints of the parameters that a codec is built from.
 CODEC_CONSTRAINTS = {
@@ -265,16 +266,15 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         input_features : array-like of str or None, default=None
-            Names of the features; None takes those seen in ``fit``.
+            Names of the features, or of all cells of a tensor; None takes those seen in
+            ``fit``.
 
         Returns
         -------
         names : ndarray of str objects of shape (n_params_,)
         """
         check_is_fitted(self)
-        names = list(_check_feature_names_in(self, input_features))
-        if len(self.input_shape_) > 1:
-            names = ["_".join(map(str, cell)) for cell in np.ndindex(self.input_shape_)]
+        names = names_of_cells(self, input_features)
         if self.poset_.added_bottom:
             names = ["bottom", *names]
         kept = self._codec.codes(self._codec.base.elements[None])[0]

@@ -177,14 +177,14 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         Parameters
         ----------
         input_features : array-like of str or None, default=None
-            Only checked against the names seen in ``fit``.
+            Only checked: as many as the numbers of a row, or the names seen in ``fit``.
 
         Returns
         -------
         names : ndarray of str objects of shape (prod(tensor_shape_),)
         """
         check_is_fitted(self)
-        _check_feature_names_in(self, input_features)
+        names_of_cells(self, input_features)
         cells = np.ndindex(*self.tensor_shape_)
         return np.array(["cell_" + "_".join(map(str, c)) for c in cells], dtype=object)
 
@@ -232,6 +232,18 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def names_of_cells(estimator, given=None):
+    """A name for each number of a row: those given, or seen, or indices in a tensor."""
+    shape = estimator.input_shape_
+    if given is not None and len(shape) > 1 and len(given) == prod(shape):
+        # What is before it in a pipeline names every cell, not the first axis alone.
+        return list(given)
+    names = list(_check_feature_names_in(estimator, given))
+    if len(shape) > 1:
+        names = ["_".join(map(str, cell)) for cell in np.ndindex(shape)]
+    return names
 
 
 def prime_factors(number):

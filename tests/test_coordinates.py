@@ -100,13 +100,16 @@ def test_psi_is_the_log_sum_over_cells(seed, kind):
     assert_allclose(log_partition(theta, poset), expected)
 
 
-def test_prob_and_psi_ignore_theta_of_the_bottom():
-    poset = TensorPoset((2, 3))
-    theta = np.random.default_rng(0).normal(size=(2, 3))
+# A value that sums could swallow, and two that no sum survives.
+@pytest.mark.parametrize("at_bottom", [5.0, 1e20, -1e300, np.inf, np.nan])
+@pytest.mark.parametrize("kind", KINDS)
+def test_prob_and_psi_ignore_theta_of_the_bottom(kind, at_bottom):
+    poset, _ = poset_and_order(kind, 0)
+    theta = np.random.default_rng(0).normal(size=(3, *poset.shape))
     moved = theta.copy()
-    moved[0, 0] += 5
-    assert_allclose(prob_from_theta(moved, poset), prob_from_theta(theta, poset))
-    assert_allclose(log_partition(moved, poset), log_partition(theta, poset))
+    moved.reshape(3, -1)[:, poset.bottom] = at_bottom
+    assert_array_equal(prob_from_theta(moved, poset), prob_from_theta(theta, poset))
+    assert_array_equal(log_partition(moved, poset), log_partition(theta, poset))
 
 
 @pytest.mark.parametrize("size", [800.0, -800.0])

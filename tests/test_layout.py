@@ -19,15 +19,6 @@ def module_name(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def parsed(path):
-    """A file without what only type checkers read."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in tree.body:
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
-    return tree
-
-
 def imported_modules(path):
     """Every module that a file imports, with absolute names, also inside functions.
 
@@ -38,7 +29,7 @@ def imported_modules(path):
     if path.name != "__init__.py":
         package = package[:-1]
     found = set()
-    for node in ast.walk(parsed(path)):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -54,15 +45,11 @@ PATHS = sorted(ROOT.rglob("*.py"))
 MODULES = {module_name(path) for path in PATHS}
 IMPORTS = {module_name(path): imported_modules(path) for path in PATHS}
 OURS = {name: found & MODULES for name, found in IMPORTS.items()}
-OPTIMIZE, SAMPLER = "sklearn_pnl.optimize", "sklearn_pnl.over_sampling"
+OPTIMIZE, SAMPLER = f"{GEOMETRY}.optimize", "sklearn_pnl.over_sampling"
 WORKSPACE = "sklearn_pnl._workspace"
 SAMPLERS = {SAMPLER, "sklearn_pnl.regression"}
 IN_GEOMETRY = sorted(name for name in MODULES if name.startswith(GEOMETRY))
-ESTIMATORS = sorted(
-    name
-    for name in MODULES
-    if name.count(".") == 1 and name not in (OPTIMIZE, GEOMETRY)
-)
+ESTIMATORS = sorted(MODULES - {"sklearn_pnl", WORKSPACE, *IN_GEOMETRY})
 
 
 def top_level(name):
@@ -95,9 +82,8 @@ def test_optimize_and_its_memory_are_leaves():
 
 
 @pytest.mark.parametrize("name", IN_GEOMETRY)
-def test_geometry_imports_itself_and_optimize_alone(name):
-    allowed = {OPTIMIZE, WORKSPACE, *IN_GEOMETRY}
-    assert OURS[name] <= allowed
+def test_geometry_imports_itself_alone(name):
+    assert OURS[name] <= {WORKSPACE, *IN_GEOMETRY}
 
 
 @pytest.mark.parametrize("name", IN_GEOMETRY)
@@ -107,7 +93,7 @@ def test_geometry_is_numpy_and_scipy_alone(name):
     assert top_level(name) <= {"numpy", "scipy", "sklearn_pnl", *standard}
 
 
-@pytest.mark.parametrize("name", [*IN_GEOMETRY, OPTIMIZE])
+@pytest.mark.parametrize("name", IN_GEOMETRY)
 def test_geometry_neither_prints_nor_warns_nor_draws(name):
     path = next(path for path in PATHS if module_name(path) == name)
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -756,16 +756,19 @@ def test_derivatives_of_the_objective(seed, kind, concentration):
     if kind == "zeta":
         mask = (rng.random(shape) < 0.5) & (poset.order > 0)
         solver = solvers.GeneralSolver(poset, mask)
-        problem = tilts.ExponentialTilt(solver, solver._basis, start, target)
+        basis = solver._basis
     else:
         solver = solvers.TiltSolver(poset, 2)
-        if kind == "interactions":
-            basis = solver._scaled_basis
-            problem = tilts.ExponentialTilt(solver, basis, start, target)
-        elif kind == "sorted cells":
-            problem = tilts.SortedMarginalCells(solver, start, target)
-        else:
-            problem = tilts.MarginalCells(solver, start, target, {0: 1, 2: 2})
+        basis = solver._basis
+    if "cells" in kind:
+        references = (0, 0, 0) if kind == "sorted cells" else (1, 0, 2)
+        basis = tilts.MarginalCells(poset, 2, references)
+    parts = basis, start, target, solver.residual
+    if kind == "sorted cells":
+        order = rng.permutation(18)[None]
+        problem = tilts.SortedTilt(*parts, order)
+    else:
+        problem = tilts.ExponentialTilt(*parts)
 
     def value(x):
         return problem.value(x[None], one)[0][0]
@@ -792,7 +795,7 @@ def test_bases_do_for_columns_what_they_do_for_rows(kind, dtype):
     poset = TensorPoset(shape)
     elements = np.flatnonzero(poset.order_mask(2))
     if kind == "interactions":
-        basis = tilts.ScaledBasis(shape, 2)
+        basis = tilts.ScaledBasis(InteractionBasis(shape, 2))
     elif kind == "pinned":
         basis = tilts.pinned_basis(poset, elements)
     else:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import sklearn_pnl
-from sklearn_pnl import geometry, optimize
+from sklearn_pnl import geometry
+from sklearn_pnl.geometry import optimize
 
 ROOT = Path(sklearn_pnl.__file__).parent
 

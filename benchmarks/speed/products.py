@@ -14,8 +14,7 @@ from unittest.mock import patch
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from sklearn_pnl import optimize
-from sklearn_pnl.geometry import InteractionBasis
+from sklearn_pnl.geometry import InteractionBasis, optimize
 from sklearn_pnl.geometry.tilts import ScaledBasis
 
 from .timing import interleaved
@@ -34,7 +33,8 @@ class Products:
 
     def seconds(self, shape, order):
         """Seconds for as many rows in full batches, on one thread of BLAS."""
-        basis, m = ScaledBasis(shape, order), InteractionBasis(shape, order).n_functions
+        functions = InteractionBasis(shape, order)
+        basis, m = ScaledBasis(functions), functions.n_functions
         n_cells = int(np.prod(shape))
         rows = max(1, _CELLS // n_cells)
         with threadpool_limits(1, "blas"):

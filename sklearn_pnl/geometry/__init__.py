@@ -67,12 +67,10 @@ from .energies import energy_decomposition, geodesic_energy, interaction_energy
 from .interactions import (
     InteractionBasis,
     close_downward,
-    element_mask,
     interaction_mask,
-    order_mask,
 )
 from .linear import LinearProjection, linear_projection
-from .posets import Poset, PosetProtocol, TensorPoset
+from .posets import Poset, PosetProtocol, TensorPoset, element_mask, order_mask
 from .projections import (
     general_projection,
     many_body_projection,

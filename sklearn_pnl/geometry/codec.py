@@ -7,7 +7,7 @@ m-projection on the base, in full; a *code* is the part of them that is free: al
 them if it carries the mass, else without the bottom, which normalising decides.
 """
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,15 +19,8 @@ from .coordinates import normalized_exp, row_sums, theta_from_prob
 from .divergences import kl_divergence
 from .marginals import one_body_theta
 from .posets import zeta_columns
-from .solvers import mixed_solver
+from .solvers import BLOCK_CELLS, mixed_solver, rows_at_once
 
-# Cells in one block of rows: a mebibyte of float64, so that the temporaries of a
-# block stay in cache. Blocks depend on the shape of the data alone, so that results
-# are the same bytes for every n_jobs and every working_memory.
-BLOCK_CELLS = 2**17
-# Where products are taken many times over, and ever fewer rows are left to take them
-# for, blocks are larger.
-_LARGER = 2
 # Marginal cells up to which one matrix product beats a sum over each mode.
 _MARGINAL_CELLS = 128
 # Up to so many coordinates the Fisher metric of a base is factored, else its diagonal.
@@ -346,11 +339,12 @@ class Codec:
 
     # --- codes to rows -------------------------------------------------------------
 
-    def decode(self, codes, neighbors, weights, *, rows, masses):
+    def decode(self, codes, neighbors, weights, *, rows, masses, settle=False):
         """Rows of a block of codes, in the type of ``rows``, and their residuals.
 
         ``neighbors`` (n, k) are those of ``rows``, the training rows, whose ``masses``
-        are given; they count with ``weights`` (n, k).
+        are given; they count with ``weights`` (n, k). Asked to ``settle``, rows have
+        the theta that they should have, and not their eta alone.
         """
         if not self.needs_rows and self.with_mass:
             # Normalising would only be undone.
@@ -361,7 +355,8 @@ class Codec:
             mean = self.mean(
                 rows, masses, neighbors, weights, self.local_manifold.geometric
             )
-            q, residual = self.local_manifold.decode(w, mean, self._project)
+            project = partial(self._project, settle=settle)
+            q, residual = self.local_manifold.decode(w, mean, project)
         if self.with_mass:
             mass = np.exp(log_mass)
         else:
@@ -369,7 +364,7 @@ class Codec:
         q *= mass[:, None]
         return self._rows(q, rows.dtype), residual
 
-    def _project(self, target, reference):
+    def _project(self, target, reference, settle):
         # Off the matched set only theta of the reference counts; it has none at 0.
         if reference.min() <= 0:
             row = int(np.argmin(reference.min(axis=1)))
@@ -378,23 +373,24 @@ class Codec:
                 "lies so far out that cells of its distribution underflow to 0; draw "
                 "codes closer to the training rows.",
             )
-        q, residual, _ = self._decoder.solve(target, reference, self.tol, self.max_iter)
-        return q, residual
+        numerics = self.tol, self.max_iter, settle
+        return self._decoder.solve(target, reference, *numerics)[:2]
 
     def mean(self, rows, masses, neighbors, weights, geometric=False):
-        """Mean distribution of each point's neighbours, in eta or in theta.
-
-        One neighbour a time, so that no array of the size of all of them is made.
-        """
+        """Mean distribution of each point's neighbours, in eta or in theta."""
         # In theta the masses are constants of the rows, which normalising takes out.
         shares = weights if geometric else weights / masses[neighbors]
-        mean = zeros((len(neighbors), self.poset.n_elements), np.float64)
-        for near, share in zip(neighbors.T, shares.T, strict=True):
-            cells = self.cells(take(rows, near, axis=0))
+        (n, k), size = neighbors.shape, self.poset.n_elements
+        mean = empty((n, 1, size), np.float64)
+        # A few points at a time, so that all of their neighbours stay in cache.
+        step = max(1, BLOCK_CELLS // (k * size))
+        for start in range(0, n, step):
+            some = slice(start, start + step)
+            cells = self.cells(take(rows, neighbors[some].reshape(-1), axis=0))
             if geometric:
                 np.log(cells, out=cells)
-            cells *= share[:, None]
-            mean += cells
+            np.matmul(shares[some, None], cells.reshape(-1, k, size), out=mean[some])
+        mean = mean.reshape(n, size)
         return normalized_exp(mean)[0] if geometric else mean
 
     def _rows(self, measures, dtype):
@@ -426,19 +422,12 @@ class Codec:
     @cached_property
     def encoded_at_once(self):
         """Rows that are worth encoding at once."""
-        return self._rows_per_block(self.poset, self._solver)
+        return rows_at_once(self.poset, self._solver if self.solves else None)
 
     @cached_property
     def decoded_at_once(self):
         """Codes that are worth decoding at once."""
-        return self._rows_per_block(self._local_poset, self._decoder)
-
-    @staticmethod
-    def _rows_per_block(poset, solver):
-        cells = BLOCK_CELLS
-        if solver is not None and solver.by_products:
-            cells *= _LARGER
-        return max(poset.rows_at_once, cells // poset.n_elements)
+        return rows_at_once(self._local_poset, self._decoder)
 
 
 def _refuse_far(codes, fine):

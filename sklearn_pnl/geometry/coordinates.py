@@ -10,10 +10,9 @@ where ``log p = zeta(theta)`` and ``eta = zeta_adjoint(p)``. All arrays have sha
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 from .._workspace import empty
-from .posets import PosetProtocol
+from .posets import PosetProtocol, float_type, leading_shape
 
 
 def theta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
@@ -91,9 +90,17 @@ def prob_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
     array([[0.25, 0.25],
            [0.25, 0.25]])
     """
-    energy = _energy(theta, poset)
-    rows = energy.reshape(-1, poset.n_elements)
-    return normalized_exp(rows)[0].reshape(energy.shape)
+    return _normalized(theta, poset)[0]
+
+
+def _normalized(theta, poset):
+    """Distributions with theta but at the bottom, and psi; rows as they came."""
+    # A sum with what the bottom holds would lose digits, or all of them.
+    theta = np.array(theta, dtype=float_type(theta))
+    lead = leading_shape(theta, poset)
+    theta.reshape(*lead, poset.n_elements)[..., poset.bottom] = 0
+    q, psi = normalized_exp(_energy(theta, poset).reshape(-1, poset.n_elements))
+    return q.reshape(theta.shape), psi.reshape(lead)
 
 
 def normalized_exp(energy):
@@ -193,13 +200,7 @@ def log_partition(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
     >>> log_partition(np.zeros((3, 2, 2)), TensorPoset((2, 2))) / np.log(2)
     array([2., 2., 2.])
     """
-    theta = np.asarray(theta, dtype=np.float64)
-    energy = _energy(theta, poset)
-    _check_energy(energy.reshape(-1, poset.n_elements))
-    at_bottom = theta.reshape(*theta.shape[: theta.ndim - len(poset.shape)], -1)[
-        ..., poset.bottom
-    ]
-    return logsumexp(energy, axis=_poset_axes(poset)) - at_bottom
+    return _normalized(np.asarray(theta, np.float64), poset)[1][()]
 
 
 def eta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
@@ -304,10 +305,5 @@ def fisher_information(
     if elements is None:
         elements = np.delete(np.arange(poset.n_elements), poset.bottom)
     elements = np.asarray(elements)
-    lead = p.shape[: p.ndim - len(poset.shape)]
-    eta = poset.eta(p).reshape(*lead, -1)[..., elements]
+    eta = poset.eta(p).reshape(*leading_shape(p, poset), -1)[..., elements]
     return poset.fisher_gram(p, elements) - eta[..., :, None] * eta[..., None, :]
-
-
-def _poset_axes(poset):
-    return tuple(range(-len(poset.shape), 0))

@@ -11,16 +11,13 @@ from functools import cached_property, reduce
 from itertools import chain, combinations
 from math import comb, prod
 from numbers import Integral
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import helmert
 
 from .._workspace import columns, empty_like, zeros
-
-if TYPE_CHECKING:  # `posets` imports this module
-    from .posets import PosetProtocol
 
 # An order, or the sets of modes kept.
 Interactions: TypeAlias = int | Iterable[Sequence[int]]
@@ -140,108 +137,6 @@ def cell_orders(shape):
     return reduce(np.add.outer, modes)
 
 
-def order_mask(poset: "PosetProtocol", order: Interactions) -> NDArray:
-    """Elements of order 1 to ``order``: the base of the ell-body approximation.
-
-    Parameters
-    ----------
-    poset : Poset or TensorPoset
-    order : int or iterable of tuple of int
-        ``ell``, or for a tensor the mode sets kept.
-
-    Returns
-    -------
-    mask : ndarray of bool of shape ``poset.shape``
-
-    See Also
-    --------
-    interaction_mask : Elements of some interactions.
-    element_mask : Elements given one by one.
-    many_body_projection : On distributions of low order.
-
-    Examples
-    --------
-    >>> from sklearn_pnl.geometry import Poset, order_mask
-    >>> diamond = Poset.from_relations(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
-    >>> order_mask(diamond, 1)
-    array([False,  True,  True, False])
-    """
-    return poset.order_mask(order)
-
-
-def element_mask(poset: "PosetProtocol", elements: ArrayLike) -> NDArray:
-    """Elements given as a mask or listed, as a mask without the bottom.
-
-    Parameters
-    ----------
-    poset : Poset or TensorPoset
-    elements : array-like
-        A boolean mask of shape ``poset.shape``, or flat; a list of flat indices; or
-        for a tensor a list of tuples of indices, one a mode.
-
-    Returns
-    -------
-    mask : ndarray of bool of shape ``poset.shape``
-
-    Raises
-    ------
-    ValueError
-        If the shape does not fit, if an element is out of range, or if nothing is
-        left without the bottom: such a base pins everything.
-
-    See Also
-    --------
-    order_mask : Elements up to an order.
-    interaction_mask : Elements of some interactions.
-
-    Examples
-    --------
-    >>> from sklearn_pnl.geometry import TensorPoset, element_mask
-    >>> element_mask(TensorPoset((2, 3)), [(0, 1), (1, 2)]).astype(int)
-    array([[0, 1, 0],
-           [0, 0, 1]])
-    """
-    given = np.asarray(elements)
-    if given.dtype == bool:
-        if given.shape not in (poset.shape, (poset.n_elements,)):
-            raise ValueError(
-                f"A mask of elements must have shape {poset.shape} for {poset!r}; got "
-                f"{given.shape}."
-            )
-        mask = np.array(given, order="C").reshape(poset.shape)
-    else:
-        mask = _mask_from_list(poset, given)
-    mask.reshape(-1)[poset.bottom] = False
-    if not mask.any():
-        raise ValueError(
-            "The base has no element besides the bottom: it pins everything, and every "
-            "row would get the same code. Free at least one element."
-        )
-    return mask
-
-
-def _mask_from_list(poset, given):
-    listed = given.ndim == 1 or (given.ndim == 2 and given.shape[1] == len(poset.shape))
-    if given.size and (given.dtype.kind not in "iu" or not listed):
-        raise ValueError(
-            "Elements are given as a boolean mask, as flat indices, or for a tensor as "
-            f"tuples of {len(poset.shape)} indices; got an array of shape "
-            f"{given.shape} and type {given.dtype}."
-        )
-    limits = np.array([poset.n_elements] if given.ndim == 1 else poset.shape)
-    cells = given.astype(int).reshape(-1, len(limits))
-    outside = np.flatnonzero(((cells < 0) | (cells >= limits)).any(axis=1))
-    if len(outside):
-        raise ValueError(
-            f"Element {given[outside[0]].tolist()} is out of range: {poset!r} has "
-            f"indices up to {(limits - 1).tolist()}."
-        )
-    mask = np.zeros(poset.n_elements, bool)
-    if len(cells):
-        mask[np.ravel_multi_index(tuple(cells.T), tuple(limits))] = True
-    return mask.reshape(poset.shape)
-
-
 def is_down_set(mask):
     """Whether a mask of cells of a tensor contains all cells below each of its own."""
     mask = np.asarray(mask, bool)
@@ -305,6 +200,8 @@ class InteractionBasis:
     ----------
     n_functions : int
         Dimension ``m`` of the space.
+    cells : ndarray of int of shape (m,)
+        Where the coefficients are in the transform of all modes, flat.
 
     See Also
     --------
@@ -325,8 +222,8 @@ class InteractionBasis:
 
     def __init__(self, shape: Sequence[int], interactions: Interactions) -> None:
         self.shape = tuple(shape)
-        self._cells = np.flatnonzero(interaction_mask(self.shape, interactions))
-        self.n_functions = len(self._cells)
+        self.cells = np.flatnonzero(interaction_mask(self.shape, interactions))
+        self.n_functions = len(self.cells)
 
     def analysis(self, x: ArrayLike) -> NDArray:
         """Coefficients ``mask * (H_1 x .. x H_d) x`` of shape (..., m)."""
@@ -344,12 +241,12 @@ class InteractionBasis:
 
     def analysis_flat(self, x: NDArray) -> NDArray:
         """:meth:`analysis` of rows of shape (n, D)."""
-        return columns(kronecker_product(self._blocks, x), self._cells)
+        return columns(kronecker_product(self._blocks, x), self.cells)
 
     def synthesis_flat(self, v: NDArray) -> NDArray:
         """:meth:`synthesis` to rows of shape (n, D)."""
         coefficients = zeros((len(v), prod(self.shape)), v.dtype)
-        coefficients[:, self._cells] = v
+        coefficients[:, self.cells] = v
         return kronecker_product(self._transposed, coefficients)
 
     @cached_property
@@ -383,19 +280,21 @@ def kronecker_blocks_of_columns(matrices):
     A block takes the time of as many multiplications a cell as it has rows, of some
     more for the pass, and of some for each of its products, which are as many cells.
     """
-    # From the last one on: what is left takes least, and its joined matrices.
-    best, inner = [(0.0, [])], 1
-    for first in range(len(matrices) - 1, -1, -1):
-        choices, joined, left = [], np.ones((1, 1)), inner * len(matrices[first])
-        for (cost, blocks), matrix in zip(
-            reversed(best), matrices[first:], strict=True
-        ):
-            joined = np.kron(joined, matrix)
-            own = len(joined) + _PASS + _PRODUCT / left
-            choices.append((cost + own, [joined, *blocks]))
-        best.append(min(choices, key=lambda choice: choice[0]))
-        inner = left
-    return best[-1][1]
+    lengths = list(map(len, matrices))
+    # Where blocks end, for the matrices from each on: the last ones first. Only what
+    # is chosen is joined, for a block may be as long as a row.
+    best = {len(lengths): (0.0, [])}
+    for first in range(len(lengths) - 1, -1, -1):
+        overhead = _PASS + _PRODUCT / prod(lengths[first:])
+        best[first] = min(
+            (best[end][0] + prod(lengths[first:end]) + overhead, [end, *best[end][1]])
+            for end in range(first + 1, len(lengths) + 1)
+        )
+    ends = best[0][1]
+    return [
+        reduce(np.kron, matrices[start:end])
+        for start, end in zip([0, *ends], ends, strict=False)
+    ]
 
 
 def kronecker_product(blocks, x):
@@ -424,6 +323,7 @@ def kronecker_of_columns(blocks, x):
     outer, (inner, n) = 1, x.shape
     for block in blocks:
         inner //= len(block)
+        block = block.astype(x.dtype, copy=False)
         x = x.reshape(outer, len(block), inner * n)
         x = np.matmul(block, x, out=empty_like(x))
         outer *= len(block)

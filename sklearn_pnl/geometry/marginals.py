@@ -4,6 +4,7 @@ Rows are flat, of shape (n, D), or tensors of shape (n, *shape).
 """
 
 from functools import lru_cache
+from itertools import accumulate
 from math import prod
 
 import numpy as np
@@ -91,41 +92,39 @@ def _marginal_cells(shape):
 
 def product_of_marginals(target, shape, modes):
     """The one-body approximation; uniform in modes that are not in ``modes``."""
-    tensor = target.reshape(-1, *shape)
-    product = np.ones((len(tensor), *(1,) * len(shape)))
-    for k, length in enumerate(shape):
-        if k in modes:
-            factor = marginal_of(tensor, (k,))
-        else:
-            factor = np.full(along_mode(k, length, len(shape)), 1 / length)
-        whole = empty(np.broadcast_shapes(product.shape, factor.shape), np.float64)
-        product = np.multiply(product, factor, out=whole)
-    return product.reshape(len(tensor), -1)
+    masses = mode_marginals(target, shape, modes)
+    product = np.ones((len(target), 1))
+    # The last mode first: the longest runs of memory are those of what is there.
+    for k in reversed(range(len(shape))):
+        factor = masses.get(k, np.full((1, shape[k]), 1 / shape[k]))
+        whole = empty((len(target), shape[k], product.shape[1]), np.float64)
+        product = np.multiply(factor[:, :, None], product[:, None], out=whole)
+        product = product.reshape(len(target), -1)
+    return product
+
+
+def ratio(wanted, now):
+    """What brings sums to those wanted; a sum that is empty stays so."""
+    return np.divide(wanted, now, out=np.ones_like(now), where=now > 0)
 
 
 def rake(start, target, shape, mode_sets, n_sweeps):
     """Sweeps of iterative proportional fitting: rescale marginal by marginal."""
-    # Of a small tensor sums are products with indicators, and rows stay flat.
-    small = target.shape[1] <= _SUMMED_BY_PRODUCTS
-    cells = [_cells_of_marginal(shape, tuple(modes)) for modes in mode_sets if small]
-    target_cells = target if small else target.reshape(-1, *shape)
     q = empty(target.shape, np.float64)
     q[...] = start
-    q = q.reshape(target_cells.shape)
-
-    def marginal(x, k):
-        return x @ cells[k] if small else marginal_of(x, mode_sets[k])
-
-    wanted = [marginal(target_cells, k) for k in range(len(mode_sets))]
-    for _ in range(n_sweeps):
-        for k, there in enumerate(wanted):
-            # A marginal that is empty in both stays so.
-            now = marginal(q, k)
-            factor = np.divide(there, now, out=np.ones_like(now), where=now > 0)
-            if small:
-                factor = np.matmul(factor, cells[k].T, out=empty_like(q))
-            q *= factor
-    return q.reshape(target.shape)
+    # Of a small tensor sums are products with indicators, and rows stay flat.
+    if target.shape[1] <= _SUMMED_BY_PRODUCTS:
+        cells = [_cells_of_marginal(shape, tuple(modes)) for modes in mode_sets]
+        fits = [(indicators, target @ indicators) for indicators in cells]
+        spread = empty_like(q)
+        for indicators, wanted in fits * n_sweeps:
+            q *= np.matmul(ratio(wanted, q @ indicators), indicators.T, out=spread)
+        return q
+    tensor, wanted = q.reshape(-1, *shape), target.reshape(-1, *shape)
+    fits = [(modes, marginal_of(wanted, modes)) for modes in mode_sets]
+    for modes, there in fits * n_sweeps:
+        tensor *= ratio(there, marginal_of(tensor, modes))
+    return q
 
 
 def _indicators(shape, modes):
@@ -157,9 +156,8 @@ def mode_marginals(x, shape, modes):
         tensor = x.reshape(-1, *shape)
         return {k: marginal_of(tensor, (k,)).reshape(len(x), -1) for k in modes}
     products = x @ _levels_of_modes(shape, tuple(modes))
-    return dict(
-        zip(modes, np.split(products, np.cumsum(lengths)[:-1], axis=1), strict=True)
-    )
+    ends = zip(modes, lengths, accumulate(lengths), strict=True)
+    return {k: products[:, end - length : end] for k, length, end in ends}
 
 
 def levels_by_mass(target, shape, modes):

@@ -11,10 +11,10 @@ from math import prod
 
 import numpy as np
 
-from .._workspace import empty_like
+from .._workspace import empty_like, some_rows
 from .coordinates import row_sums
 from .marginals import along_mode, levels_of_mode, mode_marginals
-from .tilts import LONGEST_STEP, some_rows
+from .tilts import LONGEST_STEP
 
 
 def rake_modes(start, target, shape, modes, n_sweeps):
@@ -33,10 +33,12 @@ def rake_modes(start, target, shape, modes, n_sweeps):
 class ModeTilt:
     """The convex problem of a projection, for functions of single modes.
 
-    As :class:`~.tilts.MarginalCells`: a coordinate multiplies one level of one mode
+    As in :class:`~.tilts.MarginalCells` a coordinate multiplies one level of one mode
     that is not the reference of that mode. The point kept is the two factors, and then
     the joint marginals of the two groups.
     """
+
+    well_scaled = True
 
     def __init__(self, shape, start, target, references):
         self._groups = two_groups(shape)

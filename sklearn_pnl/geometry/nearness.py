@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from .codec import BLOCK_CELLS, CodeError
+from .codec import CodeError
+from .solvers import BLOCK_CELLS
 
 # Below this share of the mean mass a divergence is summed cell by cell: as a
 # difference of masses it would lose more than half of its digits.
@@ -111,14 +112,19 @@ def _varies(coordinates):
     return varies
 
 
-def kl_of_coordinates(codec, codes, coordinates):
-    """``KL(w, w_i)`` of codes (n,) and coordinates (n, k, m) of k points each."""
-    n, k, m = coordinates.shape
+def kl_of_neighbors(codes, neighbors, *, codec, coordinates):
+    """``KL(w, w_i)`` (n, k) of a block of codes to k of the points with coordinates."""
+    n, k = neighbors.shape
     own = codec.coordinates(codes)
-    differences = coordinates - own[:, None]
-    energies = codec.base.energy(differences.reshape(n * k, m))
+    differences = coordinates[neighbors] - own[:, None]
+    energies = codec.base.energy(differences.reshape(n * k, -1))
     measures = np.repeat(np.exp(codec.base.energy(own)), k, axis=0)
-    return _kl_of_energies(measures, energies).reshape(n, k)
+    return (_kl_of_energies(measures, energies).reshape(n, k),)
+
+
+def gaps_of_neighbors(codes, neighbors, *, points):
+    """Euclidean distances (n, k) of a block of codes to k of the points."""
+    return (np.linalg.norm(points[neighbors] - codes[:, None], axis=2),)
 
 
 def _kl_of_energies(measure, energy):

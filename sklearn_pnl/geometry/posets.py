@@ -4,13 +4,13 @@ What a poset offers is listed by :class:`PosetProtocol`; nothing else in the lib
 asks which class it has. Arrays have shape ``(..., *poset.shape)``.
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property, reduce
 from math import prod
 from numbers import Integral
 from operator import index
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +19,8 @@ from scipy.sparse.linalg import splu
 
 from .._workspace import empty
 from .interactions import (
+    Interactions,
     cell_orders,
-    element_mask,
     family_from_mask,
     interaction_mask,
     is_down_set,
@@ -37,8 +37,7 @@ _FEW_ELEMENTS, _LARGEST_COLUMNS = 64, 2**20
 _MOST_TERMS = 2**31
 
 
-@runtime_checkable
-class PosetProtocol(Protocol):
+class PosetProtocol(ABC):
     """What a poset offers; the one thing that a new class of posets touches.
 
     A class of your own that inherits from this one supplies the attributes, the four
@@ -371,12 +370,9 @@ class TensorPoset(PosetProtocol):
 
     def _along_modes(self, values, operation, reverse=False):
         given = np.asarray(values)
-        values = empty(given.shape, _float_type(given))
+        values = empty(given.shape, float_type(given))
         values[...] = given
-        lead = values.shape[: values.ndim - self.n_modes]
-        if values.shape[len(lead) :] != self.shape:
-            raise _shape_error(values, self)
-        outer, inner = prod(lead), self.n_elements
+        outer, inner = prod(leading_shape(values, self)), self.n_elements
         flat = values.reshape(-1)
         for length in self.shape:
             inner //= length
@@ -596,16 +592,118 @@ class Poset(PosetProtocol):
 
     def _along_rows(self, values, operation):
         values = np.asarray(values)
-        if values.shape[-1:] != self.shape:
-            raise _shape_error(values, self)
-        dtype = _float_type(values)
+        leading_shape(values, self)
+        dtype = float_type(values)
         columns = values.reshape(-1, self.n_elements).T.astype(np.float64)
         return np.ascontiguousarray(operation(columns).T, dtype=dtype).reshape(
             values.shape
         )
 
 
-def _float_type(values):
+def order_mask(poset: PosetProtocol, order: Interactions) -> NDArray:
+    """Elements of order 1 to ``order``: the base of the ell-body approximation.
+
+    Parameters
+    ----------
+    poset : Poset or TensorPoset
+    order : int or iterable of tuple of int
+        ``ell``, or for a tensor the mode sets kept.
+
+    Returns
+    -------
+    mask : ndarray of bool of shape ``poset.shape``
+
+    See Also
+    --------
+    interaction_mask : Elements of some interactions.
+    element_mask : Elements given one by one.
+    many_body_projection : On distributions of low order.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import Poset, order_mask
+    >>> diamond = Poset.from_relations(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
+    >>> order_mask(diamond, 1)
+    array([False,  True,  True, False])
+    """
+    return poset.order_mask(order)
+
+
+def element_mask(poset: PosetProtocol, elements: ArrayLike) -> NDArray:
+    """Elements given as a mask or listed, as a mask without the bottom.
+
+    Parameters
+    ----------
+    poset : Poset or TensorPoset
+    elements : array-like
+        A boolean mask of shape ``poset.shape``, or flat; a list of flat indices; or
+        for a tensor a list of tuples of indices, one a mode.
+
+    Returns
+    -------
+    mask : ndarray of bool of shape ``poset.shape``
+
+    Raises
+    ------
+    ValueError
+        If the shape does not fit, if an element is out of range, or if nothing is
+        left without the bottom: such a base pins everything.
+
+    See Also
+    --------
+    order_mask : Elements up to an order.
+    interaction_mask : Elements of some interactions.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import TensorPoset, element_mask
+    >>> element_mask(TensorPoset((2, 3)), [(0, 1), (1, 2)]).astype(int)
+    array([[0, 1, 0],
+           [0, 0, 1]])
+    """
+    given = np.asarray(elements)
+    if given.dtype == bool:
+        if given.shape not in (poset.shape, (poset.n_elements,)):
+            raise ValueError(
+                f"A mask of elements must have shape {poset.shape} for {poset!r}; got "
+                f"{given.shape}."
+            )
+        mask = np.array(given, order="C").reshape(poset.shape)
+    else:
+        mask = _mask_from_list(poset, given)
+    mask.reshape(-1)[poset.bottom] = False
+    if not mask.any():
+        raise ValueError(
+            "The base has no element besides the bottom: it pins everything, and every "
+            "row would get the same code. Free at least one element."
+        )
+    return mask
+
+
+def _mask_from_list(poset, given):
+    listed = given.ndim == 1 or (given.ndim == 2 and given.shape[1] == len(poset.shape))
+    if given.size and (given.dtype.kind not in "iu" or not listed):
+        raise ValueError(
+            "Elements are given as a boolean mask, as flat indices, or for a tensor as "
+            f"tuples of {len(poset.shape)} indices; got an array of shape "
+            f"{given.shape} and type {given.dtype}."
+        )
+    limits = np.array([poset.n_elements] if given.ndim == 1 else poset.shape)
+    cells = given.astype(int).reshape(-1, len(limits))
+    outside = np.flatnonzero(((cells < 0) | (cells >= limits)).any(axis=1))
+    if len(outside):
+        raise ValueError(
+            f"Element {given[outside[0]].tolist()} is out of range: {poset!r} has "
+            f"indices up to {(limits - 1).tolist()}."
+        )
+    mask = np.zeros(poset.n_elements, bool)
+    if len(cells):
+        mask[np.ravel_multi_index(tuple(cells.T), tuple(limits))] = True
+    return mask.reshape(poset.shape)
+
+
+def float_type(values):
+    """Single or double precision: that of the values, if they have one."""
     dtype = np.asarray(values).dtype
     return dtype if dtype in (np.float32, np.float64) else np.float64
 
@@ -628,8 +726,12 @@ def _difference(mode):
         mode[:, level] -= mode[:, level - 1]
 
 
-def _shape_error(values, poset):
-    return ValueError(
-        f"Expected arrays of shape (..., {', '.join(map(str, poset.shape))}) for "
-        f"{poset!r}; got shape {np.shape(values)}."
-    )
+def leading_shape(values, poset):
+    """Shape of an array before the axes of the poset; a ValueError if it lacks them."""
+    lead = max(0, values.ndim - len(poset.shape))
+    if values.shape[lead:] != poset.shape:
+        raise ValueError(
+            f"Expected arrays of shape (..., {', '.join(map(str, poset.shape))}) for "
+            f"{poset!r}; got shape {values.shape}."
+        )
+    return values.shape[:lead]

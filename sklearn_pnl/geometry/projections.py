@@ -29,8 +29,8 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from .interactions import Interactions, order_mask
-from .posets import PosetProtocol, TensorPoset
+from .interactions import Interactions
+from .posets import PosetProtocol, TensorPoset, order_mask
 from .solvers import Projection, mixed_solver
 
 

@@ -21,7 +21,7 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..optimize import newton_cg, newton_dense
+from .optimize import newton_cg, newton_dense
 from .rounding import margin_rows, nearest_margins, nearest_whole
 
 # Cells worked on at once, so that they stay in cache.
@@ -503,14 +503,14 @@ def _newton(problem, start, tol, max_iter):
     n, m = dual.n_rows, dual.n_cells
     zeros = np.zeros((n, m))
     if m <= _DENSE_UP_TO and m * m * prod(problem.shape) <= _DENSE_PRODUCTS:
-        return newton_dense(dual, zeros, tol=tol, max_iter=max_iter, settle=False)
+        return newton_dense(dual, zeros, tol=tol, max_iter=max_iter, enough=tol)
     return newton_cg(dual, zeros, tol=tol, max_iter=max_iter)
 
 
 class _Dual:
     """``sum q - <y, wanted>`` for ``q = start * exp(y summed to cells)``, mass 1.
 
-    As :class:`~sklearn_pnl.optimize.Problem`. The variables are ``y`` times the root
+    As :class:`~.optimize.Problem`. The variables are ``y`` times the root
     of the margin wanted, which makes the diagonal of the Hessian 1 at the solution.
     The point kept is ``q``, and these roots.
     """

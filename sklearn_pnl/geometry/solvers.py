@@ -9,28 +9,35 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._workspace import take
-from ..optimize import Report, newton_cg, newton_dense, rounding_error
+from .._workspace import some_rows, take
 from .coordinates import row_sums
-from .interactions import interaction_mask, maximal_mode_sets
-from .marginals import mode_marginals, product_of_marginals, rake
+from .interactions import InteractionBasis, interaction_mask, maximal_mode_sets
+from .marginals import levels_by_mass, mode_marginals, product_of_marginals, rake
 from .mode_tilts import ModeTilt, rake_modes
+from .optimize import Report, newton_cg, newton_dense, rounding_error
 from .posets import zeta_columns
 from .settling import settle as settle_row
 from .tilts import (
     ExponentialTilt,
-    MarginalCells,
     ScaledBasis,
-    SortedMarginalCells,
+    SortedTilt,
     ZetaBasis,
+    marginal_cells,
     pinned_basis,
-    some_rows,
 )
 
+# Cells in one block of rows: a mebibyte of float64, so that the temporaries of a
+# block stay in cache. Blocks depend on the shape of the data alone, so that results
+# are the same bytes for every n_jobs and every working_memory.
+BLOCK_CELLS = 2**17
+# Where products are taken many times over, and ever fewer rows are left to take them
+# for, blocks are larger.
+_LARGER = 2
 # Up to this many free coordinates dense Newton is ahead of conjugate gradients.
 _DENSE_UP_TO = 128
-# Up to this many, rows too badly conditioned for conjugate gradients go on densely.
-_FALLBACK_UP_TO = 2048
+# Rows too badly conditioned for conjugate gradients go on densely, up to so many
+# coordinates, and products to form a Hessian: a tenth of a second a row and step.
+_FALLBACK_UP_TO, _FALLBACK_PRODUCTS = 2048, 2**30
 # Dense Newton for a general set forms a matrix of |M|^2 D products a row and step.
 _DENSE_PRODUCTS = 2**24
 # From so many on functions are written by what is pinned, if differences are local.
@@ -38,6 +45,8 @@ _PINNED_FROM = 256
 # Where cells are lighter than this, and rounding may amount to more than this in a
 # coordinate, theta is settled in better ones.
 _LIGHT, _UNSETTLED = 1e-6, 1e-7
+# Where theta need not be settled, a residual of so much of the tolerance ends it all.
+_ENOUGH = 1e-4
 # Raking starts the tilt, over at most so many marginals. It brings nearly empty
 # marginals to their scale at once, where Newton gains a factor e a step, and even rows
 # so near that a few sweeps save most of the dense steps. Conjugate gradients cost less
@@ -45,7 +54,7 @@ _LIGHT, _UNSETTLED = 1e-6, 1e-7
 _RAKING_SETS = 64
 # Rows whose emptiest cell holds less than this share of the uniform one.
 _UNEVEN = 0.01
-_SWEEPS, _SWEEPS_OF_UNEVEN = 4, 2
+_SWEEPS, _SWEEPS_OF_UNEVEN = 6, 2
 # A level with at least this share of the mass serves as reference for its mode.
 _FILLED = 0.01
 # Functions of single modes: from so many cells on it pays not to form the tensor.
@@ -130,16 +139,20 @@ class _Solver:
 
     # Whether, from the uniform reference, the answer is M_1: a product of marginals.
     is_one_body = False
-    # Whether it is found by conjugate gradients: many products with one matrix.
-    by_products = False
+    # Whether no Hessian is formed: conjugate gradients take many products instead.
+    matrix_free = False
 
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
-        """Solve for all rows of ``target`` and ``reference``; see the module."""
+        """Solve for all rows of ``target`` and ``reference``, some at a time."""
         target, reference, lead = _flat_rows(target, reference, self.poset)
-        if len(target):
-            prob, residual, n_iter = self._project(target, reference, tol, max_iter)
-        else:
-            prob, residual, n_iter = _closed_form(target)
+        n = len(target)
+        prob, residual, n_iter = np.empty(target.shape), np.empty(n), np.empty(n, int)
+        step = rows_at_once(self.poset, self)
+        for start in range(0, n, step):
+            some = slice(start, start + step)
+            part = None if reference is None else reference[some]
+            found = self.solve(target[some], part, tol, max_iter)
+            prob[some], residual[some], n_iter[some] = found
         return Projection(
             prob=prob.reshape(*lead, *self.poset.shape),
             residual=residual.reshape(lead),
@@ -148,48 +161,12 @@ class _Solver:
             route=self.route,
         )
 
-    def solve(self, target, reference, tol, max_iter):
-        """Distributions, residuals and steps for flat rows that need no check."""
-        return self._project(target, reference, tol, max_iter)
-
     @cached_property
     def zeta_columns(self):
         """Columns of a small M, with which eta on M is one product; or None."""
         return zeta_columns(self.poset, self.elements)
 
-    def _last_resort(self, found, target, max_iter, tol):
-        """Dense Newton for the rows that conjugate gradients left, where it fits.
-
-        From where they are: a tilt of that is a tilt of where they started.
-        """
-        q, residual, n_iter = found.point, found.residual, found.n_iter
-        left = np.flatnonzero(~found.converged & (n_iter < max_iter))
-        if len(left) and len(self.elements) <= _FALLBACK_UP_TO:
-            budget = max_iter - int(n_iter[left].max())
-            more = self._dense(q[left], target[left], budget, tol, settle=False)
-            better = more[1] < residual[left]
-            q[left[better]], residual[left[better]] = more[0][better], more[1][better]
-            n_iter[left] += more[2]
-        return q, residual, n_iter
-
-    @cached_property
-    def _functions(self):
-        """The constant and the indicators of what lies above each element of M."""
-        above = self.poset.columns(self.elements).synthesis(np.eye(len(self.elements)))
-        return np.vstack([np.ones(self.poset.n_elements), above])
-
-    def _settle(self, q, residual, target, tol, rows):
-        """Rows of converged distributions to rounding in every cell; see `settling`."""
-        for row in rows:
-            with np.errstate(all="ignore"):
-                better = settle_row(self._functions, q[row], target[row])
-            if better is None:
-                continue
-            now = self.residual((better - target[row])[None])[0]
-            if now <= max(tol, residual[row]):
-                q[row], residual[row] = better, now
-
-    def residual(self, difference):
+    def residual(self, difference, rows=None):
         """``max |eta_q - eta_t|`` over M from the cellwise difference ``q - t``."""
         if self.zeta_columns is not None:
             eta = difference @ self.zeta_columns
@@ -209,7 +186,8 @@ class SpliceSolver(_Solver):
         self.elements = np.flatnonzero(matched)
         self._rest = np.flatnonzero(~matched.reshape(-1))
 
-    def _project(self, target, reference, tol, max_iter):
+    def solve(self, target, reference, tol, max_iter, settle=True):
+        """Distributions, residuals and steps for flat rows that need no check."""
         q = target.copy()
         if reference is None:
             rest = np.full((1, len(self._rest)), 1 / len(self._rest))
@@ -235,7 +213,8 @@ class ClassSolver(_Solver):
         places = (np.arange(poset.n_elements), greatest + 1)
         self._classes = csr_array((ones, places))
 
-    def _project(self, target, reference, tol, max_iter):
+    def solve(self, target, reference, tol, max_iter, settle=True):
+        """Distributions, residuals and steps for flat rows that need no check."""
         if reference is None:
             reference = np.full((1, self.poset.n_elements), 1 / self.poset.n_elements)
         has, wanted = (x @ self._classes for x in (reference, target))
@@ -244,7 +223,72 @@ class ClassSolver(_Solver):
         return _closed_form(q, self.residual(q - target))
 
 
-class TiltSolver(_Solver):
+class _NewtonSolver(_Solver):
+    """Tilts of a start, by one of two Newton's methods.
+
+    A subclass has ``_basis``, in which conjugate gradients need few steps, and
+    ``_problems(start, target)``: rows, and the problem of these for dense Hessians.
+    """
+
+    def _tilt(self, start, target, tol, max_iter, settle):
+        if not self.matrix_free:
+            enough = 0.0 if settle else _ENOUGH * tol
+            return self._dense(start, target, tol, max_iter, enough)
+        problem = ExponentialTilt(self._basis, start, target, self.residual)
+        zeros = np.zeros_like(problem.moments)
+        found = newton_cg(problem, zeros, tol=tol, max_iter=max_iter)
+        return self._last_resort(found, target, max_iter)
+
+    def _last_resort(self, found, target, max_iter):
+        """Dense Newton for the rows that conjugate gradients left, where it fits.
+
+        From where they are: a tilt of that is a tilt of where they started.
+        """
+        q, residual, n_iter = found.point, found.residual, found.n_iter
+        left = np.flatnonzero(~found.converged & (n_iter < max_iter))
+        m = len(self.elements)
+        fits = m <= _FALLBACK_UP_TO and m * m * q.shape[1] <= _FALLBACK_PRODUCTS
+        if len(left) and fits:
+            budget = max_iter - int(n_iter[left].max())
+            more = self._dense(q[left], target[left], found.tol, budget, found.tol)
+            better = more[1] < residual[left]
+            q[left[better]], residual[left[better]] = more[0][better], more[1][better]
+            n_iter[left] += more[2]
+        return q, residual, n_iter
+
+    def _dense(self, start, target, tol, max_iter, enough):
+        pieces = []
+        for rows, problem in self._problems(start, target):
+            x = np.zeros((len(rows), len(self.elements)))
+            found = newton_dense(problem, x, tol=tol, max_iter=max_iter, enough=enough)
+            q, residual = problem.distributions(found.point), found.residual
+            light = () if enough else np.flatnonzero(_is_light(q) & found.converged)
+            if len(light) and problem.well_scaled:
+                light = light[rounding_error(problem, found, light) > _UNSETTLED]
+            if len(light):
+                self._settle(q, residual, some_rows(target, rows), tol, light)
+            pieces.append((rows, (q, residual, found.n_iter)))
+        return _joined(pieces)
+
+    def _settle(self, q, residual, target, tol, rows):
+        """Rows of converged distributions to rounding in every cell; see `settling`."""
+        for row in rows:
+            with np.errstate(all="ignore"):
+                better = settle_row(self._functions, q[row], target[row])
+            if better is None:
+                continue
+            now = self.residual((better - target[row])[None])[0]
+            if now <= max(tol, residual[row]):
+                q[row], residual[row] = better, now
+
+    @cached_property
+    def _functions(self):
+        """The constant and the indicators of what lies above each element of M."""
+        above = self.poset.columns(self.elements).synthesis(np.eye(len(self.elements)))
+        return np.vstack([np.ones(self.poset.n_elements), above])
+
+
+class TiltSolver(_NewtonSolver):
     """M a family of interactions of a tensor: match the marginals by a tilt.
 
     Starts from the product of the marginals (or from the reference), raked; then
@@ -256,115 +300,83 @@ class TiltSolver(_Solver):
 
     def __init__(self, poset, family):
         self.poset = poset
-        self.family = family
+        self.family = family if isinstance(family, int) else frozenset(family)
         self.elements = np.flatnonzero(interaction_mask(poset.shape, family))
         d = len(poset.shape)
         self._raked = maximal_mode_sets(family, d, _RAKING_SETS)
         every = isinstance(family, int)
-        self.used_modes = [k for k in range(d) if every or any(k in s for s in family)]
+        self._modes = [k for k in range(d) if every or any(k in s for s in family)]
         self._independent = (family if every else max(map(len, family))) == 1
-        self.by_products = not self._independent and len(self.elements) > _DENSE_UP_TO
+        self.matrix_free = len(self.elements) > _DENSE_UP_TO
 
     @property
     def is_one_body(self):
         """Whether, from the uniform reference, the answer is M_1: a product."""
-        return self._independent and len(self.used_modes) == len(self.poset.shape)
+        return self._independent and len(self._modes) == len(self.poset.shape)
 
-    def _project(self, target, reference, tol, max_iter):
+    def solve(self, target, reference, tol, max_iter, settle=True):
+        """Distributions, residuals and steps for flat rows that need no check."""
         if len(self.elements) == self.poset.n_elements - 1:
             return _closed_form(target.copy())
+        start = reference
         if reference is None:
-            start = product_of_marginals(target, self.poset.shape, self.used_modes)
+            start = product_of_marginals(target, self.poset.shape, self._modes)
             if self._independent:
                 return _closed_form(start, self.residual(start - target))
-        else:
-            start = reference
         if self._raked is not None:
             start = self._rake(start, target)
-        if len(self.elements) <= _DENSE_UP_TO:
-            return self._dense(start, target, max_iter, tol)
-        return self._conjugate_gradients(start, target, tol, max_iter)
+        return self._tilt(start, target, tol, max_iter, settle)
 
     def _rake(self, start, target):
         shape, sets = self.poset.shape, self._raked
         if self._independent:
-            return rake_modes(start, target, shape, self.used_modes, _SWEEPS)
-        if len(self.elements) <= _DENSE_UP_TO:
+            return rake_modes(start, target, shape, self._modes, _SWEEPS)
+        if not self.matrix_free:
             return rake(start, target, shape, sets, _SWEEPS)
         uneven = np.flatnonzero(_is_uneven(target))
+        some, wanted = some_rows(start, uneven), some_rows(target, uneven)
+        raked = rake(some, wanted, shape, sets, _SWEEPS_OF_UNEVEN)
         if len(uneven) == len(target):
-            return rake(start, target, shape, sets, _SWEEPS_OF_UNEVEN)
+            return raked
         start = start.copy()
-        raked = rake(start[uneven], target[uneven], shape, sets, _SWEEPS_OF_UNEVEN)
         start[uneven] = raked
         return start
 
-    def _dense(self, start, target, max_iter, tol, settle=True):
-        """Newton on marginal cells: those that avoid one reference level a mode.
+    def _problems(self, start, target):
+        """Tilts of marginal cells: those that avoid one reference level a mode.
 
         The same for all rows, or, for those that nearly lack it, their own.
         """
-        masses = mode_marginals(target, self.poset.shape, self.used_modes)
-        references = {k: int(mass.sum(axis=0).argmax()) for k, mass in masses.items()}
-        least = np.min([masses[k][:, r] for k, r in references.items()], axis=0)
+        poset, residual = self.poset, self.residual
+        masses = mode_marginals(target, poset.shape, self._modes)
+        common = {k: int(mass.sum(axis=0).argmax()) for k, mass in masses.items()}
+        least = np.min([masses[k][:, r] for k, r in common.items()], axis=0)
         fits = least >= _FILLED
         if not self._independent:
             fits &= ~_is_uneven(target)
-        pieces = []
-        for shared in (True, False):
-            rows = np.flatnonzero(fits == shared)
-            if not len(rows):
-                continue
-            begin, wanted = (some_rows(array, rows) for array in (start, target))
-            if not shared:
-                problem = SortedMarginalCells(self, begin, wanted)
-            elif self._independent and self.poset.n_elements >= _MATRIX_FROM:
-                problem = ModeTilt(self.poset.shape, begin, wanted, references)
+        shared, own = np.flatnonzero(fits), np.flatnonzero(~fits)
+        if len(shared):
+            begin, wanted = some_rows(start, shared), some_rows(target, shared)
+            if self._independent and poset.n_elements >= _MATRIX_FROM:
+                yield shared, ModeTilt(poset.shape, begin, wanted, common)
             else:
-                problem = MarginalCells(self, begin, wanted, references)
-            x = np.zeros((len(rows), len(self.elements)))
-            found = newton_dense(problem, x, tol=tol, max_iter=max_iter, settle=settle)
-            q = problem.distributions(found.point)
-            if settle:
-                unsure = np.flatnonzero(_is_light(q) & (found.residual <= tol))
-                error = rounding_error(problem, found, unsure)
-                unsure = unsure[error > _UNSETTLED]
-                self._settle(q, found.residual, wanted, tol, unsure)
-            pieces.append((rows, (q, found.residual, found.n_iter)))
-        return _joined(pieces)
+                cells = self._cells(common)
+                yield shared, ExponentialTilt(cells, begin, wanted, residual)
+        if len(own):
+            begin, wanted = some_rows(start, own), some_rows(target, own)
+            order = levels_by_mass(wanted, poset.shape, self._modes)
+            yield own, SortedTilt(self._cells({}), begin, wanted, residual, order)
 
-    def _conjugate_gradients(self, start, target, tol, max_iter):
-        problem = ExponentialTilt(self, self._scaled_basis, start, target)
-        zeros = np.zeros((len(start), len(self.elements)))
-        found = newton_cg(problem, zeros, tol=tol, max_iter=max_iter)
-        return self._last_resort(found, target, max_iter, tol)
+    def _cells(self, references):
+        levels = tuple(references.get(k, 0) for k in range(len(self.poset.shape)))
+        return marginal_cells(self.poset, self.family, levels, len(self.elements))
 
     @cached_property
-    def _scaled_basis(self):
-        return ScaledBasis(self.poset.shape, self.family)
-
-    @cached_property
-    def meets(self):
-        """Flat index of the cell "both events" for each pair of marginal cells.
-
-        A cell stands for the event that its non-zero indices occur. Two events
-        that ask different levels of one mode exclude each other; they get index
-        ``D``, where the caller keeps a 0.
-        """
-        shape = self.poset.shape
-        first = np.zeros((len(self.elements),) * 2, np.intp)
-        exclusive = np.zeros(first.shape, bool)
-        for cell, length in zip(
-            np.unravel_index(self.elements, shape), shape, strict=True
-        ):
-            a, b = cell[:, None], cell
-            exclusive |= (a != b) & (a > 0) & (b > 0)
-            first = first * length + np.maximum(a, b)
-        first[exclusive] = self.poset.n_elements
-        return first
+    def _basis(self):
+        return ScaledBasis(InteractionBasis(self.poset.shape, self.family))
 
 
-class GeneralSolver(_Solver):
+class GeneralSolver(_NewtonSolver):
     """Any M: Newton's method on theta over M."""
 
     route = "general"
@@ -374,41 +386,38 @@ class GeneralSolver(_Solver):
         self.elements = np.flatnonzero(matched)
         m = len(self.elements)
         dense = m <= _DENSE_UP_TO and m * m * poset.n_elements <= _DENSE_PRODUCTS
-        self.by_products = not dense
+        self.matrix_free = not dense
 
-    def _project(self, target, reference, tol, max_iter):
+    def solve(self, target, reference, tol, max_iter, settle=True):
+        """Distributions, residuals and steps for flat rows that need no check."""
+        start = reference
         if reference is None:
             start = np.full_like(target, 1 / target.shape[1])
-        else:
-            start = reference
         if len(self.elements) == 0:
             return _closed_form(start.copy())
-        if not self.by_products:
-            return self._dense(start, target, max_iter, tol)
-        basis = self._pinned_basis or self._basis
-        problem = ExponentialTilt(self, basis, start, target)
-        zeros = np.zeros_like(problem.moments)
-        found = newton_cg(problem, zeros, tol=tol, max_iter=max_iter)
-        return self._last_resort(found, target, max_iter, tol)
+        return self._tilt(start, target, tol, max_iter, settle)
 
-    def _dense(self, start, target, max_iter, tol, settle=True):
-        problem = ExponentialTilt(self, self._basis, start, target)
-        zeros = np.zeros((len(start), len(self.elements)))
-        found = newton_dense(problem, zeros, tol=tol, max_iter=max_iter, settle=settle)
-        q, residual = found.point, found.residual
-        if settle:
-            light = np.flatnonzero(_is_light(q) & found.converged)
-            self._settle(q, residual, target, tol, light)
-        return q, residual, found.n_iter
-
-    @cached_property
-    def _pinned_basis(self):
-        many = len(self.elements) > _PINNED_FROM
-        return pinned_basis(self.poset, self.elements) if many else None
+    def _problems(self, start, target):
+        problem = ExponentialTilt(self._zeta_basis, start, target, self.residual)
+        yield np.arange(len(start)), problem
 
     @cached_property
     def _basis(self):
+        many = len(self.elements) > _PINNED_FROM
+        pinned = pinned_basis(self.poset, self.elements) if many else None
+        return pinned or self._zeta_basis
+
+    @cached_property
+    def _zeta_basis(self):
         return ZetaBasis(self.poset, self.elements)
+
+
+def rows_at_once(poset, solver=None):
+    """Rows that are worth working on at once: their temporaries stay in cache."""
+    cells = BLOCK_CELLS
+    if solver is not None and solver.matrix_free:
+        cells *= _LARGER
+    return max(poset.rows_at_once, cells // poset.n_elements)
 
 
 def _is_uneven(target):

@@ -8,13 +8,14 @@ its transpose ``analysis(x)``; and both for columns, of which conjugate gradient
 many products: there the rows of a block make one large matrix product.
 """
 
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
+from math import prod
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse.linalg import splu
 
-from .._workspace import columns, empty, empty_like, take, zeros
+from .._workspace import columns, empty, empty_like, some_rows, take, zeros
 from .coordinates import row_sums, tilted_exp
 from .interactions import (
     helmert_matrices,
@@ -24,7 +25,7 @@ from .interactions import (
     kronecker_of_columns,
     kronecker_product,
 )
-from .marginals import levels_by_mass
+from .posets import zeta_columns
 
 # A Newton step changes log probabilities by at most this much. Where the target holds
 # far more than the iterate the full step overshoots, to distributions so concentrated
@@ -35,15 +36,17 @@ LONGEST_STEP = 10.0
 _SPARSE_COST, _LARGEST_MATRIX = 16, 2**25
 # So many functions or fewer are applied as one dense matrix on the cells.
 _DENSE_FUNCTIONS = 64
+# Bases of so many functions times cells are kept from call to call.
+_KEPT_FUNCTIONS = 2**13
 # Sums of the absolute coefficients of indicators below which no exponential
 # overflows, nor all of them together vanish.
 _NO_OVERFLOW = 600.0
 # Up to this many coordinates a basis is made orthonormal by a dense factor.
 _LARGEST_FACTOR = 2048
+# A factor with this share of all entries is slower to apply than a dense inverse.
+_FILLED = 0.25
 # Pairs of coordinates whose entries in Hessians are made at once: they stay in cache.
 _PAIRS_AT_ONCE = 2**14
-# Precisions of products: conjugate gradients take single ones.
-_PRECISIONS = np.dtype(np.float32), np.dtype(np.float64)
 # Products of pairs of entries in the Gram matrix of rows of the Moebius matrix.
 _LARGEST_GRAM = 2**26
 
@@ -52,45 +55,97 @@ class ExponentialTilt:
     """``psi(x) - <x, moments>`` for ``q = start * exp(synthesis(x) - psi)``.
 
     The point kept is ``q``. Gradient ``analysis(q - t)``, Hessian the covariance of
-    the basis functions under ``q``.
+    the basis functions under ``q``. ``residual(q - t, rows)`` is what is small in the
+    end.
     """
 
-    def __init__(self, solver, basis, start, target):
-        self._solver = solver
+    def __init__(self, basis, start, target, residual):
         self._basis = basis
         self._target = target
+        self._residual = residual
         self.moments = basis.analysis(target)
         with np.errstate(divide="ignore"):
             self._log_start = np.log(start, out=empty_like(start))
+        self.longest, self.hessian_product = basis.longest, basis.hessian_product
 
     def value(self, x, rows):
         energy = self._basis.synthesis(x)
         energy += some_rows(self._log_start, rows)
-        q, psi = self._normalized(energy, x)
+        q, psi = self._basis.normalized(energy, x)
         return psi - np.einsum("ij,ij->i", x, some_rows(self.moments, rows)), q
-
-    def _normalized(self, energy, x):
-        return tilted_exp(energy)
 
     def gradient(self, q, rows):
         target = some_rows(self._target, rows)
         difference = np.subtract(q, target, out=empty_like(q))
-        return self._basis.analysis(difference), self._solver.residual(difference)
+        return self._basis.gradient(difference, partial(self._residual, rows=rows))
+
+    def hessian(self, q, rows):
+        return self._basis.covariances(q)
+
+    def distributions(self, q):
+        """Cells of all rows in the tensor's own order."""
+        return q
+
+    @property
+    def well_scaled(self):
+        """Whether rounding in the variables is all that theta has."""
+        return self._basis.well_scaled
+
+
+class SortedTilt(ExponentialTilt):
+    """The tilt with the cells of each row in an order of its own.
+
+    Levels of the modes are sorted by their mass, for rows that nearly lack the levels
+    that the others have in common.
+    """
+
+    def __init__(self, basis, start, target, residual, order):
+        self._back = np.argsort(order, axis=1)
+        start, target = (np.take_along_axis(x, order, axis=1) for x in (start, target))
+        super().__init__(basis, start, target, residual)
+
+    def gradient(self, q, rows):
+        difference = q - some_rows(self._target, rows)
+        original = np.take_along_axis(difference, self._back[rows], axis=1)
+        return self._basis.analysis(difference), self._residual(original, rows)
+
+    def distributions(self, q):
+        return np.take_along_axis(q, self._back, axis=1)
+
+
+class _Basis:
+    """Functions on the cells; for columns by way of rows."""
+
+    well_scaled = False
+
+    def synthesis_of_columns(self, v):
+        return np.ascontiguousarray(self.synthesis(v.T).T)
+
+    def analysis_of_columns(self, x):
+        return np.ascontiguousarray(self.analysis(x.T).T)
+
+    def normalized(self, energy, x):
+        """``exp(energy - psi)`` over the energy of the coefficients x, and psi."""
+        return tilted_exp(energy)
+
+    def gradient(self, difference, residual):
+        return self.analysis(difference), residual(difference)
 
     def longest(self, step):
         # A safeguard, for which single precision will do.
-        change = np.ptp(self._basis.synthesis(step.astype(np.float32)), axis=1)
+        change = np.ptp(self.synthesis(step.astype(np.float32)), axis=1)
         return np.minimum(1.0, LONGEST_STEP / np.maximum(change, LONGEST_STEP))
 
     def hessian_product(self, q, v):
-        u = self._basis.synthesis_of_columns(v)
+        u = self.synthesis_of_columns(v)
         u -= np.einsum("ij,ij->j", q, u)
         u *= q
-        return self._basis.analysis_of_columns(u)
+        return self.analysis_of_columns(u)
 
-    def hessian(self, q, rows):
+    def covariances(self, q):
+        """Covariance matrices of the functions under distributions."""
         # One row at a time: the centred functions are larger than the result.
-        functions = self._basis.functions
+        functions = self.functions
         covariances = np.empty((len(q), len(functions), len(functions)))
         for covariance, weight in zip(covariances, q, strict=True):
             centred = functions - (functions @ weight)[:, None]
@@ -98,29 +153,55 @@ class ExponentialTilt:
         return covariances
 
 
-class MarginalCells(ExponentialTilt):
-    """The tilt in the coordinates in which its Fisher information is a table lookup.
+class MarginalCells(_Basis):
+    """Indicators of the cells of marginal tables that avoid reference levels.
 
     Each mode has a reference level that is not nearly empty; a coordinate multiplies
     one cell of one marginal table that avoids the reference levels. The Fisher
-    information then consists of marginal probabilities, and nearly empty cells keep
-    their relative accuracy: scaled to unit diagonal it is well conditioned where the
-    orthonormal basis is not.
+    information then consists of marginal probabilities, a table lookup, and nearly
+    empty cells keep their relative accuracy: scaled to unit diagonal it is well
+    conditioned where the orthonormal basis is not. In each mode index 0 stands for "any
+    level", the others for the levels but the reference.
     """
 
-    def __init__(self, solver, start, target, references):
-        shape, elements = solver.poset.shape, solver.elements
-        basis = _MarginalCellBasis(shape, elements, references)
-        super().__init__(solver, basis, start, target)
-        self._gradient_and_eta = None
-        if basis.functions is not None and solver.zeta_columns is not None:
-            self._gradient_and_eta = np.hstack([basis.functions.T, solver.zeta_columns])
+    well_scaled = True
 
-    def distributions(self, q):
-        """Cells of all rows in the tensor's own order."""
-        return q
+    def __init__(self, poset, family, references):
+        self._elements, self._meets = _meeting_cells(poset.shape, family)
+        elements = self._elements
+        self._n_cells = poset.n_elements
+        matrices = []
+        for length, first in zip(poset.shape, references, strict=True):
+            levels = np.r_[first, np.delete(np.arange(length), first)]
+            matrix = np.eye(length)[levels]
+            matrix[0] = 1
+            matrices.append(matrix)
+        self._blocks = kronecker_blocks(matrices)
+        self._transposed = [block.T for block in self._blocks]
+        self.functions = self._gradient_and_eta = None
+        if len(elements) <= _DENSE_FUNCTIONS:
+            self.functions = self.synthesis(np.eye(len(elements)))
+            eta = zeta_columns(poset, elements)
+            if eta is not None:
+                self._gradient_and_eta = np.hstack([self.functions.T, eta])
 
-    def _normalized(self, energy, x):
+    def synthesis(self, v):
+        if self.functions is not None:
+            return v @ self.functions
+        x = zeros((len(v), self._n_cells), v.dtype)
+        x[:, self._elements] = v
+        return kronecker_product(self._transposed, x)
+
+    def analysis(self, x):
+        if self.functions is not None:
+            return x @ self.functions.T
+        return columns(self._marginals(x), self._elements)
+
+    def _marginals(self, x):
+        """For each cell, the sum of all cells that agree with its non-zero indices."""
+        return kronecker_product(self._blocks, x)
+
+    def normalized(self, energy, x):
         # The functions are indicators, so what is added to log probabilities is
         # bounded by the coefficients: no need to look for the largest.
         if not np.abs(x, out=empty_like(x)).sum(axis=1).max() < _NO_OVERFLOW:
@@ -130,11 +211,11 @@ class MarginalCells(ExponentialTilt):
         q *= (1 / total)[:, None]
         return q, np.log(total)
 
-    def gradient(self, q, rows):
+    def gradient(self, difference, residual):
         if self._gradient_and_eta is None:
-            return super().gradient(q, rows)
-        both = (q - some_rows(self._target, rows)) @ self._gradient_and_eta
-        gradient, eta = np.split(both, 2, axis=1)
+            return super().gradient(difference, residual)
+        both = difference @ self._gradient_and_eta
+        gradient, eta = both[:, : len(self._elements)], both[:, len(self._elements) :]
         return gradient, np.abs(eta).max(axis=1)
 
     def longest(self, step):
@@ -143,11 +224,11 @@ class MarginalCells(ExponentialTilt):
             return np.ones(len(step))
         return super().longest(step)
 
-    def hessian(self, q, rows):
-        marginals = self._basis.marginals(q)
+    def covariances(self, q):
+        marginals, meets = self._marginals(q), self._meets
         padded = empty((len(q), marginals.shape[1] + 1), q.dtype)
         padded[:, :-1], padded[:, -1] = marginals, 0
-        mean, meets = marginals[:, self._solver.elements], self._solver.meets
+        mean = marginals[:, self._elements]
         gram = empty((len(q), *meets.shape), q.dtype)
         step = max(1, _PAIRS_AT_ONCE // meets.size)
         products = empty((step, *meets.shape), q.dtype)
@@ -160,78 +241,33 @@ class MarginalCells(ExponentialTilt):
         return gram
 
 
-class SortedMarginalCells(MarginalCells):
-    """Marginal cells with references of each row's own: its most probable levels.
+# Of small tensors alone, so that little is kept.
+_kept_cells = lru_cache(maxsize=64)(MarginalCells)
 
-    For rows that nearly lack the levels that the others have in common.
+
+def marginal_cells(poset, family, references, n_functions):
+    """:class:`MarginalCells` of interactions, kept where they are small."""
+    small = n_functions * poset.n_elements <= _KEPT_FUNCTIONS
+    return (_kept_cells if small else MarginalCells)(poset, family, references)
+
+
+@lru_cache(maxsize=16)
+def _meeting_cells(shape, family):
+    """Cells of interactions, and for each pair of them the cell "both events".
+
+    A cell stands for the event that its non-zero indices occur. Two events that ask
+    different levels of one mode exclude each other; they get index ``D``, where the
+    caller keeps a 0.
     """
-
-    def __init__(self, solver, start, target):
-        shape = solver.poset.shape
-        self._order = levels_by_mass(target, shape, solver.used_modes)
-        self._back = np.argsort(self._order, axis=1)
-        super().__init__(solver, self._sorted(start), self._sorted(target), {})
-
-    def distributions(self, q):
-        return np.take_along_axis(q, self._back, axis=1)
-
-    def gradient(self, q, rows):
-        difference = q - some_rows(self._target, rows)
-        original = np.take_along_axis(difference, self._back[rows], axis=1)
-        return self._basis.analysis(difference), self._solver.residual(original)
-
-    def _sorted(self, x):
-        return np.take_along_axis(x, self._order, axis=1)
-
-
-class _Basis:
-    """Functions on the cells; for columns by way of rows."""
-
-    def synthesis_of_columns(self, v):
-        return np.ascontiguousarray(self.synthesis(v.T).T)
-
-    def analysis_of_columns(self, x):
-        return np.ascontiguousarray(self.analysis(x.T).T)
-
-
-class _MarginalCellBasis(_Basis):
-    """Indicators of the cells of marginal tables that avoid reference levels.
-
-    In each mode index 0 stands for "any level", the others for the levels but the
-    reference, which is 0 unless given.
-    """
-
-    def __init__(self, shape, elements, references):
-        self._elements = elements
-        self._n_cells = int(np.prod(shape))
-        matrices = []
-        for mode, length in enumerate(shape):
-            first = references.get(mode, 0)
-            levels = np.r_[first, np.delete(np.arange(length), first)]
-            matrix = np.eye(length)[levels]
-            matrix[0] = 1
-            matrices.append(matrix)
-        self._blocks = kronecker_blocks(matrices)
-        self._transposed = [block.T for block in self._blocks]
-        self.functions = None
-        if len(elements) <= _DENSE_FUNCTIONS:
-            self.functions = self.synthesis(np.eye(len(elements)))
-
-    def synthesis(self, v):
-        if self.functions is not None:
-            return v @ self.functions
-        x = zeros((len(v), self._n_cells), v.dtype)
-        x[:, self._elements] = v
-        return kronecker_product(self._transposed, x)
-
-    def analysis(self, x):
-        if self.functions is not None:
-            return x @ self.functions.T
-        return columns(self.marginals(x), self._elements)
-
-    def marginals(self, x):
-        """For each cell, the sum of all cells that agree with its non-zero indices."""
-        return kronecker_product(self._blocks, x)
+    elements = np.flatnonzero(interaction_mask(shape, family))
+    first = np.zeros((len(elements),) * 2, np.intp)
+    exclusive = np.zeros(first.shape, bool)
+    for cell, length in zip(np.unravel_index(elements, shape), shape, strict=True):
+        a, b = cell[:, None], cell
+        exclusive |= (a != b) & (a > 0) & (b > 0)
+        first = first * length + np.maximum(a, b)
+    first[exclusive] = prod(shape)
+    return elements, first
 
 
 class ZetaBasis(_Basis):
@@ -292,18 +328,22 @@ class PinnedBasis(_Basis):
         self._scale = float(np.sqrt(rows.shape[1]))
 
     @cached_property
-    def _gram(self):
-        gram = (self._rows @ self._columns).tocsc()
-        return splu(gram, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0)
+    def _solve(self):
+        """Products with the inverse of ``B B'``, of which there are many."""
+        gram, m = (self._rows @ self._columns).tocsc(), self._rows.shape[0]
+        factor = splu(gram, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0)
+        if m > _LARGEST_FACTOR or factor.nnz < _FILLED * m * m:
+            return factor.solve
+        return np.linalg.inv(gram.toarray()).__matmul__
 
     def __getstate__(self):
         # A factor cannot be pickled; it is found again when needed.
-        return {k: v for k, v in self.__dict__.items() if k != "_gram"}
+        return {k: v for k, v in self.__dict__.items() if k != "_solve"}
 
     def synthesis_of_columns(self, v):
         x = v * self._scale
         pinned = self._rows @ np.asarray(x, np.float64)
-        x -= self._columns @ self._gram.solve(pinned)
+        x -= self._columns @ self._solve(pinned)
         return x
 
     analysis_of_columns = synthesis_of_columns
@@ -324,51 +364,30 @@ def pinned_basis(poset, elements):
 
 
 class ScaledBasis(_Basis):
-    """The functions of some interactions, with unit Fisher information at uniform.
+    """An interaction basis times ``sqrt(D)``: unit Fisher information at uniform."""
 
-    Those of :class:`InteractionBasis` times ``sqrt(D)``.
-    """
-
-    def __init__(self, shape, interactions):
-        self._cells = np.flatnonzero(interaction_mask(shape, interactions))
-        self._n_cells = int(np.prod(shape))
-        matrices = helmert_matrices(shape)
-        self._of_rows, self._of_columns = (
-            self._scaled(join(matrices))
-            for join in (kronecker_blocks, kronecker_blocks_of_columns)
-        )
-
-    def _scaled(self, blocks):
-        """Blocks of both transforms in all precisions: synthesis, then analysis."""
-        first, *rest = blocks
-        blocks = [first * np.sqrt(self._n_cells), *rest]
-        return {
-            kind: tuple(
-                [block.astype(kind, "C") for block in some]
-                for some in ([block.T for block in blocks], blocks)
-            )
-            for kind in _PRECISIONS
-        }
+    def __init__(self, basis):
+        self._basis = basis
+        self._n_cells = int(np.prod(basis.shape))
+        self._scale = float(np.sqrt(self._n_cells))
+        first, *rest = kronecker_blocks_of_columns(helmert_matrices(basis.shape))
+        self._blocks = [first * self._scale, *rest]
+        self._transposed = [block.T for block in self._blocks]
 
     def synthesis(self, v):
-        x = zeros((len(v), self._n_cells), v.dtype)
-        x[:, self._cells] = v
-        return kronecker_product(self._of_rows[v.dtype][0], x)
+        scaled = np.multiply(v, self._scale, out=empty_like(v))
+        return self._basis.synthesis_flat(scaled)
 
     def analysis(self, x):
-        x = kronecker_product(self._of_rows[x.dtype][1], x)
-        return columns(x, self._cells)
+        coefficients = self._basis.analysis_flat(x)
+        coefficients *= self._scale
+        return coefficients
 
     def synthesis_of_columns(self, v):
         x = zeros((self._n_cells, v.shape[1]), v.dtype)
-        x[self._cells] = v
-        return kronecker_of_columns(self._of_columns[v.dtype][0], x)
+        x[self._basis.cells] = v
+        return kronecker_of_columns(self._transposed, x)
 
     def analysis_of_columns(self, x):
-        x = kronecker_of_columns(self._of_columns[x.dtype][1], x)
-        return take(x, self._cells, axis=0)
-
-
-def some_rows(array, rows):
-    """Some rows of an array, ascending; without a copy if these are all."""
-    return array if len(rows) == len(array) else take(array, rows, axis=0)
+        x = kronecker_of_columns(self._blocks, x)
+        return take(x, self._basis.cells, axis=0)

@@ -5,17 +5,18 @@ that have converged leave the batch. What a problem is made of is not known here
 it offers the methods of :class:`Problem`.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from ._workspace import empty, empty_like, take
+from .._workspace import empty, empty_like, some_rows, take
 
 _ARMIJO = 1e-4
+_EPS = float(np.finfo(np.float64).eps)
 # A descent of so many rounding errors is none.
 _NO_DESCENT = 1000
 _MAX_HALVINGS = 40
@@ -113,25 +114,17 @@ class Solution(Report):
 
 
 def newton_dense(
-    problem: Problem, x: NDArray, *, tol: float, max_iter: int, settle: bool = True
+    problem: Problem, x: NDArray, *, tol: float, max_iter: int, enough: float = 0.0
 ) -> Solution:
     """Damped Newton with dense Hessians, until the variables themselves are settled.
 
     A small residual can leave variables of little influence far off. A row that has
     reached ``tol`` goes on, within ``tol``, until its steps are small too; that costs
-    a step or two, since the error is squared each time. ``settle=False`` leaves it out.
+    a step or two, since the error is squared each time. A residual that is ``enough``
+    ends it at once.
     """
-    settled = _SETTLED if settle else np.inf
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _newton(
-            problem,
-            x,
-            _dense_direction,
-            tol,
-            max_iter,
-            settled=settled,
-            patience=_PATIENCE_DENSE,
-        )
+    stop = _Stop(tol, _PATIENCE_DENSE, enough=enough, settled=_SETTLED)
+    return _newton(problem, x, _dense_direction, stop, max_iter)
 
 
 def newton_cg(
@@ -151,149 +144,143 @@ def newton_cg(
     after ``max_strains`` equations that took more than ``max_cg_steps`` steps: its
     Hessian is nearly singular in these variables.
     """
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return _newton(
-            problem,
-            x,
-            partial(_cg_direction, max_steps=max_cg_steps),
-            tol,
-            max_iter,
-            patience=_PATIENCE_CG,
-            max_strains=max_strains,
-        )
+    stop = _Stop(tol, _PATIENCE_CG, max_strains=max_strains)
+    direction = partial(_cg_direction, max_steps=max_cg_steps)
+    return _newton(problem, x, direction, stop, max_iter)
 
 
-@dataclass
-class _Batch:
-    """The rows still worked on: where they stand, and what they have been through."""
+@dataclass(frozen=True)
+class _Stop:
+    """When a row is done, or has met the limits of what can be done for it."""
 
-    rows: np.ndarray
+    tol: float
+    patience: int
+    enough: float = 0.0
+    settled: float = np.inf
+    max_strains: int = 1
+
+    def leaving(self, here, past):
+        """Rows that go no farther."""
+        done = here.residual <= self.tol
+        done &= (past.moved <= self.settled) | past.stalled
+        done |= (past.waited >= self.patience) | (past.strains >= self.max_strains)
+        return done | (here.residual <= self.enough)
+
+
+class _Place(NamedTuple):
+    """Where rows stand."""
+
     x: np.ndarray
     value: np.ndarray
     point: np.ndarray
     gradient: np.ndarray
     residual: np.ndarray
+
+
+class _Past(NamedTuple):
+    """What rows have been through."""
+
     best: np.ndarray
     waited: np.ndarray
     strains: np.ndarray
     moved: np.ndarray
     stalled: np.ndarray
 
-    def some(self, chosen):
-        rows = np.flatnonzero(chosen)
-        arrays = (getattr(self, field.name) for field in fields(self))
-        return _Batch(*(take(array, rows, axis=0) for array in arrays))
 
-
-def _newton(
-    problem, x, direction, tol, max_iter, *, settled=np.inf, patience, max_strains=1
-):
-    batch = _start(problem, x)
-    out = Solution(
-        x=x.copy(),
-        point=empty_like(batch.point),
-        residual=batch.residual.copy(),
-        n_iter=np.zeros(len(x), int),
-        tol=tol,
-    )
-    for _ in range(max_iter):
-        leaving = (batch.residual <= tol) & ((batch.moved <= settled) | batch.stalled)
-        leaving |= (batch.waited >= patience) | (batch.strains >= max_strains)
-        leaving |= batch.residual == 0
-        if leaving.any():
-            _store(out, batch.some(leaving))
-            batch = batch.some(~leaving)
-        if not len(batch.rows):
-            break
-        step, strained = direction(problem, batch.point, batch.gradient, batch.rows)
-        batch.strains = batch.strains + strained
-        _advance(problem, batch, _descent(step, batch.gradient), tol)
-        out.n_iter[batch.rows] += 1
-    _store(out, batch)
+def _newton(problem, x, direction, stop, max_iter):
+    n, rows = len(x), np.arange(len(x))
+    n_iter, none = np.zeros(n, int), np.zeros(n, int)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        here = _place(problem, rows, x, *problem.value(x, rows))
+        past = _Past(here.residual, none, none, np.full(n, np.inf), none > 0)
+        out = Solution(
+            x=empty_like(x),
+            point=empty_like(here.point),
+            residual=np.empty(n),
+            n_iter=n_iter,
+            tol=stop.tol,
+        )
+        for _ in range(max_iter):
+            leaving = stop.leaving(here, past)
+            if leaving.all():
+                break
+            if leaving.any():
+                gone, left = np.flatnonzero(leaving), np.flatnonzero(~leaving)
+                _store(out, rows[gone], _some(here, gone))
+                rows, here, past = rows[left], _some(here, left), _some(past, left)
+            step, strained = direction(problem, here.point, here.gradient, rows)
+            there = _line_search(problem, here, step, rows)
+            here, past = _arrived(here, there, past, strained, stop.tol)
+            n_iter[rows] += 1
+        _store(out, rows, here)
     return out
 
 
-def _start(problem, x):
-    n = len(x)
-    rows = np.arange(n)
-    value, point = problem.value(x, rows)
-    gradient, residual = problem.gradient(point, rows)
-    none, moved = np.zeros(n, int), np.full(n, np.inf)
-    here = rows, x, value, point, gradient, residual
-    return _Batch(*here, residual, none, none, moved, np.zeros(n, bool))
+def _place(problem, rows, x, value, point):
+    return _Place(x, value, point, *problem.gradient(point, rows))
 
 
-def _advance(problem, batch, step, tol):
-    """One step of every row of the batch, and what it brought."""
-    before = batch.x, batch.value, batch.point, batch.gradient, batch.residual
-    x, value, point = _line_search(problem, *before[:4], step, batch.rows)
-    gradient, residual = problem.gradient(point, batch.rows)
-    falling = batch.value - value > _FALLING * np.maximum(1.0, np.abs(batch.value))
-    change = np.subtract(x, batch.x, out=empty_like(x))
-    moved = np.abs(change, out=change).max(axis=1, initial=0.0)
-    batch.stalled = (moved < _NEAR) & (moved > 0.25 * batch.moved)
-    batch.moved = moved
-    after = x, value, point, gradient, residual
+def _some(arrays, rows):
+    return type(arrays)(*(take(array, rows, axis=0) for array in arrays))
+
+
+def _store(out, rows, here):
+    out.x[rows], out.point[rows], out.residual[rows] = here.x, here.point, here.residual
+
+
+def _arrived(here, there, past, strained, tol):
+    """Where rows stand after a step, and what it brought."""
+    fallen = here.value - there.value
+    falling = fallen > _FALLING * np.maximum(1.0, np.abs(here.value))
+    moved = np.subtract(there.x, here.x, out=empty_like(there.x))
+    moved = np.abs(moved, out=moved).max(axis=1, initial=0.0)
+    stalled = (moved < _NEAR) & (moved > 0.25 * past.moved)
     # What was reached must not be lost again.
-    keep = (batch.residual <= tol) & ~(residual <= tol)
-    if keep.any():
-        after = (
-            np.where(keep.reshape(-1, *[1] * (new.ndim - 1)), old, new)
-            for old, new in zip(before, after, strict=True)
-        )
-    batch.x, batch.value, batch.point, batch.gradient, batch.residual = after
-    improved = batch.residual < 0.5 * batch.best
-    batch.waited = np.where(improved | falling, 0, batch.waited + 1)
-    batch.best = np.where(improved, batch.residual, batch.best)
+    lost = np.flatnonzero((here.residual <= tol) & ~(there.residual <= tol))
+    if len(lost):
+        for new, old in zip(there, here, strict=True):
+            new[lost] = old[lost]
+    improved = there.residual < 0.5 * past.best
+    waited = np.where(improved | falling, 0, past.waited + 1)
+    best = np.where(improved, there.residual, past.best)
+    return there, _Past(best, waited, past.strains + strained, moved, stalled)
 
 
-def _store(out, batch):
-    out.x[batch.rows] = batch.x
-    out.point[batch.rows] = batch.point
-    out.residual[batch.rows] = batch.residual
-
-
-def _descent(step, gradient):
-    """The step where it descends, else the steepest descent direction."""
-    slope = np.einsum("ij,ij->i", gradient, step)
-    bad = ~(slope < 0)
-    if bad.any():
-        step[bad] = -gradient[bad]
-    return step
-
-
-def _line_search(problem, x, value, point, gradient, step, rows):
+def _line_search(problem, here, step, rows):
     """Halve each row's step until Armijo's condition holds; else stay put.
 
     Where all that can be gained is rounding, values cannot judge a step: it is taken.
+    A step that does not descend gives way to the steepest one that does.
     """
-    slope = np.einsum("ij,ij->i", gradient, step)
-    rounding = np.finfo(value.dtype).eps * np.maximum(1.0, np.abs(value))
+    slope = np.einsum("ij,ij->i", here.gradient, step)
+    bad = np.flatnonzero(~(slope < 0))
+    if len(bad):
+        step[bad] = -here.gradient[bad]
+        slope[bad] = np.einsum("ij,ij->i", here.gradient[bad], step[bad])
+    rounding = _EPS * np.maximum(1.0, np.abs(here.value))
     slack = np.where(-slope <= _NO_DESCENT * rounding, np.inf, 8 * rounding)
-    length = problem.longest(step)
-
-    def attempt(some):
-        trial = empty((len(rows[some]), x.shape[1]), x.dtype)
-        np.multiply(length[some, None], step[some], out=trial)
-        trial += x[some]
-        f, q = problem.value(trial, rows[some])
-        bound = value[some] + _ARMIJO * length[some] * slope[some] + slack[some]
-        return trial, f, q, (f <= bound) & np.isfinite(f)
-
-    trial, f, q, ok = attempt(slice(None))
-    if ok.all():
-        return trial, f, q
-    new_x, new_value, new_point = x.copy(), value.copy(), point.copy()
-    trying = np.arange(len(x))
-    for _ in range(_MAX_HALVINGS):
-        done = trying[ok]
-        new_x[done], new_value[done], new_point[done] = trial[ok], f[ok], q[ok]
-        trying = trying[~ok]
+    length, found = problem.longest(step), None
+    trying = np.arange(len(rows))
+    for _ in range(_MAX_HALVINGS + 1):
+        x = some_rows(step, trying)
+        x = np.multiply(x, length[trying, None], out=empty_like(x))
+        x += some_rows(here.x, trying)
+        value, point = problem.value(x, rows[trying])
+        bound = here.value + _ARMIJO * length * slope + slack
+        fine = (value <= bound[trying]) & np.isfinite(value)
+        trial = x, value, point
+        if found is None:
+            if fine.all():
+                found = trial
+                break
+            found = [array.copy() for array in here[:3]]
+        for whole, part in zip(found, trial, strict=True):
+            whole[trying[fine]] = part[fine]
+        trying = trying[~fine]
         if not len(trying):
             break
         length[trying] *= 0.5
-        trial, f, q, ok = attempt(trying)
-    return new_x, new_value, new_point
+    return _place(problem, rows, *found)
 
 
 def _batches(n, m):
@@ -328,7 +315,7 @@ def rounding_error(
         hessian[:, np.arange(m), np.arange(m)] += _RIDGES[0]
         inverse = np.abs(np.linalg.inv(hessian))
         error[part] = (scale * np.einsum("nij,nj->ni", inverse, 1 / scale)).max(axis=1)
-    return np.finfo(np.float64).eps * error
+    return _EPS * error
 
 
 def _to_unit_diagonal(hessian):
