@@ -31,6 +31,14 @@ from .plotting import (
     SampleComparisonDisplay,
 )
 from .reshape import PrimeFactorReshaper
+from .weights import (
+    CalibrationError,
+    CalibrationReport,
+    ColumnTotal,
+    calibrate,
+    column_total,
+    rake,
+)
 
 if TYPE_CHECKING:
     from .over_sampling import PNLSampler
@@ -61,6 +69,9 @@ def __dir__():
 
 __all__ = [
     "BackwardProjector",
+    "CalibrationError",
+    "CalibrationReport",
+    "ColumnTotal",
     "DensityDraws",
     "Draws",
     "EtaManifold",
@@ -81,8 +92,11 @@ __all__ = [
     "SampleComparison",
     "SampleComparisonDisplay",
     "ThetaManifold",
+    "calibrate",
     "column_constraint",
+    "column_total",
     "compare_samples",
     "find_invariants",
     "geometry",
+    "rake",
 ]

@@ -86,17 +86,18 @@ def nearest_whole(table, mode_sets, wanted, time_limit):
         if missing.any():
             raise ValueError(_NONE)
         return low.reshape(table.shape)
-    matrix = rows[:, free].tocsc()
+    low[free] += cells_up(
+        1 - 2 * part[free], rows[:, free].tocsc(), missing, time_limit
+    )
+    return low.reshape(table.shape)
+
+
+def cells_up(cost, matrix, missing, time_limit):
+    """Which cells go up: the cheapest found in time, else any that will do."""
     # SciPy before 1.15 takes no other integers here.
     matrix.indices, matrix.indptr = (
         index.astype(np.intc) for index in (matrix.indices, matrix.indptr)
     )
-    low[free] += _ups(1 - 2 * part[free], matrix, missing, time_limit)
-    return low.reshape(table.shape)
-
-
-def _ups(cost, matrix, missing, time_limit):
-    """Which cells go up: the cheapest found in time, else any that will do."""
     for objective in (cost, np.zeros_like(cost)):
         found = milp(
             objective,
