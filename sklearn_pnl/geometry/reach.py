@@ -52,7 +52,10 @@ class Unmet:
         return self.described("Equation {}".format)
 
     def described(
-        self, name: Callable[[int], str], given: Callable[[int], str] | None = None
+        self,
+        name: Callable[[int], str],
+        given: Callable[[int], str] | None = None,
+        ranges: str = "the ranges of its features",
     ) -> str:
         """In words: ``name(i)`` for equation i, ``given(i)`` for it with its values."""
         others = ""
@@ -60,7 +63,7 @@ class Unmet:
             others = " and with " + ", ".join(map(given or name, self.given))
         return (
             f"{name(self.equation)} asks for {span(self.lower, self.upper)}; within "
-            f"the ranges of its features{others} it reaches "
+            f"{ranges}{others} it reaches "
             f"{span(self.least, self.most, 7)}."
         )
 

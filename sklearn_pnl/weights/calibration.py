@@ -23,6 +23,15 @@ class CalibrationError(ValueError):
     See Also
     --------
     calibrate : Weights of rows that meet totals.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import CalibrationError, calibrate
+    >>> try:
+    ...     calibrate([[1.0], [2.0]], [7.0], bounds=(0.5, 2.0))
+    ... except CalibrationError as error:
+    ...     print(error)
+    the sum of 0 asks for 7; within the bounds of the weights it reaches 1.5 to 6.
     """
 
     def __init__(self, message: str, report: "CalibrationReport") -> None:
@@ -54,6 +63,13 @@ class CalibrationReport:
     See Also
     --------
     calibrate : Weights of rows that meet totals.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import calibrate
+    >>> weights, report = calibrate([[1.0], [2.0]], [7.0], return_report=True)
+    >>> round(report.design_effect, 4)
+    1.0584
     """
 
     weights: np.ndarray
@@ -99,7 +115,7 @@ class CalibrationReport:
         L. Kish, "Survey Sampling", 1965, section 11.7.
         """
         used = np.count_nonzero(self.weights)
-        return used / self.effective_sample_size if used else np.nan
+        return float(used / self.effective_sample_size) if used else np.nan
 
     def to_frame(self) -> object:
         """A row for each total; needs pandas."""
@@ -220,14 +236,15 @@ def calibrate(
     --------
     >>> from sklearn_pnl import calibrate
     >>> X = [[0, 20.0], [0, 40.0], [1, 30.0], [1, 70.0]]
-    >>> weights = calibrate(X, {0: {0: 60, 1: 40}, 1: 3800})
+    >>> weights = calibrate(X, {0: {0: 60, 1: 40}, 1: 4000})
     >>> weights.round(3)
-    array([30.913, 29.087, 25.457, 14.543])
-    >>> calibrate(X, {0: {0: 60, 1: 40}, 1: 9000})
-    Traceback (most recent call last):
-    sklearn_pnl.weights.calibration.CalibrationError: the sum of 1 asks for 9000; \
-within the ranges of its features and with the count of 0=0, the count of 0=1 it \
-reaches 2400 to 5200.
+    array([27.256, 32.744, 16.372, 23.628])
+    >>> from sklearn_pnl import CalibrationError
+    >>> try:
+    ...     calibrate(X, {0: {0: 60, 1: 40}, 1: 9000})
+    ... except CalibrationError as error:
+    ...     print(str(error)[-75:])
+    with the count of 0=0, the count of 0=1 it reaches 2400 to 5200.
     """
     columns = Columns(X)
     n = len(columns)
@@ -307,7 +324,8 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
     )
     asked = np.where(np.isfinite(system.lower), np.abs(system.lower), 0)
     other = np.where(np.isfinite(system.upper), np.abs(system.upper), 0)
-    asked, usual = np.maximum(asked, other), abs(a) @ design[used]
+    asked = np.maximum(asked, other)
+    usual = np.maximum(asked, abs(a) @ design[used])
     smaller = np.min(asked[asked > 0] / usual[asked > 0], initial=1.0)
     found = linear_projection(
         design[None, used],
@@ -327,7 +345,8 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
         if why.equation is None:
             reasons = (str(why),)
         else:
-            reasons = (why.described(system.names.__getitem__),)
+            name = system.names.__getitem__
+            reasons = (why.described(name, ranges="the bounds of the weights"),)
     return weights, int(found.n_iter[0]), reasons
 
 

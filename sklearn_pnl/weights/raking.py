@@ -13,6 +13,7 @@ from .calibration import nearest_weights
 from .totals import (
     Columns,
     ColumnTotal,
+    UnmetTotals,
     column_total,
     read_totals,
 )
@@ -125,11 +126,7 @@ def rake(
     for label, (members, asked) in parts.items():
         try:
             found = fit.rake(cells.some(members), asked)
-        except ValueError as error:
-            if by is None:
-                raise
-            if strict:
-                raise ValueError(f"Table {label!r}: {error}") from None
+        except UnmetTotals as error:
             found = cells.values[members], np.inf, 0, str(error)
         raked[members], worst, steps, reason = found
         residual.append(worst)

@@ -16,6 +16,10 @@ _DENSE = 0.2
 _AGREE = 1e-9
 
 
+class UnmetTotals(ValueError):
+    """Totals that contradict each other or the rows, whatever their weights."""
+
+
 @dataclass(frozen=True)
 class ColumnTotal:
     """A total of a set of rows; :func:`column_total` makes it.
@@ -32,6 +36,12 @@ class ColumnTotal:
     See Also
     --------
     calibrate : Weights of rows that meet totals.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import column_total
+    >>> column_total("income", lower=2.8e6)
+    ColumnTotal(of='income', lower=2800000.0, upper=inf, mean=False)
     """
 
     of: object
@@ -360,7 +370,7 @@ def _counts(columns, total):
     levels = [_checked_level(key, level) for level in levels]
     seen = np.bincount(codes[codes >= 0], minlength=len(levels))
     for k in np.flatnonzero((seen == 0) & ((lower > 0) | (upper < 0))):
-        raise ValueError(
+        raise UnmetTotals(
             f"No {columns.row} has {_level_named(key, levels[k])}, for which "
             f"{max(lower[k], upper[k]):.10g} is asked; levels are compared as they are."
         )
@@ -423,7 +433,7 @@ def _check_agreement(groups):
             sums = one.get(level, 0.0), other.get(level, 0.0)
             if abs(sums[0] - sums[1]) > _AGREE * mass:
                 at = f" at {_level_named(shared, level)}" if shared else ""
-                raise ValueError(
+                raise UnmetTotals(
                     f"The totals of {first.name} and {second.name} disagree{at}: they "
                     f"sum to {sums[0]:.10g} and {sums[1]:.10g}. Mend them, or give one "
                     "room: column_total(..., within=)."
