@@ -8,11 +8,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..geometry import linear_projection
 from ..geometry.reach import span
+from .sweeps import sweep
 from .totals import Columns, as_column_vector, read_totals
 from .whole import whole_weights
 
 # The projection judges a total by the design weights too, which may be far from it.
 _LEAST_TOL = 1e-14
+# Sweeps before Newton's method, which is used for at most so many totals.
+_SWEEPS, _NEWTON_UP_TO = 30, 5000
 # Totals in a report in words.
 _SHOWN = 30
 
@@ -56,7 +59,7 @@ class CalibrationReport:
     residual : ndarray of shape (c,)
         What is missed of each, as a share of the sum of its absolute terms.
     n_iter : int
-        Newton steps.
+        Sweeps or Newton steps.
     reasons : tuple of str
         Why a total is not met; none if all are.
 
@@ -130,7 +133,7 @@ class CalibrationReport:
         lines = [
             f"Weights of {len(self.weights)} rows, {len(self.names)} totals, "
             f"{'all met' if self.converged else 'NOT all met'}: worst residual "
-            f"{self.residual.max(initial=0.0):.1e}, {self.n_iter} Newton steps.",
+            f"{self.residual.max(initial=0.0):.1e}, {self.n_iter} steps.",
             f"Sum {self.weights.sum():.10g}; ratio to the design weights "
             f"{ratios.min(initial=np.inf):.4g} to {ratios.max(initial=0):.4g}; design "
             f"effect {self.design_effect:.4g}; effective sample size "
@@ -200,7 +203,7 @@ def calibrate(
     tol : float, default=1e-9
         Wanted residual of each total, as a share of the sum of its absolute terms.
     max_iter : int, default=200
-        Most Newton steps.
+        Most Newton steps; or sweeps, where there are more than 5,000 totals.
     strict : bool, default=True
         Whether a total that is not met raises. Otherwise the report says it.
     return_report : bool, default=False
@@ -243,7 +246,7 @@ def calibrate(
     >>> try:
     ...     calibrate(X, {0: {0: 60, 1: 40}, 1: 9000})
     ... except CalibrationError as error:
-    ...     print(str(error)[-75:])
+    ...     print(str(error)[-64:])
     with the count of 0=0, the count of 0=1 it reaches 2400 to 5200.
     """
     columns = Columns(X)
@@ -317,28 +320,31 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
         Why there are no such weights.
     """
     used = np.flatnonzero(design > 0)
-    a = (
-        system.coefficients
-        if len(used) == len(design)
-        else system.coefficients[:, used]
-    )
-    asked = np.where(np.isfinite(system.lower), np.abs(system.lower), 0)
-    other = np.where(np.isfinite(system.upper), np.abs(system.upper), 0)
-    asked = np.maximum(asked, other)
-    usual = np.maximum(asked, abs(a) @ design[used])
-    smaller = np.min(asked[asked > 0] / usual[asked > 0], initial=1.0)
-    found = linear_projection(
-        design[None, used],
-        a,
-        system.lower,
-        system.upper,
-        floor=floor[used],
-        ceiling=ceiling[used],
-        tol=max(_LEAST_TOL, tol * smaller),
-        max_iter=max_iter,
-    )
+    free = not floor.any() and np.isinf(ceiling[used]).all()
+    large = len(system.names) > _NEWTON_UP_TO
+    if system.is_raking and free:
+        signs = np.ones(len(design)) if system.signs is None else system.signs
+        n_sweeps = max_iter if large else min(max_iter, _SWEEPS)
+        weights, n_iter, met = sweep(system.groups, design, signs, tol, n_sweeps)
+        if met:
+            return weights, n_iter, ()
+        if large:
+            worst = relative_residual(system, weights)
+            why = (
+                f"{n_iter} sweeps ended at a residual of {worst.max():.1e} > "
+                f"tol={tol:g}, for {system.names[int(worst.argmax())]}. Increase "
+                "max_iter or tol; cells that are 0 may allow no solution."
+            )
+            return weights, n_iter, (why,)
+    elif large:
+        raise ValueError(
+            f"More than {_NEWTON_UP_TO} totals at once must be counts that are asked "
+            f"for exactly, without bounds; there are {len(system.names)}."
+        )
     weights = np.zeros(len(design))
-    weights[used] = found.measure[0]
+    weights[used], found = _project(
+        system, design[used], floor[used], ceiling[used], used, tol, max_iter
+    )
     reasons = ()
     if relative_residual(system, weights).max(initial=0.0) > tol and found.reasons:
         why = found.reasons[0]
@@ -348,6 +354,27 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
             name = system.names.__getitem__
             reasons = (why.described(name, ranges="the bounds of the weights"),)
     return weights, int(found.n_iter[0]), reasons
+
+
+def _project(system, design, floor, ceiling, used, tol, max_iter):
+    """Positive design weights on the system, by Newton's method."""
+    a = system.coefficients
+    a = a if len(used) == a.shape[1] else a[:, used]
+    ends = np.array([system.lower, system.upper])
+    asked = np.abs(np.where(np.isfinite(ends), ends, 0)).max(axis=0)
+    usual = np.maximum(asked, abs(a) @ design)
+    smaller = np.min(asked[asked > 0] / usual[asked > 0], initial=1.0)
+    found = linear_projection(
+        design[None],
+        a,
+        system.lower,
+        system.upper,
+        floor=floor,
+        ceiling=ceiling,
+        tol=max(_LEAST_TOL, tol * smaller),
+        max_iter=max_iter,
+    )
+    return found.measure[0], found
 
 
 def relative_residual(system, weights):

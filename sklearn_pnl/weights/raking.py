@@ -19,11 +19,6 @@ from .totals import (
 )
 from .whole import whole_weights
 
-# Margins with more cells than this are met by sweeps, not by Newton's method.
-_NEWTON_UP_TO = 3000
-# The sweeps are looked at every so many.
-_LOOK = 5
-
 
 def rake(
     table: object,
@@ -68,9 +63,9 @@ def rake(
     time_limit : float, default=60
         Seconds that whole numbers of a table are searched for.
     tol : float, default=1e-9
-        Wanted ``max |margin - wanted|``, as a share of the mass.
+        Wanted ``|margin - wanted|``, as a share of the sizes of the cells summed.
     max_iter : int, default=1000
-        Most Newton steps; or sweeps, where margins have more than 3,000 cells.
+        Most Newton steps; or sweeps, where margins have more than 5,000 cells.
     strict : bool, default=True
         Whether a table that does not have the margins raises. Otherwise ``reasons``
         says it, and the others are there.
@@ -312,16 +307,12 @@ class _Fit:
     def rake(self, some, asked):
         """Cells of one table, what is missed, steps, and why it failed."""
         cells, n_cells, where = some
-        system = read_totals(cells.columns, asked)
         sign = np.sign(cells.values)
-        if np.any(sign < 0):
-            system = replace(system, coefficients=system.coefficients * sign)
+        system = read_totals(cells.columns, asked).signed(sign)
         size, (floor, ceiling) = np.abs(cells.values), cells.ranges()
-        if len(system.names) <= _NEWTON_UP_TO:
-            args = size, floor, ceiling, self.tol, self.max_iter
-            size, steps, reasons = nearest_weights(system, *args)
-        else:
-            size, steps, reasons = self.sweep(system, size, sign, floor, ceiling)
+        size, steps, reasons = nearest_weights(
+            system, size, floor, ceiling, self.tol, self.max_iter
+        )
         if self.integer and not reasons:
             size, reasons = self.round(system, size, floor, ceiling)
         missed = system.coefficients @ size
@@ -330,32 +321,6 @@ class _Fit:
         raked = np.zeros(n_cells)
         raked[where] = sign * size
         return raked, max(missed.max(), 0.0) / mass, steps, " ".join(reasons)
-
-    def sweep(self, system, size, sign, floor, ceiling):
-        """Rescale margin by margin, each by what solves it."""
-        plain = np.all(system.lower == system.upper)
-        if not plain or floor.any() or np.isfinite(ceiling).any():
-            raise ValueError(
-                f"Margins with more than {_NEWTON_UP_TO} cells take neither intervals "
-                f"nor ranges of cells; there are {len(system.names)}."
-            )
-        negative = np.any(sign < 0)
-        for steps in range(1, self.max_iter + 1):
-            for group in system.groups:
-                factors = _factors(group, size, sign)
-                some = factors[group.codes]
-                size = size * (np.where(sign < 0, 1 / some, some) if negative else some)
-            if steps % _LOOK == 0 or steps == self.max_iter:
-                missed = np.abs(system.coefficients @ size - system.lower)
-                worst = missed.max() / size.sum()
-                if worst <= self.tol:
-                    return size, steps, ()
-        name = system.names[int(missed.argmax())]
-        why = (
-            f"{steps} sweeps ended at a residual of {worst:.1e} > tol={self.tol:g}, "
-            f"for {name}. Increase max_iter or tol; empty cells may allow no table."
-        )
-        return size, steps, (why,)
 
     def round(self, system, size, floor, ceiling):
         """Whole numbers next to the cells if there are any, else the best found."""
@@ -369,21 +334,3 @@ class _Fit:
             f"No whole numbers with these margins were found; the least that was missed"
             f" is {missed.sum():g} in all, {missed[worst]:g} of {system.names[worst]}.",
         )
-
-
-def _factors(group, size, sign):
-    """What multiplies positive cells, and divides negative ones, of each level.
-
-    The positive root of ``p f - m / f = wanted`` for sums p and m of their sizes; 1 for
-    cells of no level asked for, which come last.
-    """
-    n, wanted = len(group.levels), group.lower
-    codes = np.where(group.codes < 0, n, group.codes)
-    plus = np.bincount(codes, np.where(sign > 0, size, 0.0), n + 1)[:n]
-    minus = np.bincount(codes, np.where(sign < 0, size, 0.0), n + 1)[:n]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        root = np.sqrt(wanted**2 + 4 * plus * minus)
-        factors = np.where(
-            wanted >= 0, (wanted + root) / (2 * plus), 2 * minus / (root - wanted)
-        )
-    return np.append(np.where(np.isfinite(factors), factors, 1.0), 1.0)

@@ -1,7 +1,7 @@
 """What is asked of a set of rows: sums, means and counts, as one linear system."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, repeat
 from numbers import Integral
 
@@ -148,6 +148,8 @@ class TotalsSystem:
     names : tuple of str
     groups : tuple of Margin
         Counts by category, as codes of rows.
+    signs : ndarray of shape (n,) or None
+        With which weights are summed; 1 if None. ``coefficients`` have them.
     """
 
     coefficients: object
@@ -155,6 +157,19 @@ class TotalsSystem:
     upper: np.ndarray
     names: tuple
     groups: tuple
+    signs: np.ndarray | None = None
+
+    @property
+    def is_raking(self):
+        """Whether all that is asked for are exact margins."""
+        n = sum(len(group.levels) for group in self.groups)
+        return n == len(self.names) and bool(np.all(self.lower == self.upper))
+
+    def signed(self, signs):
+        """The same about weights that are summed with these signs."""
+        if not np.any(signs < 0):
+            return self
+        return replace(self, coefficients=self.coefficients * signs, signs=signs)
 
 
 @dataclass(frozen=True)
@@ -235,9 +250,22 @@ class Columns:
             )
         return numbers
 
+    def codes(self, key, place):
+        """The number of each row's level; -1 for levels that have none."""
+        column = self._column(key)
+        native = column.to_native() if hasattr(column, "to_native") else column
+        if hasattr(native, "factorize"):
+            found, levels = native.factorize()
+            numbers = np.array(
+                [*(place.get(level, -1) for level in levels.tolist()), -1]
+            )
+            return numbers[found]
+        found = map(place.get, np.asarray(column).tolist(), repeat(-1))
+        return np.fromiter(found, np.intp, len(self))
+
     def levels(self, keys):
         """Levels of a column, or tuples of those of several, by row."""
-        columns = [self._column(key).tolist() for key in keys]
+        columns = [np.asarray(self._column(key)).tolist() for key in keys]
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
     def holds(self, key):
@@ -255,8 +283,7 @@ class Columns:
         j = self._position(key)
         if issparse(self._X):
             return self._X[:, [j]].toarray()[:, 0]
-        column = self._X[:, j]
-        return column if self.names is None else column.to_numpy()
+        return self._X[:, j]
 
     def _position(self, key):
         if self.names is not None and key in self.names:
@@ -362,12 +389,10 @@ def _counts(columns, total):
     key = (total.of,) if columns.holds(total.of) else total.of
     given = [end for end in (total.lower, total.upper) if isinstance(end, dict)]
     levels = list(dict.fromkeys(level for end in given for level in end))
-    place = {level: k for k, level in enumerate(levels)}
-    found = map(place.get, columns.levels(key), repeat(-1))
-    codes = np.fromiter(found, np.intp, len(columns))
     lower = np.array([_end(total.lower, level, -np.inf) for level in levels])
     upper = np.array([_end(total.upper, level, np.inf) for level in levels])
     levels = [_checked_level(key, level) for level in levels]
+    codes = _codes(columns, key, levels)
     seen = np.bincount(codes[codes >= 0], minlength=len(levels))
     for k in np.flatnonzero((seen == 0) & ((lower > 0) | (upper < 0))):
         raise UnmetTotals(
@@ -384,6 +409,22 @@ def _counts(columns, total):
         return _as_means(matrix.toarray(), lower, upper, names), None
     group = Margin(key, tuple(levels), codes, lower, upper)
     return (matrix, lower, upper, names), group
+
+
+def _codes(columns, key, levels):
+    """Which of some levels of one column or more each row has; -1 for none."""
+    rows, asked = np.zeros(len(columns), np.int64), np.zeros(len(levels), np.int64)
+    known = np.ones(len(columns), bool)
+    for k, column in enumerate(key):
+        own = {}
+        numbers = [own.setdefault(level[k], len(own)) for level in levels]
+        codes = columns.codes(column, own)
+        known &= codes >= 0
+        rows, asked = rows * len(own) + codes, asked * len(own) + numbers
+    order = np.argsort(asked)
+    found = np.searchsorted(asked[order], rows).clip(max=len(levels) - 1)
+    found = order[found]
+    return np.where(known & (asked[found] == rows), found, -1)
 
 
 def _checked_level(key, level):
