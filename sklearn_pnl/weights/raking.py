@@ -226,12 +226,12 @@ def _of_series(table):
 
 
 def _of_frame(table, name):
-    columns = Columns(table, "cell")
-    if columns.names is None:
+    if isinstance(table, np.ndarray | list):
         raise ValueError(
             "table must be a Series, a data frame or a sparse matrix; "
             "sklearn_pnl.geometry.rake takes arrays."
         )
+    columns = Columns(table, "cell")
     if name is None:
         raise ValueError(
             "A frame needs values=, the name of the column that holds its cells."

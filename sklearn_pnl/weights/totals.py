@@ -14,6 +14,8 @@ from scipy.sparse import csc_array, csr_array, issparse, vstack
 _DENSE = 0.2
 # Margins of one table whose sums differ by a smaller share agree.
 _AGREE = 1e-9
+# Columns of whole numbers up to this have a table of their levels.
+_TABLE = 2**22
 
 
 class UnmetTotals(ValueError):
@@ -260,7 +262,11 @@ class Columns:
                 [*(place.get(level, -1) for level in levels.tolist()), -1]
             )
             return numbers[found]
-        found = map(place.get, np.asarray(column).tolist(), repeat(-1))
+        values = np.asarray(column)
+        counts = values.dtype.kind in "iu" and values.min(initial=0) >= 0
+        if counts and values.max(initial=0) <= _TABLE:
+            return _looked_up(values, place)
+        found = map(place.get, values.tolist(), repeat(-1))
         return np.fromiter(found, np.intp, len(self))
 
     def levels(self, keys):
@@ -411,8 +417,20 @@ def _counts(columns, total):
     return (matrix, lower, upper, names), group
 
 
+def _looked_up(values, place):
+    """Numbers of levels that are small whole numbers, by a table of them."""
+    table = np.full(values.max(initial=0) + 1, -1, dtype=np.intp)
+    for level, number in place.items():
+        whole = isinstance(level, Integral | float) and level == level // 1
+        if whole and 0 <= level < len(table):
+            table[int(level)] = number
+    return table[values]
+
+
 def _codes(columns, key, levels):
     """Which of some levels of one column or more each row has; -1 for none."""
+    if len(key) == 1:
+        return columns.codes(key[0], {level[0]: k for k, level in enumerate(levels)})
     rows, asked = np.zeros(len(columns), np.int64), np.zeros(len(levels), np.int64)
     known = np.ones(len(columns), bool)
     for k, column in enumerate(key):
