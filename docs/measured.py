@@ -272,7 +272,7 @@ def write_tables(folder):
     _write(folder / "few-shot-images.md", _few_shot())
     _write(folder / "mixed.md", _mixed())
     _write(folder / "control-realism.md", _realism())
-    for name in ("raking", "constraints", "invariants"):
+    for name in ("raking", "constraints", "invariants", "weights"):
         _write(folder / f"control-{name}.md", _wanted(rows(f"control-{name}")))
     for script in ("forward", "backward", "whole_job"):
         _write(folder / f"speed-{script}.md", _speed(script))

@@ -31,7 +31,7 @@ _NEAR = 4.5
 _LARGE = 8.0
 _WHOLE, _ROUNDS = 1e-9, 1e-6
 # Entries of totals up to which the nearest rounding is asked for, and its time.
-_LARGEST_ROUNDING, _SHARE_OF_NEAREST = 2**20, 10
+_LARGEST_ROUNDING, _SHARE_OF_NEAREST = 2**20, 60
 
 
 def whole_weights(system, weights, floor, ceiling, time_limit):
