@@ -112,7 +112,7 @@ def raking(rng, n):
             rows.append(score(job, f"{name}: no answer", np.nan,
                               note=f"{type(error).__name__}: {reason}"))  # fmt: skip
     found["calibrate"] = ours()
-    taken = interleaved(calls)
+    taken = interleaved(calls, repeats=3)
     for name, time in taken.items():
         wanted = {}
         if name == "weightipy":

@@ -14,8 +14,9 @@ from .whole import whole_weights
 
 # The projection judges a total by the design weights too, which may be far from it.
 _LEAST_TOL = 1e-14
-# Sweeps before Newton's method, which is used for at most so many totals.
-_SWEEPS, _NEWTON_UP_TO = 30, 5000
+# Sweeps before Newton's method, and more where its steps are long; it is used for at
+# most so many totals.
+_SWEEPS, _NEWTON_COST, _NEWTON_UP_TO = 30, 100, 5000
 # Totals in a report in words.
 _SHOWN = 30
 
@@ -324,7 +325,10 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
     large = len(system.names) > _NEWTON_UP_TO
     if system.is_raking and free:
         signs = np.ones(len(design)) if system.signs is None else system.signs
-        n_sweeps = max_iter if large else min(max_iter, _SWEEPS)
+        n_sweeps = max_iter
+        if not large:
+            worth = len(system.names) ** 3 // (_NEWTON_COST * len(design))
+            n_sweeps = min(max_iter, _SWEEPS + worth)
         weights, n_iter, met = sweep(system.groups, design, signs, tol, n_sweeps)
         if met:
             return weights, n_iter, ()
