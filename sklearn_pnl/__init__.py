@@ -30,6 +30,14 @@ from .plotting import (
     SampleComparisonDisplay,
 )
 from .reshape import PrimeFactorReshaper
+from .weights import (
+    CalibrationError,
+    CalibrationReport,
+    ColumnTotal,
+    calibrate,
+    column_total,
+    rake,
+)
 
 if TYPE_CHECKING:
     from .over_sampling import PNLSampler
@@ -60,6 +68,9 @@ def __dir__():
 
 __all__ = [
     "BackwardProjector",
+    "CalibrationError",
+    "CalibrationReport",
+    "ColumnTotal",
     "DensityDraws",
     "Draws",
     "EtaManifold",
@@ -81,7 +92,10 @@ __all__ = [
     "SampleComparisonDisplay",
     "ThetaManifold",
     "ColumnConstraint",
+    "calibrate",
+    "column_total",
     "compare_samples",
     "find_invariants",
     "geometry",
+    "rake",
 ]

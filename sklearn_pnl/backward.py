@@ -15,6 +15,7 @@ from ._callbacks import fit_task, with_callbacks
 from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec, own
 from ._validation import all_or_nothing, check_codes, check_tensors, clip_neighbors
 from .geometry import PosetProtocol, rake
+from .geometry.raking import mode_set
 from .manifolds import LOCAL_MANIFOLD, LocalManifoldLike, as_local_manifold
 from .many_body import ManyBodyProjector
 
@@ -264,7 +265,9 @@ class BackwardProjector(ManyBodyProjector):
         lifted = {
             modes: np.asarray(margin, dtype=np.float64)
             + self.offset * prod(n for k, n in enumerate(shape) if k not in modes)
-            for modes, margin in margins.items()
+            for modes, margin in zip(
+                map(mode_set, margins), margins.values(), strict=True
+            )
         }
         flat = rake(np.ones(shape), lifted, n_modes=len(shape), tol=tol).tables.reshape(
             -1, *shape

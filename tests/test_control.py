@@ -693,3 +693,5 @@ def test_contradictory_margins_are_refused():
     projector = BackwardProjector().fit(X)
     with pytest.raises(RakingError, match=r"\(0,\) and \(1,\) have different totals"):
         projector.decode_margins({(0,): [[1.0, 1.0]], (1,): [[1.0, 1.0, 1.0]]})
+    with pytest.raises(ValueError, match="tuples of different modes .* got 0"):
+        projector.decode_margins({0: [[1.0, 1.0]]})

@@ -133,6 +133,35 @@ def test_masses_of_any_size(scale):
     np.testing.assert_allclose(rake(scale * tables, margins).tables, expected)
 
 
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-290, 1e290, 1e300])
+@pytest.mark.parametrize("shape, sets", CASES[:2])
+def test_tables_at_the_ends_of_floating_point(shape, sets, size):
+    # Powers of two change nothing else, so the tables are those of the same ones near
+    # 1, as far as their cells can be told apart where they are so small.
+    start = np.ones(shape)
+    start[0] = 3.0
+    margins = {m: v[0] for m, v in random_problem(shape, sets, 0)[1].items()}
+    found = rake(start * size, margins)
+    np.testing.assert_allclose(found.tables, rake(start, margins).tables, rtol=1e-9)
+    small = {modes: margin * 1e-300 for modes, margin in margins.items()}
+    np.testing.assert_allclose(
+        rake(start * size, small).tables * 1e300, found.tables, rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e-20])
+@pytest.mark.parametrize("shape", [(2, 2), (2, 2, 2)])
+def test_cells_that_are_next_to_nothing_beside_others(shape, size):
+    # Factors of 1e310 are no floating point numbers.
+    table = np.ones(shape)
+    table[1] = size
+    share = {(0,): [0.5, 0.5], (1,): [0.2, 0.8]}
+    found = rake(table, share, n_modes=len(shape))
+    np.testing.assert_allclose(
+        found.tables.reshape(2, 2, -1).sum(axis=2), [[0.1, 0.4], [0.1, 0.4]]
+    )
+
+
 def test_margins_are_broadcast_and_axes_follow_their_keys():
     tables, margins = random_problem((3, 4, 5), [(0, 2), (1,)], 1)
     one = {modes: margin[0] for modes, margin in margins.items()}
@@ -291,6 +320,15 @@ def test_too_few_iterations_are_told():
         ([[1, 1]], {(-1,): [1, 1]}, "tuples of different modes"),
         ([1, 1], {(1,): [1, 1]}, "an axis for every mode"),
         ([1, 1], {}, "margins is empty"),
+        (np.ones((2, 2)), {"ab": [1, 1]}, "such as .* got 'ab'"),
+        (np.ones((2, 2)), {"01": [1, 1]}, "such as .* got '01'"),
+        (np.ones((2, 2)), {(0.5,): [1, 1]}, "such as"),
+        (np.ones((2, 2)), {(0,): [1, np.nan]}, r"entry \(1,\) is nan"),
+        (np.ones((2, 2)), {(0,): [1e308, 1e308]}, r"margin \(0,\) must have a finite"),
+        (np.full((2, 2), 1e308), {(0,): [1, 1]}, "tables must have a finite sum"),
+        (np.ones((3, 4, 5)), {(0,): [1] * 3, (1,): [1] * 4}, "n_modes=3 makes modes"),
+        (np.ones((2, 3)), {(0, 1): np.ones((2, 3)), (1, 0): np.ones((3, 2))},
+         r"name the modes \(0, 1\) twice, the second time as \(1, 0\)"),
     ],
 )  # fmt: skip
 def test_bad_input(tables, margins, message):
@@ -346,6 +384,34 @@ def test_three_margins_are_rounded_where_there_is_a_table(seed):
     else:
         for modes in sets:
             np.testing.assert_array_equal(margin_slow(rounded, modes), margins[modes])
+
+
+@pytest.mark.parametrize("mass", [1e6, 1e10, 1e13])
+@pytest.mark.parametrize("shape, sets", CASES[:2])
+def test_tables_of_large_mass_are_rounded(shape, sets, mass):
+    # What raking leaves, a share of 1e-9 of the mass, is many whole numbers here.
+    rng = np.random.default_rng(0)
+    whole = np.floor(rng.gamma(1.0, size=shape) * mass)
+    margins = {m: v[0] for m, v in margins_of([whole], sets).items()}
+    table = rake(rng.gamma(1.0, size=shape), margins).tables
+    rounded = round_to_margins(table, margins)
+    for modes, margin in margins.items():
+        np.testing.assert_array_equal(margin_slow(rounded, modes), margin)
+    assert np.abs(rounded - table).max() <= 1 + 1e-8 * whole.sum()
+
+
+def test_rounding_three_margins_ends():
+    # Proving which of its roundings is nearest takes HiGHS more than 40 seconds.
+    rng = np.random.default_rng(0)
+    whole = np.floor(rng.gamma(1.0, size=(15, 15, 15)) * 10)
+    sets = list(combinations(range(3), 2))
+    margins = {m: v[0] for m, v in margins_of([whole], sets).items()}
+    table = rake(rng.gamma(1.0, size=whole.shape), margins).tables
+    rounded = round_to_margins(table, margins, time_limit=0.2)
+    for modes, margin in margins.items():
+        np.testing.assert_array_equal(margin_slow(rounded, modes), margin)
+    with pytest.raises(ValueError, match="was found in time_limit=1e-09 seconds"):
+        round_to_margins(table, margins, time_limit=1e-9)
 
 
 def test_tables_too_large_to_be_rounded_are_refused():

@@ -1,4 +1,4 @@
-"""``rake`` beside PyPI's ipfn, both to the same residual and in one run.
+"""``rake`` beside PyPI's ipfn and edikit, to the same residual and in one run.
 
 ipfn stops on the relative error of single margin cells; what it reaches, as a share of
 the mass, is then the tolerance of ours. Both have one core: ipfn uses no more.
@@ -10,8 +10,11 @@ from itertools import combinations
 from time import perf_counter
 
 import numpy as np
+import pandas as pd
 from ipfn.ipfn import ipfn
+from scipy.sparse import coo_array
 
+import sklearn_pnl
 from sklearn_pnl.geometry import rake
 
 from ..speed.scores import score
@@ -95,6 +98,84 @@ def compare(job, tables, margins, wanted):
     ]
 
 
+def labelled(rng, n_levels, wanted):
+    """A frame in long form with three pair margins, as both take it."""
+    names = list("abc")
+    cells = pd.MultiIndex.from_product([range(n_levels)] * 3, names=names)
+    start, target = (pd.Series(x, cells) for x in rng.gamma(1.0, size=(2, len(cells))))
+    pairs = list(combinations(names, 2))
+    margins = {pair: target.groupby(list(pair)).sum() for pair in pairs}
+    frame = start.rename("total").reset_index()
+
+    def theirs():
+        with redirect_stdout(StringIO()):
+            return ipfn(
+                frame.copy(), list(margins.values()), list(map(list, margins)),
+                convergence_rate=PRECISION, rate_tolerance=0, max_iteration=10_000,
+            ).iteration()  # fmt: skip
+
+    def ours():
+        return sklearn_pnl.rake(frame, margins, values="total", tol=PRECISION).tables
+
+    slow, fast = seconds(theirs), min(seconds(ours) for _ in range(REPEATS))
+    gaps = [
+        max((found.groupby(list(p))["total"].sum() - m).abs().max()
+            for p, m in margins.items()) / target.sum()
+        for found in (theirs(), ours())
+    ]  # fmt: skip
+    note = f"{slow:.3g} s against {fast:.3g} s; residuals {gaps[0]:.1e}, {gaps[1]:.1e}"
+    job = f"long frame, {n_levels}^3 cells, all pairs"
+    return [
+        score(job, "times as fast as ipfn", slow / fast, at_least=wanted, note=note)
+    ]
+
+
+def signed(rng, length):
+    """A table with a fifth of its cells negative: GRAS."""
+    sign = np.where(rng.random((length, length)) < 0.2, -1, 1)
+    start, target = sign * rng.gamma(1.0, size=(2, length, length))
+    sums = target.sum(axis=1), target.sum(axis=0)
+    job = f"{length} x {length}, a fifth of the cells negative"
+    fast = min(
+        seconds(lambda: sklearn_pnl.rake(coo_array(start), dict(enumerate(sums))))
+        for _ in range(REPEATS)
+    )
+    found = sklearn_pnl.rake(coo_array(start), dict(enumerate(sums))).tables.toarray()
+    gap = max(np.abs(found.sum(axis=1 - k) - sums[k]).max() for k in (0, 1))
+    rows = [score(job, "seconds", fast, note=f"largest gap {gap:.1e}")]
+    try:
+        from edikit.model.balancing import gras
+    except ImportError as error:
+        return [*rows, score(job, "edikit", np.nan, note=str(error))]
+    names = [f"i{k}" for k in range(length)]
+    seed = {(a, b): start[i, j] for i, a in enumerate(names)
+            for j, b in enumerate(names)}  # fmt: skip
+    rivals = []
+    targets = [dict(zip(names, s, strict=True)) for s in sums]
+    slow = seconds(lambda: rivals.append(gras(seed, *targets, tol=1e-9)))
+    theirs = np.array([[rivals[0].matrix[a, b] for b in names] for a in names])
+    note = f"its largest gap {max(rivals[0].max_row_gap, rivals[0].max_col_gap):.1e}"
+    return [
+        *rows,
+        score(job, "times as fast as edikit", slow / fast, note=note),
+        score(job, "largest difference of a cell", np.abs(theirs - found).max()),
+    ]
+
+
+def sparse(rng, length, n_cells):
+    """A large matrix with few cells."""
+    where = rng.integers(0, length, (2, n_cells))
+    table = coo_array((rng.gamma(1.0, size=n_cells), where), shape=(length, length))
+    table.sum_duplicates()
+    target = coo_array((rng.gamma(1.0, size=table.nnz), table.coords), table.shape)
+    margins = {0: target.sum(axis=1), 1: target.sum(axis=0)}
+    taken = seconds(lambda: sklearn_pnl.rake(table, margins))
+    found = sklearn_pnl.rake(table, margins)
+    job = f"sparse, {length} x {length} with {table.nnz} cells"
+    note = f"{found.n_iter} sweeps, residual {found.residual:.1e}"
+    return [score(job, "seconds", taken, at_most=5, note=note)]
+
+
 def run(quick):
     """All jobs."""
     rng = np.random.default_rng(0)
@@ -104,6 +185,9 @@ def run(quick):
     rows += compare(job, *one_matrix(rng, length), 10)
     rows += compare(f"{job}, half of it empty, logs spread by 2",
                     *one_matrix(rng, length, 0.5, 2.0), 10)  # fmt: skip
+    rows += labelled(rng, 8 if quick else 20, 10)
+    rows += signed(rng, 40 if quick else 150)
+    rows += sparse(rng, *((1000, 10_000) if quick else (12_000, 1_000_000)))
     return rows
 
 

@@ -25,7 +25,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.special import xlogy
 
@@ -168,9 +168,9 @@ def linear_projection(
     ----------
     measures : array-like of shape (n, D)
         Positive.
-    coefficients : array-like of shape (c, D)
+    coefficients : array-like or sparse array of shape (c, D)
         ``A``. Features that no equation connects are solved for apart, so that many
-        equations of few features each cost little.
+        equations of few features each cost little. Sparse ones are not made dense.
     lower, upper : array-like of shape (c,) or (n, c), or scalar
         Equal for an equation, infinite for no bound; for all rows or a row each.
     floor, ceiling : array-like of shape (D,) or (n, D), or scalar, default=0, inf
@@ -262,13 +262,17 @@ class _Problem:
         cls, measures, coefficients, lower, upper, floor, ceiling, divergence
     ):
         start = np.asarray(measures, dtype=np.float64)
-        a = np.asarray(coefficients, dtype=np.float64)
+        if issparse(coefficients):
+            a = csr_array(coefficients, dtype=np.float64)
+        else:
+            a = np.asarray(coefficients, dtype=np.float64)
         if start.ndim != 2 or a.ndim != 2 or a.shape[1] != start.shape[1]:
             raise ValueError(
                 "measures must have shape (n, D) and coefficients shape (c, D); got "
                 f"{start.shape} and {a.shape}."
             )
-        if not (np.isfinite(a).all() and np.isfinite(start).all()):
+        entries = a.data if issparse(a) else a
+        if not (np.isfinite(entries).all() and np.isfinite(start).all()):
             raise ValueError("measures and coefficients must be finite.")
         if not start.min(initial=1) > 0:
             row, cell = map(int, np.argwhere(~(start > 0))[0])
@@ -277,10 +281,10 @@ class _Problem:
                 f"{start[row, cell]}. Add a positive offset first."
             )
         n = len(start)
-        lower, upper = _interval(lower, upper, (n, len(a)), "lower", "upper")
+        lower, upper = _interval(lower, upper, (n, a.shape[0]), "lower", "upper")
         floor, ceiling = _interval(floor, ceiling, start.shape, "floor", "ceiling")
         floor = np.maximum(floor, 0.0)
-        usual = np.clip(start, floor, ceiling) @ np.abs(a).T
+        usual = np.clip(start, floor, ceiling) @ abs(a).T
         ends = [np.where(np.isfinite(e), np.abs(e), 0.0) for e in (lower, upper)]
         scale = np.maximum.reduce([usual, *ends])
         scale[scale == 0] = 1.0
@@ -297,9 +301,11 @@ class _Problem:
 
     def part(self, equations, cells):
         """Some equations and the cells that they are about."""
+        if self.coefficients.shape == (len(equations), len(cells)):
+            return self
         return _Problem(
             self.start[:, cells],
-            self.coefficients[np.ix_(equations, cells)],
+            self.coefficients[equations][:, cells],
             self.lower[:, equations],
             self.upper[:, equations],
             self.floor[:, cells],
@@ -358,7 +364,23 @@ class _Problem:
     @cached_property
     def is_diagonal(self):
         """Whether no cell is in two equations."""
-        return np.count_nonzero(self.coefficients, axis=0).max(initial=0) <= 1
+        return (self.coefficients != 0).sum(axis=0).max(initial=0) <= 1
+
+    @cached_property
+    def largest(self):
+        """Largest coefficient (c,) of each equation."""
+        found = abs(self.coefficients).max(axis=1)
+        return found.toarray() if issparse(found) else found
+
+    @cached_property
+    def squares(self):
+        """Squares of the coefficients, cells first."""
+        return (self.coefficients * self.coefficients).T
+
+    @cached_property
+    def transposed(self):
+        """Coefficients, cells first, in an order that products read them in."""
+        return self.coefficients.T.tocsr()
 
     def out_of_reach(self, tol):
         """Equations (n, c) that ask for more than the ranges of their cells allow."""
@@ -446,9 +468,8 @@ class _Problem:
         """Newton's step; a division where no cell is in two equations."""
         if not self.is_diagonal:
             return self.direction(m, y, gradient)
-        a = self.coefficients
-        hessian = self.weight(m) @ (a * a).T
-        longest = hessian * (self.divergence.longest / np.abs(a).max(axis=1))
+        hessian = self.weight(m) @ self.squares
+        longest = hessian * (self.divergence.longest / self.largest)
         step = np.clip(-gradient, -longest, longest)
         return step / np.maximum(hessian, np.finfo(float).tiny)
 
@@ -463,14 +484,13 @@ class _Problem:
 
     def direction(self, m, y, gradient):
         """Newton's step in the multipliers that are free, no longer than allowed."""
-        a = self.coefficients
         weight, least = self.weight(m), np.finfo(float).tiny
         whole = np.maximum(self.divergence.curvature(self.start, m), least)
-        root = 1 / np.sqrt(whole @ (a * a).T)
+        root = 1 / np.sqrt(whole @ self.squares)
         if self.is_diagonal:
-            hessian = (weight @ (a * a).T) * root**2
+            hessian = (weight @ self.squares) * root**2
         else:
-            hessian = _gram(a, weight)
+            hessian = self.gram(weight)
             hessian *= root[:, :, None]
             hessian *= root[:, None, :]
         right = -gradient * root
@@ -478,7 +498,7 @@ class _Problem:
             step = self._free_step(hessian, right, y, gradient, root)
         else:
             step = _solve_free(hessian, right, np.ones(y.shape, bool)) * root
-        change = _largest(step @ a)
+        change = _largest(step @ self.coefficients)
         longest = self.divergence.longest
         return step * np.minimum(1, longest / np.maximum(change, 1e-300))[:, None]
 
@@ -487,11 +507,23 @@ class _Problem:
         free = (m > self.floor) & (m < self.ceiling)
         return self.divergence.curvature(self.start, m) * free
 
+    def gram(self, weight):
+        """``A diag(w) A'`` for rows ``w`` of weights."""
+        a, (c, d) = self.coefficients, self.coefficients.shape
+        if issparse(a):
+            products = [(a * w) @ self.transposed for w in weight]
+            return np.stack([product.toarray() for product in products])
+        if c * c * d > _SMALL_PRODUCTS:
+            return (a * weight[:, None, :]) @ a.T
+        # One product for all rows, where one a row would be small.
+        products = (a[:, None, :] * a).reshape(c * c, d)
+        return (weight @ products.T).reshape(-1, c, c)
+
     def _free_step(self, hessian, right, y, gradient, root):
         """Newton's step in those multipliers that may move."""
         interval = self.lower < self.upper
         # Close to 0 and on the way there: let go of, or steps only halve it.
-        size = np.abs(y) * np.abs(self.coefficients).max(axis=1)
+        size = np.abs(y) * self.largest
         ending = interval & (y * gradient > 0) & (size <= _NEARLY_FREE)
         free = ((y != 0) | (gradient != 0)) & ~ending
         for _ in range(_MAX_RELEASES):
@@ -542,16 +574,6 @@ class _Problem:
         wrong = (np.sign(trial) * sign < 0) & (self.lower < self.upper)
         trial[wrong] = 0.0
         return trial
-
-
-def _gram(a, weight):
-    """``a diag(w) a'`` for rows ``w`` of weights."""
-    c, d = a.shape
-    if c * c * d > _SMALL_PRODUCTS:
-        return (a * weight[:, None, :]) @ a.T
-    # One product for all rows, where one a row would be small.
-    products = (a[:, None, :] * a).reshape(c * c, d)
-    return (weight @ products.T).reshape(-1, c, c)
 
 
 def _largest(x):

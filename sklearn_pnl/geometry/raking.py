@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
+from operator import index
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +36,11 @@ _NEGLIGIBLE = 1e-12
 # A linear programme that misses a margin by less proves nothing.
 _CERTAIN = 1e-6
 _SAFE = 0.9
+# A table is taken to have the margins if it misses them by less.
+_NEARLY = 1e-6
+# Tables and margins beyond these powers of two are scaled, by at most the next ones;
+# and factors of a sweep are no larger than this.
+_SAFE_POWER, _EXPONENT, _LARGEST_FACTOR = 200, 1000, 1e300
 # Rows that are done are dropped once they are this share.
 _DONE = 0.1
 
@@ -156,16 +162,15 @@ def rake(
     {0: 'The margins (0,) and (1,) have different totals: 10 and 11.'}
     """
     problem = _Problem.from_user(tables, margins, n_modes)
-    q = np.empty(problem.tables.shape)
-    residual, n_iter = np.empty(len(q)), np.zeros(len(q), int)
-    reasons = {}
+    blocks, reasons = [], {}
     for rows in problem.blocks():
-        block = problem.rows(rows)
-        found = block.contradictions(tol)
-        n_iter[rows], residual[rows] = _rake_block(
-            block, q[rows], list(found), tol, max_iter
-        )
-        reasons |= {rows.start + row: reason for row, reason in found.items()}
+        *found, hopeless = _rake_block(problem.rows(rows), tol, max_iter)
+        blocks.append(found)
+        reasons |= {rows.start + row: reason for row, reason in hopeless.items()}
+    q, residual, n_iter = (
+        parts[0] if len(parts) == 1 else np.concatenate(parts)
+        for parts in zip(*blocks, strict=True)
+    )
     for row in np.setdiff1d(np.flatnonzero(~(residual <= tol)), list(reasons)):
         reasons[int(row)] = problem.why_not(row, residual[row], tol, max_iter)
     lead = problem.lead
@@ -186,21 +191,27 @@ def round_to_margins(
     margins: Mapping[tuple[int, ...], ArrayLike],
     *,
     n_modes: int | None = None,
+    time_limit: float = 1.0,
 ) -> NDArray:
     """Round raked tables to whole numbers that keep their margins.
 
     Solves ``min sum (rounded - cell)^2`` over the tables of whole numbers next to each
-    cell, with the margins wanted. Two margins always have a solution; more may have
-    none.
+    cell, with the margins wanted. Two margins always have a solution, which is found
+    at once; more may have none, and the nearest may take long to find.
 
     Parameters
     ----------
     tables : array-like of shape (..., *shape)
-        With the margins, as from :func:`rake`.
+        With the margins, as from :func:`rake`. What they miss of them by less than
+        1e-6 of the mass is made up for first.
     margins : dict of tuple of int to array-like of shape (..., *lengths)
         As for :func:`rake`; whole numbers.
     n_modes : int, default=None
         As for :func:`rake`.
+    time_limit : float, default=1
+        Seconds that are spent on the nearest rounding of a table with three margins
+        and more; then the nearest found is taken. As long again is spent on finding
+        any.
 
     Returns
     -------
@@ -210,8 +221,8 @@ def round_to_margins(
     ------
     ValueError
         If a margin is no whole number, if no table of whole numbers next to the cells
-        has the margins, or if a table has more than 262,144 cells to round. It names
-        the table.
+        has the margins or ``time_limit`` was over before one was found, or if a table
+        has more than 262,144 cells to round. It names the table.
 
     See Also
     --------
@@ -243,16 +254,31 @@ def round_to_margins(
                 f" holds {value:.10g}."
             )
     rounded = np.empty(problem.tables.shape, np.int64)
-    for row, table in enumerate(problem.tables):
+    for row, table in enumerate(_on_margins(problem)):
         wanted = [margin[row].reshape(-1) for margin in problem.wanted.values()]
-        whole = nearest_whole(table, list(problem.wanted), wanted)
-        if whole is None:
-            raise ValueError(
-                f"Table {row}: no table of whole numbers next to its cells has the "
-                "margins. Rake it first; three margins and more may have none."
+        try:
+            rounded[row] = nearest_whole(
+                table, list(problem.wanted), wanted, time_limit
             )
-        rounded[row] = whole
+        except ValueError as error:
+            raise ValueError(f"Table {row}: {error}") from None
     return rounded.reshape(*problem.lead, *problem.shape)
+
+
+def _on_margins(problem):
+    """Tables that are near to their margins, brought there to rounding.
+
+    A share of 1e-9 of the mass is ten people of ten thousand million.
+    """
+    residual = problem.residual(problem.tables)
+    near = np.flatnonzero((residual > 0) & (residual <= _NEARLY))
+    tables, n_cells = problem.tables.copy(), prod(problem.shape)
+    if len(near):
+        tol = n_cells * np.finfo(float).eps / 8
+        better, left, *_ = _rake_block(problem.rows(near), tol, _SWEEPS)
+        closer = left < residual[near]
+        tables[near[closer]] = better[closer]
+    return tables
 
 
 def _summary(result):
@@ -282,7 +308,7 @@ class _Problem:
         if not margins:
             raise ValueError("margins is empty; give at least one, by its modes.")
         tables = _non_negative(tables, "tables")
-        keys = {modes: _mode_set(modes) for modes in margins}
+        keys = {modes: mode_set(modes) for modes in margins}
         last = max((max(modes, default=-1) for modes in keys.values()), default=-1)
         d = last + 1 if n_modes is None else n_modes
         if not last < d <= tables.ndim:
@@ -291,11 +317,23 @@ class _Problem:
                 f" {tables.ndim} axes: tables need an axis for every mode."
             )
         shape = tables.shape[tables.ndim - d :]
+        unnamed = ""
+        if n_modes is None and d < tables.ndim:
+            unnamed = (
+                f" No margin names a mode after {last}, so that the first "
+                f"{tables.ndim - d} of {tables.ndim} axes count tables; "
+                f"n_modes={tables.ndim} makes modes of all axes."
+            )
         given, lead = {}, tables.shape[: tables.ndim - d]
         for modes, modes_given in keys.items():
-            margin = _as_margin(margins[modes], modes_given, shape)
+            margin = _as_margin(margins[modes], modes_given, shape, unnamed)
             lead = np.broadcast_shapes(lead, margin.shape[: margin.ndim - d])
-            given[tuple(sorted(modes_given))] = margin
+            key = tuple(sorted(modes_given))
+            if key in given:
+                raise ValueError(
+                    f"margins name the modes {key} twice, the second time as {modes}."
+                )
+            given[key] = margin
         n = prod(lead)
         tables = np.broadcast_to(tables, lead + shape).reshape(n, *shape)
         given = {
@@ -324,9 +362,29 @@ class _Problem:
         given = {modes: margin[some] for modes, margin in self.given.items()}
         return _Problem(self.tables[some], given, self.mass[some], self.lead)
 
+    def in_units(self):
+        """The same with tables and margins near 1, and by row what undoes it.
+
+        Powers of two, so that nothing is rounded; none where products are safe anyway.
+        """
+        sizes = _flat(self.tables).max(axis=1, initial=0.0), self.mass
+        powers = [np.frexp(size)[1] for size in sizes]
+        if max(np.abs(power).max(initial=0) for power in powers) <= _SAFE_POWER:
+            return self, None
+        ones = [1] * len(self.shape)
+        down, up = (
+            (2.0 ** np.clip(-power, -_EXPONENT, _EXPONENT)).reshape(-1, *ones)
+            for power in powers
+        )
+        given = {modes: up * margin for modes, margin in self.given.items()}
+        mass = up.reshape(-1) * self.mass
+        return _Problem(down * self.tables, given, mass, self.lead), 1 / up
+
     def blocks(self):
         n, step = len(self.tables), max(1, _BLOCK_CELLS // max(1, prod(self.shape)))
-        return (slice(start, min(start + step, n)) for start in range(0, n, step))
+        return (
+            slice(start, min(start + step, n)) for start in range(0, max(n, 1), step)
+        )
 
     def residual(self, q):
         """``max |margin - wanted|`` over all margins given, as a share of the mass."""
@@ -385,38 +443,40 @@ class _Problem:
         )
 
 
-def _rake_block(problem, out, hopeless, tol, max_iter):
-    """Write raked tables to ``out``; return iterations and residuals."""
+def _rake_block(problem, tol, max_iter):
+    """Raked tables, residuals, iterations, and reasons against some tables."""
+    hopeless = problem.contradictions(tol)
+    if not hopeless:
+        return *_nearest(problem, tol, max_iter), hopeless
+    rows = np.setdiff1d(np.arange(len(problem.tables)), list(hopeless))
+    q, n_iter = problem.tables.copy(), np.zeros(len(problem.tables), int)
+    residual = problem.residual(q)
+    q[rows], residual[rows], n_iter[rows] = _nearest(problem.rows(rows), tol, max_iter)
+    return q, residual, n_iter, hopeless
+
+
+def _nearest(problem, tol, max_iter):
+    """Sweeps, and Newton's method for tables that they leave."""
+    problem, unit = problem.in_units()
     method = _scale_matrices if _is_matrix(problem) else _sweeps
     # The residual is measured again in the end, and rounds otherwise.
-    tol_of_sweeps, n_sweeps = _SAFE * tol, min(max_iter, _SWEEPS)
-    if not hopeless:
-        n_iter = method(problem, out, tol_of_sweeps, n_sweeps)
-    else:
-        n_iter = np.zeros(len(out), int)
-        out[hopeless] = problem.tables[hopeless]
-        rows = np.setdiff1d(np.arange(len(out)), hopeless)
-        part = out[rows]
-        n_iter[rows] = method(problem.rows(rows), part, tol_of_sweeps, n_sweeps)
-        out[rows] = part
-    residual = problem.residual(out)
-    left = residual > tol
-    left[hopeless] = False
-    left = np.flatnonzero(left)
+    q, n_iter = method(problem, _SAFE * tol, min(max_iter, _SWEEPS))
+    residual = problem.residual(q)
+    left = np.flatnonzero(~(residual <= tol))
     if len(left) and max_iter > _SWEEPS:
-        found = _newton(problem.rows(left), out[left], tol, max_iter - _SWEEPS)
-        better = found.residual < residual[left]
+        found = _newton(problem.rows(left), q[left], tol, max_iter - _SWEEPS)
         n_iter[left] += found.n_iter
+        better = found.residual < residual[left]
         left, new = left[better], found.point[better, : prod(problem.shape)]
-        out[left] = (new * problem.mass[left, None]).reshape(-1, *problem.shape)
-        residual[left] = problem.rows(left).residual(out[left])
-    return n_iter, residual
+        q[left] = (new * problem.mass[left, None]).reshape(-1, *problem.shape)
+        residual[left] = problem.rows(left).residual(q[left])
+    return q if unit is None else q * unit, residual, n_iter
 
 
-def _sweeps(problem, out, tol, max_iter):
-    """Rescale margin by margin, in place; tables that are done leave."""
+def _sweeps(problem, tol, max_iter):
+    """Rescale margin by margin; tables that are done leave."""
     n, goals, mass = len(problem.tables), problem.wanted, problem.mass
-    n_iter = np.zeros(n, int)
+    out, n_iter = np.empty(problem.tables.shape), np.zeros(n, int)
     q, rows = problem.tables.copy(), np.arange(n)
     for _ in range(max_iter):
         worst = np.zeros(len(rows))
@@ -424,7 +484,7 @@ def _sweeps(problem, out, tol, max_iter):
             now = margin_of(q, modes)
             np.maximum(worst, _shares(now - goal, mass), out=worst)
             # A margin that is empty in both stays so.
-            q *= np.divide(goal, now, out=np.ones_like(now), where=now > 0)
+            q *= _ratio(goal, now, np.ones_like(now))
         n_iter[rows] += 1
         done = worst <= tol
         if np.count_nonzero(done) > _DONE * len(done):
@@ -434,7 +494,7 @@ def _sweeps(problem, out, tol, max_iter):
             if not len(rows):
                 break
     out[rows] = q
-    return n_iter
+    return out, n_iter
 
 
 def _is_matrix(problem):
@@ -444,58 +504,64 @@ def _is_matrix(problem):
     return len(sets) == 2 and sorted(modes) == list(range(len(problem.shape)))
 
 
-def _scale_matrices(problem, out, tol, max_iter):
-    """Factors of rows and columns, by products of the table with a vector."""
-    n, d = len(problem.tables), len(problem.shape)
+def _scale_matrices(problem, tol, max_iter):
+    """Tables with factors of rows and of columns."""
     (first, wanted_rows), (second, wanted_columns) = problem.wanted.items()
     axes = (0, *(k + 1 for k in first + second))
     tables = problem.tables.transpose(axes)
     a, b = _flat(wanted_rows), _flat(wanted_columns)
-    d_a, d_b = a.shape[1], b.shape[1]
-    matrices = np.ascontiguousarray(tables).reshape(n, d_a, d_b)
-    u, v, n_iter = np.ones_like(a), np.ones_like(b), np.zeros(n, int)
-    live, part, step = np.arange(n), matrices, max(1, _BLOCK_CELLS // max(1, n * d_b))
-    for iteration in range(max_iter + 1):
-        rows, columns, sums = _scaled_rows(part, a[live], v[live], step)
-        if iteration:
-            # The columns were matched last; the rows tell what is missing.
-            missing = _shares(u[live] * sums - a[live], problem.mass[live])
-            go = missing > tol
-            if not go.all():
-                live, part, rows, columns = live[go], part[go], rows[go], columns[go]
-        if not len(live) or iteration == max_iter:
-            break
-        u[live] = rows
-        v[live] = _ratio(b[live], columns)
-        n_iter[live] += 1
-    in_place = axes == tuple(range(d + 1))
-    scaled = out.reshape(matrices.shape) if in_place else np.empty_like(matrices)
-    for start in range(0, d_a, step):
-        some = np.s_[:, start : start + step]
+    matrices = np.ascontiguousarray(tables).reshape(*a.shape, b.shape[1])
+    u, v, n_iter = _factors(matrices, a, b, problem.mass, tol, max_iter)
+    scaled = np.empty(matrices.shape)
+    for some in _bands(matrices):
         np.multiply(matrices[some], u[some][:, :, None], out=scaled[some])
         scaled[some] *= v[:, None, :]
-    if not in_place:
-        out[...] = scaled.reshape(tables.shape).transpose(np.argsort(axes))
-    return n_iter
+    return scaled.reshape(tables.shape).transpose(np.argsort(axes)), n_iter
 
 
-def _scaled_rows(matrices, wanted, v, step):
-    """Factors of the rows for those ``v`` of the columns; sums of both with them.
+def _factors(matrices, a, b, mass, tol, max_iter):
+    """Factors of rows and columns, by products of the table with a vector."""
+    u, v, n_iter = np.ones_like(a), np.ones_like(b), np.zeros(len(a), int)
+    live = np.arange(len(a))
+    for iteration in range(max_iter + 1):
+        rows, columns, sums = _scaled_rows(matrices, a[live], v[live])
+        if iteration:
+            # The columns were matched last; the rows tell what is missing.
+            go = _shares(u[live] * sums - a[live], mass[live]) > tol
+            if not go.all():
+                live, matrices = live[go], matrices[go]
+                rows, columns = rows[go], columns[go]
+        if not len(live) or iteration == max_iter:
+            break
+        u[live], v[live] = rows, _ratio(b[live], columns)
+        n_iter[live] += 1
+    return u, v, n_iter
 
-    Some rows at a time, so that a large matrix is read from memory once.
-    """
+
+def _scaled_rows(matrices, wanted, v):
+    """Factors of the rows for those ``v`` of the columns; sums of both with them."""
     sums, u = np.empty_like(wanted), np.empty_like(wanted)
     columns = np.zeros_like(v)
-    for start in range(0, wanted.shape[1], step):
-        some = np.s_[:, start : start + step]
+    for some in _bands(matrices):
         sums[some] = (matrices[some] @ v[:, :, None])[..., 0]
         u[some] = _ratio(wanted[some], sums[some])
         columns += (u[some][:, None, :] @ matrices[some])[:, 0]
     return u, columns, sums
 
 
-def _ratio(wanted, sums):
-    return np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)
+def _bands(matrices):
+    """Some rows of all matrices at a time, so that memory is read once."""
+    n, length, width = matrices.shape
+    step = max(1, _BLOCK_CELLS // max(1, n * width))
+    return (np.s_[:, start : start + step] for start in range(0, length, step))
+
+
+def _ratio(wanted, sums, otherwise=None):
+    """Factors; for empty sums 0, or what is given. They stay in floating point."""
+    out = np.zeros_like(sums) if otherwise is None else otherwise
+    with np.errstate(over="ignore"):
+        np.divide(wanted, sums, out=out, where=sums > 0)
+    return np.minimum(out, _LARGEST_FACTOR, out=out)
 
 
 def _newton(problem, start, tol, max_iter):
@@ -611,12 +677,15 @@ def _non_negative(array, name):
         raise ValueError(
             f"{name} must be finite and not negative; entry {where} is {array[where]}."
         )
+    if array.max(initial=0) > np.finfo(float).max / max(1, array.size):
+        raise ValueError(f"{name} must have a finite sum; choose a larger unit.")
     return array
 
 
-def _mode_set(modes):
+def mode_set(modes):
+    """The modes of a key of ``margins``, or a ValueError that says what keys are."""
     try:
-        found = tuple(int(k) for k in modes)
+        found = tuple(map(index, modes))
     except TypeError:
         found = None
     if found is None or len(set(found)) < len(found) or min(found, default=0) < 0:
@@ -627,7 +696,7 @@ def _mode_set(modes):
     return found
 
 
-def _as_margin(margin, modes, shape):
+def _as_margin(margin, modes, shape, unnamed):
     """Axes sorted by mode, with one of length 1 for every other mode."""
     margin = _non_negative(margin, f"margin {modes}")
     lengths = tuple(shape[k] for k in modes)
@@ -635,7 +704,7 @@ def _as_margin(margin, modes, shape):
     if lead < 0 or margin.shape[lead:] != lengths:
         raise ValueError(
             f"Margin {modes} must have shape (..., {', '.join(map(str, lengths))}) for "
-            f"tables of shape {shape}; got {margin.shape}."
+            f"tables of shape {shape}; got {margin.shape}.{unnamed}"
         )
     order = (*range(lead), *(lead + int(k) for k in np.argsort(modes)))
     return margin.transpose(order).reshape(
@@ -648,10 +717,10 @@ def _disagreement(first, second, shared, shape, one, other):
     sums = f"{one[cell]:.10g} and {other[cell]:.10g}."
     if not shared:
         return f"The margins {first} and {second} have different totals: {sums}"
-    index = np.unravel_index(cell, shape)
+    levels = _levels(np.unravel_index(cell, shape), shared)
     return (
-        f"The margins {first} and {second} disagree on what they share: at "
-        f"{_levels(index, shared)} they sum to {sums}"
+        f"The margins {first} and {second} disagree on what they share: at {levels} "
+        f"they sum to {sums}"
     )
 
 
@@ -660,6 +729,6 @@ def _worst_cell(margin, modes):
     return _levels(cell, modes)
 
 
-def _levels(index, modes):
-    text = ", ".join(f"level {int(index[k])} of mode {k}" for k in modes)
+def _levels(cell, modes):
+    text = ", ".join(f"level {int(cell[k])} of mode {k}" for k in modes)
     return text or "the total"

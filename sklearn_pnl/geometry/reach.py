@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linprog
+from scipy.sparse import csr_array, hstack, identity, issparse, vstack
 
 # A programme that is missed by less proves nothing.
 _CERTAIN = 1e-8
@@ -51,7 +52,10 @@ class Unmet:
         return self.described("Equation {}".format)
 
     def described(
-        self, name: Callable[[int], str], given: Callable[[int], str] | None = None
+        self,
+        name: Callable[[int], str],
+        given: Callable[[int], str] | None = None,
+        ranges: str = "the ranges of its features",
     ) -> str:
         """In words: ``name(i)`` for equation i, ``given(i)`` for it with its values."""
         others = ""
@@ -59,7 +63,7 @@ class Unmet:
             others = " and with " + ", ".join(map(given or name, self.given))
         return (
             f"{name(self.equation)} asks for {span(self.lower, self.upper)}; within "
-            f"the ranges of its features{others} it reaches "
+            f"{ranges}{others} it reaches "
             f"{span(self.least, self.most, 7)}."
         )
 
@@ -76,21 +80,25 @@ def span(low, high, digits=10):
 
 def box_reach(coefficients, floor, ceiling):
     """Least and most of each equation, (n, c), over ranges (n, D) of the cells."""
-    plus, minus = np.maximum(coefficients, 0), np.minimum(coefficients, 0)
+    if issparse(coefficients):
+        plus, minus = coefficients.maximum(0), coefficients.minimum(0)
+    else:
+        plus, minus = np.maximum(coefficients, 0), np.minimum(coefficients, 0)
     infinite = np.isinf(ceiling)
     finite = np.where(infinite, 0.0, ceiling)
     least = floor @ plus.T + finite @ minus.T
     most = finite @ plus.T + floor @ minus.T
     if infinite.any():
-        least = np.where(infinite @ (minus.T < 0), -np.inf, least)
-        most = np.where(infinite @ (plus.T > 0), np.inf, most)
+        endless = infinite.astype(float)
+        least = np.where(endless @ minus.T < 0, -np.inf, least)
+        most = np.where(endless @ plus.T > 0, np.inf, most)
     return least, most
 
 
 def unmet(coefficients, lower, upper, floor, ceiling, tol, max_iter, residual):
     """Why one row does not meet its equations: :class:`Unmet`."""
     least, most = box_reach(coefficients, floor[None], ceiling[None])
-    size = np.maximum(np.abs(coefficients).max(axis=1, initial=0), 1e-300)
+    size = np.maximum(_largest_of_rows(coefficients), 1e-300)
     slack = _CERTAIN * np.maximum(size, np.where(np.isinf(lower), 0, np.abs(lower)))
     alone = np.flatnonzero((lower > most[0] + slack) | (upper < least[0] - slack))
     if len(alone):
@@ -109,6 +117,13 @@ def unmet(coefficients, lower, upper, floor, ceiling, tol, max_iter, residual):
     return Unmet(i, tuple(given), lower[i], upper[i], *reached)
 
 
+def _largest_of_rows(coefficients):
+    if not coefficients.shape[1]:
+        return np.zeros(coefficients.shape[0])
+    found = abs(coefficients).max(axis=1)
+    return found.toarray() if issparse(found) else found
+
+
 class _Programme:
     """Linear programmes over the cells of one row, scaled to about 1."""
 
@@ -117,50 +132,72 @@ class _Programme:
         self._unit = np.abs(ends[np.isfinite(ends)]).max(initial=0.0)
         asked = np.concatenate([lower, upper])
         asked = np.abs(asked[np.isfinite(asked)]).max(initial=0.0)
-        largest = np.abs(coefficients).max(initial=0.0)
+        self._size = _largest_of_rows(coefficients)
+        largest = self._size.max(initial=0.0)
         self._unit = max(self._unit, asked / largest if largest else 0.0) or 1.0
-        self._size = np.abs(coefficients).max(axis=1)
         self._size[self._size == 0] = 1.0
-        self._rows = coefficients / self._size[:, None]
+        rows = csr_array(coefficients) * (1 / self._size)[:, None]
+        bounds = np.column_stack([floor, ceiling]) / self._unit
+        self._rows, self._bounds = _joined_cells(csr_array(rows), bounds)
         self._lower = lower / (self._size * self._unit)
         self._upper = upper / (self._size * self._unit)
-        self._bounds = np.column_stack([floor, ceiling]) / self._unit
 
     def contradiction(self):
         """Equations that no cells meet together, none of them needless; or None."""
-        kept = list(range(len(self._rows)))
-        if self._violation(kept) <= _CERTAIN:
+        missed, kept = self._violation(list(range(self._rows.shape[0])))
+        if missed <= _CERTAIN:
             return None
         for i in list(kept):
+            if i not in kept:
+                continue
             fewer = [k for k in kept if k != i]
-            if self._violation(fewer) > _CERTAIN:
-                kept = fewer
+            missed, clashing = self._violation(fewer)
+            if missed > _CERTAIN:
+                kept = [k for k in fewer if k in clashing]
         return kept
 
     def reach(self, equation, given):
         """Least and most of one equation over the cells that meet others."""
         ends = []
         for sign in (1, -1):
-            found = self._solve(sign * self._rows[equation], given)
+            cost = sign * self._rows[[equation]].toarray()[0]
+            found = self._solve(cost, given)
             value = found.fun if found.status == 0 else -np.inf
             ends.append(sign * value * self._size[equation] * self._unit)
         return tuple(ends)
 
     def _violation(self, equations):
-        """Least sum of what is missed of some equations."""
+        """Least sum of what is missed of some equations, and those to blame for it."""
         found = self._solve(np.zeros(self._rows.shape[1]), equations, slack=True)
-        return found.fun if found.status == 0 else np.inf
+        if found.status != 0:
+            return np.inf, equations
+        # Equations without a multiplier could be left out (Farkas).
+        asked = np.concatenate([-self._lower[equations], self._upper[equations]])
+        blamed = np.tile(equations, 2)[np.isfinite(asked)]
+        blamed = blamed[np.abs(found.ineqlin.marginals) > _CERTAIN]
+        return found.fun, [i for i in equations if i in blamed]
 
     def _solve(self, cost, equations, slack=False):
         rows, bounds = self._rows[equations], self._bounds
-        ends = -self._lower[equations], self._upper[equations]
-        matrix, right = np.vstack([-rows, rows]), np.concatenate(ends)
-        matrix, right = matrix[np.isfinite(right)], right[np.isfinite(right)]
+        right = np.concatenate([-self._lower[equations], self._upper[equations]])
+        matrix = vstack([-rows, rows], format="csr")[np.isfinite(right)]
+        right = right[np.isfinite(right)]
         if slack:
-            matrix = np.hstack([matrix, -np.eye(len(matrix))])
-            cost = np.concatenate([cost, np.ones(len(matrix))])
-            bounds = np.vstack([bounds, np.tile([0.0, np.inf], (len(matrix), 1))])
+            m = len(right)
+            matrix = hstack([matrix, -identity(m)], format="csr")
+            cost = np.concatenate([cost, np.ones(m)])
+            bounds = np.vstack([bounds, np.tile([0.0, np.inf], (m, 1))])
         else:
             right = right + _RELAXED
-        system = {"A_ub": matrix, "b_ub": right} if len(matrix) else {}
+        system = {"A_ub": matrix, "b_ub": right} if len(right) else {}
         return linprog(cost, **system, bounds=bounds, method="highs", options=_OPTIONS)
+
+
+def _joined_cells(rows, bounds):
+    """Cells with the same coefficients as one, with the sums of their bounds."""
+    rows.sort_indices()
+    # Irrational sums tell columns apart.
+    marks = np.sin(np.outer([1, 2], 1 + np.arange(rows.shape[0])) ** 2) @ rows
+    _, first, cell = np.unique(marks, axis=1, return_index=True, return_inverse=True)
+    joined = [np.bincount(cell.reshape(-1), end) for end in bounds.T]
+    return rows[:, first], np.column_stack(joined)

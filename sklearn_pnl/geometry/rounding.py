@@ -10,6 +10,12 @@ from scipy.sparse import csr_array, hstack, identity, vstack
 _LARGEST_PROGRAMME = 2**18
 # Whole numbers in floating point are taken as such up to this.
 _WHOLE = 1e-6
+# What SciPy's programmes call it.
+_INFEASIBLE = 2
+_NONE = (
+    "no table of whole numbers next to its cells has the margins. Rake it first; "
+    "three margins and more may have none."
+)
 
 
 def margin_rows(shape, mode_sets):
@@ -51,18 +57,19 @@ def nearest_margins(table, mode_sets, wanted):
     return np.split(missed, np.cumsum([len(w) for w in wanted])[:-1])
 
 
-def nearest_whole(table, mode_sets, wanted):
+def nearest_whole(table, mode_sets, wanted, time_limit):
     """Whole numbers next to the cells of a table, with whole margins; nearest of all.
 
     Least sum of squares among the tables whose cells are those of ``table`` rounded up
     or down. The cells that go up solve a linear programme in whole numbers. Two
     margins are a transport problem: it always has a solution, and no branching is
-    needed (Bacharach 1966; Cox 1987). Three margins and more may have none.
+    needed (Bacharach 1966; Cox 1987). Three margins and more may have none; what is
+    nearest may take long to prove, and the nearest found in ``time_limit`` is taken.
 
-    Returns
-    -------
-    ndarray of float or None
-        None if there is no such table.
+    Raises
+    ------
+    ValueError
+        If there is no such table, none was found, or the table is too large.
     """
     cells = table.reshape(-1)
     low = np.floor(cells + _WHOLE)
@@ -76,19 +83,34 @@ def nearest_whole(table, mode_sets, wanted):
     rows = margin_rows(table.shape, mode_sets)
     missing = np.round(np.concatenate(wanted) - rows @ low)
     if not len(free):
-        return low.reshape(table.shape) if not missing.any() else None
-    matrix = rows[:, free].tocsc()
+        if missing.any():
+            raise ValueError(_NONE)
+        return low.reshape(table.shape)
+    low[free] += cells_up(
+        1 - 2 * part[free], rows[:, free].tocsc(), missing, time_limit
+    )
+    return low.reshape(table.shape)
+
+
+def cells_up(cost, matrix, missing, time_limit):
+    """Which cells go up: the cheapest found in time, else any that will do."""
     # SciPy before 1.15 takes no other integers here.
     matrix.indices, matrix.indptr = (
         index.astype(np.intc) for index in (matrix.indices, matrix.indptr)
     )
-    found = milp(
-        1 - 2 * part[free],
-        constraints=LinearConstraint(matrix, missing, missing),
-        bounds=Bounds(0, 1),
-        integrality=np.ones(len(free)),
+    for objective in (cost, np.zeros_like(cost)):
+        found = milp(
+            objective,
+            constraints=LinearConstraint(matrix, missing, missing),
+            bounds=Bounds(0, 1),
+            integrality=np.ones(len(cost)),
+            options={"time_limit": time_limit},
+        )
+        if found.x is not None:
+            return np.round(found.x)
+        if found.status == _INFEASIBLE:
+            raise ValueError(_NONE)
+    raise ValueError(
+        "no table of whole numbers next to its cells was found in "
+        f"time_limit={time_limit:g} seconds; there may be none."
     )
-    if not found.success:
-        return None
-    low[free] += np.round(found.x)
-    return low.reshape(table.shape)

@@ -1,0 +1,451 @@
+"""Calibration of weights: rows weighted so that their totals are those asked for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..geometry import linear_projection
+from ..geometry.reach import span
+from .sweeps import sweep
+from .totals import Columns, as_column_vector, read_totals
+from .whole import whole_weights
+
+# The projection judges a total by the design weights too, which may be far from it.
+_LEAST_TOL = 1e-14
+# Sweeps before Newton's method, and more where its steps are long; it is used for at
+# most so many totals.
+_SWEEPS, _NEWTON_COST, _NEWTON_UP_TO = 30, 100, 5000
+# Totals in a report in words.
+_SHOWN = 30
+
+
+class CalibrationError(ValueError):
+    """Totals that weights do not meet; ``report`` is the :class:`CalibrationReport`.
+
+    See Also
+    --------
+    calibrate : Weights of rows that meet totals.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import CalibrationError, calibrate
+    >>> try:
+    ...     calibrate([[1.0], [2.0]], [7.0], bounds=(0.5, 2.0))
+    ... except CalibrationError as error:
+    ...     print(error)
+    the sum of 0 asks for 7; within the bounds of the weights it reaches 1.5 to 6.
+    """
+
+    def __init__(self, message: str, report: "CalibrationReport") -> None:
+        super().__init__(message)
+        self.report = report
+
+
+@dataclass(frozen=True)
+class CalibrationReport:
+    """What was asked of weights, what was met, and what it cost.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n,)
+    design_weights : ndarray of shape (n,)
+    names : tuple of str
+        The totals, in words.
+    lower, upper : ndarray of shape (c,)
+        What was asked for.
+    before, after : ndarray of shape (c,)
+        The totals with the design weights, and with these.
+    residual : ndarray of shape (c,)
+        What is missed of each, as a share of the sum of its absolute terms.
+    n_iter : int
+        Sweeps or Newton steps.
+    reasons : tuple of str
+        Why a total is not met; none if all are.
+
+    See Also
+    --------
+    calibrate : Weights of rows that meet totals.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import calibrate
+    >>> weights, report = calibrate([[1.0], [2.0]], [7.0], return_report=True)
+    >>> round(report.design_effect, 4)
+    1.0584
+    """
+
+    weights: np.ndarray
+    design_weights: np.ndarray
+    names: tuple
+    lower: np.ndarray
+    upper: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    residual: np.ndarray
+    n_iter: int
+    reasons: tuple = ()
+
+    @property
+    def converged(self) -> bool:
+        """Whether all totals are met."""
+        return not self.reasons
+
+    @property
+    def missed(self) -> NDArray:
+        """Distance of each total from what was asked, in its units."""
+        return np.maximum(
+            0, np.maximum(self.lower - self.after, self.after - self.upper)
+        )
+
+    @property
+    def ratios(self) -> NDArray:
+        """Weights over design weights; 1 where both are 0."""
+        ratios = np.ones_like(self.weights)
+        design = self.design_weights
+        return np.divide(self.weights, design, out=ratios, where=design > 0)
+
+    @property
+    def effective_sample_size(self) -> float:
+        """``(sum w)^2 / sum w^2``: equal weights of so many rows vary as little."""
+        squares = float(np.sum(self.weights**2))
+        return float(self.weights.sum()) ** 2 / squares if squares else 0.0
+
+    @property
+    def design_effect(self) -> float:
+        """Kish's ``1 + cv^2`` of the weights that are not 0.
+
+        L. Kish, "Survey Sampling", 1965, section 11.7.
+        """
+        used = np.count_nonzero(self.weights)
+        return float(used / self.effective_sample_size) if used else np.nan
+
+    def to_frame(self) -> object:
+        """A row for each total; needs pandas."""
+        import pandas as pd
+
+        columns = ["lower", "upper", "before", "after", "residual"]
+        held = {name: getattr(self, name) for name in columns}
+        return pd.DataFrame(held, index=pd.Index(self.names, name="total"))
+
+    def __str__(self):
+        ratios = self.ratios[self.design_weights > 0]
+        lines = [
+            f"Weights of {len(self.weights)} rows, {len(self.names)} totals, "
+            f"{'all met' if self.converged else 'NOT all met'}: worst residual "
+            f"{self.residual.max(initial=0.0):.1e}, {self.n_iter} steps.",
+            f"Sum {self.weights.sum():.10g}; ratio to the design weights "
+            f"{ratios.min(initial=np.inf):.4g} to {ratios.max(initial=0):.4g}; design "
+            f"effect {self.design_effect:.4g}; effective sample size "
+            f"{self.effective_sample_size:.1f}.",
+        ]
+        ends = zip(self.names, self.lower, self.upper, strict=True)
+        asked = [f"{name}: {span(low, high)} asked" for name, low, high in ends]
+        pairs = zip(self.before, self.after, strict=True)
+        held = [f"{before:.10g} before, {after:.10g} now" for before, after in pairs]
+        shown = zip(asked[:_SHOWN], held[:_SHOWN], strict=True)
+        lines += [f"  {one}, {other}" for one, other in shown]
+        if len(self.names) > _SHOWN:
+            lines.append(f"  and {len(self.names) - _SHOWN} more")
+        return "\n".join([*lines, *self.reasons])
+
+    def _repr_html_(self):
+        return self.to_frame()._repr_html_()
+
+
+def calibrate(
+    X: ArrayLike,
+    totals: object,
+    *,
+    design_weights: ArrayLike | None = None,
+    bounds: tuple[float, float] = (0.0, np.inf),
+    domains: object = None,
+    integer: bool = False,
+    time_limit: float = 60.0,
+    tol: float = 1e-9,
+    max_iter: int = 200,
+    strict: bool = True,
+    return_report: bool = False,
+) -> NDArray | tuple[NDArray, CalibrationReport]:
+    r"""Weights of rows that meet totals, nearest to given weights.
+
+    Solves ``min KL(w, design_weights)`` over the weights ``w`` with
+
+    .. math:: l \le \sum_i w_i x_i \le u, \qquad
+              low \cdot d_i \le w_i \le high \cdot d_i ,
+
+    which survey statistics calls calibration (raking, where the totals are counts):
+    ``w_i = d_i exp(x_i y)``, cut to its bounds, by Newton's method in as many
+    variables as there are totals.
+
+    Parameters
+    ----------
+    X : data frame, array-like or sparse matrix of shape (n, n_columns)
+        Rows of a sample. Sparse matrices are not made dense.
+    totals : dict, ColumnTotal, list of them, or array-like of shape (n_columns,)
+        What is asked of the weighted rows, by column (a name, or its number). A number
+        is the sum of the column; a dict or Series holds counts by level; with a tuple
+        of columns, counts by tuple of levels. Levels that are not named are free.
+        :func:`~sklearn_pnl.column_total` has means, intervals, tolerances and sums of
+        several columns. An array asks for the sums of all columns.
+    design_weights : array-like of shape (n,), default=None
+        Not negative; rows without weight stay so. None weighs all rows 1.
+    bounds : tuple of float, default=(0, inf)
+        Least and largest ratio of a weight to its design weight.
+    domains : column, tuple of columns, or array-like of shape (n,), default=None
+        Labels of parts of X, each of which is calibrated for itself. ``totals`` is then
+        a dict by label.
+    integer : bool, default=False
+        Whether weights are whole numbers: those found nearest to the totals, which are
+        met exactly or, after ``time_limit``, missed as ``report.missed`` tells.
+    time_limit : float, default=60
+        Seconds that whole numbers are searched for.
+    tol : float, default=1e-9
+        Wanted residual of each total, as a share of the sum of its absolute terms.
+    max_iter : int, default=200
+        Most Newton steps; or sweeps, where there are more than 5,000 totals.
+    strict : bool, default=True
+        Whether a total that is not met raises. Otherwise the report says it.
+    return_report : bool, default=False
+        Whether to return a :class:`CalibrationReport` too.
+
+    Returns
+    -------
+    weights : ndarray of shape (n,)
+        In the order of the rows, as for ``sample_weight``.
+    report : CalibrationReport
+        Only if ``return_report``.
+
+    Raises
+    ------
+    ValueError
+        If a column or level is unknown, a number is missing, or margins disagree.
+    CalibrationError
+        A ``ValueError`` that carries the report: the totals that contradict each other
+        and what can be reached, or by how much whole numbers miss.
+
+    See Also
+    --------
+    column_total : A mean, an interval, a sum of several columns.
+    rake : Tables with given margins.
+    sklearn_pnl.geometry.linear_projection : Rows to linear equations and ranges.
+
+    References
+    ----------
+    Deville and Sarndal, "Calibration estimators in survey sampling", Journal of the
+    American Statistical Association, 1992.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import calibrate
+    >>> X = [[0, 20.0], [0, 40.0], [1, 30.0], [1, 70.0]]
+    >>> weights = calibrate(X, {0: {0: 60, 1: 40}, 1: 4000})
+    >>> weights.round(3)
+    array([27.256, 32.744, 16.372, 23.628])
+    >>> from sklearn_pnl import CalibrationError
+    >>> try:
+    ...     calibrate(X, {0: {0: 60, 1: 40}, 1: 9000})
+    ... except CalibrationError as error:
+    ...     print(str(error)[-64:])
+    with the count of 0=0, the count of 0=1 it reaches 2400 to 5200.
+    """
+    columns = Columns(X)
+    n = len(columns)
+    design = np.ones(n) if design_weights is None else design_weights
+    design = as_column_vector(design, n, "design_weights")
+    if design.min(initial=0) < 0:
+        row = int(np.flatnonzero(design < 0)[0])
+        raise ValueError(f"design_weights holds {design[row]:g} in row {row}.")
+    low, high = bounds
+    if not 0 <= low <= high:
+        raise ValueError(
+            "bounds must be the least and the largest ratio of a weight to its design "
+            f"weight, 0 <= least <= largest; got {bounds!r}."
+        )
+    search = _Search(low, high, integer, time_limit, tol, max_iter)
+    if domains is None:
+        report = search.report(columns, totals, design)
+    else:
+        report = _by_domain(search, columns, totals, design, domains)
+    if strict and report.reasons:
+        raise CalibrationError(" ".join(report.reasons), report)
+    return (report.weights, report) if return_report else report.weights
+
+
+@dataclass(frozen=True)
+class _Search:
+    """How weights are looked for."""
+
+    low: float
+    high: float
+    integer: bool
+    time_limit: float
+    tol: float
+    max_iter: int
+
+    def report(self, columns, totals, design):
+        """Weights of all rows, and what is to be said of them."""
+        system = read_totals(columns, totals)
+        floor = self.low * design
+        ceiling = np.where(design > 0, self.high, 0.0) * np.maximum(design, 1e-300)
+        found = nearest_weights(system, design, floor, ceiling, self.tol, self.max_iter)
+        weights, n_iter, reasons = found
+        if self.integer and not reasons:
+            weights, missed = whole_weights(
+                system, weights, np.ceil(floor), np.floor(ceiling), self.time_limit
+            )
+            reasons = _missed_in_words(system, missed, self.time_limit)
+        return CalibrationReport(
+            weights, design, system.names, system.lower, system.upper,
+            system.coefficients @ design, system.coefficients @ weights,
+            relative_residual(system, weights), n_iter, reasons,
+        )  # fmt: skip
+
+
+def nearest_weights(system, design, floor, ceiling, tol, max_iter):
+    """Weights on a system, nearest to given ones in the sense of KL.
+
+    Parameters
+    ----------
+    system : TotalsSystem
+    design, floor, ceiling : ndarray of shape (n,)
+    tol : float
+    max_iter : int
+
+    Returns
+    -------
+    weights : ndarray of shape (n,)
+    n_iter : int
+    reasons : tuple of str
+        Why there are no such weights.
+    """
+    used = np.flatnonzero(design > 0)
+    free = not floor.any() and np.isinf(ceiling[used]).all()
+    large = len(system.names) > _NEWTON_UP_TO
+    if system.is_raking and free:
+        signs = np.ones(len(design)) if system.signs is None else system.signs
+        n_sweeps = max_iter
+        if not large:
+            worth = len(system.names) ** 3 // (_NEWTON_COST * len(design))
+            n_sweeps = min(max_iter, _SWEEPS + worth)
+        weights, n_iter, met = sweep(system.groups, design, signs, tol, n_sweeps)
+        if met:
+            return weights, n_iter, ()
+        if large:
+            worst = relative_residual(system, weights)
+            why = (
+                f"{n_iter} sweeps ended at a residual of {worst.max():.1e} > "
+                f"tol={tol:g}, for {system.names[int(worst.argmax())]}. Increase "
+                "max_iter or tol; cells that are 0 may allow no solution."
+            )
+            return weights, n_iter, (why,)
+    elif large:
+        raise ValueError(
+            f"More than {_NEWTON_UP_TO} totals at once must be counts that are asked "
+            f"for exactly, without bounds; there are {len(system.names)}."
+        )
+    weights = np.zeros(len(design))
+    weights[used], found = _project(
+        system, design[used], floor[used], ceiling[used], used, tol, max_iter
+    )
+    reasons = ()
+    if relative_residual(system, weights).max(initial=0.0) > tol and found.reasons:
+        why = found.reasons[0]
+        if why.equation is None:
+            reasons = (str(why),)
+        else:
+            name = system.names.__getitem__
+            reasons = (why.described(name, ranges="the bounds of the weights"),)
+    return weights, int(found.n_iter[0]), reasons
+
+
+def _project(system, design, floor, ceiling, used, tol, max_iter):
+    """Positive design weights on the system, by Newton's method."""
+    a = system.coefficients
+    a = a if len(used) == a.shape[1] else a[:, used]
+    ends = np.array([system.lower, system.upper])
+    asked = np.abs(np.where(np.isfinite(ends), ends, 0)).max(axis=0)
+    usual = np.maximum(asked, abs(a) @ design)
+    smaller = np.min(asked[asked > 0] / usual[asked > 0], initial=1.0)
+    found = linear_projection(
+        design[None],
+        a,
+        system.lower,
+        system.upper,
+        floor=floor,
+        ceiling=ceiling,
+        tol=max(_LEAST_TOL, tol * smaller),
+        max_iter=max_iter,
+    )
+    return found.measure[0], found
+
+
+def relative_residual(system, weights):
+    """What is missed of each total, as a share of the sum of its absolute terms."""
+    values = system.coefficients @ weights
+    size = abs(system.coefficients) @ np.abs(weights)
+    missed = np.maximum(0, np.maximum(system.lower - values, values - system.upper))
+    return np.where(missed > 0, missed / np.maximum(size, 1e-300), 0.0)
+
+
+def _missed_in_words(system, missed, time_limit):
+    worst = np.argsort(-missed, kind="stable")[:_SHOWN]
+    text = ", ".join(f"{system.names[k]} by {missed[k]:g}" for k in worst if missed[k])
+    if not text:
+        return ()
+    return (
+        f"No whole weights that meet all totals were found in time_limit={time_limit:g}"
+        f" seconds; the least that was missed is {missed.sum():g} in all: {text}.",
+    )
+
+
+def _by_domain(search, columns, totals, design, domains):
+    """One report of all domains, each for itself."""
+    labels = _labels(columns, domains)
+    if not isinstance(totals, Mapping):
+        raise ValueError("With domains, totals must be a dict by label of a domain.")
+    rows = {label: [] for label in totals}
+    for row, label in enumerate(labels):
+        if label not in rows:
+            raise ValueError(
+                f"Row {row} is in the domain {label!r}, which totals has nothing for."
+            )
+        rows[label].append(row)
+    parts = []
+    for label, members in rows.items():
+        if not members:
+            raise ValueError(f"No row is in the domain {label!r}.")
+        try:
+            part = search.report(columns.rows(members), totals[label], design[members])
+        except ValueError as error:
+            raise ValueError(f"Domain {label!r}: {error}") from None
+        parts.append(replace(
+            part,
+            names=tuple(f"{label!r}: {name}" for name in part.names),
+            reasons=tuple(f"Domain {label!r}: {why}" for why in part.reasons),
+        ))  # fmt: skip
+    weights = np.empty(len(columns))
+    for part, members in zip(parts, rows.values(), strict=True):
+        weights[members] = part.weights
+    several = ("lower", "upper", "before", "after", "residual")
+    joined = {k: np.concatenate([getattr(part, k) for part in parts]) for k in several}
+    return CalibrationReport(
+        weights,
+        design,
+        sum((part.names for part in parts), ()),
+        n_iter=max(part.n_iter for part in parts),
+        reasons=sum((part.reasons for part in parts), ()),
+        **joined,
+    )
+
+
+def _labels(columns, domains):
+    """A label a row, from columns or as they are given."""
+    if isinstance(domains, str | int | tuple):
+        keys = (domains,) if columns.holds(domains) else domains
+        return columns.levels(keys)
+    labels = domains.tolist() if hasattr(domains, "tolist") else list(domains)
+    if len(labels) != len(columns):
+        raise ValueError(f"domains has {len(labels)} labels for {len(columns)} rows.")
+    return labels

@@ -1,0 +1,336 @@
+"""Raking of tables with labels: Series, frames in long form, sparse matrices."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array, issparse
+
+from ..geometry import Raking, RakingError
+from .calibration import nearest_weights
+from .totals import (
+    Columns,
+    ColumnTotal,
+    UnmetTotals,
+    column_total,
+    read_totals,
+)
+from .whole import whole_weights
+
+
+def rake(
+    table: object,
+    margins: Mapping[object, object],
+    *,
+    values: str | None = None,
+    by: object = None,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    integer: bool = False,
+    time_limit: float = 60.0,
+    tol: float = 1e-9,
+    max_iter: int = 1000,
+    strict: bool = True,
+) -> Raking:
+    r"""Tables with labels that have given margins, nearest to given tables.
+
+    Solves ``min KL(|q|, |table|)`` over the ``q`` with the margins wanted and the signs
+    of the table: raking, or iterative proportional fitting; with negative cells it is
+    GRAS. Cells that are 0, or are not there, stay so.
+
+    Parameters
+    ----------
+    table : pandas Series, data frame, or scipy.sparse matrix
+        A Series with a level of its index for each mode, by name; a frame with a cell a
+        row (long form), its levels in columns; or a matrix with the modes 0 and 1.
+    margins : dict of name, or tuple of names, to dict or Series, or array-like
+        The sums over all other modes, by level or tuple of levels. Of a matrix,
+        ``{0: sums of rows, 1: sums of columns}``. A
+        :func:`~sklearn_pnl.column_total` gives them room (``within=``, ``lower=``,
+        ``upper=``). Levels that are not named are free.
+    values : str, default=None
+        The column of a frame that holds the cells.
+    by : name or tuple of names, default=None
+        Modes whose levels are tables of their own. All margins must name them.
+    lower, upper : float or array-like of shape (n_cells,), default=None
+        Ranges of the cells, in the order of the table (of the entries that a matrix in
+        COO format holds). None keeps signs.
+    integer : bool, default=False
+        Whether cells are whole numbers: the nearest next to each cell that keep the
+        margins, or else those with the least that is missed, as is told.
+    time_limit : float, default=60
+        Seconds that whole numbers of a table are searched for.
+    tol : float, default=1e-9
+        Wanted ``|margin - wanted|``, as a share of the sizes of the cells summed.
+    max_iter : int, default=1000
+        Most Newton steps; or sweeps, where margins have more than 5,000 cells.
+    strict : bool, default=True
+        Whether a table that does not have the margins raises. Otherwise ``reasons``
+        says it, and the others are there.
+
+    Returns
+    -------
+    Raking
+        ``tables`` is a Series, frame or matrix as given. ``residual``, ``n_iter`` and
+        ``converged`` have an entry for each level of ``by``, in the order in which they
+        come, and ``reasons`` is by level; without ``by`` there is one table, 0.
+
+    Raises
+    ------
+    ValueError
+        If a name or level is unknown, a cell is missing, or two margins disagree.
+    RakingError
+        A ``ValueError`` that carries the result: margins that no such table has, and
+        what can be reached.
+
+    See Also
+    --------
+    calibrate : Weights of rows that meet totals.
+    sklearn_pnl.geometry.rake : Many tables as one array, faster.
+
+    References
+    ----------
+    Deming and Stephan, "On a least squares adjustment of a sampled frequency table
+    when the expected marginal totals are known", Annals of Mathematical Statistics,
+    1940.
+
+    Junius and Oosterhaven, "The solution of updating or regionalizing a matrix with
+    both positive and negative entries", Economic Systems Research, 2003 (GRAS).
+
+    Examples
+    --------
+    >>> from scipy.sparse import coo_array
+    >>> from sklearn_pnl import rake
+    >>> table = coo_array([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0]])
+    >>> found = rake(table, {0: [30, 70], 1: [20, 30, 50]})
+    >>> found.tables.toarray().round(6)
+    array([[20., 10.,  0.],
+           [ 0., 20., 50.]])
+    """
+    cells = _Cells.of(table, values, lower, upper)
+    fit = _Fit(integer, time_limit, tol, max_iter)
+    totals = cells.totals(margins)
+    if by is None:
+        parts = {0: (np.arange(len(cells.values)), totals)}
+    else:
+        parts = _by_level(cells, totals, by if isinstance(by, tuple) else (by,))
+    raked, residual, n_iter = cells.values.copy(), [], []
+    reasons = {}
+    for label, (members, asked) in parts.items():
+        try:
+            found = fit.rake(cells.some(members), asked)
+        except UnmetTotals as error:
+            found = cells.values[members], np.inf, 0, str(error)
+        raked[members], worst, steps, reason = found
+        residual.append(worst)
+        n_iter.append(steps)
+        if reason:
+            reasons[label] = reason
+    done = np.array([label not in reasons for label in parts])
+    lead = () if by is None else (len(parts),)
+    shaped = (np.reshape(x, lead) for x in (residual, n_iter, done))
+    result = Raking(cells.like(raked), *shaped, reasons)
+    if strict and reasons:
+        label, reason = next(iter(reasons.items()))
+        raise RakingError(
+            reason if by is None else f"Table {label!r}: {reason}", result
+        )
+    return result
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Cells of a table: their levels, values and ranges, and the way back."""
+
+    columns: Columns
+    values: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    like: object = None
+
+    @classmethod
+    def of(cls, table, name, lower, upper):
+        if issparse(table):
+            columns, values, like = _of_matrix(table)
+        elif hasattr(type(table), "iloc") and not hasattr(table, "columns"):
+            columns, values, like = _of_series(table)
+        else:
+            columns, values, like = _of_frame(table, name)
+        if not np.isfinite(values).all():
+            cell = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise ValueError(f"Cells must be finite; cell {cell} is {values[cell]}.")
+        for end in (lower, upper):
+            if end is not None and np.isnan(np.asarray(end, dtype=float)).any():
+                raise ValueError("lower and upper must hold no NaN.")
+        lower = np.broadcast_to(-np.inf if lower is None else lower, len(values))
+        upper = np.broadcast_to(np.inf if upper is None else upper, len(values))
+        return cls(columns, values, lower, upper, like)
+
+    def totals(self, margins):
+        """What is asked for, a ColumnTotal each."""
+        if not isinstance(margins, Mapping) or not margins:
+            raise ValueError("margins must be a dict with at least one margin.")
+        return [
+            margin
+            if isinstance(margin, ColumnTotal)
+            else column_total(modes, _by_number(margin))
+            for modes, margin in margins.items()
+        ]
+
+    def some(self, members):
+        """The cells among some that are not 0, and where they are."""
+        used = members[self.values[members] != 0]
+        ends = self.lower[used], self.upper[used]
+        part = _Cells(self.columns.rows(used), self.values[used], *ends)
+        return part, len(members), np.searchsorted(members, used)
+
+    def ranges(self):
+        """Least and largest size of each cell, whose sign stays."""
+        up = self.values > 0
+        floor = np.maximum(0.0, np.where(up, self.lower, -self.upper))
+        ceiling = np.where(up, self.upper, -self.lower)
+        if np.any(floor > ceiling):
+            cell = int(np.flatnonzero(floor > ceiling)[0])
+            raise ValueError(
+                f"lower and upper leave nothing of the sign of cell {cell}, which is "
+                f"{self.values[cell]:g}."
+            )
+        return floor, ceiling
+
+
+def _of_matrix(table):
+    matrix = coo_array(table)
+    matrix.sum_duplicates()
+    columns = Columns(np.column_stack([matrix.row, matrix.col]), "cell")
+    values = matrix.data.astype(np.float64)
+
+    def like(raked):
+        where = matrix.row, matrix.col
+        return type(table)(coo_array((raked, where), shape=matrix.shape))
+
+    return columns, values, like
+
+
+def _of_series(table):
+    if None in table.index.names:
+        raise ValueError("The levels of the index need names, which margins are by.")
+    columns = Columns(table.index.to_frame(index=False), "cell")
+    values = table.to_numpy(dtype=np.float64)
+    return (
+        columns,
+        values,
+        lambda raked: type(table)(raked, index=table.index, name=table.name),
+    )
+
+
+def _of_frame(table, name):
+    if isinstance(table, np.ndarray | list):
+        raise ValueError(
+            "table must be a Series, a data frame or a sparse matrix; "
+            "sklearn_pnl.geometry.rake takes arrays."
+        )
+    columns = Columns(table, "cell")
+    if name is None:
+        raise ValueError(
+            "A frame needs values=, the name of the column that holds its cells."
+        )
+    frame = nw.from_native(table, eager_only=True)
+
+    def like(raked):
+        new = nw.new_series(name, raked, backend=frame.implementation)
+        if frame.implementation.is_pandas():
+            new = nw.from_native(
+                new.to_native().set_axis(table.index), series_only=True
+            )
+        return frame.with_columns(new).to_native()
+
+    return columns, columns.numbers(name), like
+
+
+def _by_number(margin):
+    """Arrays as dicts by number, which is what levels of a matrix are."""
+    return margin if hasattr(margin, "items") else dict(enumerate(np.ravel(margin)))
+
+
+def _by_level(cells, totals, by):
+    """Cells and totals of each table, by its level or tuple of levels."""
+    members = {}
+    for cell, level in enumerate(cells.columns.levels(by)):
+        members.setdefault(level, []).append(cell)
+    asked = {level: [] for level in members}
+    for total in totals:
+        modes = total.of if isinstance(total.of, tuple) else (total.of,)
+        if not set(by) <= set(modes):
+            raise ValueError(f"The margin {total.of!r} does not name {by}, as by does.")
+        places = [modes.index(mode) for mode in by]
+        rest = [k for k in range(len(modes)) if k not in places]
+        if not rest:
+            raise ValueError(f"The margin {total.of!r} names nothing but by.")
+        split = [_split(end, places, rest) for end in (total.lower, total.upper)]
+        of = tuple(modes[k] for k in rest)
+        for level in members:
+            ends = [part.get(level, {}) for part in split]
+            asked[level].append(
+                replace(
+                    total,
+                    of=of if len(of) > 1 else of[0],
+                    lower=ends[0],
+                    upper=ends[1],
+                )
+            )
+    return {level: (np.array(cell), asked[level]) for level, cell in members.items()}
+
+
+def _split(ends, places, rest):
+    """Ends by level of some modes, then of the others."""
+    if not isinstance(ends, dict):
+        raise ValueError("With by, both ends of a margin are needed, by level.")
+    parts = {}
+    for level, end in ends.items():
+        first, last = (tuple(level[k] for k in some) for some in (places, rest))
+        first, last = (x if len(x) > 1 else x[0] for x in (first, last))
+        parts.setdefault(first, {})[last] = end
+    return parts
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """How a table is raked."""
+
+    integer: bool
+    time_limit: float
+    tol: float
+    max_iter: int
+
+    def rake(self, some, asked):
+        """Cells of one table, what is missed, steps, and why it failed."""
+        cells, n_cells, where = some
+        sign = np.sign(cells.values)
+        system = read_totals(cells.columns, asked).signed(sign)
+        size, (floor, ceiling) = np.abs(cells.values), cells.ranges()
+        size, steps, reasons = nearest_weights(
+            system, size, floor, ceiling, self.tol, self.max_iter
+        )
+        if self.integer and not reasons:
+            size, reasons = self.round(system, size, floor, ceiling)
+        missed = system.coefficients @ size
+        missed = np.maximum(system.lower - missed, missed - system.upper)
+        mass = max(size.sum(), np.finfo(float).tiny)
+        raked = np.zeros(n_cells)
+        raked[where] = sign * size
+        return raked, max(missed.max(), 0.0) / mass, steps, " ".join(reasons)
+
+    def round(self, system, size, floor, ceiling):
+        """Whole numbers next to the cells if there are any, else the best found."""
+        whole, missed = whole_weights(
+            system, size, np.ceil(floor), np.floor(ceiling), self.time_limit
+        )
+        if not missed.any():
+            return whole, ()
+        worst = int(missed.argmax())
+        return whole, (
+            f"No whole numbers with these margins were found; the least that was missed"
+            f" is {missed.sum():g} in all, {missed[worst]:g} of {system.names[worst]}.",
+        )

@@ -1,0 +1,518 @@
+"""What is asked of a set of rows: sums, means and counts, as one linear system."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, repeat
+from numbers import Integral
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csc_array, csr_array, issparse, vstack
+
+# Fuller systems than this are solved as dense ones.
+_DENSE = 0.2
+# Margins of one table whose sums differ by a smaller share agree.
+_AGREE = 1e-9
+# Columns of whole numbers up to this have a table of their levels.
+_TABLE = 2**22
+
+
+class UnmetTotals(ValueError):
+    """Totals that contradict each other or the rows, whatever their weights."""
+
+
+@dataclass(frozen=True)
+class ColumnTotal:
+    """A total of a set of rows; :func:`column_total` makes it.
+
+    Attributes
+    ----------
+    of : column, tuple of columns, or dict of column to float
+        What is counted, or the coefficients of what is summed.
+    lower, upper : float, or dict of level to float
+        Equal where a total is asked for exactly.
+    mean : bool
+        Whether the ends are of the weighted mean, or of shares.
+
+    See Also
+    --------
+    calibrate : Weights of rows that meet totals.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import column_total
+    >>> column_total("income", lower=2.8e6)
+    ColumnTotal(of='income', lower=2800000.0, upper=inf, mean=False)
+    """
+
+    of: object
+    lower: object
+    upper: object
+    mean: bool = False
+
+
+def column_total(
+    of: object,
+    equal: object = None,
+    *,
+    lower: object = -np.inf,
+    upper: object = np.inf,
+    within: float = 0.0,
+    mean: bool = False,
+) -> ColumnTotal:
+    """A total of a set of rows: a sum, a mean, or counts by category.
+
+    Parameters
+    ----------
+    of : column, tuple of columns, or dict of column to float
+        A column by name or number, for its sum or the counts of its levels; several,
+        for the counts of their combinations; or coefficients, for the sum of
+        ``coefficient * column``.
+    equal : float, or dict or Series of level to float, default=None
+        What is asked for. With levels (tuples of them for several columns) they are
+        counts.
+    lower, upper : float, or dict or Series of level to float
+        Ends of an interval, in place of ``equal``.
+    within : float, default=0
+        How far from ``equal`` a total may be, as a share of it: .01 for 1%.
+    mean : bool, default=False
+        Whether it is the mean of the column that is asked for, or shares of levels.
+
+    Returns
+    -------
+    ColumnTotal
+
+    See Also
+    --------
+    calibrate : Weights of rows that meet totals.
+    ColumnConstraint : The same about each row.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import column_total
+    >>> column_total("region", {"north": 400, "south": 600}, within=0.01).upper
+    {'north': 404.0, 'south': 606.0}
+    >>> column_total({"income": 1, "tax": -3}, lower=0).lower
+    0.0
+    """
+    if within < 0:
+        raise ValueError(f"within must be 0 or more; got {within!r}.")
+    if equal is not None:
+        lower = _each(equal, lambda value: value - within * abs(value))
+        upper = _each(equal, lambda value: value + within * abs(value))
+    lower, upper = _each(lower, float), _each(upper, float)
+    levels = [end for end in (lower, upper) if isinstance(end, dict)]
+    if isinstance(of, Mapping):
+        if levels or not of:
+            raise ValueError(
+                "Coefficients need a number to be summed to, and at least one column; "
+                "give counts by level with a column or a tuple of columns."
+            )
+        of = dict(of)
+    for level in {level for end in levels for level in end} or [None]:
+        ends = _end(lower, level, -np.inf), _end(upper, level, np.inf)
+        # NaN is below nothing.
+        if not ends[0] <= ends[1] or np.inf in (ends[0], -ends[1]):
+            at = "" if level is None else f" of level {level!r}"
+            raise ValueError(
+                f"A total of {_called(of)}{at} must lie in an interval; got "
+                f"{ends[0]:g} to {ends[1]:g}."
+            )
+    return ColumnTotal(of, lower, upper, mean)
+
+
+def _each(ends, function):
+    """A function of a number, or of the numbers of all levels."""
+    if hasattr(ends, "items"):
+        return {level: float(function(end)) for level, end in ends.items()}
+    try:
+        return float(function(ends))
+    except (TypeError, ValueError):
+        raise ValueError(
+            "A total must be a number, or a dict or Series of level to number; got "
+            f"{ends!r}."
+        ) from None
+
+
+def _end(ends, level, otherwise):
+    return ends.get(level, otherwise) if isinstance(ends, dict) else ends
+
+
+@dataclass(frozen=True)
+class TotalsSystem:
+    """``lower <= coefficients @ weights <= upper``, with a name for each.
+
+    Attributes
+    ----------
+    coefficients : ndarray or csr_array of shape (c, n)
+    lower, upper : ndarray of shape (c,)
+    names : tuple of str
+    groups : tuple of Margin
+        Counts by category, as codes of rows.
+    signs : ndarray of shape (n,) or None
+        With which weights are summed; 1 if None. ``coefficients`` have them.
+    """
+
+    coefficients: object
+    lower: np.ndarray
+    upper: np.ndarray
+    names: tuple
+    groups: tuple
+    signs: np.ndarray | None = None
+
+    @property
+    def is_raking(self):
+        """Whether all that is asked for are exact margins."""
+        n = sum(len(group.levels) for group in self.groups)
+        return n == len(self.names) and bool(np.all(self.lower == self.upper))
+
+    def signed(self, signs):
+        """The same about weights that are summed with these signs."""
+        if not np.any(signs < 0):
+            return self
+        return replace(self, coefficients=self.coefficients * signs, signs=signs)
+
+
+@dataclass(frozen=True)
+class Margin:
+    """Counts by tuple of levels of some columns; -1 is no level asked for."""
+
+    key: tuple
+    levels: tuple
+    codes: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    @property
+    def name(self):
+        """The columns as the user wrote them."""
+        return repr(self.key[0] if len(self.key) == 1 else self.key)
+
+    def sums(self, shared):
+        """What is asked for by level of some of its columns; None if not exactly."""
+        if np.any(self.lower < self.upper) or np.any(self.codes < 0):
+            return None
+        places = [self.key.index(column) for column in shared]
+        sums = {}
+        for level, value in zip(self.levels, self.lower, strict=True):
+            held = tuple(level[k] for k in places)
+            sums[held] = sums.get(held, 0.0) + value
+        return sums
+
+
+class Columns:
+    """Columns of a frame, array or sparse matrix, by name or number."""
+
+    def __init__(self, X, row="row"):
+        # What a row is called in messages.
+        self.row = row
+        if issparse(X):
+            self._X, self.names = csc_array(X), None
+            self.n_columns = X.shape[1]
+            return
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        self.names = None
+        if isinstance(frame, nw.DataFrame):
+            self._X, self.names = frame, list(frame.columns)
+            self.n_columns = len(self.names)
+            return
+        self._X = np.asarray(X)
+        if self._X.ndim != 2:
+            raise ValueError(
+                "X must be a data frame, or have two dimensions; got shape "
+                f"{self._X.shape}."
+            )
+        self.n_columns = self._X.shape[1]
+
+    def __len__(self):
+        return self._X.shape[0]
+
+    def all_numbers(self):
+        """All columns as coefficients (c, n), dense or sparse."""
+        if issparse(self._X):
+            return self._X.T.tocsr()
+        return np.array([self.numbers(j) for j in range(self.n_columns)])
+
+    def numbers(self, key):
+        """A column of numbers."""
+        column = self._column(key)
+        try:
+            numbers = np.asarray(column, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"Column {key!r} holds no numbers; ask for counts by level: "
+                "{column: {level: count}}."
+            ) from None
+        if not np.isfinite(numbers).all():
+            row = int(np.flatnonzero(~np.isfinite(numbers))[0])
+            raise ValueError(
+                f"Column {key!r} must hold numbers to be summed; {self.row} {row} is "
+                f"{numbers[row]}."
+            )
+        return numbers
+
+    def codes(self, key, place):
+        """The number of each row's level; -1 for levels that have none."""
+        column = self._column(key)
+        native = column.to_native() if hasattr(column, "to_native") else column
+        if hasattr(native, "factorize"):
+            found, levels = native.factorize()
+            numbers = np.array(
+                [*(place.get(level, -1) for level in levels.tolist()), -1]
+            )
+            return numbers[found]
+        values = np.asarray(column)
+        counts = values.dtype.kind in "iu" and values.min(initial=0) >= 0
+        if counts and values.max(initial=0) <= _TABLE:
+            return _looked_up(values, place)
+        found = map(place.get, values.tolist(), repeat(-1))
+        return np.fromiter(found, np.intp, len(self))
+
+    def levels(self, keys):
+        """Levels of a column, or tuples of those of several, by row."""
+        columns = [np.asarray(self._column(key)).tolist() for key in keys]
+        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+    def holds(self, key):
+        """Whether it is a column, not several."""
+        return not isinstance(key, tuple) or key in (self.names or ())
+
+    def rows(self, rows):
+        """The same columns of some rows."""
+        part = object.__new__(Columns)
+        part._X = self._X.tocsr()[rows].tocsc() if issparse(self._X) else self._X[rows]
+        part.names, part.n_columns, part.row = self.names, self.n_columns, self.row
+        return part
+
+    def _column(self, key):
+        j = self._position(key)
+        if issparse(self._X):
+            return self._X[:, [j]].toarray()[:, 0]
+        return self._X[:, j]
+
+    def _position(self, key):
+        if self.names is not None and key in self.names:
+            return self.names.index(key)
+        named = self.names is not None and any(
+            isinstance(name, Integral) for name in self.names
+        )
+        numbered = isinstance(key, Integral) and not isinstance(key, bool)
+        if numbered and not named and -self.n_columns <= key < self.n_columns:
+            return int(key)
+        known = (
+            f"there are {self.n_columns}, without names"
+            if self.names is None
+            else f"there are {', '.join(map(repr, self.names))}"
+        )
+        raise ValueError(f"X has no column {key!r}; {known}.")
+
+
+def read_totals(columns: Columns, totals: object) -> TotalsSystem:
+    """One system of all that is asked for.
+
+    Parameters
+    ----------
+    columns : Columns
+    totals : mapping, ColumnTotal, sequence of them, or array-like of shape (n_columns,)
+        As in :func:`~sklearn_pnl.calibrate`.
+
+    Returns
+    -------
+    TotalsSystem
+
+    Raises
+    ------
+    ValueError
+        If a column or level is unknown, an interval is empty, or two margins disagree
+        on what they share.
+    """
+    parts, groups = [], []
+    for total in _as_list(totals):
+        if isinstance(total, ColumnTotal):
+            part, group = _one(columns, total)
+        else:
+            part, group = _all_columns(columns, total), None
+        parts.append(part)
+        if group is not None:
+            groups.append(group)
+    _check_agreement(groups)
+    matrices, lower, upper, names = zip(*parts, strict=True)
+    return TotalsSystem(
+        _stacked(matrices),
+        np.concatenate(lower),
+        np.concatenate(upper),
+        tuple(name for part in names for name in part),
+        tuple(groups),
+    )
+
+
+def _as_list(totals):
+    """All that is asked for, each as a ColumnTotal or as sums of all columns."""
+    if isinstance(totals, ColumnTotal):
+        return [totals]
+    if isinstance(totals, Mapping):
+        if not totals:
+            raise ValueError("totals is empty; ask for at least one.")
+        return [
+            value if isinstance(value, ColumnTotal) else column_total(of, value)
+            for of, value in totals.items()
+        ]
+    if isinstance(totals, Sequence) and any(
+        isinstance(total, ColumnTotal | Mapping) for total in totals
+    ):
+        return [one for total in totals for one in _as_list(total)]
+    return [totals]
+
+
+def _all_columns(columns, sums):
+    sums = np.asarray(sums, dtype=np.float64)
+    if sums.shape != (columns.n_columns,) or not np.isfinite(sums).all():
+        raise ValueError(
+            "totals must be a dict by column, made by column_total, or finite sums of "
+            f"all {columns.n_columns} columns of X; got an array of shape {sums.shape}."
+        )
+    named = columns.names or range(columns.n_columns)
+    names = [f"the sum of {name!r}" for name in named]
+    return columns.all_numbers(), sums, sums, names
+
+
+def _one(columns, total):
+    """Coefficients, ends and names of one total; its margin if it counts."""
+    by_level = isinstance(total.lower, dict) or isinstance(total.upper, dict)
+    if by_level:
+        return _counts(columns, total)
+    of = total.of if isinstance(total.of, dict) else {total.of: 1.0}
+    row = sum(weight * columns.numbers(column) for column, weight in of.items())
+    rows, lower, upper = row[None], np.array([total.lower]), np.array([total.upper])
+    name = _called(total.of)
+    if total.mean:
+        return _as_means(rows, lower, upper, [f"the mean of {name}"]), None
+    return (rows, lower, upper, [f"the sum of {name}"]), None
+
+
+def _counts(columns, total):
+    key = (total.of,) if columns.holds(total.of) else total.of
+    given = [end for end in (total.lower, total.upper) if isinstance(end, dict)]
+    levels = list(dict.fromkeys(level for end in given for level in end))
+    lower = np.array([_end(total.lower, level, -np.inf) for level in levels])
+    upper = np.array([_end(total.upper, level, np.inf) for level in levels])
+    levels = [_checked_level(key, level) for level in levels]
+    codes = _codes(columns, key, levels)
+    seen = np.bincount(codes[codes >= 0], minlength=len(levels))
+    for k in np.flatnonzero((seen == 0) & ((lower > 0) | (upper < 0))):
+        raise UnmetTotals(
+            f"No {columns.row} has {_level_named(key, levels[k])}, for which "
+            f"{max(lower[k], upper[k]):.10g} is asked; levels are compared as they are."
+        )
+    rows = np.flatnonzero(codes >= 0)
+    shape = len(levels), len(columns)
+    matrix = csr_array((np.ones(len(rows)), (codes[rows], rows)), shape=shape)
+    what = "the count of" if columns.row == "row" else "the margin at"
+    names = [f"{what} {_level_named(key, level)}" for level in levels]
+    if total.mean:
+        names = [f"the share of {_level_named(key, level)}" for level in levels]
+        return _as_means(matrix.toarray(), lower, upper, names), None
+    group = Margin(key, tuple(levels), codes, lower, upper)
+    return (matrix, lower, upper, names), group
+
+
+def _looked_up(values, place):
+    """Numbers of levels that are small whole numbers, by a table of them."""
+    table = np.full(values.max(initial=0) + 1, -1, dtype=np.intp)
+    for level, number in place.items():
+        whole = isinstance(level, Integral | float) and level == level // 1
+        if whole and 0 <= level < len(table):
+            table[int(level)] = number
+    return table[values]
+
+
+def _codes(columns, key, levels):
+    """Which of some levels of one column or more each row has; -1 for none."""
+    if len(key) == 1:
+        return columns.codes(key[0], {level[0]: k for k, level in enumerate(levels)})
+    rows, asked = np.zeros(len(columns), np.int64), np.zeros(len(levels), np.int64)
+    known = np.ones(len(columns), bool)
+    for k, column in enumerate(key):
+        own = {}
+        numbers = [own.setdefault(level[k], len(own)) for level in levels]
+        codes = columns.codes(column, own)
+        known &= codes >= 0
+        rows, asked = rows * len(own) + codes, asked * len(own) + numbers
+    order = np.argsort(asked)
+    found = np.searchsorted(asked[order], rows).clip(max=len(levels) - 1)
+    found = order[found]
+    return np.where(known & (asked[found] == rows), found, -1)
+
+
+def _checked_level(key, level):
+    """A level as a tuple, one part a column."""
+    level = level if len(key) > 1 else (level,)
+    if not isinstance(level, tuple) or len(level) != len(key):
+        raise ValueError(
+            f"Totals of {key} need tuples of {len(key)} levels as keys; got {level!r}."
+        )
+    return level
+
+
+def _as_means(rows, lower, upper, names):
+    """Means, as sums of weighted differences that are 0, or on one side of it."""
+    parts = []
+    for row, low, high, name in zip(rows, lower, upper, names, strict=True):
+        named = "{} less {:g}, times the sum of weights".format
+        if low == high:
+            parts.append((row - low, 0.0, 0.0, named(name, low)))
+            continue
+        if np.isfinite(low):
+            parts.append((row - low, 0.0, np.inf, named(name, low)))
+        if np.isfinite(high):
+            parts.append((row - high, -np.inf, 0.0, named(name, high)))
+    rows, lower, upper, names = zip(*parts, strict=True)
+    return np.array(rows), np.array(lower), np.array(upper), names
+
+
+def _stacked(matrices):
+    """Dense if they are full enough, which is faster, else sparse."""
+    filled = sum(m.nnz if issparse(m) else np.count_nonzero(m) for m in matrices)
+    entries = sum(m.shape[0] * m.shape[1] for m in matrices)
+    if filled > _DENSE * entries:
+        return np.vstack([m.toarray() if issparse(m) else m for m in matrices])
+    return vstack([csr_array(m) for m in matrices], format="csr")
+
+
+def _check_agreement(groups):
+    """Margins that count all rows must have the same sums of what they share."""
+    for first, second in combinations(groups, 2):
+        shared = tuple(column for column in first.key if column in second.key)
+        one, other = first.sums(shared), second.sums(shared)
+        if one is None or other is None:
+            continue
+        mass = sum(map(abs, one.values()))
+        for level in one.keys() | other.keys():
+            sums = one.get(level, 0.0), other.get(level, 0.0)
+            if abs(sums[0] - sums[1]) > _AGREE * mass:
+                at = f" at {_level_named(shared, level)}" if shared else ""
+                raise UnmetTotals(
+                    f"The totals of {first.name} and {second.name} disagree{at}: they "
+                    f"sum to {sums[0]:.10g} and {sums[1]:.10g}. Mend them, or give one "
+                    "room: column_total(..., within=)."
+                )
+
+
+def _level_named(key, level):
+    return ", ".join(f"{k}={v!r}" for k, v in zip(key, level, strict=True))
+
+
+def _called(of):
+    if not isinstance(of, dict):
+        return repr(of)
+    terms = (f"{weight:+g} {column}" for column, weight in of.items())
+    return " ".join(terms).removeprefix("+")
+
+
+def as_column_vector(values: ArrayLike, n: int, name: str) -> np.ndarray:
+    """Finite numbers, one a row."""
+    values = np.broadcast_to(np.asarray(values, dtype=np.float64), n)
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} must be finite.")
+    return values

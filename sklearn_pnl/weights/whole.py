@@ -1,0 +1,271 @@
+"""Whole weights that meet totals, or miss as little of them as was found in time.
+
+Truncated weights get their fractions back at random (truncate, replicate, sample:
+Lovelace and Ballas 2013). From there a heat bath moves a unit of weight from one row to
+another, or to and from none, at temperatures that fall from round to round (Kirkpatrick
+et al. 1983). Near the totals it asks whether any single move is what is missing: with
+a linear hash of rows that is one look-up a row, though there are as many moves as pairs
+of rows.
+"""
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csc_array, csr_array, hstack, identity, issparse
+
+from ..geometry.rounding import cells_up
+
+# Rows times totals: the most that is searched, and that linear programmes are for.
+_LARGEST, _LARGEST_PROGRAMME, _TINY = 2**27, 2**18, 2**12
+# Temperatures of a round, in units of a total's square, and moves of the first one.
+_HOT, _COLD, _FIRST_ROUND = 0.9, 0.3, 2**14
+# Rows that a unit may go to at one step.
+_CHOICES = 512
+# A unit comes from none, or goes there, once in so many steps.
+_FROM_NONE = 10
+# States with no larger squares are looked at for the one move that is missing.
+_NEAR = 4.5
+# A column of numbers counts by its mean size if that is larger than this.
+_LARGE = 8.0
+_WHOLE, _ROUNDS = 1e-9, 1e-6
+# Entries of totals up to which the nearest rounding is asked for, and its time.
+_LARGEST_ROUNDING, _SHARE_OF_NEAREST = 2**20, 60
+
+
+def whole_weights(system, weights, floor, ceiling, time_limit):
+    """Whole weights near to given ones, and what they miss.
+
+    Parameters
+    ----------
+    system : TotalsSystem
+    weights : ndarray of shape (n,)
+        On the totals.
+    floor, ceiling : ndarray of shape (n,)
+        Ranges of the weights, whole or infinite.
+    time_limit : float
+        Seconds.
+
+    Returns
+    -------
+    weights : ndarray of shape (n,)
+    missed : ndarray of shape (c,)
+    """
+    if np.any(floor > ceiling):
+        row = int(np.flatnonzero(floor > ceiling)[0])
+        raise ValueError(f"bounds leave no whole weight for row {row}.")
+    entries = system.coefficients.shape[0] * len(weights)
+    if entries > _LARGEST:
+        raise ValueError(
+            f"Whole weights are for up to {_LARGEST} rows times totals; there are "
+            f"{entries}. Calibrate domains apart, or parts of the rows."
+        )
+    search = _Search.of(system, weights, floor, ceiling)
+    nearest = _next_to(system, weights, floor, ceiling, time_limit / _SHARE_OF_NEAREST)
+    if nearest is not None:
+        return nearest, np.zeros(len(system.names))
+    methods = [search.anneal]
+    if entries <= _LARGEST_PROGRAMME:
+        methods.insert(int(entries > _TINY), search.programme)
+    start, best = perf_counter(), None
+    for k, method in enumerate(methods):
+        left = time_limit - (perf_counter() - start)
+        found, proven = method(left / (len(methods) - k))
+        if found is not None and (
+            best is None or search.worth(found) < search.worth(best)
+        ):
+            best = found
+        if proven or not search.missed(best).any():
+            break
+    return best, search.missed(best)
+
+
+def _next_to(system, weights, floor, ceiling, time_limit):
+    """The nearest rounding up or down that meets whole totals; None if none is found.
+
+    Margins of a table in two modes always have one.
+    """
+    a = csc_array(system.coefficients)
+    whole = np.all(a.data == np.round(a.data)) and np.all(system.lower == system.upper)
+    low = np.clip(np.floor(weights + _ROUNDS), floor, ceiling)
+    part = weights - low
+    free = np.flatnonzero((part > _ROUNDS) & (low + 1 <= ceiling))
+    if not whole or a.nnz > _LARGEST_ROUNDING:
+        return None
+    missing = system.lower - a @ low
+    if np.any(np.abs(missing - np.round(missing)) > _ROUNDS) or not len(free):
+        return low if not np.round(missing).any() and not len(free) else None
+    try:
+        up = cells_up(1 - 2 * part[free], a[:, free], np.round(missing), time_limit)
+    except ValueError:
+        return None
+    low[free] += up
+    return low
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Rows (n, c) in units, in a random order, and what they are to sum to."""
+
+    rows: np.ndarray
+    unit: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    start: np.ndarray
+    floor: np.ndarray
+    ceiling: np.ndarray
+    exact: bool
+
+    @classmethod
+    def of(cls, system, weights, floor, ceiling):
+        a = system.coefficients
+        rows = (a.toarray() if issparse(a) else np.asarray(a)).T
+        used = np.maximum(1, np.count_nonzero(rows, axis=0))
+        mean = np.abs(rows).sum(axis=0) / used
+        whole = (rows == np.round(rows)).all(axis=0)
+        unit = np.where(whole & (mean <= _LARGE), 1.0, np.maximum(mean, 1e-300))
+        ends = system.lower, system.upper
+        return cls(rows, unit, *ends, weights, floor, ceiling, bool(whole.all()))
+
+    def missed(self, weights):
+        """Distance of each total from what is asked for; rounding is none."""
+        values = weights @ self.rows
+        missed = np.maximum(0, np.maximum(self.lower - values, values - self.upper))
+        size = np.abs(weights) @ np.abs(self.rows)
+        return np.where(missed > _WHOLE * size, missed, 0.0)
+
+    def worth(self, weights):
+        """What is missed in all, in units of the totals."""
+        return float((self.missed(weights) / self.unit).sum())
+
+    def programme(self, time_limit):
+        """Least sum of what is missed, by branch and bound; whether it is proven."""
+        n, c = self.rows.shape
+        a = csr_array((self.rows / self.unit).T)
+        found = milp(
+            np.concatenate([np.zeros(n), np.ones(2 * c)]),
+            constraints=LinearConstraint(
+                hstack([a, identity(c), -identity(c)], format="csc"),
+                self.lower / self.unit,
+                self.upper / self.unit,
+            ),
+            bounds=Bounds(
+                np.concatenate([self.floor, np.zeros(2 * c)]),
+                np.concatenate([self.ceiling, np.full(2 * c, np.inf)]),
+            ),
+            integrality=np.repeat([1, 0], [n, 2 * c]),
+            options={"time_limit": max(0.01, time_limit)},
+        )
+        if found.x is None:
+            return None, False
+        return np.round(found.x[:n]), found.status == 0
+
+    def anneal(self, time_limit):
+        """The best state of a heat bath, in rounds twice as long as the last."""
+        end, rng = perf_counter() + time_limit, np.random.default_rng(0)
+        order = rng.permutation(len(self.start))
+        bath = _Bath(self, order, rng)
+        best, n_steps = bath.energy, _FIRST_ROUND
+        kept = bath.weights.copy()
+        while best > 0 and perf_counter() < end:
+            for temperature in np.geomspace(_HOT, _COLD, n_steps):
+                if not bath.step(temperature):
+                    continue
+                if 0 < bath.energy <= _NEAR and self.exact:
+                    bath.finish()
+                if bath.energy < best:
+                    best, kept = bath.energy, bath.weights.copy()
+                    if best == 0:
+                        break
+                if perf_counter() > end:
+                    break
+            bath.move_to(kept)
+            n_steps *= 2
+        weights = np.empty_like(kept)
+        weights[order] = kept
+        return weights + 0.0, False
+
+
+class _Bath:
+    """Whole weights, what they miss of the totals, and moves of one unit."""
+
+    def __init__(self, search, order, rng):
+        self._rng = rng
+        rows, weights = search.rows[order], search.start[order]
+        self._low, self._high = search.floor[order], search.ceiling[order]
+        self._rows = np.ascontiguousarray(rows / search.unit, dtype=np.float32)
+        self._squares = np.einsum("ij,ij->i", self._rows, self._rows)
+        # Within an interval, what the weights given sum to.
+        values = weights @ rows
+        values = np.where(search.unit == 1, np.round(values), values)
+        self._goal = np.clip(values, search.lower, search.upper) / search.unit
+        self._scaled = rows / search.unit
+        self._marks = rng.integers(2**62, size=rows.shape[1])
+        if search.exact:
+            self._whole = np.vstack([rows, np.zeros(rows.shape[1])]).astype(np.int64)
+            self._hashes = self._whole @ self._marks
+            self._sorted = self._hashes.argsort()
+            self._unit = search.unit
+        floor = np.floor(weights)
+        fractions = rng.random(len(weights)) < weights - floor
+        self.move_to(np.clip(floor + fractions, self._low, self._high))
+
+    def move_to(self, weights):
+        """Go on from there."""
+        self.weights = weights.copy()
+        self._set(self._goal - self.weights @ self._scaled)
+
+    def _set(self, missing):
+        self._missing = np.asarray(missing, dtype=np.float32)
+        self.energy = float(self._missing @ self._missing)
+
+    def step(self, temperature):
+        """Give a unit of one row, or of none, to a row that Gibbs' weights choose."""
+        n = len(self.weights)
+        first, second, third = self._rng.random(3)
+        giver = int(first * n * (1 + 1 / _FROM_NONE))
+        missing = self._missing
+        if giver < n:
+            if self.weights[giver] <= self._low[giver]:
+                return False
+            missing = missing + self._rows[giver]
+        begin = int(second * (n - _CHOICES + 1)) if n > _CHOICES else 0
+        some = slice(begin, begin + _CHOICES)
+        rises = self._squares[some] - 2 * (self._rows[some] @ missing)
+        rises[self.weights[some] >= self._high[some]] = np.inf
+        stay = self.energy - float(missing @ missing)
+        lowest = min(float(rises.min()), stay, 0.0)
+        chances = np.exp((lowest - rises) / temperature).cumsum()
+        none = np.exp(lowest / temperature) if giver < n else 0.0
+        total = chances[-1] + none + np.exp((lowest - stay) / temperature)
+        drawn = third * total
+        if drawn >= chances[-1] + none:
+            return False
+        if drawn < chances[-1]:
+            taker = begin + int(chances.searchsorted(drawn, side="right"))
+            self.weights[taker] += 1
+            missing = missing - self._rows[taker]
+        if giver < n:
+            self.weights[giver] -= 1
+        self._set(missing)
+        return True
+
+    def finish(self):
+        """Make the one move that meets all totals, if there is one."""
+        n = len(self.weights)
+        missing = np.round(self._missing * self._unit).astype(np.int64)
+        wanted = self._hashes + missing @ self._marks
+        place = self._hashes[self._sorted].searchsorted(wanted)
+        takers = self._sorted[np.minimum(place, n)]
+        may_give = np.append(self.weights > self._low, True)
+        may_take = np.append(self.weights < self._high, True)
+        pairs = (self._hashes[takers] == wanted) & may_give & may_take[takers]
+        for giver in np.flatnonzero(pairs):
+            taker = takers[giver]
+            left = missing + self._whole[giver] - self._whole[taker]
+            if not left.any():
+                self.weights[[k for k in (giver,) if k < n]] -= 1
+                self.weights[[k for k in (taker,) if k < n]] += 1
+                self._set(left)
+                return
