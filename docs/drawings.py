@@ -12,12 +12,12 @@ from sklearn.datasets import load_digits, make_moons  # noqa: E402
 
 from sklearn_pnl import (  # noqa: E402
     BackwardProjector,
+    ColumnConstraint,
     ManyBodyProjector,
     MixupDraws,
     PNLAugmenter,
     PNLSampler,
     PrimeFactorReshaper,
-    ColumnConstraint,
 )
 from sklearn_pnl.geometry import (  # noqa: E402
     TensorPoset,

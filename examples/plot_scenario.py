@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from sklearn_pnl import PNLAugmenter, ColumnConstraint
+from sklearn_pnl import ColumnConstraint, PNLAugmenter
 from sklearn_pnl.control import collect_constraints, meet_constraints
 
 rng = np.random.default_rng(1)

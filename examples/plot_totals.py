@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from imblearn.over_sampling import SMOTE
 
-from sklearn_pnl import PNLAugmenter, PNLSampler, ColumnConstraint
+from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler
 
 PARTS = ["wages", "rent", "material", "power"]
 rng = np.random.default_rng(0)

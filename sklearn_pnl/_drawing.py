@@ -18,7 +18,7 @@ from sklearn.utils import gen_batches
 from ._blocks import cut, map_blocks, whole_steps
 from ._callbacks import no_task
 from .control.meeting import UnmetError
-from .control.promises import asked_for
+from .control.promises import asked_for, places_for
 from .draws import TrainingCodes
 from .embedding import fold
 from .tables.categories import one_of
@@ -87,7 +87,16 @@ class Source:
         keeper, training = self.keeper, self.training
         if constraints is not None:
             asked = asked_for(constraints, self.table, keeper.ranges, n_samples)
-            keeper = replace(keeper.asking(asked), drops=drops)
+            more = places_for(asked, self.table)
+            if more:
+                finer, is_open = (
+                    self.table.with_places(more),
+                    self.table.has_open_places,
+                )
+                steps = np.where(is_open, finer.steps, keeper.lattice.steps)
+                keeper = replace(keeper, lattice=replace(keeper.lattice, steps=steps))
+                self = replace(self, table=finer, keeper=keeper)
+            keeper = replace(self.keeper.asking(asked), drops=drops)
         condition = None
         if len(keeper.asked):
             condition = keeper.condition(self.back(training.decoded()))

@@ -40,6 +40,29 @@ def all_or_nothing(fit):
     return restoring
 
 
+# Parameters that are looked for where they are not, and where they are.
+_ELSEWHERE = {
+    "noise": "noise is a parameter of MixupDraws: pass draws=MixupDraws(noise=...)",
+    "bandwidth": "bandwidth is a parameter of KernelDraws: pass "
+    "draws=KernelDraws(bandwidth=...)",
+    "n_neighbors": "the number of near rows is called k_neighbors here",
+}
+
+
+def tells_where(init):
+    """A constructor that says where a parameter is that it does not have."""
+
+    @wraps(init)
+    def telling(self, *args, **params):
+        for name in _ELSEWHERE.keys() & params.keys():
+            raise TypeError(
+                f"{type(self).__name__} has no parameter {name!r}: {_ELSEWHERE[name]}."
+            )
+        init(self, *args, **params)
+
+    return telling
+
+
 def check_count(name, value, or_none=False):
     """A whole number of rows, at least 1."""
     if or_none and value is None:

@@ -22,6 +22,7 @@ from ._validation import (
     check_count,
     check_measures,
     clip_neighbors,
+    tells_where,
     warn_target_unused,
 )
 from .backward import METRIC
@@ -54,7 +55,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     ----------
     order : "auto", int, list of tuple of int or None, default="auto"
         Order ell of the base: the interactions between modes that a code keeps, or
-        those listed. None keeps all: the code is the whole row, in log coordinates, and
+        those listed. For rows of one axis modes are the prime factors of their length:
+        ``reshaper_`` tells the tensor that is made. None keeps all: the code is the whole row, in log coordinates, and
         neither the order of the columns nor their number matters. "auto" is 1 for rows
         whose structure is stated, by more than one axis or by ``reshaper``, ``poset``
         or ``base``; else, for plain tables, None: no structure is invented.
@@ -223,6 +225,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         "invariants": [StrOptions({"auto"}), *CONSTRAINTS, None],
     }
 
+    @tells_where
     def __init__(
         self,
         order: Literal["auto"] | int | Sequence | None = "auto",
@@ -347,6 +350,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             self.reshaper, self.poset, embed.shape, not whole or manifold.reduces
         )
         cells = lay_out.fit(embedded)
+        self._check_order(embed.shape, lay_out)
         self.embedding_, self.reshaper_ = embed.transformer, lay_out.reshaper
         self.poset_ = lay_out.poset
         base = None if whole else free_mask(self.poset_, self.order_, self.base)
@@ -361,6 +365,18 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         given = self.poset is not None or self.base is not None
         given |= self.reshaper not in (None, "auto")
         return 1 if given or len(shape) > 1 else None
+
+    def _check_order(self, shape, lay_out):
+        """Refuse an order that rows of one axis have too few prime factors for."""
+        d = len(getattr(lay_out.poset, "shape", ()))
+        made = lay_out.reshaper is not None and len(shape) == 1 and self.base is None
+        if made and isinstance(self.order_, Integral) and self.order_ > d:
+            raise ValueError(
+                f"order={self.order_} is outside 1 to {d}: the {shape[0]} columns of X "
+                f"are laid out by their prime factors, as a tensor of shape "
+                f"{lay_out.poset.shape} with {d} modes. order=None keeps all "
+                "interactions, without a tensor."
+            )
 
     def _encode(self, table, cells, mine, whom):
         """Training rows of cells (n, D), which are kept if decoding needs them."""

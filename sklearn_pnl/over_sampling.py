@@ -14,7 +14,12 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ._callbacks import CallbackSupportMixin, fit_task, stage, subtask, with_callbacks
 from ._typing import Rows, Seed
-from ._validation import all_or_nothing, as_random_state, shared_params
+from ._validation import (
+    all_or_nothing,
+    as_random_state,
+    shared_params,
+    tells_where,
+)
 from ._workspace import workspace
 from .augment import PNLAugmenter
 from .control import CONSTRAINTS, Constraint, LinearSystem
@@ -135,6 +140,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         "random_state": ["random_state", np.random.Generator],
     }
 
+    @tells_where
     def __init__(
         self,
         *,
@@ -302,7 +308,12 @@ class _Classes:
 
     def __init__(self, y):
         plain, self._as_they_came = plain_target(y)
-        check_classification_targets(plain)
+        try:
+            check_classification_targets(plain)
+        except ValueError as error:
+            raise ValueError(
+                f"{error} PNLRegressionSampler adds rows with numbers as targets."
+            ) from None
         self.labels, self._binary = check_target_type(plain, indicate_one_vs_all=True)
         self._container = ArraysTransformer(np.empty(0), plain)
 

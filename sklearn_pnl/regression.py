@@ -14,7 +14,12 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from ._callbacks import CallbackSupportMixin, fit_task, stage, with_callbacks
 from ._typing import Rows, Seed
-from ._validation import all_or_nothing, as_random_state, shared_params
+from ._validation import (
+    all_or_nothing,
+    as_random_state,
+    shared_params,
+    tells_where,
+)
 from .augment import PNLAugmenter
 from .control import CONSTRAINTS, Constraint, LinearSystem
 from .draws import DensityDraws, DrawsLike, as_draws
@@ -125,6 +130,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         "random_state": ["random_state", np.random.Generator],
     }
 
+    @tells_where
     def __init__(
         self,
         *,

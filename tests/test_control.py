@@ -8,19 +8,18 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import LinearConstraint, minimize
 from scipy.special import logsumexp
+from sklearn_pnl.conditioning import Condition, _Segments
 
 from sklearn_pnl import (
     BackwardProjector,
+    ColumnConstraint,
     MixupDraws,
     PNLAugmenter,
     PNLSampler,
-    ColumnConstraint,
 )
-from sklearn_pnl.conditioning import Condition, _Segments
-from sklearn_pnl.control import collect_constraints, meet_constraints
+from sklearn_pnl.control import collect_constraints, find_invariants, meet_constraints
 from sklearn_pnl.draws import TrainingCodes
 from sklearn_pnl.geometry import RakingError
-from sklearn_pnl.control import find_invariants
 
 # --- tables whose equations are known -------------------------------------------
 

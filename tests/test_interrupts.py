@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 import sklearn_pnl
 from sklearn_pnl import (
     BackwardProjector,
+    ColumnConstraint,
     ManyBodyProjector,
     PNLAugmenter,
     PNLRegressionSampler,
@@ -21,7 +22,6 @@ from sklearn_pnl import (
     _formats,
     _threads,
     _validation,
-    ColumnConstraint,
 )
 
 ROOT = sklearn_pnl.__path__[0]

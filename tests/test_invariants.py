@@ -9,14 +9,15 @@ from scipy.sparse import csr_array
 
 from sklearn_pnl import PNLAugmenter
 from sklearn_pnl.control import (
-    collect_constraints,
     ColumnConstraint,
+    Invariants,
+    collect_constraints,
+    find_invariants,
     meet_constraints,
     round_integers,
     snap_one_hot,
 )
 from sklearn_pnl.geometry import linear_projection
-from sklearn_pnl.control import Invariants, find_invariants
 
 NAMES = [
     "total", "s1", "s2", "a", "b", "c", "d", "e", "f", "p1", "p2", "p3", "h0", "h1",

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from sklearn_pnl import (
     BackwardProjector,
+    ColumnConstraint,
     EtaManifold,
     KernelDraws,
     ManyBodyProjector,
@@ -19,7 +20,6 @@ from sklearn_pnl import (
     PNLRegressionSampler,
     PNLSampler,
     PrimeFactorReshaper,
-    ColumnConstraint,
 )
 from sklearn_pnl.geometry import Poset, tree_poset
 

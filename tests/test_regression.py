@@ -19,12 +19,12 @@ from sklearn.utils import estimator_checks as checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_pnl import (
+    ColumnConstraint,
     KernelDraws,
     MixupDraws,
     PNLAugmenter,
     PNLRegressionSampler,
     PNLSampler,
-    ColumnConstraint,
 )
 from sklearn_pnl.regression import density
 

@@ -12,7 +12,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
-from sklearn_pnl._coding import TrainingRows
 from sklearn_pnl import (
     BackwardProjector,
     KernelDraws,
@@ -22,6 +21,7 @@ from sklearn_pnl import (
     PNLSampler,
     PrimeFactorReshaper,
 )
+from sklearn_pnl._coding import TrainingRows
 from sklearn_pnl.geometry import TensorPoset, chain_poset
 
 SEEDS = [0, 1, 2]

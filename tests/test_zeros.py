@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn_pnl._zeros import with_zeros
 
 from sklearn_pnl import KernelDraws, MixupDraws, PNLAugmenter, PNLSampler
-from sklearn_pnl._zeros import with_zeros
 
 SEEDS = [0, 1, 2]
 

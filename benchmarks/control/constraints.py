@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 from scipy.optimize import LinearConstraint, linprog
 
-from sklearn_pnl import PNLAugmenter, ColumnConstraint
+from sklearn_pnl import ColumnConstraint, PNLAugmenter
 
 from ..speed.scores import score
 from .script import main

@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from sklearn_pnl import MixupDraws, PNLAugmenter, ColumnConstraint
+from sklearn_pnl import ColumnConstraint, MixupDraws, PNLAugmenter
 
 from ..data import load
 from .script import main

@@ -372,7 +372,10 @@ def _projected(keeper, rows, kept):
         part = system.part(several) if not several.all() else system
         rows, left = _one_step(keeper, part, rows, floor, ceiling)
         if len(left):
-            part, ranges = part.of_rows(left), (_of_rows(e, left) for e in (floor, ceiling))
+            part, ranges = (
+                part.of_rows(left),
+                (_of_rows(e, left) for e in (floor, ceiling)),
+            )
             rows[left] = _in_ranges(keeper, part, rows[left], *ranges)
     return _corrected(keeper, rows, floor, ceiling)
 
@@ -518,4 +521,3 @@ def _as_types(rows, precision):
         if len(some):
             rows[:, some] = rows[:, some].astype(dtype)
     return rows
-

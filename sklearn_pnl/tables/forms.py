@@ -1,5 +1,7 @@
 """What rows came as: arrays of one type, or columns of their own types."""
 
+from copy import copy
+
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
@@ -137,6 +139,24 @@ class ColumnForm:
                 for j, (_, first) in zip(categorical, found, strict=True)
             ]
         self.kinds = self.kinds or [Reals(np.float64)]
+
+    @property
+    def has_open_places(self):
+        """Numbers (D,) that are decimals in a container of any number of places."""
+        pairs = zip(self._numeric, self.kinds, strict=False)
+        return [
+            getattr(kind, "places", None) is not None and self._head.dtype(j) == object
+            for j, kind in pairs
+        ]
+
+    def with_places(self, more):
+        """The same with more places of such decimals."""
+        finer, is_open = copy(self), self.has_open_places
+        finer.kinds = [
+            kind.with_places(more) if some else kind
+            for kind, some in zip(self.kinds, is_open, strict=True)
+        ]
+        return finer
 
     @classmethod
     def of(cls, columns, chosen, refused=None):

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from sklearn_pnl import (
+    ColumnConstraint,
     EtaManifold,
     KernelDraws,
     MixtureManifold,
@@ -18,7 +19,6 @@ from sklearn_pnl import (
     PNLRegressionSampler,
     PNLSampler,
     PrimeFactorReshaper,
-    ColumnConstraint,
 )
 
 FILE = Path(__file__).with_name("rows.json")
