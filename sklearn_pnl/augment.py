@@ -56,10 +56,11 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     order : "auto", int, list of tuple of int or None, default="auto"
         Order ell of the base: the interactions between modes that a code keeps, or
         those listed. For rows of one axis modes are the prime factors of their length:
-        ``reshaper_`` tells the tensor that is made. None keeps all: the code is the whole row, in log coordinates, and
-        neither the order of the columns nor their number matters. "auto" is 1 for rows
-        whose structure is stated, by more than one axis or by ``reshaper``, ``poset``
-        or ``base``; else, for plain tables, None: no structure is invented.
+        ``reshaper_`` tells the tensor that is made. None keeps all: the code is the
+        whole row, in log coordinates, and neither the order of the columns nor their
+        number matters. "auto" is 1 for rows whose structure is stated, by more than one
+        axis or by ``reshaper``, ``poset`` or ``base``; else, for plain tables, None: no
+        structure is invented.
 
     base : array-like, default=None
         The free coordinates given directly, instead of ``order``; as in

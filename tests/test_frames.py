@@ -10,8 +10,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_pnl import KernelDraws, MixupDraws, PNLAugmenter, PNLSampler
-from sklearn_pnl._frames import step_of_time
 from sklearn_pnl.control import ColumnConstraint
+from sklearn_pnl.tables.times import step_of_time
 
 pd = pytest.importorskip("pandas")
 

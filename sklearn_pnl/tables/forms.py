@@ -145,7 +145,7 @@ class ColumnForm:
         """Numbers (D,) that are decimals in a container of any number of places."""
         pairs = zip(self._numeric, self.kinds, strict=False)
         return [
-            getattr(kind, "places", None) is not None and self._head.dtype(j) == object
+            getattr(kind, "places", None) is not None and self._head.dtype(j) is np.dtype(object)
             for j, kind in pairs
         ]
 
