@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from . import geometry
 from .augment import PNLAugmenter
 from .backward import BackwardProjector
-from .comparison import SampleComparison, compare_samples
+from .compare import SampleComparison, compare_samples
 from .constraints import column_constraint
 from .draws import DensityDraws, Draws, KernelDraws, MixupDraws
 from .invariants import Invariants, find_invariants
@@ -24,12 +24,7 @@ from .manifolds import (
     ThetaManifold,
 )
 from .many_body import ManyBodyProjector
-from .plotting import (
-    GeodesicEnergyDisplay,
-    ImageRowsDisplay,
-    InteractionEnergyDisplay,
-    SampleComparisonDisplay,
-)
+from .plotting import ImageRowsDisplay, SampleComparisonDisplay
 from .reshape import PrimeFactorReshaper
 
 if TYPE_CHECKING:
@@ -65,9 +60,7 @@ __all__ = [
     "Draws",
     "EtaManifold",
     "FiberManifold",
-    "GeodesicEnergyDisplay",
     "ImageRowsDisplay",
-    "InteractionEnergyDisplay",
     "Invariants",
     "KernelDraws",
     "LocalManifold",
