@@ -59,7 +59,7 @@ def judge_closeness(distance, usual):
 def judge_membership(train, test, new, n_jobs):
     """Whether the distance to the closest new row tells who was trained on."""
     if test is None:
-        reason = "tells training rows from others, of which there are none"
+        reason = "it takes rows that were not trained on"
         return untold("membership", HELD_OUT, reason)
     known, others = (closest(new, rows, n_jobs)[0] for rows in (train, test))
     reason = (
@@ -123,7 +123,8 @@ def _judge_equal(criterion, new, known, new_unlike, known_unlike):
     reason = f"{known.sum()} of {len(known)} real rows equal another in every value"
     if known.all():
         return untold(criterion, ALIKE, reason)
-    if np.any(new & new_unlike) and not np.any(known & known_unlike):
+    told = np.any(new & new_unlike) or np.all(new_unlike)
+    if told and not np.any(known & known_unlike):
         reason += ", and none by chance where a value is its own"
         return judge(criterion, np.mean(new & new_unlike), 0, 0, reason)
     chance = most_by_chance(known.sum(), len(known), len(new))

@@ -99,18 +99,21 @@ def judge_spread(found, train, new):
     n, n_new, n_features = len(train), len(new), train.shape[1]
     if min(n, n_new) < FEWEST:
         return untold("spread", FEW, f"fewer than {FEWEST} rows")
-    # Of a logarithm of a standard deviation, by the delta method.
-    tails = [np.mean(_standardised(X) ** 4, axis=0) for X in (train, new)]
-    tails = np.fmax(tails, 1) - 1
-    error = np.sqrt(tails[0] / (4 * n) + tails[1] / (4 * n_new))
+    # Of a logarithm of a standard deviation, by the delta method. Few rows hide heavy
+    # tails: those of the kind that shows more.
+    squares = [_standardised(X) ** 2 for X in (train, new)]
+    tails = np.fmax(*(np.mean(kind**2, axis=0) for kind in squares))
+    error = np.sqrt((np.fmax(tails, 1) - 1) * (1 / n + 1 / n_new) / 4)
     level = LEVEL / 2 / n_features
     allowed = np.maximum(_SPREAD, t.isf(level, min(n, n_new) - 1) * error)
     with np.errstate(divide="ignore"):
         change = np.abs(np.log(found.std_ratio))
-    # Shares of levels are for location. New values may all be the one that most
-    # training values are.
+    # Chance decides where one value makes up most of a variance, and where all new
+    # values may be the one that most training values are. Shares of levels are for
+    # location.
+    alone = np.any([kind.max(axis=0) > len(kind) / 2 for kind in squares], axis=0)
     often = np.mean(train == mode(train).mode, axis=0) ** n_new > level
-    told = ~(np.isnan(change + found.zero_share) | np.isinf(change) & often)
+    told = ~(np.isnan(change + found.zero_share) | alone | np.isinf(change) & often)
     if not np.any(told):
         return untold("spread", ALIKE, "no feature varies in every sample")
     worst = np.argmax(np.where(told, change / allowed, -np.inf))

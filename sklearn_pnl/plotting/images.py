@@ -237,18 +237,20 @@ def _augmenters_of(estimator, X, y):
         if y is not None:
             raise ValueError(f"y is for samplers; {name} has no classes.")
         return {None: (estimator, X)}
-    if not hasattr(estimator, "fit_resample"):
-        raise TypeError(f"{name} draws no rows: give an augmenter or a sampler.")
     if not {"augmenter_", "augmenters_"} & set(vars(estimator)):
+        if not hasattr(estimator, "fit_resample"):
+            raise TypeError(f"{name} draws no rows: give an augmenter or a sampler.")
         if y is None:
             raise ValueError(
-                f"{name} has drawn no rows: call fit_resample first, or give y."
+                f"{name} drew no rows: call fit_resample first, or give y."
             )
         estimator = clone(estimator)
         estimator.fit_resample(X, y)
     if hasattr(estimator, "augmenter_"):
         return {None: (estimator.augmenter_, X)}
     known = estimator.augmenters_
+    if not known:
+        raise ValueError(f"{name} drew no rows: no class lacks any.")
     if y is None and len(known) > 1:
         raise ValueError(
             f"{name} has augmenters for the classes {list(known)}: give y, the classes "
