@@ -6,7 +6,8 @@ in a module each, and know nothing of one another.
 """
 
 from .comparison import compare_samples
+from .features import FeatureComparison
 from .findings import Finding
 from .report import SampleComparison
 
-__all__ = ["Finding", "SampleComparison", "compare_samples"]
+__all__ = ["FeatureComparison", "Finding", "SampleComparison", "compare_samples"]
