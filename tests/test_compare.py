@@ -929,6 +929,17 @@ def test_rows_of_two_levels_are_as_far_apart_as_numbers_are(seed, n_levels):
     assert_allclose(found.usual_distance, own.min(axis=1), rtol=1e-9)
 
 
+def test_columns_of_one_name_are_columns_of_their_own():
+    pandas = pytest.importorskip("pandas")
+    X, X_new = mixed(0), mixed(1)
+    for rows in (X, X_new):
+        rows.columns = ["a", "b", "c", "a", "b"]
+    found = compare_samples(X, X_new, **FAST)
+    assert found.verdict.startswith("fine")
+    assert sum(name.startswith("b=") for name in found.features.names) == 5
+    assert isinstance(found.to_frame(by="feature"), pandas.DataFrame)
+
+
 def test_of_many_levels_the_most_frequent_are_features():
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)

@@ -81,7 +81,8 @@ def scores(train, new, held_out, metadata):
     quality, valid = QualityReport(), DiagnosticReport()
     quality.generate(train, new, metadata, **settings)
     valid.generate(train, new, metadata, **settings)
-    given = {"real_data": train, "synthetic_data": new, "metadata": metadata}
+    named = {"metadata": {"tables": {"rows": metadata}}, "table_name": "rows"}
+    given = {"real_data": train, "synthetic_data": new} | named
     return {
         "quality": quality.get_score(),
         "diagnostic": valid.get_score(),
@@ -91,7 +92,7 @@ def scores(train, new, held_out, metadata):
             real_training_data=train,
             synthetic_data=new,
             real_validation_data=held_out,
-            metadata=metadata,
+            **named,
         ),
     }
 

@@ -122,14 +122,14 @@ def judge_zeros(found, n, n_new):
 
 
 def unseen_levels(rows, levels):
-    """For each category, which new rows have a level that no training row has."""
-    codes, known = rows["X_new"].codes, rows["X"].codes.max(axis=0, initial=-1)
+    """For each category with any, levels of new rows that no training row has."""
+    last = rows["X"].codes.max(axis=0, initial=-1)
     return {
-        name: [held[k] for k in np.unique(column[column > last])]
-        for (name, held), column, last in zip(
-            levels.items(), codes.T, known, strict=True
+        name: [held[k] for k in np.unique(codes[codes > end])]
+        for (name, held), codes, end in zip(
+            levels, rows["X_new"].codes.T, last, strict=True
         )
-        if np.any(column > last)
+        if np.any(codes > end)
     }
 
 

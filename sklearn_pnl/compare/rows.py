@@ -49,8 +49,8 @@ def read_rows(given):
     rows : dict of str to Rows
     numbers : tuple of str
         Names of the numbers.
-    levels : dict of str to list
-        Levels of each category, those of the training rows first.
+    levels : list of tuple
+        Name and levels of each category, those of the training rows first.
     """
     if is_frame(given["X"]):
         return _read_frames(given)
@@ -68,7 +68,7 @@ def read_rows(given):
         none = np.empty((len(X), 0), np.intp)
         arrays[name] = Rows(X.reshape(len(X), -1), none)
     names = tuple("x" + "_".join(map(str, cell)) for cell in np.ndindex(shape))
-    return arrays, names, {}
+    return arrays, names, []
 
 
 def _check_numbers(X, name, names=None):
@@ -109,7 +109,7 @@ def _read_frames(given):
         numbers = [_numbers(columns, j, kinds[j]) for j in plain]
         stacked = np.column_stack(numbers or [np.empty((len(columns), 0))])
         rows[name] = Rows(_check_numbers(stacked, name, names), own)
-    levels = {str(first.names[j]): c[1] for j, c in zip(others, coded, strict=True)}
+    levels = [(str(first.names[j]), c[1]) for j, c in zip(others, coded, strict=True)]
     return rows, names, levels
 
 
@@ -156,19 +156,18 @@ class Scale:
     ----------
     train : Rows
     numbers : tuple of str
-    levels : dict of str to list
+    levels : list of tuple
     """
 
     def __init__(self, train, numbers, levels):
         counts = [np.bincount(codes) for codes in train.codes.T]
-        self.n_numbers, self.n_known = len(numbers), list(map(len, counts))
+        self.n_numbers, self._lengths = len(numbers), [len(held) for _, held in levels]
         self._shown = [np.argsort(-c, kind="stable")[:_LEVELS] for c in counts]
         self.names = numbers + tuple(
             f"{name}={held[k]}"
-            for (name, held), shown in zip(levels.items(), self._shown, strict=True)
+            for (name, held), shown in zip(levels, self._shown, strict=True)
             for k in shown
         )
-        self._lengths = list(map(len, levels.values()))
         pairs = [1 - np.sum((c / c.sum()) ** 2) for c in counts]
         self._weights = [1 / np.sqrt(p) if p > 0 else 1.0 for p in pairs]
         X = self._raw(train)
