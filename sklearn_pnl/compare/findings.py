@@ -14,7 +14,7 @@ ALIKE, HELD_OUT = "nothing to compare", "needs X_test"
 # What can be wrong by each criterion, in the order in which faults are told.
 FAULTS = {
     "exact copies": "copies", "repeated rows": "copies", "close rows": "copies",
-    "membership": "members told", "categories": "unseen categories",
+    "membership": "members exposed", "categories": "unseen categories",
     "ranges": "out of range", "location": "shifted", "spread": "spread changed",
     "zeros": "zeros changed", "correlations": "correlations changed",
     "distance": "far off", "detection": "distinguishable",

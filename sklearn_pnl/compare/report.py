@@ -90,7 +90,7 @@ class SampleComparison:
     def verdict(self) -> str:
         """What is wrong with the new rows; "fine" where all could be told.
 
-        One or more words, separated by commas: "copies", "members told", "unseen
+        One or more words, separated by commas: "copies", "members exposed", "unseen
         categories", "out of range", "shifted", "spread changed", "zeros changed",
         "correlations changed", "far off" and "distinguishable". If none, and rows
         are too few for any criterion, "too few rows to tell"; "fine, membership

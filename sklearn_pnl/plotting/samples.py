@@ -119,7 +119,7 @@ class SampleComparisonDisplay:
         if max_features < 1:
             raise ValueError(f"max_features must be >= 1; got {max_features!r}.")
         if ax is None:
-            figure, ax = subplots(1, 3, figsize=(13, 4.2), layout="constrained")
+            figure, ax = subplots(1, 3, figsize=(13, 5), layout="constrained")
             title = [self.estimator_name, self.comparison.verdict]
             figure.suptitle(": ".join(filter(None, title)))
         self.axes_ = np.ravel(ax)
