@@ -3,8 +3,8 @@
 A table of breast cancers, ten numbers and two categories, in three parts: to train on,
 held out, and real rows that are made new ones by a known fault. SDMetrics has scores
 from 0 to 1, and no word for what is too low: so a fault counts as found by it where the
-score is below the lowest of the samples of real rows without a fault. Run with SDMetrics
-installed.
+score is below the lowest of the samples of real rows without a fault. SDMetrics must
+be installed.
 """
 
 import warnings

@@ -156,7 +156,7 @@ class SampleComparisonDisplay:
                 "distance",
             ),
         )
-        _legend_below(ax, 0.34)
+        _legend_below(ax, 0.2)
 
     def _plot_features(self, ax, max_features):
         found = self.comparison.features
