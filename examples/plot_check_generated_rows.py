@@ -51,16 +51,19 @@ new["collapsed"] = train.iloc[np.zeros(len(train), int)]
 # The verdicts
 # ------------
 # Copies are found by their distance from the training rows, shuffled features by their
-# correlations. A classifier tells rows of SMOTE and of PNL from held-out rows, since
-# they lie nearer to training rows than those do; 0.5 would be chance. Each threshold
-# is the larger of what does not matter and of what real rows show.
+# correlations. Rows of SMOTE and of PNL lie nearer to the rows that they were made from
+# than held-out rows do: an attack by nearest distance tells who was trained on, and a
+# classifier tells them from held-out rows; 0.5 would be chance for either. Each
+# threshold is the larger of what does not matter and of what real rows show. None of
+# this is a statement of privacy.
 comparisons = {
     name: compare_samples(train, rows, X_test=test, random_state=0)
     for name, rows in new.items()
 }
 for name, found in comparisons.items():
     print(f"{name:20}{found.verdict}")
-print(f"\n{comparisons['SMOTE'].to_frame()[['verdict', 'value', 'threshold']]}")
+columns = ["verdict", "value", "usual", "threshold"]
+print(f"\n{comparisons['SMOTE'].to_frame()[columns].round(3)}")
 
 # %%
 # All numbers

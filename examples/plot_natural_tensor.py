@@ -24,8 +24,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from sklearn_pnl import InteractionEnergyDisplay, ManyBodyProjector, PNLSampler
-from sklearn_pnl.geometry import TensorPoset
+from sklearn_pnl import PNLSampler
+from sklearn_pnl.geometry import TensorPoset, energy_decomposition
 
 data = load_breast_cancer()
 print(data.feature_names.reshape(3, 10)[:, :3])
@@ -41,10 +41,13 @@ columns = {
 }
 figure, axes = plt.subplots(1, 2, figsize=(7, 3), sharey=True, layout="constrained")
 for axis, (name, order) in zip(axes, columns.items(), strict=True):
-    projector = ManyBodyProjector(poset=natural, offset=1e-3).fit(X[:, order])
-    display = InteractionEnergyDisplay.from_estimator(projector, X[:, order], ax=axis)
-    share = display.energies.sum(axis=0) / display.energies.sum()
+    measures = X[:, order].reshape(-1, *natural.shape) + 1e-3
+    p = measures / measures.sum(axis=(1, 2), keepdims=True)
+    energies = energy_decomposition(p, natural)
+    share = energies.sum(axis=0) / energies.sum()
+    axis.boxplot(energies, showfliers=False)
     axis.set_title(f"columns {name}: {share[0]:.0%} in order 1")
+    axis.set(xlabel="order of the interactions", ylabel="energy of a row (nats)")
     axis.label_outer()
     print(
         f"columns {name:12} energy in order 1: {share[0]:.1%}, order 2: {share[1]:.1%}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from . import geometry
 from .augment import PNLAugmenter
 from .backward import BackwardProjector
-from .comparison import SampleComparison, compare_samples
+from .compare import SampleComparison, compare_samples
 from .control import ColumnConstraint, LinearSystem, find_invariants
 from .draws import DensityDraws, Draws, KernelDraws, MixupDraws
 from .manifolds import (
@@ -23,12 +23,7 @@ from .manifolds import (
     ThetaManifold,
 )
 from .many_body import ManyBodyProjector
-from .plotting import (
-    GeodesicEnergyDisplay,
-    ImageRowsDisplay,
-    InteractionEnergyDisplay,
-    SampleComparisonDisplay,
-)
+from .plotting import ImageRowsDisplay, SampleComparisonDisplay
 from .reshape import PrimeFactorReshaper
 from .weights import (
     CalibrationError,
@@ -75,9 +70,7 @@ __all__ = [
     "Draws",
     "EtaManifold",
     "FiberManifold",
-    "GeodesicEnergyDisplay",
     "ImageRowsDisplay",
-    "InteractionEnergyDisplay",
     "LinearSystem",
     "KernelDraws",
     "LocalManifold",

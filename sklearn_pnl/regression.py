@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from imblearn.base import BaseSampler
 from numpy.typing import ArrayLike
+from scipy.ndimage import gaussian_filter1d
 from sklearn.base import _fit_context
 from sklearn.neighbors import KernelDensity
 from sklearn.utils import check_consistent_length
@@ -27,8 +28,8 @@ from .geometry import PosetProtocol
 from .manifolds import LocalManifoldLike
 from .tables import read_table, read_target
 
-# Accuracy of densities, which weigh rows.
-_DENSITY_RTOL = 1e-3
+# Accuracy of densities, which weigh rows, and cells of a bandwidth that give it.
+_DENSITY_RTOL, _CELLS = 1e-3, 40
 
 
 class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
@@ -270,10 +271,32 @@ def density(values):
 
     In units of their standard deviations, with Scott's bandwidth.
     """
+    # Squares of values of order one neither overflow nor vanish.
+    values = values / np.maximum(np.abs(values).max(axis=0), np.finfo(float).tiny)
     spread = values.std(axis=0)
     scaled = (values - values.mean(axis=0))[:, spread > 0] / spread[spread > 0]
     if not scaled.size:
         return np.ones(len(values))
+    if scaled.shape[1] == 1:
+        return _density_on_grid(scaled[:, 0])
     kernel = KernelDensity(bandwidth="scott", rtol=_DENSITY_RTOL).fit(scaled)
     logs = kernel.score_samples(scaled)
     return np.exp(logs - logs.max())
+
+
+def _density_on_grid(z):
+    """Of one target in standard deviations, which is sqrt(n) from the mean at most.
+
+    Each is shared by the two cells beside it, and the density is read between them (M.
+    C. Jones, H. W. Lotwick, Applied Statistics 33, 1984): both round the kernel by a
+    fourth of a squared cell.
+    """
+    places = (z - z.min()) * _CELLS * len(z) ** 0.2
+    left = places.astype(np.intp)
+    right = places - left
+    counts = np.bincount(left, 1 - right, left.max() + 2)
+    counts += np.bincount(left + 1, right, len(counts))
+    # What lies beyond 6 bandwidths is 1e-8 of a target's own part.
+    heights = gaussian_filter1d(counts, _CELLS, mode="constant", truncate=6)
+    found = heights[left] * (1 - right) + heights[left + 1] * right
+    return found / found.max()

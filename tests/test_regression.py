@@ -108,6 +108,29 @@ def test_density_is_that_of_the_kernel_sum():
     assert_array_equal(density(np.ones((5, 1))), 1)
 
 
+TARGETS = {
+    "normal": lambda rng: rng.normal(size=900),
+    "far": lambda rng: np.append(rng.normal(size=900), 1e9),
+    "heavy": lambda rng: rng.standard_cauchy(900),
+    "ties": lambda rng: rng.poisson(2.0, size=900) * 1.0,
+    "two": lambda rng: np.array([3.0, 8.0]),
+}
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_density_of_one_target_is_that_of_the_kernel_sum(seed, name, unit):
+    y = TARGETS[name](np.random.default_rng(seed))
+    scaled = y / y.std() * len(y) ** 0.2
+    expected = np.exp(-((scaled[:, None] - scaled) ** 2) / 2).sum(axis=1)
+    found = density(y[:, None] * unit)
+    assert_allclose(found, expected / expected.max(), rtol=1e-3)
+    # A second target that never varies changes nothing.
+    again = density(np.column_stack([y * unit, np.full(len(y), 0.1)]))
+    assert_allclose(again, found, rtol=1e-12)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("augment", ["mixup", KernelDraws(0.05)], ids=str)
 def test_rarity_draws_from_rare_targets(augment, seed):

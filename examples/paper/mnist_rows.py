@@ -21,7 +21,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 from paper_images import closest, load_images, tell
 
-from sklearn_pnl import ImageRowsDisplay, KernelDraws, MixtureManifold, PNLSampler
+from sklearn_pnl import (
+    ImageRowsDisplay,
+    KernelDraws,
+    ManyBodyProjector,
+    MixtureManifold,
+    PNLSampler,
+    PrimeFactorReshaper,
+)
 
 X, y = load_images("mnist")
 sampler = PNLSampler(
@@ -75,7 +82,19 @@ tell(
 # The projection has 16 numbers: it tells which blocks of rows and of columns hold how
 # much ink. The strokes come from the eight images near the code, whose mean the new
 # one nearly is; where these differ it is gray.
-ImageRowsDisplay.from_estimator(
-    sampler, X, y, random_state=0, title="MNIST with the settings of the paper"
+drawn = []
+for digit, augmenter in sampler.augmenters_.items():
+    image, parents = augmenter.sample_with_parents(1, random_state=0)
+    row = X[y == digit][parents[:, 0]]
+    reshaper = PrimeFactorReshaper().fit(row)
+    projector = ManyBodyProjector(order=1, offset=1e-5, with_mass=True)
+    codes = projector.fit_transform(reshaper.transform(row))
+    projected = reshaper.inverse_transform(projector.inverse_transform(codes))
+    known = X[y == digit]
+    drawn.append([row, projected, image, known[closest(known, image)[1]]])
+titles = ["training rows", "projections", "new rows", "closest training rows"]
+images = map(np.concatenate, zip(*drawn, strict=True))
+ImageRowsDisplay(dict(zip(titles, images, strict=True))).plot(
+    title="MNIST with the settings of the paper"
 )
 plt.show()

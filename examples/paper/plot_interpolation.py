@@ -19,8 +19,14 @@ shows it.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_pnl import GeodesicEnergyDisplay, ImageRowsDisplay, ManyBodyProjector
-from sklearn_pnl.geometry import TensorPoset, e_geodesic, interaction_energy, m_geodesic
+from sklearn_pnl import ImageRowsDisplay, ManyBodyProjector
+from sklearn_pnl.geometry import (
+    TensorPoset,
+    e_geodesic,
+    geodesic_energy,
+    interaction_energy,
+    m_geodesic,
+)
 
 i, j = np.mgrid[:28, :28]
 radius = np.hypot(i - 13.5, j - 13.5)
@@ -81,14 +87,15 @@ ImageRowsDisplay(ways, column_names=[f"t = {s:.2f}" for s in t]).plot(
 # Left between the images, right between their projections, where the e-geodesic stays
 # in the base.
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-settings = {"n_points": 41}
-for axis, encoded in zip(axes, (False, True), strict=True):
-    GeodesicEnergyDisplay.from_estimator(
-        projector, *ends, encoded=encoded, ax=axis, **settings
-    )
+t = np.linspace(0, 1, 41)
+for axis, pair in zip(axes, (ends, projected), strict=True):
+    for name, energy in zip("em", geodesic_energy(*pair, t, matrix), strict=True):
+        axis.plot(t, energy, label=f"{name}-geodesic")
+    axis.set(xlabel="position between the two", ylabel="energy (nats)")
 axes[0].set_title("between the images")
 axes[0].axhline(0, color="C2", label="e-geodesic in the base")
-axes[0].legend()
 axes[1].set_title("between their projections on order 1")
+for axis in axes:
+    axis.legend()
 figure.suptitle("Interaction energy on the way")
 plt.show()

@@ -1,0 +1,215 @@
+"""Compare new rows with the training rows that they were made from."""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, validate_params
+
+from .._typing import Rows, Seed
+from . import features, nearness
+from .detection import detect
+from .features import compare_features
+from .report import SampleComparison
+from .rows import Scale, read_rows
+from .structure import (
+    compare_correlations,
+    judge_correlations,
+    judge_spread,
+    usual_change,
+)
+
+
+@validate_params(
+    {
+        "classifier": [
+            HasMethods(["fit", "predict_proba"]),
+            HasMethods(["fit", "decision_function"]),
+            None,
+        ],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "max_samples": [Interval(Integral, 2, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    },
+    prefer_skip_nested_validation=False,
+)
+def compare_samples(
+    X: Rows,
+    X_new: Rows,
+    *,
+    X_test: Rows | None = None,
+    classifier: Any = None,
+    cv: int = 5,
+    max_samples: int = 2000,
+    random_state: Seed = None,
+    n_jobs: int | None = None,
+) -> SampleComparison:
+    """Check new rows against the training rows that they were made from.
+
+    Each criterion gets a word. Distances are from a row to the closest one of another
+    kind, with every feature divided by its training standard deviation:
+
+    - **Are they copies?** "exact copies" are equal to a training row, "repeated rows"
+      to another new row: where real rows are never equal, one is too many. "close rows"
+      are nearer to a training row than a quarter of the usual median distance: that
+      from rows of ``X_test`` or, without them, from each training row to the closest
+      other one.
+    - **Do they tell who was trained on?** "membership" is the attack by nearest
+      distance: of training and test rows, it takes those nearest to a new row for
+      training rows. Its area under the ROC curve is 0.5 if it knows nothing. It needs
+      ``X_test``.
+    - **Do they lie where rows lie?** "distance" is how likely a new row is farther from
+      the test rows than a training row is. "ranges" are values beyond all training
+      values, "categories" levels that no training row has.
+    - **Are features alike?** "location" (means), "spread" (standard deviations),
+      "zeros" (shares of values that are 0) and "correlations".
+    - **Can they be told apart?** "detection" is the cross-validated area under the ROC
+      curve of a classifier that tells new rows from those of ``X_test``, or from the
+      training rows.
+
+    Each threshold is the larger of what does not matter and of what real rows show: in
+    spread and correlations those of ``X`` and ``X_test``, split 20 times into two
+    samples, else what chance does to shares, means and ranks. ``findings`` gives each
+    with its reason. Where no value could pass it, rows are too few to tell.
+
+    This is not a statement of privacy. New rows may tell what no criterion looks for,
+    and no number here bounds what others can learn about a person.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_train, ...)
+        Training rows: those that the new ones were made from, for a sampler the rows of
+        one class. Real values, a table or an array of more dimensions. In data frames
+        a category counts as a feature of 0 and 1 for each of its 20 most frequent
+        levels, and times as days. In distances a category is one feature: rows that
+        differ in it are as far apart, in the mean over pairs of rows, as they are in
+        a number.
+    X_new : array-like of shape (n_new, ...)
+        New rows alone, without the training rows.
+    X_test : array-like of shape (n_test, ...), default=None
+        Rows of the same population that were not used to make new ones.
+    classifier : classifier, default=None
+        With ``predict_proba`` or ``decision_function``; it gets standardised rows, and
+        a seed for each ``random_state`` that is None. None is an
+        :class:`~sklearn.ensemble.ExtraTreesClassifier` of 40 trees with two rows a leaf
+        or more, which also works on few rows.
+    cv : int, default=5
+        Folds; fewer where there are fewer rows, and those in which one kind of row
+        would be missing are left out.
+    max_samples : int, default=2000
+        Most rows of each kind that the classifier gets. As many of either are drawn,
+        without replacement.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws, the folds and the classifier. The same seed gives the same
+        numbers for every ``n_jobs``.
+    n_jobs : int, default=None
+        Jobs of the search for neighbours and of the folds: threads.
+
+    Returns
+    -------
+    comparison : SampleComparison
+
+    Raises
+    ------
+    ValueError
+        For NaN or infinity (with the first place), rows of different shapes or with
+        different columns, fewer than 2 training or test rows, no new row, and values
+        farther than 1e18 training standard deviations.
+
+    See Also
+    --------
+    SampleComparison : What a comparison found.
+    SampleComparisonDisplay : Draw a comparison.
+
+    Notes
+    -----
+    An AUC against training rows is not a test of copying. New rows lie near the rows
+    that they were made from, so plain folds would place them on both sides, and the
+    classifier would take every training row in a test fold for a new one: copies would
+    get an AUC near 0. So rows are kept in one fold with the row nearest to them, new or
+    not: the groups are the connected components of the graph of nearest neighbours
+    among the distinct rows of both kinds. They are formed without looking at the kind;
+    so rows of the same distribution get about 0.5, and copies get exactly that.
+    With ``X_test`` plain folds are right, and copies of few rows are found out as
+    well. Where rows can be spared, hold some out.
+
+    Features that are constant in ``X`` keep their units in distances. Of more than
+    2,000 features, 2,000 drawn at random have their correlations compared. Where there
+    are many features, distances cost a comparison for each pair of rows. Rows are held
+    in float64, as they are and standardised.
+
+    References
+    ----------
+    D. Lopez-Paz, M. Oquab, "Revisiting classifier two-sample tests", ICLR 2017.
+
+    Q. Zhao et al., "CTAB-GAN: effective table data synthesizing", ACML 2021 (the
+    distance to the closest record).
+
+    D. Chen, N. Yu, Y. Zhang, M. Fritz, "GAN-Leaks: a taxonomy of membership inference
+    attacks against generative models", CCS 2020 (the attack by nearest distance).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_pnl import PNLSampler, compare_samples
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sampler = PNLSampler(sampling_strategy={0: 100}, random_state=0)
+    >>> X_new = sampler.fit_resample(X, y)[0][len(X) :]
+    >>> comparison = compare_samples(X[y == 0], X_new, random_state=0)
+    >>> comparison.n_train, comparison.n_new, comparison.fold_auc.size
+    (50, 50, 5)
+    >>> comparison["ranges"].verdict
+    'fine'
+    """
+    rng, held_out = check_random_state(random_state), X_test is not None
+    given = {"X": X, "X_new": X_new} | ({"X_test": X_test} if held_out else {})
+    rows, numbers, levels = read_rows(given)
+    scale = Scale(rows["X"], numbers, levels)
+    scaled = {name: scale.features(kind, name) for name, kind in rows.items()}
+    points = {name: scale.points(rows[name], X) for name, X in scaled.items()}
+    train, new, real = scaled["X"], scaled["X_new"], scaled.get("X_test", scaled["X"])
+    near = points["X"], points.get("X_test"), points["X_new"]
+    distance, closest = nearness.closest(near[0], near[2], n_jobs)
+    usual = nearness.closest(near[0], near[1], n_jobs)[0]
+    sizes, found = (len(train), len(new)), compare_features(scale, train, new, rows)
+    chosen, correlations = compare_correlations(train, new, rng)
+    fold_auc, detection = detect(
+        real,
+        new,
+        held_out=held_out,
+        classifier=classifier,
+        cv=cv,
+        max_samples=max_samples,
+        rng=rng,
+        n_jobs=n_jobs,
+    )
+    real = np.concatenate([train, real]) if held_out else train
+    change = usual_change(real, *sizes, chosen, max_samples, rng)
+    unseen = features.unseen_levels(rows, levels)
+    return SampleComparison(
+        *sizes,
+        n_test=len(real) - len(train),
+        findings=(
+            *nearness.judge_copies(rows, rng),
+            nearness.judge_closeness(distance, usual),
+            nearness.judge_membership(*near, n_jobs),
+            nearness.judge_distance(*near, distance, usual, n_jobs),
+            features.judge_ranges(found, *sizes),
+            features.judge_levels(rows, unseen),
+            features.judge_location(found, *sizes),
+            judge_spread(found, train, new),
+            features.judge_zeros(found, *sizes),
+            judge_correlations(correlations, change),
+            detection,
+        ),
+        features=found,
+        unseen_levels=unseen,
+        correlation_features=chosen,
+        correlation_difference=correlations,
+        distance=distance,
+        closest=closest,
+        usual_distance=usual,
+        fold_auc=fold_auc,
+    )

@@ -1,0 +1,155 @@
+"""Feature by feature: ranges, location, zeros, distributions, and levels never seen."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import betabinom, ks_2samp, norm, t
+
+from .findings import ALIKE, FEW, LEVEL, judge, most_by_chance, untold
+
+# What does not matter: shares of values out of range and of zeros, and differences of
+# means in training standard deviations.
+_SHARE, _LOCATION = 0.05, 0.2
+# Fewer rows have no share, spread or correlation to speak of.
+FEWEST = 8
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureComparison:
+    """Numbers for each feature, arrays of shape (n_features,).
+
+    Parameters
+    ----------
+    names : tuple of str
+        Columns of the data frame, else "x0", "x1", ..., or "x2_5" for cell (2, 5);
+        "city=Ulm" is a feature of 0 and 1.
+    outside_range : ndarray
+        Share of new values below the smallest or above the largest training value.
+    mean_difference : ndarray
+        New minus training mean, in training standard deviations; nan where the
+        training values are constant.
+    std_ratio : ndarray
+        Standard deviation of new over that of training values; nan likewise.
+    ks_statistic : ndarray
+        Largest gap between the two empirical distribution functions, from 0 to 1
+        (Kolmogorov-Smirnov).
+    zero_share, train_zero_share : ndarray
+        Share of values that are 0, new and training ones; nan for levels.
+    """
+
+    names: tuple
+    outside_range: np.ndarray
+    mean_difference: np.ndarray
+    std_ratio: np.ndarray
+    ks_statistic: np.ndarray
+    zero_share: np.ndarray
+    train_zero_share: np.ndarray
+
+
+def compare_features(scale, train, new, rows):
+    """Of standardised features (n, n_features) and of rows as they were read."""
+    varies = np.where(scale.constant, np.nan, 1)
+    levels = np.full(train.shape[1] - scale.n_numbers, np.nan)
+    zeros = {
+        name: np.append(np.mean(rows[name].numbers == 0, axis=0), levels)
+        for name in ("X", "X_new")
+    }
+    outside = (new < train.min(axis=0)) | (new > train.max(axis=0))
+    return FeatureComparison(
+        names=scale.names,
+        outside_range=outside.mean(axis=0),
+        mean_difference=varies * (new.mean(axis=0) - train.mean(axis=0)),
+        std_ratio=varies * spreads(new),
+        ks_statistic=ks_2samp(train, new, method="asymp").statistic,
+        zero_share=zeros["X_new"],
+        train_zero_share=zeros["X"],
+    )
+
+
+def spreads(X):
+    """Standard deviations, exactly 0 where all values are equal."""
+    return np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 0.0)
+
+
+def judge_ranges(found, n, n_new):
+    """Share of new values that no training value reaches, of the worst feature."""
+    # Between the ends of n values of a continuous feature lies a share of all that has
+    # the beta distribution of n - 1 and 2 (S. S. Wilks, Annals of Mathematical
+    # Statistics 12, 1941), whatever the feature is.
+    chance = betabinom.isf(LEVEL / len(found.names), n_new, 2, n - 1) / n_new
+    worst, usual = np.argmax(found.outside_range), 2 / (n + 1)
+    reason = (
+        f"share of values of {found.names[worst]}, the largest, beyond the training "
+        f"values; {_SHARE:.0%} are no matter"
+    )
+    slack = max(_SHARE, chance) - usual
+    return judge("ranges", found.outside_range[worst], usual, slack, reason)
+
+
+def judge_location(found, n, n_new):
+    """The largest difference of means."""
+    away = np.abs(found.mean_difference)
+    if np.all(np.isnan(away)):
+        return untold("location", ALIKE, "no feature varies")
+    # What varies less than training values is told by its spread.
+    errors = np.sqrt(1 / n + np.maximum(found.std_ratio, 1) ** 2 / n_new)
+    slack = np.fmax(_LOCATION, t.isf(LEVEL / 2 / len(away), n - 1) * errors)
+    worst = np.nanargmax(away / slack)
+    reason = (
+        f"difference of the means of {found.names[worst]}, beyond chance the largest, "
+        f"in training standard deviations; {_LOCATION:g} is no matter"
+    )
+    value = found.mean_difference[worst]
+    return judge("location", value, 0, slack[worst], reason, most=np.inf, both=True)
+
+
+def judge_zeros(found, n, n_new):
+    """The share of zeros that strays most from that of training rows."""
+    known, new = found.train_zero_share, found.zero_share
+    if not np.nansum(known + new):
+        return untold("zeros", ALIKE, "no number is 0")
+    if min(n, n_new) < FEWEST:
+        return untold("zeros", FEW, f"fewer than {FEWEST} rows")
+    pooled = (n * known + n_new * new) / (n + n_new)
+    error = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / n_new))
+    slack = np.fmax(_SHARE, norm.isf(LEVEL / 2 / len(known)) * error)
+    worst = np.nanargmax(np.abs(new - known) / slack)
+    reason = (
+        f"share of values of {found.names[worst]} that are 0, and that of training "
+        f"rows; {_SHARE:.0%} more or less are no matter"
+    )
+    return judge("zeros", new[worst], known[worst], slack[worst], reason, both=True)
+
+
+def unseen_levels(rows, levels):
+    """For each category with any, levels of new rows that no training row has."""
+    last = rows["X"].codes.max(axis=0, initial=-1)
+    return {
+        name: [held[k] for k in np.unique(codes[codes > end])]
+        for (name, held), codes, end in zip(
+            levels, rows["X_new"].codes.T, last, strict=True
+        )
+        if np.any(codes > end)
+    }
+
+
+def judge_levels(rows, unseen):
+    """New rows with a level that no training row has, in any category."""
+    known, codes = rows["X"].codes, rows["X_new"].codes
+    if not codes.shape[1]:
+        return untold("categories", ALIKE, "no column is a category")
+    value = np.mean(np.any(codes > known.max(axis=0), axis=1))
+    # Rows whose level no other has: as often will the next row have a new one (I. J.
+    # Good, Biometrika 40, 1953).
+    alone = [np.bincount(column)[column] == 1 for column in known.T]
+    single, n = np.sum(np.any(alone, axis=0)), len(known)
+    chance = most_by_chance(single, n, len(codes)) if single else 0
+    reason = (
+        "share of new rows with a level that no training row has; "
+        f"{single} of {n} training rows have one that no other has"
+    )
+    for name, held in unseen.items():
+        reason += f"; {name}: {', '.join(map(repr, held[:3]))}"
+        reason += f" and {len(held) - 3} more" * (len(held) > 3)
+    usual = single / n
+    return judge("categories", value, usual, max(chance - usual, 0), reason)

@@ -1,0 +1,223 @@
+"""Rows to compare, from arrays and data frames: numbers, categories, features, points.
+
+A number is a feature, standardised by the training rows. A category is a feature of 0
+and 1 for each of its most frequent levels, standardised likewise. Distances are between
+points, where a category counts as one feature: rows that differ in it are so far apart
+that the mean square over pairs of training rows is 2, as it is for a standardised one.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.utils import check_array
+
+from .._validation import check_finite
+from ..tables import columns_of, is_frame
+from ..tables.categories import level_codes
+
+# Standardised values beyond this have squares that overflow in the float32 of trees.
+_LARGEST = 1e18
+# Levels of a category that are features: trees get no more from rarer ones, and 2,000
+# of them take a minute.
+_LEVELS = 20
+_FEWEST = {"X": 2, "X_new": 1, "X_test": 2}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as read: numbers (n, n_numbers), and codes (n, n_categories) of levels."""
+
+    numbers: np.ndarray
+    codes: np.ndarray
+
+    def __len__(self):
+        return len(self.numbers)
+
+
+def read_rows(given):
+    """Training, new and perhaps test rows, by the names that users know them by.
+
+    Parameters
+    ----------
+    given : dict of str to array-like
+        "X", "X_new" and, if there are any, "X_test".
+
+    Returns
+    -------
+    rows : dict of str to Rows
+    numbers : tuple of str
+        Names of the numbers.
+    levels : list of tuple
+        Name and levels of each category, those of the training rows first.
+    """
+    if is_frame(given["X"]):
+        return _read_frames(given)
+    arrays, shape = {}, None
+    for name, X in given.items():
+        X = _check_numbers(X, name)
+        shape = X.shape[1:] if shape is None else shape
+        if X.shape[1:] != shape:
+            raise ValueError(
+                f"{name} has rows of shape {X.shape[1:]}, but X has rows of shape "
+                f"{shape}."
+            )
+        if 0 in shape:
+            raise ValueError(f"{name} has rows of shape {shape}, without any value.")
+        none = np.empty((len(X), 0), np.intp)
+        arrays[name] = Rows(X.reshape(len(X), -1), none)
+    names = tuple("x" + "_".join(map(str, cell)) for cell in np.ndindex(shape))
+    return arrays, names, []
+
+
+def _check_numbers(X, name, names=None):
+    """Rows in float64, with as many as are needed."""
+    X = check_array(
+        X,
+        dtype=[np.float64, np.float32],
+        allow_nd=True,
+        ensure_all_finite=False,
+        ensure_min_samples=_FEWEST[name],
+        ensure_min_features=0,
+        estimator="compare_samples",
+        input_name=name,
+    )
+    check_finite(X, name, names)
+    return X.astype(np.float64, order="C")
+
+
+def _read_frames(given):
+    tables = {name: _columns(X) for name, X in given.items()}
+    first = tables["X"]
+    values = {
+        name: [columns.values(j) for j in range(columns.n_columns)]
+        for name, columns in tables.items()
+    }
+    kinds = [_kind(column) for column in values["X"]]
+    for name, columns in tables.items():
+        _check_columns(columns, name, first, kinds, values[name])
+    if not kinds:
+        raise ValueError("X has no column.")
+    plain = [j for j, kind in enumerate(kinds) if kind != "other"]
+    others = [j for j, kind in enumerate(kinds) if kind == "other"]
+    names = tuple(str(first.names[j]) for j in plain)
+    words = [[v for c in tables.values() for v in c.objects(j)] for j in others]
+    coded = [level_codes(column) for column in words]
+    ends = np.cumsum([len(columns) for columns in tables.values()])
+    codes = np.array([codes for codes, _ in coded], np.intp).reshape(-1, ends[-1]).T
+    rows = {}
+    for name, own in zip(tables, np.split(codes, ends[:-1]), strict=True):
+        numbers = [_numbers(values[name][j]) for j in plain]
+        stacked = np.column_stack(numbers or [np.empty((len(own), 0))])
+        rows[name] = Rows(_check_numbers(stacked, name, names), own)
+    held = [[w[i] for i in at] for w, (_, at) in zip(words, coded, strict=True)]
+    return rows, names, [(str(first.names[j]), h) for j, h in zip(others, held)]
+
+
+def _columns(X):
+    return columns_of(X if is_frame(X) else np.asarray(X))
+
+
+def _kind(values):
+    if values is None:
+        return "other"
+    return "time" if values.dtype.kind in "mM" else "number"
+
+
+def _check_columns(columns, name, first, kinds, values):
+    """Refuse other columns than those of the training rows."""
+    if columns.n_columns != len(kinds):
+        raise ValueError(
+            f"{name} has {columns.n_columns} columns, but X has {len(kinds)}."
+        )
+    if columns.names is None and any(kind != "number" for kind in kinds):
+        raise ValueError(
+            f"{name} must be a data frame, as X is, whose columns are not all numbers."
+        )
+    for at, other in enumerate(columns.names or []):
+        if first.names[at] != other:
+            raise ValueError(
+                f"{name} has other columns than X, or another order: column {at} "
+                f"is {other!r} instead of {first.names[at]!r}."
+            )
+    for j, kind in enumerate(kinds):
+        if kind != "other" and _kind(values[j]) != kind:
+            raise ValueError(
+                f"Column {first.names[j]!r} of {name} ({columns.dtype(j)}) holds no "
+                f"{kind}s, as that of X does."
+            )
+
+
+def _numbers(values):
+    """A column of numbers; times are in days."""
+    if values.dtype.kind not in "mM":
+        return values.astype(np.float64)
+    start = np.datetime64(0, "D") if values.dtype.kind == "M" else np.timedelta64(0)
+    return (values - start) / np.timedelta64(1, "D")
+
+
+class Scale:
+    """Features and points of rows, in standard deviations of the training rows.
+
+    Parameters
+    ----------
+    train : Rows
+    numbers : tuple of str
+    levels : list of tuple
+    """
+
+    def __init__(self, train, numbers, levels):
+        counts = [np.bincount(codes) for codes in train.codes.T]
+        self.n_numbers, self._lengths = len(numbers), [len(held) for _, held in levels]
+        self._shown = [np.argsort(-c, kind="stable")[:_LEVELS] for c in counts]
+        self.names = numbers + tuple(
+            f"{name}={held[k]}"
+            for (name, held), shown in zip(levels, self._shown, strict=True)
+            for k in shown
+        )
+        pairs = [1 - np.sum((c / c.sum()) ** 2) for c in counts]
+        self._weights = [1 / np.sqrt(p) if p > 0 else 1.0 for p in pairs]
+        X = self._raw(train)
+        lowest, highest = X.min(axis=0), X.max(axis=0)
+        # By the range: the standard deviation of equal values may be a rounding error.
+        self.constant = lowest == highest
+        # Squares of values of order one neither overflow nor vanish. What is constant
+        # keeps its units.
+        self._unit = np.where(self.constant, 1, np.maximum(-lowest, highest))
+        X = X / self._unit
+        self._mean = np.where(self.constant, lowest, X.mean(axis=0))
+        self._std = np.where(self.constant, 1, X.std(axis=0))
+
+    def _raw(self, rows):
+        shown = zip(rows.codes.T, self._shown, strict=True)
+        return np.hstack(
+            [rows.numbers, *(codes[:, None] == own for codes, own in shown)]
+        )
+
+    def features(self, rows, name):
+        """Standardised features (n, n_features)."""
+        with np.errstate(over="ignore"):
+            X = (self._raw(rows) / self._unit - self._mean) / self._std
+        largest = np.abs(X).max(axis=0)
+        if largest.max() > _LARGEST:
+            raise ValueError(
+                f"{name}, in training standard deviations, reaches {largest.max():.1e} "
+                f"in feature {self.names[np.argmax(largest)]}, too large for distances "
+                f"(at most {_LARGEST:.0e}). Divide that feature of all rows by a "
+                "constant, or leave it out."
+            )
+        return X
+
+    def points(self, rows, features):
+        """Where rows are for distances: an array, or a sparse one of categories too."""
+        if not self._lengths:
+            return features
+        weights = np.broadcast_to(self._weights, rows.codes.shape)
+        data = np.hstack([features[:, : self.n_numbers], weights])
+        starts = np.cumsum([self.n_numbers, *self._lengths])
+        cells = np.broadcast_to(np.arange(self.n_numbers), (len(rows), self.n_numbers))
+        cells = np.hstack([cells, starts[:-1] + rows.codes])
+        ends = np.arange(0, data.size + 1, data.shape[1])
+        return csr_array(
+            (data.ravel(), cells.ravel(), ends), shape=(len(rows), starts[-1])
+        )

@@ -1,0 +1,6 @@
+"""Displays in scikit-learn's style: ``from_...`` computes and plots."""
+
+from .images import ImageRowsDisplay
+from .samples import SampleComparisonDisplay
+
+__all__ = ["ImageRowsDisplay", "SampleComparisonDisplay"]

@@ -1,0 +1,224 @@
+"""A comparison of samples, drawn."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils._optional_dependencies import check_matplotlib_support
+
+from .._typing import Rows
+from ..compare import SampleComparison, compare_samples
+from ..compare.findings import summarise
+from ..compare.nearness import CLOSE
+
+# Changes of correlations below this are drawn pale, whatever the largest one is.
+_PALE = 0.1
+# Names that fit along an axis of a panel.
+_MOST_NAMES = 20
+
+
+class SampleComparisonDisplay:
+    """New rows against training rows: distances, features, correlations.
+
+    Build it with :meth:`from_samples`, or from the result of
+    :func:`~sklearn_pnl.compare_samples`.
+
+    Parameters
+    ----------
+    comparison : SampleComparison
+        What to draw.
+    estimator_name : str, default=None
+        The sampler, for the title.
+
+    Attributes
+    ----------
+    axes_ : ndarray of 3 matplotlib Axes
+        After :meth:`plot`.
+    figure_ : matplotlib Figure
+        After :meth:`plot`.
+    lines_ : list of matplotlib Line2D
+        The distribution functions of the distances of new rows and of the usual
+        distances, and the one that bounds close rows; after :meth:`plot`.
+    points_ : list of matplotlib Line2D
+        Kolmogorov-Smirnov statistics, shares outside the training range and ratios
+        of standard deviations of the features shown; after :meth:`plot`.
+    image_ : matplotlib AxesImage
+        Differences of correlations; after :meth:`plot`.
+
+    See Also
+    --------
+    compare_samples : New rows against real ones.
+    ImageRowsDisplay : New images below the ones that they come from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import SampleComparisonDisplay
+    >>> X = np.random.default_rng(0).normal(size=(2, 30, 4))
+    >>> display = SampleComparisonDisplay.from_samples(*X, random_state=0)
+    >>> display.comparison.features.ks_statistic.shape
+    (4,)
+    """
+
+    def __init__(
+        self, comparison: SampleComparison, *, estimator_name: str | None = None
+    ) -> None:
+        self.comparison = comparison
+        self.estimator_name = estimator_name
+
+    @classmethod
+    def from_samples(
+        cls,
+        X: Rows,
+        X_new: Rows,
+        *,
+        estimator_name: str | None = None,
+        ax: Any = None,
+        **compare_kwargs: Any,
+    ) -> Self:
+        """Compare new rows with training rows, and plot.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_train, ...)
+            Training rows.
+        X_new : array-like of shape (n_new, ...)
+            New rows.
+        estimator_name : str, default=None
+            The sampler that drew them, for the title.
+        ax : array-like of 3 matplotlib Axes, default=None
+            Axes to plot on; None makes a figure.
+        **compare_kwargs : dict
+            Passed to :func:`~sklearn_pnl.compare_samples`.
+
+        Returns
+        -------
+        display : SampleComparisonDisplay
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_samples")
+        comparison = compare_samples(X, X_new, **compare_kwargs)
+        return cls(comparison, estimator_name=estimator_name).plot(ax=ax)
+
+    def plot(self, ax: Any = None, *, max_features: int = 15) -> Self:
+        """Three panels: distances, the features that differ most, correlations.
+
+        Parameters
+        ----------
+        ax : array-like of 3 matplotlib Axes, default=None
+            Axes to plot on; None makes a figure.
+        max_features : int, default=15
+            Most features in the second panel: those of the largest
+            Kolmogorov-Smirnov statistics, the largest on top.
+
+        Returns
+        -------
+        display : SampleComparisonDisplay
+        """
+        check_matplotlib_support(f"{type(self).__name__}.plot")
+        from matplotlib.pyplot import subplots
+
+        if max_features < 1:
+            raise ValueError(f"max_features must be >= 1; got {max_features!r}.")
+        if ax is None:
+            figure, ax = subplots(1, 3, figsize=(13, 5), layout="constrained")
+            title = [self.estimator_name, self.comparison.verdict]
+            figure.suptitle(": ".join(filter(None, title)))
+        self.axes_ = np.ravel(ax)
+        if len(self.axes_) != 3:
+            raise ValueError(f"ax must be 3 axes; got {len(self.axes_)}.")
+        self.figure_ = self.axes_[0].figure
+        self._plot_distances(self.axes_[0])
+        self._plot_features(self.axes_[1], max_features)
+        self._plot_correlations(self.axes_[2])
+        return self
+
+    def _plot_distances(self, ax):
+        found = self.comparison
+        usual = "test rows" if found.n_test else "other training rows"
+        self.lines_ = [
+            ax.ecdf(found.distance, label="new rows"),
+            ax.ecdf(found.usual_distance, label=usual),
+            ax.axvline(
+                CLOSE * np.median(found.usual_distance),
+                color="gray",
+                linestyle=":",
+                label="close rows: left of this",
+            ),
+        ]
+        ax.set(
+            xlabel="distance to the closest training row\n(training std)",
+            ylabel="share of rows below",
+            title=self._panel_title(
+                "distances",
+                "exact copies",
+                "repeated rows",
+                "close rows",
+                "membership",
+                "distance",
+            ),
+        )
+        _legend_below(ax, 0.2)
+
+    def _plot_features(self, ax, max_features):
+        found = self.comparison.features
+        # Stable, so that ties keep the order of the features.
+        shown = np.argsort(-found.ks_statistic, kind="stable")[:max_features]
+        height = np.arange(len(shown))
+        drawn = {
+            "Kolmogorov-Smirnov (same: 0)": (found.ks_statistic, "o"),
+            "share out of range (same: 0)": (found.outside_range, "x"),
+            "ratio of std (same: 1)": (found.std_ratio, "d"),
+        }
+        self.points_ = [
+            ax.plot(values[shown], height, marker, label=label)[0]
+            for label, (values, marker) in drawn.items()
+        ]
+        for same in (0, 1):
+            ax.axvline(same, color="gray", linewidth=0.8, zorder=0)
+        ax.set_yticks(height, [found.names[feature] for feature in shown])
+        ax.invert_yaxis()
+        title = self._panel_title(
+            "features", "ranges", "categories", "location", "spread", "zeros"
+        )
+        if len(shown) < len(found.names):
+            title += f"\n{len(shown)} of {len(found.names)} features"
+        ax.set(ylabel="feature", title=title)
+        _legend_below(ax, 0.08, title="new against training values")
+
+    def _plot_correlations(self, ax):
+        found, names = self.comparison, self.comparison.features.names
+        constant = np.isnan(found.correlation_difference)
+        changes = np.where(constant, 0, found.correlation_difference)
+        # Symmetric colours, with a floor: rounding errors are no differences.
+        limit = max(np.abs(changes).max(), _PALE)
+        ax.set_facecolor("lightgray")
+        self.image_ = ax.imshow(
+            found.correlation_difference, cmap="RdBu_r", vmin=-limit, vmax=limit
+        )
+        names = [names[i] for i in found.correlation_features]
+        shown = np.arange(0, len(names), -(-len(names) // _MOST_NAMES))
+        names = [names[i] for i in shown]
+        ax.set_xticks(shown, names, rotation=90)
+        ax.set_yticks(shown, names)
+        ax.tick_params(labelsize="small")
+        ax.set(
+            xlabel="feature (gray: constant)" if constant.any() else "feature",
+            ylabel="feature",
+            title=self._panel_title("correlations", "correlations"),
+        )
+        self.figure_.colorbar(self.image_, ax=ax, label="correlation, new - training")
+
+    def _panel_title(self, panel, *criteria):
+        """The panel, and what the criteria that it shows say."""
+        shown = [f for f in self.comparison.findings if f.criterion in criteria]
+        return f"{panel}: {summarise(shown)}"
+
+
+def _legend_below(ax, room, **settings):
+    """A legend below a panel: inside, it would hide what is drawn."""
+    ax.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -room),
+        fontsize="small",
+        title_fontsize="small",
+        **settings,
+    )
