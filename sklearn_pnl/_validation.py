@@ -195,8 +195,13 @@ def check_finite(X, name="X", names=None):
             return
     if np.all(np.isfinite(values)):
         return
-    X = X.toarray() if issparse(X) else X
-    where = _first(~np.isfinite(X))
+    if issparse(X):
+        # Not as a whole, which need not fit.
+        cells = X.tocsr().tocoo()
+        bad = ~np.isfinite(cells.data)
+        where = min(zip(cells.row[bad].tolist(), cells.col[bad].tolist(), strict=True))
+    else:
+        where = _first(~np.isfinite(X))
     what = "NaN" if np.isnan(X[where]) else "infinity"
     raise ValueError(
         f"Input {name} contains {what}; the first is at {_place(where, names)}. Impute "

@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 
 from .._validation import check_finite
 from ..tables import columns_of, is_frame
-from ..tables.categories import level_codes
+from ..tables.categories import is_missing, level_codes
 
 # Standardised values beyond this have squares that overflow in the float32 of trees.
 _LARGEST = 1e18
@@ -110,8 +110,12 @@ def _read_frames(given):
         numbers = [_numbers(values[name][j]) for j in plain]
         stacked = np.column_stack(numbers or [np.empty((len(own), 0))])
         rows[name] = Rows(_check_numbers(stacked, name, names), own)
-    held = [[w[i] for i in at] for w, (_, at) in zip(words, coded, strict=True)]
-    return rows, names, [(str(first.names[j]), h) for j, h in zip(others, held)]
+    held = [
+        [None if is_missing(w[i]) else w[i] for i in at]
+        for w, (_, at) in zip(words, coded, strict=True)
+    ]
+    called = [str(first.names[j]) for j in others]
+    return rows, names, list(zip(called, held, strict=True))
 
 
 def _columns(X):

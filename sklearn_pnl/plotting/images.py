@@ -215,7 +215,7 @@ def _show(axis, image, cmap, low, high):
 
 def _with_relatives(augmenter, X, n, rng):
     """New rows of an augmenter, by name with the rows that they belong to."""
-    new, parents = augmenter.sample_with_parents(n, rng)
+    new, parents = augmenter.sample(n, rng, return_parents=True)
     new, known = np.asarray(new).reshape(n, -1), X.reshape(len(X), -1)
     return {
         "training rows": known[parents[:, 0]],
@@ -233,7 +233,7 @@ def _augmenters_of(estimator, X, y):
     """
     check_is_fitted(estimator)
     name = type(estimator).__name__
-    if hasattr(estimator, "sample_with_parents"):
+    if hasattr(estimator, "iter_samples"):
         if y is not None:
             raise ValueError(f"y is for samplers; {name} has no classes.")
         return {None: (estimator, X)}

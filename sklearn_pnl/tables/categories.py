@@ -18,7 +18,7 @@ def level_codes(values):
     """
     types = set(map(type, values))
     if any(issubclass(t, float | Decimal) or is_missing_type(t) for t in types):
-        values = [None if _is_missing(value) else value for value in values]
+        values = [None if is_missing(value) else value for value in values]
     if len({t for t in types if issubclass(t, Real | Decimal | np.bool_)}) > 1:
         values = [None if value is None else (type(value), value) for value in values]
     known = {value: code for code, value in enumerate(dict.fromkeys(values))}
@@ -26,7 +26,8 @@ def level_codes(values):
     return codes, np.unique(codes, return_index=True)[1]
 
 
-def _is_missing(value):
+def is_missing(value):
+    """Whether a value is None, NA, NaT or NaN."""
     if is_missing_type(type(value)):
         return True
     return isinstance(value, float | Decimal) and value != value

@@ -143,11 +143,9 @@ class ColumnForm:
     @property
     def has_open_places(self):
         """Numbers (D,) that are decimals in a container of any number of places."""
-        pairs = zip(self._numeric, self.kinds, strict=False)
-        return [
-            getattr(kind, "places", None) is not None and self._head.dtype(j) is np.dtype(object)
-            for j, kind in pairs
-        ]
+        decimals = [getattr(kind, "places", None) is not None for kind in self.kinds]
+        pairs = zip(self._numeric, decimals, strict=False)
+        return [some and self._head.dtype(j) == np.dtype(object) for j, some in pairs]
 
     def with_places(self, more):
         """The same with more places of such decimals."""
