@@ -1,5 +1,7 @@
 """Projections in mixed coordinates: theorems, and solvers against other solvers."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from _oracles import (
@@ -969,3 +971,22 @@ def test_theta_of_the_projection_is_zero_beyond_the_order():
     p = random_prob(np.random.default_rng(0), (2, 3, 4), 3, concentration=0.3)
     q = many_body_projection(p, poset, 2, tol=1e-10).prob
     assert_allclose(theta_from_prob(q, poset)[:, poset.order > 2], 0, atol=1e-10)
+
+
+@pytest.mark.parametrize("with_reference", [False, True])
+def test_many_rows_are_projected_in_blocks(with_reference):
+    # Their temporaries would be many times the rows.
+    poset, rng = TensorPoset((4, 4, 4)), np.random.default_rng(0)
+    p = random_prob(rng, poset.shape, 12000)
+    reference = random_prob(rng, poset.shape, 12000) if with_reference else None
+    matched = (poset.order == 1) | (poset.order == 2)
+    tracemalloc.start()
+    found = mixed_projection(p, reference, matched, poset)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * p.nbytes
+    assert found.converged.all()
+    last = mixed_projection(
+        p[-5:], None if reference is None else reference[-5:], matched, poset
+    )
+    assert_allclose(found.prob[-5:], last.prob, atol=1e-9)
