@@ -990,3 +990,29 @@ def test_many_rows_are_projected_in_blocks(with_reference):
         p[-5:], None if reference is None else reference[-5:], matched, poset
     )
     assert_allclose(found.prob[-5:], last.prob, atol=1e-9)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 100])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_said_to_be_missing_is_what_is_missing(seed, max_iter):
+    # So many coordinates that no Hessian is formed; far from the end eta is not known.
+    shape = (5, 4, 3, 4)
+    poset = TensorPoset(shape)
+    matched = (poset.order > 0) & (poset.order <= 3)
+    target = random_prob(np.random.default_rng(seed), shape, 6, 0.3)
+    found = mixed_projection(target, None, matched, poset, max_iter=max_iter)
+    assert found.converged.all() == (max_iter == 100)
+    gap = poset.eta(found.prob - target)
+    missing = np.abs(gap[:, matched]).max(axis=1)
+    assert_allclose(found.residual, missing, rtol=1e-6, atol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 2, 2), (7, 5)], ids=str)
+def test_no_eta_is_farther_off_than_half_of_the_gradient(shape):
+    rng, poset = np.random.default_rng(0), TensorPoset(shape)
+    for order in range(1, len(shape) + 1):
+        basis = tilts.ScaledBasis(InteractionBasis(shape, order))
+        p, q = random_prob(rng, shape, 400, 0.1).reshape(2, 200, -1)
+        gap = poset.eta((p - q).reshape(200, *shape))[:, poset.order_mask(order)]
+        length = np.linalg.norm(basis.analysis(p - q), axis=1)
+        assert np.all(np.abs(gap).max(axis=1) <= 0.5 * length + 1e-14)

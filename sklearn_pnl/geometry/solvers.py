@@ -245,7 +245,10 @@ class _NewtonSolver(_Solver):
         From where they are: a tilt of that is a tilt of where they started.
         """
         q, residual, n_iter = found.point, found.residual, found.n_iter
-        left = np.flatnonzero(~found.converged & (n_iter < max_iter))
+        left = np.flatnonzero(~found.converged)
+        if len(left):
+            residual[left] = self.residual(q[left] - target[left])
+        left = left[n_iter[left] < max_iter]
         m = len(self.elements)
         fits = m <= _FALLBACK_UP_TO and m * m * q.shape[1] <= _FALLBACK_PRODUCTS
         if len(left) and fits:
