@@ -1,6 +1,7 @@
 """Projections in mixed coordinates: theorems, and solvers against other solvers."""
 
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -1016,3 +1017,27 @@ def test_no_eta_is_farther_off_than_half_of_the_gradient(shape):
         gap = poset.eta((p - q).reshape(200, *shape))[:, poset.order_mask(order)]
         length = np.linalg.norm(basis.analysis(p - q), axis=1)
         assert np.all(np.abs(gap).max(axis=1) <= 0.5 * length + 1e-14)
+
+
+@pytest.mark.parametrize("affordable", [True, False])
+def test_a_last_resort_is_taken_where_it_is_affordable(affordable, monkeypatch):
+    # Conjugate gradients that give up at once, as on rows that are badly conditioned.
+    gives_up = partial(solvers.newton_cg, max_cg_steps=1, max_strains=1)
+    monkeypatch.setattr(solvers, "newton_cg", gives_up)
+    if not affordable:
+        monkeypatch.setattr(solvers, "_FALLBACK_PRODUCTS", 2**20)
+    poset = TensorPoset((6, 5, 4, 3))
+    target = random_prob(np.random.default_rng(0), poset.shape, 3, 0.3)
+    found = many_body_projection(target, poset, 3)
+    assert np.all(found.converged == affordable)
+
+
+def test_a_filled_factor_is_applied_as_a_dense_inverse(monkeypatch):
+    rng = np.random.default_rng(0)
+    poset, _ = random_poset(rng, 60)
+    elements, x = np.arange(1, 60, 2), rng.normal(size=(60, 5))
+    found = []
+    for share in (0.0, 2.0):
+        monkeypatch.setattr(tilts, "_FILLED", share)
+        found.append(tilts.pinned_basis(poset, elements).synthesis_of_columns(x))
+    assert_allclose(*found, atol=1e-10)
