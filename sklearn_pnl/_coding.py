@@ -248,23 +248,28 @@ def _kneighbors(search, queries, k, n_jobs):
         or len(queries) <= _CHUNKS * _CHUNK * cpu_count()
     ):
         search.n_jobs = n_jobs if shared else 1
-        return search.kneighbors(queries, k, return_distance=False)
+        return _in_order(search, queries, k)
     find = partial(_kneighbors_there, search=search, k=k)
     with no_task():
         return map_blocks(find, queries, step=_SEARCHED, n_jobs=n_jobs)[0]
 
 
 def _kneighbors_there(queries, search, k):
-    """What a search for all queries at once would find, chunk by chunk, for some.
-
-    A few queries would be searched for in another way, with another order of ties: they
-    get chunks before them that make them many.
-    """
-    before = _CHUNKS * _CHUNK if len(queries) <= _CHUNKS * _CHUNK else 0
-    if before:
-        queries = np.vstack([np.repeat(queries[:1], before, axis=0), queries])
+    """Numbers of the points nearest to some of the queries, on one thread."""
     with threadpool_limits(1, user_api="openmp"):
-        return (search.kneighbors(queries, k, return_distance=False)[before:],)
+        return (_in_order(search, queries, k),)
+
+
+def _in_order(search, queries, k):
+    """Numbers of the nearest points, ascending; where they tie, by number.
+
+    A search leaves ties in an order that hangs on how many queries it has.
+    """
+    distances, near = search.kneighbors(queries, k)
+    tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
+    order = np.lexsort((near[tied], distances[tied]), axis=1)
+    near[tied] = np.take_along_axis(near[tied], order, axis=1)
+    return near
 
 
 def _some_column(points):

@@ -1,5 +1,6 @@
 """Decoding: what each local sub-manifold keeps, and from which neighbours."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -582,3 +583,19 @@ def test_closed_forms_take_no_steps(digits, manifold):
         codes = near_codes(projector.fit(digits), 0, 0.3)
     rows = projector.inverse_transform(codes)
     assert np.isfinite(rows).all()
+
+
+@pytest.mark.parametrize("metric", ["kl", "euclidean"])
+def test_distances_to_neighbors_come_in_blocks(metric):
+    X = positive(0, 12, 16, n=3000)
+    projector = BackwardProjector(metric=metric, offset=0.1).fit(X)
+    codes = projector.codes_ + 0.01
+    tracemalloc.start()
+    distances, indices = projector.kneighbors(codes, 8)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * X.nbytes
+    # The same as for few codes, which are one block.
+    few = projector.kneighbors(codes[-7:], 8)
+    assert_array_equal(indices[-7:], few[1])
+    assert_allclose(distances[-7:], few[0], rtol=1e-9)

@@ -1,5 +1,7 @@
 """Families of mode sets, their masks, and the orthonormal interaction basis."""
 
+import tracemalloc
+from functools import reduce
 from itertools import combinations
 from math import comb, prod
 
@@ -22,9 +24,13 @@ from sklearn_pnl.geometry import (
     eta_from_prob,
     fisher_information,
     interaction_mask,
+    many_body_projection,
     order_mask,
 )
-from sklearn_pnl.geometry.interactions import family_from_mask
+from sklearn_pnl.geometry.interactions import (
+    family_from_mask,
+    kronecker_blocks_of_columns,
+)
 
 # With a mode of length 1, and with blocks of modes of more than 64 levels.
 CASES = [
@@ -280,3 +286,29 @@ def test_bad_interactions_are_refused(interactions, message):
 def test_bad_elements_are_refused(elements, message):
     with pytest.raises(ValueError, match=message):
         element_mask(TensorPoset((2, 3)), elements)
+
+
+# --- long rows ------------------------------------------------------------------------
+
+
+def test_long_rows_need_no_matrix_of_their_length():
+    # Blocks of Kronecker products of 2**14 cells would be matrices of 2 GiB.
+    shape = (2,) * 14
+    poset, target = TensorPoset(shape), np.random.default_rng(0).gamma(2, size=shape)
+    tracemalloc.start()
+    found = many_body_projection(target / target.sum(), poset, 2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.converged
+    assert peak < 100 * target.nbytes
+
+
+@pytest.mark.parametrize(
+    "shape", [(2,) * 9, (7, 2, 2, 7, 2, 2), (5, 5, 5, 2, 2), (1, 3), (40, 40)], ids=str
+)
+def test_joined_blocks_are_the_product_of_all_matrices(shape):
+    rng = np.random.default_rng(0)
+    matrices = [rng.normal(size=(n, n)) for n in shape]
+    blocks = kronecker_blocks_of_columns(matrices)
+    assert np.prod([len(block) for block in blocks]) == np.prod(shape)
+    assert_allclose(reduce(np.kron, blocks), reduce(np.kron, matrices), atol=1e-12)

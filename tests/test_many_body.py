@@ -1,5 +1,6 @@
 """The forward projection as users see it: codes of rows, and the points they name."""
 
+import tracemalloc
 import warnings
 from itertools import combinations
 
@@ -9,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
 
 from sklearn_pnl import (
     BackwardProjector,
@@ -20,6 +22,7 @@ from sklearn_pnl import (
 from sklearn_pnl.geometry import (
     Poset,
     TensorPoset,
+    chain_poset,
     eta_from_prob,
     interaction_mask,
     kl_divergence,
@@ -440,6 +443,34 @@ def test_names_of_table_codes_are_features():
     assert named.get_feature_names_out(["a", "b", "c"]).tolist() == [
         "theta_a", "theta_b", "theta_c",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("projector", [ManyBodyProjector, BackwardProjector])
+@pytest.mark.parametrize("shape", [(8, 8), (12,), (2, 5, 3)], ids=str)
+def test_names_go_through_a_pipeline(shape, projector):
+    reshaper, X = PrimeFactorReshaper(), tensors(0, *shape)
+    both = make_pipeline(reshaper, projector(offset=0.1)).fit(X)
+    cells = np.array(reshaper.get_feature_names_out(), dtype=object)
+    free = both[-1].base_mask_.ravel()
+    expected = [f"theta_{name}" for name in cells[free]]
+    assert both.get_feature_names_out().tolist() == expected
+    assert both.get_feature_names_out().shape == (both.transform(X).shape[1],)
+
+
+def test_names_that_are_too_few_are_refused():
+    projector = ManyBodyProjector().fit(tensors(0, 2, 3))
+    with pytest.raises(ValueError, match="length equal to number of features"):
+        projector.get_feature_names_out(list("abcde"))
+
+
+def test_a_long_chain_needs_no_matrix():
+    # Its zeta matrix would have four million entries.
+    X = tensors(0, 3000, n=5)
+    tracemalloc.start()
+    ManyBodyProjector(poset=chain_poset(3000), offset=0.1).fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50 * X.nbytes
 
 
 def test_codes_of_tensors_can_be_data_frames():

@@ -1,5 +1,8 @@
 """Projections in mixed coordinates: theorems, and solvers against other solvers."""
 
+import tracemalloc
+from functools import partial
+
 import numpy as np
 import pytest
 from _oracles import (
@@ -969,3 +972,72 @@ def test_theta_of_the_projection_is_zero_beyond_the_order():
     p = random_prob(np.random.default_rng(0), (2, 3, 4), 3, concentration=0.3)
     q = many_body_projection(p, poset, 2, tol=1e-10).prob
     assert_allclose(theta_from_prob(q, poset)[:, poset.order > 2], 0, atol=1e-10)
+
+
+@pytest.mark.parametrize("with_reference", [False, True])
+def test_many_rows_are_projected_in_blocks(with_reference):
+    # Their temporaries would be many times the rows.
+    poset, rng = TensorPoset((4, 4, 4)), np.random.default_rng(0)
+    p = random_prob(rng, poset.shape, 12000)
+    reference = random_prob(rng, poset.shape, 12000) if with_reference else None
+    matched = (poset.order == 1) | (poset.order == 2)
+    tracemalloc.start()
+    found = mixed_projection(p, reference, matched, poset)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * p.nbytes
+    assert found.converged.all()
+    last = mixed_projection(
+        p[-5:], None if reference is None else reference[-5:], matched, poset
+    )
+    assert_allclose(found.prob[-5:], last.prob, atol=1e-9)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 100])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_said_to_be_missing_is_what_is_missing(seed, max_iter):
+    # So many coordinates that no Hessian is formed; far from the end eta is not known.
+    shape = (5, 4, 3, 4)
+    poset = TensorPoset(shape)
+    matched = (poset.order > 0) & (poset.order <= 3)
+    target = random_prob(np.random.default_rng(seed), shape, 6, 0.3)
+    found = mixed_projection(target, None, matched, poset, max_iter=max_iter)
+    assert found.converged.all() == (max_iter == 100)
+    gap = poset.eta(found.prob - target)
+    missing = np.abs(gap[:, matched]).max(axis=1)
+    assert_allclose(found.residual, missing, rtol=1e-6, atol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 2, 2), (7, 5)], ids=str)
+def test_no_eta_is_farther_off_than_half_of_the_gradient(shape):
+    rng, poset = np.random.default_rng(0), TensorPoset(shape)
+    for order in range(1, len(shape) + 1):
+        basis = tilts.ScaledBasis(InteractionBasis(shape, order))
+        p, q = random_prob(rng, shape, 400, 0.1).reshape(2, 200, -1)
+        gap = poset.eta((p - q).reshape(200, *shape))[:, poset.order_mask(order)]
+        length = np.linalg.norm(basis.analysis(p - q), axis=1)
+        assert np.all(np.abs(gap).max(axis=1) <= 0.5 * length + 1e-14)
+
+
+@pytest.mark.parametrize("affordable", [True, False])
+def test_a_last_resort_is_taken_where_it_is_affordable(affordable, monkeypatch):
+    # Conjugate gradients that give up at once, as on rows that are badly conditioned.
+    gives_up = partial(solvers.newton_cg, max_cg_steps=1, max_strains=1)
+    monkeypatch.setattr(solvers, "newton_cg", gives_up)
+    if not affordable:
+        monkeypatch.setattr(solvers, "_FALLBACK_PRODUCTS", 2**20)
+    poset = TensorPoset((6, 5, 4, 3))
+    target = random_prob(np.random.default_rng(0), poset.shape, 3, 0.3)
+    found = many_body_projection(target, poset, 3)
+    assert np.all(found.converged == affordable)
+
+
+def test_a_filled_factor_is_applied_as_a_dense_inverse(monkeypatch):
+    rng = np.random.default_rng(0)
+    poset, _ = random_poset(rng, 60)
+    elements, x = np.arange(1, 60, 2), rng.normal(size=(60, 5))
+    found = []
+    for share in (0.0, 2.0):
+        monkeypatch.setattr(tilts, "_FILLED", share)
+        found.append(tilts.pinned_basis(poset, elements).synthesis_of_columns(x))
+    assert_allclose(*found, atol=1e-10)

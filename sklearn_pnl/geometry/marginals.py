@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from .._workspace import empty, empty_like
+from .coordinates import row_sums
 
 # Largest matrix of indicators of the levels of single modes that is kept.
 _LARGEST_INDICATORS = 2**22
@@ -21,14 +22,20 @@ def marginal_of(tensor, modes):
     """Sum over all modes but ``modes``, axes kept; rows come first.
 
     Mode by mode, the leading ones first: several axes at once take NumPy eight times
-    as long, and short trailing axes are slow until little is left.
+    as long. The last one by a matrix product, for sums over short trailing axes are far
+    slower.
     """
-    for k in range(tensor.ndim - 1):
-        if k not in modes:
-            shape = [*tensor.shape]
-            shape[k + 1] = 1
+    d = tensor.ndim - 1
+    for k in range(d):
+        shape, length = [*tensor.shape], tensor.shape[k + 1]
+        shape[k + 1] = 1
+        if k in modes or length == 1:
+            continue
+        if k < d - 1:
             out = empty(shape, tensor.dtype)
             tensor = tensor.sum(axis=k + 1, keepdims=True, out=out)
+        else:
+            tensor = row_sums(tensor.reshape(-1, length)).reshape(shape)
     return tensor
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._workspace import empty_like, some_rows
 from .coordinates import row_sums
-from .marginals import along_mode, levels_of_mode, mode_marginals
+from .marginals import along_mode, levels_of_mode, mode_marginals, ratio
 from .tilts import LONGEST_STEP
 
 
@@ -132,11 +132,8 @@ class ModeGroup:
         wanted = mode_marginals(wanted, self.lengths, own)
         for mode in own:
             has = mode_marginals(now * whole, self.lengths, [mode])[mode]
-            # A marginal that is empty in both stays so.
-            factor = np.ones_like(has)
-            np.divide(wanted[mode], has, out=factor, where=has > 0)
             along = along_mode(mode, self.lengths[mode], len(self.lengths))
-            cells *= factor.reshape(-1, *along[1:])
+            cells *= ratio(wanted[mode], has).reshape(-1, *along[1:])
         return whole
 
     def functions(self, references):

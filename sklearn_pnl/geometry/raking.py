@@ -22,6 +22,7 @@ from operator import index
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .marginals import marginal_of
 from .optimize import newton_cg, newton_dense
 from .rounding import margin_rows, nearest_margins, nearest_whole
 
@@ -390,7 +391,7 @@ class _Problem:
         """``max |margin - wanted|`` over all margins given, as a share of the mass."""
         return np.max(
             [
-                _shares(margin_of(q, modes) - margin, self.mass)
+                _shares(marginal_of(q, modes) - margin, self.mass)
                 for modes, margin in self.given.items()
             ],
             axis=0,
@@ -401,14 +402,14 @@ class _Problem:
         reasons = {}
         for first, second in combinations(self.given, 2):
             shared = tuple(sorted(set(first) & set(second)))
-            one, other = (margin_of(self.given[m], shared) for m in (first, second))
+            one, other = (marginal_of(self.given[m], shared) for m in (first, second))
             for row in np.flatnonzero(_shares(one - other, self.mass) > tol):
                 if int(row) not in reasons:
                     sums = one[row].reshape(-1), other[row].reshape(-1)
                     text = _disagreement(first, second, shared, one.shape[1:], *sums)
                     reasons[int(row)] = text
         for modes, margin in self.given.items():
-            held = margin_of(self.tables, modes)
+            held = marginal_of(self.tables, modes)
             asked = np.where(held > 0, 0.0, margin)
             for row in np.flatnonzero(_shares(asked, self.mass) > tol):
                 if int(row) not in reasons:
@@ -481,7 +482,7 @@ def _sweeps(problem, tol, max_iter):
     for _ in range(max_iter):
         worst = np.zeros(len(rows))
         for modes, goal in goals.items():
-            now = margin_of(q, modes)
+            now = marginal_of(q, modes)
             np.maximum(worst, _shares(now - goal, mass), out=worst)
             # A margin that is empty in both stays so.
             q *= _ratio(goal, now, np.ones_like(now))
@@ -633,26 +634,7 @@ class _Dual:
 
     def _margins(self, q):
         tensor = q.reshape(len(q), *self._shape)
-        return np.hstack([_flat(margin_of(tensor, modes)) for modes in self._sets])
-
-
-def margin_of(tensor, modes):
-    """Sum over all modes but ``modes``, axes kept; tables come first.
-
-    Leading modes first; the last one by a matrix product, which NumPy's sum over a
-    short trailing axis is far slower than.
-    """
-    d = tensor.ndim - 1
-    for k in range(d):
-        length = tensor.shape[k + 1]
-        if k in modes or length == 1:
-            continue
-        if k < d - 1:
-            tensor = tensor.sum(axis=k + 1, keepdims=True)
-        else:
-            sums = tensor.reshape(-1, length) @ np.ones(length, tensor.dtype)
-            tensor = sums.reshape(*tensor.shape[:-1], 1)
-    return tensor
+        return np.hstack([_flat(marginal_of(tensor, modes)) for modes in self._sets])
 
 
 def _shares(difference, mass):

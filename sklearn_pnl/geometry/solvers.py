@@ -54,7 +54,7 @@ _ENOUGH = 1e-4
 _RAKING_SETS = 64
 # Rows whose emptiest cell holds less than this share of the uniform one.
 _UNEVEN = 0.01
-_SWEEPS, _SWEEPS_OF_UNEVEN = 6, 2
+_SWEEPS, _SWEEPS_OF_MODES, _SWEEPS_OF_UNEVEN = 6, 4, 2
 # A level with at least this share of the mass serves as reference for its mode.
 _FILLED = 0.01
 # Functions of single modes: from so many cells on it pays not to form the tensor.
@@ -245,7 +245,10 @@ class _NewtonSolver(_Solver):
         From where they are: a tilt of that is a tilt of where they started.
         """
         q, residual, n_iter = found.point, found.residual, found.n_iter
-        left = np.flatnonzero(~found.converged & (n_iter < max_iter))
+        left = np.flatnonzero(~found.converged)
+        if len(left):
+            residual[left] = self.residual(q[left] - target[left])
+        left = left[n_iter[left] < max_iter]
         m = len(self.elements)
         fits = m <= _FALLBACK_UP_TO and m * m * q.shape[1] <= _FALLBACK_PRODUCTS
         if len(left) and fits:
@@ -330,7 +333,7 @@ class TiltSolver(_NewtonSolver):
     def _rake(self, start, target):
         shape, sets = self.poset.shape, self._raked
         if self._independent:
-            return rake_modes(start, target, shape, self._modes, _SWEEPS)
+            return rake_modes(start, target, shape, self._modes, _SWEEPS_OF_MODES)
         if not self.matrix_free:
             return rake(start, target, shape, sets, _SWEEPS)
         uneven = np.flatnonzero(_is_uneven(target))

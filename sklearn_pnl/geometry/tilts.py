@@ -43,6 +43,8 @@ _KEPT_FUNCTIONS = 2**13
 _NO_OVERFLOW = 600.0
 # Up to this many coordinates a basis is made orthonormal by a dense factor.
 _LARGEST_FACTOR = 2048
+# What no eta is farther off than, from where on it is worth to know how far.
+_NEAR_THE_END = 1e-2
 # A factor with this share of all entries is slower to apply than a dense inverse.
 _FILLED = 0.25
 # Pairs of coordinates whose entries in Hessians are made at once: they stay in cache.
@@ -373,6 +375,19 @@ class ScaledBasis(_Basis):
         first, *rest = kronecker_blocks_of_columns(helmert_matrices(basis.shape))
         self._blocks = [first * self._scale, *rest]
         self._transposed = [block.T for block in self._blocks]
+
+    def gradient(self, difference, residual):
+        """The gradient, and a bound of the residual where that is far from small.
+
+        The indicator of what lies above an element has a variance of at most 1/4, so
+        that no eta is farther off than half of the length of the gradient.
+        """
+        gradient = self.analysis(difference)
+        bound = 0.5 * np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
+        near = np.flatnonzero(bound <= _NEAR_THE_END)
+        if len(near):
+            bound[near] = residual(some_rows(difference, near))
+        return gradient, bound
 
     def synthesis(self, v):
         scaled = np.multiply(v, self._scale, out=empty_like(v))
