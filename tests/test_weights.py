@@ -337,6 +337,8 @@ def test_margins_that_disagree_are_named():
         ([1.0, 2.0], {}, "finite sums of all 4 columns"),
         ({"age": 3}, {"bounds": (2, 1)}, "0 <= least <= largest"),
         ({"age": 3}, {"bounds": (-1, 1)}, "0 <= least <= largest"),
+        ({"age": 3}, {"bounds": (0, None)}, "which may be infinite; got"),
+        ({"age": 3}, {"bounds": 2}, "0 <= least <= largest"),
         ({"age": 3}, {"design_weights": -np.ones(60)}, "holds -1 in row 0"),
         ({"age": 3}, {"design_weights": np.full(60, np.nan)}, "must be finite"),
         ({"age": 3}, {"domains": "region"}, "'north', which totals|domain"),

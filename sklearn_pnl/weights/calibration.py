@@ -257,12 +257,7 @@ def calibrate(
     if design.min(initial=0) < 0:
         row = int(np.flatnonzero(design < 0)[0])
         raise ValueError(f"design_weights holds {design[row]:g} in row {row}.")
-    low, high = bounds
-    if not 0 <= low <= high:
-        raise ValueError(
-            "bounds must be the least and the largest ratio of a weight to its design "
-            f"weight, 0 <= least <= largest; got {bounds!r}."
-        )
+    low, high = _checked(bounds)
     search = _Search(low, high, integer, time_limit, tol, max_iter)
     if domains is None:
         report = search.report(columns, totals, design)
@@ -271,6 +266,19 @@ def calibrate(
     if strict and report.reasons:
         raise CalibrationError(" ".join(report.reasons), report)
     return (report.weights, report) if return_report else report.weights
+
+
+def _checked(bounds):
+    try:
+        low, high = map(float, bounds)
+    except TypeError:
+        low, high = np.nan, np.nan
+    if not 0 <= low <= high:
+        raise ValueError(
+            "bounds must be the least and the largest ratio of a weight to its design "
+            f"weight, 0 <= least <= largest, which may be infinite; got {bounds!r}."
+        )
+    return low, high
 
 
 @dataclass(frozen=True)
@@ -327,7 +335,7 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
         signs = np.ones(len(design)) if system.signs is None else system.signs
         n_sweeps = max_iter
         if not large:
-            worth = len(system.names) ** 3 // (_NEWTON_COST * len(design))
+            worth = len(system.names) ** 3 // (_NEWTON_COST * max(1, len(design)))
             n_sweeps = min(max_iter, _SWEEPS + worth)
         weights, n_iter, met = sweep(system.groups, design, signs, tol, n_sweeps)
         if met:
