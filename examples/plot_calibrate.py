@@ -3,10 +3,10 @@
 A survey, weighted to a census
 ===============================
 
-People answer a survey by age, region and means, and not alike. The census knows how many there
-are by region and by age, and the tax office what they earn in all.
-:func:`~sklearn_pnl.calibrate` finds the weights that meet all of these and are nearest to the
-design weights, in the sense of KL; what cannot be met is told.
+Old people and rich ones answer a survey more often than others. The census knows how
+many there are by region and age, and the tax office what they earn in all.
+:func:`~sklearn_pnl.calibrate` finds the weights that meet all of these and are nearest
+to the design weights, in the sense of KL; what cannot be met is told.
 """
 
 # %%

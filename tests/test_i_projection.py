@@ -382,3 +382,10 @@ def test_sparse_coefficients_give_what_dense_ones_do(seed):
         str(why) for why in reasons[1].values()
     ]
     assert {reasons[0][0].equation, *reasons[0][0].given} == {0, 6}
+
+
+def test_problems_too_large_to_be_explained_say_so(monkeypatch):
+    monkeypatch.setattr("sklearn_pnl.geometry.reach._LARGEST_PROGRAMME", 3)
+    clash = [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 2.0, 1.0]]
+    found = linear_projection(np.ones((1, 3)), clash, [1, 1, 3], [1, 1, 3])
+    assert "7 coefficients are too many" in str(found.reasons[0])
