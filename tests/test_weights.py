@@ -425,7 +425,8 @@ def test_whole_weights_meet_planted_totals(seed, n):
 
 def test_whole_weights_of_an_annealed_search():
     # What linear programmes are too large for; here they are left out.
-    from sklearn_pnl.weights.totals import Columns, read_totals
+    from sklearn_pnl.weights.columns import Columns
+    from sklearn_pnl.weights.totals import read_totals
     from sklearn_pnl.weights.whole import _Search
 
     x, totals = households(400, 0)

@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..geometry import linear_projection
 from ..geometry.reach import span
+from .columns import Columns
 from .sweeps import sweep
-from .totals import Columns, as_column_vector, read_totals
+from .totals import as_column_vector, read_totals
 from .whole import whole_weights
 
 # The projection judges a total by the design weights too, which may be far from it.
