@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import LinearConstraint, approx_fprime, linprog, minimize
+from scipy.sparse import csr_array
 
 from sklearn_pnl.geometry import kl_divergence, linear_projection
 from sklearn_pnl.geometry.linear import _Problem
@@ -354,3 +355,37 @@ def test_bad_input(change, message):
     }  # fmt: skip
     with pytest.raises(ValueError, match=message):
         linear_projection(**(good | change))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sparse_coefficients_give_what_dense_ones_do(seed):
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=(6, 30)) * (rng.random((6, 30)) < 0.3)
+    start = rng.gamma(2.0, size=(3, 30))
+    wanted = (start * rng.uniform(0.7, 1.4, start.shape)) @ a.T
+    room = rng.choice([0.0, 0.3], size=6)
+    asked = wanted - room, wanted + room
+    ranges = {"floor": 0.5 * start, "ceiling": 2.0 * start}
+    dense = linear_projection(start, a, *asked, **ranges)
+    sparse = linear_projection(start, csr_array(a), *asked, **ranges)
+    assert dense.converged.all() and sparse.converged.all()
+    np.testing.assert_allclose(sparse.measure, dense.measure, rtol=1e-7)
+    # Beyond its ranges, and two of which the second repeats the first otherwise.
+    double = np.vstack([a, 2 * a[:1]])
+    far = wanted[:, :1] + 0.1
+    asked = np.hstack([wanted, 2 * far])
+    reasons = [
+        linear_projection(start, form(double), asked, asked, **ranges).reasons
+        for form in (np.asarray, csr_array)
+    ]
+    assert [str(why) for why in reasons[0].values()] == [
+        str(why) for why in reasons[1].values()
+    ]
+    assert {reasons[0][0].equation, *reasons[0][0].given} == {0, 6}
+
+
+def test_problems_too_large_to_be_explained_say_so(monkeypatch):
+    monkeypatch.setattr("sklearn_pnl.geometry.reach._LARGEST_PROGRAMME", 3)
+    clash = [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 2.0, 1.0]]
+    found = linear_projection(np.ones((1, 3)), clash, [1, 1, 3], [1, 1, 3])
+    assert "7 coefficients are too many" in str(found.reasons[0])

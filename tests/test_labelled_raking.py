@@ -229,6 +229,14 @@ def test_bad_input(table, margins, keywords, message):
         rake(table, margins, **keywords)
 
 
+def test_tables_without_cells():
+    empty = series(np.zeros(SHAPE))
+    found = rake(empty, {"age": dict.fromkeys(LEVELS["age"], 0)})
+    assert found.converged and found.tables.equals(empty)
+    with pytest.raises(RakingError, match="No cell has age='old', for which 3"):
+        rake(empty, {"age": {"old": 3}})
+
+
 def test_a_level_without_cells_is_named():
     table, margins = problem(0)
     wanted = r"No cell has age='baby', for which 3 is asked"

@@ -337,6 +337,8 @@ def test_margins_that_disagree_are_named():
         ([1.0, 2.0], {}, "finite sums of all 4 columns"),
         ({"age": 3}, {"bounds": (2, 1)}, "0 <= least <= largest"),
         ({"age": 3}, {"bounds": (-1, 1)}, "0 <= least <= largest"),
+        ({"age": 3}, {"bounds": (0, None)}, "which may be infinite; got"),
+        ({"age": 3}, {"bounds": 2}, "0 <= least <= largest"),
         ({"age": 3}, {"design_weights": -np.ones(60)}, "holds -1 in row 0"),
         ({"age": 3}, {"design_weights": np.full(60, np.nan)}, "must be finite"),
         ({"age": 3}, {"domains": "region"}, "'north', which totals|domain"),
@@ -423,7 +425,8 @@ def test_whole_weights_meet_planted_totals(seed, n):
 
 def test_whole_weights_of_an_annealed_search():
     # What linear programmes are too large for; here they are left out.
-    from sklearn_pnl.weights.totals import Columns, read_totals
+    from sklearn_pnl.weights.columns import Columns
+    from sklearn_pnl.weights.totals import read_totals
     from sklearn_pnl.weights.whole import _Search
 
     x, totals = households(400, 0)

@@ -185,7 +185,7 @@ def run(quick):
     rows += compare(job, *one_matrix(rng, length), 10)
     rows += compare(f"{job}, half of it empty, logs spread by 2",
                     *one_matrix(rng, length, 0.5, 2.0), 10)  # fmt: skip
-    rows += labelled(rng, 8 if quick else 20, 10)
+    rows += labelled(rng, 6 if quick else 10, 10)
     rows += signed(rng, 40 if quick else 150)
     rows += sparse(rng, *((1000, 10_000) if quick else (12_000, 1_000_000)))
     return rows

@@ -124,6 +124,29 @@ def raking(rng, n):
     return rows
 
 
+def impossible(rng, n=200):
+    """Counts that no weights have, as all with a=x have b=u; what each does."""
+    frame = pd.DataFrame(
+        {"a": rng.choice(["x", "y"], n), "b": rng.choice(["u", "v"], n)}
+    )
+    frame.loc[frame["a"] == "x", "b"] = "u"
+    totals = {"a": {"x": 150, "y": 50}, "b": {"u": 100, "v": 100}}
+    rows = []
+    for name, way in {"calibrate": calibrate, **RIVALS}.items():
+        try:
+            weights = way(frame, totals)
+        except Exception as error:
+            missed, note = 0.0, f"{type(error).__name__}: {str(error)[:90]}"
+        else:
+            weights = weights * n / weights.sum()
+            missed = abs(weights[frame["a"] == "x"].sum() - 150)
+            missed = max(missed, abs(weights[frame["b"] == "u"].sum() - 100))
+            note = "answered, without an error"
+        job = f"{n} rows, counts that no weights have"
+        rows.append(score(job, f"missed by the answer of {name}", missed, note=note))
+    return rows
+
+
 # --- sparse totals --------------------------------------------------------------
 
 
@@ -271,6 +294,7 @@ def run(quick):
     logging.disable()
     rng = np.random.default_rng(0)
     rows = raking(rng, 2000 if quick else 20_000)
+    rows += impossible(rng)
     rows += sparse(20_000 if quick else 1_000_000)
     rows += refusals(rng, 50 if quick else 1000)
     rows += whole(rng, 500 if quick else 2000, many=False)

@@ -301,11 +301,13 @@ class _Problem:
 
     def part(self, equations, cells):
         """Some equations and the cells that they are about."""
-        if self.coefficients.shape == (len(equations), len(cells)):
+        a = self.coefficients
+        if a.shape == (len(equations), len(cells)):
             return self
+        sparse = issparse(a)
         return _Problem(
             self.start[:, cells],
-            self.coefficients[equations][:, cells],
+            a[equations][:, cells] if sparse else a[np.ix_(equations, cells)],
             self.lower[:, equations],
             self.upper[:, equations],
             self.floor[:, cells],

@@ -9,6 +9,8 @@ from scipy.sparse import csr_array, hstack, identity, issparse, vstack
 
 # A programme that is missed by less proves nothing.
 _CERTAIN = 1e-8
+# Coefficients, with cells that are alike taken together, of the largest programme.
+_LARGEST_PROGRAMME = 2**21
 # What equations given are relaxed by, so that rounding does not contradict them.
 _RELAXED = 1e-10
 _OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -105,6 +107,13 @@ def unmet(coefficients, lower, upper, floor, ceiling, tol, max_iter, residual):
         i = int(alone[0])
         return Unmet(i, (), lower[i], upper[i], least[0, i], most[0, i])
     programme = _Programme(coefficients, lower, upper, floor, ceiling)
+    if programme.n_entries > _LARGEST_PROGRAMME:
+        message = (
+            f"{max_iter} Newton steps ended at a residual of {residual:.1e} > "
+            f"tol={tol:g}; to find out whether there is a solution, "
+            f"{programme.n_entries} coefficients are too many."
+        )
+        return Unmet(None, message=message)
     clash = programme.contradiction()
     if clash is None:
         message = (
@@ -141,6 +150,11 @@ class _Programme:
         self._rows, self._bounds = _joined_cells(csr_array(rows), bounds)
         self._lower = lower / (self._size * self._unit)
         self._upper = upper / (self._size * self._unit)
+
+    @property
+    def n_entries(self):
+        """Coefficients that are not 0."""
+        return self._rows.nnz
 
     def contradiction(self):
         """Equations that no cells meet together, none of them needless; or None."""

@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..geometry import linear_projection
 from ..geometry.reach import span
+from .columns import Columns
 from .sweeps import sweep
-from .totals import Columns, as_column_vector, read_totals
+from .totals import as_column_vector, read_totals
 from .whole import whole_weights
 
 # The projection judges a total by the design weights too, which may be far from it.
@@ -257,12 +258,7 @@ def calibrate(
     if design.min(initial=0) < 0:
         row = int(np.flatnonzero(design < 0)[0])
         raise ValueError(f"design_weights holds {design[row]:g} in row {row}.")
-    low, high = bounds
-    if not 0 <= low <= high:
-        raise ValueError(
-            "bounds must be the least and the largest ratio of a weight to its design "
-            f"weight, 0 <= least <= largest; got {bounds!r}."
-        )
+    low, high = _checked(bounds)
     search = _Search(low, high, integer, time_limit, tol, max_iter)
     if domains is None:
         report = search.report(columns, totals, design)
@@ -271,6 +267,19 @@ def calibrate(
     if strict and report.reasons:
         raise CalibrationError(" ".join(report.reasons), report)
     return (report.weights, report) if return_report else report.weights
+
+
+def _checked(bounds):
+    try:
+        low, high = map(float, bounds)
+    except TypeError:
+        low, high = np.nan, np.nan
+    if not 0 <= low <= high:
+        raise ValueError(
+            "bounds must be the least and the largest ratio of a weight to its design "
+            f"weight, 0 <= least <= largest, which may be infinite; got {bounds!r}."
+        )
+    return low, high
 
 
 @dataclass(frozen=True)
@@ -327,7 +336,7 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
         signs = np.ones(len(design)) if system.signs is None else system.signs
         n_sweeps = max_iter
         if not large:
-            worth = len(system.names) ** 3 // (_NEWTON_COST * len(design))
+            worth = len(system.names) ** 3 // (_NEWTON_COST * max(1, len(design)))
             n_sweeps = min(max_iter, _SWEEPS + worth)
         weights, n_iter, met = sweep(system.groups, design, signs, tol, n_sweeps)
         if met:

@@ -10,8 +10,8 @@ from scipy.sparse import coo_array, issparse
 
 from ..geometry import Raking, RakingError
 from .calibration import nearest_weights
+from .columns import Columns
 from .totals import (
-    Columns,
     ColumnTotal,
     UnmetTotals,
     column_total,

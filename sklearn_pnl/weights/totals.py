@@ -2,20 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, repeat
-from numbers import Integral
+from itertools import combinations
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csc_array, csr_array, issparse, vstack
+from scipy.sparse import csr_array, issparse, vstack
+
+from .columns import Columns
 
 # Fuller systems than this are solved as dense ones.
 _DENSE = 0.2
 # Margins of one table whose sums differ by a smaller share agree.
 _AGREE = 1e-9
-# Columns of whole numbers up to this have a table of their levels.
-_TABLE = 2**22
 
 
 class UnmetTotals(ValueError):
@@ -201,113 +199,6 @@ class Margin:
         return sums
 
 
-class Columns:
-    """Columns of a frame, array or sparse matrix, by name or number."""
-
-    def __init__(self, X, row="row"):
-        # What a row is called in messages.
-        self.row = row
-        if issparse(X):
-            self._X, self.names = csc_array(X), None
-            self.n_columns = X.shape[1]
-            return
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-        self.names = None
-        if isinstance(frame, nw.DataFrame):
-            self._X, self.names = frame, list(frame.columns)
-            self.n_columns = len(self.names)
-            return
-        self._X = np.asarray(X)
-        if self._X.ndim != 2:
-            raise ValueError(
-                "X must be a data frame, or have two dimensions; got shape "
-                f"{self._X.shape}."
-            )
-        self.n_columns = self._X.shape[1]
-
-    def __len__(self):
-        return self._X.shape[0]
-
-    def all_numbers(self):
-        """All columns as coefficients (c, n), dense or sparse."""
-        if issparse(self._X):
-            return self._X.T.tocsr()
-        return np.array([self.numbers(j) for j in range(self.n_columns)])
-
-    def numbers(self, key):
-        """A column of numbers."""
-        column = self._column(key)
-        try:
-            numbers = np.asarray(column, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"Column {key!r} holds no numbers; ask for counts by level: "
-                "{column: {level: count}}."
-            ) from None
-        if not np.isfinite(numbers).all():
-            row = int(np.flatnonzero(~np.isfinite(numbers))[0])
-            raise ValueError(
-                f"Column {key!r} must hold numbers to be summed; {self.row} {row} is "
-                f"{numbers[row]}."
-            )
-        return numbers
-
-    def codes(self, key, place):
-        """The number of each row's level; -1 for levels that have none."""
-        column = self._column(key)
-        native = column.to_native() if hasattr(column, "to_native") else column
-        if hasattr(native, "factorize"):
-            found, levels = native.factorize()
-            numbers = np.array(
-                [*(place.get(level, -1) for level in levels.tolist()), -1]
-            )
-            return numbers[found]
-        values = np.asarray(column)
-        counts = values.dtype.kind in "iu" and values.min(initial=0) >= 0
-        if counts and values.max(initial=0) <= _TABLE:
-            return _looked_up(values, place)
-        found = map(place.get, values.tolist(), repeat(-1))
-        return np.fromiter(found, np.intp, len(self))
-
-    def levels(self, keys):
-        """Levels of a column, or tuples of those of several, by row."""
-        columns = [np.asarray(self._column(key)).tolist() for key in keys]
-        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
-
-    def holds(self, key):
-        """Whether it is a column, not several."""
-        return not isinstance(key, tuple) or key in (self.names or ())
-
-    def rows(self, rows):
-        """The same columns of some rows."""
-        part = object.__new__(Columns)
-        part._X = self._X.tocsr()[rows].tocsc() if issparse(self._X) else self._X[rows]
-        part.names, part.n_columns, part.row = self.names, self.n_columns, self.row
-        return part
-
-    def _column(self, key):
-        j = self._position(key)
-        if issparse(self._X):
-            return self._X[:, [j]].toarray()[:, 0]
-        return self._X[:, j]
-
-    def _position(self, key):
-        if self.names is not None and key in self.names:
-            return self.names.index(key)
-        named = self.names is not None and any(
-            isinstance(name, Integral) for name in self.names
-        )
-        numbered = isinstance(key, Integral) and not isinstance(key, bool)
-        if numbered and not named and -self.n_columns <= key < self.n_columns:
-            return int(key)
-        known = (
-            f"there are {self.n_columns}, without names"
-            if self.names is None
-            else f"there are {', '.join(map(repr, self.names))}"
-        )
-        raise ValueError(f"X has no column {key!r}; {known}.")
-
-
 def read_totals(columns: Columns, totals: object) -> TotalsSystem:
     """One system of all that is asked for.
 
@@ -415,16 +306,6 @@ def _counts(columns, total):
         return _as_means(matrix.toarray(), lower, upper, names), None
     group = Margin(key, tuple(levels), codes, lower, upper)
     return (matrix, lower, upper, names), group
-
-
-def _looked_up(values, place):
-    """Numbers of levels that are small whole numbers, by a table of them."""
-    table = np.full(values.max(initial=0) + 1, -1, dtype=np.intp)
-    for level, number in place.items():
-        whole = isinstance(level, Integral | float) and level == level // 1
-        if whole and 0 <= level < len(table):
-            table[int(level)] = number
-    return table[values]
 
 
 def _codes(columns, key, levels):
