@@ -9,6 +9,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 _ALMOST = 1e-6
 # Ends of ranges that are this near a multiple, in steps, are one.
 _AT_END = 1e-9
+# Smallest size, in units of a column, whose rounding is a step of its own; steps that
+# a value in single precision may be away from where it would be in double.
+_LEAST_SIZE, _NEAR = 1e-3, 4.5
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,17 @@ class Lattice:
     def about(self, columns):
         """The same of some columns."""
         return Lattice(self.steps[columns], self.origins[columns])
+
+    def also_near(self, row, precision, units):
+        """Also values of less precision near to those of a row, and how far they go."""
+        coarse = (precision > np.finfo(float).eps) & ~self.on_it
+        size = np.maximum(np.abs(row), _LEAST_SIZE * units)
+        steps = 2 * precision * 2.0 ** np.floor(np.log2(size))
+        steps = np.where(coarse, steps, self.steps)
+        origins = np.where(
+            coarse, np.rint(row / np.where(coarse, steps, 1)) * steps, self.origins
+        )
+        return Lattice(steps, origins), np.where(coarse, _NEAR * steps, np.inf)
 
     def inside(self, low, high):
         """Ranges whose ends on the lattice are values of it."""

@@ -452,21 +452,22 @@ def _by_programme(keeper, row, number):
     Only what is asked for is worth an error: the audit tells the rest.
     """
     floor, ceiling, _ = _narrowed(keeper)
+    floor, ceiling = floor.reshape(-1), ceiling.reshape(-1)
     units = np.where(keeper.ranges > 0, keeper.ranges, 1.0)
-    start = np.clip(row, *keeper.box)
-    found = programme(
-        start,
-        keeper.system,
-        floor.reshape(-1),
-        ceiling.reshape(-1),
-        keeper.lattice,
-        units,
-    )
+    start, system, lattice = np.clip(row, *keeper.box), keeper.system, keeper.lattice
+    found = programme(start, system, floor, ceiling, lattice, units)
+    if found is not None and keeper.coarse.any():
+        # Its values in single precision are on a lattice too, if only nearby.
+        lattice, room = lattice.also_near(found, keeper.precision, units)
+        ends = np.maximum(floor, found - room), np.minimum(ceiling, found + room)
+        system = system.wider(system.slack / 2)
+        found = programme(found, system, *ends, lattice, units)
     if found is not None:
         found = found[None]
-        kept = np.broadcast_to(keeper.lattice.on_it, found.shape)
+        kept = np.broadcast_to(lattice.on_it, found.shape)
         if not kept.all():
             found = _projected(keeper, found, kept)
+        found = _as_types(found, keeper.precision)
         if not keeper.missed(found).any():
             return found[0]
     asked = keeper.asked

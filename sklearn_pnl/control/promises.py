@@ -6,7 +6,7 @@ import numpy as np
 
 from .lattice import Lattice
 from .meeting import Keeper
-from .search import found_in, names_of
+from .search import found_in, names_of, spread
 from .system import LinearSystem, collect_constraints
 
 # Rows with more features than this are not searched for equations unless asked to.
@@ -28,7 +28,7 @@ def resolve_invariants(given, table):
         return _found(table)
     ranges = np.zeros(len(names))
     numbers = table.numbers()
-    ranges[table.columns] = np.ptp(numbers, axis=0)
+    _, ranges[table.columns], _, rounding = spread(numbers, table.precision)
     if isinstance(given, LinearSystem):
         _check_names(given, names)
     system = collect_constraints(given, names, ranges, table.column_of)
@@ -39,6 +39,7 @@ def resolve_invariants(given, table):
         )
     inside = for_numbers(system, table)
     violation = inside.violation(numbers)
+    violation -= 2 * np.abs(inside.coefficients) @ rounding / inside.scale
     if violation.max(initial=0) > _GIVEN_TOL:
         k = int(np.argmax(violation))
         raise ValueError(

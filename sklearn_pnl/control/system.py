@@ -228,6 +228,10 @@ class LinearSystem:
             slack=self.slack[some],
         )
 
+    def wider(self, room: NDArray) -> "LinearSystem":
+        """The same, with intervals longer by ``room`` (c,) at both ends."""
+        return replace(self, lower=self.lower - room, upper=self.upper + room)
+
     def of_rows(self, rows) -> "LinearSystem":
         """The same for some rows alone, where rows have their own."""
         if len(self.lower) == 1:
