@@ -247,17 +247,31 @@ def precision(dtypes):
     return np.array([eps.get(dtype, 0.0) for dtype in dtypes])
 
 
-def allowed(a, rows, made, room=1e-9):
-    """What rows (n, D) may miss of each, 1e-9 of the range: more where all types round."""
+def allowed(a, rows, made, before, room=1e-9):
+    """What rows (n, D) may miss of each: 1e-9 of the range, or rounding of the types.
+
+    Types round where no column in double precision can make up for it: none is there,
+    or equations ``before`` leave it no freedom.
+    """
     whole = np.all(made.values == np.rint(made.values), axis=0)
-    eps = np.where(whole, 0, precision(made.dtypes))
-    coarse, free = eps > 2.0**-53, (eps == 2.0**-53)
-    used = a != 0
-    rounds = (used & coarse).any(axis=1) & ~(used & free).any(axis=1)
+    eps = precision(made.dtypes)
+    free = (eps == 2.0**-53) & ~whole
     size = np.maximum(np.abs(rows).max(axis=0), np.abs(made.values).max(axis=0))
     # A box as wide as ten ranges is what is rounded in where there is no margin.
-    size = size + (11 * np.ptp(made.values, axis=0) if made.params["margin"] is None else 0)
-    slack = np.where(rounds, np.abs(a) @ (2 * eps * size), 0)
+    wide = 11 if made.params["margin"] is None else 0.1
+    size = size + wide * np.ptp(made.values, axis=0)
+    eps = np.where(free | (whole & (size * eps <= 1)), 0, eps)
+    slack = np.zeros(len(a))
+    units = np.where(np.ptp(made.values, axis=0) > 0, np.ptp(made.values, axis=0), 1)
+    for k, one in enumerate(a * units):
+        others = before * units
+        weights = np.linalg.lstsq(others[:, free].T, one[free], rcond=1e-9)[0]
+        rest = one - weights @ others
+        if np.abs(rest[free]).max(initial=0) <= 1e-9 * np.abs(one).max():
+            worst = np.maximum(np.abs(rest), np.abs(one)) / units
+            slack[k] = worst @ (2 * eps * size)
+        else:
+            before = np.vstack([before, a[k]])
     rounding = 1e-14 * (np.abs(rows) @ np.abs(a).T)
     return 1.01 * (room * scale_of(a, made.values) + slack) + rounding
 
@@ -300,17 +314,20 @@ def check_values(new, made):
 
 def check_systems(new, made, system, kept):
     """Equations of the training rows, where ``kept``, and what was asked for."""
+    known = system.coefficients[np.count_nonzero(system.coefficients, axis=1) > 1]
     if kept:
         a = system.coefficients
         off = np.abs(new @ a.T - system.lower)
-        worst = off - allowed(a, new, made)
+        worst = off - allowed(a, new, made, np.empty((0, a.shape[1])))
         assert np.all(worst <= 0), f"equations: {system.descriptions}, {off.max(axis=0)}"
     for a, lower, upper in made.system:
-        value, room = new @ a, allowed(a[None], new, made)[:, 0]
+        value, room = new @ a, allowed(a[None], new, made, known)[:, 0]
         scale = np.where(np.isfinite(upper), np.abs(upper), 0)
         room = room + 1e-9 * np.where(np.ptp(made.values @ a) > 0, 0, scale)
         assert np.all(value >= lower - room), "asked for more"
         assert np.all(value <= upper + room), "asked for less"
+        if np.array_equal(lower, upper):
+            known = np.vstack([known, a])
 
 
 def outcome(made):

@@ -35,16 +35,16 @@ class Lattice:
         """The same of some columns."""
         return Lattice(self.steps[columns], self.origins[columns])
 
-    def also_near(self, row, precision, units):
-        """Also values of less precision near to those of a row, and how far they go."""
-        coarse = (precision > np.finfo(float).eps) & ~self.on_it
+    def also_near(self, row, some, precision, units):
+        """Also values of a precision, in some columns near to those of a row.
+
+        And how far they go (D,).
+        """
         size = np.maximum(np.abs(row), _LEAST_SIZE * units)
         steps = 2 * precision * 2.0 ** np.floor(np.log2(size))
-        steps = np.where(coarse, steps, self.steps)
-        origins = np.where(
-            coarse, np.rint(row / np.where(coarse, steps, 1)) * steps, self.origins
-        )
-        return Lattice(steps, origins), np.where(coarse, _NEAR * steps, np.inf)
+        origins = np.where(some, np.rint(row / steps) * steps, self.origins)
+        steps = np.where(some, steps, self.steps)
+        return Lattice(steps, origins), np.where(some, _NEAR * steps, np.inf)
 
     def inside(self, low, high):
         """Ranges whose ends on the lattice are values of it."""

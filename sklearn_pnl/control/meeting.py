@@ -30,6 +30,8 @@ _FREE_MARGIN = 10.0
 _LEAST_SHARE = 1e-3
 # Distance from the end of a range, as a share of it, that is rounding.
 _AT_END = 1e-12
+# Distance from the ends of intervals at which a programme looks, as a share of a range.
+_INSIDE = 1e-5
 # Corrections of what rounding leaves, in units of the tolerance from which they work.
 _CORRECTIONS, _FAR = 2, 1e3
 
@@ -96,16 +98,28 @@ class Keeper:
             object.__setattr__(self, "system", system)
 
     def _rounding_of_types(self):
-        """What single precision leaves of each, where nothing else can make up for it."""
-        used = np.abs(self.system.coefficients)
+        """What single precision leaves of each, where nothing else can make up for it.
+
+        Columns in double precision that equations before it leave no freedom cannot.
+        """
         low, high = self.box
-        slack = used @ (2 * self.precision * np.maximum(np.abs(low), np.abs(high)))
+        rounding = 2 * self.precision * np.maximum(np.abs(low), np.abs(high))
         free = ~(self.coarse | self.lattice.on_it)
-        return np.where(
-            (used[:, self.coarse] > 0).any(axis=1) & ~(used[:, free] > 0).any(axis=1),
-            slack,
-            0.0,
-        )
+        slack, before = np.zeros(len(self.system)), np.empty((0, len(free)))
+        equations = (self.system.lower == self.system.upper).all(axis=0)
+        for k, a in enumerate(self.system.coefficients):
+            spread = a * np.where(self.ranges > 0, self.ranges, 1.0)
+            if len(before):
+                weights = np.linalg.lstsq(before[:, free].T, spread[free], rcond=1e-9)
+                rest = spread - weights[0] @ before
+            else:
+                rest = spread
+            if np.abs(rest[free]).max(initial=0) > 1e-9 * np.abs(spread).max(initial=0):
+                before = np.vstack([before, spread]) if equations[k] else before
+                continue
+            rest = rest / np.where(self.ranges > 0, self.ranges, 1.0)
+            slack[k] = np.maximum(np.abs(a), np.abs(rest)) @ rounding
+        return slack
 
     # --- what is to be met --------------------------------------------------------
 
@@ -333,12 +347,18 @@ def _met(keeper, start, zeros):
     if settled.any():
         x = keeper.settled(x)
         todo = np.flatnonzero(keeper.is_off(x))
-        if len(todo) and not settled.all():
-            kept = np.broadcast_to(settled, x[todo].shape)
-            x[todo] = _projected(keeper.of_rows(todo), x[todo], kept)
+        for kept in (None,) if zeros is None else (zeros, None):
+            if not len(todo) or settled.all():
+                break
+            stay = np.broadcast_to(settled, x[todo].shape)
+            stay = stay if kept is None else stay | (kept[todo] & (x[todo] == 0))
+            x[todo] = _projected(keeper.of_rows(todo), x[todo], stay)
             todo = todo[keeper.of_rows(todo).is_off(x[todo])]
     for row in map(int, todo):
-        x[row] = _by_programme(keeper.of_rows(slice(row, row + 1)), start[row], row)
+        zero = None if zeros is None else zeros[row]
+        x[row] = _by_programme(
+            keeper.of_rows(slice(row, row + 1)), start[row], zero, row
+        )
     return x
 
 
@@ -446,37 +466,62 @@ def _wide(floor, ceiling, rows):
         yield end[0] if end.ndim == 2 and len(end) < len(rows) else end
 
 
-def _by_programme(keeper, row, number):
+def _by_programme(keeper, row, zeros, number):
     """One row by a mixed-integer linear programme; raises if it cannot be had.
 
     Only what is asked for is worth an error: the audit tells the rest.
     """
+    start, found = np.clip(row, *keeper.box), None
     floor, ceiling, _ = _narrowed(keeper)
     floor, ceiling = floor.reshape(-1), ceiling.reshape(-1)
-    units = np.where(keeper.ranges > 0, keeper.ranges, 1.0)
-    start, system, lattice = np.clip(row, *keeper.box), keeper.system, keeper.lattice
-    found = programme(start, system, floor, ceiling, lattice, units)
-    if found is not None and keeper.coarse.any():
-        # Its values in single precision are on a lattice too, if only nearby.
-        lattice, room = lattice.also_near(found, keeper.precision, units)
-        ends = np.maximum(floor, found - room), np.minimum(ceiling, found + room)
-        system = system.wider(system.slack / 2)
-        found = programme(found, system, *ends, lattice, units)
-    if found is not None:
-        found = found[None]
-        kept = np.broadcast_to(lattice.on_it, found.shape)
-        if not kept.all():
-            found = _projected(keeper, found, kept)
-        found = _as_types(found, keeper.precision)
-        if not keeper.missed(found).any():
-            return found[0]
+    for kept in (None,) if zeros is None else (zeros, None):
+        ends = floor, ceiling
+        if kept is not None:
+            ends = (np.where(kept & (floor <= 0) & (ceiling >= 0), 0, e) for e in ends)
+        found = _programmed(keeper, start, *ends)
+        if found is not None and not keeper.missed(found[None]).any():
+            return found
+    settled = keeper.settled(start[None])[0] if found is None else found
     asked = keeper.asked
     if len(asked) and not keeper.drops:
-        row = keeper.settled(start[None])[0] if found is None else found[0]
-        missed = keeper.missed(row[None])[0]
+        missed = keeper.missed(settled[None])[0]
         k = keeper.n_kept + int(np.argmax(missed[keeper.n_kept :]))
-        raise UnmetError(keeper.reason(row, 0, k), number)
-    return keeper.settled(start[None])[0] if found is None else found[0]
+        raise UnmetError(keeper.reason(settled, 0, k), number)
+    return settled
+
+
+def _programmed(keeper, row, floor, ceiling):
+    """A row (D,) of the types of its columns that is near; None if none is found.
+
+    Types come one after the other, the coarsest first: values of a type are on a
+    lattice too, if only nearby.
+    """
+    lattice, precision = keeper.lattice, np.where(keeper.coarse, keeper.precision, 0)
+    units = np.where(keeper.ranges > 0, keeper.ranges, 1.0)
+    system = keeper.system.wider(keeper.system.slack / 2)
+    # Inside of intervals by more than the programme may miss.
+    system = system.wider(-np.minimum(_INSIDE * system.scale, _half(system)))
+    found = programme(row, system, floor, ceiling, lattice, units)
+    for eps in np.unique(precision[precision > 0])[::-1]:
+        if found is None:
+            return None
+        some = (precision == eps) & ~lattice.on_it
+        lattice, room = lattice.also_near(found, some, eps, units)
+        floor = np.maximum(floor, found - room)
+        ceiling = np.minimum(ceiling, found + room)
+        found = programme(found, system, floor, ceiling, lattice, units)
+    if found is None:
+        return None
+    found = _as_types(found[None], keeper.precision)
+    kept = np.broadcast_to(lattice.on_it, found.shape)
+    if not kept.all() and keeper.missed(found).any():
+        found = _projected(keeper, found, kept)
+    return found[0]
+
+
+def _half(system):
+    """Half the lengths (c,) of the intervals of one row."""
+    return (system.upper[0] - system.lower[0]) / 2
 
 
 def _as_types(rows, precision):

@@ -136,7 +136,10 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset):
         np.minimum(limits[1], table.highest),
     )
     lattice = lattice_of(table, rows)
-    precision = np.where(lattice.on_it, 0.0, table.precision)
+    # Large whole numbers are not all values of a type.
+    ends = (np.where(np.isfinite(e), np.abs(e), 0) for e in (low, high))
+    exact = lattice.on_it & (np.maximum(*ends) * table.precision <= 1)
+    precision = np.where(exact, 0.0, table.precision)
     inside = replace(for_numbers(system, table), ranges=ranges)
     # Equations of one column are left to its range, which they make empty.
     several = np.count_nonzero(inside.coefficients, axis=1) > 1

@@ -262,7 +262,10 @@ class _Rows:
                 directions = np.vstack([directions, new / length])
         if not found:
             return self._none()
-        found = _whole(_fewer_features(np.array(found)))
+        found = np.array(found)
+        simple = _whole(_fewer_features(found))
+        # What is little in two equations may be all that is left of their difference.
+        found = simple if self._check(simple)[0].all() else _whole(found)
         return found, self._check(found)[1]
 
     # --- both -------------------------------------------------------------------
