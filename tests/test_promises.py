@@ -130,9 +130,7 @@ def as_container(rng, values, dtypes, container):
     if container == "numpy":
         dtype = dtypes[0]
         return values.astype(dtype)
-    columns = {
-        f"c{j}": values[:, j].astype(dtype) for j, dtype in enumerate(dtypes)
-    }
+    columns = {f"c{j}": values[:, j].astype(dtype) for j, dtype in enumerate(dtypes)}
     return pd.DataFrame(columns) if container == "pandas" else pl.DataFrame(columns)
 
 
@@ -223,7 +221,9 @@ def ask(rng, made, possible):
         one[1:] = lower[:, k], upper[:, k]
         some = np.flatnonzero(one[0])
         if size == 1 and rng.random() < 0.3:
-            made.asked.append(LinearConstraint(one[0], *map(float, (one[1][0], one[2][0]))))
+            made.asked.append(
+                LinearConstraint(one[0], *map(float, (one[1][0], one[2][0])))
+            )
             continue
         keys = [f"c{j}" if not isinstance(made.X, np.ndarray) else int(j) for j in some]
         ends = [one[1], one[2]] if size > 1 else [one[1][0], one[2][0]]
@@ -237,7 +237,9 @@ def ask(rng, made, possible):
 def scale_of(a, values):
     """Range of the largest term; the size of what is asked for where none varies."""
     scale = (np.abs(a) * np.ptp(values, axis=0)).max(axis=1, initial=0)
-    size = np.maximum(np.abs(values @ a.T).max(axis=0), np.abs(a).max(axis=1, initial=0))
+    size = np.maximum(
+        np.abs(values @ a.T).max(axis=0), np.abs(a).max(axis=1, initial=0)
+    )
     return np.where(scale > 0, scale, size)
 
 
@@ -319,7 +321,9 @@ def check_systems(new, made, system, kept):
         a = system.coefficients
         off = np.abs(new @ a.T - system.lower)
         worst = off - allowed(a, new, made, np.empty((0, a.shape[1])))
-        assert np.all(worst <= 0), f"equations: {system.descriptions}, {off.max(axis=0)}"
+        assert np.all(worst <= 0), (
+            f"equations: {system.descriptions}, {off.max(axis=0)}"
+        )
     for a, lower, upper in made.system:
         value, room = new @ a, allowed(a[None], new, made, known)[:, 0]
         scale = np.where(np.isfinite(upper), np.abs(upper), 0)
@@ -344,7 +348,9 @@ def outcome(made):
             )
         except ValueError as error:
             assert not made.possible, f"refused: {error}"
-            assert "cannot meet the constraints" in str(error) or "asks for" in str(error)
+            assert "cannot meet the constraints" in str(error) or "asks for" in str(
+                error
+            )
             assert "c" in str(error) or "x" in str(error)
             return "refused"
     assert made.possible, "impossible, and not refused"
@@ -363,7 +369,9 @@ def outcome(made):
     if made.params["invariants"] is not None and not missed:
         for group in found_groups(made, augmenter.invariants_):
             assert np.all(np.sort(new[:, group]) == np.eye(len(group))[-1]), "one-hot"
-    return "missed, and told" if missed else "zeros moved, and told" if moved else "kept"
+    return (
+        "missed, and told" if missed else "zeros moved, and told" if moved else "kept"
+    )
 
 
 def found_groups(made, system):
@@ -372,7 +380,9 @@ def found_groups(made, system):
         a = np.zeros(made.values.shape[1])
         a[group] = 1
         known = system.coefficients
-        rest = a - np.linalg.lstsq(known.T, a, rcond=None)[0] @ known if len(known) else a
+        rest = (
+            a - np.linalg.lstsq(known.T, a, rcond=None)[0] @ known if len(known) else a
+        )
         if np.abs(rest).max() < 1e-9:
             yield group
 

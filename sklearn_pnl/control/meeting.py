@@ -9,6 +9,7 @@ the other columns take over what that leaves.
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -474,11 +475,12 @@ def _by_programme(keeper, row, zeros, number):
     start, found = np.clip(row, *keeper.box), None
     floor, ceiling, _ = _narrowed(keeper)
     floor, ceiling = floor.reshape(-1), ceiling.reshape(-1)
-    for kept in (None,) if zeros is None else (zeros, None):
+    masks = (None,) if zeros is None else (zeros, None)
+    for kept, inside in product(masks, (0, _INSIDE)):
         ends = floor, ceiling
         if kept is not None:
             ends = (np.where(kept & (floor <= 0) & (ceiling >= 0), 0, e) for e in ends)
-        found = _programmed(keeper, start, *ends)
+        found = _programmed(keeper, start, *ends, inside)
         if found is not None and not keeper.missed(found[None]).any():
             return found
     settled = keeper.settled(start[None])[0] if found is None else found
@@ -490,7 +492,7 @@ def _by_programme(keeper, row, zeros, number):
     return settled
 
 
-def _programmed(keeper, row, floor, ceiling):
+def _programmed(keeper, row, floor, ceiling, inside):
     """A row (D,) of the types of its columns that is near; None if none is found.
 
     Types come one after the other, the coarsest first: values of a type are on a
@@ -499,8 +501,12 @@ def _programmed(keeper, row, floor, ceiling):
     lattice, precision = keeper.lattice, np.where(keeper.coarse, keeper.precision, 0)
     units = np.where(keeper.ranges > 0, keeper.ranges, 1.0)
     system = keeper.system.wider(keeper.system.slack / 2)
-    # Inside of intervals by more than the programme may miss.
-    system = system.wider(-np.minimum(_INSIDE * system.scale, _half(system)))
+    # Inside of intervals and ranges by more than the programme may miss, or not.
+    half = (system.upper[0] - system.lower[0]) / 2
+    system = system.wider(-np.minimum(inside * system.scale, half))
+    inside = np.minimum(inside * units, (ceiling - floor) / 2)
+    inside[lattice.on_it] = 0
+    floor, ceiling = floor + inside, ceiling - inside
     found = programme(row, system, floor, ceiling, lattice, units)
     for eps in np.unique(precision[precision > 0])[::-1]:
         if found is None:
@@ -517,11 +523,6 @@ def _programmed(keeper, row, floor, ceiling):
     if not kept.all() and keeper.missed(found).any():
         found = _projected(keeper, found, kept)
     return found[0]
-
-
-def _half(system):
-    """Half the lengths (c,) of the intervals of one row."""
-    return (system.upper[0] - system.lower[0]) / 2
 
 
 def _as_types(rows, precision):
