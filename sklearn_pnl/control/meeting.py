@@ -346,8 +346,9 @@ def _met(keeper, start, zeros):
             break
     settled = keeper.lattice.on_it | keeper.coarse
     if settled.any():
+        empty = np.zeros_like(x, bool) if zeros is None else zeros & (x == 0)
         x = keeper.settled(x)
-        todo = np.flatnonzero(keeper.is_off(x))
+        todo = np.flatnonzero(keeper.is_off(x) | (empty & (x != 0)).any(axis=1))
         for kept in (None,) if zeros is None else (zeros, None):
             if not len(todo) or settled.all():
                 break

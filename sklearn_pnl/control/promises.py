@@ -136,6 +136,9 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset):
         np.minimum(limits[1], table.highest),
     )
     lattice = lattice_of(table, rows)
+    # Whole numbers from 0 to 1 are indicators, of which there are no others.
+    flags = (lattice.steps == 1) & (least == 0) & (ranges == 1)
+    low, high = np.where(flags, 0, low), np.where(flags, 1, high)
     # Large whole numbers are not all values of a type.
     ends = (np.where(np.isfinite(e), np.abs(e), 0) for e in (low, high))
     exact = lattice.on_it & (np.maximum(*ends) * table.precision <= 1)
