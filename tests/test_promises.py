@@ -249,31 +249,29 @@ def precision(dtypes):
     return np.array([eps.get(dtype, 0.0) for dtype in dtypes])
 
 
-def allowed(a, rows, made, before, room=1e-9):
+def allowed(a, equations, rows, made, room=1e-9):
     """What rows (n, D) may miss of each: 1e-9 of the range, or rounding of the types.
 
     Types round where no column in double precision can make up for it: none is there,
-    or equations ``before`` leave it no freedom.
+    or equations before leave it no freedom.
     """
+    ranges = np.ptp(made.values, axis=0)
     whole = np.all(made.values == np.rint(made.values), axis=0)
     eps = precision(made.dtypes)
     free = (eps == 2.0**-53) & ~whole
     size = np.maximum(np.abs(rows).max(axis=0), np.abs(made.values).max(axis=0))
-    # A box as wide as ten ranges is what is rounded in where there is no margin.
-    wide = 11 if made.params["margin"] is None else 0.1
-    size = size + wide * np.ptp(made.values, axis=0)
-    eps = np.where(free | (whole & (size * eps <= 1)), 0, eps)
-    slack = np.zeros(len(a))
-    units = np.where(np.ptp(made.values, axis=0) > 0, np.ptp(made.values, axis=0), 1)
+    exact = whole & ((size + 0.1 * ranges) * eps <= 1)
+    eps = np.where(free | exact, 0, eps)
+    slack, before = np.zeros((len(rows), len(a))), np.empty((0, len(ranges)))
+    units = np.where(ranges > 0, ranges, 1)
     for k, one in enumerate(a * units):
-        others = before * units
-        weights = np.linalg.lstsq(others[:, free].T, one[free], rcond=1e-9)[0]
-        rest = one - weights @ others
+        weights = np.linalg.lstsq(before[:, free].T, one[free], rcond=1e-9)[0]
+        rest = one - weights @ before
         if np.abs(rest[free]).max(initial=0) <= 1e-9 * np.abs(one).max():
             worst = np.maximum(np.abs(rest), np.abs(one)) / units
-            slack[k] = worst @ (2 * eps * size)
-        else:
-            before = np.vstack([before, a[k]])
+            slack[:, k] = np.abs(rows) @ (worst * 2 * eps)
+        elif equations[k]:
+            before = np.vstack([before, one])
     rounding = 1e-14 * (np.abs(rows) @ np.abs(a).T)
     return 1.01 * (room * scale_of(a, made.values) + slack) + rounding
 
@@ -316,22 +314,23 @@ def check_values(new, made):
 
 def check_systems(new, made, system, kept):
     """Equations of the training rows, where ``kept``, and what was asked for."""
-    known = system.coefficients[np.count_nonzero(system.coefficients, axis=1) > 1]
-    if kept:
-        a = system.coefficients
-        off = np.abs(new @ a.T - system.lower)
-        worst = off - allowed(a, new, made, np.empty((0, a.shape[1])))
-        assert np.all(worst <= 0), (
-            f"equations: {system.descriptions}, {off.max(axis=0)}"
-        )
-    for a, lower, upper in made.system:
-        value, room = new @ a, allowed(a[None], new, made, known)[:, 0]
-        scale = np.where(np.isfinite(upper), np.abs(upper), 0)
-        room = room + 1e-9 * np.where(np.ptp(made.values @ a) > 0, 0, scale)
-        assert np.all(value >= lower - room), "asked for more"
-        assert np.all(value <= upper + room), "asked for less"
-        if np.array_equal(lower, upper):
-            known = np.vstack([known, a])
+    n, several = len(new), np.count_nonzero(system.coefficients, axis=1) > 1
+    given = [(a, b, b) for a, b in zip(system.coefficients, system.values, strict=True)]
+    given = [given[k] for k in np.flatnonzero(several)] + made.system
+    if not given:
+        return
+    a = np.array([one for one, *_ in given])
+    lower, upper = (
+        np.column_stack([np.broadcast_to(one[k], n) for one in given]) for k in (1, 2)
+    )
+    room = allowed(a, (lower == upper).all(axis=0), new, made)
+    # What is asked for may lie beyond the values that training rows have.
+    still = np.ptp(made.values @ a.T, axis=0) == 0
+    ends = (np.where(np.isfinite(e), np.abs(e), 0) for e in (lower, upper))
+    room = room + 1e-9 * still * np.maximum(*ends)
+    missing = np.maximum(lower - new @ a.T, new @ a.T - upper)
+    missing[:, : several.sum()] *= kept
+    assert np.all(missing <= room), f"missed by {missing.max(axis=0)}: {a}"
 
 
 def outcome(made):

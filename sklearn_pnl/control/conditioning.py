@@ -35,7 +35,7 @@ class Condition:
     upper: np.ndarray
 
     def sources(self):
-        """Training rows nearest to the intervals, ascending; all if rows have their own."""
+        """Training rows nearest to the intervals; all if rows have their own."""
         if len(self.lower) > 1:
             return np.arange(len(self.values))
         outside = np.maximum(self.lower - self.values, self.values - self.upper)
@@ -56,7 +56,7 @@ class Condition:
         along it, and the position is drawn from the kernel.
         """
         targets, which = self._targets(n_samples, rng)
-        (n_sources, k), scale = near.shape, self._scale
+        k, scale = near.shape[1], self._scale
         start = np.repeat(self.values[sources], k, axis=0) / scale
         step = self.values[near.ravel()] / scale - start
         some = self._segments_near(start[::k], targets / scale, k)

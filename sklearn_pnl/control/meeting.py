@@ -94,33 +94,34 @@ class Keeper:
         object.__setattr__(self, "high", high)
         if self.n_kept is None:
             object.__setattr__(self, "n_kept", len(self.system))
-        if self.coarse.any() and len(self.system):
-            system = replace(self.system, slack=self._rounding_of_types())
-            object.__setattr__(self, "system", system)
 
-    def _rounding_of_types(self):
-        """What single precision leaves of each, where nothing else can make up for it.
+    @cached_property
+    def _rounded(self):
+        """What each (c, D) misses by rounding, as a share of a value of each column.
 
-        Columns in double precision that equations before it leave no freedom cannot.
+        0 where a column in double precision makes up for it, which equations before
+        leave some freedom.
         """
-        low, high = self.box
-        rounding = 2 * self.precision * np.maximum(np.abs(low), np.abs(high))
+        units = np.where(self.ranges > 0, self.ranges, 1.0)
         free = ~(self.coarse | self.lattice.on_it)
-        slack, before = np.zeros(len(self.system)), np.empty((0, len(free)))
+        shares = np.zeros_like(self.system.coefficients)
+        before = np.empty((0, len(free)))
         equations = (self.system.lower == self.system.upper).all(axis=0)
-        for k, a in enumerate(self.system.coefficients):
-            spread = a * np.where(self.ranges > 0, self.ranges, 1.0)
-            if len(before):
-                weights = np.linalg.lstsq(before[:, free].T, spread[free], rcond=1e-9)
-                rest = spread - weights[0] @ before
-            else:
-                rest = spread
-            if np.abs(rest[free]).max(initial=0) > 1e-9 * np.abs(spread).max(initial=0):
-                before = np.vstack([before, spread]) if equations[k] else before
-                continue
-            rest = rest / np.where(self.ranges > 0, self.ranges, 1.0)
-            slack[k] = np.maximum(np.abs(a), np.abs(rest)) @ rounding
-        return slack
+        for k, a in enumerate(self.system.coefficients * units):
+            found = np.linalg.lstsq(before[:, free].T, a[free], rcond=1e-9)[0]
+            rest = a - found @ before
+            if np.abs(rest[free]).max(initial=0) <= 1e-9 * np.abs(a).max(initial=0):
+                worst = np.maximum(np.abs(a), np.abs(rest)) / units
+                shares[k] = 2 * self.precision * worst
+            elif equations[k]:
+                before = np.vstack([before, a])
+        return shares
+
+    def slack(self, rows):
+        """What rounding to the types of the columns leaves of each (n, c)."""
+        if not (self.coarse.any() and len(self.system)):
+            return 0.0
+        return np.abs(rows) @ self._rounded.T
 
     # --- what is to be met --------------------------------------------------------
 
@@ -185,7 +186,7 @@ class Keeper:
         return rows
 
     def settled(self, rows):
-        """Rows as the types of all columns hold them, with the sums that can be kept."""
+        """Rows as the types of all columns hold them, with sums that can be kept."""
         rows = self.lattice.rounded(rows, self._totals)
         for k, j in self._computed:
             a = self.system.coefficients[k]
@@ -243,7 +244,7 @@ class Keeper:
     def allowed(self, rows):
         """What may be missing of each (n, c): the tolerance, rounding, types."""
         system = self.system
-        return TOL * system.scale + system.slack + rounding_of(system, rows)
+        return TOL * system.scale + self.slack(rows) + rounding_of(system, rows)
 
     def missed(self, rows):
         """Which of the system (n, c) rows miss."""
@@ -271,10 +272,13 @@ class Keeper:
         if len(self.system):
             missed = self.missed(rows)
             if self.drops:
+                # What is left out is nothing to warn about.
                 left = ~missed[:, self.n_kept :].any(axis=1)
-                missed[:, self.n_kept :] = False
+                missed[~left] = False
             if missed.any():
                 self._tell(rows, missed, whom)
+            if self.drops and left.any():
+                rows, zeros = rows[left], zeros if zeros is None else zeros[left]
         outside = (rows.min(axis=0) < self.low - self.room) | (
             rows.max(axis=0) > self.high + self.room
         )
@@ -501,7 +505,7 @@ def _programmed(keeper, row, floor, ceiling, inside):
     """
     lattice, precision = keeper.lattice, np.where(keeper.coarse, keeper.precision, 0)
     units = np.where(keeper.ranges > 0, keeper.ranges, 1.0)
-    system = keeper.system.wider(keeper.system.slack / 2)
+    system = keeper.system.wider(keeper.slack(row) / 2)
     # Inside of intervals and ranges by more than the programme may miss, or not.
     half = (system.upper[0] - system.lower[0]) / 2
     system = system.wider(-np.minimum(inside * system.scale, half))

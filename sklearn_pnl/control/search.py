@@ -249,7 +249,7 @@ class _Rows:
             for equation in islice(candidates, _MOST_CANDIDATES):
                 if np.abs(equation).max() != 1 or np.count_nonzero(equation) < 2:
                     continue
-                # What those found so far do not say; small whole numbers leave no doubt.
+                # What those found so far do not say; whole numbers leave no doubt.
                 new = equation - (directions @ equation) @ directions
                 new -= (directions @ new) @ directions
                 length = np.linalg.norm(new)

@@ -210,3 +210,74 @@ def test_violation_is_a_share_of_the_range():
     found = find_invariants(X)
     assert found.descriptions == ("x2 = x0 + x1",)
     np.testing.assert_allclose(found.violation(X + [0, 0, 1]), [0.1])
+
+
+# --- what once was wrong --------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", [1e-10, 1e6, 1e10, 1e12])
+def test_copies_in_other_units_hide_nothing(unit):
+    from sklearn_pnl import PNLSampler
+
+    a, b = np.random.default_rng(0).gamma(2, size=(2, 60))
+    X = np.column_stack([a, b, a * unit, a + b])
+    assert len(find_invariants(X)) == 2
+    y = np.r_[np.zeros(40, int), np.ones(20, int)]
+    X = np.column_stack([a, a * unit, a / unit])
+    new = PNLSampler(random_state=0).fit_resample(X, y)[0][60:]
+    np.testing.assert_allclose(new[:, 1], unit * new[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(new[:, 2], new[:, 0] / unit, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", range(5, 14))
+def test_copies_and_totals_of_few_rows(n):
+    for seed in range(3):
+        a, b, c = np.random.default_rng([seed, n]).gamma(2, size=(3, n))
+        assert len(find_invariants(np.column_stack([a, b, a]))) == 1
+        assert len(find_invariants(np.column_stack([a, b, c, a + b + c]))) == 1
+
+
+@pytest.mark.parametrize("noise", [8.881784e-16, -8.881784e-16])
+@pytest.mark.parametrize("share", [2, 3, 60])
+def test_rounding_of_a_constant_tells_rows_not_apart(share, noise):
+    a, b = np.random.default_rng(0).normal(size=(2, 60))
+    nearly = np.full(60, -7.0)
+    nearly[::share] += noise
+    found = find_invariants(np.column_stack([a, b, 2 * a + 3 * b, nearly]))
+    assert set(found.descriptions) == {"x3 = -7", "x2 = 2 x0 + 3 x1"}
+
+
+def test_many_copies_take_few_passes(monkeypatch):
+    from sklearn_pnl.control import search
+
+    calls = []
+    check = search._Rows._check
+
+    def counted(self, equations):
+        calls.append(len(equations))
+        return check(self, equations)
+
+    monkeypatch.setattr(search._Rows, "_check", counted)
+    X = np.tile(np.random.default_rng(0).normal(size=(150, 1)), (1, 120))
+    assert len(find_invariants(X)) == 119
+    assert len(calls) < 1000
+
+
+def test_little_in_two_equations_is_no_equation():
+    # Both hold to 1e-9 of columns as large as these; their difference does not.
+    rng = np.random.default_rng(0)
+    large, small = rng.integers(0, 10**6, 8) * 1.0, rng.gamma(1.0, size=8) * 1e-3
+    X = np.column_stack([small, large, large + small, 2 * large - small])
+    found = find_invariants(X)
+    assert found.violation(X).max(initial=0) <= 1e-9
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("n", [8, 40])
+def test_what_is_found_in_any_type_can_be_given(dtype, n):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.choice([0.1, 0.5, 2.5], (n, 3)) + rng.integers(-3, 9, (n, 1))
+        X = np.column_stack([X, X @ [1, 1, -2], np.full(n, 0.3) + 0.1 * 3])
+        X = X.astype(dtype)
+        PNLAugmenter(invariants=find_invariants(X)).fit(X)
