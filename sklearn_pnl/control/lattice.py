@@ -9,6 +9,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 _ALMOST = 1e-6
 # Ends of ranges that are this near a multiple, in steps, are one.
 _AT_END = 1e-9
+# Unit of a row of a programme, which may miss 1e-6 of it, in its largest term a step.
+_ROW_UNIT = 1e-3
 # Smallest size, in units of a column, whose rounding is a step of its own; steps that
 # a value in single precision may be away from where it would be in double.
 _LEAST_SIZE, _NEAR = 1e-3, 4.5
@@ -212,7 +214,7 @@ def programme(row, system, floor, ceiling, lattice, units):
     # Variables: multiples of the steps, and how far these lead from the row.
     a = system.coefficients * step
     size = np.abs(a).max(axis=1, initial=0)
-    size[size == 0] = 1.0
+    size = np.where(size == 0, 1.0, size * _ROW_UNIT)
     shift = system.coefficients @ zero
     ends = ((e[0] - shift) / size for e in (system.lower, system.upper))
     away = np.hstack([np.diag(step / units), -np.eye(d)])
