@@ -6,7 +6,7 @@ from scipy.optimize import LinearConstraint, approx_fprime, linprog, minimize
 from scipy.sparse import csr_array
 
 from sklearn_pnl.geometry import kl_divergence, linear_projection
-from sklearn_pnl.geometry.linear import _Problem
+from sklearn_pnl.geometry.linear import _DIVERGENCES, _Problem
 from sklearn_pnl.geometry.reach import box_reach
 
 
@@ -213,7 +213,8 @@ def test_pythagorean_theorem():
 def test_gradient_of_the_dual_by_finite_differences(seed):
     rng = np.random.default_rng(seed)
     m0, a, lower, upper, floor, ceiling = random_problem(rng)
-    p = _Problem.from_user(m0[None], a, lower, upper, floor, ceiling)
+    ends = lower, upper, floor, ceiling
+    p = _Problem.from_user(m0[None], a, *ends, _DIVERGENCES["kl"])
     # On the side of 0 where the end of the interval is finite.
     y = np.where(np.isinf(lower), -1, 1) * rng.uniform(0.1, 0.5, size=len(a))
     slope = approx_fprime(y, lambda x: p.primal(x[None])[1][0], 1e-7)
@@ -283,6 +284,156 @@ def test_equations_that_repeat_each_other():
     assert found.converged.all()
     once = linear_projection(m0, a[[0, 3]], b[[0, 3]], b[[0, 3]])
     np.testing.assert_allclose(found.measure, once.measure, rtol=1e-7)
+
+
+# --- chi-square -----------------------------------------------------------------
+
+
+def chi_square(m, m0):
+    return float(np.sum((m - m0) ** 2 / (2 * m0)))
+
+
+def solve_chi_square(problem, **kwargs):
+    return solve(problem, divergence="chi2", **kwargs)
+
+
+def test_chi_square_meets_what_can_be_met_and_names_the_rest():
+    rng = np.random.default_rng(4)
+    refused = 0
+    for _ in range(120):
+        problem = random_problem(rng)
+        found = solve_chi_square(problem)
+        assert found.converged.all(), found.reasons
+        assert worst_violation(found.measure[0], problem) <= 1e-9
+        impossible = made_impossible(rng, problem)
+        if impossible is None or refused == 30:
+            continue
+        found = solve_chi_square(impossible[0])
+        reason = found.reasons[0]
+        assert not found.converged[0]
+        assert reason.lower > reason.most or reason.upper < reason.least
+        # Whether something can be met does not depend on what is least.
+        assert reason.equation == solve(impossible[0]).reasons[0].equation
+        refused += 1
+    assert refused == 30
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_chi_square_of_one_equation_is_generalised_regression(seed):
+    # Deville and Sarndal 1992: m0 + m0 A' (A diag(m0) A')^-1 (b - A m0).
+    rng = np.random.default_rng(seed)
+    for c in (1, 3):
+        m0 = rng.gamma(2.0, size=(6, 9)) + 0.1
+        a = rng.normal(size=(c, 9))
+        b = m0 @ a.T + rng.normal(size=(6, c))
+        found = linear_projection(
+            m0, a, b, b, floor=-np.inf, divergence="chi2", tol=1e-12
+        )
+        once = linear_projection(m0, a, b, b, divergence="chi2", tol=1e-8)
+        for k in range(6):
+            gram = a @ np.diag(m0[k]) @ a.T
+            step = a.T @ np.linalg.solve(gram, b[k] - a @ m0[k])
+            expected = m0[k] * (1 + step)
+            if np.all(expected > 0):
+                np.testing.assert_allclose(found.measure[k], expected, rtol=1e-9)
+                # With no end that is met one step is exact, but for rounding.
+                assert once.n_iter[k] <= 1
+            assert chi_square(found.measure[k], m0[k]) >= (
+                chi_square(expected, m0[k]) * (1 - 1e-9)
+            )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_chi_square_against_scipy(seed):
+    rng = np.random.default_rng(seed)
+    m0 = rng.gamma(2.0, size=6) + 0.1
+    a = rng.choice([0.0, 1.0, -1.0], size=(2, 6), p=[0.2, 0.5, 0.3]) + np.eye(2, 6)
+    floor, ceiling = 0.7 * m0, 1.3 * m0
+    # Near the most that the first can be, so that some ends are met.
+    values = a @ np.where(a[0] > 0, 1.299 * m0, 0.701 * m0)
+    lower, upper = values - [0, 0.2], values + [0, 0.1]
+    problem = m0, a, lower, upper, floor, ceiling
+    found = solve_chi_square(problem, tol=1e-12)
+    expected = minimize(
+        lambda m: chi_square(m, m0),
+        np.clip(m0, floor, ceiling),
+        jac=lambda m: (m - m0) / m0,
+        constraints=[
+            LinearConstraint(a[i : i + 1], lower[i], upper[i]) for i in range(2)
+        ],
+        bounds=np.column_stack([floor, ceiling]),
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 500},
+    )
+    m = found.measure[0]
+    assert found.converged[0]
+    assert worst_violation(expected.x, problem) < 1e-6
+    np.testing.assert_allclose(m, expected.x, atol=2e-5)
+    assert chi_square(m, m0) <= chi_square(expected.x, m0) + 1e-9
+    assert seed in (5, 6) or np.any((m == floor) | (m == ceiling))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_optimality_conditions_of_chi_square(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(10):
+        problem = m0, a, lower, upper, floor, ceiling = random_problem(rng)
+        found = solve_chi_square(problem)
+        y, m = found.multipliers[0], found.measure[0]
+        step = m0 * (1 + y @ a)
+        size = m0 * (1 + np.abs(y) @ np.abs(a))
+        off = np.abs(m - np.clip(step, floor, ceiling))
+        assert np.all(off <= 1e-12 * (size + np.abs(m)))
+        scale = 1e-8 * np.maximum(np.abs(a) @ np.maximum(m0, m), np.abs(a @ m))
+        inequality = lower < upper
+        assert np.all((a @ m <= lower + scale)[inequality & (y > 0)])
+        assert np.all((a @ m >= upper - scale)[inequality & (y < 0)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gradient_of_the_chi_square_dual_by_finite_differences(seed):
+    rng = np.random.default_rng(seed)
+    m0, a, lower, upper, floor, ceiling = random_problem(rng)
+    ends = lower, upper, floor, ceiling
+    p = _Problem.from_user(m0[None], a, *ends, _DIVERGENCES["chi2"])
+    y = np.where(np.isinf(lower), -1, 1) * rng.uniform(0.1, 0.5, size=len(a))
+    slope = approx_fprime(y, lambda x: p.primal(x[None])[1][0], 1e-7)
+    m, _, _ = p.primal(y[None])
+    gradient = p.gradient(m, y[None])[0]
+    scale = np.abs(gradient).max() + np.abs(a @ m[0]).max()
+    np.testing.assert_allclose(slope, gradient, atol=1e-5 * scale)
+
+
+def test_pythagorean_theorem_of_chi_square():
+    # Projection in an inner product, with weights 1 / m0: equality for equations
+    # without ends, and >= where some are met.
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        m0 = rng.gamma(1.0, size=6) + 0.01
+        a, q = rng.normal(size=(2, 6)), rng.gamma(1.0, size=6) + 0.01
+        m = linear_projection(
+            m0[None], a, a @ q, a @ q, divergence="chi2", tol=1e-13
+        ).measure[0]
+        whole = np.sum((q - m0) ** 2 / m0)
+        parts = np.sum((q - m) ** 2 / m0) + np.sum((m - m0) ** 2 / m0)
+        assert whole >= parts * (1 - 1e-8)
+        if m.min() > 1e-9:
+            assert whole == pytest.approx(parts, rel=1e-8)
+
+
+def test_chi_square_is_the_first_step_of_kl():
+    # Near to what is asked for the two differ in the second order.
+    m0 = np.random.default_rng(0).gamma(2.0, size=(3, 7)) + 0.1
+    a = np.random.default_rng(1).normal(size=(2, 7))
+    gaps = []
+    for size in (1e-2, 1e-3):
+        b = m0 @ a.T + size
+        chi2, kl = (
+            linear_projection(m0, a, b, b, divergence=d, tol=1e-14).measure
+            for d in ("chi2", "kl")
+        )
+        gaps.append(np.abs(chi2 - kl).max())
+    assert gaps[1] < 0.02 * gaps[0]
 
 
 # --- what cannot be met ---------------------------------------------------------

@@ -35,7 +35,7 @@ class Condition:
     upper: np.ndarray
 
     def sources(self):
-        """Training rows nearest to the intervals, ascending; all for those of rows."""
+        """Training rows nearest to the intervals; all if rows have their own."""
         if len(self.lower) > 1:
             return np.arange(len(self.values))
         outside = np.maximum(self.lower - self.values, self.values - self.upper)

@@ -9,6 +9,11 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 _ALMOST = 1e-6
 # Ends of ranges that are this near a multiple, in steps, are one.
 _AT_END = 1e-9
+# Unit of a row of a programme, which may miss 1e-6 of it, in its largest term a step.
+_ROW_UNIT = 1e-3
+# Smallest size, in units of a column, whose rounding is a step of its own; steps that
+# a value in single precision may be away from where it would be in double.
+_LEAST_SIZE, _NEAR = 1e-3, 4.5
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,17 @@ class Lattice:
     def about(self, columns):
         """The same of some columns."""
         return Lattice(self.steps[columns], self.origins[columns])
+
+    def also_near(self, row, some, precision, units):
+        """Also values of a precision, in some columns near to those of a row.
+
+        And how far they go (D,).
+        """
+        size = np.maximum(np.abs(row), _LEAST_SIZE * units)
+        steps = 2 * precision * 2.0 ** np.floor(np.log2(size))
+        origins = np.where(some, np.rint(row / steps) * steps, self.origins)
+        steps = np.where(some, steps, self.steps)
+        return Lattice(steps, origins), np.where(some, _NEAR * steps, np.inf)
 
     def inside(self, low, high):
         """Ranges whose ends on the lattice are values of it."""
@@ -198,7 +214,7 @@ def programme(row, system, floor, ceiling, lattice, units):
     # Variables: multiples of the steps, and how far these lead from the row.
     a = system.coefficients * step
     size = np.abs(a).max(axis=1, initial=0)
-    size[size == 0] = 1.0
+    size = np.where(size == 0, 1.0, size * _ROW_UNIT)
     shift = system.coefficients @ zero
     ends = ((e[0] - shift) / size for e in (system.lower, system.upper))
     away = np.hstack([np.diag(step / units), -np.eye(d)])

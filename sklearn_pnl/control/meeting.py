@@ -8,6 +8,7 @@ the other columns take over what that leaves.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 
@@ -29,6 +30,8 @@ _FREE_MARGIN = 10.0
 _LEAST_SHARE = 1e-3
 # Distance from the end of a range, as a share of it, that is rounding.
 _AT_END = 1e-12
+# Distance from the ends of intervals at which a programme looks, as a share of a range.
+_INSIDE = 1e-5
 # Corrections of what rounding leaves, in units of the tolerance from which they work.
 _CORRECTIONS, _FAR = 2, 1e3
 
@@ -90,21 +93,34 @@ class Keeper:
         object.__setattr__(self, "high", high)
         if self.n_kept is None:
             object.__setattr__(self, "n_kept", len(self.system))
-        if self.coarse.any() and len(self.system):
-            system = replace(self.system, slack=self._rounding_of_types())
-            object.__setattr__(self, "system", system)
 
-    def _rounding_of_types(self):
-        """What single precision leaves of each that no other column makes up for."""
-        used = np.abs(self.system.coefficients)
-        low, high = self.box
-        slack = used @ (2 * self.precision * np.maximum(np.abs(low), np.abs(high)))
+    @cached_property
+    def _rounded(self):
+        """What each (c, D) misses by rounding, as a share of a value of each column.
+
+        0 where a column in double precision makes up for it, which equations before
+        leave some freedom.
+        """
+        units = np.where(self.ranges > 0, self.ranges, 1.0)
         free = ~(self.coarse | self.lattice.on_it)
-        return np.where(
-            (used[:, self.coarse] > 0).any(axis=1) & ~(used[:, free] > 0).any(axis=1),
-            slack,
-            0.0,
-        )
+        shares = np.zeros_like(self.system.coefficients)
+        before = np.empty((0, len(free)))
+        equations = (self.system.lower == self.system.upper).all(axis=0)
+        for k, a in enumerate(self.system.coefficients * units):
+            found = np.linalg.lstsq(before[:, free].T, a[free], rcond=1e-9)[0]
+            rest = a - found @ before
+            if np.abs(rest[free]).max(initial=0) <= 1e-9 * np.abs(a).max(initial=0):
+                worst = np.maximum(np.abs(a), np.abs(rest)) / units
+                shares[k] = 2 * self.precision * worst
+            elif equations[k]:
+                before = np.vstack([before, a])
+        return shares
+
+    def slack(self, rows):
+        """What rounding to the types of the columns leaves of each (n, c)."""
+        if not (self.coarse.any() and len(self.system)):
+            return 0.0
+        return np.abs(rows) @ self._rounded.T
 
     # --- what is to be met --------------------------------------------------------
 
@@ -227,7 +243,7 @@ class Keeper:
     def allowed(self, rows):
         """What may be missing of each (n, c): the tolerance, rounding, types."""
         system = self.system
-        return TOL * system.scale + system.slack + rounding_of(system, rows)
+        return TOL * system.scale + self.slack(rows) + rounding_of(system, rows)
 
     def missed(self, rows):
         """Which of the system (n, c) rows miss."""
@@ -255,10 +271,13 @@ class Keeper:
         if len(self.system):
             missed = self.missed(rows)
             if self.drops:
+                # What is left out is nothing to warn about.
                 left = ~missed[:, self.n_kept :].any(axis=1)
-                missed[:, self.n_kept :] = False
+                missed[~left] = False
             if missed.any():
                 self._tell(rows, missed, whom)
+            if self.drops and left.any():
+                rows, zeros = rows[left], zeros if zeros is None else zeros[left]
         outside = (rows.min(axis=0) < self.low - self.room) | (
             rows.max(axis=0) > self.high + self.room
         )
@@ -330,14 +349,21 @@ def _met(keeper, start, zeros):
             break
     settled = keeper.lattice.on_it | keeper.coarse
     if settled.any():
+        empty = np.zeros_like(x, bool) if zeros is None else zeros & (x == 0)
         x = keeper.settled(x)
-        todo = np.flatnonzero(keeper.is_off(x))
-        if len(todo) and not settled.all():
-            kept = np.broadcast_to(settled, x[todo].shape)
-            x[todo] = _projected(keeper.of_rows(todo), x[todo], kept)
+        todo = np.flatnonzero(keeper.is_off(x) | (empty & (x != 0)).any(axis=1))
+        for kept in (None,) if zeros is None else (zeros, None):
+            if not len(todo) or settled.all():
+                break
+            stay = np.broadcast_to(settled, x[todo].shape)
+            stay = stay if kept is None else stay | (kept[todo] & (x[todo] == 0))
+            x[todo] = _projected(keeper.of_rows(todo), x[todo], stay)
             todo = todo[keeper.of_rows(todo).is_off(x[todo])]
     for row in map(int, todo):
-        x[row] = _by_programme(keeper.of_rows(slice(row, row + 1)), start[row], row)
+        zero = None if zeros is None else zeros[row]
+        x[row] = _by_programme(
+            keeper.of_rows(slice(row, row + 1)), start[row], zero, row
+        )
     return x
 
 
@@ -480,36 +506,62 @@ def _of_rows(ends, rows):
     return ends[rows] if ends.ndim == 2 and len(ends) > 1 else ends
 
 
-def _by_programme(keeper, row, number):
+def _by_programme(keeper, row, zeros, number):
     """One row by a mixed-integer linear programme; raises if it cannot be had.
 
     Only what is asked for is worth an error: the audit tells the rest.
     """
+    start, found = np.clip(row, *keeper.box), None
     floor, ceiling, _ = _narrowed(keeper)
-    units = np.where(keeper.ranges > 0, keeper.ranges, 1.0)
-    start = np.clip(row, *keeper.box)
-    found = programme(
-        start,
-        keeper.system,
-        floor.reshape(-1),
-        ceiling.reshape(-1),
-        keeper.lattice,
-        units,
-    )
-    if found is not None:
-        found = found[None]
-        kept = np.broadcast_to(keeper.lattice.on_it, found.shape)
-        if not kept.all():
-            found = _projected(keeper, found, kept)
-        if not keeper.missed(found).any():
-            return found[0]
+    floor, ceiling = floor.reshape(-1), ceiling.reshape(-1)
+    masks = (None,) if zeros is None else (zeros, None)
+    for kept, inside in product(masks, (0, _INSIDE)):
+        ends = floor, ceiling
+        if kept is not None:
+            ends = (np.where(kept & (floor <= 0) & (ceiling >= 0), 0, e) for e in ends)
+        found = _programmed(keeper, start, *ends, inside)
+        if found is not None and not keeper.missed(found[None]).any():
+            return found
+    settled = keeper.settled(start[None])[0] if found is None else found
     asked = keeper.asked
     if len(asked) and not keeper.drops:
-        row = keeper.settled(start[None])[0] if found is None else found[0]
-        missed = keeper.missed(row[None])[0]
+        missed = keeper.missed(settled[None])[0]
         k = keeper.n_kept + int(np.argmax(missed[keeper.n_kept :]))
-        raise UnmetError(keeper.reason(row, 0, k), number)
-    return keeper.settled(start[None])[0] if found is None else found[0]
+        raise UnmetError(keeper.reason(settled, 0, k), number)
+    return settled
+
+
+def _programmed(keeper, row, floor, ceiling, inside):
+    """A row (D,) of the types of its columns that is near; None if none is found.
+
+    Types come one after the other, the coarsest first: values of a type are on a
+    lattice too, if only nearby.
+    """
+    lattice, precision = keeper.lattice, np.where(keeper.coarse, keeper.precision, 0)
+    units = np.where(keeper.ranges > 0, keeper.ranges, 1.0)
+    system = keeper.system.wider(keeper.slack(row) / 2)
+    # Inside of intervals and ranges by more than the programme may miss, or not.
+    half = (system.upper[0] - system.lower[0]) / 2
+    system = system.wider(-np.minimum(inside * system.scale, half))
+    inside = np.minimum(inside * units, (ceiling - floor) / 2)
+    inside[lattice.on_it] = 0
+    floor, ceiling = floor + inside, ceiling - inside
+    found = programme(row, system, floor, ceiling, lattice, units)
+    for eps in np.unique(precision[precision > 0])[::-1]:
+        if found is None:
+            return None
+        some = (precision == eps) & ~lattice.on_it
+        lattice, room = lattice.also_near(found, some, eps, units)
+        floor = np.maximum(floor, found - room)
+        ceiling = np.minimum(ceiling, found + room)
+        found = programme(found, system, floor, ceiling, lattice, units)
+    if found is None:
+        return None
+    found = _as_types(found[None], keeper.precision)
+    kept = np.broadcast_to(lattice.on_it, found.shape)
+    if not kept.all() and keeper.missed(found).any():
+        found = _projected(keeper, found, kept)
+    return found[0]
 
 
 def _as_types(rows, precision):

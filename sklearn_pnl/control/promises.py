@@ -6,7 +6,7 @@ import numpy as np
 
 from .lattice import Lattice
 from .meeting import Keeper
-from .search import found_in, names_of
+from .search import found_in, names_of, spread
 from .system import LinearSystem, collect_constraints
 
 # Rows with more features than this are not searched for equations unless asked to.
@@ -30,7 +30,7 @@ def resolve_invariants(given, table):
         return _found(table)
     ranges = np.zeros(len(names))
     numbers = table.numbers()
-    ranges[table.columns] = np.ptp(numbers, axis=0)
+    _, ranges[table.columns], _, rounding = spread(numbers, table.precision)
     if isinstance(given, LinearSystem):
         _check_names(given, names)
     system = collect_constraints(given, names, ranges, table.column_of)
@@ -41,6 +41,7 @@ def resolve_invariants(given, table):
         )
     inside = for_numbers(system, table)
     violation = inside.violation(numbers)
+    violation -= 2 * np.abs(inside.coefficients) @ rounding / inside.scale
     if violation.max(initial=0) > _GIVEN_TOL:
         k = int(np.argmax(violation))
         raise ValueError(
@@ -153,7 +154,13 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset):
         np.minimum(limits[1], table.highest),
     )
     lattice = lattice_of(table, rows)
-    precision = np.where(lattice.on_it, 0.0, table.precision)
+    # Whole numbers from 0 to 1 are indicators, of which there are no others.
+    flags = (lattice.steps == 1) & (least == 0) & (ranges == 1)
+    low, high = np.where(flags, 0, low), np.where(flags, 1, high)
+    # Large whole numbers are not all values of a type.
+    ends = (np.where(np.isfinite(e), np.abs(e), 0) for e in (low, high))
+    exact = lattice.on_it & (np.maximum(*ends) * table.precision <= 1)
+    precision = np.where(exact, 0.0, table.precision)
     inside = replace(for_numbers(system, table), ranges=ranges)
     # Equations of one column are left to its range, which they make empty.
     several = np.count_nonzero(inside.coefficients, axis=1) > 1

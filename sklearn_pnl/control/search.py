@@ -124,14 +124,8 @@ def search(X, tol=1e-9, precision=None):
     if not len(X) or clearly_full_rank(X):
         return LinearSystem.none(names)
     X = np.asarray(X, dtype=np.float64)
-    low, high = X.min(axis=0), X.max(axis=0)
-    size, ranges = np.maximum(np.abs(low), np.abs(high)), high - low
-    varies = ranges > _CONSTANT * size
-    # What is left of the others is rounding, which nothing is a share of.
-    ranges[~varies] = 0
-    varying, constant = np.flatnonzero(varies), np.flatnonzero(~varies)
-    eps = np.finfo(float).eps / 2 if precision is None else precision
-    rounding = (4 * eps + 16 * np.finfo(float).eps) * size
+    low, ranges, size, rounding = spread(X, precision)
+    varying, constant = np.flatnonzero(ranges), np.flatnonzero(ranges == 0)
     rows = _Rows(X, varying, ranges, size, tol, rounding)
     if rows.n_distinct >= _ROWS_PER_FEATURE * len(varying):
         found, values, note = *rows.null_space(), ""
@@ -146,6 +140,16 @@ def search(X, tol=1e-9, precision=None):
     coefficients = np.vstack([np.eye(d)[constant], found])
     values = np.concatenate([low[constant], values])
     return LinearSystem.equations(coefficients, values, names, ranges, note)
+
+
+def spread(X, precision=None):
+    """Smallest values (D,) of columns, ranges, sizes, and what their types round."""
+    low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    size, ranges = np.maximum(np.abs(low), np.abs(high)), high - low
+    # What is left of constants is rounding, which nothing is a share of.
+    ranges[ranges <= _CONSTANT * size] = 0
+    eps = np.finfo(float).eps / 2 if precision is None else precision
+    return low, ranges, size, (4 * eps + 16 * np.finfo(float).eps) * size
 
 
 class _Rows:
@@ -258,7 +262,10 @@ class _Rows:
                 directions = np.vstack([directions, new / length])
         if not found:
             return self._none()
-        found = _whole(_fewer_features(np.array(found)))
+        found = np.array(found)
+        simple = _whole(_fewer_features(found))
+        # What is little in two equations may be all that is left of their difference.
+        found = simple if self._check(simple)[0].all() else _whole(found)
         return found, self._check(found)[1]
 
     # --- both -------------------------------------------------------------------

@@ -5,7 +5,7 @@ in nothing but who said so: an equation is an interval of length 0.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -109,9 +109,6 @@ class LinearSystem:
     ranges : ndarray of shape (n_columns,)
         Largest less least value of each column in the rows that the system was found
         in, or is to be judged by.
-    slack : ndarray of shape (c,)
-        What rounding to the types of the columns leaves of each, in its own units; 0
-        where it is kept exactly.
     note : str
         What was not looked for, and why; empty if everything was.
 
@@ -138,12 +135,7 @@ class LinearSystem:
     upper: NDArray
     feature_names: tuple
     ranges: NDArray
-    slack: NDArray = field(default_factory=lambda: np.zeros(0))
     note: str = ""
-
-    def __post_init__(self):
-        if len(self.slack) != len(self.coefficients):
-            object.__setattr__(self, "slack", np.zeros(len(self.coefficients)))
 
     @classmethod
     def equations(
@@ -174,11 +166,7 @@ class LinearSystem:
         kind = "constraint" if self.has_intervals else "invariant"
         lines = [f"{len(self)} {kind}{'s' * (len(self) != 1)} of "
                  f"{len(self.feature_names)} features"]  # fmt: skip
-        told, rounded = self.descriptions, self.slack > 0
-        lines += [f"  {t}" for t, r in zip(told, rounded, strict=True) if not r]
-        if rounded.any():
-            lines.append("up to the rounding of its columns")
-            lines += [f"  {t}" for t, r in zip(told, rounded, strict=True) if r]
+        lines += [f"  {told}" for told in self.descriptions]
         return "\n".join(lines + [self.note] * bool(self.note))
 
     @property
@@ -243,8 +231,11 @@ class LinearSystem:
             coefficients=self.coefficients[some],
             lower=self.lower[:, some],
             upper=self.upper[:, some],
-            slack=self.slack[some],
         )
+
+    def wider(self, room: NDArray) -> "LinearSystem":
+        """The same, with intervals longer by ``room`` (c,) at both ends."""
+        return replace(self, lower=self.lower - room, upper=self.upper + room)
 
     def of_rows(self, rows: slice | NDArray) -> "LinearSystem":
         """The same for some rows alone, where rows have their own."""
@@ -271,10 +262,7 @@ class LinearSystem:
             for both in ((self.lower, other.lower), (self.upper, other.upper))
         ]
         coefficients = np.vstack([self.coefficients, other.coefficients])
-        slack = np.concatenate([self.slack, other.slack])
-        return replace(
-            self, coefficients=coefficients, lower=ends[0], upper=ends[1], slack=slack
-        )
+        return replace(self, coefficients=coefficients, lower=ends[0], upper=ends[1])
 
 
 Constraint: TypeAlias = LinearConstraint | ColumnConstraint | LinearSystem

@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn_pnl._zeros import with_zeros
 
-from sklearn_pnl import KernelDraws, MixupDraws, PNLAugmenter, PNLSampler
+from sklearn_pnl import (
+    ColumnConstraint,
+    KernelDraws,
+    MixupDraws,
+    PNLAugmenter,
+    PNLSampler,
+)
 
 SEEDS = [0, 1, 2]
 
@@ -123,12 +128,17 @@ def test_counts_stay_counts(seed):
 
 
 def test_sums_are_kept_by_the_cells_that_are_left():
-    rows = np.array([[1.0, 2.0, 3.0, -1.0], [0.5, 0.5, 0.0, 0.0]])
-    zeros = np.array([[True, False, False, False], [False, False, True, True]])
-    expected = [[0, 2, 3, 0], [0.5, 0.5, 0, 0]]
-    assert_allclose(with_zeros(rows, zeros), expected)
-    empty = with_zeros(np.array([[1.0, 2.0]]), np.array([[True, True]]))
-    assert_array_equal(empty, 0)
+    # The embedding that does nothing is the identity, and keeps the sums of rows.
+    X = np.array([[0.0, 2, 3, 0], [0, 1, 3, 1], [1, 2, 3, 0], [1, 1, 3, 1.5]])
+    settings = {"embedding": None, "invariants": None, "margin": None}
+    settings |= {"k_neighbors": 1, "draws": MixupDraws(noise=0), "with_mass": True}
+    augmenter = PNLAugmenter(keep_zeros=True, **settings).fit(X)
+    rows, parents = augmenter.sample(50, 0, return_parents=True)
+    free = PNLAugmenter(**settings).fit(X).sample(50, 0)
+    zeros = (X == 0)[parents].all(axis=1)
+    assert zeros.any()
+    assert_array_equal(rows[zeros], 0)
+    assert_allclose(rows.sum(axis=1), np.maximum(free, 0).sum(axis=1), rtol=1e-9)
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 64])
@@ -149,3 +159,57 @@ def test_rows_whose_sum_would_be_negative_are_not():
     params = {"embedding": None, "keep_zeros": True, "margin": None, "offset": 0.1}
     rows = PNLAugmenter(**params).fit(X).sample(500, random_state=0)
     assert rows.min() == 0
+
+
+# --- what once was wrong --------------------------------------------------------
+
+
+@pytest.mark.parametrize("bandwidth", [0.3, 1.0])
+@pytest.mark.parametrize("draws", ["kde", "wide", "mixup"])
+def test_one_hot_rows_are_of_a_level(draws, bandwidth):
+    level = np.random.default_rng(1).integers(0, 3, size=60)
+    X = np.column_stack(
+        [np.eye(3)[level], np.random.default_rng(2).gamma(2, size=(60, 2))]
+    )
+    draws = KernelDraws(bandwidth=bandwidth) if draws == "wide" else draws
+    rows = PNLAugmenter(draws=draws, keep_zeros=True).fit(X).sample(200, 0)
+    assert_array_equal(np.sort(rows[:, :3], axis=1), [[0, 0, 1]] * 200)
+
+
+@pytest.mark.filterwarnings("ignore:.*cells that are zero in all parents")
+@pytest.mark.parametrize("params", [{}, {"draws": "kde"}, {"embedding": None}], ids=str)
+@pytest.mark.parametrize("value", [0, 0.5, 5])
+def test_what_is_asked_for_goes_before_zeros(params, value):
+    rng = np.random.default_rng(0)
+    X = rng.gamma(2, size=(200, 4)) * (rng.random((200, 4)) < 0.4)
+    augmenter = PNLAugmenter(keep_zeros=True, **params).fit(X)
+    asked = ColumnConstraint(0, equal=value)
+    rows, parents = augmenter.sample(200, 0, constraints=asked, return_parents=True)
+    assert_allclose(rows[:, 0], value, atol=1e-8)
+    # Other zeros stay.
+    shared = (X[parents] == 0).all(axis=1)[:, 1:]
+    assert_array_equal(rows[:, 1:][shared], 0)
+
+
+def test_zeros_that_what_is_asked_for_moves_are_told():
+    rng = np.random.default_rng(0)
+    X = rng.gamma(2, size=(200, 4)) * (rng.random((200, 4)) < 0.2)
+    augmenter = PNLAugmenter(keep_zeros=True, draws="kde").fit(X)
+    with pytest.warns(UserWarning, match="cells that are zero in all parents"):
+        augmenter.sample(200, 0, constraints=ColumnConstraint(0, equal=5))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_equations_of_whole_numbers_and_others_move_no_zeros(whole):
+    # A column in double precision takes what rounding left, but not one that is zero.
+    rng = np.random.default_rng(0)
+    X = rng.gamma(1.0, size=(80, 3)) * (rng.random((80, 3)) < 0.5)
+    X[:, 0] = rng.poisson(4, size=80)
+    X = np.column_stack([X, X.sum(axis=1)])
+    X[:, 2] = np.rint(X[:, 2]) if whole else X[:, 2]
+    X[:, 3] = X[:, :3].sum(axis=1)
+    rows, zeros = drawn(X, draws="kde", margin=None)
+    assert zeros.any()
+    assert_array_equal(rows[zeros], 0)
+    assert_array_equal(rows[:, 0], np.rint(rows[:, 0]))
+    assert_allclose(rows[:, 3], rows[:, :3].sum(axis=1), atol=1e-8)

@@ -1,0 +1,365 @@
+"""What is asked of new rows: met to 1e-9 of the range, or refused by name."""
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import LinearConstraint
+from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
+from test_search import NAMES, table
+
+from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler, find_invariants
+from sklearn_pnl.geometry import linear_projection
+
+
+@pytest.fixture(scope="module")
+def sales():
+    """A table with a total, three parts, and a correlated feature; fitted."""
+    rng = np.random.default_rng(0)
+    parts = rng.gamma(2.0, size=(300, 3))
+    frame = pd.DataFrame(parts, columns=["a", "b", "c"])
+    frame.insert(0, "total", parts.sum(axis=1))
+    frame["staff"] = parts.sum(axis=1) + rng.normal(size=300)
+    return frame, PNLAugmenter().fit(frame)
+
+
+def test_equalities_intervals_and_a_row_each(sales):
+    frame, augmenter = sales
+    wanted = np.linspace(4, 9, 60)
+    constraints = [
+        ColumnConstraint("total", equal=wanted),
+        ColumnConstraint({"a": 1, "b": -1}, lower=0, upper=0.5),
+        LinearConstraint([[0, 0, 0, 1, 0]], -np.inf, 2.5),
+    ]
+    rows = augmenter.sample(60, random_state=0, constraints=constraints)
+    np.testing.assert_allclose(rows["total"], wanted, atol=1e-8)
+    np.testing.assert_allclose(
+        rows["total"], rows[["a", "b", "c"]].sum(axis=1), atol=1e-8
+    )
+    difference = rows["a"] - rows["b"]
+    assert difference.min() >= -1e-8 and difference.max() <= 0.5 + 1e-8
+    assert rows["c"].max() <= 2.5 + 1e-8
+    assert difference.std() > 0.05
+
+
+def test_a_fixed_value_is_conditional_sampling(sales):
+    frame, augmenter = sales
+    asked = ColumnConstraint("staff", equal=9.0)
+    rows = augmenter.sample(200, random_state=0, constraints=asked)
+    np.testing.assert_allclose(rows["staff"], 9.0, atol=1e-8)
+    # What goes with it comes with it: staff are the total, give or take one.
+    near = frame["total"][(frame["staff"] - 9).abs() < 1].mean()
+    assert abs(rows["total"].mean() - near) < 0.5
+    assert abs(frame["total"].mean() - near) > 1.5
+
+
+def test_constraints_by_class_and_for_all(sales):
+    frame, _ = sales
+    y = np.r_[np.zeros(200, int), np.ones(60, int), np.full(40, 2)]
+    wanted = {
+        1: ColumnConstraint("total", equal=7),
+        2: ColumnConstraint("a", lower=1, upper=2),
+    }
+    sampler = PNLSampler(constraints=wanted, random_state=0)
+    X_new, y_new = sampler.fit_resample(frame, y)
+    new, labels = X_new.iloc[300:], y_new[300:]
+    np.testing.assert_allclose(new["total"][labels == 1], 7, atol=1e-8)
+    assert new["total"][labels == 2].std() > 0.1
+    assert new["a"][labels == 2].between(1 - 1e-8, 2 + 1e-8).all()
+    np.testing.assert_allclose(
+        new["total"], new[["a", "b", "c"]].sum(axis=1), atol=1e-8
+    )
+    sampler = PNLSampler(constraints=wanted[1], random_state=0)
+    new = sampler.fit_resample(frame, y)[0].iloc[300:]
+    np.testing.assert_allclose(new["total"], 7, atol=1e-8)
+
+
+def test_what_cannot_be_reached_is_named_with_its_reach(sales):
+    frame, augmenter = sales
+    with pytest.raises(ValueError, match="total asks for 80 to 90; .* reaches ") as e:
+        augmenter.sample(5, constraints=ColumnConstraint("total", lower=80, upper=90))
+    assert "New row 0 cannot meet the constraints" in str(e.value)
+    low, high = map(float, str(e.value).split("reaches ")[1].rstrip(".").split(" to "))
+    # The range of the training rows, and a tenth beyond where nothing ends there.
+    total = frame["total"]
+    room = 0.1 * np.ptp(total) + 1e-6
+    assert total.min() - room <= low <= total.min() + 1e-6
+    assert total.max() - 1e-6 <= high <= total.max() + room
+    inside = ColumnConstraint("total", equal=high - 1e-3)
+    augmenter.sample(3, random_state=0, constraints=inside)
+    # Each alone can be met: it is their clash with the total that is told.
+    parts = [ColumnConstraint("a", equal=3), ColumnConstraint("total", equal=2)]
+    with pytest.raises(ValueError, match=r"total = a \+ b \+ c"):
+        augmenter.sample(5, constraints=parts)
+    one_of_them = np.array([5.0, 5.0, 500.0])
+    asked = ColumnConstraint("total", equal=one_of_them)
+    with pytest.raises(ValueError, match="New row 2 cannot .*: total asks"):
+        augmenter.sample(3, constraints=asked)
+    with pytest.raises(ValueError, match="Constraint 0 names 'z'"):
+        augmenter.sample(5, constraints=ColumnConstraint("z", lower=0, upper=1))
+    with pytest.raises(ValueError, match="is given for 3 rows .* there are 5"):
+        augmenter.sample(5, constraints=asked)
+
+
+@pytest.mark.parametrize("augment", ["mixup", "kde"])
+def test_the_same_bytes_however_rows_are_asked_for(sales, augment):
+    frame, _ = sales
+    wanted = np.linspace(4, 9, 90)
+    asked = [
+        ColumnConstraint("total", equal=wanted),
+        ColumnConstraint({"a": 1, "b": -2}, lower=-3, upper=1),
+    ]
+    augmenter = PNLAugmenter(draws=augment).fit(frame)
+    rows = augmenter.sample(90, random_state=0, constraints=asked)
+    for size in (1, 7, 64, 90):
+        batches = augmenter.iter_samples(90, size, random_state=0, constraints=asked)
+        np.testing.assert_array_equal(pd.concat(list(batches)), rows)
+    augmenter.set_params(n_jobs=2)
+    again = augmenter.sample(90, random_state=0, constraints=asked)
+    np.testing.assert_array_equal(again, rows)
+
+
+# --- a table with equations of all kinds ----------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Nested totals, shares, one-hot columns, copies and a constant, by name."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(table(rng, 200), columns=NAMES)
+    return frame, PNLAugmenter(margin=0).fit(frame)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_new_rows_keep_equations_and_ranges(seed):
+    X = table(np.random.default_rng(seed), 200)
+    found = find_invariants(X, NAMES)
+    free = PNLAugmenter(margin=0, draws="kde", invariants=None).fit(X)
+    assert found.violation(free.sample(300, seed)).max() > 0.05
+    rows = PNLAugmenter(margin=0, draws="kde").fit(X).sample(300, seed)
+    assert found.violation(rows).max() <= 1e-9
+    assert np.all((rows >= X.min(axis=0)) & (rows <= X.max(axis=0)))
+    # Moved about as much as they were off.
+    moved = np.abs(rows - free.sample(300, seed)).max(axis=1) / np.ptp(X, axis=0).max()
+    assert moved.max() < 0.5
+
+
+def test_constraints_of_every_kind_at_once(fitted):
+    frame, augmenter = fitted
+    totals = np.linspace(5, 7, 40)
+    asked = [
+        ColumnConstraint("total", equal=totals),
+        ColumnConstraint({"s1": 1, "s2": -1}, lower=0),
+        LinearConstraint(csr_array(np.eye(22)[3:5]), [0.2, 0], [1, 0.5]),
+        ColumnConstraint("F", upper=34),
+    ]
+    x = augmenter.sample(40, 0, constraints=asked)
+    np.testing.assert_allclose(x["total"], totals, atol=1e-8)
+    np.testing.assert_allclose(x["s1"] + x["s2"], totals, atol=1e-8)
+    assert np.all(x["s1"] - x["s2"] >= -1e-8)
+    assert x["a"].between(0.2 - 1e-9, 1 + 1e-9).all()
+    assert x["b"].max() <= 0.5 + 1e-9 and x["F"].max() <= 34 + 1e-8
+    assert augmenter.invariants_.violation(x).max() <= 1e-9
+    assert np.all((x >= frame.min()) & (x <= frame.max()))
+
+
+def test_what_cannot_be_met_is_told_in_the_units_of_the_rows(fitted):
+    frame, augmenter = fitted
+    top, least = frame["total"].max(), frame["total"].min()
+    beyond = ColumnConstraint("total", equal=[5.0, top + 1, 5])
+    with pytest.raises(ValueError, match="New row 1 cannot meet") as e:
+        augmenter.sample(3, 0, constraints=beyond)
+    assert f"it reaches {least:.7g} to {top:.7g}" in str(e.value)
+    assert f"total asks for {top + 1:.10g}" in str(e.value)
+    # The others are left where rows may be dropped.
+    rows = augmenter.sample(3, 0, constraints=beyond, on_unmet="drop")
+    np.testing.assert_allclose(rows["total"], [5, 5], atol=1e-8)
+    # Each can be met, but not both.
+    both = [ColumnConstraint("total", equal=4), ColumnConstraint("s1", lower=4.5)]
+    with pytest.raises(ValueError) as e:
+        augmenter.sample(3, 0, constraints=both)
+    assert re.search(
+        r"(s1|total) asks for .* with .*total = s1 \+ s2.* it reaches ", str(e.value)
+    )
+
+
+def test_rows_that_meet_what_is_asked_stay():
+    # Only those that miss it are moved, and no column that it is not about.
+    X = np.random.default_rng(0).gamma(1.0, size=(100, 4))
+    augmenter = PNLAugmenter(draws="kde", invariants=None).fit(X)
+    free = augmenter.sample(100, 0)
+    asked = ColumnConstraint({0: 1, 1: 1}, lower=-1, upper=100)
+    rows = augmenter.sample(100, 0, constraints=asked)
+    np.testing.assert_array_equal(rows[:, 2:], free[:, 2:])
+    np.testing.assert_allclose(rows[:, :2], free[:, :2], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [0.1, 1.0])
+def test_the_projection_is_that_of_the_embedding(offset):
+    # "kde" does not heed what is asked for: both calls decode the same rows.
+    X = np.random.default_rng(0).gamma(1.0, size=(50, 4))
+    augmenter = PNLAugmenter(
+        draws="kde", invariants=None, offset=offset, margin=0.1
+    ).fit(X)
+    a = np.array([[1.0, 2.0, 0.0, -1.0]])
+    asked = LinearConstraint(a, 1.5, 1.5)
+    rows = augmenter.sample(30, 0, constraints=asked)
+    free = augmenter.sample(30, 0)
+    low, ranges = X.min(axis=0), np.ptp(X, axis=0)
+    z = (free - low) / ranges + offset
+    ends = np.maximum(low - 0.1 * ranges, 0), X.max(axis=0) + 0.1 * ranges
+    floor, ceiling = ((e - low) / ranges + offset for e in ends)
+    b = 1.5 - a @ low + a @ ranges * offset
+    m = linear_projection(
+        z, a * ranges, b, b, floor=floor, ceiling=ceiling, divergence="chi2"
+    ).measure
+    expected = (m - offset) * ranges + low
+    np.testing.assert_allclose(rows, expected, atol=1e-7)
+
+
+def test_fixed_values_alone():
+    # Conditional rows: nothing is left for the projection to do.
+    X = np.random.default_rng(0).gamma(1.0, size=(20, 3))
+    augmenter = PNLAugmenter(draws="kde", invariants=None).fit(X)
+    free = augmenter.sample(30, 0)
+    rows = augmenter.sample(30, 0, constraints=ColumnConstraint({1: 2.0}, equal=1.0))
+    np.testing.assert_allclose(rows[:, 1], 0.5, rtol=1e-12)
+    np.testing.assert_array_equal(rows[:, [0, 2]], free[:, [0, 2]])
+    upside_down = ColumnConstraint({1: -2.0}, lower=-1.0, upper=-0.5)
+    rows = augmenter.sample(30, 0, constraints=upside_down)
+    np.testing.assert_allclose(rows[:, 1], np.clip(free[:, 1], 0.25, 0.5))
+
+
+# --- what once was wrong --------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3, 1e6])
+@pytest.mark.parametrize("seed", [26, 29, 37, 1, 2])
+def test_an_equation_beside_an_interval_in_other_units(seed, unit):
+    rng = np.random.default_rng(seed)
+    rare = rng.gamma(2, size=80) * (rng.uniform(size=80) < 0.3) * unit
+    X = np.column_stack([rare, rng.normal(size=(80, 3))])
+    value = X[seed, 1] + 2 * X[seed, 3]
+    asked = [
+        ColumnConstraint(dict.fromkeys(range(4), 1), upper=X[seed].sum()),
+        ColumnConstraint({1: 1, 3: 2}, equal=value),
+    ]
+    # A training row meets both.
+    rows = PNLAugmenter().fit(X).sample(50, 0, constraints=asked)
+    off = np.abs(rows[:, 1] + 2 * rows[:, 3] - value).max()
+    assert off <= 1e-9 * 2 * np.ptp(X[:, 3])
+    assert rows.sum(axis=1).max() <= X[seed].sum() + 1e-9 * np.ptp(X[:, 0])
+
+
+@pytest.mark.parametrize("offset", [0.1, 0.3, 1.0])
+def test_columns_that_are_constant_but_for_rounding_are_in_constraints(offset):
+    rng = np.random.default_rng(0)
+    nearly = np.full(60, -7.0)
+    nearly[::3] += 8.881784e-16
+    X = np.column_stack([rng.normal(size=(60, 2)), nearly])
+    rows = (
+        PNLAugmenter(offset=offset)
+        .fit(X)
+        .sample(20, 0, constraints=ColumnConstraint({0: 1, 2: -1}, equal=7.5))
+    )
+    np.testing.assert_allclose(rows[:, 0] - rows[:, 2], 7.5, atol=1e-8)
+    np.testing.assert_allclose(rows[:, 2], -7, rtol=1e-15)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-7, 1e-5, 1.0, 1e5])
+@pytest.mark.parametrize("margin", [None, 0, 0.1])
+def test_the_tolerance_is_a_share_of_the_range_in_all_units(margin, scale):
+    parts = np.random.default_rng(0).gamma(2, size=(300, 5)) * scale
+    X = np.column_stack([parts, parts[:, :3].sum(axis=1)])
+    augmenter = PNLAugmenter(embedding=None, offset=0.1, margin=margin).fit(X)
+    rows = augmenter.sample(300, 0)
+    off = np.abs(rows[:, 5] - rows[:, :3].sum(axis=1)).max()
+    assert off <= 1e-9 * np.ptp(X[:, 5])
+
+
+def test_constants_stay_without_a_margin():
+    from sklearn.datasets import load_digits
+
+    images = load_digits().images
+    still = np.ptp(images, axis=0) == 0
+    for embedding in (None, "minmax"):
+        rows = PNLAugmenter(embedding=embedding, margin=None).fit(images).sample(50, 0)
+        np.testing.assert_array_equal(rows[:, still], images[:50, still])
+
+
+@pytest.mark.parametrize("classes", [{"typo": 1}, {0: 1, 2: 1}])
+def test_constraints_of_a_class_that_is_none_are_refused(classes):
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    y = (np.arange(100) < 20).astype(int)
+    asked = {c: ColumnConstraint(0, equal=0) for c in classes}
+    with pytest.raises(ValueError, match="typo|2"):
+        PNLSampler(constraints=asked).fit_resample(X, y)
+
+
+def test_a_value_a_row_is_drawn_in_few_calls(monkeypatch):
+    # What a row takes may not grow with the rows that there are to draw from.
+    from sklearn_pnl.control import conditioning
+
+    weighed = []
+    of = conditioning._Segments.of
+
+    def counted(start, step, targets):
+        weighed.append(start.shape[0] * start.shape[1] * len(targets) / len(start))
+        return of(start, step, targets)
+
+    monkeypatch.setattr(conditioning._Segments, "of", counted)
+    rng = np.random.default_rng(0)
+    totals = {}
+    for n in (300, 3000):
+        weighed.clear()
+        augmenter = PNLAugmenter().fit(rng.gamma(2, size=(n, 3)))
+        values = rng.uniform(1, 4, size=500)
+        rows = augmenter.sample(500, 0, constraints=ColumnConstraint(0, equal=values))
+        np.testing.assert_allclose(rows[:, 0], values, atol=1e-8)
+        totals[n] = sum(weighed), len(weighed)
+    assert totals[3000] == totals[300]
+    assert totals[300][1] < 10
+
+
+# --- types ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_totals_in_coarse_types_are_kept_to_their_rounding(dtype):
+    parts = np.random.default_rng(0).integers(0, 20, size=(200, 3))
+    X = np.column_stack([parts, parts.sum(axis=1)]).astype(dtype)
+    rows = PNLAugmenter().fit(X).sample(300, 0)
+    assert rows.dtype == dtype
+    rows = rows.astype(float)
+    np.testing.assert_array_equal(rows[:, 3], rows[:, :3].sum(axis=1))
+    X = np.random.default_rng(0).gamma(2, 10, size=(100, 3)).astype(dtype)
+    X = np.column_stack([X, X.astype(float).sum(axis=1)]).astype(dtype)
+    rows = PNLAugmenter(invariants=find_invariants(X)).fit(X).sample(300, 0)
+    off = rows[:, 3].astype(float) - rows[:, :3].astype(float).sum(axis=1)
+    assert np.abs(off).max() <= 4 * np.finfo(dtype).eps * X.max()
+
+
+@pytest.mark.parametrize("margin", [0, 0.1, None])
+@pytest.mark.parametrize("coarse", ["float32", "float16"])
+def test_a_column_in_double_precision_takes_what_others_round(coarse, margin):
+    frame = pd.DataFrame(
+        np.random.default_rng(0).gamma(2, 10, size=(100, 2)).astype(coarse),
+        columns=["a", "b"],
+    )
+    frame["t"] = frame.astype(float).sum(axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        augmenter = PNLAugmenter(margin=margin).fit(frame)
+        asked = ColumnConstraint({"a": 1, "b": -1}, lower=0, upper=5)
+        for constraints in (None, asked):
+            rows = augmenter.sample(200, 0, constraints=constraints)
+            assert rows.dtypes.equals(frame.dtypes)
+            rows = rows.astype(float)
+            off = (rows["t"] - rows["a"] - rows["b"]).abs().max()
+            assert off <= 1e-9 * np.ptp(frame["t"])
+    between = rows["a"] - rows["b"]
+    eps = 4 * np.finfo(coarse).eps * np.abs(rows.to_numpy()).max()
+    assert between.min() >= -eps and between.max() <= 5 + eps

@@ -1,0 +1,283 @@
+"""Linear equations that hold in every row: those that are found, and no others."""
+
+import numpy as np
+import pytest
+
+from sklearn_pnl import PNLAugmenter, find_invariants
+
+NAMES = [
+    "total", "s1", "s2", "a", "b", "c", "d", "e", "f", "p1", "p2", "p3", "h0", "h1",
+    "h2", "n1", "n2", "n3", "ntot", "copy", "constant", "F",
+]  # fmt: skip
+EQUATIONS = {
+    "constant = 3.5",
+    "copy = a",
+    "F = 1.8 b + 32",
+    "total = s1 + s2",
+    "s1 = a + b + c",
+    "s2 = d + e + f",
+    "p1 + p2 + p3 = 1",
+    "h0 + h1 + h2 = 1",
+    "ntot = n1 + n2 + n3",
+}
+
+
+def table(rng, n):
+    """Nested totals, shares, a one-hot group, counts, a copy, a unit, a constant."""
+    parts = rng.gamma(1.0, size=(n, 6)).round(2)
+    s1, s2 = parts[:, :3].sum(axis=1), parts[:, 3:].sum(axis=1)
+    shares = rng.dirichlet(np.ones(3), n)
+    one_hot = np.eye(3)[rng.integers(3, size=n)]
+    counts = rng.poisson(5, size=(n, 3))
+    return np.column_stack(
+        [s1 + s2, s1, s2, parts, shares, one_hot, counts, counts.sum(axis=1),
+         parts[:, 0], np.full(n, 3.5), 1.8 * parts[:, 1] + 32]
+    )  # fmt: skip
+
+
+def new_rows(rng, X, n):
+    """Rows between rows of a table, with noise that breaks every equation."""
+    first, second = X[rng.integers(len(X), size=(2, n))]
+    t = rng.uniform(size=(n, 1))
+    rows = t * first + (1 - t) * second
+    rows = rows * np.exp(0.1 * rng.normal(size=rows.shape))
+    return np.clip(rows, X.min(axis=0), X.max(axis=0))
+
+
+def rank_slow(X):
+    """Dimension of the equations, by the singular values of the centred rows."""
+    ranges = np.ptp(X, axis=0)
+    Z = (X - X.mean(axis=0)) / np.where(ranges > 0, ranges, 1)
+    singular = np.linalg.svd(Z, compute_uv=False)
+    return int(np.sum(singular > 1e-10 * singular.max(initial=1.0)))
+
+
+# --- what is found --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n", [60, 3000])
+def test_equations_come_out_in_words(seed, n):
+    rng = np.random.default_rng(seed)
+    X = table(rng, n)
+    found = find_invariants(X, NAMES)
+    assert set(found.descriptions) == EQUATIONS
+    assert found.violation(X).max() <= 1e-12
+    assert len(found) == X.shape[1] - rank_slow(X)
+    assert not found.note
+    assert "total = s1 + s2" in repr(found)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_simple_equations_from_few_rows(seed):
+    # 22 and 18 more features, and 25 rows: they satisfy many equations by chance.
+    rng = np.random.default_rng(seed)
+    X = np.hstack([table(rng, 25), rng.normal(size=(25, 18))])
+    found = find_invariants(X, NAMES + [f"r{j}" for j in range(18)])
+    assert {"constant = 3.5", "copy = a", "total = s1 + s2", "p1 + p2 + p3 = 1"} <= set(
+        found.descriptions
+    )
+    assert set(found.descriptions) <= EQUATIONS
+    assert "25 distinct rows are too few for 39 features" in found.note
+    assert found.violation(X).max() <= 1e-12
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n, d", [(12, 6), (100, 9), (400, 40), (2000, 120)])
+def test_the_number_of_equations_is_that_of_the_null_space(seed, n, d):
+    # Random equations with whole coefficients, as many as a third of the features.
+    rng = np.random.default_rng([seed, n])
+    free = rng.normal(size=(n, d - d // 3)) * 10 ** rng.uniform(-3, 3, d - d // 3)
+    mixing = rng.choice([0.0, 1.0, -1.0, 2.0], p=[0.6, 0.2, 0.1, 0.1],
+                        size=(d // 3, free.shape[1]))  # fmt: skip
+    mixing[np.arange(d // 3), rng.integers(free.shape[1], size=d // 3)] = 1.0
+    X = np.hstack([free, free @ mixing.T + rng.integers(-5, 6, size=d // 3)])
+    X = X[:, rng.permutation(d)]
+    found = find_invariants(X)
+    assert len(found) == d - rank_slow(X) == d // 3
+    assert np.linalg.matrix_rank(found.coefficients) == d // 3
+    assert found.violation(X).max() <= 1e-9
+
+
+def test_equations_that_need_not_be_whole():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    X = np.column_stack([X, X @ [np.pi, np.sqrt(2), -np.e] + 0.1])
+    found = find_invariants(X)
+    assert len(found) == 1
+    assert found.violation(X).max() <= 1e-12
+
+
+def test_an_equation_that_one_row_breaks_is_none():
+    rng = np.random.default_rng(0)
+    for row in (0, 1717, 2999):
+        X = table(rng, 3000)
+        X[row, NAMES.index("s1")] += 1e-6
+        left = set(find_invariants(X, NAMES).descriptions)
+        assert "s1 = a + b + c" not in left
+        assert "s2 = d + e + f" in left
+        assert EQUATIONS - left == {"s1 = a + b + c", "total = s1 + s2"}
+
+
+def test_sums_along_an_axis_of_rows_with_two():
+    rng = np.random.default_rng(0)
+    X = rng.dirichlet(np.ones(5), (200, 4))
+    X[:, :, 0] += 1.0
+    found = find_invariants(X.reshape(200, -1))
+    assert set(found.descriptions) == {
+        " + ".join(f"x{5 * i + j}" for j in range(5)) + " = 2" for i in range(4)
+    }
+
+
+def test_large_offsets_and_all_scales():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 100)) * [[1e-6], [1e6]]
+    X = np.column_stack([a, b, a + b, 1e9 + np.arange(100), 2e9 + np.arange(100)])
+    assert set(find_invariants(X).descriptions) >= {"x4 = x3 + 1000000000"}
+    small = np.column_stack([a, 3 * a + 1e-7, 1e-300 * np.arange(100)])
+    assert find_invariants(small).descriptions == ("x1 = 3 x0 + 1e-07",)
+
+
+def test_constants_up_to_rounding_have_no_range():
+    rng = np.random.default_rng(0)
+    a = 10 * rng.normal(size=40)
+    X = np.column_stack([a, rng.normal(size=40), (a + 0.1) - a])
+    assert 0 < np.ptp(X[:, 2]) < 1e-13
+    found = find_invariants(X)
+    assert found.violation(X).max() < 1e-9
+    assert PNLAugmenter().fit(X).sample(5, 0)[:, 2].round(9).tolist() == [0.1] * 5
+
+
+def test_single_precision_needs_a_larger_tolerance():
+    X = table(np.random.default_rng(0), 500).astype(np.float32)
+    assert "total = s1 + s2" not in find_invariants(X, NAMES).descriptions
+    assert "total = s1 + s2" in find_invariants(X, NAMES, tol=1e-6).descriptions
+
+
+RANDOM_TABLES = {
+    "normal": lambda rng, shape: rng.normal(size=shape),
+    "integers": lambda rng, shape: rng.integers(0, 100, size=shape),
+    "counts": lambda rng, shape: rng.poisson(3, size=shape),
+    "rare counts": lambda rng, shape: rng.poisson(0.1, size=shape),
+    "three values": lambda rng, shape: rng.integers(0, 3, size=shape),
+    "binary": lambda rng, shape: rng.random(shape) < 0.5,
+    "rare binary": lambda rng, shape: rng.random(shape) < 0.03,
+    "decimals": lambda rng, shape: rng.normal(size=shape).round(1),
+}
+SHAPES = [(5, 4), (8, 3), (10, 30), (20, 60), (20, 5), (40, 10), (60, 29), (100, 50),
+          (100, 99), (300, 20)]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", RANDOM_TABLES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_random_tables_have_no_invariants(kind, shape):
+    for seed in range(4):
+        rng = np.random.default_rng([seed, *shape])
+        X = RANDOM_TABLES[kind](rng, shape).astype(float)
+        found = find_invariants(X)
+        assert len(found) == np.sum(np.ptp(X, axis=0) == 0), found
+
+
+def test_repeated_rows_are_no_evidence():
+    X = np.random.default_rng(0).normal(size=(8, 10))
+    found = find_invariants(np.tile(X, (50, 1)))
+    assert len(found) == 0
+    assert "8 distinct rows are too few" in found.note
+
+
+def test_tables_with_little_in_them():
+    assert find_invariants(np.ones((1, 2))).descriptions == ("x0 = 1", "x1 = 1")
+    assert find_invariants(np.zeros((9, 2))).descriptions == ("x0 = 0", "x1 = 0")
+    assert len(find_invariants(np.arange(2.0)[:, None])) == 0
+
+
+@pytest.mark.parametrize(
+    "X, names, message",
+    [
+        ([[1.0, np.nan]], None, "NaN; the first is at row 0, column 1"),
+        ([[1.0, 2.0]], ["a"], "1 feature_names for 2 features"),
+    ],
+)
+def test_bad_tables(X, names, message):
+    with pytest.raises(ValueError, match=message):
+        find_invariants(X, names)
+
+
+def test_violation_is_a_share_of_the_range():
+    X = np.random.default_rng(0).integers(0, 6, size=(40, 3)).astype(float)
+    X[:, 2] = X[:, 0] + X[:, 1]
+    X[:2] = [[0, 0, 0], [5, 5, 10]]
+    found = find_invariants(X)
+    assert found.descriptions == ("x2 = x0 + x1",)
+    np.testing.assert_allclose(found.violation(X + [0, 0, 1]), [0.1])
+
+
+# --- what once was wrong --------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", [1e-10, 1e6, 1e10, 1e12])
+def test_copies_in_other_units_hide_nothing(unit):
+    from sklearn_pnl import PNLSampler
+
+    a, b = np.random.default_rng(0).gamma(2, size=(2, 60))
+    X = np.column_stack([a, b, a * unit, a + b])
+    assert len(find_invariants(X)) == 2
+    y = np.r_[np.zeros(40, int), np.ones(20, int)]
+    X = np.column_stack([a, a * unit, a / unit])
+    new = PNLSampler(random_state=0).fit_resample(X, y)[0][60:]
+    np.testing.assert_allclose(new[:, 1], unit * new[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(new[:, 2], new[:, 0] / unit, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", range(5, 14))
+def test_copies_and_totals_of_few_rows(n):
+    for seed in range(3):
+        a, b, c = np.random.default_rng([seed, n]).gamma(2, size=(3, n))
+        assert len(find_invariants(np.column_stack([a, b, a]))) == 1
+        assert len(find_invariants(np.column_stack([a, b, c, a + b + c]))) == 1
+
+
+@pytest.mark.parametrize("noise", [8.881784e-16, -8.881784e-16])
+@pytest.mark.parametrize("share", [2, 3, 60])
+def test_rounding_of_a_constant_tells_rows_not_apart(share, noise):
+    a, b = np.random.default_rng(0).normal(size=(2, 60))
+    nearly = np.full(60, -7.0)
+    nearly[::share] += noise
+    found = find_invariants(np.column_stack([a, b, 2 * a + 3 * b, nearly]))
+    assert set(found.descriptions) == {"x3 = -7", "x2 = 2 x0 + 3 x1"}
+
+
+def test_many_copies_take_few_passes(monkeypatch):
+    from sklearn_pnl.control import search
+
+    calls = []
+    check = search._Rows._check
+
+    def counted(self, equations):
+        calls.append(len(equations))
+        return check(self, equations)
+
+    monkeypatch.setattr(search._Rows, "_check", counted)
+    X = np.tile(np.random.default_rng(0).normal(size=(150, 1)), (1, 120))
+    assert len(find_invariants(X)) == 119
+    assert len(calls) < 1000
+
+
+def test_little_in_two_equations_is_no_equation():
+    # Both hold to 1e-9 of columns as large as these; their difference does not.
+    rng = np.random.default_rng(0)
+    large, small = rng.integers(0, 10**6, 8) * 1.0, rng.gamma(1.0, size=8) * 1e-3
+    X = np.column_stack([small, large, large + small, 2 * large - small])
+    found = find_invariants(X)
+    assert found.violation(X).max(initial=0) <= 1e-9
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("n", [8, 40])
+def test_what_is_found_in_any_type_can_be_given(dtype, n):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.choice([0.1, 0.5, 2.5], (n, 3)) + rng.integers(-3, 9, (n, 1))
+        X = np.column_stack([X, X @ [1, 1, -2], np.full(n, 0.3) + 0.1 * 3])
+        X = X.astype(dtype)
+        PNLAugmenter(invariants=find_invariants(X)).fit(X)

@@ -1,0 +1,410 @@
+"""What new rows promise, in every setting at once, on tables that nobody chose.
+
+A call refuses by name, warns by name, or gives rows that keep all of it. The training
+rows themselves meet what is asked of them here, so that a refusal is an error, but
+where the case says that nothing can meet it. ``SKLEARN_PNL_FUZZ=30000`` takes so many
+other cases in all.
+"""
+
+import os
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.optimize import LinearConstraint
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from sklearn_pnl import ColumnConstraint, PNLAugmenter, find_invariants
+
+pytest.importorskip("hypothesis", reason="hypothesis is missing")
+
+from hypothesis import event, given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+# Properties below, between which the examples are shared out.
+_PROPERTIES = 5
+_WANTED = int(os.environ.get("SKLEARN_PNL_FUZZ", 0))
+fuzz = settings(
+    max_examples=max(1, _WANTED // _PROPERTIES) if _WANTED else 25,
+    derandomize=not _WANTED,
+)
+seeds = st.integers(0, 2**63 - 1)
+
+FLOATS = ["float64", "float64", "float32", "float16"]
+WHOLE = ["int64", "uint8", "bool"]
+
+
+@dataclass
+class Case:
+    """A table, the settings that it is fitted with, and what is asked of new rows."""
+
+    X: object
+    values: np.ndarray
+    dtypes: list
+    planted: np.ndarray
+    one_hot: list
+    params: dict
+    asked: list = field(default_factory=list)
+    # Coefficients, and ends of one row or a row each, of what is asked for.
+    system: list = field(default_factory=list)
+    n_samples: int = 20
+    possible: bool = True
+
+    def __repr__(self):
+        return (
+            f"Case({self.params}, {type(self.X).__name__} {self.dtypes}, "
+            f"{self.values.shape}, asked={self.asked}, possible={self.possible})"
+        )
+
+
+def column(rng, dtype, n):
+    """Values that a type holds exactly."""
+    if dtype == "bool":
+        return rng.integers(0, 2, n).astype(float)
+    if dtype == "uint8":
+        return rng.integers(0, rng.choice([3, 40]), n).astype(float)
+    if dtype == "int64":
+        return rng.integers(rng.choice([0, -5]), rng.choice([4, 50, 10**6]), n) * 1.0
+    kind = rng.choice(["normal", "gamma", "whole", "few", "flags", "constant", "zeros"])
+    values = {
+        "normal": lambda: rng.normal(size=n),
+        "gamma": lambda: rng.gamma(0.5, size=n),
+        "whole": lambda: rng.integers(-3, 9, n).astype(float),
+        "few": lambda: rng.choice([0.1, 0.5, 2.5], n),
+        "flags": lambda: rng.integers(0, 2, n).astype(float),
+        "constant": lambda: np.full(n, rng.choice([0.0, 7.0, 0.3])),
+        "zeros": lambda: rng.gamma(1.0, size=n) * (rng.uniform(size=n) < 0.4),
+    }[str(kind)]()
+    unit = 10.0 ** rng.integers(-3, 4) if dtype == "float64" else 1.0
+    return (values * unit).astype(dtype).astype(float)
+
+
+def table(rng, n, dtypes):
+    """Columns of some types, then equations planted between them; and groups of 0/1."""
+    columns = [column(rng, dtype, n) for dtype in dtypes]
+    dtypes, equations, one_hot = list(dtypes), [], []
+
+    def plant(weights, dtype, total):
+        equations.append((weights, len(columns), total))
+        columns.append(total)
+        dtypes.append(dtype)
+
+    for _ in range(rng.integers(0, 3)):
+        d = len(columns)
+        some = rng.permutation(d)[: rng.integers(1, min(d, 4) + 1)]
+        weights = rng.choice([1.0, 1.0, 1.0, -1.0, 2.0], len(some))
+        total = np.column_stack([columns[j] for j in some]) @ weights
+        dtype = dtypes[some[0]]
+        whole = np.all(total == np.rint(total))
+        if not whole or dtype == "bool" or rng.random() < 0.2:
+            dtype = rng.choice(FLOATS[:3])
+        if dtype == "uint8" and (total.min() < 0 or total.max() > 255):
+            dtype = "int64"
+        with np.errstate(over="ignore"):
+            held = total.astype(dtype).astype(float)
+        if not np.isfinite(held).all():
+            dtype, held = "float64", total
+        plant(dict(zip(some.tolist(), weights, strict=True)), dtype, held)
+    if rng.random() < 0.4:
+        k, first = int(rng.integers(2, 5)), len(columns)
+        dtype = rng.choice(["float64", "int64", "bool", "float32"])
+        columns += list(np.eye(k)[rng.integers(0, k, n)].T)
+        dtypes += [dtype] * k
+        one_hot.append(list(range(first, first + k)))
+    d = len(columns)
+    planted = np.zeros((len(equations), d))
+    for k, (weights, column_, _) in enumerate(equations):
+        planted[k, column_] = -1.0
+        for j, weight in weights.items():
+            planted[k, j] += weight
+    return np.column_stack(columns), list(map(str, dtypes)), planted, one_hot
+
+
+def as_container(rng, values, dtypes, container):
+    if container == "numpy":
+        dtype = dtypes[0]
+        return values.astype(dtype)
+    columns = {f"c{j}": values[:, j].astype(dtype) for j, dtype in enumerate(dtypes)}
+    return pd.DataFrame(columns) if container == "pandas" else pl.DataFrame(columns)
+
+
+def settings_of(rng, values):
+    params = {
+        "order": rng.choice([None, None, 1, 2]),
+        "local_manifold": str(rng.choice(["fiber", "theta", "eta", "mixture"])),
+        "k_neighbors": int(rng.integers(1, 7)),
+        "draws": str(rng.choice(["mixup", "mixup", "kde", "gaussian"])),
+        "margin": rng.choice([0, 0.1, None]),
+        "keep_zeros": bool(rng.random() < 0.4),
+        "offset": float(rng.choice([0.1, 1.0, 10.0])),
+        "with_mass": bool(rng.random() < 0.8),
+        "invariants": str(rng.choice(["auto", "auto", "given", "found", "none"])),
+        "embedding": str(rng.choice(["minmax", "minmax", "none", "scaler"])),
+    }
+    if params["draws"] == "gaussian":
+        params["draws"] = GaussianMixture(1, random_state=0, reg_covar=1e-3)
+    if params["embedding"] == "none":
+        params["embedding"] = None if values.min() >= 0 else "minmax"
+    if params["embedding"] == "scaler":
+        # Standardised, then shifted to be positive.
+        params["embedding"] = make_pipeline(StandardScaler(), MinMaxScaler())
+    return params
+
+
+def case(seed, *, container="numpy", asks=True, possible=True):
+    """A case of its own for each seed."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([3, 8, 25, 40]))
+    if container == "numpy":
+        dtype = str(rng.choice([*FLOATS, *WHOLE]))
+        dtypes = [dtype] * int(rng.integers(2, 6))
+    else:
+        dtypes = [str(k) for k in rng.choice([*FLOATS, *WHOLE], rng.integers(2, 6))]
+    values, dtypes, planted, one_hot = table(rng, n, dtypes)
+    if container == "numpy":
+        if dtype in WHOLE:
+            whole = np.all(values == np.rint(values))
+            fits = values.min() >= 0 and values.max() <= (1 if dtype == "bool" else 255)
+            dtype = dtype if whole and (dtype == "int64" or fits) else "float64"
+        elif dtype == "float16" and np.abs(values).max() > 6e4:
+            dtype = "float32"
+        values = values.astype(dtype).astype(float)
+        dtypes = [dtype] * values.shape[1]
+    X = as_container(rng, values, dtypes, container)
+    made = Case(X, values, dtypes, planted, one_hot, settings_of(rng, values))
+    # An equation holds up to the rounding of the types.
+    off = np.abs(values @ planted.T) > 1e-9 * scale_of(planted, values) / 10
+    kept = planted[~off.any(axis=0)]
+    ways = {
+        "none": None,
+        "given": [LinearConstraint(kept, 0, 0)] if len(kept) else None,
+        "found": find_invariants(X),
+        "auto": "auto",
+    }
+    made.params["invariants"] = ways[made.params["invariants"]]
+    if asks:
+        ask(rng, made, possible)
+    return made
+
+
+def ask(rng, made, possible):
+    """Constraints that a training row meets, or that none can."""
+    values, d = made.values, made.values.shape[1]
+    for _ in range(rng.integers(1, 4)):
+        some = rng.permutation(d)[: rng.integers(1, min(d, 3) + 1)]
+        weights = rng.choice([1.0, 1.0, -1.0, 2.0, 0.5], len(some))
+        a = np.zeros(d)
+        a[some] = weights
+        made.system.append([a, None, None])
+    a = np.array([one for one, *_ in made.system])
+    size = made.n_samples if rng.random() < 0.3 else 1
+    at = values[rng.integers(len(values), size=size)] @ a.T
+    units = scale_of(a, values)
+    wide = rng.choice([0.0, 0.0, 0.01, 0.3], (2, len(a))) * units
+    wide = np.where(rng.random((2, len(a))) < 0.15, np.inf, wide)
+    if np.isinf(wide).all():
+        wide[:] = 0
+    lower, upper = at - wide[0], at + wide[1]
+    if not possible:
+        # Beyond what any row may have.
+        reach = np.abs(a) @ np.abs(values).max(axis=0)
+        lower[:, 0] = upper[:, 0] = 50 * reach[0] + 50
+        made.params["margin"] = rng.choice([0, 0.1])
+        made.possible = False
+    for k, one in enumerate(made.system):
+        one[1:] = lower[:, k], upper[:, k]
+        some = np.flatnonzero(one[0])
+        if size == 1 and rng.random() < 0.3:
+            made.asked.append(
+                LinearConstraint(one[0], *map(float, (one[1][0], one[2][0])))
+            )
+            continue
+        keys = [f"c{j}" if not isinstance(made.X, np.ndarray) else int(j) for j in some]
+        ends = [one[1], one[2]] if size > 1 else [one[1][0], one[2][0]]
+        made.asked.append(
+            ColumnConstraint(
+                dict(zip(keys, one[0][some], strict=True)), lower=ends[0], upper=ends[1]
+            )
+        )
+
+
+def scale_of(a, values):
+    """Range of the largest term; the size of what is asked for where none varies."""
+    scale = (np.abs(a) * np.ptp(values, axis=0)).max(axis=1, initial=0)
+    size = np.maximum(
+        np.abs(values @ a.T).max(axis=0), np.abs(a).max(axis=1, initial=0)
+    )
+    return np.where(scale > 0, scale, size)
+
+
+def precision(dtypes):
+    """Rounding of each type; 0 for whole numbers."""
+    eps = {"float32": 2.0**-24, "float16": 2.0**-11, "float64": 2.0**-53}
+    return np.array([eps.get(dtype, 0.0) for dtype in dtypes])
+
+
+def allowed(a, equations, rows, made, room=1e-9):
+    """What rows (n, D) may miss of each: 1e-9 of the range, or rounding of the types.
+
+    Types round where no column in double precision can make up for it: none is there,
+    or equations before leave it no freedom.
+    """
+    ranges = np.ptp(made.values, axis=0)
+    whole = np.all(made.values == np.rint(made.values), axis=0)
+    eps = precision(made.dtypes)
+    free = (eps == 2.0**-53) & ~whole
+    size = np.maximum(np.abs(rows).max(axis=0), np.abs(made.values).max(axis=0))
+    exact = whole & ((size + 0.1 * ranges) * eps <= 1)
+    eps = np.where(free | exact, 0, eps)
+    slack, before = np.zeros((len(rows), len(a))), np.empty((0, len(ranges)))
+    units = np.where(ranges > 0, ranges, 1)
+    for k, one in enumerate(a * units):
+        weights = np.linalg.lstsq(before[:, free].T, one[free], rcond=1e-9)[0]
+        rest = one - weights @ before
+        if np.abs(rest[free]).max(initial=0) <= 1e-9 * np.abs(one).max():
+            worst = np.maximum(np.abs(rest), np.abs(one)) / units
+            slack[:, k] = np.abs(rows) @ (worst * 2 * eps)
+        elif equations[k]:
+            before = np.vstack([before, one])
+    rounding = 1e-14 * (np.abs(rows) @ np.abs(a).T)
+    return 1.01 * (room * scale_of(a, made.values) + slack) + rounding
+
+
+def numbers(rows):
+    """The values of new rows, whatever holds them."""
+    if isinstance(rows, np.ndarray):
+        return rows.astype(float)
+    return np.column_stack([np.asarray(rows[c]).astype(float) for c in rows.columns])
+
+
+def check_kind(rows, made, n):
+    """Container and types."""
+    assert type(rows) is type(made.X)
+    if isinstance(rows, np.ndarray):
+        assert rows.dtype == made.X.dtype
+    else:
+        assert list(rows.columns) == list(made.X.columns)
+        assert list(rows.dtypes) == list(made.X.dtypes)
+    assert len(rows) == n
+
+
+def check_values(new, made):
+    """Ranges, whole numbers, constants: what no constraint may change."""
+    values, margin = made.values, made.params["margin"]
+    low, high = values.min(axis=0), values.max(axis=0)
+    assert np.isfinite(new).all()
+    rounding = 1e-9 * (high - low) + 8 * precision(made.dtypes) * np.maximum(
+        np.abs(low), np.abs(high)
+    ) * (1 + (margin or 0))
+    if margin is not None:
+        beyond = margin * (high - low) + rounding
+        assert np.all(new >= low - beyond), "below the range"
+        assert np.all(new <= high + beyond), "above the range"
+    constant = high == low
+    assert np.all(np.abs(new - low)[:, constant] <= rounding[constant]), "constants"
+    whole = np.all(values == np.rint(values), axis=0)
+    assert np.all(new[:, whole] == np.rint(new[:, whole])), "whole numbers"
+
+
+def check_systems(new, made, system, kept):
+    """Equations of the training rows, where ``kept``, and what was asked for."""
+    n, several = len(new), np.count_nonzero(system.coefficients, axis=1) > 1
+    given = [(a, b, b) for a, b in zip(system.coefficients, system.values, strict=True)]
+    given = [given[k] for k in np.flatnonzero(several)] + made.system
+    if not given:
+        return
+    a = np.array([one for one, *_ in given])
+    lower, upper = (
+        np.column_stack([np.broadcast_to(one[k], n) for one in given]) for k in (1, 2)
+    )
+    room = allowed(a, (lower == upper).all(axis=0), new, made)
+    # What is asked for may lie beyond the values that training rows have.
+    still = np.ptp(made.values @ a.T, axis=0) == 0
+    ends = (np.where(np.isfinite(e), np.abs(e), 0) for e in (lower, upper))
+    room = room + 1e-9 * still * np.maximum(*ends)
+    missing = np.maximum(lower - new @ a.T, new @ a.T - upper)
+    missing[:, : several.sum()] *= kept
+    assert np.all(missing <= room), f"missed by {missing.max(axis=0)}: {a}"
+
+
+def outcome(made):
+    """What became of a call; raises if it is none of what was promised."""
+    said = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        augmenter = PNLAugmenter(**made.params).fit(made.X)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            rows, parents = augmenter.sample(
+                made.n_samples, 0, constraints=made.asked or None, return_parents=True
+            )
+        except ValueError as error:
+            assert not made.possible, f"refused: {error}"
+            assert "cannot meet the constraints" in str(error) or "asks for" in str(
+                error
+            )
+            assert "c" in str(error) or "x" in str(error)
+            return "refused"
+    assert made.possible, "impossible, and not refused"
+    check_kind(rows, made, made.n_samples)
+    new = numbers(rows)
+    check_values(new, made)
+    told = [str(w.message) for w in said if w.category is ConvergenceWarning]
+    missed = [text for text in told if "miss what all training rows keep" in text]
+    check_systems(new, made, augmenter.invariants_, not missed)
+    shared = (made.values[parents] == 0).all(axis=1)
+    moved = [text for text in told if "cells that are zero in all parents" in text]
+    if made.params["keep_zeros"] and not moved:
+        assert not new[shared].any(), "zeros"
+    # The parents themselves have them, so that equations alone do not move them.
+    assert made.asked or not moved, "zeros moved, of which nothing is asked"
+    if made.params["invariants"] is not None and not missed:
+        for group in found_groups(made, augmenter.invariants_):
+            assert np.all(np.sort(new[:, group]) == np.eye(len(group))[-1]), "one-hot"
+    return (
+        "missed, and told" if missed else "zeros moved, and told" if moved else "kept"
+    )
+
+
+def found_groups(made, system):
+    """Planted groups whose equation was found."""
+    for group in made.one_hot:
+        a = np.zeros(made.values.shape[1])
+        a[group] = 1
+        known = system.coefficients
+        rest = (
+            a - np.linalg.lstsq(known.T, a, rcond=None)[0] @ known if len(known) else a
+        )
+        if np.abs(rest).max() < 1e-9:
+            yield group
+
+
+CONTAINERS = ["numpy", "pandas", "polars"]
+
+
+@fuzz
+@given(seeds, st.sampled_from(CONTAINERS))
+def test_rows_of_which_nothing_is_asked(seed, container):
+    made = case(seed, container=container, asks=False)
+    event(outcome(made))
+
+
+@fuzz
+@given(seeds, st.sampled_from(CONTAINERS))
+def test_rows_of_which_something_is_asked(seed, container):
+    made = case(seed, container=container)
+    event(outcome(made))
+
+
+@fuzz
+@given(seeds, st.sampled_from(CONTAINERS))
+def test_what_no_row_can_have_is_refused(seed, container):
+    made = case(seed, container=container, possible=False)
+    assert outcome(made) == "refused"
