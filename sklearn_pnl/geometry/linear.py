@@ -372,7 +372,7 @@ class _Problem:
     def largest(self):
         """Largest coefficient (c,) of each equation."""
         found = abs(self.coefficients).max(axis=1)
-        return found.toarray() if issparse(found) else found
+        return found.toarray().reshape(-1) if issparse(found) else found
 
     @cached_property
     def squares(self):

@@ -130,7 +130,7 @@ def _largest_of_rows(coefficients):
     if not coefficients.shape[1]:
         return np.zeros(coefficients.shape[0])
     found = abs(coefficients).max(axis=1)
-    return found.toarray() if issparse(found) else found
+    return found.toarray().reshape(-1) if issparse(found) else found
 
 
 class _Programme:
