@@ -30,6 +30,7 @@ from .plotting import (
     InteractionEnergyDisplay,
     SampleComparisonDisplay,
 )
+from .probabilities import PriorCorrectedClassifier
 from .reshape import PrimeFactorReshaper
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ __all__ = [
     "PNLRegressionSampler",
     "PNLSampler",
     "PrimeFactorReshaper",
+    "PriorCorrectedClassifier",
     "SampleComparison",
     "SampleComparisonDisplay",
     "ThetaManifold",
