@@ -141,37 +141,36 @@ def score(model, split, rival):
 
 def summarise(rows):
     """Means over tables of log ratios to no new rows, in percent, with their errors."""
-    of = {
+    errors = {
         key: np.mean([row["RMSE"] for row in folds])
         for key, folds in grouped(rows, "table", "rows", "sampler", "learner").items()
     }
-    names = sorted({key[0] for key in of})
-    found = []
-    for size in sorted({key[1] for key in of}):
+    found, most = [], 0
+    for size in SIZES:
+        # A table of fewer rows counts where all of them are taken first.
+        tables = {key[:2] for key in errors if most < key[1] <= size}
+        most = size
         for sampler in SAMPLERS:
-            row = {"rows": size // 2, "sampler": sampler}
-            gains = 100 * np.array(
+            ratios = [
                 [
-                    [
-                        np.log(of[name, size, sampler, learner])
-                        - np.log(of[name, size, "none", learner])
-                        for learner in LEARNERS
-                    ]
-                    for name in names
-                    if (name, size, sampler, "linear") in of
+                    errors[*table, sampler, learner] / errors[*table, "none", learner]
+                    for learner in LEARNERS
                 ]
-            )
-            for learner, gain in zip(
-                ("mean", *LEARNERS), [gains.mean(axis=1), *gains.T], strict=True
-            ):
-                error = gain.std(ddof=1) / np.sqrt(len(gain))
-                row[learner] = f"{gain.mean():+.1f} ({error:.1f})"
-            row["better / worse"] = (
-                f"{(gains.mean(axis=1) < -0.1).sum()} / "
-                f"{(gains.mean(axis=1) > 0.1).sum()}"
-            )
-            found.append(row)
+                for table in sorted(tables)
+            ]
+            found.append({"rows": f"{size // 2}", "sampler": sampler, **_told(ratios)})
     return found
+
+
+def _told(ratios):
+    """Percents and standard errors of ratios (tables, learners), and tables gained."""
+    worse = 100 * np.log(ratios)
+    means = worse.mean(axis=1)
+    told = {}
+    for learner, values in zip(("mean", *LEARNERS), (means, *worse.T), strict=True):
+        error = values.std(ddof=1) / np.sqrt(len(values))
+        told[learner] = f"{values.mean():+.1f} ({error:.1f})"
+    return told | {"tables": len(means), "better": int((means < -0.1).sum())}
 
 
 def main():
