@@ -177,7 +177,7 @@ def noise():
     )
     ways = {
         "MixupDraws(noise=0)": MixupDraws(noise=0.0),
-        "MixupDraws(noise=0.25)": MixupDraws(),
+        "MixupDraws()": MixupDraws(),
         "MixupDraws(noise=1)": MixupDraws(noise=1.0),
         'augment="kde"': "kde",
     }

@@ -24,6 +24,7 @@ from .manifolds import (
 )
 from .many_body import ManyBodyProjector
 from .plotting import ImageRowsDisplay, SampleComparisonDisplay
+from .probabilities import PriorCorrectedClassifier
 from .reshape import PrimeFactorReshaper
 from .weights import (
     CalibrationError,
@@ -81,6 +82,7 @@ __all__ = [
     "PNLRegressionSampler",
     "PNLSampler",
     "PrimeFactorReshaper",
+    "PriorCorrectedClassifier",
     "SampleComparison",
     "SampleComparisonDisplay",
     "ThetaManifold",

@@ -501,7 +501,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
 
         Notes
         -----
-        Beyond one batch, what is held grows by 48 bytes a row for "mixup" and by 8 for
+        Beyond one batch, what is held grows by 24 bytes a row for "mixup" and by 8 for
         "kde". An estimator draws all codes at once.
 
         Examples

@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
@@ -77,9 +78,10 @@ class TrainingCodes:
         near[many] = order[start[many, None] + behind % size[many, None]]
         return near
 
-    def partners(self, rows, among=None):
+    def partners(self, rows, among=None, k=None):
         """The nearest other rows (len(rows), k) of training rows; itself if alone."""
-        k = min(self.n_neighbors, len(self.codes) - 1)
+        n = len(self.codes) if among is None else len(among)
+        k = min(k or self.n_neighbors, n - 1)
         if k == 0:
             return rows[:, None]
         near = self.nearest(self.codes[rows], k + 1, among, rows)
@@ -150,16 +152,21 @@ class MixupDraws(Draws):
 
     A random row and a random one of its nearest are mixed in theta, at a uniform
     position ``t``, and decoded through the same position on the m-geodesic between
-    the two: without noise the ends are the rows themselves. The noise is a random
-    multiple of the difference of two more rows near each other, so that its covariance
-    is ``noise ** 2`` times that of such differences: it follows the data locally and
-    does not leak between clusters. Where the two rows that are mixed agree there is
-    none: zeros that they share, and indicators, stay as they are.
+    the two: without noise the ends are the rows themselves. The noise is normal, with
+    ``noise ** 2`` times the covariance of differences between rows among the first row
+    and its nearest: it has the size and the shape that the data have there, and does
+    not leak from one cluster into another. Where the two rows that are mixed agree
+    there is none: zeros that they share, and indicators, stay as they are.
 
     Parameters
     ----------
-    noise : float, default=0.25
-        Standard deviation of the multiple.
+    noise : float, default=0.41
+        Standard deviation of the noise, that of differences being 1. Mixing takes a
+        sixth of the covariance of differences away; ``1 / sqrt(6)`` gives it back.
+
+    noise_neighbors : int, default=10
+        How many near rows the noise has its shape from, and so in how many directions
+        it goes; fewer are all used.
 
     n_candidates : int or None, default=16384
         Of more training rows, partners are the nearest among so many random ones: all
@@ -177,19 +184,25 @@ class MixupDraws(Draws):
     >>> import numpy as np
     >>> from sklearn_pnl import MixupDraws, PNLAugmenter
     >>> X = np.random.default_rng(0).normal(size=(30, 4))
-    >>> PNLAugmenter(augment=MixupDraws(noise=0.35)).fit(X).sample(3).shape
+    >>> PNLAugmenter(draws=MixupDraws(noise=0.35)).fit(X).sample(3).shape
     (3, 4)
     """
 
     _parameter_constraints: dict = {
         "noise": [Interval(Real, 0, None, closed="left")],
+        "noise_neighbors": [Interval(Integral, 1, None, closed="left")],
         "n_candidates": [Interval(Integral, 2, None, closed="left"), None],
     }
 
     def __init__(
-        self, noise: float = 0.25, *, n_candidates: int | None = 2**14
+        self,
+        noise: float = 0.41,
+        *,
+        noise_neighbors: int = 10,
+        n_candidates: int | None = 2**14,
     ) -> None:
         self.noise = noise
+        self.noise_neighbors = noise_neighbors
         self.n_candidates = n_candidates
 
     looks_up = False
@@ -206,52 +219,69 @@ class MixupDraws(Draws):
         condition: Condition | None = None,
     ) -> Callable:
         """See :class:`Draws`."""
-        codes = training.codes
-        first, second, position, one, other = self._pairs(
+        codes = np.ascontiguousarray(training.codes)
+        group, which, second, position = self._pairs(
             training, n_samples, rng, condition
         )
-        size = self.noise * rng.standard_normal(n_samples)
 
         def between(rows):
-            mixed = codes[first[rows]]
-            added = codes[second[rows]]
+            near = group[which[rows]]
+            parents = np.column_stack([near[:, 0], second[rows]])
+            weights = np.column_stack([1 - position[rows], position[rows]])
+            mixed, added = codes[parents[:, 0]], codes[parents[:, 1]]
             added -= mixed
-            added *= position[rows, None]
+            added *= weights[:, 1:]
             mixed += added
             if self.noise > 0:
-                differs = added != 0
-                np.take(codes, one[rows], axis=0, out=added, mode="clip")
-                added -= codes[other[rows]]
-                added *= size[rows, None]
-                added *= differs
-                mixed += added
-            parents = np.column_stack([first[rows], second[rows]])
-            weights = np.column_stack([1 - position[rows], position[rows]])
+                noise = self._noise(codes, near, rng)
+                np.copyto(noise, 0, where=added == 0)
+                mixed += noise
             return mixed, parents, weights
 
         return between
 
     def _pairs(self, training, n_samples, rng, condition):
-        """Rows to mix, their partners and positions, and two rows near each other."""
+        """What new rows are mixed from.
+
+        Rows beside those that shape their noise (n, 1 + noise_neighbors), the numbers
+        of those that are mixed, their partners, and positions.
+        """
         if condition is None:
             first = training.some_rows(n_samples, rng)
-            sources, inverse = np.unique(first, return_inverse=True)
+            sources, which = np.unique(first, return_inverse=True)
         else:
             sources = condition.sources()
         n, among = len(training.codes), None
         if self.n_candidates is not None and self.n_candidates < n:
             among = rng.choice(n, self.n_candidates, replace=False)
-        near = training.partners(sources, among)
+        k = training.n_neighbors
+        near = training.partners(sources, among, max(k, self.noise_neighbors))
+        group = np.column_stack([sources, near[:, : self.noise_neighbors]])
+        partners = near[:, :k]
         if among is None:
-            near = training.fair(sources, near, rng)
+            partners = training.fair(sources, partners, rng)
         if condition is None:
-            second = near[inverse, rng.randint(near.shape[1], size=n_samples)]
+            second = partners[which, rng.randint(partners.shape[1], size=n_samples)]
             position = rng.uniform(size=n_samples)
         else:
-            first, second, position = condition.pairs(sources, near, n_samples, rng)
-        one = rng.randint(len(sources), size=n_samples)
-        other = near[one, rng.randint(near.shape[1], size=n_samples)]
-        return first, second, position, sources[one], other
+            first, second, position = condition.pairs(sources, partners, n_samples, rng)
+            which = np.searchsorted(sources, first)
+        return group, which, second, position
+
+    def _noise(self, codes, near, rng):
+        """Noise (b, n_params) of the shape of groups of rows (b, m).
+
+        Normal numbers times the deviations of a group from its mean have as covariance
+        their sum of squares: (m - 1) / 2 times the mean, over all pairs in the group,
+        of the outer product of their difference.
+        """
+        b, m = near.shape
+        weights = rng.standard_normal((b, m))
+        weights -= weights.mean(axis=1, keepdims=True)
+        weights *= self.noise * np.sqrt(2 / (m - 1))
+        starts = np.arange(0, b * m + 1, m)
+        of_rows = csr_array((weights.ravel(), near.ravel(), starts), (b, len(codes)))
+        return of_rows @ codes
 
 
 class KernelDraws(Draws):
@@ -276,7 +306,7 @@ class KernelDraws(Draws):
     >>> import numpy as np
     >>> from sklearn_pnl import KernelDraws, PNLAugmenter
     >>> X = np.random.default_rng(0).normal(size=(30, 4))
-    >>> PNLAugmenter(augment=KernelDraws(bandwidth=0.1)).fit(X).sample(3).shape
+    >>> PNLAugmenter(draws=KernelDraws(bandwidth=0.1)).fit(X).sample(3).shape
     (3, 4)
     """
 
@@ -322,7 +352,7 @@ class DensityDraws(Draws):
     >>> from sklearn.mixture import GaussianMixture
     >>> from sklearn_pnl import PNLAugmenter
     >>> X = np.random.default_rng(0).normal(size=(30, 4))
-    >>> augmenter = PNLAugmenter(augment=GaussianMixture(2)).fit(X)
+    >>> augmenter = PNLAugmenter(draws=GaussianMixture(2)).fit(X)
     >>> augmenter.draws_.estimator_.n_components
     2
     """

@@ -1,11 +1,12 @@
 """Drawing new rows: how codes are drawn, and that a seed decides every byte."""
 
 import warnings
+from itertools import combinations
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import kstest, norm
+from scipy.stats import chi2, kstest, norm
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
@@ -298,19 +299,25 @@ def test_mixup_of_copies_is_their_row(noise):
 
 
 def noise_of(augmenter, projector, n_samples, seed=0):
-    """The noise alone: every code is else half-way between those of its parents."""
+    """The noise alone, and the first parents: else codes are half-way between both."""
     rows, parents = augmenter.sample(
         n_samples, AtPosition(0.5, seed), return_parents=True
     )
-    return projector.transform(rows) - projector.codes_[parents].mean(axis=1)
+    noise = projector.transform(rows) - projector.codes_[parents].mean(axis=1)
+    return noise, parents[:, 0]
 
 
-def near_differences(projector, k):
-    """Differences between each row and each of its k nearest others."""
+def covariances_of_near_differences(projector, k):
+    """Of differences between any two of a row and its k nearest others, row by row."""
+    found = []
     near = projector.kneighbors(projector.codes_, k + 1, return_distance=False)
-    pairs = [(i, j) for i, others in enumerate(near) for j in others if j != i]
-    one, other = np.transpose(pairs)
-    return projector.codes_[one] - projector.codes_[other]
+    for i, others in enumerate(near):
+        group = [i, *[j for j in others if j != i][:k]]
+        pairs = [
+            projector.codes_[b] - projector.codes_[a] for a, b in combinations(group, 2)
+        ]
+        found.append(np.mean([np.outer(pair, pair) for pair in pairs], axis=0))
+    return np.array(found)
 
 
 @pytest.mark.parametrize("with_mass", [False, True])
@@ -326,23 +333,23 @@ def test_noise_has_its_share_of_the_covariance_of_near_differences(
     # other rows as partners it is twice the covariance of the codes themselves.
     augmenter, projector = fitted(
         positive(0, *SHAPE, n=n_rows),
-        MixupDraws(noise),
-        k_neighbors=k,
+        MixupDraws(noise, noise_neighbors=k),
+        k_neighbors=min(k, 3),
         order=order,
         with_mass=with_mass,
     )
     n = 10_000
-    drawn = noise_of(augmenter, projector, n)
-    differences = near_differences(projector, k)
-    expected = noise**2 * np.mean(differences[:, :, None] * differences[:, None], 0)
+    drawn, _ = noise_of(augmenter, projector, n)
+    of_rows = noise**2 * covariances_of_near_differences(projector, k)
+    expected = of_rows.mean(axis=0)
     if k == n_rows - 1:
         whole = 2 * noise**2 * np.cov(projector.codes_.T)
         assert_allclose(expected, whole, rtol=1e-9, atol=1e-12)
-    # Five standard errors of a mean and, by the fourth moments, of a covariance: the
-    # multiple is Gaussian, the differences are those of the rows.
+    # Five standard errors of a mean and, by the fourth moments of a mixture of
+    # Gaussians, of a covariance.
     assert (np.abs(drawn.mean(axis=0)) < 5 * np.sqrt(np.diag(expected) / n)).all()
-    squares = differences**2
-    fourth = 3 * noise**4 * squares.T @ squares / len(squares)
+    variances = np.einsum("nii->ni", of_rows)
+    fourth = (variances.T @ variances + 2 * (of_rows**2).sum(axis=0)) / n_rows
     error = np.sqrt((fourth - expected**2) / n)
     assert (np.abs(drawn.T @ drawn / n - expected) < 5 * error + 1e-12).all()
     # It leaves no direction that the codes do not spread in.
@@ -351,20 +358,20 @@ def test_noise_has_its_share_of_the_covariance_of_near_differences(
     assert_allclose(drawn @ across.T, 0, atol=1e-6)
 
 
-@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("k", [1, 2, 10])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_noise_is_a_gaussian_multiple_of_a_difference_of_near_rows(seed, k):
-    augmenter, projector = fitted(positive(seed, *SHAPE), "mixup", k_neighbors=k)
-    drawn = noise_of(augmenter, projector, 4000, seed)
-    ways = near_differences(projector, k)
-    multiples = drawn @ ways.T / np.einsum("ij,ij->i", ways, ways)
-    off = np.abs(drawn[:, None] - multiples[..., None] * ways).max(axis=2)
-    rows, nearest = np.arange(4000), off.argmin(axis=1)
-    assert off[rows, nearest].max() < 1e-6
-    # Which end of a pair is taken away is left to rounding where both are near each
-    # other; a Gaussian does not tell.
-    multiple = multiples[rows, nearest]
-    assert kstest(multiple, norm(scale=0.25).cdf).pvalue > 1e-3
+def test_noise_is_gaussian_and_of_the_shape_around_its_own_row(seed, k):
+    draws = MixupDraws(noise_neighbors=k)
+    augmenter, projector = fitted(positive(seed, *SHAPE), draws)
+    drawn, first = noise_of(augmenter, projector, 4000, seed)
+    own = 0.41**2 * covariances_of_near_differences(projector, k)
+    values, ways = np.linalg.eigh(own)
+    rank = min(k, own.shape[1])
+    along = np.einsum("nij,ni->nj", ways[first], drawn)
+    assert_allclose(along[:, : own.shape[1] - rank], 0, atol=1e-6)
+    numbers = along[:, -rank:] / np.sqrt(values[first, -rank:])
+    assert kstest((numbers**2).sum(axis=1), chi2(rank).cdf).pvalue > 1e-3
+    assert kstest(numbers.ravel(), norm.cdf).pvalue > 1e-3
     # New for every row, also between one block of rows and the next.
     assert len(np.unique(drawn.round(9), axis=0)) == 4000
     for lag in (1, 256, 1000):
@@ -372,25 +379,36 @@ def test_noise_is_a_gaussian_multiple_of_a_difference_of_near_rows(seed, k):
         assert np.abs(correlation).max() < 5 / np.sqrt(4000 - lag)
 
 
+@pytest.mark.parametrize("scale", [1, 0.1])
 @pytest.mark.parametrize("apart", [6, 12, 24])
 @pytest.mark.parametrize("way", [np.eye(8)[0], np.full(8, 8**-0.5)], ids=["one", "all"])
-def test_noise_does_not_leak_between_clusters(way, apart):
-    # Two clusters of 25 rows in 8 dimensions, so many standard deviations apart. Noise
-    # of the covariance of all rows puts 18, 31 and 59% of the new rows farther from
-    # both centres than any real row is. The mean of ten sets of rows: in a single one
-    # the farthest real row may happen to be near.
-    centres = np.stack([np.zeros(8), apart * way])
-
-    def distance(rows):
-        return np.linalg.norm(rows[:, None] - centres, axis=2).min(axis=1)
-
-    shares = []
-    for seed in range(10):
+def test_clusters_keep_their_spread(way, apart, scale):
+    # Two clusters of 25 rows in 8 dimensions, so many standard deviations apart, each
+    # judged alone, in the mean of twenty sets: spread of new over training rows, and
+    # the share farther out than any of these, beside that of fresh rows. Noise of the
+    # whole class would carry the spread of the wide cluster into the tight one.
+    judged = []
+    for seed in range(20):
         rng = np.random.default_rng(seed)
-        X = np.concatenate([centre + rng.normal(size=(25, 8)) for centre in centres])
-        rows = PNLAugmenter().fit(X).sample(2000, random_state=seed)
-        shares.append(np.mean(distance(rows) > distance(X).max()))
-    assert np.mean(shares) <= 0.01
+        parts = [
+            np.split(sd * rng.normal(size=(225, 8)) + centre, [25])
+            for sd, centre in ((1, 0 * way), (scale, apart * way))
+        ]
+        augmenter = PNLAugmenter().fit(np.concatenate([train for train, _ in parts]))
+        rows, parents = augmenter.sample(1000, random_state=seed, return_parents=True)
+        for i, (train, fresh) in enumerate(parts):
+            centre = train.mean(axis=0)
+            new = rows[parents[:, 0] // 25 == i]
+            far, farthest, of_fresh = (
+                np.linalg.norm(each - centre, axis=1) for each in (new, train, fresh)
+            )
+            spread = np.sqrt(new.var(axis=0).sum() / train.var(axis=0).sum())
+            beyond = np.mean(far > farthest.max()), np.mean(of_fresh > farthest.max())
+            judged.append((i, spread, *beyond))
+    for i in (0, 1):
+        _, spread, beyond, of_fresh = np.mean([j for j in judged if j[0] == i], axis=0)
+        assert 0.88 < spread < 1.08
+        assert beyond <= 2 * of_fresh
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -314,3 +314,12 @@ def test_strategies_are_cloned_or_left_as_they_are():
     assert augmenter.local_manifold is manifold
     assert vars(draws) == {"pull": 0.5}
     assert vars(manifold) == vars(PowerManifold())
+
+
+@pytest.mark.parametrize("n_candidates", [2, 5, 11])
+def test_fewer_candidates_than_near_rows_are_all_used(n_candidates):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    augmenter = PNLAugmenter(draws=MixupDraws(n_candidates=n_candidates)).fit(X)
+    rows, parents = augmenter.sample(200, random_state=0, return_parents=True)
+    assert np.isfinite(rows).all()
+    assert len(np.unique(parents[:, 1])) <= n_candidates

