@@ -17,7 +17,7 @@ PNL_PAPER = {
     "local_manifold": MixtureManifold(step=0.98),
     "offset": 1e-5,
     "with_mass": False,
-    "margin": 0,
+    "range_slack": 0,
 }
 
 

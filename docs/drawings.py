@@ -185,7 +185,9 @@ def noise():
         1, 4, figsize=(10, 2.9), sharex=True, sharey=True, layout="constrained"
     )
     for axis, (name, way) in zip(axes, ways.items(), strict=True):
-        new = PNLAugmenter(draws=way, margin=None).fit(X).sample(300, random_state=0)
+        new = (
+            PNLAugmenter(draws=way, range_slack=None).fit(X).sample(300, random_state=0)
+        )
         axis.scatter(*new.T, s=6, color=ORANGE, alpha=0.6)
         axis.scatter(*X.T, s=14, color=BLUE)
         axis.set_title(name, fontsize=9, family="monospace")

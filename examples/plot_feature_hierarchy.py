@@ -53,7 +53,7 @@ settings = {
     "k_neighbors": 1,
     "offset": 1e-6,
     # Reflecting a value at the end of a range would change its proportion.
-    "margin": None,
+    "range_slack": None,
     "sampling_strategy": {2: 148},
     "random_state": 0,
 }

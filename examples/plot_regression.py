@@ -10,7 +10,7 @@ times over says whom it helps: beside no new rows, and beside copies with plain 
 a tenth of each feature's deviation.
 
 The picture shows where new targets lie: alike to those there are, or spread over their
-range with ``where="rarity"``.
+range with ``row_weights="rarity"``.
 """
 
 # %%
@@ -86,7 +86,7 @@ figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 bins = np.linspace(y.min(), y.max(), 25)
 axes.hist(y, bins, density=True, color="0.8", label="measured")
 for where in ("uniform", "rarity"):
-    sampler = PNLRegressionSampler(n_samples=5.0, where=where, random_state=0)
+    sampler = PNLRegressionSampler(n_samples=5.0, row_weights=where, random_state=0)
     new = sampler.fit_resample(X, y)[1][len(y) :]
     axes.hist(new, bins, density=True, histtype="step", label=f"where={where!r}")
 axes.set(

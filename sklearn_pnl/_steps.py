@@ -58,7 +58,7 @@ class Embed:
             embedded = _with_zeros(embedded, zeros)
         if not isinstance(self.transformer, RangeEmbedding):
             # The offset leaves cells below 0, which not every embedding goes on to.
-            # A range does, and how far is for the margin to say.
+            # A range does, and how far is for `range_slack` to say.
             embedded = np.maximum(embedded, 0, out=embedded)
         if self.transformer is not None:
             embedded = np.asarray(self.transformer.inverse_transform(embedded))

@@ -111,7 +111,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         Whether cells that are zero in all parents of a new row are zero in it, exactly.
         Without an embedding the others take over what they had, and what falls below
         zero is taken from them, so that the row keeps its sum. For compositions, rows
-        of one sum, ``PNLAugmenter(embedding=None, with_mass=False, margin=None,
+        of one sum, ``PNLAugmenter(embedding=None, with_mass=False, range_slack=None,
         keep_zeros=True)`` is closed whether ``invariants`` find the sum or not; for
         counts it is ``PNLAugmenter(embedding=None, keep_zeros=True)``.
 
@@ -123,7 +123,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         Whether codes carry the mass of a row (its sum after embedding and offset);
         else new rows get the mean mass of the rows that they are decoded from.
 
-    margin : float or None, default=0.1
+    range_slack : float or None, default=0.1
         How far new values may lie beyond the range of a feature, as a share of its
         length; what is farther is reflected. An end that several rows share is taken
         for a bound and not passed, and no feature changes its sign. 0 keeps every
@@ -220,7 +220,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         "metric": METRIC,
         "reshaper": [StrOptions({"auto", "prime"}), _INVERTIBLE, None],
         "embedding": [StrOptions({"minmax"}), _INVERTIBLE, None],
-        "margin": [Interval(Real, 0, None, closed="left"), None],
+        "range_slack": [Interval(Real, 0, None, closed="left"), None],
         "categorical_features": ["array-like", StrOptions({"auto"}), None],
         "keep_zeros": ["boolean"],
         "invariants": [StrOptions({"auto"}), *CONSTRAINTS, None],
@@ -243,7 +243,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         keep_zeros: bool = False,
         offset: float = 1.0,
         with_mass: bool = True,
-        margin: float | None = 0.1,
+        range_slack: float | None = 0.1,
         invariants: Literal["auto"]
         | LinearSystem
         | Constraint
@@ -266,7 +266,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self.keep_zeros = keep_zeros
         self.offset = offset
         self.with_mass = with_mass
-        self.margin = margin
+        self.range_slack = range_slack
         self.invariants = invariants
         self.tol = tol
         self.max_iter = max_iter
@@ -317,7 +317,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self.invariants_ = system
         if system is None:
             self.invariants_ = resolve_invariants(self.invariants, table)
-        allowed = limits(rows, ends, self.margin)
+        allowed = limits(rows, ends, self.range_slack)
         scaled = self.embedding is not None
         keeper = keeper_of(
             self.invariants_, table, rows, ends, allowed, scaled, self.offset
@@ -335,7 +335,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             keeper,
             zeros,
             times,
-            self.margin is not None,
+            self.range_slack is not None,
             self.n_neighbors_,
             whom,
         )

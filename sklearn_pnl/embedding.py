@@ -143,20 +143,20 @@ def range_embedding(rows, ends, out=None):
     return embedding, embedding._embed(rows, out)
 
 
-def limits(rows, ends, margin):
+def limits(rows, ends, slack):
     """How far new values of each feature may go: its range and a share of it.
 
     An end that several rows share is a bound, as of a percentage or a 0/1 column, and
-    is not passed; nor is zero. No margin is no limit, but for constants.
+    is not passed; nor is zero. No slack is no limit, but for constants.
     """
     low, high = ends
-    if margin is None:
+    if slack is None:
         varies = high > low
         return np.where(varies, -np.inf, low), np.where(varies, np.inf, high)
     shared_low, shared_high = _count_equal(rows, low), _count_equal(rows, high)
     low, high = low.astype(np.float64), high.astype(np.float64)
     with np.errstate(over="ignore"):
-        beyond = margin * high - margin * low
+        beyond = slack * high - slack * low
         below = np.where(low >= 0, np.maximum(low - beyond, 0), low - beyond)
         above = np.where(high <= 0, np.minimum(high + beyond, 0), high + beyond)
     below, above = (

@@ -54,7 +54,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         As in :class:`PNLAugmenter`, with the same defaults; "all rows" are those of a
         class.
 
-    categorical_features, keep_zeros, offset, with_mass, margin
+    categorical_features, keep_zeros, offset, with_mass, range_slack
         Likewise.
 
     invariants : "auto", constraints or None, default="auto"
@@ -113,7 +113,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     The defaults were chosen on some families of KEEL tables and measured on others;
     ``benchmarks`` has all figures. The recipe of the paper is
     ``PNLSampler(order=1, draws="kde", local_manifold="mixture", offset=1e-5,
-    with_mass=False, margin=0, reshaper=PrimeFactorReshaper())``.
+    with_mass=False, range_slack=0, reshaper=PrimeFactorReshaper())``.
 
     References
     ----------
@@ -158,7 +158,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         keep_zeros: bool = False,
         offset: float = 1.0,
         with_mass: bool = True,
-        margin: float | None = 0.1,
+        range_slack: float | None = 0.1,
         invariants: Literal["auto"]
         | LinearSystem
         | Constraint
@@ -176,7 +176,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         self.k_neighbors, self.draws, self.metric = k_neighbors, draws, metric
         self.poset, self.reshaper, self.embedding = poset, reshaper, embedding
         self.categorical_features, self.keep_zeros = categorical_features, keep_zeros
-        self.offset, self.with_mass, self.margin = offset, with_mass, margin
+        self.offset, self.with_mass, self.range_slack = offset, with_mass, range_slack
         self.invariants, self.constraints = invariants, constraints
         self.tol, self.max_iter = tol, max_iter
         self.random_state, self.n_jobs = random_state, n_jobs

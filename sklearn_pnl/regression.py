@@ -44,7 +44,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
     n_samples : int or float, default=1.0
         How many new rows: a number, or as a float a share of those there are.
 
-    where : {"uniform", "rarity"}, default="uniform"
+    row_weights : {"uniform", "rarity"}, default="uniform"
         Which rows new ones start from. "uniform" is all alike. "rarity" is the more
         often the rarer the target, by the inverse of a Gaussian kernel density of the
         targets (in units of their standard deviations, Scott's bandwidth), so that new
@@ -53,7 +53,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
     order, base, local_manifold, k_neighbors, draws, metric, poset, reshaper
         As in :class:`PNLAugmenter`, with the same defaults.
 
-    embedding, categorical_features, keep_zeros, offset, with_mass, margin, invariants
+    embedding, categorical_features, keep_zeros, offset, with_mass, range_slack, invariants
         Likewise.
 
     constraints : constraint, list of them or None, default=None
@@ -126,7 +126,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
             Interval(Integral, 1, None, closed="left"),
             Interval(RealNotInt, 0, None, closed="neither"),
         ],
-        "where": [StrOptions({"uniform", "rarity"})],
+        "row_weights": [StrOptions({"uniform", "rarity"})],
         "constraints": [*CONSTRAINTS, None],
         "random_state": ["random_state", np.random.Generator],
     }
@@ -136,7 +136,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         self,
         *,
         n_samples: float = 1.0,
-        where: Literal["uniform", "rarity"] = "uniform",
+        row_weights: Literal["uniform", "rarity"] = "uniform",
         order: Literal["auto"] | int | Sequence | None = "auto",
         base: ArrayLike | None = None,
         local_manifold: LocalManifoldLike = "fiber",
@@ -150,7 +150,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         keep_zeros: bool = False,
         offset: float = 1.0,
         with_mass: bool = True,
-        margin: float | None = 0.1,
+        range_slack: float | None = 0.1,
         invariants: Literal["auto"]
         | LinearSystem
         | Constraint
@@ -163,13 +163,13 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         n_jobs: int | None = None,
     ) -> None:
         self.n_samples = n_samples
-        self.where = where
+        self.row_weights = row_weights
         self.order, self.base = order, base
         self.local_manifold = local_manifold
         self.k_neighbors, self.draws, self.metric = k_neighbors, draws, metric
         self.poset, self.reshaper, self.embedding = poset, reshaper, embedding
         self.categorical_features, self.keep_zeros = categorical_features, keep_zeros
-        self.offset, self.with_mass, self.margin = offset, with_mass, margin
+        self.offset, self.with_mass, self.range_slack = offset, with_mass, range_slack
         self.invariants, self.constraints = invariants, constraints
         self.tol, self.max_iter = tol, max_iter
         self.random_state, self.n_jobs = random_state, n_jobs
@@ -240,15 +240,15 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
 
     def _shares(self, values):
         """How often new rows start from each row; None is from all alike."""
-        if self.where == "uniform":
+        if self.row_weights == "uniform":
             return None
         if self.constraints is not None:
             raise ValueError(
-                "Rows that meet constraints are drawn by these. Set where='uniform'."
+                "Rows that meet constraints are drawn by these. Set row_weights='uniform'."
             )
         if isinstance(as_draws(self.draws), DensityDraws):
             raise ValueError(
-                f"where='rarity' chooses the rows that new ones start from, but "
+                f"row_weights='rarity' chooses the rows that new ones start from, but "
                 f"{self.draws!r} draws from a density of all of them. Use "
                 "draws='mixup'."
             )

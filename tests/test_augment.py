@@ -37,7 +37,7 @@ def positive(seed, *shape, n=12):
 
 def encoder(augment="mixup", **params):
     """An augmenter that does to rows what a projector does, and no more."""
-    plain = {"order": 1, "embedding": None, "reshaper": None, "margin": None}
+    plain = {"order": 1, "embedding": None, "reshaper": None, "range_slack": None}
     plain |= {"offset": 1e-5, "with_mass": False}
     return PNLAugmenter(draws=augment, **(plain | params))
 
@@ -416,11 +416,11 @@ def test_clusters_keep_their_spread(way, apart, scale):
 def test_few_new_values_are_exactly_at_the_ends_of_the_range(shape, seed):
     # As clipped ones are, which a tree can tell from real ones.
     X = np.random.default_rng(seed).normal(size=(60, *shape))
-    rows = PNLAugmenter(margin=0).fit(X).sample(3000, random_state=seed)
+    rows = PNLAugmenter(range_slack=0).fit(X).sample(3000, random_state=seed)
     low, high = X.min(axis=0), X.max(axis=0)
     assert np.mean((rows == low) | (rows == high)) <= 0.01
     assert ((rows >= low) & (rows <= high)).all()
-    beyond = PNLAugmenter(margin=None).fit(X).sample(3000, random_state=seed)
+    beyond = PNLAugmenter(range_slack=None).fit(X).sample(3000, random_state=seed)
     assert ((beyond < low) | (beyond > high)).any()
 
 

@@ -279,7 +279,7 @@ def test_sampler_keeps_rows_flat_and_originals_first(seed, make_poset, manifold)
         "forest": tree_poset(np.r_[-1, -1, np.arange(28)], add_bottom=True),
     }[make_poset]
     X, y = classes(seed, 30)
-    params = {"poset": poset, "local_manifold": manifold, "margin": 0}
+    params = {"poset": poset, "local_manifold": manifold, "range_slack": 0}
     sampler = PNLSampler(**params, random_state=seed)
     X_new, y_new = sampler.fit_resample(X, y)
     assert X_new.shape == (60, 30)
@@ -422,7 +422,7 @@ def test_sampled_rows_have_the_mass_of_the_code_or_of_the_parents(
         k_neighbors=3,
         reshaper=None,
         embedding=None,
-        margin=None,
+        range_slack=None,
         offset=0.0,
         random_state=seed,
     )
@@ -437,9 +437,9 @@ def test_mixed_codes_have_masses_at_most_those_of_their_ends(seed):
     # log mass is convex along a straight line in theta (psi of a measure is convex).
     X, y = classes(seed, 4, 5)
     draws = MixupDraws(noise=0)
-    augmenter = PNLAugmenter(draws=draws, embedding=None, margin=None, offset=0).fit(
-        X[y == 1]
-    )
+    augmenter = PNLAugmenter(
+        draws=draws, embedding=None, range_slack=None, offset=0
+    ).fit(X[y == 1])
     new = augmenter.sample(100, random_state=seed)
     assert new.sum(axis=(1, 2)).max() <= X[y == 1].sum(axis=(1, 2)).max() * (1 + 1e-9)
 

@@ -89,7 +89,7 @@ def test_digits_without_embedding_stay_in_their_range():
     images = load_digits().images[:300] / 16
     low, high = images.min(axis=0), images.max(axis=0)
     for margin in (0, 0.1):
-        augmenter = PNLAugmenter(embedding=None, margin=margin).fit(images)
+        augmenter = PNLAugmenter(embedding=None, range_slack=margin).fit(images)
         rows = augmenter.sample(500, random_state=0)
         beyond = margin * (high - low)
         assert (rows >= np.maximum(low - beyond, 0)).all()
@@ -204,7 +204,7 @@ def test_a_row_of_minus_offset_is_refused():
 
 def test_integers_that_are_no_doubles_are_as_near_as_doubles_get():
     X = 2**53 + np.random.default_rng(0).integers(0, 99, (30, 2))
-    rows = PNLAugmenter(margin=0).fit(X).sample(50, random_state=0)
+    rows = PNLAugmenter(range_slack=0).fit(X).sample(50, random_state=0)
     assert rows.dtype == X.dtype
     assert (abs(rows - np.clip(rows, X.min(axis=0), X.max(axis=0))) <= 1).all()
 

@@ -45,7 +45,7 @@ def frame():
 def test_arrays_keep_type_and_shape(dtype, shape):
     X = 20 * np.random.default_rng(0).uniform(size=(40, *shape))
     X = (X > 8 if dtype == "bool" else X).astype(dtype)
-    augmenter = PNLAugmenter(margin=0).fit(X)
+    augmenter = PNLAugmenter(range_slack=0).fit(X)
     rows = augmenter.sample(30, random_state=0)
     assert isinstance(rows, np.ndarray)
     assert rows.dtype == dtype
@@ -55,7 +55,7 @@ def test_arrays_keep_type_and_shape(dtype, shape):
     assert_array_equal(augmenter.integer_features_, whole)
     if dtype != "bool":
         # Rounded, not cut.
-        exact = restored(X.astype(float), margin=0)
+        exact = restored(X.astype(float), range_slack=0)
         close = np.rint(exact) if X.dtype.kind in "iu" else exact.astype(dtype)
         assert_array_equal(rows, close)
 
@@ -78,7 +78,7 @@ def test_lists_come_back_as_arrays():
 
 
 def test_frames_come_back_as_frames(frame):
-    augmenter = PNLAugmenter(margin=0).fit(frame)
+    augmenter = PNLAugmenter(range_slack=0).fit(frame)
     rows = augmenter.sample(30, random_state=0)
     assert type(rows) is type(frame)
     assert rows.columns.tolist() == frame.columns.tolist()
@@ -87,7 +87,7 @@ def test_frames_come_back_as_frames(frame):
     assert augmenter.feature_names_in_.tolist() == frame.columns.tolist()
     assert augmenter.integer_features_.tolist() == [2, 3, 4, 5]
     # The units are those of the columns, and integers are rounded.
-    exact = restored(frame.astype(float), margin=0)
+    exact = restored(frame.astype(float), range_slack=0)
     for name in ("count", "byte", "flag", "nullable"):
         assert_array_equal(rows[name].astype(float), np.rint(exact[name]))
     assert_array_equal(rows["real"], exact["real"])
@@ -181,7 +181,7 @@ def test_integers_at_the_ends_of_their_type_do_not_wrap(dtype, end):
     X = np.full((40, 4), getattr(limits, end), dtype=dtype)
     X[::2, 1], X[::3, 2] = 0, limits.max // 2
     draws = MixupDraws(noise=1.0)
-    rows = restored(X, draws=draws, margin=None)
+    rows = restored(X, draws=draws, range_slack=None)
     middle = float(limits.max) / 2
     assert (abs(rows[:, 0].astype(float) - float(X[0, 0])) < middle / 2 + 1).all()
     assert_array_equal(np.unique(rows[:, 3]), np.unique(rows[:, 0]))

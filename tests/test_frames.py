@@ -2,7 +2,6 @@
 
 import pickle
 import re
-import sys
 from decimal import Decimal
 
 import numpy as np
@@ -381,15 +380,6 @@ def test_lazy_frames_are_refused_with_what_to_do():
     X = pl.LazyFrame({"a": [1.0, 2.0]})
     with pytest.raises(TypeError, match="LazyFrame of polars.*collect it"):
         PNLAugmenter().fit(X)
-
-
-def test_without_narwhals_the_message_says_so(monkeypatch):
-    pl = pytest.importorskip("polars")
-    from sklearn_pnl._frames import columns_of
-
-    monkeypatch.setitem(sys.modules, "narwhals", None)
-    with pytest.raises(ImportError, match="polars DataFrame.*narwhals.*pip install"):
-        columns_of(pl.DataFrame({"a": [1.0]}))
 
 
 def test_measures_are_read_from_frames_as_in_fit():

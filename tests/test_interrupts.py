@@ -82,7 +82,7 @@ FITS = {
     "threads": (PNLAugmenter(order=1, n_jobs=2), lambda e: e.fit(X)),
     "sampler": (PNLSampler(random_state=0), lambda e: e.fit_resample(X, Y)),
     "numbers": (
-        PNLRegressionSampler(where="rarity", random_state=0),
+        PNLRegressionSampler(row_weights="rarity", random_state=0),
         lambda e: e.fit_resample(X, X[:, 0]),
     ),
     "projector": (BackwardProjector(2), lambda e: e.fit_transform(IMAGES)),

@@ -235,7 +235,7 @@ def test_strategies_of_a_user_work_in_augmenter_and_sampler(params, shape):
 
 def test_codes_of_a_users_draws_are_those_decoded():
     X = positive(0, 6, n=30)
-    params = {"embedding": None, "margin": None, "offset": 0}
+    params = {"embedding": None, "range_slack": None, "offset": 0}
     augmenter = PNLAugmenter(draws=NearestDraws(pull=1.0), **params).fit(X)
     rows = augmenter.sample(4, random_state=0)
     # The whole row is its code: the geometric mean of all rows.

@@ -121,7 +121,7 @@ def test_originals_come_first_and_unchanged(seed):
 def test_new_rows_stay_in_the_range_of_their_class(augment, manifold):
     # To the last bit, as a validator of ranges or a logarithm after it asks.
     X, y = table()
-    params = {"draws": augment, "local_manifold": manifold, "margin": 0}
+    params = {"draws": augment, "local_manifold": manifold, "range_slack": 0}
     X_new, y_new, _ = resample(X, y, **params)
     for label in (1, 2):
         old, new = X[y == label], X_new[len(X) :][y_new[len(y) :] == label]
@@ -193,7 +193,7 @@ def test_the_larger_the_noise_the_farther_the_rows_move():
     # The same seed: rows, partners and positions are those without noise. One class,
     # since noise takes from the numbers that those after it are drawn with.
     X, y = table()
-    params = {"margin": None, "sampling_strategy": {1: 40}}
+    params = {"range_slack": None, "sampling_strategy": {1: 40}}
     still, _, sampler = resample(X, y, draws=MixupDraws(noise=0), **params)
     way = []
     for noise in (1e-3, 1e-2, 1e-1):
@@ -350,7 +350,7 @@ def test_integers_stay_in_the_range_of_their_type(margin, augment, embedding):
     # Noise at both ends of the range, and wide kernels.
     X = np.random.default_rng(0).choice([0, 255], size=(40, 6, 6)).astype(np.uint8)
     y = np.repeat([0, 1], [30, 10])
-    params = {"embedding": embedding, "draws": augment, "margin": margin}
+    params = {"embedding": embedding, "draws": augment, "range_slack": margin}
     params["invariants"] = None
     X_new, _, _ = resample(X, y, **params)
     exact, _, _ = resample(X.astype(float), y, **params)
@@ -435,8 +435,8 @@ def test_frames_keep_columns_types_and_originals(frame):
 
 def test_columns_of_integers_and_flags_are_rounded(frame):
     X, y = frame
-    X_new, _, _ = resample(X, y, margin=0)
-    exact, _, _ = resample(X.astype(np.float64), y, margin=0)
+    X_new, _, _ = resample(X, y, range_slack=0)
+    exact, _, _ = resample(X.astype(np.float64), y, range_slack=0)
     whole = ["count", "byte", "flag", "other flag"]
     assert_array_equal(X_new[whole].astype(float), np.rint(exact[whole]))
     # The others are not.
@@ -446,8 +446,8 @@ def test_columns_of_integers_and_flags_are_rounded(frame):
 def test_a_frame_of_integers_alone_is_rounded(frame):
     X, y = frame
     X = X[["count", "byte"]]
-    X_new, _, _ = resample(X, y, margin=0)
-    exact, _, _ = resample(X.astype(np.float64), y, margin=0)
+    X_new, _, _ = resample(X, y, range_slack=0)
+    exact, _, _ = resample(X.astype(np.float64), y, range_slack=0)
     assert_array_equal(X_new, np.rint(exact))
 
 
@@ -458,7 +458,7 @@ def test_bytes_beside_reals_do_not_wrap():
     noise = rng.choice([0, 255], 40)
     X = pd.DataFrame({"byte": noise.astype(np.uint8), "real": rng.uniform(size=40)})
     y = np.repeat([0, 1], [30, 10])
-    params = {"embedding": None, "draws": KernelDraws(2.0), "margin": None}
+    params = {"embedding": None, "draws": KernelDraws(2.0), "range_slack": None}
     X_new, _, _ = resample(X, y, **params)
     exact, _, _ = resample(X.astype(float), y, **params)
     assert exact["byte"].max() > 255.5
@@ -779,7 +779,7 @@ def test_clone_keeps_every_parameter():
         "sampling_strategy": {1: 30}, "order": 2, "k_neighbors": 3, "metric": "kl",
         "local_manifold": MixtureManifold(step=0.5), "draws": KernelDraws(0.2),
         "reshaper": None, "embedding": None, "offset": 0.2, "with_mass": False,
-        "margin": None, "tol": 1e-7, "max_iter": 77, "random_state": 5,
+        "range_slack": None, "tol": 1e-7, "max_iter": 77, "random_state": 5,
         "n_jobs": 2,
     }  # fmt: skip
     cloned = clone(PNLSampler(**params)).get_params()
@@ -795,7 +795,7 @@ def test_parameters_reach_the_augmenters():
         "order": 2, "base": [1, 3], "local_manifold": FiberManifold(order=1),
         "k_neighbors": 3, "draws": KernelDraws(0.2), "metric": "euclidean",
         "poset": TensorPoset((3, 2)), "reshaper": None, "embedding": MinMaxScaler(),
-        "offset": 0.2, "with_mass": False, "margin": None, "tol": 1e-7,
+        "offset": 0.2, "with_mass": False, "range_slack": None, "tol": 1e-7,
         "max_iter": 77, "n_jobs": 2, "invariants": None,
         "categorical_features": None,
         "keep_zeros": True,

@@ -140,7 +140,7 @@ def settings_of(rng, values):
         "local_manifold": str(rng.choice(["fiber", "theta", "eta", "mixture"])),
         "k_neighbors": int(rng.integers(1, 7)),
         "draws": str(rng.choice(["mixup", "mixup", "kde", "gaussian"])),
-        "margin": rng.choice([0, 0.1, None]),
+        "range_slack": rng.choice([0, 0.1, None]),
         "keep_zeros": bool(rng.random() < 0.4),
         "offset": float(rng.choice([0.1, 1.0, 10.0])),
         "with_mass": bool(rng.random() < 0.8),
@@ -215,7 +215,7 @@ def ask(rng, made, possible):
         # Beyond what any row may have.
         reach = np.abs(a) @ np.abs(values).max(axis=0)
         lower[:, 0] = upper[:, 0] = 50 * reach[0] + 50
-        made.params["margin"] = rng.choice([0, 0.1])
+        made.params["range_slack"] = rng.choice([0, 0.1])
         made.possible = False
     for k, one in enumerate(made.system):
         one[1:] = lower[:, k], upper[:, k]
@@ -296,7 +296,7 @@ def check_kind(rows, made, n):
 
 def check_values(new, made):
     """Ranges, whole numbers, constants: what no constraint may change."""
-    values, margin = made.values, made.params["margin"]
+    values, margin = made.values, made.params["range_slack"]
     low, high = values.min(axis=0), values.max(axis=0)
     assert np.isfinite(new).all()
     rounding = 1e-9 * (high - low) + 8 * precision(made.dtypes) * np.maximum(

@@ -98,7 +98,7 @@ def recipes(draw, plain=False):
         "metric": draw(st.sampled_from(["kl", "euclidean"])),
         "with_mass": draw(st.booleans()),
         "offset": draw(st.sampled_from([0.1, 1.0, 10.0])),
-        "margin": draw(st.sampled_from([0, 0.1, None])),
+        "range_slack": draw(st.sampled_from([0, 0.1, None])),
         "invariants": draw(st.sampled_from(["auto", None])),
         "draws": draw(st.sampled_from(["mixup", "kde", MixupDraws(noise=0)])),
     }
@@ -340,8 +340,8 @@ def test_new_rows_are_finite_in_range_and_of_one_seed(X, params, seed):
     assert np.isfinite(rows).all()
     assert parents.min() >= 0
     assert parents.max() < len(X)
-    if params["margin"] is not None:
-        beyond = params["margin"] * np.ptp(X, axis=0) + 1e-8 * ranges(X)
+    if params["range_slack"] is not None:
+        beyond = params["range_slack"] * np.ptp(X, axis=0) + 1e-8 * ranges(X)
         assert np.all(rows >= X.min(axis=0) - beyond)
         assert np.all(rows <= X.max(axis=0) + beyond)
     again = augmenter.sample(20, random_state=seed)
@@ -384,7 +384,7 @@ def test_zeros_of_all_parents_stay(X, params, seed, closed):
         X = X[X.sum(axis=1) > 0]
         assume(len(X) >= 2 and X.shape[1] >= 2)
         X = X / X.sum(axis=1, keepdims=True)
-        params |= {"with_mass": False, "margin": None}
+        params |= {"with_mass": False, "range_slack": None}
     rows, parents = fitted(X, **params).sample(20, seed, return_parents=True)
     zeros = np.all(X[parents] == 0, axis=1)
     assert not rows[zeros].any()
@@ -397,7 +397,7 @@ def test_zeros_of_all_parents_stay(X, params, seed, closed):
 def test_whole_numbers_stay_whole_and_in_range(X, params, seed):
     assume(np.abs(X).max() < 2**30)
     X = np.rint(X).astype(np.int32)
-    augmenter = fitted(X, **{**params, "margin": 0})
+    augmenter = fitted(X, **{**params, "range_slack": 0})
     rows = augmenter.sample(20, random_state=seed)
     assert rows.dtype == X.dtype
     assert np.all((rows >= X.min(axis=0)) & (rows <= X.max(axis=0)))
@@ -435,7 +435,7 @@ def test_a_sampler_adds_rows_after_those_there_are(X, params, seed):
 def test_targets_are_those_of_the_parents(X, params, seed, rarity):
     y = np.random.default_rng(seed).gamma(0.5, size=(len(X), 2))
     where = "rarity" if rarity else "uniform"
-    sampler = PNLRegressionSampler(n_samples=15, where=where, random_state=seed)
+    sampler = PNLRegressionSampler(n_samples=15, row_weights=where, random_state=seed)
     sampler.set_params(**params)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*neighbours were asked for.*")

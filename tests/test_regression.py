@@ -138,7 +138,7 @@ def test_rarity_draws_from_rare_targets(augment, seed):
     new = {}
     for where in ("uniform", "rarity"):
         sampler = PNLRegressionSampler(
-            n_samples=2000, where=where, draws=augment, random_state=seed
+            n_samples=2000, row_weights=where, draws=augment, random_state=seed
         )
         new[where] = sampler.fit_resample(X, y)[1][200:]
     tail = np.quantile(y, 0.9)
@@ -149,7 +149,9 @@ def test_rarity_draws_from_rare_targets(augment, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rows_are_started_from_by_the_inverse_of_the_density(seed):
     X, y = problem(seed)
-    sampler = PNLRegressionSampler(n_samples=30_000, where="rarity", random_state=seed)
+    sampler = PNLRegressionSampler(
+        n_samples=30_000, row_weights="rarity", random_state=seed
+    )
     sampler.fit_resample(X, y)
     counts = np.bincount(sampler.parent_indices_[:, 0], minlength=60)
     shares = 1 / density(y[:, None])
@@ -159,12 +161,12 @@ def test_rows_are_started_from_by_the_inverse_of_the_density(seed):
 
 def test_rarity_needs_rows_to_start_from():
     X, y = problem()
-    of_all = PNLRegressionSampler(where="rarity", draws=GaussianMixture(2))
-    with pytest.raises(ValueError, match="where='rarity' chooses.*draws='mixup'"):
+    of_all = PNLRegressionSampler(row_weights="rarity", draws=GaussianMixture(2))
+    with pytest.raises(ValueError, match="row_weights='rarity' chooses.*draws='mixup'"):
         of_all.fit_resample(X, y)
     asked = ColumnConstraint(0, lower=0, upper=1)
-    with pytest.raises(ValueError, match="Set where='uniform'"):
-        PNLRegressionSampler(where="rarity", constraints=asked).fit_resample(X, y)
+    with pytest.raises(ValueError, match="Set row_weights='uniform'"):
+        PNLRegressionSampler(row_weights="rarity", constraints=asked).fit_resample(X, y)
 
 
 def test_constraints_are_met():
@@ -292,11 +294,15 @@ def test_grid_search_in_a_pipeline():
 
 def test_same_seed_same_bytes_and_jobs_change_none():
     X, y = problem()
-    first = PNLRegressionSampler(random_state=1, where="rarity").fit_resample(X, y)
-    again = PNLRegressionSampler(random_state=1, where="rarity", n_jobs=2)
+    first = PNLRegressionSampler(random_state=1, row_weights="rarity").fit_resample(
+        X, y
+    )
+    again = PNLRegressionSampler(random_state=1, row_weights="rarity", n_jobs=2)
     for one, other in zip(first, again.fit_resample(X, y), strict=True):
         assert_array_equal(one, other)
-    other = PNLRegressionSampler(random_state=2, where="rarity").fit_resample(X, y)
+    other = PNLRegressionSampler(random_state=2, row_weights="rarity").fit_resample(
+        X, y
+    )
     assert not np.array_equal(first[1], other[1])
 
 

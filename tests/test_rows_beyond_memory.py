@@ -127,7 +127,7 @@ def test_other_parameters_are_refused(change, example, augmenter, tmp_path):
     plan = whole(example, augmenter, tmp_path / "parts")
     before = parts_in(tmp_path / "parts")
     if change == "parameters":
-        other = PNLAugmenter(margin=0.2).fit(augmenter.sample(50, random_state=0))
+        other = PNLAugmenter(range_slack=0.2).fit(augmenter.sample(50, random_state=0))
         other = example["make_plan"](other, N_ROWS, ROWS_PER_PART) | {
             "codes": plan["codes"]
         }

@@ -38,7 +38,7 @@ def positive(seed, *shape, n):
 def fitted(seed=0, shape=SHAPE, n=40, dtype=np.float64, **params):
     """An augmenter that does to rows what a projector does, and no more."""
     plain = {"order": 1, "k_neighbors": 3, "embedding": None, "reshaper": None}
-    plain |= {"offset": 1e-5, "with_mass": False, "margin": None}
+    plain |= {"offset": 1e-5, "with_mass": False, "range_slack": None}
     X = positive(seed, *shape, n=n).astype(dtype)
     return PNLAugmenter(**(plain | params)).fit(X)
 

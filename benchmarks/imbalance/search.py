@@ -73,8 +73,8 @@ _LOCAL = {"noise": "near"}
 _FOLD = {"contain": "fold"}
 _KEEP = _LOCAL | {"keep": True}
 # Ends that no two rows share are no bounds: noise hardly goes ten ranges beyond.
-_TIES = {"contain": "fold ties", "margin": 10.0}
-_BEYOND = _KEEP | _FOLD | {"margin": 0.1, "offset": 1.0}
+_TIES = {"contain": "fold ties", "range_slack": 10.0}
+_BEYOND = _KEEP | _FOLD | {"range_slack": 0.1, "offset": 1.0}
 
 # Parameters of DrawSampler, by name of the variant: first what nothing more can be left
 # out of, then one thing at a time.
@@ -130,8 +130,8 @@ DRAWS = {
             "no mass": {"mass": False},
             "uniform": {"law": "uniform"},
             "3 terms": {"terms": 3},
-            "margin 0.1": {"margin": 0.1},
-            "0.5 margin 0.1": {"size": 0.5, "margin": 0.1},
+            "margin 0.1": {"range_slack": 0.1},
+            "0.5 margin 0.1": {"size": 0.5, "range_slack": 0.1},
         },
     ),
     **_group(
@@ -158,14 +158,14 @@ DRAWS = {
         _BEYOND,
         {
             "0.35": {"size": 0.35},
-            "margin 0": {"margin": 0.0},
-            "margin 0.05": {"margin": 0.05},
+            "margin 0": {"range_slack": 0.0},
+            "margin 0.05": {"range_slack": 0.05},
             "offset 0.3": {"offset": 0.3},
             "tied ends": {"contain": "fold ties"},
             "0.35 of 3 terms": {"size": 0.35, "terms": 3},
             "euclidean": {"near": "euclidean"},
             "not kept": {"keep": False},
-            "margin 0.2": {"margin": 0.2},
+            "margin 0.2": {"range_slack": 0.2},
             "not contained": {"contain": None},
             "k 8": {"k": 8},
         },
@@ -221,7 +221,7 @@ _APPLIES = {
     "offset": lambda kw: not kw["arithmetic"],
     "mass": lambda kw: not kw["arithmetic"],
     "keep": lambda kw: kw["noise"],
-    "margin": lambda kw: kw["contain"] in ("fold", "fold ties"),
+    "range_slack": lambda kw: kw["contain"] in ("fold", "fold ties"),
 }
 
 

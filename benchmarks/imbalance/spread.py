@@ -62,8 +62,8 @@ VARIANTS = {
     "0.6 of 10": _pnl(0.6),
     "0.5 of 5": _pnl(0.5, near=5),
     "0.5 of 10, k 10": _pnl(0.5, k_neighbors=10),
-    "0.5 of 10, margin 0.3": _pnl(0.5, margin=0.3),
-    "0.5 of 10, margin 10": _pnl(0.5, margin=FREE),
+    "0.5 of 10, margin 0.3": _pnl(0.5, range_slack=0.3),
+    "0.5 of 10, margin 10": _pnl(0.5, range_slack=FREE),
     "0.5, sixteen pooled": _variant("pooled", 16, 0.5),
 }
 # Not among all of them.

@@ -28,7 +28,7 @@ def test_new_rows_keep_what_all_training_rows_keep(kind, seed):
     # same categories keep these, as whole numbers stay whole.
     if kind == "one_hot":
         return
-    free = PNLAugmenter(invariants=None, draws="kde", margin=None).fit(X)
+    free = PNLAugmenter(invariants=None, draws="kde", range_slack=None).fit(X)
     assert worst(free.sample(200, random_state=seed), X, a, b) > 1e-3
 
 
@@ -46,8 +46,8 @@ SETTINGS = {
     "kde": {"draws": "kde"},
     "order 1, kde": {"order": 1, "draws": "kde"},
     "mixture": {"local_manifold": "mixture"},
-    "no margin": {"margin": 0},
-    "any range": {"margin": None},
+    "no margin": {"range_slack": 0},
+    "any range": {"range_slack": None},
     "small offset": {"offset": 1e-3},
 }
 
@@ -58,8 +58,8 @@ SETTINGS = {
     "kde": {"draws": "kde"},
     "order 1, kde": {"order": 1, "draws": "kde"},
     "mixture": {"local_manifold": "mixture"},
-    "no margin": {"margin": 0},
-    "any range": {"margin": None},
+    "no margin": {"range_slack": 0},
+    "any range": {"range_slack": None},
     "small offset": {"offset": 1e-3},
 }
 
@@ -165,7 +165,7 @@ def test_an_indicator_in_another_equation_is_kept_with_it():
     rng = np.random.default_rng(0)
     flag, a = rng.integers(0, 2, 80), rng.normal(size=(80, 2))
     X = np.column_stack([flag, 1 - flag, a, flag + a.sum(axis=1)])
-    augmenter = PNLAugmenter(margin=0).fit(X)
+    augmenter = PNLAugmenter(range_slack=0).fit(X)
     rows = augmenter.sample(200, random_state=0)
     np.testing.assert_array_equal(np.sort(rows[:, :2], axis=1), [[0, 1]] * 200)
     assert augmenter.invariants_.violation(rows).max() < 1e-9

@@ -105,7 +105,7 @@ def test_parts_add_up_to_totals_of_totals_and_to_a_constant(seed, dtype):
     s1, s2 = parts[:, :3].sum(axis=1), parts[:, 3:].sum(axis=1)
     hours = rng.multinomial(24, [0.2, 0.5, 0.3], 300)
     X = np.column_stack([s1 + s2, s1, s2, parts, hours]).astype(dtype)
-    augmenter = PNLAugmenter(margin=0).fit(X)
+    augmenter = PNLAugmenter(range_slack=0).fit(X)
     assert len(augmenter.invariants_) == 4
     rows = augmenter.sample(100, random_state=seed)
     assert rows.dtype == X.dtype
@@ -212,7 +212,7 @@ def test_totals_stay_within_the_type(dtype, bandwidth):
     top = np.iinfo(dtype).max // 4
     parts = np.random.default_rng(0).integers(0, top, size=(200, 4))
     X = np.column_stack([parts, parts.sum(axis=1)]).astype(dtype)
-    augmenter = PNLAugmenter(margin=None, draws=KernelDraws(bandwidth)).fit(X)
+    augmenter = PNLAugmenter(range_slack=None, draws=KernelDraws(bandwidth)).fit(X)
     rows = augmenter.sample(500, 0).astype(int)
     np.testing.assert_array_equal(rows[:, 4], rows[:, :4].sum(axis=1))
 

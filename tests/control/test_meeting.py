@@ -130,16 +130,16 @@ def fitted():
     """Nested totals, shares, one-hot columns, copies and a constant, by name."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(table(rng, 200), columns=NAMES)
-    return frame, PNLAugmenter(margin=0).fit(frame)
+    return frame, PNLAugmenter(range_slack=0).fit(frame)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_new_rows_keep_equations_and_ranges(seed):
     X = table(np.random.default_rng(seed), 200)
     found = find_invariants(X, NAMES)
-    free = PNLAugmenter(margin=0, draws="kde", invariants=None).fit(X)
+    free = PNLAugmenter(range_slack=0, draws="kde", invariants=None).fit(X)
     assert found.violation(free.sample(300, seed)).max() > 0.05
-    rows = PNLAugmenter(margin=0, draws="kde").fit(X).sample(300, seed)
+    rows = PNLAugmenter(range_slack=0, draws="kde").fit(X).sample(300, seed)
     assert found.violation(rows).max() <= 1e-9
     assert np.all((rows >= X.min(axis=0)) & (rows <= X.max(axis=0)))
     # Moved about as much as they were off.
@@ -202,7 +202,7 @@ def test_the_projection_is_that_of_the_embedding(offset):
     # "kde" does not heed what is asked for: both calls decode the same rows.
     X = np.random.default_rng(0).gamma(1.0, size=(50, 4))
     augmenter = PNLAugmenter(
-        draws="kde", invariants=None, offset=offset, margin=0.1
+        draws="kde", invariants=None, offset=offset, range_slack=0.1
     ).fit(X)
     a = np.array([[1.0, 2.0, 0.0, -1.0]])
     asked = LinearConstraint(a, 1.5, 1.5)
@@ -274,7 +274,7 @@ def test_columns_that_are_constant_but_for_rounding_are_in_constraints(offset):
 def test_the_tolerance_is_a_share_of_the_range_in_all_units(margin, scale):
     parts = np.random.default_rng(0).gamma(2, size=(300, 5)) * scale
     X = np.column_stack([parts, parts[:, :3].sum(axis=1)])
-    augmenter = PNLAugmenter(embedding=None, offset=0.1, margin=margin).fit(X)
+    augmenter = PNLAugmenter(embedding=None, offset=0.1, range_slack=margin).fit(X)
     rows = augmenter.sample(300, 0)
     off = np.abs(rows[:, 5] - rows[:, :3].sum(axis=1)).max()
     assert off <= 1e-9 * np.ptp(X[:, 5])
@@ -286,7 +286,11 @@ def test_constants_stay_without_a_margin():
     images = load_digits().images
     still = np.ptp(images, axis=0) == 0
     for embedding in (None, "minmax"):
-        rows = PNLAugmenter(embedding=embedding, margin=None).fit(images).sample(50, 0)
+        rows = (
+            PNLAugmenter(embedding=embedding, range_slack=None)
+            .fit(images)
+            .sample(50, 0)
+        )
         np.testing.assert_array_equal(rows[:, still], images[:50, still])
 
 
@@ -352,7 +356,7 @@ def test_a_column_in_double_precision_takes_what_others_round(coarse, margin):
     frame["t"] = frame.astype(float).sum(axis=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        augmenter = PNLAugmenter(margin=margin).fit(frame)
+        augmenter = PNLAugmenter(range_slack=margin).fit(frame)
         asked = ColumnConstraint({"a": 1, "b": -1}, lower=0, upper=5)
         for constraints in (None, asked):
             rows = augmenter.sample(200, 0, constraints=constraints)

@@ -48,7 +48,7 @@ def drawn(X, n=200, seed=0, **params):
         {"draws": KernelDraws(0.2)},
         {"embedding": None, "with_mass": False},
         {"embedding": None, "draws": MixupDraws(noise=1.0), "offset": 0.1},
-        {"margin": None, "invariants": None},
+        {"range_slack": None, "invariants": None},
     ],
     ids=str,
 )
@@ -96,7 +96,7 @@ def test_compositions_stay_closed(augment, invariants, seed):
         draws=augment,
         embedding=None,
         with_mass=False,
-        margin=None,
+        range_slack=None,
         invariants=invariants,
     )
     assert_allclose(rows.sum(axis=1), 1, rtol=1e-12)
@@ -130,7 +130,7 @@ def test_counts_stay_counts(seed):
 def test_sums_are_kept_by_the_cells_that_are_left():
     # The embedding that does nothing is the identity, and keeps the sums of rows.
     X = np.array([[0.0, 2, 3, 0], [0, 1, 3, 1], [1, 2, 3, 0], [1, 1, 3, 1.5]])
-    settings = {"embedding": None, "invariants": None, "margin": None}
+    settings = {"embedding": None, "invariants": None, "range_slack": None}
     settings |= {"k_neighbors": 1, "draws": MixupDraws(noise=0), "with_mass": True}
     augmenter = PNLAugmenter(keep_zeros=True, **settings).fit(X)
     rows, parents = augmenter.sample(50, 0, return_parents=True)
@@ -156,7 +156,7 @@ def test_rows_whose_sum_would_be_negative_are_not():
     X = np.random.default_rng(0).gamma(0.3, size=(20, 4)) ** 3 * 1e-3
     X[0], X[1] = [1.0, 0, 0.1, 1], [0, 0, 0.1, 0.2]
     X[X < 1e-6] = 0
-    params = {"embedding": None, "keep_zeros": True, "margin": None, "offset": 0.1}
+    params = {"embedding": None, "keep_zeros": True, "range_slack": None, "offset": 0.1}
     rows = PNLAugmenter(**params).fit(X).sample(500, random_state=0)
     assert rows.min() == 0
 
@@ -208,7 +208,7 @@ def test_equations_of_whole_numbers_and_others_move_no_zeros(whole):
     X = np.column_stack([X, X.sum(axis=1)])
     X[:, 2] = np.rint(X[:, 2]) if whole else X[:, 2]
     X[:, 3] = X[:, :3].sum(axis=1)
-    rows, zeros = drawn(X, draws="kde", margin=None)
+    rows, zeros = drawn(X, draws="kde", range_slack=None)
     assert zeros.any()
     assert_array_equal(rows[zeros], 0)
     assert_array_equal(rows[:, 0], np.rint(rows[:, 0]))

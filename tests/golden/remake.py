@@ -121,7 +121,9 @@ def categories(seed):
 def regression(seed):
     X = table(seed)
     y = X[:, 0] - X[:, 3]
-    sampler = PNLRegressionSampler(n_samples=N_NEW, where="rarity", random_state=seed)
+    sampler = PNLRegressionSampler(
+        n_samples=N_NEW, row_weights="rarity", random_state=seed
+    )
     rows, targets = sampler.fit_resample(X, y)
     parents = sampler.parent_indices_
     return {"rows": rows[40:], "parents": parents, "targets": targets[40:]}
