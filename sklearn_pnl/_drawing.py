@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils import gen_batches
 
-from ._blocks import cut, map_blocks, whole_steps
-from ._callbacks import no_task
+from ._runtime.blocks import cut, map_blocks, whole_steps
+from ._runtime.callbacks import no_task
 from .control.meeting import UnmetError
 from .control.promises import asked_for, places_for
 from .draws import TrainingCodes

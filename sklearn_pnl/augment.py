@@ -11,12 +11,11 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
 from ._coding import TrainingRows, encode_rows, free_mask, make_codec
 from ._drawing import Source
-from ._steps import Embed, LayOut
-from ._typing import Rows, Seed
-from ._validation import (
+from ._runtime.callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
+from ._runtime.typing import Rows, Seed
+from ._runtime.validation import (
     all_or_nothing,
     as_random_state,
     check_count,
@@ -25,6 +24,7 @@ from ._validation import (
     tells_where,
     warn_target_unused,
 )
+from ._steps import Embed, LayOut
 from .backward import METRIC
 from .control import CONSTRAINTS, Constraint, LinearSystem
 from .control.promises import keeper_of, resolve_invariants

@@ -11,9 +11,14 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._callbacks import fit_task, with_callbacks
 from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec, own
-from ._validation import all_or_nothing, check_codes, check_tensors, clip_neighbors
+from ._runtime.callbacks import fit_task, with_callbacks
+from ._runtime.validation import (
+    all_or_nothing,
+    check_codes,
+    check_tensors,
+    clip_neighbors,
+)
 from .geometry import PosetProtocol, rake
 from .geometry.raking import mode_set
 from .manifolds import LOCAL_MANIFOLD, LocalManifoldLike, as_local_manifold

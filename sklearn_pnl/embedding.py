@@ -5,7 +5,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._validation import check_finite
+from ._runtime.validation import check_finite
 
 # Cells that fit a cache, with what is made of them.
 _BLOCK_CELLS = 2**17

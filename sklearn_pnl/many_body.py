@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from ._blocks import map_blocks
-from ._callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from ._coding import encode_rows, free_mask, lay_out, make_codec
-from ._validation import (
+from ._runtime.blocks import map_blocks
+from ._runtime.callbacks import CallbackSupportMixin, fit_task, with_callbacks
+from ._runtime.validation import (
     all_or_nothing,
     as_numbers,
     check_cells,

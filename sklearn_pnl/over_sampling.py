@@ -12,15 +12,21 @@ from sklearn.base import _fit_context
 from sklearn.preprocessing import label_binarize
 from sklearn.utils.multiclass import check_classification_targets
 
-from ._callbacks import CallbackSupportMixin, fit_task, stage, subtask, with_callbacks
-from ._typing import Rows, Seed
-from ._validation import (
+from ._runtime.callbacks import (
+    CallbackSupportMixin,
+    fit_task,
+    stage,
+    subtask,
+    with_callbacks,
+)
+from ._runtime.typing import Rows, Seed
+from ._runtime.validation import (
     all_or_nothing,
     as_random_state,
     shared_params,
     tells_where,
 )
-from ._workspace import workspace
+from ._runtime.workspace import workspace
 from .augment import PNLAugmenter
 from .control import CONSTRAINTS, Constraint, LinearSystem
 from .control.promises import resolve_invariants

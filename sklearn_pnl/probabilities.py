@@ -23,7 +23,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from ._typing import Rows
+from ._runtime.typing import Rows
 from .tables import plain_target
 
 # Of how rows may come, what a part of the two needs, rather than what it can take.

@@ -13,9 +13,9 @@ from sklearn.neighbors import KernelDensity
 from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from ._callbacks import CallbackSupportMixin, fit_task, stage, with_callbacks
-from ._typing import Rows, Seed
-from ._validation import (
+from ._runtime.callbacks import CallbackSupportMixin, fit_task, stage, with_callbacks
+from ._runtime.typing import Rows, Seed
+from ._runtime.validation import (
     all_or_nothing,
     as_random_state,
     shared_params,
@@ -53,7 +53,10 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
     order, base, local_manifold, k_neighbors, draws, metric, poset, reshaper
         As in :class:`PNLAugmenter`, with the same defaults.
 
-    embedding, categorical_features, keep_zeros, offset, with_mass, range_slack, invariants
+    embedding, categorical_features, keep_zeros, offset, with_mass
+        Likewise.
+
+    range_slack, invariants
         Likewise.
 
     constraints : constraint, list of them or None, default=None
@@ -244,7 +247,8 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
             return None
         if self.constraints is not None:
             raise ValueError(
-                "Rows that meet constraints are drawn by these. Set row_weights='uniform'."
+                "Rows that meet constraints are drawn by these. Set "
+                "row_weights='uniform'."
             )
         if isinstance(as_draws(self.draws), DensityDraws):
             raise ValueError(

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ._validation import all_or_nothing, check_rows
+from ._runtime.validation import all_or_nothing, check_rows
 
 
 # Tensors have no column names: keep scikit-learn's output wrapping off, also when a

@@ -28,11 +28,11 @@ from sklearn_pnl import (
     ManyBodyProjector,
     PNLAugmenter,
     PNLSampler,
-    _blocks,
     _classes,
     _coding,
 )
-from sklearn_pnl._blocks import shares_memory
+from sklearn_pnl._runtime import blocks
+from sklearn_pnl._runtime.blocks import shares_memory
 from sklearn_pnl.geometry import TensorPoset, boolean_lattice
 
 ROOT = Path(__file__).parents[1]
@@ -200,7 +200,7 @@ def marked(rows):
 def test_work_is_done_by_the_workers_block_by_block(client):
     # Blocks of 2 rows, in tasks of three blocks.
     with joblib.parallel_config("dask"):
-        rows, processes, threads, lengths = _blocks.map_blocks(
+        rows, processes, threads, lengths = blocks.map_blocks(
             marked, np.arange(79), step=2
         )
     workers = set(client.run(os.getpid).values())
@@ -218,7 +218,7 @@ def test_work_is_done_by_the_workers_block_by_block(client):
 )
 def test_workers_get_several_blocks_at_once(n_blocks, sizes, monkeypatch):
     # Four tasks a worker, of 64 blocks at most; here a block is 2 rows.
-    seen, delayed = [], _blocks.delayed
+    seen, delayed = [], blocks.delayed
 
     def spying(function):
         def call(*args):
@@ -227,9 +227,9 @@ def test_workers_get_several_blocks_at_once(n_blocks, sizes, monkeypatch):
 
         return call
 
-    monkeypatch.setattr(_blocks, "delayed", spying)
+    monkeypatch.setattr(blocks, "delayed", spying)
     with joblib.parallel_config("loky", n_jobs=2):
-        lengths = _blocks.map_blocks(marked, np.zeros(2 * n_blocks), step=2)[3]
+        lengths = blocks.map_blocks(marked, np.zeros(2 * n_blocks), step=2)[3]
     assert seen == sizes
     assert set(lengths) == {2}
 
@@ -254,7 +254,7 @@ def test_what_a_task_carries_is_sent_once(client):
     Heavy.pickled = 0
     with joblib.parallel_config("dask"):
         function = Heavy(np.ones(10))
-        (sums,) = _blocks.map_blocks(function, np.ones((40, 2**16)), step=2)
+        (sums,) = blocks.map_blocks(function, np.ones((40, 2**16)), step=2)
     assert_array_equal(sums, 10)
     assert Heavy.pickled == 1
 
@@ -264,7 +264,7 @@ def test_what_a_task_carries_is_sent_once(client):
     [(1, 10, 1), (10, 10, 1), (11, 10, 4), (55, 10, 4), (61, 10, 8), (3_000, 334, 8)],
 )
 def test_blocks_of_one_size_that_workers_share_evenly(n, step, blocks):
-    size = _blocks.even_step(n, step)
+    size = blocks.even_step(n, step)
     assert -(-n // size) == blocks
     assert n == 1 or blocks == 1 or n - (blocks - 1) * size > size // 2
 

@@ -18,9 +18,8 @@ from sklearn_pnl import (
     PNLRegressionSampler,
     PNLSampler,
     PrimeFactorReshaper,
-    _callbacks,
-    _threads,
 )
+from sklearn_pnl._runtime import callbacks, threads
 
 ROOT = sklearn_pnl.__path__[0]
 rng = np.random.default_rng(0)
@@ -69,8 +68,8 @@ def interrupt(action, stage):
 
 
 def assert_nothing_is_left():
-    assert _threads._users == 0
-    assert _callbacks._current.get() is None
+    assert threads._users == 0
+    assert callbacks._current.get() is None
     assert get_config() == CONFIG
 
 

@@ -46,7 +46,7 @@ MODULES = {module_name(path) for path in PATHS}
 IMPORTS = {module_name(path): imported_modules(path) for path in PATHS}
 OURS = {name: found & MODULES for name, found in IMPORTS.items()}
 OPTIMIZE, SAMPLER = f"{GEOMETRY}.optimize", "sklearn_pnl.over_sampling"
-WORKSPACE = "sklearn_pnl._workspace"
+WORKSPACE = "sklearn_pnl._runtime.workspace"
 SAMPLERS = {SAMPLER, "sklearn_pnl.regression"}
 IN_GEOMETRY = sorted(name for name in MODULES if name.startswith(GEOMETRY))
 ESTIMATORS = sorted(MODULES - {"sklearn_pnl", WORKSPACE, *IN_GEOMETRY})
@@ -58,8 +58,9 @@ def top_level(name):
 
 def test_the_modules_of_the_design_are_there():
     # Also shows that the reading of sources above finds anything at all.
-    layers = ["_validation", "_blocks", "_coding", "_drawing", "draws", "embedding"]
-    layers += ["manifolds", "reshape", "many_body", "backward", "augment"]
+    layers = ["_runtime.validation", "_runtime.blocks", "_coding", "_drawing", "_steps"]
+    layers += ["tables.table", "control.meeting", "draws", "embedding", "manifolds"]
+    layers += ["reshape", "many_body", "backward", "augment"]
     parts = ["posets", "coordinates", "divergences", "interactions", "projections"]
     assert {OPTIMIZE, GEOMETRY, SAMPLER} <= MODULES
     assert {f"sklearn_pnl.{name}" for name in layers} <= MODULES
@@ -128,7 +129,7 @@ def test_only_samplers_import_imbalanced_learn(name):
 
 def test_only_validation_warns():
     warning = {name for name in MODULES if "warnings" in top_level(name)}
-    assert warning == {"sklearn_pnl._validation"}
+    assert warning == {"sklearn_pnl._runtime.validation"}
 
 
 def test_only_one_module_knows_of_callbacks():
@@ -138,13 +139,13 @@ def test_only_one_module_knows_of_callbacks():
         for name, found in IMPORTS.items()
         if any(module.startswith("sklearn.callback") for module in found)
     }
-    assert knowing == {"sklearn_pnl._callbacks"}
-    assert OURS["sklearn_pnl._callbacks"] == set()
+    assert knowing == {"sklearn_pnl._runtime.callbacks"}
+    assert OURS["sklearn_pnl._runtime.callbacks"] == set()
 
 
 def test_callbacks_may_be_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.callback", None)
-    path = ROOT / "_callbacks.py"
+    path = ROOT / "_runtime" / "callbacks.py"
     spec = importlib.util.spec_from_file_location("without_callbacks", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

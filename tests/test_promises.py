@@ -335,7 +335,6 @@ def check_systems(new, made, system, kept):
 
 def outcome(made):
     """What became of a call; raises if it is none of what was promised."""
-    said = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         augmenter = PNLAugmenter(**made.params).fit(made.X)

@@ -6,8 +6,8 @@ from threading import Barrier
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-from sklearn_pnl import _threads
-from sklearn_pnl._threads import one_blas_thread
+from sklearn_pnl._runtime import threads as _threads
+from sklearn_pnl._runtime.threads import one_blas_thread
 
 
 def blas_threads():

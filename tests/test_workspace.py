@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from sklearn_pnl import ManyBodyProjector, _workspace
-from sklearn_pnl._workspace import columns, empty, take, workspace, zeros
+from sklearn_pnl._runtime.workspace import columns, empty, take, workspace, zeros
 
 SHAPE, SIZE = (250, 100), 200_000
 

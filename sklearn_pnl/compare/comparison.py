@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, validate_params
 
-from .._typing import Rows, Seed
+from .._runtime.typing import Rows, Seed
 from . import features, nearness
 from .detection import detect
 from .features import compare_features

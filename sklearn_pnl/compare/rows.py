@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_array
 
-from .._validation import check_finite
+from .._runtime.validation import check_finite
 from ..tables import columns_of, is_frame
 from ..tables.categories import is_missing, level_codes
 

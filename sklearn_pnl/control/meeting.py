@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 
-from .._validation import warn_missed
+from .._runtime.validation import warn_missed
 from ..geometry import linear_projection
 from ..geometry.reach import span, unmet
 from .conditioning import Condition

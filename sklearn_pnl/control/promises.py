@@ -144,7 +144,7 @@ def places_for(asked, table):
 def keeper_of(system, table, rows, ends, limits, scaled, offset):
     """What new rows like the rows (n, D) of a table keep.
 
-    ``system`` is about the columns of ``X``, ``limits`` are those that `range_slack` allows.
+    ``system`` is about the columns of ``X``, ``limits`` are what `range_slack` allows.
     """
     least = ends[0].astype(np.float64)
     with np.errstate(over="ignore"):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
 from sklearn.base import BaseEstimator
 
-from .._threads import one_blas_thread
+from .._runtime.threads import one_blas_thread
 from ..tables import is_frame, read_table
 from .system import LinearSystem
 

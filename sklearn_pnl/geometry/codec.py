@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 from scipy.special import xlogy
 
-from .._workspace import empty, take, zeros
+from .._runtime.workspace import empty, take, zeros
 from .coordinates import normalized_exp, row_sums, theta_from_prob
 from .divergences import kl_divergence
 from .marginals import one_body_theta

@@ -11,7 +11,7 @@ where ``log p = zeta(theta)`` and ``eta = zeta_adjoint(p)``. All arrays have sha
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._workspace import empty
+from .._runtime.workspace import empty
 from .posets import PosetProtocol, float_type, leading_shape
 
 

@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from .._workspace import empty, empty_like
+from .._runtime.workspace import empty, empty_like
 from .coordinates import row_sums
 
 # Largest matrix of indicators of the levels of single modes that is kept.

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from .._workspace import empty_like, some_rows
+from .._runtime.workspace import empty_like, some_rows
 from .coordinates import row_sums
 from .marginals import along_mode, levels_of_mode, mode_marginals, ratio
 from .tilts import LONGEST_STEP

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from .._workspace import empty, empty_like, some_rows, take
+from .._runtime.workspace import empty, empty_like, some_rows, take
 
 _ARMIJO = 1e-4
 _EPS = float(np.finfo(np.float64).eps)

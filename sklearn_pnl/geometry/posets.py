@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, kron, vstack
 from scipy.sparse.linalg import splu
 
-from .._workspace import empty
+from .._runtime.workspace import empty
 from .interactions import (
     Interactions,
     cell_orders,

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse.linalg import splu
 
-from .._workspace import columns, empty, empty_like, some_rows, take, zeros
+from .._runtime.workspace import columns, empty, empty_like, some_rows, take, zeros
 from .coordinates import row_sums, tilted_exp
 from .interactions import (
     helmert_matrices,

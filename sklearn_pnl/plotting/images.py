@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from .._typing import Rows, Seed
+from .._runtime.typing import Rows, Seed
 
 
 class ImageRowsDisplay:

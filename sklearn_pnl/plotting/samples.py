@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from .._typing import Rows
+from .._runtime.typing import Rows
 from ..compare import SampleComparison, compare_samples
 from ..compare.findings import summarise
 from ..compare.nearness import CLOSE

@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
 from sklearn.utils.validation import validate_data
 
-from .._validation import check_finite, check_numbers
+from .._runtime.validation import check_finite, check_numbers
 from .columns import ArrayColumns, columns_of, is_frame
 from .forms import BlockForm, ColumnForm, as_table, no_numbers, places_of
 from .names import column_of

@@ -4,7 +4,7 @@ import narwhals as nw
 import numpy as np
 from narwhals.dependencies import is_into_series
 
-from .._validation import check_finite
+from .._runtime.validation import check_finite
 from .columns import columns_of, is_frame
 from .forms import ColumnForm, as_numeric
 from .values import kind_of

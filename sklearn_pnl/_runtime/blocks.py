@@ -7,10 +7,10 @@ from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
 
-from ._callbacks import begin_blocks, block_done
-from ._threads import one_blas_thread
-from ._validation import unheard
-from ._workspace import workspace
+from .callbacks import begin_blocks, block_done
+from .threads import one_blas_thread
+from .validation import unheard
+from .workspace import workspace
 
 # Workers that share no memory get several blocks at once: enough tasks for each of
 # them to even out, none of them larger than 64 MiB.
