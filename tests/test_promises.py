@@ -265,9 +265,9 @@ def allowed(a, equations, rows, made, room=1e-9):
     slack, before = np.zeros((len(rows), len(a))), np.empty((0, len(ranges)))
     units = np.where(ranges > 0, ranges, 1)
     for k, one in enumerate(a * units):
-        weights = np.linalg.lstsq(before[:, free].T, one[free], rcond=1e-9)[0]
+        weights = np.linalg.lstsq(before[:, free].T, one[free], rcond=1e-3)[0]
         rest = one - weights @ before
-        if np.abs(rest[free]).max(initial=0) <= 1e-9 * np.abs(one).max():
+        if np.abs(rest[free]).max(initial=0) <= 1e-3 * np.abs(one).max():
             worst = np.maximum(np.abs(rest), np.abs(one)) / units
             slack[:, k] = np.abs(rows) @ (worst * 2 * eps)
         elif equations[k]:
@@ -335,7 +335,6 @@ def check_systems(new, made, system, kept):
 
 def outcome(made):
     """What became of a call; raises if it is none of what was promised."""
-    said = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         augmenter = PNLAugmenter(**made.params).fit(made.X)
