@@ -17,13 +17,13 @@ from sklearn.base import clone
 
 from sklearn_pnl import (
     BackwardProjector,
+    ColumnConstraint,
     ManyBodyProjector,
     MixupDraws,
     PNLAugmenter,
     PNLRegressionSampler,
     PNLSampler,
     PrimeFactorReshaper,
-    ColumnConstraint,
     compare_samples,
     find_invariants,
 )
