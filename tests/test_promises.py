@@ -265,9 +265,9 @@ def allowed(a, equations, rows, made, room=1e-9):
     slack, before = np.zeros((len(rows), len(a))), np.empty((0, len(ranges)))
     units = np.where(ranges > 0, ranges, 1)
     for k, one in enumerate(a * units):
-        weights = np.linalg.lstsq(before[:, free].T, one[free], rcond=1e-9)[0]
+        weights = np.linalg.lstsq(before[:, free].T, one[free], rcond=1e-3)[0]
         rest = one - weights @ before
-        if np.abs(rest[free]).max(initial=0) <= 1e-9 * np.abs(one).max():
+        if np.abs(rest[free]).max(initial=0) <= 1e-3 * np.abs(one).max():
             worst = np.maximum(np.abs(rest), np.abs(one)) / units
             slack[:, k] = np.abs(rows) @ (worst * 2 * eps)
         elif equations[k]:
@@ -407,3 +407,59 @@ def test_rows_of_which_something_is_asked(seed, container):
 def test_what_no_row_can_have_is_refused(seed, container):
     made = case(seed, container=container, possible=False)
     assert outcome(made) == "refused"
+
+
+@fuzz
+@given(seeds, st.sampled_from(CONTAINERS))
+def test_rows_that_cannot_have_it_are_left_out_where_that_is_asked_for(seed, container):
+    made = case(seed, container=container)
+    n, rng = made.n_samples, np.random.default_rng(seed)
+    # Some rows ask for what none can have.
+    far = 50 * np.abs(made.values[:, 0]).max() + 50
+    wanted = np.where(rng.random(n) < 0.5, far, np.inf)
+    wanted[0] = np.inf
+    key = 0 if isinstance(made.X, np.ndarray) else "c0"
+    lower = np.where(np.isfinite(wanted), far, -np.inf)
+    made.params["margin"] = 0.1
+    asked = [*made.asked, ColumnConstraint(key, lower=lower)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        augmenter = PNLAugmenter(**made.params).fit(made.X)
+        try:
+            rows = augmenter.sample(n, 0, constraints=asked, on_unmet="drop")
+        except ValueError as error:
+            assert "nothing is left to return" in str(error)
+            return
+    check_kind(rows, made, len(rows))
+    assert len(rows) <= np.isinf(wanted).sum()
+    new = numbers(rows)
+    check_values(new, made)
+    # Those with values of their own cannot be told apart once some are left out.
+    made.system = [one for one in made.system if len(one[1]) == 1]
+    check_systems(new, made, augmenter.invariants_, kept=False)
+
+
+@fuzz
+@given(seeds, st.sampled_from(CONTAINERS))
+def test_rows_of_a_sampler(seed, container):
+    made = case(seed, container=container, asks=False)
+    n = len(made.values)
+    y = (np.arange(n) < max(2, n // 3)).astype(int)
+    params = {"invariants": "auto", "margin": 0.1}
+    made.params |= params
+    names = ("order", "local_manifold", "k_neighbors", "draws", "keep_zeros", "offset")
+    if n - y.sum() == y.sum() or n < 8:
+        return
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        sampler = PNLSampler(
+            random_state=0, **{name: made.params[name] for name in names}, **params
+        )
+        rows, labels = sampler.fit_resample(made.X, y)
+    assert len(rows) == len(labels) == 2 * (n - y.sum())
+    check_kind(rows, made, len(rows))
+    new = numbers(rows)
+    np.testing.assert_array_equal(new[:n], made.values)
+    check_values(new[n:], made)
+    missed = any("miss what all training rows keep" in str(w.message) for w in said)
+    check_systems(new[n:], made, sampler.invariants_, not missed)

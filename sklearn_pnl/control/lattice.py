@@ -9,6 +9,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 _ALMOST = 1e-6
 # Ends of ranges that are this near a multiple, in steps, are one.
 _AT_END = 1e-9
+# Branches of a programme after which the best so far is taken.
+_MOST_NODES = 1000
 # Unit of a row of a programme, which may miss 1e-6 of it, in its largest term a step.
 _ROW_UNIT = 1e-3
 # Smallest size, in units of a column, whose rounding is a step of its own; steps that
@@ -233,7 +235,8 @@ def programme(row, system, floor, ceiling, lattice, units):
                 np.vstack([away, back]), -np.inf, np.concatenate([at, -at])
             ),
         ],
-        options={"time_limit": 10.0},
+        # No limit of time: rows must not depend on how fast a machine is.
+        options={"node_limit": _MOST_NODES},
     )
     if found.x is None:
         return None

@@ -32,6 +32,8 @@ _LEAST_SHARE = 1e-3
 _AT_END = 1e-12
 # Distance from the ends of intervals at which a programme looks, as a share of a range.
 _INSIDE = 1e-5
+# Freedom that is too little to make up for rounding, as a share of a largest term.
+_LITTLE = 1e-3
 # Corrections of what rounding leaves, in units of the tolerance from which they work.
 _CORRECTIONS, _FAR = 2, 1e3
 
@@ -107,9 +109,9 @@ class Keeper:
         before = np.empty((0, len(free)))
         equations = (self.system.lower == self.system.upper).all(axis=0)
         for k, a in enumerate(self.system.coefficients * units):
-            found = np.linalg.lstsq(before[:, free].T, a[free], rcond=1e-9)[0]
+            found = np.linalg.lstsq(before[:, free].T, a[free], rcond=_LITTLE)[0]
             rest = a - found @ before
-            if np.abs(rest[free]).max(initial=0) <= 1e-9 * np.abs(a).max(initial=0):
+            if np.abs(rest[free]).max(initial=0) <= _LITTLE * np.abs(a).max(initial=0):
                 worst = np.maximum(np.abs(a), np.abs(rest)) / units
                 shares[k] = 2 * self.precision * worst
             elif equations[k]:
@@ -539,14 +541,23 @@ def _programmed(keeper, row, floor, ceiling, inside):
     """
     lattice, precision = keeper.lattice, np.where(keeper.coarse, keeper.precision, 0)
     units = np.where(keeper.ranges > 0, keeper.ranges, 1.0)
-    system = keeper.system.wider(keeper.slack(row) / 2)
+    system = keeper.system
     # Inside of intervals and ranges by more than the programme may miss, or not.
     half = (system.upper[0] - system.lower[0]) / 2
     system = system.wider(-np.minimum(inside * system.scale, half))
     inside = np.minimum(inside * units, (ceiling - floor) / 2)
     inside[lattice.on_it] = 0
     floor, ceiling = floor + inside, ceiling - inside
-    found = programme(row, system, floor, ceiling, lattice, units)
+
+    def nearest(start):
+        # Exactly, or to the rounding of the types if that cannot be.
+        for share in (0, 0.5) if keeper.coarse.any() else (0,):
+            wider = system.wider(share * keeper.slack(start))
+            found = programme(start, wider, floor, ceiling, lattice, units)
+            if found is not None:
+                return found
+
+    found = nearest(row)
     for eps in np.unique(precision[precision > 0])[::-1]:
         if found is None:
             return None
@@ -554,7 +565,7 @@ def _programmed(keeper, row, floor, ceiling, inside):
         lattice, room = lattice.also_near(found, some, eps, units)
         floor = np.maximum(floor, found - room)
         ceiling = np.minimum(ceiling, found + room)
-        found = programme(found, system, floor, ceiling, lattice, units)
+        found = nearest(found)
     if found is None:
         return None
     found = _as_types(found[None], keeper.precision)

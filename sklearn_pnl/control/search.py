@@ -222,7 +222,8 @@ class _Rows:
 
     def _readable(self, raw):
         """Small fractions for coefficients, few features, whole numbers."""
-        exact = _as_fractions(raw, self.ranges, self.tol)
+        rounding = np.abs(raw) @ self.rounding
+        exact = _as_fractions(raw, self.ranges, self.tol, rounding)
         equations = _whole(_fewer_features(exact))
         holds, rounded, _ = self._check(equations)
         if holds.all():
@@ -354,7 +355,7 @@ def _triangle(Z):
     return qr(Z, mode="r", check_finite=False, overwrite_a=True)[0][: Z.shape[1]]
 
 
-def _as_fractions(equations, ranges, tol):
+def _as_fractions(equations, ranges, tol, rounding):
     """Coefficients as the simplest fraction that the rows cannot tell from them.
 
     The first one that is 1 stays so.
@@ -362,7 +363,8 @@ def _as_fractions(equations, ranges, tol):
     exact = equations.copy()
     own = _scales(equations, ranges, np.zeros(len(equations)))[:, None]
     # By how much a coefficient can change unseen.
-    room = np.divide(tol * own, ranges, out=np.zeros_like(equations), where=ranges > 0)
+    room = tol * own + rounding[:, None]
+    room = np.divide(room, ranges, out=np.zeros_like(equations), where=ranges > 0)
     room = np.maximum(room, 1e-12 * np.abs(equations))
     open_ = equations != 0
     for denominator in _DENOMINATORS:
