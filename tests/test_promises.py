@@ -420,7 +420,7 @@ def test_rows_that_cannot_have_it_are_left_out_where_that_is_asked_for(seed, con
     wanted[0] = np.inf
     key = 0 if isinstance(made.X, np.ndarray) else "c0"
     lower = np.where(np.isfinite(wanted), far, -np.inf)
-    made.params["margin"] = 0.1
+    made.params["range_slack"] = 0.1
     asked = [*made.asked, ColumnConstraint(key, lower=lower)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -445,7 +445,7 @@ def test_rows_of_a_sampler(seed, container):
     made = case(seed, container=container, asks=False)
     n = len(made.values)
     y = (np.arange(n) < max(2, n // 3)).astype(int)
-    params = {"invariants": "auto", "margin": 0.1}
+    params = {"invariants": "auto", "range_slack": 0.1}
     made.params |= params
     names = ("order", "local_manifold", "k_neighbors", "draws", "keep_zeros", "offset")
     if n - y.sum() == y.sum() or n < 8:
