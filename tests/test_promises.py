@@ -20,7 +20,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from sklearn_pnl import ColumnConstraint, PNLAugmenter, find_invariants
+from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler, find_invariants
 
 pytest.importorskip("hypothesis", reason="hypothesis is missing")
 
