@@ -75,8 +75,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         Rows among which "mixup" looks for a partner, or else that a new row is decoded
         from. Fewer rows are all used, with a warning.
 
-    draws : {"mixup", "kde"}, Draws or estimator, default="mixup"
-        How codes are drawn: between near rows (:class:`MixupDraws`), from a kernel
+    draws : {"mixup", "interpolation", "kde"}, Draws or estimator, default="mixup"
+        How codes are drawn: between near rows with noise (:class:`MixupDraws`) or
+        without ("interpolation", ``MixupDraws(noise=0)``), from a kernel
         density estimate as in the paper (:class:`KernelDraws`), or from an estimator
         with ``fit`` and ``sample``, which is cloned (:class:`DensityDraws`).
 

@@ -6,6 +6,7 @@ A new one is a class here and an entry in :data:`DRAWS`.
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from inspect import signature
 from numbers import Integral, Real
 from typing import Any, Literal, Self, TypeAlias
@@ -390,14 +391,18 @@ class DensityDraws(Draws):
         return density.sample(n_samples)
 
 
-DRAWS = {"mixup": MixupDraws, "kde": KernelDraws}
+DRAWS = {
+    "mixup": MixupDraws,
+    "interpolation": partial(MixupDraws, noise=0),
+    "kde": KernelDraws,
+}
 # An estimator of densities is any object with `fit` and `sample`.
-DrawsLike: TypeAlias = Literal["mixup", "kde"] | Draws | Any
+DrawsLike: TypeAlias = Literal["mixup", "interpolation", "kde"] | Draws | Any
 AUGMENT = [StrOptions(set(DRAWS)), Draws, HasMethods(["fit", "sample"])]
 
 
 def as_draws(value):
-    """The object that a parameter ``augment`` stands for, checked and not fitted."""
+    """The object that a parameter ``draws`` stands for, checked and not fitted."""
     if isinstance(value, str):
         return DRAWS[value]()
     draws = clone(value) if isinstance(value, Draws) else DensityDraws(value)

@@ -50,7 +50,12 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         targets (in units of their standard deviations, Scott's bandwidth), so that new
         targets spread over their range.
 
-    order, base, local_manifold, k_neighbors, draws, metric, poset, reshaper
+    draws : {"interpolation", "mixup", "kde"}, Draws or estimator, \
+            default="interpolation"
+        As in :class:`PNLAugmenter`. "interpolation" is "mixup" without noise, which
+        has no part in the target.
+
+    order, base, local_manifold, k_neighbors, metric, poset, reshaper
         As in :class:`PNLAugmenter`, with the same defaults.
 
     embedding, categorical_features, keep_zeros, offset, with_mass
@@ -97,9 +102,8 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
 
     Notes
     -----
-    The noise that "mixup" adds to a row has no part in its target: it is taken not to
-    depend on it. Where it does, put the target among the features of a
-    :class:`PNLAugmenter`, or set ``draws=MixupDraws(noise=0)``. Each round of a
+    The noise of "mixup" has no part in the target: it costs accuracy on most tables.
+    With it, put the target among the features of a :class:`PNLAugmenter`. Each round of a
     cross-validation must draw from its own training rows: use it in a pipeline of
     imbalanced-learn.
 
@@ -144,7 +148,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         base: ArrayLike | None = None,
         local_manifold: LocalManifoldLike = "fiber",
         k_neighbors: int = 5,
-        draws: DrawsLike = "mixup",
+        draws: DrawsLike = "interpolation",
         metric: Literal["kl", "euclidean"] = "kl",
         poset: PosetProtocol | None = None,
         reshaper: Literal["auto", "prime"] | Any = "auto",
