@@ -355,11 +355,9 @@ def _met(keeper, start, zeros):
         empty = np.zeros_like(x, bool) if zeros is None else zeros & (x == 0)
         x = keeper.settled(x)
         todo = np.flatnonzero(keeper.is_off(x) | (empty & (x != 0)).any(axis=1))
-        for kept in (None,) if zeros is None else (zeros, None):
-            if not len(todo) or settled.all():
-                break
-            stay = np.broadcast_to(settled, x[todo].shape)
-            stay = stay if kept is None else stay | (kept[todo] & (x[todo] == 0))
+        if len(todo) and not settled.all():
+            # The others take over what that leaves, but for zeros.
+            stay = settled | (empty[todo] & (x[todo] == 0))
             x[todo] = _projected(keeper.of_rows(todo), x[todo], stay)
             todo = todo[keeper.of_rows(todo).is_off(x[todo])]
     for row in map(int, todo):
