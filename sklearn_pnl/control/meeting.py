@@ -515,8 +515,10 @@ def _programmed(keeper, row, floor, ceiling, inside):
 
     def nearest(start):
         # Exactly, or to the rounding of the types if that cannot be.
-        for share in (0, 0.5) if keeper.coarse.any() else (0,):
-            wider = system.wider(share * keeper.slack(start))
+        most = np.maximum(np.abs(floor), np.abs(ceiling))
+        sizes = (0 * start, start, most) if keeper.coarse.any() else (0 * start,)
+        for size in sizes:
+            wider = system.wider(keeper.slack(size) / 2)
             found = programme(start, wider, floor, ceiling, lattice, units)
             if found is not None:
                 return found
