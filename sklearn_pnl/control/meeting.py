@@ -354,11 +354,9 @@ def _met(keeper, start, zeros):
         empty = np.zeros_like(x, bool) if zeros is None else zeros & (x == 0)
         x = keeper.settled(x)
         todo = np.flatnonzero(keeper.is_off(x) | (empty & (x != 0)).any(axis=1))
-        for kept in (None,) if zeros is None else (zeros, None):
-            if not len(todo) or settled.all():
-                break
-            stay = np.broadcast_to(settled, x[todo].shape)
-            stay = stay if kept is None else stay | (kept[todo] & (x[todo] == 0))
+        if len(todo) and not settled.all():
+            # The others take over what that leaves, but for zeros.
+            stay = settled | (empty[todo] & (x[todo] == 0))
             x[todo] = _projected(keeper.of_rows(todo), x[todo], stay)
             todo = todo[keeper.of_rows(todo).is_off(x[todo])]
     for row in map(int, todo):
@@ -551,8 +549,10 @@ def _programmed(keeper, row, floor, ceiling, inside):
 
     def nearest(start):
         # Exactly, or to the rounding of the types if that cannot be.
-        for share in (0, 0.5) if keeper.coarse.any() else (0,):
-            wider = system.wider(share * keeper.slack(start))
+        most = np.maximum(np.abs(floor), np.abs(ceiling))
+        sizes = (0 * start, start, most) if keeper.coarse.any() else (0 * start,)
+        for size in sizes:
+            wider = system.wider(keeper.slack(size) / 2)
             found = programme(start, wider, floor, ceiling, lattice, units)
             if found is not None:
                 return found

@@ -93,7 +93,7 @@ def test_weights_are_the_integrals_of_the_kernel(seed, n_values):
         )
         # Drawn in proportion to them.
         share = np.exp(expected) / np.exp(expected).sum()
-        drawn = segments.choose(t, (np.arange(20_000) + 0.5) / 20_000)
+        drawn = segments.choose(np.full(20_000, t), (np.arange(20_000) + 0.5) / 20_000)
         counts = np.bincount(drawn, minlength=len(start)) / 20_000
         np.testing.assert_allclose(counts, share, atol=1e-3)
 
@@ -110,7 +110,7 @@ def test_positions_follow_the_kernel_on_a_grid(seed):
             gap = start[k] + middle[:, None] * step[k] - target
             log = -(gap**2).sum(axis=1) / (2 * width**2)
             until = np.exp(log - logsumexp(log)).cumsum()
-            found = segments.position(t, np.full(400, k), uniform)
+            found = segments.position(np.full(400, t), np.full(400, k), uniform)
             assert np.all((found >= 0) & (found <= 1))
             reached = np.interp(found, middle, until)
             np.testing.assert_allclose(reached, uniform, atol=2e-3)
