@@ -1,6 +1,7 @@
 """Columns whose values are whole multiples of a step, and equations kept on them."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -11,6 +12,8 @@ _ALMOST = 1e-6
 _AT_END = 1e-9
 # Branches of a programme after which the best so far is taken.
 _MOST_NODES = 1000
+# Status of SciPy for what is neither solved nor known to have no solution.
+_SOLVE_ERROR = 4
 # Unit of a row of a programme, which may miss 1e-6 of it, in its largest term a step.
 _ROW_UNIT = 1e-3
 # Smallest size, in units of a column, whose rounding is a step of its own; steps that
@@ -222,7 +225,8 @@ def programme(row, system, floor, ceiling, lattice, units):
     away = np.hstack([np.diag(step / units), -np.eye(d)])
     back = np.hstack([-np.diag(step / units), -np.eye(d)])
     at = (row - zero) / units
-    found = milp(
+    solve = partial(
+        milp,
         np.concatenate([np.zeros(d), np.ones(d)]),
         integrality=np.concatenate([on_it, np.zeros(d)]),
         bounds=Bounds(
@@ -236,8 +240,11 @@ def programme(row, system, floor, ceiling, lattice, units):
             ),
         ],
         # No limit of time: rows must not depend on how fast a machine is.
-        options={"node_limit": _MOST_NODES},
     )
+    found = solve(options={"node_limit": _MOST_NODES})
+    if found.x is None and found.status == _SOLVE_ERROR:
+        # A failure of the solver, which is mostly one of its presolve.
+        found = solve(options={"node_limit": _MOST_NODES, "presolve": False})
     if found.x is None:
         return None
     multiples = np.where(on_it, np.rint(found.x[:d]), found.x[:d])
