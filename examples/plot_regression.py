@@ -74,7 +74,7 @@ for learner, model in learners.items():
 pipeline = make_pipeline(PNLRegressionSampler(random_state=0), learners["tree"])
 grid = {
     "pnlregressionsampler__n_samples": [0.5, 2.0],
-    "pnlregressionsampler__where": ["uniform", "rarity"],
+    "pnlregressionsampler__row_weights": ["uniform", "rarity"],
 }
 search = GridSearchCV(pipeline, grid, cv=5).fit(X, y)
 print(f"best of the search: {search.best_params_}, R2 {search.best_score_:.3f}")

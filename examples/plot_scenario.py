@@ -7,9 +7,9 @@ What would the table of these stores look like if group A sold 20% more, and the
 much as before? Multiplying the rows of group A breaks the totals, and forgets
 that a store which sells more of one thing sells more of others.
 
-Two answers with :func:`~sklearn_pnl.constraints.meet_constraints` and
-:class:`~sklearn_pnl.PNLAugmenter`: each store moved as little as possible, and new
-stores as they are where sales of A are that high.
+Two answers with :func:`~sklearn_pnl.adjust` and :class:`~sklearn_pnl.PNLAugmenter`:
+each store moved as little as possible, and new stores as they are where sales of A are
+that high.
 """
 
 # %%
@@ -20,8 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from sklearn_pnl import ColumnConstraint, PNLAugmenter
-from sklearn_pnl.control import collect_constraints, meet_constraints
+from sklearn_pnl import ColumnConstraint, PNLAugmenter, adjust
 
 rng = np.random.default_rng(1)
 n = 400
@@ -46,16 +45,11 @@ print(augmenter.invariants_)
 # Each store, moved as little as possible
 # ---------------------------------------
 # A row each: 20% more of A, as much of B as before, and the totals that follow.
-before = stores.to_numpy()
 asked = [
-    augmenter.invariants_,
-    ColumnConstraint("A", equal=1.2 * before[:, 4]),
-    ColumnConstraint("B", equal=before[:, 5]),
+    ColumnConstraint("A", equal=1.2 * stores["A"]),
+    ColumnConstraint("B", equal=stores["B"]),
 ]
-system = collect_constraints(asked, 8, feature_names=stores.columns)
-low, high = np.zeros(8), 1.5 * before.max(axis=0)
-met = meet_constraints(before, system, low, high, offset=1e-3).check()
-moved = pd.DataFrame(met, columns=stores.columns)
+moved = adjust(stores, asked)
 grown = moved["A"].sum() / stores["A"].sum()
 print(
     f"\nA grows by {grown - 1:.6%}, B by {moved['B'].sum() / stores['B'].sum() - 1:.1%}"
@@ -67,7 +61,7 @@ print(f"totals add up to {(moved['all'] - moved['A'] - moved['B']).abs().max():.
 # ----------------------------
 # Sampled under the same constraint, hours come along: stores with such sales have them.
 # The largest stores are few: beyond them there is nothing to learn from.
-wanted = np.minimum(1.2 * before[:, 4], np.quantile(before[:, 4], 0.98))
+wanted = np.minimum(1.2 * stores["A"], stores["A"].quantile(0.98))
 new = augmenter.sample(
     n, random_state=0, constraints=ColumnConstraint("A", equal=wanted)
 )

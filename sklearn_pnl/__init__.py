@@ -13,7 +13,7 @@ from . import geometry
 from .augment import PNLAugmenter
 from .backward import BackwardProjector
 from .compare import SampleComparison, compare_samples
-from .control import ColumnConstraint, LinearSystem, find_invariants
+from .control import ColumnConstraint, LinearSystem, adjust, find_invariants
 from .draws import DensityDraws, Draws, KernelDraws, MixupDraws
 from .manifolds import (
     EtaManifold,
@@ -87,6 +87,7 @@ __all__ = [
     "SampleComparisonDisplay",
     "ThetaManifold",
     "ColumnConstraint",
+    "adjust",
     "calibrate",
     "column_total",
     "compare_samples",

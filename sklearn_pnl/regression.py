@@ -50,18 +50,21 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         targets (in units of their standard deviations, Scott's bandwidth), so that new
         targets spread over their range.
 
+    order, base, local_manifold, k_neighbors
+        As in :class:`PNLAugmenter`, with the same defaults.
+
     draws : {"interpolation", "mixup", "kde"}, Draws or estimator, \
             default="interpolation"
         As in :class:`PNLAugmenter`. "interpolation" is "mixup" without noise, which
         has no part in the target.
 
-    order, base, local_manifold, k_neighbors, metric, poset, reshaper
-        As in :class:`PNLAugmenter`, with the same defaults.
+    metric, poset, reshaper
+        As in :class:`PNLAugmenter`.
 
-    embedding, categorical_features, keep_zeros, offset, with_mass
+    embedding, categorical_features, keep_zeros, offset, with_mass, range_slack
         Likewise.
 
-    range_slack, invariants
+    invariants
         Likewise.
 
     constraints : constraint, list of them or None, default=None
@@ -103,8 +106,8 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
     Notes
     -----
     The noise of "mixup" has no part in the target: it costs accuracy on most tables.
-    With it, put the target among the features of a :class:`PNLAugmenter`. Each round of a
-    cross-validation must draw from its own training rows: use it in a pipeline of
+    With it, put the target among the features of a :class:`PNLAugmenter`. Each round of
+    a cross-validation must draw from its own training rows: use it in a pipeline of
     imbalanced-learn.
 
     References

@@ -184,7 +184,7 @@ def test_recipes_differ_from_the_common_one_by_the_settings_alone():
         found = recipe(experiment)
         changed = {key for key in found if found[key] is not PNL_PAPER.get(key)}
         assert changed <= {"order", "reshaper", "k_neighbors", "embedding"}
-        assert found["augment"].bandwidth == 0.05
+        assert found["draws"].bandwidth == 0.05
         assert equation(experiment)["local_manifold"].order == experiment.local_order
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn_pnl._categories import Indicators, typical_variance
 
 from sklearn_pnl import MixupDraws, PNLAugmenter, PNLSampler
+from sklearn_pnl.tables.categories import Indicators, typical_variance
 
 pd = pytest.importorskip("pandas")
 

@@ -20,7 +20,6 @@ from numpy.testing import assert_array_equal
 from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array, issparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info
 
 from sklearn_pnl import (
@@ -28,7 +27,6 @@ from sklearn_pnl import (
     ManyBodyProjector,
     PNLAugmenter,
     PNLSampler,
-    _classes,
     _coding,
 )
 from sklearn_pnl._runtime import blocks
@@ -260,13 +258,13 @@ def test_what_a_task_carries_is_sent_once(client):
 
 
 @pytest.mark.parametrize(
-    ("n", "step", "blocks"),
+    ("n", "step", "n_blocks"),
     [(1, 10, 1), (10, 10, 1), (11, 10, 4), (55, 10, 4), (61, 10, 8), (3_000, 334, 8)],
 )
-def test_blocks_of_one_size_that_workers_share_evenly(n, step, blocks):
+def test_blocks_of_one_size_that_workers_share_evenly(n, step, n_blocks):
     size = blocks.even_step(n, step)
-    assert -(-n // size) == blocks
-    assert n == 1 or blocks == 1 or n - (blocks - 1) * size > size // 2
+    assert -(-n // size) == n_blocks
+    assert n == 1 or n_blocks == 1 or n - (n_blocks - 1) * size > size // 2
 
 
 # --- whole classes --------------------------------------------------------------------
@@ -326,27 +324,12 @@ def bytes_of(X):
     return (X.toarray() if issparse(X) else X).tobytes()
 
 
-@pytest.fixture
-def sent(monkeypatch):
-    """Classes that went to workers."""
-    classes, there = [], _classes._augment_there
-
-    def spying(tasks, *args):
-        classes.extend(task.label for task in tasks)
-        return there(tasks, *args)
-
-    monkeypatch.setattr(_classes, "_augment_there", spying)
-    return classes
-
-
 @pytest.mark.parametrize("kind", CLASSES)
-def test_classes_sent_whole_are_the_bytes_of_home(kind, backend, sent):
+def test_classes_are_the_bytes_of_home(kind, backend):
     X, params = CLASSES[kind]()
     home, (X_home, y_home) = resampled(X, params)
-    assert not sent
     with backend:
         away, (X_away, y_away) = resampled(X, params)
-        assert sent == ([] if shares_memory() else [0, 1, 2])
     assert bytes_of(X_away) == bytes_of(X_home)
     assert_array_equal(y_away, y_home)
     assert_array_equal(away.parent_indices_, home.parent_indices_)
@@ -362,45 +345,7 @@ def test_classes_sent_whole_are_the_bytes_of_home(kind, backend, sent):
         assert bytes_of(more[0]) == bytes_of(more[1])
 
 
-class Centred(StandardScaler):
-    """An embedding of somebody else."""
-
-    def transform(self, X, copy=None):
-        return np.exp(super().transform(X))
-
-    def inverse_transform(self, X, copy=None):
-        return super().inverse_transform(np.log(np.maximum(X, 1e-9)))
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"order": 1},
-        {"order": None},
-        {"sampling_strategy": {0: 400}},
-        {"sampling_strategy": {0: 111, 1: 900}},
-        {"embedding": Centred()},
-    ],
-    ids=str,
-)
-def test_classes_stay_where_it_would_not_pay(params, sent):
-    home = resampled(FEW, params)[1][0]
-    with joblib.parallel_config("loky", n_jobs=2):
-        away = resampled(FEW, params)[1][0]
-    assert not sent
-    assert away.tobytes() == home.tobytes()
-
-
-def test_classes_stay_where_workers_are_forked(sent):
-    # Threads of OpenMP do not live on in a fork.
-    home = resampled(FEW, {})[1][0]
-    with joblib.parallel_config("multiprocessing", n_jobs=2):
-        away = resampled(FEW, {})[1][0]
-    assert not sent
-    assert away.tobytes() == home.tobytes()
-
-
-def test_what_classes_say_elsewhere_is_said_here(sent):
+def test_what_workers_meet_is_said_here():
     with joblib.parallel_config("loky", n_jobs=2):
         with pytest.warns(ConvergenceWarning, match=r"Sampler, class \d: .* converge"):
             resampled(FEW, {"max_iter": 1, "tol": 1e-15})
@@ -419,7 +364,6 @@ def test_what_classes_say_elsewhere_is_said_here(sent):
         empty[number] = 0
         with pytest.raises(ValueError, match=f"(?i)row {number} is all zero"):
             resampled(empty, {"embedding": None, "offset": 0})
-    assert sent
 
 
 # --- rows beyond memory ---------------------------------------------------------

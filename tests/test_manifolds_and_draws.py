@@ -310,7 +310,7 @@ def test_strategies_are_cloned_or_left_as_they_are():
     draws, manifold = NearestDraws(), PowerManifold()
     augmenter = PNLAugmenter(draws=draws, local_manifold=manifold)
     augmenter.fit(positive(0, 6)).sample(3, random_state=0)
-    assert augmenter.augment is draws
+    assert augmenter.draws is draws
     assert augmenter.local_manifold is manifold
     assert vars(draws) == {"pull": 0.5}
     assert vars(manifold) == vars(PowerManifold())

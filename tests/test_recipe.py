@@ -313,7 +313,7 @@ def test_a_new_fit_leaves_nothing_of_the_old_one():
     assert_array_equal(augmenter.sample(5, 0), fresh.sample(5, 0))
 
 
-@pytest.mark.parametrize("name", ["augment", "local_manifold", "metric", "embedding"])
+@pytest.mark.parametrize("name", ["draws", "local_manifold", "metric", "embedding"])
 def test_a_parameter_set_to_nonsense_is_refused_by_the_next_fit_alone(name):
     augmenter = PNLAugmenter().fit(table())
     rows = augmenter.sample(9, random_state=0)

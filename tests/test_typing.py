@@ -34,10 +34,10 @@ augmenter = PNLAugmenter([(0, 1), (2,)], draws=MixupDraws(noise=0.1), poset=None
 rows = augmenter.fit(X).sample(3, random_state=0, constraints=[whole])
 for batch, parents in augmenter.iter_samples_with_parents(10, 5):
     print(batch, parents.shape)
-PNLAugmenter(None, embedding=None, margin=None, draws="kde", reshaper="prime")
+PNLAugmenter(None, embedding=None, range_slack=None, draws="kde", reshaper="prime")
 PNLSampler(sampling_strategy={0: 3}, local_manifold=FiberManifold(order=1))
 PNLSampler(constraints={"a": ColumnConstraint({"x": 1, 2: -1}, upper=3)})
-PNLRegressionSampler(n_samples=0.5, where="rarity", random_state=3)
+PNLRegressionSampler(n_samples=0.5, row_weights="rarity", random_state=3)
 codes = ManyBodyProjector(2, base=[1, 2]).fit_transform(X)
 print(codes.astype(int), find_invariants(X, list("abcdef")).descriptions[0].upper())
 BackwardProjector(poset=TensorPoset((2, 3))).fit(X).decode_margins({(0,): [[1, 2]]})
@@ -56,7 +56,7 @@ PNLAugmenter(metric="cosine")  # wrong
 PNLAugmenter(poset=[0, 1])  # wrong
 PNLSampler(local_manifold="fibre")  # wrong
 PNLSampler(sampling_strategy=None)  # wrong
-PNLRegressionSampler(where="rare")  # wrong
+PNLRegressionSampler(row_weights="rare")  # wrong
 ManyBodyProjector(order=2.5)  # wrong
 BackwardProjector(offset="1e-5")  # wrong
 PrimeFactorReshaper(factor_order="up")  # wrong
@@ -64,8 +64,8 @@ PrimeFactorReshaper(pad_value="zero")  # wrong
 MixtureManifold(step="half")  # wrong
 KernelDraws(bandwidth="scott")  # wrong
 augmenter.sample("3")  # wrong
-augmenter.sample(3, random_state=np.random.default_rng())  # wrong
-ColumnConstraint(1.5)  # wrong
+augmenter.sample(3, random_state=np.random)  # wrong
+ColumnConstraint(1.5, 3)  # wrong
 chain_poset("3")  # wrong
 TensorPoset(("2", "3"))  # wrong
 Poset.from_relations(3, None)  # wrong

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from sklearn_pnl import ManyBodyProjector, _workspace
+from sklearn_pnl import ManyBodyProjector
+from sklearn_pnl._runtime import workspace as _workspace
 from sklearn_pnl._runtime.workspace import columns, empty, take, workspace, zeros
 
 SHAPE, SIZE = (250, 100), 200_000

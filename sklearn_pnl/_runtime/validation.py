@@ -4,6 +4,7 @@ import warnings
 from contextlib import contextmanager
 from functools import cache, wraps
 from numbers import Integral
+from typing import TypeVar, cast
 
 import numpy as np
 from scipy.sparse import issparse
@@ -11,6 +12,8 @@ from sklearn import get_config
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state, check_X_y
 from sklearn.utils.validation import validate_data
+
+_Init = TypeVar("_Init")
 
 
 def _row(number, numbers=None):
@@ -49,7 +52,7 @@ _ELSEWHERE = {
 }
 
 
-def tells_where(init):
+def tells_where(init: _Init) -> _Init:
     """A constructor that says where a parameter is that it does not have."""
 
     @wraps(init)
@@ -60,7 +63,7 @@ def tells_where(init):
             )
         init(self, *args, **params)
 
-    return telling
+    return cast(_Init, telling)
 
 
 def check_count(name, value, or_none=False):

@@ -5,6 +5,7 @@ One type for all of them (:mod:`.system`), a search for those that hold already
 that leave (:mod:`.meeting`).
 """
 
+from .adjusting import adjust
 from .search import find_invariants
 from .system import (
     CONSTRAINTS,
@@ -19,6 +20,7 @@ __all__ = [
     "ColumnConstraint",
     "Constraint",
     "LinearSystem",
+    "adjust",
     "collect_constraints",
     "find_invariants",
 ]

@@ -153,6 +153,9 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset):
         np.maximum(limits[0], table.lowest),
         np.minimum(limits[1], table.highest),
     )
+    if not scaled:
+        # Measures as they are have no negative values.
+        low = np.maximum(low, 0.0)
     lattice = lattice_of(table, rows)
     # Whole numbers from 0 to 1 are indicators, of which there are no others.
     flags = (lattice.steps == 1) & (least == 0) & (ranges == 1)

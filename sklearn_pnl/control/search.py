@@ -82,12 +82,12 @@ def find_invariants(
       total = a + b + c
       d = 2 a + 32
     """
-    table, _ = read_table(_Reader("auto" if is_frame(X) else None), X)
+    table, _ = read_table(Reader("auto" if is_frame(X) else None), X)
     names = _names(feature_names, table)
     return found_in(table, names, tol)
 
 
-class _Reader(BaseEstimator):
+class Reader(BaseEstimator):
     """What a table is read for, if it is not for an estimator."""
 
     def __init__(self, categorical_features=None):

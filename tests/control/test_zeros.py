@@ -59,7 +59,7 @@ def test_cells_that_are_zero_in_all_parents_are_zero(params, seed):
     # Others are not emptied.
     assert (rows[~zeros] > 0).mean() > 0.5
     # Without a margin a range is no limit.
-    assert rows.min() >= 0 or "margin" in params
+    assert rows.min() >= 0 or "range_slack" in params
 
 
 def test_reduced_codes_and_wide_draws_would_fill_them():

@@ -1,0 +1,88 @@
+"""Existing rows moved as little as possible to what is asked of them."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from .._runtime.typing import Rows
+from ..embedding import ends_of, limits
+from ..tables import is_frame, read_table
+from .promises import asked_for, keeper_of, resolve_invariants
+from .search import Reader
+from .system import Constraint, LinearSystem
+
+
+def adjust(
+    X: Rows,
+    constraints: Constraint | Sequence,
+    *,
+    invariants: Literal["auto"] | Constraint | LinearSystem | Sequence | None = "auto",
+    range_slack: float | None = None,
+    offset: float = 1.0,
+) -> Any:
+    r"""Rows moved as little as possible to equations, intervals and fixed values.
+
+    Each row is the nearest in the sense of
+    ``sum (m - m_0)**2 / m_0`` (chi-square) that meets what is asked of it and keeps
+    what all rows of ``X`` keep, where ``m`` are its columns in units of their ranges
+    plus ``offset``. So totals follow their parts, whole numbers stay whole, zeros that
+    need not move stay zero: scenarios, reconciled forecasts, controlled adjustment.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or data frame of shape (n, *shape)
+        Rows.
+    constraints : constraint or list of them
+        As for :meth:`PNLAugmenter.sample`; arrays ask each row for its own value.
+    invariants : "auto", constraints or None, default="auto"
+        Equations that the rows keep; "auto" are those that all of them satisfy.
+    range_slack : float or None, default=None
+        How far values may lie beyond the range of their column, as a share of it. None
+        is as far as it takes, without a change of sign.
+    offset : float, default=1.0
+        The larger, the less large values are moved before small ones.
+
+    Returns
+    -------
+    rows : array-like of shape (n, *shape)
+        In the container, units and types of ``X``.
+
+    Raises
+    ------
+    ValueError
+        If a row cannot have what is asked of it: which, and what can be reached.
+
+    See Also
+    --------
+    PNLAugmenter : New rows with what is asked of them.
+    ColumnConstraint : What is asked.
+    calibrate : Weights instead of other values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import ColumnConstraint, adjust
+    >>> parts = np.random.default_rng(0).gamma(3.0, size=(50, 3))
+    >>> X = np.column_stack([parts, parts.sum(axis=1)])
+    >>> X[0].round(2)
+    array([2.88, 3.86, 1.88, 8.62])
+    >>> adjust(X, ColumnConstraint(3, equal=1.1 * X[:, 3]))[0].round(2)
+    array([3.21, 4.24, 2.02, 9.48])
+    """
+    table, _ = read_table(Reader("auto" if is_frame(X) else None), X)
+    rows = np.array(table.numbers(), dtype=np.float64)
+    ends = ends_of(rows)
+    system = resolve_invariants(invariants, table)
+    allowed = limits(rows, ends, range_slack)
+    if range_slack is None:
+        # A feature keeps its sign, and an end that is a bound is one.
+        allowed = (
+            np.where(ends[0] >= 0, 0.0, allowed[0]),
+            np.where(ends[1] <= 0, 0.0, allowed[1]),
+        )
+    keeper = keeper_of(system, table, rows, ends, allowed, True, offset)
+    keeper = keeper.asking(asked_for(constraints, table, keeper.ranges, len(rows)))
+    moved = table.like(keeper.meet(rows), np.arange(len(rows)))
+    keeper.audit(table.read(moved), "adjust")
+    return moved.tolist() if isinstance(X, list) else moved
