@@ -323,6 +323,11 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         keeper = keeper_of(
             self.invariants_, table, rows, ends, allowed, scaled, self.offset
         )
+        if keeper.up_to_rounding:
+            self.invariants_ = self.invariants_.noted(
+                "Up to the rounding of their columns: "
+                f"{', '.join(keeper.up_to_rounding)}."
+            )
         with config_context(**_UNCHECKED), no_task():
             path, cells = self._laid_out(table, rows, ends)
         mine = table.owned or not np.may_share_memory(cells, rows)

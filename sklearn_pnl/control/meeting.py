@@ -34,6 +34,8 @@ _AT_END = 1e-12
 _INSIDE = 1e-5
 # Freedom that is too little to make up for rounding, as a share of a largest term.
 _LITTLE = 1e-3
+# Up to so many equations are solved for at once, without a look at which share columns.
+_FEW_EQUATIONS = 12
 # Corrections of what rounding leaves, in units of the tolerance from which they work.
 _CORRECTIONS, _FAR = 2, 1e3
 
@@ -117,6 +119,14 @@ class Keeper:
             elif equations[k]:
                 before = np.vstack([before, a])
         return shares
+
+    @property
+    def up_to_rounding(self):
+        """The equations in words that hold up to the rounding of their columns."""
+        if not (self.coarse.any() and len(self.system)):
+            return ()
+        told = self.system.descriptions
+        return tuple(told[k] for k in np.flatnonzero(self._rounded.any(axis=1)))
 
     def slack(self, rows):
         """What rounding to the types of the columns leaves of each (n, c)."""
@@ -432,9 +442,9 @@ def _one_step(keeper, equations, rows, floor, ceiling):
     Where no value meets an end of its range, Newton's first step is the answer: one
     small equation a row.
     """
-    if equations.has_intervals:
-        return rows, np.arange(len(rows))
     a = equations.coefficients
+    if equations.has_intervals or len(a) > _FEW_EQUATIONS:
+        return rows, np.arange(len(rows))
     weights = keeper.measures(rows)
     weights /= keeper.scale**2
     weights *= ceiling > floor

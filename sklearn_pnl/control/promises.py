@@ -11,8 +11,6 @@ from .system import LinearSystem, collect_constraints
 
 # Rows with more features than this are not searched for equations unless asked to.
 _SEARCHED_UP_TO = 200
-# Sizes of features whose products do not overflow.
-_LARGEST = 1e100
 # What rows may miss of equations that are given, as a share of the range.
 _GIVEN_TOL = 1e-6
 # Places that decimals get at most beyond those they have, less 1.
@@ -62,22 +60,7 @@ def _found(table):
             "Pass invariants=find_invariants(X) to keep them."
         )
         return LinearSystem.none(names, why)
-    found = found_in(table, names)
-    if len(found) and _has_extreme_units(table.numbers()):
-        why = (
-            "Features in extreme units: equations were not looked for. Rescale X to "
-            "keep them."
-        )
-        return LinearSystem.none(names, why)
-    return found
-
-
-def _has_extreme_units(numbers):
-    low, high = (
-        e.astype(np.float64) for e in (numbers.min(axis=0), numbers.max(axis=0))
-    )
-    size = np.maximum(high, -low)
-    return np.any((size > 0) & ((size < 1 / _LARGEST) | (size > _LARGEST)))
+    return found_in(table, names)
 
 
 def _check_names(given, names):

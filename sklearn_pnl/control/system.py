@@ -224,6 +224,12 @@ class LinearSystem:
         missing = self.missing(rows.reshape(len(rows), -1))
         return np.abs(missing).max(axis=0, initial=0.0) / self.scale
 
+    def noted(self, note: str) -> "LinearSystem":
+        """The same with one more note, which is not said twice."""
+        if note in self.note:
+            return self
+        return replace(self, note=f"{self.note} {note}".strip())
+
     def part(self, some: slice | NDArray) -> "LinearSystem":
         """Some of them."""
         return replace(
