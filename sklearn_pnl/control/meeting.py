@@ -36,6 +36,8 @@ _INSIDE = 1e-5
 _LITTLE = 1e-3
 # Up to so many equations are solved for at once, without a look at which share columns.
 _FEW_EQUATIONS = 12
+# Steps of theirs, and what keeps an equation solvable whose values are all at ends.
+_STEPS, _RIDGE = 6, 1e-10
 # Corrections of what rounding leaves, in units of the tolerance from which they work.
 _CORRECTIONS, _FAR = 2, 1e3
 
@@ -406,7 +408,7 @@ def _projected(keeper, rows, kept):
     rows = np.clip(rows, floor, ceiling)
     if several.any():
         part = system.part(several) if not several.all() else system
-        rows, left = _one_step(keeper, part, rows, floor, ceiling)
+        rows, left = _few_steps(keeper, part, rows, floor, ceiling)
         if len(left):
             part, ranges = (
                 part.of_rows(left),
@@ -436,29 +438,42 @@ def _in_ranges(keeper, system, rows, floor, ceiling):
     return np.clip(rows, floor, ceiling, out=rows)
 
 
-def _one_step(keeper, equations, rows, floor, ceiling):
-    """Rows on equations, and the numbers of those that need more than a step.
+def _few_steps(keeper, equations, rows, floor, ceiling):
+    """Rows on equations, and the numbers of those that need more than a few steps.
 
-    Where no value meets an end of its range, Newton's first step is the answer: one
-    small equation a row.
+    Newton's first step is the answer where no value meets an end of its range: one
+    small equation a row. A few more, in the values that are free, do for most others.
     """
-    a = equations.coefficients
+    a, left = equations.coefficients, np.arange(len(rows))
     if equations.has_intervals or len(a) > _FEW_EQUATIONS:
-        return rows, np.arange(len(rows))
-    weights = keeper.measures(rows)
-    weights /= keeper.scale**2
-    weights *= ceiling > floor
-    products = (a[:, None, :] * a).reshape(-1, a.shape[1])
-    grams = (weights @ products.T).reshape(-1, len(a), len(a))
-    try:
-        multipliers = np.linalg.solve(grams, equations.missing(rows)[:, :, None])
-    except np.linalg.LinAlgError:
-        return rows, np.arange(len(rows))
-    weights *= multipliers[:, :, 0] @ a
-    weights += rows
-    left = np.flatnonzero(~((weights >= floor) & (weights <= ceiling)).all(axis=1))
-    weights[left] = rows[left]
-    return weights, left
+        return rows, left
+    x, multipliers = rows.copy(), np.zeros((len(rows), len(a)))
+    products, tol = (a[:, None, :] * a).reshape(-1, a.shape[1]), _MARGIN * TOL
+    weights = keeper.measures(rows) / keeper.scale**2
+    free = weights * (ceiling > floor)
+    ends, ridge = (floor, ceiling), 0.0
+    for _ in range(_STEPS):
+        grams = (free @ products.T).reshape(-1, len(a), len(a))
+        grams += (
+            ridge * np.trace(grams, axis1=1, axis2=2)[:, None, None] * np.eye(len(a))
+        )
+        missing = equations.of_rows(left).missing(x[left])
+        try:
+            multipliers[left] += np.linalg.solve(grams, missing[:, :, None])[:, :, 0]
+        except np.linalg.LinAlgError:
+            break
+        moved = rows[left] + weights * (multipliers[left] @ a)
+        x[left] = near = np.clip(moved, *ends)
+        missing = equations.of_rows(left).missing(near) / equations.scale
+        off = (moved != near).any(axis=1) & (np.abs(missing).max(axis=1) > tol)
+        if not off.any():
+            return x, left[off]
+        left, ridge = left[off], _RIDGE
+        ends = tuple(_of_rows(e, off) for e in ends)
+        weights = weights[off]
+        free = weights * ((near[off] > ends[0]) & (near[off] < ends[1]))
+    x[left] = rows[left]
+    return x, left
 
 
 def _narrowed(keeper):

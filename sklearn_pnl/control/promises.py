@@ -13,6 +13,8 @@ from .system import LinearSystem, collect_constraints
 _SEARCHED_UP_TO = 200
 # What rows may miss of equations that are given, as a share of the range.
 _GIVEN_TOL = 1e-6
+# Sizes of features whose products do not overflow.
+_LARGEST = 1e100
 # Places that decimals get at most beyond those they have, less 1.
 _MORE_PLACES = 10
 # Rows that are looked at first for columns of whole numbers.
@@ -60,7 +62,17 @@ def _found(table):
             "Pass invariants=find_invariants(X) to keep them."
         )
         return LinearSystem.none(names, why)
-    return found_in(table, names)
+    found = found_in(table, names)
+    if len(found) and _has_extreme_units(table.numbers()):
+        why = "Features in extreme units: equations were not looked for. Rescale X to "
+        return LinearSystem.none(names, f"{why}keep them.")
+    return found
+
+
+def _has_extreme_units(numbers):
+    low, high = numbers.min(axis=0), numbers.max(axis=0)
+    size = np.maximum(high.astype(np.float64), -low.astype(np.float64))
+    return np.any((size > 0) & ((size < 1 / _LARGEST) | (size > _LARGEST)))
 
 
 def _check_names(given, names):

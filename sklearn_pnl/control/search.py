@@ -21,8 +21,6 @@ _SAMPLE = 1.25
 _MAX_ROUNDS = 20
 # Rows, per feature, among which distinct ones are counted first.
 _COUNTED = 16
-# Sizes of features whose products do not overflow.
-_LARGEST = 1e100
 # Where rounding is a smaller share than this, rank is certain.
 _CLEARLY = 1e-6
 # What is left of a range by rounding is none.
@@ -127,9 +125,6 @@ def search(X, tol=1e-9, precision=None):
         return LinearSystem.none(names)
     X = np.asarray(X, dtype=np.float64)
     low, ranges, size, rounding = spread(X, precision)
-    if np.any((size > 0) & ((size < 1 / _LARGEST) | (size > _LARGEST))):
-        why = "Features in extreme units: equations were not looked for. Rescale X to "
-        return LinearSystem.none(names, f"{why}keep them.")
     varying, constant = np.flatnonzero(ranges), np.flatnonzero(ranges == 0)
     rows = _Rows(X, varying, ranges, size, tol, rounding)
     if rows.n_distinct >= _ROWS_PER_FEATURE * len(varying):
