@@ -39,7 +39,9 @@ from sklearn_pnl import PNLSampler, PriorCorrectedClassifier
 SEEDS = [0, 1, 2]
 
 CORRECTED = [
-    PriorCorrectedClassifier(PNLSampler(random_state=0), LogisticRegression()),
+    PriorCorrectedClassifier(
+        PNLSampler(random_state=0), LogisticRegression(max_iter=1000)
+    ),
     PriorCorrectedClassifier(
         RandomOverSampler(random_state=0),
         DecisionTreeClassifier(random_state=0),
@@ -163,7 +165,7 @@ def uneven(seed=0, n=400, **params):
 def test_ranks_stay_and_probabilities_get_better(sampler, seed):
     X, y = uneven(seed, 1000)
     X, X_test, y, y_test = X[:500], X[500:], y[:500], y[500:]
-    sampler, learner = sampler(random_state=seed), LogisticRegression()
+    sampler, learner = sampler(random_state=seed), LogisticRegression(max_iter=1000)
     plain = learner.fit(*sampler.fit_resample(X, y)).predict_proba(X_test)[:, 1]
     corrected = PriorCorrectedClassifier(sampler, learner).fit(X, y)
     found = corrected.predict_proba(X_test)[:, 1]
@@ -307,7 +309,7 @@ def test_frames_of_polars():
 
 
 def test_tags_are_those_of_both_parts():
-    both = PriorCorrectedClassifier(PNLSampler(), LogisticRegression())
+    both = PriorCorrectedClassifier(PNLSampler(), LogisticRegression(max_iter=1000))
     assert get_tags(both).input_tags.sparse
     assert not get_tags(both.set_params(estimator=GaussianNB())).input_tags.sparse
     assert not get_tags(both).input_tags.positive_only
@@ -325,7 +327,7 @@ def test_tags_are_those_of_both_parts():
 def test_parts_of_the_wrong_kind_are_refused():
     X, y = uneven()
     for sampler, learner, wrong in (
-        (GaussianNB(), LogisticRegression(), "'sampler'"),
+        (GaussianNB(), LogisticRegression(max_iter=1000), "'sampler'"),
         (PNLSampler(), LinearSVC(), "'estimator'"),
     ):
         with pytest.raises(ValueError, match=f"The {wrong} parameter"):
@@ -346,7 +348,7 @@ def test_weights_of_rows_are_refused():
     with pytest.raises(ValueError, match="enable_metadata_routing"):
         clone(CORRECTED[0]).fit(X, y, sample_weight=weights)
     with config_context(enable_metadata_routing=True):
-        learner = LogisticRegression().set_fit_request(sample_weight=True)
+        learner = LogisticRegression(max_iter=1000).set_fit_request(sample_weight=True)
         model = PriorCorrectedClassifier(PNLSampler(), learner)
         with pytest.raises(ValueError, match="'sample_weight' has a value for each"):
             model.fit(X, y, sample_weight=weights)
