@@ -26,7 +26,11 @@ _CLEARLY = 1e-6
 # What is left of a range by rounding is none.
 _CONSTANT = 1e-12
 # Denominators of coefficients that are taken for fractions.
-_DENOMINATORS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 25, 50, 60, 100, 1000)
+_DENOMINATORS = np.array(
+    [1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 25, 50, 60, 100, 1000]
+)[:, None, None]
+# Factors of coefficients that are tried for whole numbers.
+_FACTORS = np.array([*range(1, 13), 20, 50, 100])[:, None]
 # An equation is taken if chance makes one of its kind less often than 2 ** -_BITS.
 _BITS = 30
 _SHUFFLED_ROWS, _FEW_ROWS = 500, 64
@@ -360,19 +364,16 @@ def _as_fractions(equations, ranges, tol, rounding):
 
     The first one that is 1 stays so.
     """
-    exact = equations.copy()
     own = _scales(equations, ranges, np.zeros(len(equations)))[:, None]
     # By how much a coefficient can change unseen.
     room = tol * own + rounding[:, None]
     room = np.divide(room, ranges, out=np.zeros_like(equations), where=ranges > 0)
     room = np.maximum(room, 1e-12 * np.abs(equations))
-    open_ = equations != 0
-    for denominator in _DENOMINATORS:
-        simple = np.round(equations * denominator) / denominator
-        near = open_ & (np.abs(simple - equations) <= room)
-        exact[near] = simple[near]
-        open_ &= ~near
-    return exact
+    simple = np.round(equations * _DENOMINATORS) / _DENOMINATORS
+    near = (equations != 0) & (np.abs(simple - equations) <= room)
+    first = near.argmax(axis=0)[None]
+    found = np.take_along_axis(simple, first, axis=0)[0]
+    return np.where(near.any(axis=0), found, equations)
 
 
 def _fewer_features(equations):
@@ -427,10 +428,10 @@ def _whole(equations):
         if positive == 0 or (negative == 1 and positive > 1):
             a = -a
         a = a / np.abs(a[a != 0]).min()
-        for factor in (*range(1, 13), 20, 50, 100):
-            if np.all(np.abs(factor * a - np.round(factor * a)) < 1e-9 * factor):
-                out[k] = np.round(factor * a)
-                break
+        trial = _FACTORS * a
+        near = np.all(np.abs(trial - np.round(trial)) < 1e-9 * _FACTORS, axis=1)
+        if near.any():
+            out[k] = np.round(trial[near.argmax()])
     return out
 
 
