@@ -64,9 +64,12 @@ class BlockForm:
         return X[:, self.columns] if self.categorical else X
 
     def numbers(self, X):
-        """Numbers (n, *shape) of checked rows; of sparse ones, what is dense later."""
+        """Numbers (n, *shape) of checked rows, or what is made so later, part by part.
+
+        Sparse rows, and integers, which take up to an eighth of what doubles take.
+        """
         rows = self._part(X)
-        return rows if issparse(rows) else self.dense(rows)
+        return rows if is_made_later(rows) else self.dense(rows)
 
     def dense(self, rows):
         """Numbers (n, *shape) of rows without their categories."""
@@ -96,6 +99,11 @@ class BlockForm:
         if self._sparse is not None:
             return self._sparse(rows)
         return rows.reshape(-1, *self.row_shape)
+
+
+def is_made_later(rows):
+    """Whether rows wait to be numbers until a part of them is taken."""
+    return issparse(rows) or rows.dtype.kind in "iub"
 
 
 class ColumnForm:

@@ -10,7 +10,14 @@ from sklearn.utils.validation import validate_data
 
 from .._runtime.validation import check_finite, check_numbers
 from .columns import ArrayColumns, columns_of, is_frame
-from .forms import BlockForm, ColumnForm, as_table, no_numbers, places_of
+from .forms import (
+    BlockForm,
+    ColumnForm,
+    as_table,
+    is_made_later,
+    no_numbers,
+    places_of,
+)
 from .names import column_of
 from .times import Times
 
@@ -217,14 +224,14 @@ class Table:
     @property
     def owned(self):
         """Whether :meth:`numbers` is nobody else's memory and may be written over."""
-        return self._owned or issparse(self._numbers)
+        return self._owned or is_made_later(self._numbers)
 
     def numbers(self):
         """Rows (n, D) of numbers in float64, or in float32 if X is no more precise."""
         return self._dense(self._numbers).reshape(len(self), -1)
 
     def _dense(self, rows):
-        return self._form.dense(rows) if issparse(rows) else rows
+        return self._form.dense(rows) if is_made_later(rows) else rows
 
     def take(self, members, whose=None):
         """Some of the rows, as a table of their own."""

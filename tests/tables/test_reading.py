@@ -316,3 +316,17 @@ def test_messages_name_columns_that_cannot_be_read():
         read(X)
     assert re.search(r"Column 's' \(List\(Int64\)\) holds no numbers", str(error.value))
     assert equal(there_and_back(read(X.select("i"))), X.select("i"))
+
+
+def test_integers_become_doubles_a_part_at_a_time():
+    X = np.zeros((1000, 5000), np.uint8)
+    tracemalloc.start()
+    table = read(X)
+    part = table.take(np.arange(10))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # As doubles they are eight times as many bytes.
+    assert peak < 2 * X.nbytes
+    assert part.numbers().dtype == np.float64
+    assert part.owned
+    assert table.numbers().dtype == np.float64
