@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import scipy
 from scipy.optimize import minimize
 
 from sklearn_pnl.geometry import (
@@ -402,6 +403,8 @@ def test_tables_of_large_mass_are_rounded(shape, sets, mass):
 
 def test_rounding_three_margins_ends():
     # Proving which of its roundings is nearest takes HiGHS more than 40 seconds.
+    if tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 15):
+        pytest.skip("HiGHS of older SciPy finds no such table in seconds")
     rng = np.random.default_rng(0)
     whole = np.floor(rng.gamma(1.0, size=(15, 15, 15)) * 10)
     sets = list(combinations(range(3), 2))

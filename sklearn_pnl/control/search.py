@@ -342,6 +342,7 @@ def clearly_full_rank(X):
     some = X[:: max(1, int(len(X) // (_SAMPLE * X.shape[1] + 50)))]
     if len(some) <= some.shape[1]:
         return False
+    some = some.astype(np.float64)
     Z = some / np.maximum(np.abs(some).max(axis=0), np.finfo(float).tiny)
     Z -= Z.mean(axis=0)
     norms = np.linalg.norm(Z, axis=0)
