@@ -26,6 +26,8 @@ from .tables.categories import one_of
 # Codes drawn and looked up at once: rounding, and with it the order of near-ties, must
 # not depend on how new rows are asked for.
 _DRAWN = 2**12
+# Training rows among which one is looked for that has what is asked for, at last.
+_EXAMPLES = 2**11
 # New cells that are drawn and decoded one after the other at least: a few times as many
 # stay in cache, and are asked of the system only once.
 _BATCH_CELLS = 2**17
@@ -99,7 +101,9 @@ class Source:
             keeper = replace(self.keeper.asking(asked), drops=drops)
         condition = None
         if len(keeper.asked):
-            condition = keeper.condition(self.back(training.decoded()))
+            rows = self.back(training.decoded())
+            condition = keeper.condition(rows)
+            keeper = replace(keeper, examples=keeper.cast(rows[:_EXAMPLES].copy()))
         nearest = partial(training.nearest, n_jobs=n_jobs)
         codes = training.codes, self.n_neighbors, nearest, training.copies, shares
         chosen = None

@@ -463,3 +463,12 @@ def test_rows_of_a_sampler(seed, container):
     check_values(new[n:], made)
     missed = any("miss what all training rows keep" in str(w.message) for w in said)
     check_systems(new[n:], made, sampler.invariants_, not missed)
+
+
+@pytest.mark.parametrize(
+    "seed, container",
+    [(1000220, "polars"), (1000675, "pandas"), (1002855, "numpy"), (1003054, "pandas")],
+)
+def test_what_a_training_row_has_is_not_refused(seed, container):
+    # Neither the projection nor the programme finds some of these rows.
+    assert outcome(case(seed, container=container)) != "refused"

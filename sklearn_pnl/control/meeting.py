@@ -79,6 +79,9 @@ class Keeper:
         How many equations are of the training rows; None is all.
     drops : bool, default=False
         Whether rows that cannot have what is asked for are left out, not an error.
+    examples : ndarray of shape (m, D), default=None
+        Training rows: where all ways end, the columns that a system is about are those
+        of one that meets it.
     """
 
     system: LinearSystem
@@ -92,6 +95,7 @@ class Keeper:
     precision: np.ndarray
     n_kept: int | None = None
     drops: bool = False
+    examples: np.ndarray | None = None
 
     def __post_init__(self):
         low, high = self.lattice.inside(self.low, self.high)
@@ -231,7 +235,18 @@ class Keeper:
                 name: getattr(self, name)[used]
                 for name in ("low", "high", "least", "ranges", "precision")
             },
+            examples=None if self.examples is None else self.examples[:, used],
         )
+
+    def example(self, row):
+        """The nearest of the examples that meets the system of one row, or None."""
+        if self.examples is None:
+            return None
+        some = self.examples[~self.is_off(self.examples)]
+        if not len(some):
+            return None
+        units = np.where(self.ranges > 0, self.ranges, 1.0)
+        return some[np.argmin(np.abs((some - row) / units).sum(axis=1))]
 
     @cached_property
     def box(self):
@@ -547,6 +562,9 @@ def _by_programme(keeper, row, zeros, number):
         found = _programmed(keeper, start, *ends, inside)
         if found is not None and not keeper.missed(found[None]).any():
             return found
+    example = keeper.example(start)
+    if example is not None:
+        return example
     settled = keeper.settled(start[None])[0] if found is None else found
     asked = keeper.asked
     if len(asked) and not keeper.drops:
