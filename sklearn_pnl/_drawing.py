@@ -17,6 +17,7 @@ from sklearn.utils import gen_batches
 
 from ._runtime.blocks import cut, map_blocks, whole_steps
 from ._runtime.callbacks import no_task
+from ._runtime.validation import warn_missed
 from .control.meeting import UnmetError
 from .control.promises import asked_for, places_for
 from .draws import TrainingCodes
@@ -42,6 +43,7 @@ class Batch(NamedTuple):
     donors: Any
     zeros: Any
     where: Any
+    copied: Any
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,8 @@ class Source:
             asked = asked_for(constraints, self.table, keeper.ranges, n_samples)
             more = places_for(asked, self.table)
             if more:
-                finer, is_open = (
-                    self.table.with_places(more),
-                    self.table.has_open_places,
-                )
+                finer = self.table.with_places(more)
+                is_open = self.table.has_open_places
                 steps = np.where(is_open, finer.steps, keeper.lattice.steps)
                 keeper = replace(keeper, lattice=replace(keeper.lattice, steps=steps))
                 self = replace(self, table=finer, keeper=keeper)
@@ -145,9 +145,16 @@ class Drawing:
         rows = table.like(batch.numbers, batch.donors)
         with _numbered(batch.where):
             kept = keeper.audit(table.read(rows), self.source.whom, batch.zeros)
+        if batch.copied.any():
+            warn_missed(
+                f"{self.source.whom}: {batch.copied.sum()} of {len(batch.copied)} new "
+                "rows have the columns that constraints and equations are about from a "
+                "training row: nothing else that meets them was found."
+            )
         if kept is None or kept.all():
             return rows, batch.parents, batch.weights
-        if not kept.any():
+        # Of several batches some may be empty.
+        if not kept.any() and len(kept) == self.n_samples:
             raise ValueError(
                 f"{self.source.whom}: none of {len(kept)} new rows can meet the "
                 "constraints, so that nothing is left to return. on_unmet='raise' says "
@@ -193,7 +200,7 @@ class Drawing:
         source, keeper = self.source, self.keeper
         jobs = source.whom, self.n_jobs
         cells = source.training.decode(codes, parents, weights, *jobs)
-        zeros = _in_all(source.zeros, parents)
+        zeros, copied = _in_all(source.zeros, parents), np.zeros(len(cells), bool)
         rows = source.back(cells, zeros)
         if source.folded:
             rows = fold(rows, keeper.low, keeper.high)
@@ -202,20 +209,20 @@ class Drawing:
             ends = between.min(axis=1), between.max(axis=1)
             rows[:, times] = fold(rows[:, times], *ends)
         if not keeper.is_free or zeros.size or not source.folded:
-            meet, step = (
-                partial(_meet, keeper=keeper),
-                source.training.codec.decoded_at_once,
-            )
+            meet = partial(_meet, keeper=keeper)
+            step = source.training.codec.decoded_at_once
             # But for a system it is one pass, which threads would only wait for.
             n_jobs = self.n_jobs if len(keeper.system) else None
             with _numbered(where):
-                (rows,) = map_blocks(meet, rows, where, zeros, step=step, n_jobs=n_jobs)
-        return Batch(rows, parents, weights, donors, zeros, where)
+                rows, copied = map_blocks(
+                    meet, rows, where, zeros, step=step, n_jobs=n_jobs
+                )
+        return Batch(rows, parents, weights, donors, zeros, where, copied)
 
 
 def _meet(rows, where, zeros, *, keeper):
     """One block of rows with all that they promise."""
-    return (keeper.of_rows(where).meet(rows, zeros),)
+    return keeper.of_rows(where).meet(rows, zeros)
 
 
 @contextmanager

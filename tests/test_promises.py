@@ -472,3 +472,12 @@ def test_rows_of_a_sampler(seed, container):
 def test_what_a_training_row_has_is_not_refused(seed, container):
     # Neither the projection nor the programme finds some of these rows.
     assert outcome(case(seed, container=container)) != "refused"
+
+
+def test_columns_of_a_training_row_are_told():
+    made = case(1003054, container="pandas")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        augmenter = PNLAugmenter(**made.params).fit(made.X)
+    with pytest.warns(ConvergenceWarning, match="from a training row: nothing else"):
+        augmenter.sample(made.n_samples, 0, constraints=made.asked)

@@ -1,11 +1,9 @@
 """One limit on the threads of BLAS, however many ask for it at once."""
 
-import os
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 
-from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
 _lock, _users, _limit = Lock(), 0, None
@@ -34,14 +32,6 @@ def one_blas_thread():
             if _users == 0 and _limit is not None:
                 _give_back(_limit)
                 _limit = None
-
-
-def omp_threads():
-    """Threads of OpenMP that scikit-learn has here."""
-    pools = _threadpools().lib_controllers
-    counts = [pool.num_threads for pool in pools if pool.user_api == "openmp"]
-    most = max(counts, default=1)
-    return most if "OMP_NUM_THREADS" in os.environ else min(most, cpu_count())
 
 
 def _take():

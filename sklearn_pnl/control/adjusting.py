@@ -83,6 +83,6 @@ def adjust(
         )
     keeper = keeper_of(system, table, rows, ends, allowed, True, offset)
     keeper = keeper.asking(asked_for(constraints, table, keeper.ranges, len(rows)))
-    moved = table.like(keeper.meet(rows), np.arange(len(rows)))
+    moved = table.like(keeper.meet(rows)[0], np.arange(len(rows)))
     keeper.audit(table.read(moved), "adjust")
     return moved.tolist() if isinstance(X, list) else moved

@@ -177,19 +177,23 @@ class Keeper:
     # --- to meet it ---------------------------------------------------------------
 
     def meet(self, rows, zeros=None):
-        """Rows (n, D) with all that is promised, in place where they can be.
+        """Rows (n, D) with all that is promised, and which (n,) are from an example.
 
-        Cells of the mask ``zeros`` stay zero, unless what is asked for needs them.
+        In place where they can be. Cells of the mask ``zeros`` stay zero, unless what
+        is asked for needs them.
         """
         rows = np.clip(rows, self.low, self.high, out=rows)
         zeros = zeros if zeros is not None and zeros.size else None
         if zeros is not None:
             rows[zeros] = 0
         used = np.flatnonzero(self.system.coefficients.any(axis=0))
+        copied = np.zeros(len(rows), bool)
         if len(used):
             zeros = None if zeros is None else zeros[:, used]
-            rows[:, used] = _met(self._about(used), rows[:, used], zeros)
-        return self.cast(rows, np.setdiff1d(np.arange(rows.shape[1]), used))
+            part, copied = _met(self._about(used), rows[:, used], zeros)
+            rows[:, used] = part
+        others = np.setdiff1d(np.arange(rows.shape[1]), used)
+        return self.cast(rows, others), copied
 
     def cast(self, rows, columns=slice(None)):
         """Rows as the types of some columns hold them."""
@@ -364,8 +368,11 @@ class Keeper:
 
 
 def _met(keeper, start, zeros):
-    """Rows (n, d) of the columns that a system is about, on it where that can be."""
-    x, todo = start, np.arange(len(start))
+    """Rows (n, d) of the columns that a system is about, on it where that can be.
+
+    And which of them are those of an example.
+    """
+    x, todo, copied = start, np.arange(len(start)), np.zeros(len(start), bool)
     for kept in _attempts(keeper, start, zeros):
         kept = None if kept is None else kept[todo]
         found = _projected(keeper.of_rows(todo), start[todo], kept)
@@ -388,10 +395,9 @@ def _met(keeper, start, zeros):
             todo = todo[keeper.of_rows(todo).is_off(x[todo])]
     for row in map(int, todo):
         zero = None if zeros is None else zeros[row]
-        x[row] = _by_programme(
-            keeper.of_rows(slice(row, row + 1)), start[row], zero, row
-        )
-    return x
+        own = keeper.of_rows(slice(row, row + 1))
+        x[row], copied[row] = _by_programme(own, start[row], zero, row)
+    return x, copied
 
 
 def _attempts(keeper, rows, zeros):
@@ -547,7 +553,9 @@ def _of_rows(ends, rows):
 
 
 def _by_programme(keeper, row, zeros, number):
-    """One row by a mixed-integer linear programme; raises if it cannot be had.
+    """One row by a mixed-integer linear programme, and whether it is an example's.
+
+    Raises if it cannot be had.
 
     Only what is asked for is worth an error: the audit tells the rest.
     """
@@ -561,17 +569,17 @@ def _by_programme(keeper, row, zeros, number):
             ends = (np.where(kept & (floor <= 0) & (ceiling >= 0), 0, e) for e in ends)
         found = _programmed(keeper, start, *ends, inside)
         if found is not None and not keeper.missed(found[None]).any():
-            return found
+            return found, False
     example = keeper.example(start)
     if example is not None:
-        return example
+        return example, True
     settled = keeper.settled(start[None])[0] if found is None else found
     asked = keeper.asked
     if len(asked) and not keeper.drops:
         missed = keeper.missed(settled[None])[0]
         k = keeper.n_kept + int(np.argmax(missed[keeper.n_kept :]))
         raise UnmetError(keeper.reason(settled, 0, k), number)
-    return settled
+    return settled, False
 
 
 def _programmed(keeper, row, floor, ceiling, inside):

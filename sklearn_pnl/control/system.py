@@ -362,20 +362,3 @@ def rounding_of(system, rows):
     """What double precision may leave of each (n, c) at these rows."""
     size = np.abs(rows) @ np.abs(system.coefficients).T
     return _ROUNDING * size
-
-
-def by_position(n_columns, names=None):
-    """A ``column_of`` for plain rows: numbers of columns, or names if there are any."""
-
-    def column_of(key, whom):
-        if isinstance(key, str) and names is not None and key in names:
-            return list(names).index(key)
-        whole = isinstance(key, int | np.integer) and not isinstance(key, bool)
-        if whole and -n_columns <= key < n_columns:
-            return int(key) % n_columns
-        known = f"rows have {n_columns} columns"
-        if isinstance(key, str):
-            known = "rows have no column names" if names is None else f"not in {names}"
-        raise ValueError(f"{whom} names the column {key!r}: {known}.")
-
-    return column_of

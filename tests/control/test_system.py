@@ -167,3 +167,18 @@ def test_descriptions_of_intervals_and_equations():
     assert system.descriptions == ("b = a", "2 a <= 3")
     assert system.has_intervals and len(system) == 2
     assert repr(system).startswith("2 constraints of 2 features")
+
+
+@pytest.mark.parametrize(
+    "make", [np.asarray, lambda X: pd.DataFrame(X, columns=["a", "b"])]
+)
+def test_a_batch_of_which_nothing_is_left_is_empty(make):
+    X = make(np.random.default_rng(0).gamma(2.0, size=(60, 2)))
+    wanted = np.r_[np.full(10, 1e9), np.ones(10)]
+    asked = ColumnConstraint(0, equal=wanted)
+    batches = (
+        PNLAugmenter()
+        .fit(X)
+        .iter_samples(20, 10, 0, constraints=asked, on_unmet="drop")
+    )
+    assert [len(rows) for rows in batches] == [0, 10]
