@@ -59,7 +59,7 @@ def top_level(name):
 def test_the_modules_of_the_design_are_there():
     # Also shows that the reading of sources above finds anything at all.
     layers = ["_runtime.validation", "_runtime.blocks", "_coding", "_drawing", "_steps"]
-    layers += ["tables.table", "control.meeting", "draws", "embedding", "manifolds"]
+    layers += ["tables.table", "control.keeping", "draws", "embedding", "manifolds"]
     layers += ["reshape", "many_body", "backward", "augment"]
     parts = ["posets", "coordinates", "divergences", "interactions", "projections"]
     assert {OPTIMIZE, GEOMETRY, SAMPLER} <= MODULES

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from .keeping import Keeper
 from .lattice import Lattice
-from .meeting import Keeper
 from .search import found_in, names_of, spread
 from .system import LinearSystem, collect_constraints
 

@@ -1,0 +1,332 @@
+"""What new rows keep and what is asked of them: promised here, checked at the end."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from .._runtime.validation import warn_missed
+from ..geometry.reach import span, unmet
+from .conditioning import Condition
+from .lattice import Lattice
+from .meeting import MAX_STEPS, TOL, UnmetError, as_types, met
+from .system import LinearSystem, rounding_of
+from .words import in_words
+
+# Room that rows brought to constraints have where they are free otherwise, in ranges.
+_FREE_MARGIN = 10.0
+# Least share of the offset that a cell of a measure keeps.
+_LEAST_SHARE = 1e-3
+# Freedom that is too little to make up for rounding, as a share of a largest term.
+_LITTLE = 1e-3
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """What all new rows like some training rows keep, about their numbers.
+
+    Attributes
+    ----------
+    system : LinearSystem
+        Equations of the training rows; what is asked of rows comes behind them.
+    low, high : ndarray of shape (D,)
+        Limits of each number; values of the lattice where it has one.
+    least, ranges : ndarray of shape (D,)
+        Smallest values of the training rows, and the ranges of these.
+    scaled : bool
+        Whether ranges are the units of the measure in which rows are moved least.
+    offset : float
+        Added in that measure.
+    lattice : Lattice
+    precision : ndarray of shape (D,)
+        Rounding of the type of each column; 0 on the lattice.
+    n_kept : int, default=None
+        How many equations are of the training rows; None is all.
+    drops : bool, default=False
+        Whether rows that cannot have what is asked for are left out, not an error.
+    examples : ndarray of shape (m, D), default=None
+        Training rows: where all ways end, the columns that a system is about are those
+        of one that meets it.
+    """
+
+    system: LinearSystem
+    low: np.ndarray
+    high: np.ndarray
+    least: np.ndarray
+    ranges: np.ndarray
+    scaled: bool
+    offset: float
+    lattice: Lattice
+    precision: np.ndarray
+    n_kept: int | None = None
+    drops: bool = False
+    examples: np.ndarray | None = None
+
+    def __post_init__(self):
+        low, high = self.lattice.inside(self.low, self.high)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+        if self.n_kept is None:
+            object.__setattr__(self, "n_kept", len(self.system))
+
+    @cached_property
+    def _rounded(self):
+        """What each (c, D) misses by rounding, as a share of a value of each column.
+
+        0 where a column in double precision makes up for it, which equations before
+        leave some freedom.
+        """
+        units = np.where(self.ranges > 0, self.ranges, 1.0)
+        free = ~(self.coarse | self.lattice.on_it)
+        shares = np.zeros_like(self.system.coefficients)
+        before = np.empty((0, len(free)))
+        equations = (self.system.lower == self.system.upper).all(axis=0)
+        for k, a in enumerate(self.system.coefficients * units):
+            found = np.linalg.lstsq(before[:, free].T, a[free], rcond=_LITTLE)[0]
+            rest = a - found @ before
+            if np.abs(rest[free]).max(initial=0) <= _LITTLE * np.abs(a).max(initial=0):
+                worst = np.maximum(np.abs(a), np.abs(rest)) / units
+                shares[k] = 2 * self.precision * worst
+            elif equations[k]:
+                before = np.vstack([before, a])
+        return shares
+
+    @property
+    def up_to_rounding(self):
+        """The equations in words that hold up to the rounding of their columns."""
+        if not (self.coarse.any() and len(self.system)):
+            return ()
+        told = self.system.descriptions
+        return tuple(told[k] for k in np.flatnonzero(self._rounded.any(axis=1)))
+
+    def slack(self, rows):
+        """What rounding to the types of the columns leaves of each (n, c)."""
+        if not (self.coarse.any() and len(self.system)):
+            return 0.0
+        return np.abs(rows) @ self._rounded.T
+
+    # --- what is to be met --------------------------------------------------------
+
+    def asking(self, asked):
+        """The same, with a system that is asked of new rows."""
+        return replace(self, system=self.system.and_also(asked))
+
+    def of_rows(self, rows):
+        """The same for a slice of the new rows, which may have values of their own."""
+        if len(self.system.lower) == 1:
+            return self
+        return replace(self, system=self.system.of_rows(rows))
+
+    @property
+    def asked(self):
+        """What was asked for, without what the training rows keep."""
+        return self.system.part(slice(self.n_kept, None))
+
+    def condition(self, rows):
+        """What drawing should heed; ``rows`` are those to train. None if nothing."""
+        asked = self.asked
+        if not len(asked):
+            return None
+        return Condition(rows @ asked.coefficients.T, asked.lower, asked.upper)
+
+    @cached_property
+    def coarse(self):
+        """Columns (D,) in less than double precision."""
+        return self.precision > np.finfo(float).eps
+
+    @property
+    def is_free(self):
+        """Whether rows stay as they are, but for their limits."""
+        return not (len(self.system) or self.lattice.on_it.any() or self.coarse.any())
+
+    # --- to meet it ---------------------------------------------------------------
+
+    def meet(self, rows, zeros=None):
+        """Rows (n, D) with all that is promised, and which (n,) are from an example.
+
+        In place where they can be. Cells of the mask ``zeros`` stay zero, unless what
+        is asked for needs them.
+        """
+        rows = np.clip(rows, self.low, self.high, out=rows)
+        zeros = zeros if zeros is not None and zeros.size else None
+        if zeros is not None:
+            rows[zeros] = 0
+        used = np.flatnonzero(self.system.coefficients.any(axis=0))
+        copied = np.zeros(len(rows), bool)
+        if len(used):
+            zeros = None if zeros is None else zeros[:, used]
+            part, copied = met(self._about(used), rows[:, used], zeros)
+            rows[:, used] = part
+        others = np.setdiff1d(np.arange(rows.shape[1]), used)
+        return self.cast(rows, others), copied
+
+    def cast(self, rows, columns=slice(None)):
+        """Rows as the types of some columns hold them."""
+        lattice, coarse = self.lattice.about(columns), self.coarse[columns]
+        if not (lattice.on_it.any() or coarse.any()):
+            return rows
+        if isinstance(columns, slice):
+            return as_types(lattice.nearest(rows), self.precision)
+        part = lattice.nearest(rows[:, columns])
+        rows[:, columns] = as_types(part, self.precision[columns])
+        return rows
+
+    def settled(self, rows):
+        """Rows as the types of all columns hold them, with sums that can be kept."""
+        rows = self.lattice.rounded(rows, self._totals)
+        for k, j in self._computed:
+            a = self.system.coefficients[k]
+            rest = rows @ a - rows[:, j] * a[j]
+            rows[:, j] = (self.system.lower[:, k] - rest) / a[j]
+        return as_types(self.lattice.nearest(rows), self.precision)
+
+    @cached_property
+    def _totals(self):
+        return self.lattice.totals(self.system) if self.lattice.on_it.any() else []
+
+    @cached_property
+    def _computed(self):
+        return self.lattice.computed(self.system, self._totals)
+
+    def measures(self, rows):
+        """Rows in the measure in which they are moved least."""
+        measures = (rows - self.begin) * self.scale
+        measures += self.offset
+        least = max(_LEAST_SHARE * self.offset, np.finfo(float).tiny)
+        return np.maximum(measures, least, out=measures)
+
+    def _about(self, used):
+        return replace(
+            self,
+            system=self.system.about(used),
+            lattice=self.lattice.about(used),
+            **{
+                name: getattr(self, name)[used]
+                for name in ("low", "high", "least", "ranges", "precision")
+            },
+            examples=None if self.examples is None else self.examples[:, used],
+        )
+
+    def example(self, row):
+        """The nearest of the examples that meets the system of one row, or None."""
+        if self.examples is None:
+            return None
+        some = self.examples[~self.is_off(self.examples)]
+        if not len(some):
+            return None
+        units = np.where(self.ranges > 0, self.ranges, 1.0)
+        return some[np.argmin(np.abs((some - row) / units).sum(axis=1))]
+
+    @cached_property
+    def box(self):
+        """Limits that rows are moved in, also where there are none."""
+        free = _FREE_MARGIN * self.ranges
+        # Measures stay positive, if only just.
+        empty = self.begin + (_LEAST_SHARE - 1) * self.offset / self.scale
+        low = np.maximum.reduce([self.low, self.least - free, empty])
+        return low, np.minimum(self.high, self.least + self.ranges + free)
+
+    @cached_property
+    def scale(self):
+        """Units of the measure per unit of each column."""
+        if not self.scaled:
+            return np.ones_like(self.ranges)
+        return 1 / np.where(self.ranges > 0, self.ranges, 1)
+
+    @cached_property
+    def begin(self):
+        """Where the measure of each column is the offset alone."""
+        return self.least if self.scaled else np.zeros_like(self.least)
+
+    def allowed(self, rows):
+        """What may be missing of each (n, c): the tolerance, rounding, types."""
+        system = self.system
+        return TOL * system.scale + self.slack(rows) + rounding_of(system, rows)
+
+    def missed(self, rows):
+        """Which of the system (n, c) rows miss."""
+        return np.abs(self.system.missing(rows)) > self.allowed(rows)
+
+    def is_off(self, rows):
+        """Which rows (n,) miss something, or leave their limits."""
+        outside = (rows < self.low - self.room) | (rows > self.high + self.room)
+        return self.missed(rows).any(axis=1) | outside.any(axis=1)
+
+    @cached_property
+    def room(self):
+        """What rounding may add to the limits."""
+        ends = (np.where(np.isfinite(e), np.abs(e), 0.0) for e in (self.low, self.high))
+        return TOL * self.ranges + 4 * self.precision * np.maximum(*ends)
+
+    # --- to check it --------------------------------------------------------------
+
+    def audit(self, rows, whom, zeros=None):
+        """Check rows (n, D) as their user gets them; None, or which of them are left.
+
+        Raises for what was asked for, warns by name for what was found.
+        """
+        left = None
+        if len(self.system):
+            missed = self.missed(rows)
+            if self.drops:
+                # What is left out is nothing to warn about.
+                left = ~missed[:, self.n_kept :].any(axis=1)
+                missed[~left] = False
+            if missed.any():
+                self._tell(rows, missed, whom)
+            if self.drops and left.any():
+                rows, zeros = rows[left], zeros if zeros is None else zeros[left]
+        outside = (rows.min(axis=0) < self.low - self.room) | (
+            rows.max(axis=0) > self.high + self.room
+        )
+        if outside.any():
+            names = [self.system.feature_names[j] for j in np.flatnonzero(outside)]
+            warn_missed(f"{whom}: new rows leave the limits of {', '.join(names[:5])}.")
+        if zeros is not None and zeros.size and np.any(rows[zeros]):
+            n = np.count_nonzero((rows != 0) & zeros)
+            warn_missed(
+                f"{whom}: {n} cells that are zero in all parents of a new row are not "
+                "zero in it, as constraints or equations ask for other values."
+            )
+        return left
+
+    def _tell(self, rows, missed, whom):
+        system = self.system
+        asked = missed[:, self.n_kept :]
+        if asked.any():
+            row, k = np.unravel_index(np.argmax(asked), asked.shape)
+            k += self.n_kept
+            raise UnmetError(self.reason(rows[row], int(row), int(k)), int(row))
+        some = np.flatnonzero(missed.any(axis=0))
+        worst = np.abs(system.missing(rows)).max(axis=0) / system.scale
+        told = ", ".join(system.descriptions[k] for k in some[:5])
+        n = np.count_nonzero(missed.any(axis=1))
+        warn_missed(
+            f"{whom}: {n} of {len(rows)} new rows miss what all training rows keep, by "
+            f"up to {worst[some].max():.1e} of its range: {told}. Pass invariants=None "
+            "to do without."
+        )
+
+    def reason(self, row, number, k):
+        """Why a row misses constraint ``k``, in the units of the rows."""
+        system = self.system.of_rows(slice(number, number + 1))
+        lower, upper = system.lower[0], system.upper[0]
+        worst = np.abs(system.missing(row[None]))[0, k] / system.scale[k]
+        ends = lower, upper, *self.box
+        why = unmet(system.coefficients, *ends, TOL, MAX_STEPS, worst)
+        if why.equation is None:
+            asks = f"{system.names[k]} asks for {span(lower[k], upper[k])}"
+            if self.lattice.on_it[system.coefficients[k] != 0].any():
+                return (
+                    f"{asks}, which whole numbers (or multiples of their steps), as "
+                    "its columns hold, cannot give. Ask for an interval that contains "
+                    "some, or pass the columns as floats."
+                )
+            return f"{asks}; it is missed by {worst:.1e} of the range."
+
+        def given(i):
+            if lower[i] == upper[i]:
+                return in_words(system.coefficients[i], lower[i], system.feature_names)
+            return f"{system.names[i]} at {span(lower[i], upper[i])}"
+
+        return why.described(system.names.__getitem__, given)
