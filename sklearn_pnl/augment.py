@@ -58,9 +58,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         those listed. For rows of one axis modes are the prime factors of their length:
         ``reshaper_`` tells the tensor that is made. None keeps all: the code is the
         whole row, in log coordinates, and neither the order of the columns nor their
-        number matters. "auto" is 1 for rows whose structure is stated, by more than one
-        axis or by ``reshaper``, ``poset`` or ``base``; else, for plain tables, None: no
-        structure is invented.
+        number matters. "auto" is 1 where a ``poset`` is given, else None: nothing is
+        reduced unless that is wished for.
 
     base : array-like, default=None
         The free coordinates given directly, instead of ``order``; as in
@@ -71,9 +70,10 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             default="fiber"
         How codes are decoded; see :class:`BackwardProjector`.
 
-    k_neighbors : int, default=5
+    k_neighbors : int or "auto", default="auto"
         Rows among which "mixup" looks for a partner, or else that a new row is decoded
-        from. Fewer rows are all used, with a warning.
+        from; fewer rows are all used, with a warning. "auto" is 10 partners, or 5 rows
+        to decode from, or as many as there are.
 
     draws : {"mixup", "interpolation", "kde"}, Draws or estimator, default="mixup"
         How codes are drawn: between near rows with noise (:class:`MixupDraws`) or
@@ -135,7 +135,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         shares, copies, one-hot groups. "auto" is those that all training rows satisfy
         and that chance would not make (:func:`find_invariants`), for rows of at most
         200 features; also given as what that function found, or as equations in the
-        forms that ``constraints`` of :meth:`sample` has.
+        forms that :meth:`PNLAugmenter.sample` has ``constraints`` in.
 
     tol : float, default=1e-6
         Wanted residual of the projections.
@@ -216,7 +216,10 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         **CODEC_CONSTRAINTS,
         "order": [StrOptions({"auto"}), *ORDER, None],
         "local_manifold": LOCAL_MANIFOLD,
-        "k_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "k_neighbors": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+        ],
         "draws": AUGMENT,
         "metric": METRIC,
         "reshaper": [StrOptions({"auto", "prime"}), _INVERTIBLE, None],
@@ -234,7 +237,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         *,
         base: ArrayLike | None = None,
         local_manifold: LocalManifoldLike = "fiber",
-        k_neighbors: int = 5,
+        k_neighbors: int | Literal["auto"] = "auto",
         draws: DrawsLike = "mixup",
         metric: Literal["kl", "euclidean"] = "kl",
         poset: PosetProtocol | None = None,
@@ -350,7 +353,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         """Steps from numbers to cells, and the cells (n, D) of rows."""
         embed = Embed(self.embedding, self.offset, type(self).__name__)
         embedded = embed.fit(table, rows, ends)
-        self.order_ = self._resolve_order(embed.shape)
+        self.order_ = self._resolve_order()
         manifold = as_local_manifold(self.local_manifold)
         whole = self.order_ is None and self.base is None
         lay_out = LayOut.made(
@@ -365,13 +368,12 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self._codec = make_codec(self, self.poset_, base, manifold)
         return (embed, lay_out), cells
 
-    def _resolve_order(self, shape):
-        """The order taken: structure that is stated is used, none is invented."""
+    def _resolve_order(self):
+        """The order taken: nothing is reduced unless that is wished for."""
         if not isinstance(self.order, str):
             return self.order
         given = self.poset is not None or self.base is not None
-        given |= self.reshaper not in (None, "auto")
-        return 1 if given or len(shape) > 1 else None
+        return 1 if given else None
 
     def _check_order(self, shape, lay_out):
         """Refuse an order that rows of one axis have too few prime factors for."""

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec, own
 from ._runtime.callbacks import fit_task, with_callbacks
+from ._runtime.docs import with_params_of
 from ._runtime.validation import (
     all_or_nothing,
     check_codes,
@@ -27,6 +28,7 @@ from .many_body import ManyBodyProjector
 METRIC = [StrOptions({"kl", "euclidean"})]
 
 
+@with_params_of(ManyBodyProjector)
 class BackwardProjector(ManyBodyProjector):
     """Encode rows on a flat base, and decode codes to rows like the training rows.
 
@@ -52,13 +54,8 @@ class BackwardProjector(ManyBodyProjector):
 
     Parameters
     ----------
-    order : int or list of tuple of int, default=1
-        Order ell of the base, or the interactions kept; as in
-        :class:`ManyBodyProjector`.
-
-    base : array-like, default=None
-        The free coordinates given directly, instead of ``order``; as in
-        :class:`ManyBodyProjector`.
+    order, base
+        As in :class:`ManyBodyProjector`.
 
     local_manifold : {"fiber", "theta", "eta", "mixture"} or LocalManifold, \
             default="fiber"
@@ -72,10 +69,19 @@ class BackwardProjector(ManyBodyProjector):
     metric : {"kl", "euclidean"}, default="kl"
         Nearness of codes: ``KL(w, w_i)`` on the base, or distance in theta.
 
-    poset, offset, with_mass, tol, max_iter, n_jobs
-        As in :class:`ManyBodyProjector`. The offset is taken off again on return;
-        without the mass in its code a decoded row gets the mean mass of its
-        neighbours.
+    poset
+        As in :class:`ManyBodyProjector`.
+
+    offset
+        As in :class:`ManyBodyProjector`.
+        It is taken off again on return.
+
+    with_mass
+        As in :class:`ManyBodyProjector`.
+        Without it a decoded row gets the mean mass of its neighbours.
+
+    tol, max_iter, n_jobs
+        As in :class:`ManyBodyProjector`.
 
     Attributes
     ----------

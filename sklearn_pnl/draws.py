@@ -113,10 +113,6 @@ class Draws(BaseEstimator):
         """Learn what is to be learnt from codes of shape (n, n_params)."""
         return self
 
-    def n_parents(self, n_neighbors: int) -> int:
-        """How many training rows a new row is decoded from."""
-        return n_neighbors
-
     def start(
         self,
         training: TrainingCodes,
@@ -207,10 +203,6 @@ class MixupDraws(Draws):
         self.n_candidates = n_candidates
 
     looks_up = False
-
-    def n_parents(self, n_neighbors: int) -> int:
-        """The two rows that were mixed."""
-        return 2
 
     def start(
         self,

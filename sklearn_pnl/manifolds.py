@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ._runtime.docs import with_params_of
 from .geometry import PosetProtocol, element_mask, order_mask
 
 ORDER = [Interval(Integral, 1, None, closed="left"), "array-like"]
@@ -96,6 +97,7 @@ class LocalManifold(BaseEstimator):
         raise NotImplementedError
 
 
+@with_params_of(LocalManifold)
 class FiberManifold(LocalManifold):
     """The fibre over the code: ``min KL(q, r)`` with all expectations of the code.
 
@@ -143,6 +145,7 @@ class FiberManifold(LocalManifold):
         return project(w, r)
 
 
+@with_params_of(LocalManifold)
 class ThetaManifold(LocalManifold):
     """The paper's M*: theta of the neighbours up to ell', eta of the code beyond.
 
@@ -187,6 +190,7 @@ class ThetaManifold(LocalManifold):
         return project(w, r)
 
 
+@with_params_of(LocalManifold)
 class EtaManifold(LocalManifold):
     """Expectations of the neighbours up to ell', theta of the code beyond.
 

@@ -19,6 +19,7 @@ from ._runtime.callbacks import (
     subtask,
     with_callbacks,
 )
+from ._runtime.docs import with_params_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     all_or_nothing,
@@ -30,12 +31,13 @@ from ._runtime.workspace import workspace
 from .augment import PNLAugmenter
 from .control import CONSTRAINTS, Constraint, LinearSystem
 from .control.promises import resolve_invariants
-from .draws import DrawsLike, as_draws
+from .draws import DrawsLike
 from .geometry import PosetProtocol
 from .manifolds import LocalManifoldLike
 from .tables import plain_target, read_table
 
 
+@with_params_of(PNLAugmenter)
 class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     """Over-sample by pseudo-nonlinear data augmentation.
 
@@ -50,22 +52,15 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         gives the number of rows wanted for each class, which may be above that of the
         majority: so all classes can be augmented.
 
-    order : "auto", int, list of tuple of int or None, default="auto"
-        Order ell of the base: the interactions between modes that a code keeps. None
-        keeps all, without a structure of the rows; "auto" is 1 where their structure
-        is stated, by more than one axis or by ``reshaper``, ``poset`` or ``base``,
-        else None.
+    order, base, local_manifold, k_neighbors, draws, metric, poset, reshaper
+        As in :class:`PNLAugmenter`.
 
-    base, local_manifold, k_neighbors, draws, metric, poset, reshaper, embedding
-        As in :class:`PNLAugmenter`, with the same defaults; "all rows" are those of a
-        class.
+    embedding, categorical_features, keep_zeros, offset, with_mass, range_slack
+        As in :class:`PNLAugmenter`.
 
-    categorical_features, keep_zeros, offset, with_mass, range_slack
-        Likewise.
-
-    invariants : "auto", constraints or None, default="auto"
-        Linear equations that new rows keep; as in :class:`PNLAugmenter`, looked for in
-        the rows of all classes.
+    invariants
+        As in :class:`PNLAugmenter`.
+        They are looked for in the rows of all classes.
 
     constraints : constraint, list of them, dict or None, default=None
         What is asked of all new rows, as for :meth:`PNLAugmenter.sample`; a dict has
@@ -154,7 +149,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         order: Literal["auto"] | int | Sequence | None = "auto",
         base: ArrayLike | None = None,
         local_manifold: LocalManifoldLike = "fiber",
-        k_neighbors: int = 5,
+        k_neighbors: int | Literal["auto"] = "auto",
         draws: DrawsLike = "mixup",
         metric: Literal["kl", "euclidean"] = "kl",
         poset: PosetProtocol | None = None,
@@ -294,7 +289,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
 
     def _stack_parents(self, parents):
         """Parents of all classes; where a class had fewer of them, -1."""
-        k = as_draws(self.draws).n_parents(self.k_neighbors)
+        k = max((some.shape[1] for some in parents), default=2)
         stacked = np.full((sum(map(len, parents)), k), -1)
         done = 0
         for some in parents:

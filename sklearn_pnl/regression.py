@@ -14,6 +14,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from ._runtime.callbacks import CallbackSupportMixin, fit_task, stage, with_callbacks
+from ._runtime.docs import with_params_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     all_or_nothing,
@@ -32,6 +33,7 @@ from .tables import read_table, read_target
 _DENSITY_RTOL, _CELLS = 1e-3, 40
 
 
+@with_params_of(PNLAugmenter)
 class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
     """Add rows to a regression problem by pseudo-nonlinear data augmentation.
 
@@ -51,21 +53,18 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         targets spread over their range.
 
     order, base, local_manifold, k_neighbors
-        As in :class:`PNLAugmenter`, with the same defaults.
+        As in :class:`PNLAugmenter`.
 
     draws : {"interpolation", "mixup", "kde"}, Draws or estimator, \
             default="interpolation"
-        As in :class:`PNLAugmenter`. "interpolation" is "mixup" without noise, which
-        has no part in the target.
+        How codes are drawn, as by :class:`PNLAugmenter`. "interpolation" is "mixup"
+        without noise, which has no part in the target.
 
-    metric, poset, reshaper
+    metric, poset, reshaper, embedding, categorical_features, keep_zeros
         As in :class:`PNLAugmenter`.
 
-    embedding, categorical_features, keep_zeros, offset, with_mass, range_slack
-        Likewise.
-
-    invariants
-        Likewise.
+    offset, with_mass, range_slack, invariants
+        As in :class:`PNLAugmenter`.
 
     constraints : constraint, list of them or None, default=None
         What is asked of all new rows, as for :meth:`PNLAugmenter.sample`.
@@ -150,7 +149,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         order: Literal["auto"] | int | Sequence | None = "auto",
         base: ArrayLike | None = None,
         local_manifold: LocalManifoldLike = "fiber",
-        k_neighbors: int = 5,
+        k_neighbors: int | Literal["auto"] = "auto",
         draws: DrawsLike = "interpolation",
         metric: Literal["kl", "euclidean"] = "kl",
         poset: PosetProtocol | None = None,

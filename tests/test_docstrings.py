@@ -15,7 +15,7 @@ LEFT_OUT = {
     "GL08": "tells of members without a docstring, which ruff does",
     "ES01": "a summary may say all",
     "PR01": "parameters of protocols and of `See :class:` are told once",
-    "PR04": "parameters told elsewhere have no type: `As in`",
+    "PR04": "parameters told at another function have no type: `As for`",
     "PR07": "a name and a type may say all",
     "RT01": "so may a summary that names the result",
     "RT02": "results have names",
@@ -72,6 +72,17 @@ def test_docstring(name, whole):
     left_out = left_out | EXCEPTIONS.get(name, {})
     found = validation.validate(name)["errors"]
     assert not [error for error in found if error[0] not in left_out]
+
+
+@pytest.mark.parametrize(
+    "name", ["PNLSampler", "PNLRegressionSampler", "FiberManifold"]
+)
+def test_parameters_that_classes_share_are_told_in_full(name):
+    owner = getattr(importlib.import_module("sklearn_pnl"), name)
+    told = inspect.getdoc(owner)
+    assert "As in" not in told
+    for parameter in inspect.signature(owner).parameters:
+        assert re.search(rf"^{parameter} : .+\n    +\S", told, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", [name for name, whole in public_objects() if whole])

@@ -116,7 +116,7 @@ def test_small_classes_are_named_and_counted(n_rows, message, label):
     X, y = table(), np.full(30, 0 if label == 1 else "often", dtype=object)
     y[-n_rows:] = label
     y = y.astype(int) if label == 1 else y.astype(str)
-    sampler = PNLSampler(random_state=0)
+    sampler = PNLSampler(k_neighbors=5, random_state=0)
     whole = re.escape(f"class {label!r} {message}")
     with pytest.warns(UserWarning, match=whole) as caught:
         X_new, _ = sampler.fit_resample(X, y)
@@ -129,7 +129,16 @@ def test_small_classes_are_named_and_counted(n_rows, message, label):
 def test_enough_rows_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert PNLAugmenter().fit(table(n=6)).n_neighbors_ == 5
+        assert PNLAugmenter(k_neighbors=5).fit(table(n=6)).n_neighbors_ == 5
+
+
+@pytest.mark.parametrize(("draws", "most"), [("mixup", 10), ("kde", 5)])
+def test_as_many_neighbours_as_there_are_without_a_warning(draws, most):
+    for n in (2, 4, 30):
+        augmenter = PNLAugmenter(draws=draws).fit(table(n=n))
+        assert augmenter.n_neighbors_ == min(most, n - (draws == "mixup"))
+    with pytest.warns(UserWarning, match="has 1 row: all new rows are copies of it"):
+        PNLAugmenter().fit(table(n=1))
 
 
 def test_warnings_of_convergence_name_the_class():

@@ -308,25 +308,25 @@ def check_codes(codes, n_params, whom):
 
 
 def clip_neighbors(n_neighbors, n_rows, of_rows=False, whose="the training data"):
-    """``n_neighbors``, at most as many as there are; a warning says so.
+    """``n_neighbors``, at most as many as there are; a warning says so, but for "auto".
 
     Those of a row among the others if ``of_rows``, where a row that is alone is its own
     partner; else among all.
     """
     there = n_rows - of_rows
+    if n_neighbors == "auto":
+        # Partners to choose from; or rows that a new one is decoded from, which more
+        # of them would blur.
+        n_neighbors = max(1, min(10 if of_rows else 5, there)) + (there == 0)
     if n_neighbors <= n_rows:
         return max(1, min(n_neighbors, there))
-    rows = f"{n_rows} row{'s' * (n_rows != 1)}"
-    then = f": using {there}."
+    rows = f"{whose} has {n_rows} row{'s' * (n_rows != 1)}"
+    told = f"{n_neighbors} neighbours were asked for, but {rows}: using {there}."
     if of_rows:
-        then = f", {there} near each: using {there}."
+        told = told.replace(":", f", {there} near each:")
     if there == 0:
-        then = ": all new rows are copies of it."
-    warnings.warn(
-        f"{n_neighbors} neighbours were asked for, but {whose} has {rows}{then}",
-        UserWarning,
-        stacklevel=4,
-    )
+        told = f"Neighbours were asked for, but {rows}: all new rows are copies of it."
+    warnings.warn(told, UserWarning, stacklevel=4)
     return max(1, there)
 
 
