@@ -74,9 +74,7 @@ def test_docstring(name, whole):
     assert not [error for error in found if error[0] not in left_out]
 
 
-@pytest.mark.parametrize(
-    "name", ["PNLSampler", "PNLRegressionSampler", "FiberManifold"]
-)
+@pytest.mark.parametrize("name", ["PNLSampler", "PNLRegressionSampler", "EtaManifold"])
 def test_parameters_that_classes_share_are_told_in_full(name):
     owner = getattr(importlib.import_module("sklearn_pnl"), name)
     told = inspect.getdoc(owner)
