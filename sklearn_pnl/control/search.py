@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
-from math import floor, lgamma, log, log10
+from math import lgamma, log
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator
 
 from .._runtime.threads import one_blas_thread
 from ..tables import is_frame, read_table
+from .candidates import balances, sums
+from .readable import as_fractions, fewer_features, scales, shortest, whole
 from .system import LinearSystem
 
 # Rows in which equations of any kind are looked for: so many times the features.
@@ -25,18 +27,12 @@ _COUNTED = 16
 _CLEARLY = 1e-6
 # What is left of a range by rounding is none.
 _CONSTANT = 1e-12
-# Denominators of coefficients that are taken for fractions.
-_DENOMINATORS = np.array(
-    [1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 25, 50, 60, 100, 1000]
-)[:, None, None]
-# Factors of coefficients that are tried for whole numbers.
-_FACTORS = np.array([*range(1, 13), 20, 50, 100])[:, None]
 # An equation is taken if chance makes one of its kind less often than 2 ** -_BITS.
 _BITS = 30
 _SHUFFLED_ROWS, _FEW_ROWS = 500, 64
 _BITS_PER_COEFFICIENT = 2
-# Most features for the search of four that balance, and candidates that are tried.
-_FEW_FEATURES, _MOST_CANDIDATES = 300, 5000
+# Candidates that are tried.
+_MOST_CANDIDATES = 5000
 
 
 def find_invariants(
@@ -227,14 +223,14 @@ class _Rows:
     def _readable(self, raw):
         """Small fractions for coefficients, few features, whole numbers."""
         rounding = np.abs(raw) @ self.rounding
-        exact = _as_fractions(raw, self.ranges, self.tol, rounding)
-        equations = _whole(_fewer_features(exact))
+        exact = as_fractions(raw, self.ranges, self.tol, rounding)
+        equations = whole(fewer_features(exact))
         holds, rounded, _ = self._check(equations)
         if holds.all():
             return equations, rounded
         # Some coefficients are no such fractions.
         good, _, _ = self._check(exact)
-        simple = _whole(_fewer_features(exact[good]))
+        simple = whole(fewer_features(exact[good]))
         equations = np.vstack([simple, raw[~good]])
         holds, rounded, _ = self._check(equations)
         return equations[holds], rounded[holds]
@@ -249,7 +245,7 @@ class _Rows:
         # One number a feature: equations between features hold between these.
         weights = self._rng.uniform(-1, 1, size=len(self.X))
         code = (weights - weights.mean()) @ self.X
-        for make in (_balances, _runs):
+        for make in (balances, sums):
             candidates = make(code, self.varying, self.tol)
             for equation in islice(candidates, _MOST_CANDIDATES):
                 if np.abs(equation).max() != 1 or np.count_nonzero(equation) < 2:
@@ -268,9 +264,9 @@ class _Rows:
         if not found:
             return self._none()
         found = np.array(found)
-        simple = _whole(_fewer_features(found))
+        simple = whole(fewer_features(found))
         # What is little in two equations may be all that is left of their difference.
-        found = simple if self._check(simple)[0].all() else _whole(found)
+        found = simple if self._check(simple)[0].all() else whole(found)
         return found, self._check(found)[1]
 
     # --- both -------------------------------------------------------------------
@@ -283,10 +279,10 @@ class _Rows:
         products = self.X @ equations.T
         low, high = products.min(axis=0), products.max(axis=0)
         values = low + (high - low) / 2
-        scale = _scales(equations, self.ranges, values)
+        scale = scales(equations, self.ranges, values)
         rounding = np.abs(equations) @ self.rounding
         noise = np.maximum(np.maximum(high - low, rounding), 1e-3 * self.tol * scale)
-        values = np.array([_rounded(*v) for v in zip(values, noise, strict=True)])
+        values = np.array([shortest(*v) for v in zip(values, noise, strict=True)])
         distance = np.maximum(high - values, values - low)
         holds = distance <= self.tol * scale + 2 * rounding
         worst = np.where(
@@ -310,7 +306,7 @@ class _Rows:
             return True
         rows = self._rows_apart(n, m)
         value = np.einsum("nk,k->n", self.X[rows, features], equation[features])
-        unit = 10 * self.tol * _scales(equation[None], self.ranges, value[:1])[0]
+        unit = 10 * self.tol * scales(equation[None], self.ranges, value[:1])[0]
         bits = _bits(value, unit) * (self.n_distinct - fitted * m)
         choices = (lgamma(d + 1) - lgamma(m + 1) - lgamma(d - m + 1)) / log(2)
         if not fitted:
@@ -358,164 +354,6 @@ def clearly_full_rank(X):
 
 def _triangle(Z):
     return qr(Z, mode="r", check_finite=False, overwrite_a=True)[0][: Z.shape[1]]
-
-
-def _as_fractions(equations, ranges, tol, rounding):
-    """Coefficients as the simplest fraction that the rows cannot tell from them.
-
-    The first one that is 1 stays so.
-    """
-    own = _scales(equations, ranges, np.zeros(len(equations)))[:, None]
-    # By how much a coefficient can change unseen.
-    room = tol * own + rounding[:, None]
-    room = np.divide(room, ranges, out=np.zeros_like(equations), where=ranges > 0)
-    room = np.maximum(room, 1e-12 * np.abs(equations))
-    simple = np.round(equations * _DENOMINATORS) / _DENOMINATORS
-    near = (equations != 0) & (np.abs(simple - equations) <= room)
-    first = near.argmax(axis=0)[None]
-    found = np.take_along_axis(simple, first, axis=0)[0]
-    return np.where(near.any(axis=0), found, equations)
-
-
-def _fewer_features(equations):
-    """Subtract equations from each other as long as that makes them simpler."""
-    equations = equations.copy()
-    going = len(equations) > 1
-    while going:
-        going = False
-        for i in np.argsort(-np.count_nonzero(equations, axis=1), kind="stable"):
-            shorter = _shortened(equations, i)
-            if shorter is not None:
-                equations[i], going = shorter, True
-    return equations
-
-
-def _shortened(equations, i):
-    own = equations[i]
-    both = (equations != 0) & (own != 0)
-    both[i] = False
-    others = np.flatnonzero(both.any(axis=1))
-    if not len(others):
-        return None
-    first = both[others].argmax(axis=1)
-    last = both.shape[1] - 1 - both[others, ::-1].argmax(axis=1)
-    others, at = np.tile(others, 2), np.concatenate([first, last])
-    ratio = (own[at] / equations[others, at])[:, None]
-    trial = own - ratio * equations[others]
-    # What is left of two terms is rounding, in whatever units they are.
-    trial[np.abs(trial) < 1e-9 * (np.abs(own) + np.abs(ratio * equations[others]))] = 0
-    costs = _costs(np.vstack([own, trial]))
-    best = int(np.argmin(costs[1:]))
-    return trial[best] if costs[1 + best] < costs[0] else None
-
-
-def _costs(equations):
-    """Fewest features first, then plain sums, then columns that come early."""
-    used = equations != 0
-    n_features = used.shape[1]
-    size = np.abs(equations)
-    least = np.where(used, size, np.inf).min(axis=1, keepdims=True)
-    uneven = (used & (size > (1 + 1e-9) * least)).sum(axis=1)
-    columns = used @ np.arange(n_features)
-    return (used.sum(axis=1) * n_features + uneven) * n_features**2 + columns
-
-
-def _whole(equations):
-    """Multiples with whole coefficients where small ones exist; else largest 1."""
-    out = equations.copy()
-    for k, a in enumerate(equations):
-        positive, negative = np.count_nonzero(a > 0), np.count_nonzero(a < 0)
-        # What is alone on its side is a total; shares are positive.
-        if positive == 0 or (negative == 1 and positive > 1):
-            a = -a
-        a = a / np.abs(a[a != 0]).min()
-        trial = _FACTORS * a
-        near = np.all(np.abs(trial - np.round(trial)) < 1e-9 * _FACTORS, axis=1)
-        if near.any():
-            out[k] = np.round(trial[near.argmax()])
-    return out
-
-
-def _rounded(value, noise):
-    """The shortest decimal number that is nearer than the noise."""
-    if noise <= 0 or not np.isfinite(value):
-        return value
-    return round(value, -floor(log10(noise))) + 0.0
-
-
-def _scales(equations, ranges, values):
-    """Range of the largest term of each equation, or its size if none varies."""
-    scale = (np.abs(equations) * ranges).max(axis=1, initial=0.0)
-    size = np.maximum(np.abs(values), np.abs(equations).max(axis=1, initial=0.0))
-    return np.where(scale > 0, scale, np.where(size > 0, size, 1.0))
-
-
-def _balances(code, varying, tol):
-    """Two, three and four features with sum 0, signs 1 and -1, by their codes."""
-    own, d = code[varying], len(varying)
-    noise = 10 * tol * np.abs(own).max(initial=0.0)
-    both_signs = np.concatenate([own, -own])
-
-    def single(k):
-        return [(varying[k % d], 1.0 if k < d else -1.0)]
-
-    for p, q in _equal(own, both_signs, noise):
-        yield _equation(len(code), single(p), single(q))
-    if d > _FEW_FEATURES:
-        return
-    i, j = np.triu_indices(d, 1)
-    pairs = np.concatenate([own[i] + own[j], own[i] - own[j]])
-
-    def pair(p):
-        k = p % len(i)
-        return [(varying[i[k]], 1.0), (varying[j[k]], 1.0 if p < len(i) else -1.0)]
-
-    for p, q in _equal(pairs, both_signs, noise):
-        yield _equation(len(code), pair(p), single(q))
-    order = np.argsort(np.abs(pairs), kind="stable")
-    for k in np.flatnonzero(np.diff(np.abs(pairs)[order]) <= noise):
-        p, q = order[k : k + 2]
-        sign = 1.0 if pairs[p] * pairs[q] > 0 else -1.0
-        yield _equation(len(code), pair(p), [(f, sign * w) for f, w in pair(q)])
-
-
-def _runs(code, varying, tol):
-    """Sums of neighbouring columns that are constant, or another feature.
-
-    Longest first: a total of all columns rather than what follows from it.
-    """
-    until = np.concatenate([[0.0], np.cumsum(code)])
-    noise = 10 * tol * max(np.abs(code).max(), np.abs(until).max())
-    first, last = np.triu_indices(len(code) + 1, 2)
-    order = np.argsort(first - last, kind="stable")
-    first, last = first[order], last[order]
-    singles = np.concatenate([code[varying], [0.0]])
-    varies = np.isin(np.arange(len(code)), varying)
-    for p, q in _equal(until[last] - until[first], singles, noise):
-        columns = np.arange(first[p], last[p])
-        terms = [(j, 1.0) for j in columns[varies[columns]]]
-        single = [(varying[q], 1.0)] if q < len(varying) else []
-        yield _equation(len(code), terms, single)
-
-
-def _equal(left, right, noise):
-    """Pairs of numbers of entries of both that agree within the noise."""
-    order = np.argsort(right, kind="stable")
-    first = np.searchsorted(right[order], left - noise)
-    last = np.searchsorted(right[order], left + noise, side="right")
-    for p in np.flatnonzero(last > first):
-        for q in order[first[p] : last[p]]:
-            yield p, q
-
-
-def _equation(n_features, plus, minus):
-    """Coefficients from pairs of feature and weight on two sides."""
-    equation = np.zeros(n_features)
-    for feature, weight in plus:
-        equation[feature] += weight
-    for feature, weight in minus:
-        equation[feature] -= weight
-    return equation
 
 
 def names_of(table):

@@ -1,0 +1,102 @@
+"""Equations as people write them: small fractions, few features, whole numbers."""
+
+from math import floor, log10
+
+import numpy as np
+
+# Denominators of coefficients that are taken for fractions.
+_DENOMINATORS = np.array(
+    [1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 25, 50, 60, 100, 1000]
+)[:, None, None]
+# Factors of coefficients that are tried for whole numbers.
+_FACTORS = np.array([*range(1, 13), 20, 50, 100])[:, None]
+
+
+def as_fractions(equations, ranges, tol, rounding):
+    """Coefficients as the simplest fraction that the rows cannot tell from them.
+
+    The first one that is 1 stays so.
+    """
+    own = scales(equations, ranges, np.zeros(len(equations)))[:, None]
+    # By how much a coefficient can change unseen.
+    room = tol * own + rounding[:, None]
+    room = np.divide(room, ranges, out=np.zeros_like(equations), where=ranges > 0)
+    room = np.maximum(room, 1e-12 * np.abs(equations))
+    simple = np.round(equations * _DENOMINATORS) / _DENOMINATORS
+    near = (equations != 0) & (np.abs(simple - equations) <= room)
+    first = near.argmax(axis=0)[None]
+    found = np.take_along_axis(simple, first, axis=0)[0]
+    return np.where(near.any(axis=0), found, equations)
+
+
+def fewer_features(equations):
+    """Subtract equations from each other as long as that makes them simpler."""
+    equations = equations.copy()
+    going = len(equations) > 1
+    while going:
+        going = False
+        for i in np.argsort(-np.count_nonzero(equations, axis=1), kind="stable"):
+            shorter = _shortened(equations, i)
+            if shorter is not None:
+                equations[i], going = shorter, True
+    return equations
+
+
+def _shortened(equations, i):
+    own = equations[i]
+    both = (equations != 0) & (own != 0)
+    both[i] = False
+    others = np.flatnonzero(both.any(axis=1))
+    if not len(others):
+        return None
+    first = both[others].argmax(axis=1)
+    last = both.shape[1] - 1 - both[others, ::-1].argmax(axis=1)
+    others, at = np.tile(others, 2), np.concatenate([first, last])
+    ratio = (own[at] / equations[others, at])[:, None]
+    trial = own - ratio * equations[others]
+    # What is left of two terms is rounding, in whatever units they are.
+    trial[np.abs(trial) < 1e-9 * (np.abs(own) + np.abs(ratio * equations[others]))] = 0
+    costs = _costs(np.vstack([own, trial]))
+    best = int(np.argmin(costs[1:]))
+    return trial[best] if costs[1 + best] < costs[0] else None
+
+
+def _costs(equations):
+    """Fewest features first, then plain sums, then columns that come early."""
+    used = equations != 0
+    n_features = used.shape[1]
+    size = np.abs(equations)
+    least = np.where(used, size, np.inf).min(axis=1, keepdims=True)
+    uneven = (used & (size > (1 + 1e-9) * least)).sum(axis=1)
+    columns = used @ np.arange(n_features)
+    return (used.sum(axis=1) * n_features + uneven) * n_features**2 + columns
+
+
+def whole(equations):
+    """Multiples with whole coefficients where small ones exist; else largest 1."""
+    out = equations.copy()
+    for k, a in enumerate(equations):
+        positive, negative = np.count_nonzero(a > 0), np.count_nonzero(a < 0)
+        # What is alone on its side is a total; shares are positive.
+        if positive == 0 or (negative == 1 and positive > 1):
+            a = -a
+        a = a / np.abs(a[a != 0]).min()
+        trial = _FACTORS * a
+        near = np.all(np.abs(trial - np.round(trial)) < 1e-9 * _FACTORS, axis=1)
+        if near.any():
+            out[k] = np.round(trial[near.argmax()])
+    return out
+
+
+def shortest(value, noise):
+    """The shortest decimal number that is nearer than the noise."""
+    if noise <= 0 or not np.isfinite(value):
+        return value
+    return round(value, -floor(log10(noise))) + 0.0
+
+
+def scales(equations, ranges, values):
+    """Range of the largest term of each equation, or its size if none varies."""
+    scale = (np.abs(equations) * ranges).max(axis=1, initial=0.0)
+    size = np.maximum(np.abs(values), np.abs(equations).max(axis=1, initial=0.0))
+    return np.where(scale > 0, scale, np.where(size > 0, size, 1.0))
