@@ -75,11 +75,14 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         from; fewer rows are all used, with a warning. "auto" is 10 partners, or 5 rows
         to decode from, or as many as there are.
 
-    draws : {"mixup", "interpolation", "kde"}, Draws or estimator, default="mixup"
+    draws : {"auto", "mixup", "interpolation", "kde"}, Draws or estimator, \
+            default="auto"
         How codes are drawn: between near rows with noise (:class:`MixupDraws`) or
         without ("interpolation", ``MixupDraws(noise=0)``), from a kernel
         density estimate as in the paper (:class:`KernelDraws`), or from an estimator
-        with ``fit`` and ``sample``, which is cloned (:class:`DensityDraws`).
+        with ``fit`` and ``sample``, which is cloned (:class:`DensityDraws`). "auto" is
+        "mixup" for plain tables, and "interpolation" for rows with a structure, by more
+        than one axis, an ``order`` or a ``reshaper``: images do not gain by noise.
 
     metric : {"kl", "euclidean"}, default="kl"
         Nearness of codes.
@@ -220,7 +223,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             Interval(Integral, 1, None, closed="left"),
             StrOptions({"auto"}),
         ],
-        "draws": AUGMENT,
+        "draws": [*AUGMENT, StrOptions({"auto"})],
         "metric": METRIC,
         "reshaper": [StrOptions({"auto", "prime"}), _INVERTIBLE, None],
         "embedding": [StrOptions({"minmax"}), _INVERTIBLE, None],
@@ -238,7 +241,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         base: ArrayLike | None = None,
         local_manifold: LocalManifoldLike = "fiber",
         k_neighbors: int | Literal["auto"] = "auto",
-        draws: DrawsLike = "mixup",
+        draws: DrawsLike = "auto",
         metric: Literal["kl", "euclidean"] = "kl",
         poset: PosetProtocol | None = None,
         reshaper: Literal["auto", "prime"] | Any = "auto",
@@ -311,7 +314,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
                 "makes. Encode an ordered one as numbers, if there is any."
             )
         rows = table.numbers()
-        ends, draws = ends_of(rows), as_draws(self.draws)
+        ends, draws = ends_of(rows), as_draws(self._resolve_draws(table))
         zeros = rows == 0 if self.keep_zeros else np.empty((len(rows), 0), bool)
         times = rows[:, table.times].astype(float) if table.times.any() else None
         self.integer_features_ = table.integer_features
@@ -367,6 +370,13 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self.base_mask_ = np.ones(self.poset_.shape, bool) if whole else base
         self._codec = make_codec(self, self.poset_, base, manifold)
         return (embed, lay_out), cells
+
+    def _resolve_draws(self, table):
+        """The way to draw: noise is for rows without a structure."""
+        if not isinstance(self.draws, str) or self.draws != "auto":
+            return self.draws
+        plain = len(table.shape) == 1 and self.reshaper in (None, "auto")
+        return "mixup" if plain and self._resolve_order() is None else "interpolation"
 
     def _resolve_order(self):
         """The order taken: nothing is reduced unless that is wished for."""

@@ -389,7 +389,7 @@ DRAWS = {
     "kde": KernelDraws,
 }
 # An estimator of densities is any object with `fit` and `sample`.
-DrawsLike: TypeAlias = Literal["mixup", "interpolation", "kde"] | Draws | Any
+DrawsLike: TypeAlias = Literal["auto", "mixup", "interpolation", "kde"] | Draws | Any
 AUGMENT = [StrOptions(set(DRAWS)), Draws, HasMethods(["fit", "sample"])]
 
 

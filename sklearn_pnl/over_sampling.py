@@ -90,9 +90,9 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     order_ : int, list of tuple of int or None
         The order taken, if any class got new rows.
 
-    parent_indices_ : ndarray of int of shape (n_new, 2) or (n_new, k_neighbors)
+    parent_indices_ : ndarray of int of shape (n_new, n_parents)
         Rows of ``X`` that each new row was decoded from: the two that "mixup" mixed, or
-        else the nearest first, with -1 where a class had fewer.
+        else the nearest first, with -1 where a class has fewer rows than another.
 
     input_shape_ : tuple of int
         Shape of a row.
@@ -150,7 +150,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         base: ArrayLike | None = None,
         local_manifold: LocalManifoldLike = "fiber",
         k_neighbors: int | Literal["auto"] = "auto",
-        draws: DrawsLike = "mixup",
+        draws: DrawsLike = "auto",
         metric: Literal["kl", "euclidean"] = "kl",
         poset: PosetProtocol | None = None,
         reshaper: Literal["auto", "prime"] | Any = "auto",

@@ -256,7 +256,8 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
                 "Rows that meet constraints are drawn by these. Set "
                 "row_weights='uniform'."
             )
-        if isinstance(as_draws(self.draws), DensityDraws):
+        named = isinstance(self.draws, str)
+        if not named and isinstance(as_draws(self.draws), DensityDraws):
             raise ValueError(
                 f"row_weights='rarity' chooses the rows that new ones start from, but "
                 f"{self.draws!r} draws from a density of all of them. Use "

@@ -38,7 +38,7 @@ def positive(seed, *shape, n=12):
 def encoder(augment="mixup", **params):
     """An augmenter that does to rows what a projector does, and no more."""
     plain = {"order": 1, "embedding": None, "reshaper": None, "range_slack": None}
-    plain |= {"offset": 1e-5, "with_mass": False}
+    plain |= {"offset": 1e-5, "with_mass": False, "k_neighbors": 5}
     return PNLAugmenter(draws=augment, **(plain | params))
 
 
@@ -416,11 +416,13 @@ def test_clusters_keep_their_spread(way, apart, scale):
 def test_few_new_values_are_exactly_at_the_ends_of_the_range(shape, seed):
     # As clipped ones are, which a tree can tell from real ones.
     X = np.random.default_rng(seed).normal(size=(60, *shape))
-    rows = PNLAugmenter(range_slack=0).fit(X).sample(3000, random_state=seed)
+    noisy = PNLAugmenter(draws="mixup", range_slack=0)
+    rows = noisy.fit(X).sample(3000, random_state=seed)
     low, high = X.min(axis=0), X.max(axis=0)
     assert np.mean((rows == low) | (rows == high)) <= 0.01
     assert ((rows >= low) & (rows <= high)).all()
-    beyond = PNLAugmenter(range_slack=None).fit(X).sample(3000, random_state=seed)
+    noisy.set_params(range_slack=None)
+    beyond = noisy.fit(X).sample(3000, random_state=seed)
     assert ((beyond < low) | (beyond > high)).any()
 
 
@@ -614,7 +616,7 @@ def test_weights_of_the_parents_sum_to_1(draws):
     rng = np.random.RandomState(0)
     draw = draw.start(TrainingCodes(training, 4, search), 200, rng)
     codes, parents, weights = draw(slice(0, 200))
-    n_parents = draws.n_parents(4)
+    n_parents = 2 if isinstance(draws, MixupDraws) else 4
     assert codes.shape == (200, 4)
     assert weights.shape == parents.shape == (200, n_parents)
     assert weights.min() >= 0
@@ -687,7 +689,9 @@ def test_mixup_in_float32_is_close_to_float64(noise):
 @pytest.mark.parametrize(("augment", "n_parents"), [("mixup", 2), ("kde", 3)])
 def test_more_neighbors_than_rows_are_clipped_with_one_warning(augment, n_parents):
     with pytest.warns(UserWarning, match=r"5 neighbours .* 3 rows") as caught:
-        augmenter = PNLAugmenter(draws=augment).fit(positive(0, *SHAPE, n=3))
+        augmenter = PNLAugmenter(draws=augment, k_neighbors=5).fit(
+            positive(0, *SHAPE, n=3)
+        )
     assert len(caught) == 1
     rows, parents = augmenter.sample(40, random_state=0, return_parents=True)
     assert rows.shape == (40, *SHAPE)

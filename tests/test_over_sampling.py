@@ -228,8 +228,8 @@ def test_only_fit_resample_leaves_no_sample_indices():
 def test_small_class_warns_by_name(n_rows, label):
     X, y = table(counts={0: 30, 1: n_rows})
     names = np.where(y == 1, label, "often" if isinstance(label, str) else 0)
-    with pytest.warns(UserWarning, match="5 neighbours") as caught:
-        _, y_new, _ = resample(X, names)
+    with pytest.warns(UserWarning, match="eighbours were asked") as caught:
+        _, y_new, _ = resample(X, names, k_neighbors=5)
     assert len(caught) == 1
     assert f"class {label!r} has {n_rows} row" in str(caught[0].message)
     assert counts(y_new)[label] == 30
@@ -238,12 +238,11 @@ def test_small_class_warns_by_name(n_rows, label):
 @pytest.mark.filterwarnings("ignore:.*neighbours were asked for")
 @pytest.mark.parametrize("augment", ["kde", KernelDensity(bandwidth=0.1)])
 @pytest.mark.parametrize("n_rows", [1, 3])
-def test_parents_of_a_small_class_are_padded(n_rows, augment):
+def test_a_small_class_has_all_its_rows_as_parents(n_rows, augment):
     X, y = table(counts={0: 30, 1: n_rows})
     parents = resample(X, y, draws=augment)[2].parent_indices_
-    assert parents.shape == (30 - n_rows, 5)
-    assert_array_equal(parents[:, n_rows:], -1)
-    assert_array_equal(np.unique(parents[:, :n_rows]), np.flatnonzero(y == 1))
+    assert parents.shape == (30 - n_rows, n_rows)
+    assert_array_equal(np.unique(parents), np.flatnonzero(y == 1))
 
 
 @pytest.mark.filterwarnings("ignore:.*neighbours were asked for")
@@ -284,7 +283,7 @@ def test_class_of_one_row_is_repeated(manifold, embedding):
 def test_each_class_of_too_few_rows_warns_once():
     X, y = table(counts={0: 20, 1: 2, 2: 3})
     with pytest.warns(UserWarning, match="neighbours") as caught:
-        resample(X, y)
+        resample(X, y, k_neighbors=5)
     assert len(caught) == 2
 
 

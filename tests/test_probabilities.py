@@ -256,7 +256,7 @@ def test_a_search_reaches_both_parts():
     best = search.best_estimator_
     assert best.sampler_.k_neighbors == search.best_params_["sampler__k_neighbors"]
     assert best.estimator_.C == search.best_params_["estimator__C"]
-    assert CORRECTED[0].sampler.k_neighbors == 5
+    assert CORRECTED[0].sampler.k_neighbors == "auto"
 
 
 @pytest.mark.parametrize("make", [make_pipeline, make_sampling_pipeline])

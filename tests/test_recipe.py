@@ -87,13 +87,13 @@ PRIMES = PrimeFactorReshaper().fit(table()).tensor_shape_
         ({"order": [(0, 1)]}, (12,), [(0, 1)], PRIMES),
         ({"order": 1, "reshaper": None}, (12,), 1, (12,)),
         ({"local_manifold": EtaManifold(order=1)}, (12,), None, PRIMES),
-        ({"reshaper": "prime"}, (12,), 1, PRIMES),
-        ({"reshaper": PrimeFactorReshaper((4, 3))}, (12,), 1, (2, 2, 3)),
+        ({"reshaper": "prime"}, (12,), None, PRIMES),
+        ({"reshaper": PrimeFactorReshaper((4, 3))}, (12,), None, (2, 2, 3)),
         ({"poset": TensorPoset((4, 3))}, (12,), 1, (4, 3)),
         ({"poset": CHAIN}, (12,), 1, (12,)),
         ({"base": [1, 5]}, (12,), 1, PRIMES),
-        ({}, (4, 3), 1, (2, 2, 3)),
-        ({"reshaper": None}, (4, 3), 1, (4, 3)),
+        ({}, (4, 3), None, (4, 3)),
+        ({"reshaper": None}, (4, 3), None, (4, 3)),
         ({"order": None}, (4, 3), None, (4, 3)),
         ({"order": 2}, (4, 3), 2, (2, 2, 3)),
     ],
@@ -374,3 +374,26 @@ def test_threads_that_sample_from_one_augmenter_get_the_serial_bytes(params, sha
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda s: shared.sample(200, s).tobytes(), range(24)))
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("params", "shape", "noise"),
+    [
+        ({}, (12,), True),
+        ({"order": None}, (12,), True),
+        ({"order": 1}, (12,), False),
+        ({"reshaper": "prime"}, (12,), False),
+        ({"poset": CHAIN}, (12,), False),
+        ({"base": [1, 5]}, (12,), False),
+        ({}, (4, 3), False),
+        ({"draws": "mixup"}, (4, 3), True),
+        ({"draws": "interpolation"}, (12,), False),
+    ],
+    ids=str,
+)
+def test_noise_is_for_rows_without_a_structure(params, shape, noise):
+    X = table().reshape(60, *shape)
+    assert (PNLAugmenter(**params).fit(X).draws_.noise > 0) == noise
+    sampler = PNLSampler(**params, random_state=0)
+    sampler.fit_resample(X, LABELS)
+    assert (sampler.augmenters_[1].draws_.noise > 0) == noise

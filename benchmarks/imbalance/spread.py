@@ -40,14 +40,14 @@ METRICS = ("AP", "AUC", "balanced accuracy", "corrected Brier")
 FREE = 10.0
 
 
-def _pnl(noise, near=10, **params):
+def _pnl(noise, near=10, k_neighbors=5, **params):
     draws = MixupDraws(noise, noise_neighbors=near)
-    return seeded(PNLSampler, draws=draws, **params)
+    return seeded(PNLSampler, draws=draws, k_neighbors=k_neighbors, **params)
 
 
 def _variant(kind, differences, noise):
     draws = VariantDraws(noise, kind, differences)
-    return seeded(PNLSampler, draws=draws)
+    return seeded(PNLSampler, draws=draws, k_neighbors=5)
 
 
 # "0.5 of 10" is noise of that size and the shape of so many near rows.
@@ -61,7 +61,8 @@ VARIANTS = {
     "0.5 of 10": _pnl(0.5),
     "0.6 of 10": _pnl(0.6),
     "0.5 of 5": _pnl(0.5, near=5),
-    "0.5 of 10, k 10": _pnl(0.5, k_neighbors=10),
+    "0.5 of 10, k 10": _pnl(0.5, k_neighbors="auto"),
+    "0.41 of 10, k 10": _pnl(0.41, k_neighbors="auto"),
     "0.5 of 10, margin 0.3": _pnl(0.5, range_slack=0.3),
     "0.5 of 10, margin 10": _pnl(0.5, range_slack=FREE),
     "0.5, sixteen pooled": _variant("pooled", 16, 0.5),
@@ -69,7 +70,7 @@ VARIANTS = {
 # Not among all of them.
 MORE = {
     "default": seeded(PNLSampler),
-    "default, k 10": seeded(PNLSampler, k_neighbors=10),
+    "default, k 5": seeded(PNLSampler, k_neighbors=5),
 }
 REFERENCE = "SMOTE"
 
