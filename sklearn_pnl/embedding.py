@@ -181,14 +181,16 @@ def fold(rows, low, high):
 
     Clipping would put them on the ends themselves, where a tree can tell them apart.
     """
+    # They are few.
+    far = rows < low
+    far |= rows > high
+    where = np.nonzero(far)
+    low, high = (np.broadcast_to(end, rows.shape)[where] for end in (low, high))
+    values = rows[where]
     # Twice an end may overflow, and then an infinite value would become NaN.
     with np.errstate(over="ignore"):
-        reflected = np.subtract(low, rows)
-        reflected += low
-        np.maximum(rows, reflected, out=rows)
-        np.subtract(high, rows, out=reflected)
-        reflected += high
-    np.minimum(rows, reflected, out=rows)
+        values = np.maximum(values, (low - values) + low)
+        values = np.minimum(values, (high - values) + high)
     # Farther out than the range is long.
-    np.maximum(rows, low, out=rows)
-    return np.minimum(rows, high, out=rows)
+    rows[where] = np.clip(values, low, high)
+    return rows

@@ -114,7 +114,8 @@ def test_reflection_at_any_end_stays_in_the_range(end):
 def test_new_values_pass_both_ends_of_a_range_by_no_more_than_the_margin(shape, seed):
     # Folded there, none of them is on the ends themselves.
     X = normal(seed, 60, *shape)
-    rows = PNLAugmenter(range_slack=0.1).fit(X).sample(5000, random_state=seed)
+    augmenter = PNLAugmenter(draws="mixup", range_slack=0.1).fit(X)
+    rows = augmenter.sample(5000, random_state=seed)
     low, high = X.min(axis=0), X.max(axis=0)
     farthest = 0.1 * (high - low) * (1 + 1e-9)
     for beyond in (low - rows, rows - high):
@@ -163,7 +164,8 @@ def test_a_column_that_the_offset_would_round_away_is_refused(offset, dtype, uni
 @pytest.mark.parametrize("params", [{}, {"order": 1}, {"with_mass": False}], ids=str)
 def test_single_precision_near_the_end_of_the_type_is_refused_in_words(params):
     X = np.abs(3.3e38 * uniform(0, 60, 4)).astype(np.float32)
-    augmenter = PNLAugmenter(embedding=None, range_slack=None, **params).fit(X)
+    noisy = {"draws": "mixup", "embedding": None, "range_slack": None}
+    augmenter = PNLAugmenter(**noisy, **params).fit(X)
     with pytest.raises(
         ValueError, match=r"overflow float32: .* Divide X by a constant"
     ):
