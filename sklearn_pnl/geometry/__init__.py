@@ -64,6 +64,9 @@ from .coordinates import (
 )
 from .divergences import e_geodesic, kl_divergence, m_geodesic
 from .energies import energy_decomposition, geodesic_energy, interaction_energy
+from .fit import GoodnessOfFit, goodness_of_fit, theta_with_errors
+from .interaction_search import InteractionSearch, search_interactions
+from .interaction_tests import InteractionTests, deviance_tests, score_tests
 from .interactions import (
     InteractionBasis,
     close_downward,
@@ -84,7 +87,10 @@ from .solvers import Projection
 from .taxonomy import Taxonomy, taxonomy_poset
 
 __all__ = [
+    "GoodnessOfFit",
     "InteractionBasis",
+    "InteractionSearch",
+    "InteractionTests",
     "LinearProjection",
     "Poset",
     "PosetProtocol",
@@ -97,6 +103,7 @@ __all__ = [
     "boolean_lattice",
     "chain_poset",
     "close_downward",
+    "deviance_tests",
     "e_geodesic",
     "element_mask",
     "energy_decomposition",
@@ -104,6 +111,7 @@ __all__ = [
     "fisher_information",
     "general_projection",
     "geodesic_energy",
+    "goodness_of_fit",
     "interaction_energy",
     "interaction_mask",
     "kl_divergence",
@@ -119,9 +127,12 @@ __all__ = [
     "product_poset",
     "rake",
     "round_to_margins",
+    "score_tests",
+    "search_interactions",
     "splice_projection",
     "taxonomy_poset",
     "theta_from_prob",
+    "theta_with_errors",
     "tilt_projection",
     "tree_poset",
 ]

@@ -1,0 +1,1 @@
+"""Statistics of fit: whether a search finds the interactions that are there."""

@@ -1,0 +1,321 @@
+r"""How well a log-linear model fits counts: G^2, X^2, degrees of freedom, errors.
+
+Counts ``n`` with total ``N`` are read as the distribution ``p = n / N``; the model is
+``q``, the m-projection of ``p`` on the distributions whose theta is 0 off a set B of
+elements, which is the maximum-likelihood estimate under Poisson, multinomial and
+product-multinomial sampling alike. Then
+
+.. math:: G^2 = 2 N KL(p, q), \qquad X^2 = N \sum_x (p(x) - q(x))^2 / q(x),
+
+each about chi-square with ``D - 1 - |B|`` degrees of freedom if the model is right and
+the expected counts ``N q`` are not small. Cells that are 0 may leave cells that no
+distribution of the model can fill, and theta that nothing is known about: the
+*adjusted* degrees of freedom count what is left of both.
+
+References
+----------
+Y. Bishop, S. Fienberg, P. Holland, "Discrete Multivariate Analysis", MIT Press 1975
+(chapter 3 on estimates, section 3.8 on degrees of freedom where cells are zero).
+
+A. Agresti, "Categorical Data Analysis", Wiley, 3rd edition 2013, chapters 9 and 10.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linprog
+from scipy.special import xlogy
+from scipy.stats import chi2
+
+from .divergences import kl_divergence
+from .optimize import Report
+from .posets import PosetProtocol, leading_shape
+from .projections import mixed_projection
+
+TOL, MAX_ITER = 1e-12, 200
+# Fewer counts than this expected in an empty cell raise the question whether the model
+# can fill it at all.
+_SUSPICIOUS = 1e-4
+# Singular values below this share of the largest, and parts of unit vectors that are
+# off the rows of a design, are rounding.
+_RANK, _ALIASED = 1e-11, 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoodnessOfFit(Report):
+    """A log-linear model fitted to counts, and how far they are from it.
+
+    Attributes
+    ----------
+    expected : ndarray of shape (..., *poset.shape)
+        Expected counts ``N q``; 0 in cells that the model cannot fill.
+    total : ndarray of shape (...,)
+        ``N``, the sum of the counts.
+    deviance, pearson : ndarray of shape (...,)
+        ``G^2`` and ``X^2``.
+    n_params : int
+        ``|B|``, the dimension of the model, without the total.
+    dof : int
+        ``D - 1 - n_params``, as R's ``loglin`` has it.
+    adjusted_dof : ndarray of int of shape (...,)
+        Cells that the model can fill less the rank of its functions there: the same as
+        ``dof`` where no expected count is 0.
+    log_likelihood : ndarray of shape (...,)
+        ``sum n log q`` in nats, without the multinomial coefficient.
+    residual, n_iter, tol, converged
+        Of the projection, as in :class:`Projection`.
+
+    See Also
+    --------
+    goodness_of_fit : Fit a model to counts.
+    InteractionTests : A statistic for each interaction.
+    """
+
+    expected: np.ndarray
+    total: np.ndarray
+    deviance: np.ndarray
+    pearson: np.ndarray
+    log_likelihood: np.ndarray
+    n_params: int
+    dof: int
+    adjusted_dof: np.ndarray
+
+    @property
+    def p_value(self) -> float | NDArray:
+        """Chance of a larger ``G^2`` by chi-square with ``dof``; 1 if that is 0."""
+        return p_values(self.deviance, self.dof)
+
+    @property
+    def aic(self) -> float | NDArray:
+        """``2 n_params - 2 log_likelihood``."""
+        return 2 * self.n_params - 2 * self.log_likelihood
+
+    @property
+    def bic(self) -> float | NDArray:
+        """``log(N) n_params - 2 log_likelihood``."""
+        return np.log(self.total) * self.n_params - 2 * self.log_likelihood
+
+    def __str__(self):
+        if np.ndim(self.total):
+            return f"Fits of {self.n_params} parameters to {self.total.size} tables."
+        known = "" if self.converged else f"; not converged: {self.residual:.1e}"
+        lines = [
+            f"{self.n_params} parameters, {self.total:g} counts, "
+            f"{self.expected.size} cells{known}",
+            f"{'':4}{'statistic':>12}{'df':>6}{'p':>12}",
+        ]
+        for name, value in (("G^2", self.deviance), ("X^2", self.pearson)):
+            p = p_values(value, self.dof)
+            lines.append(f"{name:4}{value:12.4f}{self.dof:6}{p:12.4g}")
+        if self.adjusted_dof != self.dof:
+            p = p_values(self.deviance, self.adjusted_dof)
+            lines.append(
+                f"df adjusted for cells that cannot be filled: {self.adjusted_dof}, "
+                f"p of G^2 {p:.4g}"
+            )
+        return "\n".join([*lines, f"AIC {self.aic:.2f}, BIC {self.bic:.2f}"])
+
+
+def goodness_of_fit(
+    counts: ArrayLike,
+    poset: PosetProtocol,
+    order: ArrayLike = 1,
+    *,
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+) -> GoodnessOfFit:
+    """Fit the log-linear model of an order to counts; statistics of the fit.
+
+    Minimises ``KL(n / N, q)`` over the ``q`` with theta 0 beyond ``order``: the
+    maximum-likelihood estimate. Any number of tables at once.
+
+    Parameters
+    ----------
+    counts : array-like of shape (..., *poset.shape)
+        Non-negative; weights need not be whole. Cells may be 0.
+    poset : Poset or TensorPoset
+    order : int, list of tuple of int, or ndarray of bool, default=1
+        Level, as in :func:`interaction_energy`: for a tensor also the sets of modes
+        kept, closed downward; 0 is the uniform distribution.
+    tol, max_iter
+        As for :func:`mixed_projection`.
+
+    Returns
+    -------
+    GoodnessOfFit
+
+    Raises
+    ------
+    ValueError
+        If a count is negative or not finite, or a table is empty.
+
+    See Also
+    --------
+    score_tests : Interactions that a model lacks.
+    deviance_tests : What each interaction explains.
+    search_interactions : The interactions that counts ask for.
+
+    References
+    ----------
+    Bishop, Fienberg and Holland, "Discrete Multivariate Analysis", 1975, chapter 3.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import TensorPoset, goodness_of_fit
+    >>> print(goodness_of_fit([[20, 10], [15, 30]], TensorPoset((2, 2)), 1))
+    2 parameters, 75 counts, 4 cells
+           statistic    df           p
+    G^2       8.1614     1    0.004279
+    X^2       8.0357     1    0.004586
+    AIC 208.59, BIC 213.23
+    """
+    counts, total = check_counts(counts, poset)
+    mask, cells = poset.level_mask(order), tuple(range(-len(poset.shape), 0))
+    p = counts / total.reshape(total.shape + (1,) * len(poset.shape))
+    found = mixed_projection(p, None, mask, poset, tol=tol, max_iter=max_iter)
+    q, adjusted = _adjusted(counts, found.prob, total, mask, poset)
+    with np.errstate(divide="ignore"):
+        squares = np.divide((p - q) ** 2, q, out=np.zeros_like(q), where=p != q)
+    n_params = int(mask.sum())
+    return GoodnessOfFit(
+        expected=q * (counts.sum(axis=cells, keepdims=True)),
+        total=total[()],
+        deviance=(2 * total * kl_divergence(p, q, axis=cells))[()],
+        pearson=(total * squares.sum(axis=cells))[()],
+        log_likelihood=xlogy(counts, q).sum(axis=cells)[()],
+        n_params=n_params,
+        dof=poset.n_elements - 1 - n_params,
+        adjusted_dof=adjusted[()],
+        residual=found.residual,
+        n_iter=found.n_iter,
+        tol=tol,
+    )
+
+
+def theta_with_errors(
+    p: ArrayLike, total: float, poset: PosetProtocol, order: ArrayLike = 1
+) -> tuple[NDArray, NDArray]:
+    """theta of a fitted distribution and its standard errors.
+
+    These are the roots of the diagonal of ``inverse(G) / N``, with ``G`` the Fisher
+    information of the free coordinates. Both are nan where cells that cannot be filled
+    leave nothing to know theta by.
+
+    Parameters
+    ----------
+    p : array-like of shape ``poset.shape``
+        A distribution of the model, such as ``expected / total``.
+    total : float
+        ``N``.
+    poset : Poset or TensorPoset
+    order : int, list of tuple of int, or ndarray of bool, default=1
+        Level, as in :func:`goodness_of_fit`.
+
+    Returns
+    -------
+    theta, errors : ndarray of shape (n_params,)
+        In the order of the cells.
+
+    See Also
+    --------
+    fisher_information : The matrix G.
+    theta_from_prob : theta of positive cells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.geometry import TensorPoset, theta_with_errors
+    >>> p = np.outer([0.5, 0.5], [0.2, 0.8])
+    >>> theta, errors = theta_with_errors(p, 100, TensorPoset((2, 2)))
+    >>> theta.round(3) + 0.0, errors
+    (array([1.386, 0.   ]), array([0.25, 0.2 ]))
+    """
+    q = np.asarray(p, dtype=np.float64).reshape(-1)
+    functions = level_functions(poset, poset.level_mask(order))
+    root = np.sqrt(q)
+    # With a constant to stand for psi: its inverse, cut down to theta, is that of G.
+    left, values, right = np.linalg.svd(root[:, None] * functions, full_matrices=False)
+    kept = values > _RANK * values.max(initial=0)
+    left, right = left[:, kept], right[kept] / values[kept, None]
+    energy = root * np.log(q, out=np.zeros_like(q), where=q > 0)
+    theta, errors = energy @ left @ right, np.sqrt((right**2).sum(axis=0) / total)
+    known = np.abs(1 - ((right * values[kept, None]) ** 2).sum(axis=0)) < _ALIASED
+    return tuple(np.where(known, x, np.nan)[1:] for x in (theta, errors))
+
+
+def check_counts(counts, poset):
+    """Counts as floats, and their totals; a ValueError if they are none."""
+    counts = np.asarray(counts, dtype=np.float64)
+    lead = leading_shape(counts, poset)
+    if not (np.isfinite(counts).all() and counts.min(initial=0) >= 0):
+        cell = tuple(np.argwhere(~((counts >= 0) & np.isfinite(counts)))[0].tolist())
+        raise ValueError(
+            f"Counts are finite and not negative; that at index {cell} is "
+            f"{counts[cell]}."
+        )
+    total = np.asarray(counts.reshape(*lead, -1).sum(axis=-1))
+    if not total.all():
+        table = tuple(np.argwhere(total == 0)[0].tolist())
+        raise ValueError(
+            f"The counts{f' of table {table}' if table else ''} are all 0: there is "
+            "nothing to fit. Leave such tables out."
+        )
+    return counts, total
+
+
+def level_functions(poset, mask):
+    """The constant and the indicators of what is above each element, (D, 1 + m)."""
+    elements = np.flatnonzero(mask)
+    above = poset.columns(elements).synthesis(np.eye(len(elements)))
+    return np.vstack([np.ones(poset.n_elements), above]).T
+
+
+def p_values(statistic, dof):
+    """Upper tails of chi-square; 1 where there is no degree of freedom."""
+    dof = np.asarray(dof)
+    return np.where(dof > 0, chi2.sf(statistic, np.maximum(dof, 1)), 1.0)[()]
+
+
+def _adjusted(counts, q, total, mask, poset):
+    """Distributions without cells that cannot be filled, and adjusted df."""
+    lead, dof = total.shape, poset.n_elements - 1 - int(mask.sum())
+    q, adjusted = q.reshape(-1, poset.n_elements).copy(), np.full(total.size, dof)
+    tables = counts.reshape(-1, poset.n_elements)
+    expected = q * total.reshape(-1, 1)
+    suspicious = (tables == 0) & (expected < _SUSPICIOUS)
+    functions = None
+    for row in np.flatnonzero(suspicious.any(axis=1)):
+        if functions is None:
+            functions = level_functions(poset, mask)
+        possible = _possible_cells(functions, tables[row] == 0, suspicious[row])
+        if possible.all():
+            continue
+        q[row, ~possible] = 0
+        rank = np.linalg.matrix_rank(functions[possible])
+        adjusted[row] = possible.sum() - rank
+    return q.reshape(counts.shape), adjusted.reshape(lead)
+
+
+def _possible_cells(functions, empty, suspicious):
+    """Cells positive in some distribution with the expectations of the data.
+
+    The most cells that a change of the counts can fill, which keeps all expectations
+    and may take away from cells that are not empty alone: a linear programme, with a
+    share of at most 1 of each cell to be filled counted.
+    """
+    cells = np.flatnonzero(suspicious)
+    n, k = len(functions), len(cells)
+    cost = np.concatenate([np.zeros(n), -np.ones(k)])
+    # Change = share + more of it, so that no cap keeps others from being filled.
+    spread = np.zeros((n, k))
+    spread[cells, np.arange(k)] = 1
+    system = functions.T @ np.hstack([np.eye(n), spread])
+    bounds = [(0 if e else None, None) for e in empty] + [(0, 1)] * k
+    found = linprog(
+        cost, A_eq=system, b_eq=np.zeros(len(system)), bounds=bounds, method="highs"
+    )
+    possible = np.ones(n, bool)
+    if found.status == 0:
+        possible[cells] = found.x[n:] > 0.5
+    return possible

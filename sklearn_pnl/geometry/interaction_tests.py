@@ -1,0 +1,278 @@
+r"""Which interactions counts ask for: deviances and score tests.
+
+The score of terms A that a fitted model lacks is ``u = eta_p - eta_q`` on A. By Rao's
+test, which needs no further fit,
+
+.. math:: N u^T (G_{AA} - G_{AB} G_{BB}^{-1} G_{BA})^{-1} u
+
+is about chi-square with ``|A|`` degrees of freedom where theta is 0 on A. It is found
+as the part of ``X^2`` that A explains: with ``r = (p - q) / sqrt(q)`` it is
+``N |P r|^2``, and P projects on the functions of A times ``sqrt(q)``, less their part
+in those of the model.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .energies import energy_decomposition
+from .fit import MAX_ITER, TOL, check_counts, goodness_of_fit, level_functions, p_values
+from .posets import PosetProtocol, TensorPoset
+from .terms import cells_of, missing_terms, modes_of
+
+# Directions of functions shorter than this share are rounding.
+_RANK = 1e-9
+# More nested fits than this are not asked for by a word.
+_MOST_LEVELS = 2**7
+
+
+@dataclass(frozen=True, kw_only=True)
+class InteractionTests:
+    """A statistic for each term, about chi-square if the counts do not ask for it.
+
+    Attributes
+    ----------
+    statistic : {"G^2", "score"}
+    terms : tuple
+        Sets of modes, elements, or what the levels were called.
+    values : ndarray of shape (..., n_terms)
+    dof : ndarray of int of shape (n_terms,)
+
+    See Also
+    --------
+    deviance_tests : What each interaction explains.
+    score_tests : Interactions that a model lacks.
+    """
+
+    statistic: str
+    terms: tuple
+    values: np.ndarray
+    dof: np.ndarray
+
+    @property
+    def p_value(self) -> NDArray:
+        """Chance of larger values by chi-square with ``dof``."""
+        return p_values(self.values, self.dof)
+
+    def columns(self) -> dict[str, Any]:
+        """The table by column, ready for ``pandas.DataFrame``; of one table of counts.
+
+        Returns
+        -------
+        columns : dict of str to sequence
+        """
+        return {
+            "term": list(self.terms),
+            self.statistic: self.values,
+            "df": self.dof,
+            "p": self.p_value,
+        }
+
+    def __str__(self):
+        if self.values.ndim > 1:
+            return f"{self.statistic} of {len(self.terms)} terms in several tables."
+        width = max((len(str(term)) for term in self.terms), default=4)
+        lines = [f"{'term':{width}}{self.statistic:>12}{'df':>6}{'p':>12}"]
+        lines += [
+            f"{term!s:{width}}{value:12.4f}{dof:6}{p:12.4g}"
+            for term, value, dof, p in zip(*self.columns().values(), strict=True)
+        ]
+        return "\n".join(lines)
+
+
+def deviance_tests(
+    counts: ArrayLike,
+    poset: PosetProtocol,
+    levels: Literal["interactions", "orders"] | list = "interactions",
+    *,
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+) -> InteractionTests:
+    """How ``G^2`` of the uniform distribution divides among terms added one by one.
+
+    Each value is ``2 N KL(q_k, q_{k-1})`` of two nested models next to each other, the
+    likelihood ratio of the one against the other; they sum to ``2 N KL(p, uniform)``
+    (the Pythagorean theorem). The last level is the counts themselves.
+
+    Parameters
+    ----------
+    counts : array-like of shape (..., *poset.shape)
+        Non-negative.
+    poset : Poset or TensorPoset
+    levels : {"interactions", "orders"} or list, default="interactions"
+        "interactions" adds the sets of modes of a tensor one by one, small ones
+        first, in the order of their modes. "orders" adds orders. Or levels as in
+        :func:`energy_decomposition`, each inside the next; what is beyond the last is
+        called "rest".
+    tol, max_iter
+        As for :func:`mixed_projection`.
+
+    Returns
+    -------
+    InteractionTests
+
+    Raises
+    ------
+    ValueError
+        If the levels are not nested, or if there are too many sets of modes.
+    RuntimeError
+        If a projection does not converge.
+
+    See Also
+    --------
+    energy_decomposition : The same of distributions, in nats.
+    score_tests : Interactions that a model lacks.
+    goodness_of_fit : Statistics of one model.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import TensorPoset, deviance_tests
+    >>> print(deviance_tests([[20, 10], [15, 30]], TensorPoset((2, 2))))
+    term           G^2    df           p
+    (0,)        3.0203     1     0.08223
+    (1,)        0.3336     1      0.5636
+    (0, 1)      8.1614     1    0.004279
+    """
+    counts, total = check_counts(counts, poset)
+    terms, levels = _named_levels(poset, levels)
+    p = counts / total.reshape(total.shape + (1,) * len(poset.shape))
+    parts = energy_decomposition(p, poset, levels, tol=tol, max_iter=max_iter)
+    sizes = [int(poset.level_mask(level).sum()) for level in levels]
+    return InteractionTests(
+        statistic="G^2",
+        terms=tuple(terms),
+        values=2 * total[..., None] * parts,
+        dof=np.diff([0, *sizes, poset.n_elements - 1]),
+    )
+
+
+def score_tests(
+    counts: ArrayLike,
+    poset: PosetProtocol,
+    order: ArrayLike = 1,
+    candidates: list | None = None,
+    *,
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+) -> InteractionTests:
+    """Rao's test of each of some terms that a model lacks, from one fit.
+
+    Near the likelihood ratio of the model with the term, for which each would have to
+    be fitted, and never above ``X^2`` of the model without.
+
+    Parameters
+    ----------
+    counts : array-like of shape ``poset.shape``
+        Non-negative; one table.
+    poset : Poset or TensorPoset
+    order : int, list of tuple of int, or ndarray of bool, default=1
+        The model: a level as in :func:`goodness_of_fit`.
+    candidates : list, default=None
+        Sets of modes of a tensor, elements of another poset. None is every set of modes
+        whose smaller sets the model has, or every element that it does not free.
+    tol, max_iter
+        As for :func:`mixed_projection`.
+
+    Returns
+    -------
+    InteractionTests
+        Degrees of freedom count directions that the fitted cells can tell: fewer than
+        ``|A|`` where cells cannot be filled.
+
+    Raises
+    ------
+    RuntimeError
+        If the fit does not converge.
+
+    See Also
+    --------
+    search_interactions : The interactions that counts ask for.
+    deviance_tests : What each interaction explains.
+
+    References
+    ----------
+    C. R. Rao, Proceedings of the Cambridge Philosophical Society 44, 1948.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import TensorPoset, score_tests
+    >>> print(score_tests([[20, 10], [15, 30]], TensorPoset((2, 2)), 1))
+    term         score    df           p
+    (0, 1)      8.0357     1    0.004586
+    """
+    mask = poset.level_mask(order)
+    fit = fit_one(counts, poset, mask, tol, max_iter)
+    if candidates is None:
+        candidates = missing_terms(poset, mask)
+    return scores_of(np.asarray(counts), fit, poset, mask, candidates)
+
+
+def scores_of(counts, fit, poset, mask, terms):
+    """Score tests of terms that the model of a fit lacks."""
+    root = np.sqrt(fit.expected.reshape(-1))
+    misfit = counts.reshape(-1) - fit.expected.reshape(-1)
+    residuals = np.divide(misfit, root, out=np.zeros_like(root), where=root > 0)
+    model = root[:, None] * level_functions(poset, mask)
+    left, sizes, _ = np.linalg.svd(model, full_matrices=False)
+    left = left[:, sizes > _RANK * sizes.max()]
+    values, dof = np.zeros(len(terms)), np.zeros(len(terms), int)
+    for k, term in enumerate(terms):
+        cells = cells_of(poset, term)
+        own = root[:, None] * poset.columns(cells).synthesis(np.eye(len(cells))).T
+        # Twice: what is left of nearly the same functions is rounding the first time.
+        beyond = own - left @ (left.T @ own)
+        beyond -= left @ (left.T @ beyond)
+        directions, lengths, _ = np.linalg.svd(beyond, full_matrices=False)
+        known = lengths > _RANK * np.sqrt(fit.total)
+        values[k] = np.sum((directions[:, known].T @ residuals) ** 2)
+        dof[k] = known.sum()
+    return InteractionTests(
+        statistic="score", terms=tuple(terms), values=values, dof=dof
+    )
+
+
+def _named_levels(poset, levels):
+    """Names of terms, and the nested levels but the last, which is the counts."""
+    if isinstance(levels, str) and levels == "orders":
+        levels = list(range(1, poset.max_order))
+        return [*levels, poset.max_order], levels
+    if not isinstance(levels, str):
+        levels = list(levels)
+        return [*(_name(level) for level in levels), "rest"], levels
+    if levels != "interactions" or not isinstance(poset, TensorPoset):
+        raise ValueError(
+            "levels must be 'interactions' (of a tensor), 'orders' or a list of "
+            f"levels; got {levels!r} for {poset!r}."
+        )
+    modes = modes_of(poset)
+    if 2 ** len(modes) > _MOST_LEVELS:
+        raise ValueError(
+            f"{len(modes)} modes have {2 ** len(modes) - 1} sets of modes: give "
+            "levels='orders', or the levels of interest as a list."
+        )
+    sizes = range(1, len(modes) + 1)
+    terms = [term for size in sizes for term in combinations(modes, size)]
+    return terms, [terms[: k + 1] for k in range(len(terms) - 1)]
+
+
+def _name(level):
+    return f"mask of {int(level.sum())}" if isinstance(level, np.ndarray) else level
+
+
+def fit_one(counts, poset, mask, tol, max_iter):
+    """One fit of one table; a RuntimeError if it did not converge."""
+    if np.shape(counts) != poset.shape:
+        raise ValueError(
+            f"One table of shape {poset.shape} is needed; got {np.shape(counts)}."
+        )
+    fit = goodness_of_fit(counts, poset, mask, tol=tol, max_iter=max_iter)
+    if not fit.converged:
+        raise RuntimeError(
+            f"The fit of {fit.n_params} parameters did not converge: a residual of "
+            f"{fit.residual:.1e} > tol={tol:g} after {fit.n_iter} Newton steps. "
+            "Increase tol or max_iter."
+        )
+    return fit
