@@ -15,6 +15,7 @@ from .backward import BackwardProjector
 from .compare import SampleComparison, compare_samples
 from .control import ColumnConstraint, LinearSystem, adjust, find_invariants
 from .draws import DensityDraws, Draws, KernelDraws, MixupDraws
+from .loglinear import DevianceBootstrap, LogLinearModel
 from .manifolds import (
     EtaManifold,
     FiberManifold,
@@ -68,6 +69,7 @@ __all__ = [
     "CalibrationReport",
     "ColumnTotal",
     "DensityDraws",
+    "DevianceBootstrap",
     "Draws",
     "EtaManifold",
     "FiberManifold",
@@ -75,6 +77,7 @@ __all__ = [
     "LinearSystem",
     "KernelDraws",
     "LocalManifold",
+    "LogLinearModel",
     "ManyBodyProjector",
     "MixtureManifold",
     "MixupDraws",

@@ -171,7 +171,7 @@ def goodness_of_fit(
     AIC 208.59, BIC 213.23
     """
     counts, total = check_counts(counts, poset)
-    mask, cells = poset.level_mask(order), tuple(range(-len(poset.shape), 0))
+    mask, cells = model_mask(poset, order), tuple(range(-len(poset.shape), 0))
     p = counts / total.reshape(total.shape + (1,) * len(poset.shape))
     found = mixed_projection(p, None, mask, poset, tol=tol, max_iter=max_iter)
     q, adjusted = _adjusted(counts, found.prob, total, mask, poset)
@@ -232,7 +232,7 @@ def theta_with_errors(
     (array([1.386, 0.   ]), array([0.25, 0.2 ]))
     """
     q = np.asarray(p, dtype=np.float64).reshape(-1)
-    functions = level_functions(poset, poset.level_mask(order))
+    functions = level_functions(poset, model_mask(poset, order))
     root = np.sqrt(q)
     # With a constant to stand for psi: its inverse, cut down to theta, is that of G.
     left, values, right = np.linalg.svd(root[:, None] * functions, full_matrices=False)
@@ -242,6 +242,12 @@ def theta_with_errors(
     theta, errors = energy @ left @ right, np.sqrt((right**2).sum(axis=0) / total)
     known = np.abs(1 - ((right * values[kept, None]) ** 2).sum(axis=0)) < _ALIASED
     return tuple(np.where(known, x, np.nan)[1:] for x in (theta, errors))
+
+
+def model_mask(poset, order):
+    """Free elements of a level; a mask, too, may free none."""
+    none = isinstance(order, np.ndarray) and not order.any()
+    return poset.level_mask(0 if none else order)
 
 
 def check_counts(counts, poset):
@@ -266,9 +272,9 @@ def check_counts(counts, poset):
 
 def level_functions(poset, mask):
     """The constant and the indicators of what is above each element, (D, 1 + m)."""
-    elements = np.flatnonzero(mask)
-    above = poset.columns(elements).synthesis(np.eye(len(elements)))
-    return np.vstack([np.ones(poset.n_elements), above]).T
+    # The bottom is below all: its column is the constant.
+    elements = np.concatenate([[poset.bottom], np.flatnonzero(mask)])
+    return poset.columns(elements).synthesis(np.eye(len(elements))).T
 
 
 def p_values(statistic, dof):

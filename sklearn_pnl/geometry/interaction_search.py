@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .fit import MAX_ITER, TOL
+from .fit import MAX_ITER, TOL, model_mask
 from .interaction_tests import fit_one, scores_of
 from .posets import TensorPoset
 from .terms import cells_of, changed, maximal_terms, missing_terms, modes_of
@@ -113,7 +113,7 @@ def search_interactions(
     if criterion not in ("bic", "aic"):
         raise ValueError(f"criterion must be 'bic' or 'aic'; got {criterion!r}.")
     search = _Search(np.asarray(counts), poset, criterion, tol, max_iter)
-    lowest = poset.level_mask(start)
+    lowest = model_mask(poset, start)
     mask, value = lowest, search.value(lowest)
     steps = [("start", None, value)]
     while found := search.addition(mask, value) or search.removal(mask, value, lowest):

@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .energies import energy_decomposition
-from .fit import MAX_ITER, TOL, check_counts, goodness_of_fit, level_functions, p_values
+from .fit import (
+    MAX_ITER,
+    TOL,
+    check_counts,
+    goodness_of_fit,
+    level_functions,
+    model_mask,
+    p_values,
+)
 from .posets import PosetProtocol, TensorPoset
 from .terms import cells_of, missing_terms, modes_of
 
@@ -203,7 +211,7 @@ def score_tests(
     term         score    df           p
     (0, 1)      8.0357     1    0.004586
     """
-    mask = poset.level_mask(order)
+    mask = model_mask(poset, order)
     fit = fit_one(counts, poset, mask, tol, max_iter)
     if candidates is None:
         candidates = missing_terms(poset, mask)

@@ -154,7 +154,7 @@ def family_from_mask(mask):
     every, used = some, [k for k, length in enumerate(some.shape) if length > 1]
     # One cell for all cells that are non-zero in the same modes.
     for k in used:
-        some, every = _merged(some, k, np.any), _merged(every, k, np.all)
+        some, every = merged(some, k, np.any), merged(every, k, np.all)
     orders = cell_orders(some.shape)
     largest = int(orders[some].max())
     if largest == 0 or not (np.array_equal(some, every) and is_down_set(some)):
@@ -167,7 +167,7 @@ def family_from_mask(mask):
     return sorted(tuple(map(int, np.flatnonzero(x))) for x in np.argwhere(maximal))
 
 
-def _merged(cells, mode, how):
+def merged(cells, mode, how):
     """The levels of a mode but the first merged to one."""
     first, rest = np.split(cells, [1], axis=mode)
     return np.concatenate([first, how(rest, axis=mode, keepdims=True)], axis=mode)

@@ -6,6 +6,7 @@ zero in just these; of another poset, an element.
 
 import numpy as np
 
+from .interactions import merged
 from .posets import TensorPoset
 
 
@@ -15,15 +16,12 @@ def modes_of(poset):
 
 
 def cells_of(poset, term):
-    """Elements of a term, flat: those not zero in just these modes."""
+    """Elements of a term, flat."""
     if not isinstance(poset, TensorPoset):
         return np.atleast_1d(term)
-    inside = np.ix_(*(_levels(k in term, n) for k, n in enumerate(poset.shape)))
+    modes = range(len(poset.shape))
+    inside = tuple(slice(1, None) if k in term else slice(1) for k in modes)
     return np.arange(poset.n_elements).reshape(poset.shape)[inside].reshape(-1)
-
-
-def _levels(own, length):
-    return np.arange(1, length) if own else np.arange(1)
 
 
 def changed(mask, cells, value):
@@ -33,41 +31,35 @@ def changed(mask, cells, value):
     return mask
 
 
-def _kept_terms(poset, mask):
-    """Whether each set of modes is kept, of shape (2, .., 2) in the modes used."""
-    kept = np.ones((2,) * len(modes_of(poset)), bool)
-    for place in np.argwhere(kept)[1:]:
-        cells = cells_of(poset, _term(poset, place))
-        kept[tuple(place)] = mask.reshape(-1)[cells].all()
-    return kept
-
-
-def _term(poset, place):
-    return tuple(mode for mode, own in zip(modes_of(poset), place, strict=True) if own)
-
-
 def missing_terms(poset, mask):
     """Terms that a model lacks, but none of what is below them."""
     if not isinstance(poset, TensorPoset):
-        free = mask.reshape(-1).copy()
-        free[poset.bottom] = True
+        free = changed(mask, poset.bottom, True)
         return np.flatnonzero(~free).tolist()
     kept = _kept_terms(poset, mask)
     missing = ~kept
-    for k in range(kept.ndim):
+    for k in modes_of(poset):
         np.moveaxis(missing, k, 0)[1] &= np.moveaxis(kept, k, 0)[0]
-    return _ordered(poset, missing)
+    return _ordered(missing)
 
 
 def maximal_terms(poset, mask):
-    """Terms of a model that are inside of no other."""
+    """Terms of a model on a tensor that are inside of no other."""
     kept = _kept_terms(poset, mask)
     maximal = kept.copy()
-    for k in range(kept.ndim):
+    for k in modes_of(poset):
         np.moveaxis(maximal, k, 0)[0] &= ~np.moveaxis(kept, k, 0)[1]
-    return _ordered(poset, maximal)
+    return _ordered(maximal)
 
 
-def _ordered(poset, places):
-    terms = (_term(poset, place) for place in np.argwhere(places) if place.any())
-    return sorted(terms, key=lambda term: (len(term), term))
+def _kept_terms(poset, mask):
+    """Whether each set of modes is kept, two levels a mode: in the set or not."""
+    kept = changed(mask, poset.bottom, True)
+    for k in modes_of(poset):
+        kept = merged(kept, k, np.all)
+    return kept
+
+
+def _ordered(places):
+    terms = (tuple(map(int, np.flatnonzero(x))) for x in np.argwhere(places))
+    return sorted((term for term in terms if term), key=lambda term: (len(term), term))

@@ -1,0 +1,423 @@
+"""One log-linear model of a table of counts, as an estimator."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import xlogy
+from sklearn.base import BaseEstimator, DensityMixin, _fit_context
+from sklearn.utils._optional_dependencies import check_pandas_support
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ._coding import free_mask, lay_out
+from ._runtime.validation import (
+    all_or_nothing,
+    as_random_state,
+    check_count,
+    check_measures,
+    check_rows,
+    feature_names,
+    warn_unconverged,
+)
+from .geometry import (
+    InteractionTests,
+    PosetProtocol,
+    deviance_tests,
+    goodness_of_fit,
+    score_tests,
+    search_interactions,
+    theta_with_errors,
+)
+from .geometry.fit import p_values
+from .manifolds import ORDER
+
+
+@dataclass(frozen=True, kw_only=True)
+class DevianceBootstrap:
+    """What ``G^2`` is for tables drawn from the fitted model.
+
+    Attributes
+    ----------
+    deviance : float
+        ``G^2`` of the counts.
+    replicates : ndarray of shape (n_replicates,)
+        ``G^2`` of drawn tables, each with a fit of its own.
+
+    See Also
+    --------
+    LogLinearModel : One log-linear model of a table of counts.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import LogLinearModel
+    >>> model = LogLinearModel(order=1).fit([[[20, 10], [15, 30]]])
+    >>> print(model.bootstrap(999, random_state=0))
+    G^2 8.1614 of the counts; 999 drawn tables: mean 1.013, p 0.007
+    """
+
+    deviance: float
+    replicates: np.ndarray
+
+    @property
+    def p_value(self) -> float:
+        """Share of tables, the counts among them, with a ``G^2`` as large."""
+        larger = np.sum(self.replicates >= self.deviance * (1 - 1e-9))
+        return float((1 + larger) / (1 + len(self.replicates)))
+
+    def __str__(self):
+        return (
+            f"G^2 {self.deviance:.4f} of the counts; {len(self.replicates)} drawn "
+            f"tables: mean {self.replicates.mean():.4g}, p {self.p_value:.4g}"
+        )
+
+
+class LogLinearModel(DensityMixin, BaseEstimator):
+    r"""Fit one log-linear model to the sum of the rows, each a table of counts.
+
+    With ``n`` the sum of the rows and ``N`` its total, finds
+
+    .. math:: q = \arg\min_q KL(n / N, q) \quad\text{subject to}\quad
+              \theta_q(x) = 0 \text{ for all } x \text{ of order} > \ell ,
+
+    the maximum-likelihood estimate, as R's ``loglin`` does. ``score`` is the mean
+    log-likelihood of counts held out, so that
+    :class:`~sklearn.model_selection.GridSearchCV` over ``order`` chooses a model.
+
+    Parameters
+    ----------
+    order : int, list of tuple of int, "bic" or "aic", default=1
+        Largest order ell that is kept; for a tensor also the interactions kept, as
+        tuples of modes, closed downward. "bic" and "aic" search for them, from order 1.
+
+    base : array-like, default=None
+        The free coordinates given directly, instead of ``order``; as in
+        :class:`ManyBodyProjector`.
+
+    poset : TensorPoset or Poset, default=None
+        The order between the cells. None is the tensor of the rows' own shape. Rows may
+        stay flat: a feature a cell, in the order of ``ravel`` for a tensor.
+
+    offset : float, default=0
+        Added to every cell of the sum. Without it, cells that the model cannot fill
+        have probability 0, and held-out counts there a log-likelihood of -inf.
+
+    tol : float, default=1e-10
+        Wanted ``max |eta_q - eta_p|`` over the base.
+
+    max_iter : int, default=200
+        Most Newton steps.
+
+    Attributes
+    ----------
+    poset_ : TensorPoset or Poset
+        The poset of the fit.
+
+    base_mask_ : ndarray of bool of shape ``poset_.shape``
+        Elements whose theta is free, without the bottom.
+
+    order_ : int, list or None
+        The interactions kept; None where ``base`` is no set of interactions.
+
+    counts_ : ndarray of shape ``poset_.shape``
+        The sum of the rows, with the offset.
+
+    statistics_ : GoodnessOfFit
+        ``G^2``, ``X^2``, degrees of freedom, AIC and BIC; ``print`` shows them.
+
+    expected_ : ndarray of shape ``poset_.shape``
+        Expected counts.
+
+    theta_ : ndarray of shape (n_params_,)
+        Free coordinates in the order of the cells: of level i of a mode against level
+        i - 1. nan where cells that cannot be filled leave it open.
+
+    standard_errors_ : ndarray of shape (n_params_,)
+        Of ``theta_``, by the inverse Fisher information.
+
+    n_params_ : int
+        Number of free coordinates.
+
+    n_iter_ : int
+        Newton steps; a closed form counts as 1.
+
+    input_shape_ : tuple of int
+        Shape of a row.
+
+    n_features_in_ : int
+        Length of the first axis of a row.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during ``fit``, if all are strings.
+
+    See Also
+    --------
+    ManyBodyProjector : A model of each row.
+    sklearn_pnl.geometry.goodness_of_fit : The same of arrays, many tables at once.
+    sklearn_pnl.geometry.search_interactions : The search behind "bic".
+
+    References
+    ----------
+    A. Agresti, "Categorical Data Analysis", Wiley, 3rd edition 2013, chapters 9, 10.
+
+    Examples
+    --------
+    Use of alcohol, cigarettes and marijuana (modes) by 2,276 pupils (Agresti, 2013):
+
+    >>> from sklearn_pnl import LogLinearModel
+    >>> counts = [[[911, 538], [44, 456]], [[3, 43], [2, 279]]]
+    >>> model = LogLinearModel(order=2).fit([counts])
+    >>> print(model.statistics_)
+    6 parameters, 2276 counts, 8 cells
+           statistic    df           p
+    G^2       0.3740     1      0.5408
+    X^2       0.4011     1      0.5265
+    AIC 6626.53, BIC 6660.91
+    >>> round(model.score([counts]), 4)
+    -1.2387
+    """
+
+    _parameter_constraints: dict = {
+        "order": [*ORDER, StrOptions({"bic", "aic"})],
+        "base": ["array-like", None],
+        "poset": [PosetProtocol, None],
+        "offset": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        order: int | Sequence | Literal["bic", "aic"] = 1,
+        *,
+        base: ArrayLike | None = None,
+        poset: PosetProtocol | None = None,
+        offset: float = 0.0,
+        tol: float = 1e-10,
+        max_iter: int = 200,
+    ) -> None:
+        self.order = order
+        self.base = base
+        self.poset = poset
+        self.offset = offset
+        self.tol = tol
+        self.max_iter = max_iter
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Fit the model to the sum of the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Counts, not negative.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : LogLinearModel
+        """
+        rows = self._rows(X, reset=True)
+        self.poset_ = lay_out(self.poset, self.input_shape_)
+        if self.poset_.added_bottom:
+            raise ValueError(
+                f"{self.poset_!r} has a bottom that was added, where nothing is "
+                "counted. Give a poset with an element for each cell."
+            )
+        self.counts_ = self.offset + rows.sum(axis=0).reshape(self.poset_.shape)
+        self.base_mask_ = self._chosen_mask()
+        self.order_ = self.poset_.family(self.base_mask_)
+        fit = goodness_of_fit(
+            self.counts_, self.poset_, self.base_mask_, **self._settings
+        )
+        residual = np.atleast_1d(fit.residual)
+        warn_unconverged(type(self).__name__, residual, self.tol, self.max_iter)
+        self.statistics_, self.expected_ = fit, fit.expected
+        self.n_params_, self.n_iter_ = fit.n_params, max(1, int(fit.n_iter))
+        self.theta_, self.standard_errors_ = theta_with_errors(
+            fit.expected / fit.total, fit.total, self.poset_, self.base_mask_
+        )
+        return self
+
+    def score_samples(self, X: ArrayLike) -> NDArray:
+        """Log-likelihood of each row, ``sum n log q`` in nats.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Counts, not negative.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n,)
+            Without the multinomial coefficient. -inf where a row has counts in a cell
+            of probability 0.
+        """
+        check_is_fitted(self)
+        q = self.expected_.reshape(-1) / self.statistics_.total
+        return xlogy(self._rows(X, reset=False), q).sum(axis=1)
+
+    def score(self, X: ArrayLike, y: Any = None) -> float:
+        """Mean log-likelihood of a count: that of all rows over the sum of all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Counts, not negative.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float, in nats per count
+        """
+        total = self._rows(X, reset=False).sum()
+        if total == 0:
+            raise ValueError("X has no counts: there is nothing to score.")
+        return float(self.score_samples(X).sum() / total)
+
+    def bootstrap(
+        self,
+        n_replicates: int = 999,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+    ) -> DevianceBootstrap:
+        """Parametric bootstrap of ``G^2``: no chi-square, whatever the counts.
+
+        Tables of as many counts are drawn from the fitted model, and all of them fitted
+        in one batch.
+
+        Parameters
+        ----------
+        n_replicates : int, default=999
+            Tables to draw.
+        random_state : int, RandomState, Generator or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        DevianceBootstrap
+        """
+        check_is_fitted(self)
+        n_replicates = check_count("n_replicates", n_replicates)
+        total = self.statistics_.total
+        if total != round(total):
+            raise ValueError(
+                f"The counts sum to {total:g}: tables are drawn for whole numbers of "
+                "counts only. Fit counts that are not weighted, with an offset of 0."
+            )
+        p = self.expected_.reshape(-1) / total
+        drawn = as_random_state(random_state).multinomial(
+            int(total), p / p.sum(), n_replicates
+        )
+        tables = drawn.reshape(-1, *self.poset_.shape)
+        fits = goodness_of_fit(tables, self.poset_, self.base_mask_, **self._settings)
+        warn_unconverged(type(self).__name__, fits.residual, self.tol, self.max_iter)
+        return DevianceBootstrap(
+            deviance=float(self.statistics_.deviance), replicates=fits.deviance
+        )
+
+    def score_tests(self, candidates: list | None = None) -> InteractionTests:
+        """Rao's tests of terms that the model lacks.
+
+        Parameters
+        ----------
+        candidates : list, default=None
+            As in :func:`~sklearn_pnl.geometry.score_tests`.
+
+        Returns
+        -------
+        InteractionTests
+        """
+        check_is_fitted(self)
+        return score_tests(
+            self.counts_, self.poset_, self.base_mask_, candidates, **self._settings
+        )
+
+    def deviance_tests(
+        self, levels: Literal["interactions", "orders"] | list = "interactions"
+    ) -> InteractionTests:
+        """How ``G^2`` of the uniform distribution divides among terms.
+
+        Parameters
+        ----------
+        levels : {"interactions", "orders"} or list, default="interactions"
+            As in :func:`~sklearn_pnl.geometry.deviance_tests`.
+
+        Returns
+        -------
+        InteractionTests
+        """
+        check_is_fitted(self)
+        return deviance_tests(self.counts_, self.poset_, levels, **self._settings)
+
+    def to_frame(self, by: Literal["parameter", "cell"] = "parameter") -> Any:
+        """Parameters or cells as a data frame.
+
+        Parameters
+        ----------
+        by : {"parameter", "cell"}, default="parameter"
+            A row for each free coordinate, with its standard error, z and p by the
+            normal distribution; or for each cell, with its count, expected count and
+            Pearson residual ``(n - N q) / sqrt(N q)``.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            By indices of cells.
+        """
+        if by not in ("parameter", "cell"):
+            raise ValueError(f"by must be 'parameter' or 'cell'; got {by!r}.")
+        check_is_fitted(self)
+        pandas = check_pandas_support("LogLinearModel.to_frame")
+        if by == "parameter":
+            z = self.theta_ / self.standard_errors_
+            columns = {"theta": self.theta_, "standard error": self.standard_errors_,
+                       "z": z, "p": p_values(z**2, 1)}  # fmt: skip
+            return pandas.DataFrame(columns, self._cells(pandas)[self._free])
+        counts, expected = self.counts_.reshape(-1), self.expected_.reshape(-1)
+        residual = np.zeros_like(counts)
+        np.divide(counts - expected, np.sqrt(expected), residual, where=expected > 0)
+        columns = {"count": counts, "expected": expected, "residual": residual}
+        return pandas.DataFrame(columns, self._cells(pandas))
+
+    @property
+    def _settings(self):
+        return {"tol": self.tol, "max_iter": self.max_iter}
+
+    @property
+    def _free(self):
+        return np.flatnonzero(self.base_mask_)
+
+    def _cells(self, pandas):
+        """An index of the cells: a level for each mode of a tensor."""
+        shape = self.poset_.shape
+        if len(shape) == 1:
+            return pandas.RangeIndex(*shape, name="cell")
+        names = [f"mode {k}" for k in range(len(shape))]
+        return pandas.MultiIndex.from_product(map(range, shape), names=names)
+
+    def _chosen_mask(self):
+        if self.base is None and isinstance(self.order, str):
+            found = search_interactions(
+                self.counts_, self.poset_, criterion=self.order, **self._settings
+            )
+            return free_mask(self.poset_, found.order, None)
+        return free_mask(self.poset_, self.order, self.base)
+
+    def _rows(self, X, reset):
+        """Rows of counts, flat."""
+        rows = check_rows(self, X, reset=reset)
+        whom = f"Negative values in data passed to {type(self).__name__}"
+        check_measures(rows, whom, None, names=feature_names(self))
+        return rows.reshape(len(rows), -1).astype(np.float64, copy=False)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.three_d_array = True
+        return tags
