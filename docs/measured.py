@@ -259,6 +259,7 @@ def tables():
     found["control-realism"], found["search"] = _realism(), _search()
     found["spread"] = _spread()
     found["growth"], found["workers"] = _growth(), _workers()
+    found["fit-search"] = _fit_search()
     return {name: "\n".join(lines) for name, lines in found.items()} | report.tables()
 
 
@@ -267,6 +268,29 @@ def _markdown(head, body):
     yield "|" + "---|" * len(head)
     for line in body:
         yield "| " + " | ".join(line) + " |"
+
+
+def _fit_search():
+    """Share of true sets found, a kind of table a line."""
+    found, cells = {}, {}
+    for r in rows("fit-search"):
+        line = (r["shape"], r["structure"])
+        cells[line] = r["cells"]
+        shown = f"{float(r['true set found']):.2f}"
+        found.setdefault(line, []).append(shown.replace("0.", ".", 1))
+        if r["counts a cell"] == "100":
+            found[line].append(f"{float(r['ms, median']):.0f}")
+    head = [
+        "shape",
+        "cells",
+        "true interactions",
+        "100 counts a cell",
+        "ms",
+        "30",
+        "10",
+    ]
+    body = ([line[0], cells[line], line[1], *found[line]] for line in found)
+    return _markdown(head, body)
 
 
 def _imbalance(which):

@@ -406,7 +406,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
             found = search_interactions(
                 self.counts_, self.poset_, criterion=self.order, **self._settings
             )
-            return free_mask(self.poset_, found.order, None)
+            return free_mask(self.poset_, found.order or 1, None)
         return free_mask(self.poset_, self.order, self.base)
 
     def _rows(self, X, reset):

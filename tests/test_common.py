@@ -22,6 +22,7 @@ from sklearn_pnl import (
     BackwardProjector,
     EtaManifold,
     KernelDraws,
+    LogLinearModel,
     ManyBodyProjector,
     PNLAugmenter,
     PNLSampler,
@@ -40,7 +41,14 @@ AUGMENTERS = [
     PNLAugmenter(),
     PNLAugmenter(1, embedding=None, draws="kde", local_manifold=EtaManifold(order=1)),
 ]
-ESTIMATORS = [PrimeFactorReshaper(), RangeEmbedding(), *PROJECTORS, *AUGMENTERS]
+MODELS = [LogLinearModel(), LogLinearModel("bic", offset=0.5)]
+ESTIMATORS = [
+    PrimeFactorReshaper(),
+    RangeEmbedding(),
+    *PROJECTORS,
+    *AUGMENTERS,
+    *MODELS,
+]
 SAMPLERS = [
     PNLSampler(random_state=0),
     PNLSampler(

@@ -38,7 +38,16 @@ EXCEPTIONS = {
     "sklearn_pnl.Invariants": RETURNED,
     **{
         f"sklearn_pnl.geometry.{name}": RETURNED
-        for name in ("Projection", "LinearProjection", "Raking", "Taxonomy", "Unmet")
+        for name in (
+            "Projection",
+            "LinearProjection",
+            "Raking",
+            "Taxonomy",
+            "Unmet",
+            "GoodnessOfFit",
+            "InteractionTests",
+            "InteractionSearch",
+        )  # fmt: skip
     },
     "sklearn_pnl.geometry.RakingError": {"EX01": "the example of rake has its text"},
     "sklearn_pnl.geometry.splice_projection": A_ROUTE,

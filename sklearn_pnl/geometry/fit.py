@@ -196,11 +196,11 @@ def goodness_of_fit(
 def theta_with_errors(
     p: ArrayLike, total: float, poset: PosetProtocol, order: ArrayLike = 1
 ) -> tuple[NDArray, NDArray]:
-    """theta of a fitted distribution and its standard errors.
+    """Free coordinates of a fitted distribution, and their standard errors.
 
-    These are the roots of the diagonal of ``inverse(G) / N``, with ``G`` the Fisher
-    information of the free coordinates. Both are nan where cells that cannot be filled
-    leave nothing to know theta by.
+    The errors are the roots of the diagonal of ``inverse(G) / N``, with ``G`` the
+    Fisher information of the free coordinates. Both are nan where cells that cannot be
+    filled leave nothing to know theta by.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def theta_with_errors(
     See Also
     --------
     fisher_information : The matrix G.
-    theta_from_prob : theta of positive cells.
+    theta_from_prob : All coordinates of a positive distribution.
 
     Examples
     --------
@@ -241,7 +241,8 @@ def theta_with_errors(
     energy = root * np.log(q, out=np.zeros_like(q), where=q > 0)
     theta, errors = energy @ left @ right, np.sqrt((right**2).sum(axis=0) / total)
     known = np.abs(1 - ((right * values[kept, None]) ** 2).sum(axis=0)) < _ALIASED
-    return tuple(np.where(known, x, np.nan)[1:] for x in (theta, errors))
+    theta, errors = (np.where(known, x, np.nan)[1:] for x in (theta, errors))
+    return theta, errors
 
 
 def model_mask(poset, order):

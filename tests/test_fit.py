@@ -1,0 +1,519 @@
+"""Statistics of fit: identities, slow oracles, other solvers."""
+
+from itertools import chain, combinations
+
+import numpy as np
+import pytest
+from _oracles import (
+    empty_cells,
+    fisher_slow,
+    indicator_design,
+    interaction_cells_slow,
+    random_poset,
+    tensor_leq,
+    up_to_order,
+)
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import linprog
+from scipy.stats import chi2, chi2_contingency
+from sklearn.linear_model import PoissonRegressor
+
+from sklearn_pnl.geometry import (
+    TensorPoset,
+    close_downward,
+    deviance_tests,
+    goodness_of_fit,
+    interaction_mask,
+    log_partition,
+    score_tests,
+    search_interactions,
+    theta_from_prob,
+    theta_with_errors,
+)
+
+SEEDS = [0, 1, 2]
+SHAPE = (2, 3, 4)
+# Mode sets of models of three modes, some of them conditional independence.
+MODELS = [1, 2, [(0, 1), (2,)], [(0, 2), (1, 2)], [(1, 2)], 3]
+
+
+def random_counts(seed, shape=SHAPE, mean=20.0, share=0.0):
+    rng = np.random.default_rng(seed)
+    rates = empty_cells(rng, rng.gamma(2, size=shape), share)
+    return rng.poisson(mean * rates.size * rates / rates.sum())
+
+
+def sets_of(order, n_modes=3):
+    return up_to_order(n_modes, order) if isinstance(order, int) else order
+
+
+def cells_slow(order, shape=SHAPE):
+    return interaction_cells_slow(shape, sets_of(order, len(shape)))
+
+
+def sweeps_slow(counts, order, n_sweeps=3000):
+    """Iterative proportional fitting, one marginal after the other."""
+    fitted = np.full(counts.shape, counts.sum() / counts.size)
+    for _ in range(n_sweeps):
+        before = fitted
+        for modes in sets_of(order, counts.ndim):
+            others = tuple(k for k in range(counts.ndim) if k not in modes)
+            wanted = counts.sum(axis=others, keepdims=True)
+            has = fitted.sum(axis=others, keepdims=True)
+            ratio = np.divide(wanted, has, out=np.zeros_like(has), where=has > 0)
+            fitted = fitted * ratio
+        if np.abs(fitted - before).max() < 1e-12:
+            break
+    return fitted
+
+
+def deviance_slow(counts, fitted):
+    n, m = counts[counts > 0], fitted[counts > 0]
+    return 2 * np.sum(n * np.log(n / m))
+
+
+def adjusted_slow(counts, order):
+    """Each cell's largest mass by a linear programme of its own; rank by SVD."""
+    design = indicator_design(counts.shape, cells_slow(order, counts.shape))
+    design = np.column_stack([np.ones(counts.size), design])
+    wanted = design.T @ (counts.ravel() / counts.sum())
+    largest = [
+        -linprog(-unit, A_eq=design.T, b_eq=wanted, method="highs").fun
+        for unit in np.eye(counts.size)
+    ]
+    possible = np.array(largest) > 1e-7
+    return possible.sum() - np.linalg.matrix_rank(design[possible])
+
+
+# --- one model ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", MODELS, ids=str)
+@pytest.mark.parametrize("share", [0.0, 0.2])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_statistics_are_those_of_proportional_fitting(seed, share, order):
+    counts = random_counts(seed, share=share)
+    fit = goodness_of_fit(counts, TensorPoset(SHAPE), order)
+    # Sweeps are slow to empty cells that no empty margin forbids.
+    tol = 1e-2 if fit.adjusted_dof < fit.dof else 1e-7
+    slow = sweeps_slow(counts, order)
+    assert_allclose(fit.expected, slow, atol=tol)
+    assert fit.deviance == pytest.approx(deviance_slow(counts, slow), abs=tol)
+    some = slow > tol
+    pearson = np.sum((counts - slow)[some] ** 2 / slow[some])
+    assert fit.pearson == pytest.approx(pearson, abs=10 * tol)
+    assert fit.dof == counts.size - 1 - len(cells_slow(order))
+
+
+@pytest.mark.parametrize("order", MODELS[:-1], ids=str)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_deviance_is_that_of_a_poisson_regression(seed, order):
+    counts = random_counts(seed) + 1
+    design = indicator_design(SHAPE, cells_slow(order))
+    model = PoissonRegressor(
+        alpha=0, tol=1e-10, max_iter=1000, solver="newton-cholesky"
+    )
+    fitted = model.fit(design, counts.ravel()).predict(design)
+    fit = goodness_of_fit(counts, TensorPoset(SHAPE), order)
+    assert_allclose(fit.expected.ravel(), fitted, rtol=1e-6)
+    assert fit.deviance == pytest.approx(deviance_slow(counts.ravel(), fitted))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_independence_of_two_is_the_chi_square_test(seed):
+    counts = random_counts(seed, (4, 5)) + 1
+    fit = goodness_of_fit(counts, TensorPoset((4, 5)), 1)
+    for value, kind in ((fit.pearson, "pearson"), (fit.deviance, "log-likelihood")):
+        other = chi2_contingency(counts, correction=False, lambda_=kind)
+        assert value == pytest.approx(other.statistic)
+        assert fit.dof == other.dof
+    assert_allclose(fit.expected, other.expected_freq)
+    assert fit.p_value == pytest.approx(other.pvalue)
+
+
+@pytest.mark.parametrize("order", MODELS, ids=str)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_adjusted_degrees_count_cells_and_rank(seed, order):
+    counts = random_counts(seed, mean=1.0, share=0.3)
+    fit = goodness_of_fit(counts, TensorPoset(SHAPE), order)
+    assert fit.adjusted_dof == adjusted_slow(counts, order)
+
+
+def test_cells_that_no_empty_margin_forbids():
+    # Haberman, "The Analysis of Frequency Data", 1974: two opposite corners of 2 x 2 x
+    # 2 are 0, all margins positive, and yet no model of order 2 fills these cells.
+    counts = np.array([[[0, 3], [2, 5]], [[4, 1], [3, 0]]])
+    poset = TensorPoset((2, 2, 2))
+    fit = goodness_of_fit(counts, poset, 2)
+    assert fit.deviance == pytest.approx(0, abs=1e-9)
+    assert_array_equal(fit.expected == 0, counts == 0)
+    assert (fit.dof, fit.adjusted_dof) == (1, 0)
+    theta, errors = theta_with_errors(fit.expected / fit.total, fit.total, poset, 2)
+    assert np.isnan(theta).all() and np.isnan(errors).all()
+    # With one corner alone all is well.
+    counts[0, 0, 0] = 1
+    assert goodness_of_fit(counts, poset, 2).adjusted_dof == 1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_criteria_rank_models_as_deviances_do(seed):
+    counts = random_counts(seed)
+    poset = TensorPoset(SHAPE)
+    small, large = (goodness_of_fit(counts, poset, order) for order in (1, 2))
+    ratio, more = small.deviance - large.deviance, large.n_params - small.n_params
+    assert small.aic - large.aic == pytest.approx(ratio - 2 * more)
+    assert small.bic - large.bic == pytest.approx(ratio - np.log(counts.sum()) * more)
+    assert large.log_likelihood - small.log_likelihood == pytest.approx(ratio / 2)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, [(0, 1), (2,)]], ids=str)
+def test_tables_in_a_batch_are_fitted_one_by_one(order):
+    counts = np.stack([random_counts(seed, mean=2, share=0.2) for seed in range(6)])
+    poset = TensorPoset(SHAPE)
+    batch = goodness_of_fit(counts.reshape(2, 3, *SHAPE), poset, order)
+    for name in ("deviance", "pearson", "adjusted_dof", "aic", "bic", "p_value"):
+        single = [getattr(goodness_of_fit(row, poset, order), name) for row in counts]
+        assert_allclose(getattr(batch, name), np.reshape(single, (2, 3)), atol=1e-8)
+    assert "6 tables" in str(batch)
+
+
+def test_a_model_of_nothing_is_the_uniform_one():
+    counts = random_counts(0)
+    for order in (0, np.zeros(SHAPE, bool)):
+        fit = goodness_of_fit(counts, TensorPoset(SHAPE), order)
+        assert_allclose(fit.expected, counts.mean())
+        assert fit.dof == counts.size - 1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_elements_of_any_poset(seed):
+    rng = np.random.default_rng(seed)
+    poset, _ = random_poset(rng, 15, density=0.3)
+    counts = rng.poisson(30, 15)
+    fit = goodness_of_fit(counts, poset, 1)
+    mask = poset.order_mask(1)
+    assert_allclose(poset.eta(fit.expected)[mask], poset.eta(counts)[mask])
+    tests = score_tests(counts, poset, 1)
+    assert set(tests.terms) == set(np.flatnonzero(poset.order > 1))
+    assert_array_equal(tests.dof, 1)
+    parts = deviance_tests(counts, poset, "orders")
+    whole = goodness_of_fit(counts, poset, 0)
+    assert parts.values.sum() == pytest.approx(whole.deviance)
+
+
+@pytest.mark.parametrize(
+    "bad, message",
+    [
+        ([[1, -2], [3, 4]], r"index \(0, 1\) is -2"),
+        ([[1, np.nan], [3, 4]], r"index \(0, 1\) is nan"),
+        ([[0, 0], [0, 0]], "counts are all 0"),
+        ([[[1, 2], [3, 4]], [[0, 0], [0, 0]]], r"of table \(1,\) are all 0"),
+        ([1, 2, 3], "Expected arrays of shape"),
+    ],
+)
+def test_what_is_no_table_is_refused(bad, message):
+    with pytest.raises(ValueError, match=message):
+        goodness_of_fit(bad, TensorPoset((2, 2)), 1)
+
+
+def test_fit_that_stops_early_says_so():
+    counts = random_counts(0, (3, 3, 3))
+    fit = goodness_of_fit(counts, TensorPoset((3, 3, 3)), 2, max_iter=1)
+    assert not fit.converged
+    assert "not converged" in str(fit)
+    with pytest.raises(RuntimeError, match="did not converge: a residual of"):
+        score_tests(counts, TensorPoset((3, 3, 3)), 2, max_iter=1)
+
+
+# --- theta ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", MODELS, ids=str)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_theta_and_errors_are_those_of_the_fisher_information(seed, order):
+    poset, counts = TensorPoset(SHAPE), random_counts(seed) + 1
+    fit = goodness_of_fit(counts, poset, order)
+    p, cells = fit.expected / fit.total, cells_slow(order)
+    theta, errors = theta_with_errors(p, fit.total, poset, order)
+    assert_allclose(theta, theta_from_prob(p, poset).ravel()[cells], atol=1e-8)
+    information = fit.total * fisher_slow(p.ravel(), tensor_leq(SHAPE), cells)
+    assert_allclose(errors, np.sqrt(np.diag(np.linalg.inv(information))), rtol=1e-7)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_errors_are_those_of_differences_of_the_likelihood(seed):
+    poset, counts = TensorPoset((2, 3)), random_counts(seed, (2, 3)) + 5
+    cells = cells_slow(1, (2, 3))
+    fit = goodness_of_fit(counts, poset, 1)
+    theta, errors = theta_with_errors(fit.expected / fit.total, fit.total, poset, 1)
+    eta = poset.eta(counts.astype(float)).ravel()[cells]
+
+    def likelihood(theta):
+        whole = np.zeros(6)
+        whole[cells] = theta
+        psi = log_partition(whole.reshape(2, 3), poset)
+        return theta @ eta - fit.total * psi
+
+    step, m = 1e-3, len(cells)
+    units = step * np.eye(m)
+    hessian = [
+        [
+            (likelihood(theta + a + b) - likelihood(theta + a - b)
+             - likelihood(theta - a + b) + likelihood(theta - a - b)) / (4 * step**2)
+            for b in units
+        ]
+        for a in units
+    ]  # fmt: skip
+    expected = np.sqrt(np.diag(np.linalg.inv(-np.array(hessian))))
+    assert_allclose(errors, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_error_of_a_log_odds_ratio_is_that_of_woolf(seed):
+    # Woolf, Annals of Human Genetics 19, 1955: the root of the sum of 1 / n.
+    counts = random_counts(seed, (2, 2)) + 1
+    theta, errors = theta_with_errors(
+        counts / counts.sum(), counts.sum(), TensorPoset((2, 2)), 2
+    )
+    (a, b), (c, d) = np.log(counts)
+    assert theta[-1] == pytest.approx(a - b - c + d)
+    assert errors[-1] == pytest.approx(np.sqrt((1 / counts).sum()))
+
+
+def test_theta_that_empty_cells_leave_open():
+    poset = TensorPoset((3, 3))
+    counts = np.array([[5, 3, 2], [4, 7, 6], [1, 2, 0]])
+    fit = goodness_of_fit(counts, poset, 2)
+    theta, errors = theta_with_errors(fit.expected / fit.total, fit.total, poset, 2)
+    # Only that of the element above all takes part of the last cell.
+    assert_array_equal(np.isnan(theta), np.arange(1, 9) == 8)
+    assert_array_equal(np.isnan(errors), np.isnan(theta))
+    lifted = goodness_of_fit(counts + 1e-9 * (counts == 0), poset, 2)
+    p, total = lifted.expected / lifted.total, lifted.total
+    other, others = theta_with_errors(p, total, poset, 2)
+    assert_allclose(theta[:-1], other[:-1], atol=1e-7)
+    assert_allclose(errors[:-1], others[:-1], rtol=1e-7)
+    # Without the interaction all is known.
+    fit = goodness_of_fit(counts, poset, 1)
+    theta, errors = theta_with_errors(fit.expected / fit.total, fit.total, poset, 1)
+    assert np.isfinite(theta).all() and np.isfinite(errors).all()
+
+
+# --- deviances ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_deviances_of_interactions_are_likelihood_ratios(seed, share):
+    poset, counts = TensorPoset(SHAPE), random_counts(seed, share=share)
+    tests = deviance_tests(counts, poset)
+    terms = [*combinations(range(3), 1), *combinations(range(3), 2), (0, 1, 2)]
+    assert list(tests.terms) == terms
+    orders = [0, *(terms[: k + 1] for k in range(7))]
+    fits = [goodness_of_fit(counts, poset, order) for order in orders]
+    deviances = np.array([fit.deviance for fit in fits])
+    assert_allclose(tests.values, -np.diff(deviances), atol=1e-7)
+    assert_array_equal(tests.dof, -np.diff([fit.dof for fit in fits]))
+    assert tests.dof.sum() == counts.size - 1
+    assert_allclose(tests.p_value, chi2.sf(tests.values, tests.dof))
+
+
+def test_deviances_of_levels_of_many_tables():
+    counts = np.stack([random_counts(seed) for seed in range(4)])
+    poset, levels = TensorPoset(SHAPE), [1, [(0, 1), (2,)], 2]
+    tests = deviance_tests(counts, poset, levels)
+    assert tests.terms == (1, [(0, 1), (2,)], 2, "rest")
+    assert tests.values.shape == (4, 4)
+    assert "several tables" in str(tests)
+    for table, values in zip(counts, tests.values, strict=True):
+        assert_allclose(deviance_tests(table, poset, levels).values, values)
+    assert deviance_tests(counts, poset, "orders").terms == (1, 2, 3)
+
+
+def test_levels_of_tests_are_checked():
+    counts = random_counts(0)
+    with pytest.raises(ValueError, match="levels must be"):
+        deviance_tests(counts, TensorPoset(SHAPE), "terms")
+    with pytest.raises(ValueError, match="8 modes have 255 sets of modes"):
+        deviance_tests(np.ones((2,) * 8), TensorPoset((2,) * 8))
+    with pytest.raises(ValueError, match="not inside"):
+        deviance_tests(counts, TensorPoset(SHAPE), [2, 1])
+
+
+def test_columns_make_a_frame():
+    pandas = pytest.importorskip("pandas")
+    tests = deviance_tests(random_counts(0), TensorPoset(SHAPE))
+    frame = pandas.DataFrame(tests.columns())
+    assert frame.columns.tolist() == ["term", "G^2", "df", "p"]
+    assert frame["G^2"].sum() == pytest.approx(tests.values.sum())
+    assert len(str(tests).splitlines()) == 1 + len(frame)
+
+
+# --- score tests ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", MODELS[:-1], ids=str)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_score_is_that_of_the_fisher_information(seed, order):
+    poset, counts = TensorPoset(SHAPE), random_counts(seed) + 1
+    fit = goodness_of_fit(counts, poset, order)
+    q, base = fit.expected.ravel() / fit.total, cells_slow(order)
+    information = fisher_slow(q, tensor_leq(SHAPE), np.arange(24))
+    u = poset.eta(counts / fit.total).ravel() - poset.eta(q.reshape(SHAPE)).ravel()
+    tests = score_tests(counts, poset, order)
+    family = close_downward(sets_of(order), 3)
+    subsets = chain.from_iterable(combinations(range(3), k) for k in (1, 2, 3))
+    expected = [
+        term
+        for term in subsets
+        if term not in family and {*combinations(term, len(term) - 1)} <= {(), *family}
+    ]
+    assert list(tests.terms) == expected
+    for term, value, dof in zip(tests.terms, tests.values, tests.dof, strict=True):
+        own = [i for i in interaction_cells_slow(SHAPE, [term])
+               if all(np.unravel_index(i, SHAPE)[k] for k in term)]  # fmt: skip
+        cross = information[np.ix_(base, own)]
+        explained = np.linalg.solve(information[np.ix_(base, base)], cross)
+        schur = information[np.ix_(own, own)] - cross.T @ explained
+        slow = fit.total * u[own] @ np.linalg.solve(schur, u[own])
+        assert value == pytest.approx(slow, rel=1e-7)
+        assert dof == len(own)
+        assert value <= fit.pearson * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("shape, order", [((4, 5), 1), (SHAPE, 2)])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_score_of_all_that_is_missing_is_pearsons(seed, shape, order):
+    # Rao 1948: against the saturated model the score statistic is X^2.
+    poset, counts = TensorPoset(shape), random_counts(seed, shape) + 1
+    (value,) = score_tests(counts, poset, order).values
+    assert value == pytest.approx(goodness_of_fit(counts, poset, order).pearson)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_score_is_near_the_likelihood_ratio_where_effects_are_small(seed):
+    # Their difference is of a higher order: Rao, "Linear Statistical Inference and Its
+    # Applications", 2nd edition, section 6e.
+    rng = np.random.default_rng(seed)
+    poset = TensorPoset((2, 3, 3))
+    energy = rng.normal(0, 0.3, (2, 1, 1)) + rng.normal(0, 0.02, poset.shape)
+    p = np.exp(energy)
+    counts = rng.multinomial(10**6, (p / p.sum()).ravel()).reshape(poset.shape)
+    tests = score_tests(counts, poset, 1)
+    none = goodness_of_fit(counts, poset, 1).deviance
+    for term, value in zip(tests.terms, tests.values, strict=True):
+        with_it = goodness_of_fit(counts, poset, [term, (0,), (1,), (2,)]).deviance
+        assert value == pytest.approx(none - with_it, rel=0.03)
+
+
+def test_score_tests_count_directions_that_cells_can_tell():
+    counts = random_counts(0) + 1
+    counts[1, :, 2] = 0
+    tests = score_tests(counts, TensorPoset(SHAPE), [(0, 2), (1,)])
+    # Cells of level 2 of mode 2 are there with level 0 of mode 0 alone; the pair of
+    # modes 1 and 2 can be told all the same.
+    assert dict(zip(tests.terms, tests.dof, strict=True)) == {(0, 1): 2, (1, 2): 6}
+    tests = score_tests(counts, TensorPoset(SHAPE), [(0, 2), (1, 2), (0, 1)])
+    assert dict(zip(tests.terms, tests.dof, strict=True)) == {(0, 1, 2): 4}
+
+
+def test_candidates_can_be_named():
+    counts, poset = random_counts(0) + 1, TensorPoset(SHAPE)
+    some = score_tests(counts, poset, 1, [(1, 2), (0, 1)])
+    every = score_tests(counts, poset, 1)
+    assert some.terms == ((1, 2), (0, 1))
+    assert_allclose(some.values, every.values[[2, 0]])
+    assert score_tests(counts, poset, 3).terms == ()
+    with pytest.raises(ValueError, match="One table of shape"):
+        score_tests(counts[None], poset, 1)
+
+
+# --- search ---------------------------------------------------------------------
+
+
+def hierarchical_models(n_modes):
+    """Masks of all hierarchical models with every mode: by brute force."""
+    subsets = [
+        s for k in range(2, n_modes + 1) for s in combinations(range(n_modes), k)
+    ]
+    singles = [(k,) for k in range(n_modes)]
+    chosen = chain.from_iterable(
+        combinations(subsets, k) for k in range(len(subsets) + 1)
+    )
+    return {close_downward([*some, *singles], n_modes) for some in chosen}
+
+
+def test_models_are_enumerated():
+    # Darroch, Lauritzen and Speed, Annals of Statistics 8, 1980: 9 of three variables,
+    # 114 of four.
+    assert len(hierarchical_models(3)) == 9
+    assert len(hierarchical_models(4)) == 114
+
+
+@pytest.mark.parametrize("criterion", ["bic", "aic"])
+@pytest.mark.parametrize("seed", range(6))
+def test_no_single_step_improves_on_what_is_found(seed, criterion):
+    counts, poset = random_counts(seed, (2, 2, 3), mean=30), TensorPoset((2, 2, 3))
+    found = search_interactions(counts, poset, criterion=criterion)
+    values = {
+        family: float(getattr(goodness_of_fit(counts, poset, family), criterion))
+        for family in hierarchical_models(3)
+    }
+    kept = close_downward(found.order, 3)
+    assert found.value == pytest.approx(values[kept])
+    # Additions are proposed by score, of which those that promise nothing are left out.
+    smaller = [family for family in values if family < kept and len(kept - family) == 1]
+    assert all(values[family] > found.value for family in smaller)
+    falling = [value for _, _, value in found.steps]
+    assert falling == sorted(falling, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "true", [[(0, 1), (2,), (3,)], [(0, 1), (1, 2), (2, 3)], [(0, 1, 2), (2, 3)]]
+)
+def test_strong_interactions_are_found(true):
+    poset, rng = TensorPoset((2, 2, 3, 2)), np.random.default_rng(0)
+    energy = np.zeros(poset.shape)
+    for modes in close_downward(true, 4):
+        shape = [n if k in modes else 1 for k, n in enumerate(poset.shape)]
+        effect = rng.normal(size=shape)
+        energy = energy + effect / np.abs(effect).max()
+    p = np.exp(energy) / np.exp(energy).sum()
+    counts = rng.multinomial(50_000, p.ravel()).reshape(poset.shape)
+    found = search_interactions(counts, poset)
+    assert close_downward(found.order, 4) == close_downward(true, 4)
+    assert np.array_equal(
+        interaction_mask(poset.shape, found.order), interaction_mask(poset.shape, true)
+    )
+    assert str(found).splitlines()[-1] == f"order={found.order}"
+
+
+def test_pair_that_two_others_explain_is_dropped_again():
+    # 0 and 2 depend on each other through 1 alone, and most of all before it is known.
+    poset = TensorPoset((2, 4, 2))
+    ends = np.array([[0.9, 0.1], [0.85, 0.15], [0.1, 0.9], [0.15, 0.85]])
+    p = np.einsum("ba,bc->abc", ends, ends)
+    counts = np.round(2000 * p)
+    found = search_interactions(counts, poset)
+    assert found.order == [(0, 1), (1, 2)]
+    every = search_interactions(counts, poset, start=[(0, 2), (1,)])
+    assert close_downward(every.order, 3) >= {(0, 2)}
+
+
+def test_what_a_search_needs():
+    poset, _ = random_poset(np.random.default_rng(0), 8)
+    with pytest.raises(ValueError, match="sets of modes of a tensor"):
+        search_interactions(np.ones(8), poset)
+    with pytest.raises(ValueError, match="criterion must be 'bic' or 'aic'"):
+        search_interactions(np.ones((2, 2)), TensorPoset((2, 2)), criterion="p")
+    with pytest.raises(ValueError, match="One table"):
+        search_interactions(np.ones((3, 2, 2)), TensorPoset((2, 2)))
+
+
+def test_search_from_nothing_and_with_modes_of_one_level():
+    counts = np.array([[[90, 85]], [[88, 91]]])
+    found = search_interactions(counts, TensorPoset((2, 1, 2)), start=0)
+    assert found.order == [] and len(found.steps) == 1
+    counts = np.array([[[90, 15]], [[88, 31]]])
+    found = search_interactions(counts, TensorPoset((2, 1, 2)), start=0)
+    assert found.order == [(2,)]

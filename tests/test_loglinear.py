@@ -1,0 +1,237 @@
+"""LogLinearModel: one model of the sum of the rows, its score, its bootstrap."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import kstest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+from sklearn_pnl import LogLinearModel, ManyBodyProjector
+from sklearn_pnl.geometry import (
+    Poset,
+    TensorPoset,
+    deviance_tests,
+    goodness_of_fit,
+    score_tests,
+    search_interactions,
+    theta_with_errors,
+)
+
+SHAPE = (2, 3, 2)
+
+
+def strata(seed, n_rows=12, mean=40):
+    """Tables of counts of one model: modes 0 and 1 depend on each other."""
+    rng = np.random.default_rng(seed)
+    pair = np.array([[3, 1, 1], [1, 1, 3.0]])
+    rates = np.multiply.outer(pair / pair.mean(), [0.7, 1.3])
+    return rng.poisson(mean * rates, (n_rows, *SHAPE))
+
+
+@pytest.mark.parametrize(
+    "model, rows",
+    [
+        (LogLinearModel(2), strata(0)),
+        (LogLinearModel([(0, 1), (2,)]), strata(1)),
+        (LogLinearModel(base=[(0, 1, 0), (1, 0, 0), (1, 1, 1)]), strata(2)),
+        (LogLinearModel(2, offset=0.5), strata(3, mean=1)),
+    ],
+)
+def test_the_sum_of_the_rows_is_fitted(model, rows):
+    model.fit(rows)
+    assert model.n_features_in_ == 2 and model.input_shape_ == SHAPE
+    assert_allclose(model.counts_, rows.sum(axis=0) + model.offset)
+    fit = goodness_of_fit(model.counts_, model.poset_, model.base_mask_)
+    for name in ("deviance", "pearson", "dof", "adjusted_dof", "aic", "bic"):
+        assert getattr(model.statistics_, name) == pytest.approx(getattr(fit, name))
+    assert_allclose(model.expected_, fit.expected)
+    theta, errors = theta_with_errors(
+        fit.expected / fit.total, fit.total, model.poset_, model.base_mask_
+    )
+    assert_allclose(model.theta_, theta)
+    assert_allclose(model.standard_errors_, errors)
+    assert model.n_params_ == len(theta) == model.base_mask_.sum()
+
+
+def test_theta_is_the_code_of_the_sum():
+    rows = strata(0)
+    model = LogLinearModel(2).fit(rows)
+    projector = ManyBodyProjector(2, offset=0, tol=1e-10)
+    assert_allclose(model.theta_, projector.fit_transform([rows.sum(axis=0)])[0])
+
+
+def test_order_says_what_was_kept():
+    rows = strata(0)
+    assert LogLinearModel(2).fit(rows).order_ == 2
+    assert LogLinearModel([(0, 1), (2,)]).fit(rows).order_ == [(0, 1), (2,)]
+    assert LogLinearModel(base=[(1, 1, 1)]).fit(rows).order_ is None
+
+
+@pytest.mark.parametrize("criterion", ["bic", "aic"])
+def test_order_may_be_searched_for(criterion):
+    rows = strata(0)
+    model = LogLinearModel(criterion).fit(rows)
+    found = search_interactions(rows.sum(0), TensorPoset(SHAPE), criterion=criterion)
+    assert model.order_ == found.order
+    if criterion == "bic":
+        assert model.order_ == [(0, 1), (2,)]
+    whole = LogLinearModel(criterion).fit([[[500, 20], [30, 400]]])
+    assert whole.order_ == 2
+    with pytest.raises(ValueError, match="sets of modes of a tensor"):
+        LogLinearModel("bic", poset=Poset.from_relations(2, [(0, 1)])).fit([[1, 2]])
+
+
+def test_flat_rows_are_laid_out():
+    rows = strata(0)
+    model = LogLinearModel(2).fit(rows)
+    flat = LogLinearModel(2, poset=TensorPoset(SHAPE)).fit(rows.reshape(-1, 12))
+    assert_allclose(flat.theta_, model.theta_)
+    assert flat.score(rows.reshape(-1, 12)) == pytest.approx(model.score(rows))
+
+
+def test_score_is_the_mean_log_likelihood_of_a_count():
+    rows, new = strata(0), strata(1)
+    model = LogLinearModel(2).fit(rows)
+    q = model.expected_ / rows.sum()
+    of_rows = (new * np.log(q)).sum(axis=(1, 2, 3))
+    assert_allclose(model.score_samples(new), of_rows)
+    assert model.score(new) == pytest.approx(of_rows.sum() / new.sum())
+    # Of its own rows it is that which AIC has.
+    aic = 2 * model.n_params_ - 2 * rows.sum() * model.score(rows)
+    assert model.statistics_.aic == pytest.approx(aic)
+    # A row that is there twice counts twice; one without counts does not.
+    assert model.score(np.concatenate([new, new, 0 * new])) == pytest.approx(
+        model.score(new)
+    )
+    with pytest.raises(ValueError, match="X has no counts"):
+        model.score(0 * new)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_search_over_orders_chooses_the_model(seed):
+    orders = [1, [(0, 1), (2,)], [(0, 2), (1,)], 2, 3]
+    search = GridSearchCV(LogLinearModel(), {"order": orders}, cv=4)
+    search.fit(strata(seed, mean=100))
+    assert search.best_params_["order"] == [(0, 1), (2,)]
+    # Rows that were fitted would have chosen the largest order.
+    own = [LogLinearModel(o).fit(strata(seed)).score(strata(seed)) for o in orders]
+    assert np.argmax(own) == len(orders) - 1
+
+
+def test_counts_where_none_were_have_no_likelihood():
+    rows = np.array([[[5, 0], [3, 4]]])
+    model = LogLinearModel(2).fit(rows)
+    assert model.score([[[1, 1], [1, 1]]]) == -np.inf
+    assert np.isfinite(model.score(rows))
+    assert np.isnan(model.theta_[[0, 2]]).all() and np.isfinite(model.theta_[1])
+    assert np.isfinite(
+        LogLinearModel(2, offset=0.5).fit(rows).score([[[1, 1], [1, 1]]])
+    )
+
+
+def test_tests_are_those_of_geometry():
+    model = LogLinearModel(1).fit(strata(0))
+    scores = score_tests(model.counts_, model.poset_, 1)
+    assert_allclose(model.score_tests().values, scores.values)
+    assert model.score_tests([(0, 1)]).terms == ((0, 1),)
+    deviances = deviance_tests(model.counts_, model.poset_)
+    assert_allclose(model.deviance_tests().values, deviances.values)
+    assert model.deviance_tests("orders").terms == (1, 2, 3)
+
+
+def test_frames_of_parameters_and_cells():
+    pytest.importorskip("pandas")
+    model = LogLinearModel(1).fit(strata(0))
+    frame = model.to_frame()
+    assert frame.index.names == ["mode 0", "mode 1", "mode 2"]
+    assert frame.index.tolist() == [(0, 0, 1), (0, 1, 0), (0, 2, 0), (1, 0, 0)]
+    assert_allclose(frame["z"], model.theta_ / model.standard_errors_)
+    assert ((frame["p"] >= 0) & (frame["p"] <= 1)).all()
+    cells = model.to_frame("cell")
+    assert len(cells) == 12
+    assert np.sum(cells["residual"] ** 2) == pytest.approx(model.statistics_.pearson)
+    assert_array_equal(cells["count"], model.counts_.ravel())
+    one = LogLinearModel().fit([[3, 4, 5]]).to_frame("cell")
+    assert one.index.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="by must be 'parameter' or 'cell'"):
+        model.to_frame("mode")
+
+
+# --- bootstrap --------------------------------------------------------------------
+
+
+def test_bootstrap_is_chi_square_for_large_samples():
+    rng = np.random.default_rng(0)
+    p = np.outer([0.2, 0.3, 0.5], [0.4, 0.6])
+    counts = rng.multinomial(100_000, p.ravel()).reshape(3, 2)
+    model = LogLinearModel(1).fit([counts])
+    bootstrap = model.bootstrap(999, random_state=0)
+    assert kstest(bootstrap.replicates, "chi2", args=(2,)).pvalue > 0.01
+    # Four standard errors of a share of 999.
+    p_value = model.statistics_.p_value
+    error = 4 * np.sqrt(p_value * (1 - p_value) / 999) + 1e-3
+    assert bootstrap.p_value == pytest.approx(p_value, abs=error)
+
+
+def test_bootstrap_differs_from_chi_square_where_counts_are_few():
+    # 1.5 counts a cell: G^2 is about 15 above the mean of chi-square, its 81 degrees of
+    # freedom, with a standard error of less than 1.
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(150, np.full(100, 0.01)).reshape(10, 10)
+    model = LogLinearModel(1).fit([counts])
+    bootstrap = model.bootstrap(199, random_state=0)
+    assert bootstrap.replicates.mean() > model.statistics_.dof + 5
+    assert bootstrap.p_value > 2 * model.statistics_.p_value
+
+
+def test_bootstrap_has_a_seed_and_counts_the_counts():
+    model = LogLinearModel(1).fit([[[30, 5], [4, 25]]])
+    first, again = (model.bootstrap(99, random_state=3) for _ in range(2))
+    assert_array_equal(first.replicates, again.replicates)
+    assert first.p_value == 1 / 100
+    assert "99 drawn tables" in str(first)
+    rng = np.random.default_rng(0)
+    assert model.bootstrap(9, rng).replicates.shape == (9,)
+    # The saturated model fits every table.
+    assert LogLinearModel(2).fit([[[3, 5], [4, 2]]]).bootstrap(9).p_value == 1
+
+
+def test_bootstrap_needs_whole_counts():
+    model = LogLinearModel(1, offset=0.3).fit([[[30, 5], [4, 25]]])
+    with pytest.raises(ValueError, match="sum to 65.2: tables are drawn for whole"):
+        model.bootstrap()
+    with pytest.raises(ValueError, match="n_replicates"):
+        LogLinearModel(1).fit([[[30, 5], [4, 25]]]).bootstrap(0)
+
+
+# --- what is refused -------------------------------------------------------------
+
+
+def test_fit_that_stops_early_warns():
+    with pytest.warns(ConvergenceWarning, match="LogLinearModel: 1 of 1 projections"):
+        LogLinearModel(2, max_iter=1).fit(np.arange(27).reshape(1, 3, 3, 3) % 7)
+
+
+def test_rows_that_are_no_counts_are_refused():
+    with pytest.raises(ValueError, match="Negative values in data passed to LogLinear"):
+        LogLinearModel().fit([[1, -1]])
+    with pytest.raises(ValueError, match="contains NaN"):
+        LogLinearModel().fit([[1, np.nan]])
+    with pytest.raises(ValueError, match="counts are all 0"):
+        LogLinearModel().fit([[0, 0], [0, 0]])
+    with pytest.raises(ValueError, match="X has 3 features"):
+        LogLinearModel().fit(strata(0)).score(np.ones((2, 3)))
+    added = Poset.from_relations(2, [], add_bottom=True)
+    with pytest.raises(ValueError, match="bottom that was added"):
+        LogLinearModel(poset=added).fit([[1, 2]])
+
+
+def test_failed_fit_leaves_the_last_one():
+    model = LogLinearModel(1).fit(strata(0))
+    before = model.theta_
+    with pytest.raises(ValueError):
+        model.fit([[0, 0]])
+    assert_array_equal(model.theta_, before)
+    assert not hasattr(clone(model), "theta_")
