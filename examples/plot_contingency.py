@@ -54,8 +54,8 @@ print(chosen.statistics_)
 # ----------------------------------------------
 # Survival enters with class and sex together, and with age for all alike. What the
 # model misses is seen in the residuals of its cells: boys of the first two classes were
-# all saved, girls of the third less often than it says. AIC would add the interaction of
-# class, age and survival.
+# all saved, girls of the third less often than it says. AIC would add the interaction
+# of class, age and survival.
 cells = chosen.to_frame("cell")
 print(cells.loc[cells["residual"].abs().nlargest(3).index].round(1))
 

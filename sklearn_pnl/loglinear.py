@@ -28,6 +28,8 @@ from .geometry import (
     PosetProtocol,
     deviance_tests,
     goodness_of_fit,
+    kl_divergence,
+    mixed_projection,
     score_tests,
     search_interactions,
     theta_with_errors,
@@ -314,11 +316,15 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         drawn = as_random_state(random_state).multinomial(
             int(total), p / p.sum(), n_replicates
         )
-        tables = drawn.reshape(-1, *self.poset_.shape)
-        fits = goodness_of_fit(tables, self.poset_, self.base_mask_, **self._settings)
+        tables = drawn.reshape(-1, *self.poset_.shape) / total
+        fits = mixed_projection(
+            tables, None, self.base_mask_, self.poset_, **self._settings
+        )
         warn_unconverged(type(self).__name__, fits.residual, self.tol, self.max_iter)
+        cells = tuple(range(1, tables.ndim))
+        replicates = 2 * total * kl_divergence(tables, fits.prob, axis=cells)
         return DevianceBootstrap(
-            deviance=float(self.statistics_.deviance), replicates=fits.deviance
+            deviance=float(self.statistics_.deviance), replicates=replicates
         )
 
     def score_tests(self, candidates: list | None = None) -> InteractionTests:

@@ -30,6 +30,8 @@ from sklearn_pnl.geometry import (
     theta_from_prob,
     theta_with_errors,
 )
+from sklearn_pnl.geometry.fit import level_functions
+from sklearn_pnl.geometry.terms import indicators
 
 SEEDS = [0, 1, 2]
 SHAPE = (2, 3, 4)
@@ -72,9 +74,8 @@ def deviance_slow(counts, fitted):
     return 2 * np.sum(n * np.log(n / m))
 
 
-def adjusted_slow(counts, order):
+def adjusted_slow(counts, design):
     """Each cell's largest mass by a linear programme of its own; rank by SVD."""
-    design = indicator_design(counts.shape, cells_slow(order, counts.shape))
     design = np.column_stack([np.ones(counts.size), design])
     wanted = design.T @ (counts.ravel() / counts.sum())
     largest = [
@@ -136,7 +137,35 @@ def test_independence_of_two_is_the_chi_square_test(seed):
 def test_adjusted_degrees_count_cells_and_rank(seed, order):
     counts = random_counts(seed, mean=1.0, share=0.3)
     fit = goodness_of_fit(counts, TensorPoset(SHAPE), order)
-    assert fit.adjusted_dof == adjusted_slow(counts, order)
+    design = indicator_design(SHAPE, cells_slow(order))
+    assert fit.adjusted_dof == adjusted_slow(counts, design)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_adjusted_degrees_of_any_poset(seed):
+    rng = np.random.default_rng(seed)
+    poset, leq = random_poset(rng, 12, density=0.2)
+    counts = rng.poisson(0.7, 12)
+    counts[poset.bottom] += 1
+    fit = goodness_of_fit(counts, poset, 1)
+    design = leq[np.flatnonzero(poset.order == 1)].T
+    assert fit.adjusted_dof == adjusted_slow(counts, design)
+
+
+@pytest.mark.parametrize("shape", [(4,), SHAPE, (2, 1, 3, 2)], ids=str)
+def test_indicators_span_the_functions_of_a_model(shape):
+    poset = TensorPoset(shape)
+    families = range(1, poset.max_order + 1)
+    for family in [*families, *([[(0, 2), (1,)]] if len(shape) > 2 else [])]:
+        mask = poset.order_mask(family)
+        sparse = indicators(poset, mask).toarray()
+        both = np.hstack([sparse, level_functions(poset, mask)])
+        rank = 1 + mask.sum()
+        assert sparse.shape == (poset.n_elements, rank)
+        assert np.linalg.matrix_rank(sparse) == np.linalg.matrix_rank(both) == rank
+    one = np.zeros(shape, bool)
+    one.reshape(-1)[-1] = True
+    assert indicators(TensorPoset(shape), one) is None
 
 
 def test_cells_that_no_empty_margin_forbids():

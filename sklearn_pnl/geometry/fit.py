@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
+from scipy.sparse import csr_array, vstack
 from scipy.special import xlogy
 from scipy.stats import chi2
 
@@ -32,11 +33,12 @@ from .divergences import kl_divergence
 from .optimize import Report
 from .posets import PosetProtocol, leading_shape
 from .projections import mixed_projection
+from .terms import indicators
 
 TOL, MAX_ITER = 1e-12, 200
-# Fewer counts than this expected in an empty cell raise the question whether the model
-# can fill it at all.
-_SUSPICIOUS = 1e-4
+# An empty cell of less probability than this, or so many times the tolerance, raises
+# the question whether the model can fill it at all.
+_SUSPICIOUS, _TIMES_TOL = 1e-8, 100
 # Singular values below this share of the largest, and parts of unit vectors that are
 # off the rows of a design, are rounding.
 _RANK, _ALIASED = 1e-11, 1e-6
@@ -174,7 +176,7 @@ def goodness_of_fit(
     mask, cells = model_mask(poset, order), tuple(range(-len(poset.shape), 0))
     p = counts / total.reshape(total.shape + (1,) * len(poset.shape))
     found = mixed_projection(p, None, mask, poset, tol=tol, max_iter=max_iter)
-    q, adjusted = _adjusted(counts, found.prob, total, mask, poset)
+    q, adjusted = _adjusted(counts, found, mask, poset)
     with np.errstate(divide="ignore"):
         squares = np.divide((p - q) ** 2, q, out=np.zeros_like(q), where=p != q)
     n_params = int(mask.sum())
@@ -284,27 +286,30 @@ def p_values(statistic, dof):
     return np.where(dof > 0, chi2.sf(statistic, np.maximum(dof, 1)), 1.0)[()]
 
 
-def _adjusted(counts, q, total, mask, poset):
+def _adjusted(counts, found, mask, poset):
     """Distributions without cells that cannot be filled, and adjusted df."""
-    lead, dof = total.shape, poset.n_elements - 1 - int(mask.sum())
-    q, adjusted = q.reshape(-1, poset.n_elements).copy(), np.full(total.size, dof)
-    tables = counts.reshape(-1, poset.n_elements)
-    expected = q * total.reshape(-1, 1)
-    suspicious = (tables == 0) & (expected < _SUSPICIOUS)
-    functions = None
+    lead, dof = found.residual.shape, poset.n_elements - 1 - int(mask.sum())
+    q = found.prob.reshape(-1, poset.n_elements).copy()
+    adjusted, tables = np.full(len(q), dof), counts.reshape(q.shape)
+    suspicious = (tables == 0) & (q < max(_SUSPICIOUS, _TIMES_TOL * found.tol))
+    design = None
     for row in np.flatnonzero(suspicious.any(axis=1)):
-        if functions is None:
-            functions = level_functions(poset, mask)
-        possible = _possible_cells(functions, tables[row] == 0, suspicious[row])
+        if design is None:
+            design = indicators(poset, mask)
+            design = (
+                csr_array(level_functions(poset, mask)) if design is None else design
+            )
+        possible = _possible_cells(design, tables[row] == 0, suspicious[row])
         if possible.all():
             continue
         q[row, ~possible] = 0
-        rank = np.linalg.matrix_rank(functions[possible])
+        left = design[np.flatnonzero(possible)]
+        rank = np.linalg.matrix_rank((left.T @ left).toarray(), hermitian=True)
         adjusted[row] = possible.sum() - rank
     return q.reshape(counts.shape), adjusted.reshape(lead)
 
 
-def _possible_cells(functions, empty, suspicious):
+def _possible_cells(design, empty, suspicious):
     """Cells positive in some distribution with the expectations of the data.
 
     The most cells that a change of the counts can fill, which keeps all expectations
@@ -312,17 +317,19 @@ def _possible_cells(functions, empty, suspicious):
     share of at most 1 of each cell to be filled counted.
     """
     cells = np.flatnonzero(suspicious)
-    n, k = len(functions), len(cells)
+    n, k = len(empty), len(cells)
     cost = np.concatenate([np.zeros(n), -np.ones(k)])
     # Change = share + more of it, so that no cap keeps others from being filled.
-    spread = np.zeros((n, k))
-    spread[cells, np.arange(k)] = 1
-    system = functions.T @ np.hstack([np.eye(n), spread])
+    system = vstack([design, design[cells]]).T
     bounds = [(0 if e else None, None) for e in empty] + [(0, 1)] * k
     found = linprog(
-        cost, A_eq=system, b_eq=np.zeros(len(system)), bounds=bounds, method="highs"
+        cost, A_eq=system, b_eq=np.zeros(design.shape[1]), bounds=bounds, method="highs"
     )
+    if found.status != 0:
+        raise RuntimeError(
+            f"Which of {k} empty cells the model can fill could not be found out: "
+            f"{found.message}"
+        )
     possible = np.ones(n, bool)
-    if found.status == 0:
-        possible[cells] = found.x[n:] > 0.5
+    possible[cells] = found.x[n:] > 0.5
     return possible

@@ -4,7 +4,10 @@ A *term* is a set of modes of a tensor, and stands for the elements whose index 
 zero in just these; of another poset, an element.
 """
 
+from functools import reduce
+
 import numpy as np
+from scipy.sparse import csr_array, hstack, kron
 
 from .interactions import merged
 from .posets import TensorPoset
@@ -50,6 +53,26 @@ def maximal_terms(poset, mask):
     for k in modes_of(poset):
         np.moveaxis(maximal, k, 0)[0] &= ~np.moveaxis(kept, k, 0)[1]
     return _ordered(maximal)
+
+
+def indicators(poset, mask):
+    """Indicators that span the functions of a model of interactions, sparse; or None.
+
+    Of the cells with given levels in the modes of each term, the first levels left out;
+    that of no mode is the constant.
+    """
+    if poset.family(mask) is None:
+        return None
+    levels = [csr_array(np.eye(length)[:, 1:]) for length in poset.shape]
+    whole = [csr_array(np.ones((length, 1))) for length in poset.shape]
+    factors = (
+        [
+            own if inside else one
+            for own, one, inside in zip(levels, whole, x, strict=True)
+        ]
+        for x in np.argwhere(_kept_terms(poset, mask))
+    )
+    return hstack([reduce(kron, each) for each in factors], format="csr")
 
 
 def _kept_terms(poset, mask):
