@@ -179,7 +179,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     X^2       0.4011     1      0.5265
     AIC 6626.53, BIC 6660.91
     >>> round(model.score([counts]), 4)
-    -1.2387
+    -1.4531
     """
 
     _parameter_constraints: dict = {

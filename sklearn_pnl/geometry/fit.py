@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import vstack
 from scipy.special import xlogy
 from scipy.stats import chi2
 
@@ -33,7 +33,7 @@ from .divergences import kl_divergence
 from .optimize import Report
 from .posets import PosetProtocol, leading_shape
 from .projections import mixed_projection
-from .terms import indicators
+from .terms import indicators, level_functions
 
 TOL, MAX_ITER = 1e-12, 200
 # An empty cell of less probability than this, or so many times the tolerance, raises
@@ -273,13 +273,6 @@ def check_counts(counts, poset):
     return counts, total
 
 
-def level_functions(poset, mask):
-    """The constant and the indicators of what is above each element, (D, 1 + m)."""
-    # The bottom is below all: its column is the constant.
-    elements = np.concatenate([[poset.bottom], np.flatnonzero(mask)])
-    return poset.columns(elements).synthesis(np.eye(len(elements))).T
-
-
 def p_values(statistic, dof):
     """Upper tails of chi-square; 1 where there is no degree of freedom."""
     dof = np.asarray(dof)
@@ -292,13 +285,9 @@ def _adjusted(counts, found, mask, poset):
     q = found.prob.reshape(-1, poset.n_elements).copy()
     adjusted, tables = np.full(len(q), dof), counts.reshape(q.shape)
     suspicious = (tables == 0) & (q < max(_SUSPICIOUS, _TIMES_TOL * found.tol))
-    design = None
-    for row in np.flatnonzero(suspicious.any(axis=1)):
-        if design is None:
-            design = indicators(poset, mask)
-            design = (
-                csr_array(level_functions(poset, mask)) if design is None else design
-            )
+    rows = np.flatnonzero(suspicious.any(axis=1))
+    design = indicators(poset, mask) if len(rows) else None
+    for row in rows:
         possible = _possible_cells(design, tables[row] == 0, suspicious[row])
         if possible.all():
             continue

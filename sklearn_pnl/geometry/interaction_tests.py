@@ -24,12 +24,11 @@ from .fit import (
     TOL,
     check_counts,
     goodness_of_fit,
-    level_functions,
     model_mask,
     p_values,
 )
 from .posets import PosetProtocol, TensorPoset
-from .terms import cells_of, missing_terms, modes_of
+from .terms import cells_of, level_functions, missing_terms, modes_of
 
 # Directions of functions shorter than this share are rounding.
 _RANK = 1e-9

@@ -55,14 +55,21 @@ def maximal_terms(poset, mask):
     return _ordered(maximal)
 
 
-def indicators(poset, mask):
-    """Indicators that span the functions of a model of interactions, sparse; or None.
+def level_functions(poset, mask):
+    """The constant and the indicators of what is above each element, (D, 1 + m)."""
+    # The bottom is below all: its column is the constant.
+    elements = np.concatenate([[poset.bottom], np.flatnonzero(mask)])
+    return poset.columns(elements).synthesis(np.eye(len(elements))).T
 
-    Of the cells with given levels in the modes of each term, the first levels left out;
-    that of no mode is the constant.
+
+def indicators(poset, mask):
+    """As many functions that span the same ones, sparse.
+
+    If the model is one of interactions, these are the indicators of the cells with
+    given levels in the modes of each term, the first levels left out.
     """
     if poset.family(mask) is None:
-        return None
+        return csr_array(level_functions(poset, mask))
     levels = [csr_array(np.eye(length)[:, 1:]) for length in poset.shape]
     whole = [csr_array(np.ones((length, 1))) for length in poset.shape]
     factors = (
