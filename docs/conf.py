@@ -139,8 +139,8 @@ alone = (
     "when_not",
     "benchmarks",
     "errors",
+    "paper",
 )
-alone += ("paper", "paper_figures")
 html_sidebars = {page: [] for page in (*alone, "citing", "changelog")}
 html_sidebars["auto_examples/*"] = []
 toc_object_entries_show_parents = "hide"

@@ -26,6 +26,7 @@ from ._runtime.validation import (
     as_random_state,
     shared_params,
     tells_where,
+    warn_no_rows,
 )
 from ._runtime.workspace import workspace
 from .augment import PNLAugmenter
@@ -35,6 +36,11 @@ from .draws import DrawsLike
 from .geometry import PosetProtocol
 from .manifolds import LocalManifoldLike
 from .tables import plain_target, read_table
+
+_HOW_MANY = (
+    "sampling_strategy={class: rows} says how many rows a class is to have in all, "
+    "those there are included."
+)
 
 
 @with_params_of(PNLAugmenter)
@@ -50,7 +56,10 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     sampling_strategy : float, str, dict or callable, default="auto"
         Which classes get how many rows, in all the forms of imbalanced-learn. A dict
         gives the number of rows wanted for each class, which may be above that of the
-        majority: so all classes can be augmented.
+        majority: so all classes can be augmented. Classes that are as frequent as is
+        asked get no new rows; if none gets any, as with "auto" where all are equally
+        frequent, ``X`` and ``y`` are returned as they are, and a warning says so
+        unless a dict or callable named the numbers.
 
     order, base, local_manifold, k_neighbors, draws, metric, poset, reshaper
         As in :class:`PNLAugmenter`.
@@ -205,6 +214,13 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         target = _Classes(y)
         table, target.labels = read_table(self, X, target.labels)
         wanted = self._wanted(target.labels)
+        # Who names numbers of rows knows.
+        if not wanted and isinstance(self.sampling_strategy, str):
+            warn_no_rows(
+                f"sampling_strategy={self.sampling_strategy!r} asks for no new row "
+                f"({_told(target.labels)}): X and y are returned as they are. "
+                f"{_HOW_MANY}"
+            )
         self.augmenters_ = {}
         self.invariants_ = resolve_invariants(self.invariants, table)
         whole, done = table.room(sum(wanted.values())), len(table)
@@ -245,10 +261,15 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
 
     def _wanted(self, labels):
         """How many new rows classes get, those that get any."""
-        self.sampling_strategy_ = check_sampling_strategy(
-            self.sampling_strategy, labels, self._sampling_type
-        )
         known = np.unique(labels).tolist()
+        try:
+            self.sampling_strategy_ = check_sampling_strategy(
+                self.sampling_strategy, labels, self._sampling_type
+            )
+        except ValueError as error:
+            alone = "PNLAugmenter draws rows without classes."
+            advice = alone if len(known) == 1 else _HOW_MANY
+            raise ValueError(f"{error} ({_told(labels)}). {advice}") from None
         asked = self.constraints if isinstance(self.constraints, dict) else {}
         for label in asked:
             if label not in known:
@@ -323,3 +344,9 @@ class _Classes:
         if self._binary:
             labels = label_binarize(labels, classes=np.unique(self.labels))
         return self._as_they_came(self._container.transform(np.empty(0), labels)[1])
+
+
+def _told(labels):
+    """How many rows classes have, in words."""
+    known, counts = np.unique(labels, return_counts=True)
+    return f"rows by class: {dict(zip(known.tolist(), counts.tolist(), strict=True))}"

@@ -22,6 +22,7 @@ from sklearn_pnl import (
     MixtureManifold,
     MixupDraws,
     PNLAugmenter,
+    PNLSampler,
     ThetaManifold,
 )
 from sklearn_pnl.draws import TrainingCodes
@@ -477,6 +478,21 @@ def test_any_number_from_0_on_is_a_noise(noise):
 )
 def test_a_parameter_that_does_not_apply_cannot_be_given(of, name):
     with pytest.raises(TypeError, match=name):
+        of(**{name: 1})
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "where"),
+    [
+        (PNLAugmenter, "random_state", r"sample\(random_state=...\)"),
+        (PNLAugmenter, "constraints", r"sample\(constraints=...\)"),
+        (PNLAugmenter, "n_samples", r"sample\(n_samples\)"),
+        (PNLAugmenter, "k", "k_neighbors"),
+        (PNLSampler, "n_samples", "sampling_strategy"),
+    ],
+)
+def test_who_looks_for_a_parameter_is_told_where_it_is(of, name, where):
+    with pytest.raises(TypeError, match=where):
         of(**{name: 1})
 
 

@@ -217,6 +217,35 @@ def test_nothing_to_add_leaves_no_parents(augment):
     assert sampler.parent_indices_.dtype.kind == "i"
 
 
+@pytest.mark.parametrize("strategy", ["auto", "all"])
+def test_classes_of_one_size_get_no_rows_and_are_told(strategy):
+    X, y = table(counts={0: 20, 1: 20})
+    with pytest.warns(UserWarning, match="no new row .*{0: 20, 1: 20}"):
+        X_new, y_new = PNLSampler(sampling_strategy=strategy).fit_resample(X, y)
+    assert_array_equal(X_new, X)
+    assert_array_equal(y_new, y)
+
+
+@pytest.mark.parametrize(
+    ("y", "told"),
+    [
+        (np.zeros(60), "PNLAugmenter draws rows without classes"),
+        (np.repeat([0.0, np.nan], [50, 10]), "10 in all, the first in row 50"),
+        ([None] * 3 + ["a"] * 57, "3 in all, the first in row 0"),
+    ],
+)
+def test_classes_that_cannot_be_are_told(y, told):
+    with pytest.raises(ValueError, match=told):
+        PNLSampler().fit_resample(np.ones((60, 2)), y)
+
+
+@pytest.mark.parametrize("strategy", [{7: 50}, {1: 5}, 0.01])
+def test_strategies_that_cannot_be_tell_the_rows_of_classes(strategy):
+    X, y = table(counts={0: 40, 1: 12})
+    with pytest.raises(ValueError, match="{0: 40, 1: 12}.*in all"):
+        PNLSampler(sampling_strategy=strategy).fit_resample(X, y)
+
+
 def test_only_fit_resample_leaves_no_sample_indices():
     # imbalanced-learn gives that name to samplers that select rows.
     sampler = resample(*table())[2]

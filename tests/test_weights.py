@@ -341,6 +341,7 @@ def test_margins_that_disagree_are_named():
         ({"age": 3}, {"bounds": 2}, "0 <= least <= largest"),
         ({"age": 3}, {"design_weights": -np.ones(60)}, "holds -1 in row 0"),
         ({"age": 3}, {"design_weights": np.full(60, np.nan)}, "must be finite"),
+        ({"age": 3}, {"design_weights": np.ones(3)}, "one a row, 60 of them"),
         ({"age": 3}, {"domains": "region"}, "'north', which totals|domain"),
         ({"age": 3}, {"domains": [1, 2]}, "2 labels for 60 rows"),
     ],

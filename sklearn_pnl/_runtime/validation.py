@@ -3,6 +3,7 @@
 import warnings
 from contextlib import contextmanager
 from functools import cache, wraps
+from inspect import signature
 from numbers import Integral
 from typing import TypeVar, cast
 
@@ -49,15 +50,21 @@ _ELSEWHERE = {
     "bandwidth": "bandwidth is a parameter of KernelDraws: pass "
     "draws=KernelDraws(bandwidth=...)",
     "n_neighbors": "the number of near rows is called k_neighbors here",
+    "k": "the number of near rows is called k_neighbors here",
+    "random_state": "the seed is given where rows are drawn, sample(random_state=...)",
+    "constraints": "they are asked where rows are drawn, sample(constraints=...)",
+    "n_samples": "samplers for classes have sampling_strategy={class: rows}, and an "
+    "augmenter sample(n_samples)",
 }
 
 
 def tells_where(init: _Init) -> _Init:
     """A constructor that says where a parameter is that it does not have."""
+    own = signature(init).parameters
 
     @wraps(init)
     def telling(self, *args, **params):
-        for name in _ELSEWHERE.keys() & params.keys():
+        for name in (_ELSEWHERE.keys() & params.keys()) - own.keys():
             raise TypeError(
                 f"{type(self).__name__} has no parameter {name!r}: {_ELSEWHERE[name]}."
             )
@@ -154,6 +161,11 @@ def warn_target_unused(y):
         UserWarning,
         stacklevel=6,
     )
+
+
+def warn_no_rows(message):
+    """Say that there is nothing to do."""
+    warnings.warn(message, UserWarning, stacklevel=6)
 
 
 def check_tensors(estimator, X, *, reset):
@@ -326,6 +338,8 @@ def clip_neighbors(n_neighbors, n_rows, of_rows=False, whose="the training data"
         told = told.replace(":", f", {there} near each:")
     if there == 0:
         told = f"Neighbours were asked for, but {rows}: all new rows are copies of it."
+    else:
+        told += " Ask for fewer if this is meant."
     warnings.warn(told, UserWarning, stacklevel=4)
     return max(1, there)
 

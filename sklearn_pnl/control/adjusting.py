@@ -46,7 +46,7 @@ def adjust(
     Returns
     -------
     rows : array-like of shape (n, *shape)
-        In the container, units and types of ``X``.
+        In the container, units and types of ``X``, with its index.
 
     Raises
     ------
@@ -85,4 +85,7 @@ def adjust(
     keeper = keeper.asking(asked_for(constraints, table, keeper.ranges, len(rows)))
     moved = table.like(keeper.meet(rows)[0], np.arange(len(rows)))
     keeper.audit(table.read(moved), "adjust")
+    if hasattr(X, "iloc"):
+        # They are the rows that there were.
+        moved.index = X.index
     return moved.tolist() if isinstance(X, list) else moved

@@ -68,6 +68,11 @@ class ColumnConstraint:
         self.coefficients = {key: float(a) for key, a in coefficients.items()}
         self.lower = _ends(lower, "lower")
         self.upper = _ends(upper, "upper")
+        if np.all(self.lower == -np.inf) and np.all(self.upper == np.inf):
+            raise ValueError(
+                f"A ColumnConstraint about {self.coefficients} asks for nothing: give "
+                "equal, lower or upper."
+            )
 
     def __repr__(self):
         ends = {"lower": self.lower, "upper": self.upper}

@@ -75,7 +75,9 @@ def _unknown(key, whom, names, named, row_shape):
             f"{named}. Give the number of one."
         )
     if isinstance(key, str):
-        held = f"has the columns {names}" if names else "has no names"
+        held = f"has the columns {names}"
+        if not names:
+            held = f"has no names: give one of the numbers 0 to {n - 1}"
         return f"{whom} names {key!r}, but X {held}."
     if len(row_shape) > 1:
         kinds = f"tuples of {len(row_shape)} places of a cell in rows of {row_shape}"

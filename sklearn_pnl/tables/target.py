@@ -3,8 +3,10 @@
 import narwhals as nw
 import numpy as np
 from narwhals.dependencies import is_into_series
+from scipy.sparse import issparse
 
 from .._runtime.validation import check_finite
+from .categories import is_missing
 from .columns import columns_of, is_frame
 from .forms import ColumnForm, as_numeric
 from .values import kind_of
@@ -18,10 +20,31 @@ def plain_target(y):
             "are one column. Pass a Series, such as y[y.columns[0]]."
         )
     if not is_into_series(y) or hasattr(y, "iloc"):
+        _check_none_missing(y)
         return y, lambda values: values
     y = nw.from_native(y, series_only=True)
-    columns = columns_of(y.to_frame())
-    return y.to_numpy(), lambda new: columns.column(0, new)
+    columns, classes = columns_of(y.to_frame()), y.to_numpy()
+    _check_none_missing(classes)
+    return classes, lambda new: columns.column(0, new)
+
+
+def _check_none_missing(y):
+    """Refuse classes that are None or NaN, and say where the first one is."""
+    values = np.empty(0) if y is None or issparse(y) else np.asarray(y)
+    if values.dtype.kind == "f":
+        missing = np.isnan(values)
+    elif values.dtype == object:
+        missing = np.array([is_missing(value) for value in values.ravel()])
+        missing = missing.reshape(values.shape)
+    else:
+        return
+    if missing.any():
+        row = np.argwhere(missing)[0, :1]
+        raise ValueError(
+            f"y contains NaN or None, {missing.sum()} in all, the first in row "
+            f"{row.item() if len(row) else 0}: its class is not known. Drop such rows, "
+            "or give them a class of their own."
+        )
 
 
 def read_target(y, whom):
@@ -53,7 +76,13 @@ def read_target(y, whom):
         form, values = ColumnForm.of(columns, [], _no_target)
         check_finite(values, "y", columns.names)
         return values, lambda new: columns.stack([form.restore(new, None)])
-    array = as_numeric(y, accept_sparse=False, input_name="y")
+    try:
+        array = as_numeric(y, accept_sparse=False, input_name="y")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"y holds no numbers: {error} Targets are numbers; PNLSampler adds rows "
+            "with classes."
+        ) from None
     if array.ndim > 2:
         raise ValueError(
             f"y must have shape (n,) or (n, n_targets); got {array.shape}."

@@ -263,7 +263,10 @@ def _by_level(cells, totals, by):
     for total in totals:
         modes = total.of if isinstance(total.of, tuple) else (total.of,)
         if not set(by) <= set(modes):
-            raise ValueError(f"The margin {total.of!r} does not name {by}, as by does.")
+            raise ValueError(
+                f"The margin {total.of!r} does not name {by}, as by does. Give each "
+                f"table its own: a margin of {(*by, *modes)!r}."
+            )
         places = [modes.index(mode) for mode in by]
         rest = [k for k in range(len(modes)) if k not in places]
         if not rest:

@@ -393,7 +393,13 @@ def _called(of):
 
 def as_column_vector(values: ArrayLike, n: int, name: str) -> np.ndarray:
     """Finite numbers, one a row."""
-    values = np.broadcast_to(np.asarray(values, dtype=np.float64), n)
+    values = np.asarray(values, dtype=np.float64)
+    if values.shape not in ((), (n,)):
+        raise ValueError(
+            f"{name} must be a number or one a row, {n} of them; it has the shape "
+            f"{values.shape}."
+        )
+    values = np.broadcast_to(values, n)
     if not np.isfinite(values).all():
         raise ValueError(f"{name} must be finite.")
     return values

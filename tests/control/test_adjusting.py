@@ -48,6 +48,12 @@ def test_rows_are_the_nearest_in_the_distance_that_is_stated(seed):
         assert distance(after) <= distance(found.x) + 1e-8
 
 
+def test_rows_keep_their_index():
+    X = stores(0).set_axis([f"store {i}" for i in range(60)])
+    moved = adjust(X, ColumnConstraint("total", equal=2.0))
+    pd.testing.assert_index_equal(moved.index, X.index)
+
+
 def test_rows_that_have_it_stay_bit_by_bit():
     X = np.random.default_rng(0).normal(size=(40, 3))
     assert_array_equal(adjust(X, ColumnConstraint(0, lower=-100)), X)

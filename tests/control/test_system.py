@@ -55,6 +55,7 @@ def test_bad_constraints(frame, given, message):
     [
         (lambda: ColumnConstraint({}, lower=0), "needs at least one column"),
         (lambda: ColumnConstraint(0, lower=0, equal=1), "not both"),
+        (lambda: ColumnConstraint(0), "asks for nothing: give equal"),
         (lambda: ColumnConstraint(0, lower=np.nan), "lower .* without NaN"),
         (lambda: ColumnConstraint(0, upper="much"), "upper .* must be a number"),
         (lambda: ColumnConstraint(0, equal=[[1.0]]), "an array of one a row"),
