@@ -319,13 +319,30 @@ def _search():
     return _markdown(["variant", "AP", "AUC", "balanced accuracy", "Brier"], body)
 
 
+# What the runs of the search for noise are called.
+_IN_WORDS = {
+    "none": "no new rows",
+    "threshold": "no new rows, threshold at the prevalence",
+    "ROS 0.3": "`RandomOverSampler(shrinkage=0.3)`",
+    "former": ".25 of one difference of any two near rows",
+    "0.5 of 10": ".5, shape of ten near rows",
+    "0.41 of 10": "**.41, shape of ten near rows: the default**",
+    "0.6 of 10": ".6, shape of ten near rows",
+    "0.5 of 5": ".5, shape of five near rows",
+    "0.5 of 10, k 10": ".5, shape of ten near rows, partners among ten",
+    "0.5 of 10, margin 0.3": ".5, shape of ten near rows, `range_slack=0.3`",
+    "0.5 of 10, margin 10": ".5, shape of ten near rows, `range_slack=10`",
+    "0.5, sixteen pooled": ".5, shape of the whole class",
+}
+
+
 def _spread():
     """A way to draw noise a line, with p of a difference and what each learner sees."""
     metrics = ("AP", "AUC", "balanced accuracy", "corrected Brier")
     learners = ("logistic", "5-NN", "forest", "boosting")
     body = [
         [
-            f"`{r['variant']}`",
+            _IN_WORDS.get(r["variant"], r["variant"]),
             *(f"{r[m]} ({float(r[f'{m}: p']):.2g})" for m in metrics),
             *(r[learner] for learner in learners),
         ]
