@@ -78,6 +78,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "_generated/backreferences",
     "inspect_global_variables": True,
     "show_memory": False,
+    "default_thumb_file": str(HERE / "_static" / "pictures" / "posets.svg"),
     "download_all_examples": False,
     "remove_config_comments": True,
     "write_computation_times": False,

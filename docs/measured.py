@@ -337,18 +337,16 @@ _IN_WORDS = {
 
 
 def _spread():
-    """A way to draw noise a line, with p of a difference and what each learner sees."""
+    """A way to draw noise a line, with p of a difference."""
     metrics = ("AP", "AUC", "balanced accuracy", "corrected Brier")
-    learners = ("logistic", "5-NN", "forest", "boosting")
     body = [
         [
             _IN_WORDS.get(r["variant"], r["variant"]),
             *(f"{r[m]} ({float(r[f'{m}: p']):.2g})" for m in metrics),
-            *(r[learner] for learner in learners),
         ]
         for r in rows("spread-chosen")
     ]
-    return _markdown(["", *metrics, *learners], body)
+    return _markdown(["", *metrics], body)
 
 
 def _few_shot():

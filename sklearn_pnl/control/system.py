@@ -338,8 +338,9 @@ def _read(whom, one, n_columns, column_of):
         ends = (np.broadcast_to(e, len(a))[None] for e in (one.lb, one.ub))
     else:
         raise ValueError(
-            f"{whom} must be a scipy.optimize.LinearConstraint or a ColumnConstraint; "
-            f"got {type(one).__name__}."
+            f"{whom} must be a scipy.optimize.LinearConstraint or a ColumnConstraint, "
+            f"such as ColumnConstraint({{'a': 1, 'b': -2}}, lower=0); got "
+            f"{type(one).__name__}."
         )
     if a.shape[1] != n_columns:
         raise ValueError(
