@@ -346,15 +346,16 @@ def test_classes_are_the_bytes_of_home(kind, backend):
 
 
 def test_what_workers_meet_is_said_here():
+    hard = {"order": 1, "draws": "mixup", "max_iter": 1, "tol": 1e-15}
     with joblib.parallel_config("loky", n_jobs=2):
         with pytest.warns(ConvergenceWarning, match=r"Sampler, class \d: .* converge"):
-            resampled(FEW, {"order": 1, "max_iter": 1, "tol": 1e-15})
+            resampled(FEW, hard)
         with (
             pytest.raises(ConvergenceWarning, match="class 0"),
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("error", ConvergenceWarning)
-            resampled(FEW, {"order": 1, "max_iter": 1, "tol": 1e-15})
+            resampled(FEW, hard)
         wanted = LinearConstraint(np.ones((1, 24)), 1e6, 1e6)
         asked = {"order": 1, "constraints": {2: wanted}}
         with pytest.raises(ValueError, match="can be reached|reach"):
