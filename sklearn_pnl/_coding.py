@@ -125,15 +125,19 @@ class TrainingRows:
         Nearness of codes.
     labels : ndarray of int of shape (n, n_categorical), default=None
         Categories of the rows, which count in their nearness.
+    missing : ndarray of bool of shape (n, D), default=None
+        Cells, each a coordinate, that do not: distances are Euclidean over what both
+        rows have, in units of the Fisher metric at the mean for "kl", and scaled as
+        those of :func:`sklearn.metrics.pairwise.nan_euclidean_distances`.
     """
 
-    def __init__(self, codec, rows, encoded, metric, labels=None):
+    def __init__(self, codec, rows, encoded, metric, labels=None, missing=None):
         self.codec = codec
         self.rows = rows
         self.coordinates = encoded.coordinates
         self.masses = encoded.mass
         self.metric = metric
-        self.labels = labels
+        self.labels, self.missing = labels, missing
 
     @property
     def codes(self):
@@ -154,17 +158,27 @@ class TrainingRows:
 
     @property
     def _points(self):
+        if self.missing is not None:
+            return self.codes * self._units
         return self._embedding.points if self.metric == "kl" else self.codes
+
+    @cached_property
+    def _units(self):
+        """Roots of the diagonal of the Fisher metric at the mean, or ones."""
+        mean = self.codes.mean(axis=0)
+        return np.exp(mean / 2) if self.metric == "kl" else np.ones_like(mean)
 
     @cached_property
     def _indicators(self):
         return Indicators(self.labels, typical_variance(self._points))
 
     def _search_among(self, rows):
-        points = self._points
+        points, metric = self._points, "minkowski"
+        if self.missing is not None:
+            points, metric = np.where(self.missing, np.nan, points), "nan_euclidean"
         if self.labels is not None:
             points = np.hstack([points, self._indicators.points])
-        return NearestNeighbors().fit(_some_column(points)[rows])
+        return NearestNeighbors(metric=metric).fit(_some_column(points)[rows])
 
     def nearest(self, codes, k, among=None, like=None, n_jobs=None):
         """The k rows (n, k) nearest to each code, ascending; of some rows or all.
@@ -173,7 +187,11 @@ class TrainingRows:
         from all others.
         """
         queries = codes
-        if self.metric == "kl":
+        if self.missing is not None:
+            queries = codes * self._units
+            if like is not None:
+                queries[self.missing[like]] = np.nan
+        elif self.metric == "kl":
             with one_blas_thread():
                 queries = self._embedding.queries(codes)
         if self.labels is not None:
@@ -208,7 +226,7 @@ class TrainingRows:
 
     def forget_search(self):
         """Give back what the search holds; the next one makes it again."""
-        for made in ("_embedding", "_search", "_indicators"):
+        for made in ("_embedding", "_search", "_indicators", "_units"):
             self.__dict__.pop(made, None)
 
     def mean(self, neighbors):

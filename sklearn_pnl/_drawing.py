@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils import gen_batches
 
@@ -41,7 +40,6 @@ class Batch(NamedTuple):
     parents: Any
     weights: Any
     donors: Any
-    zeros: Any
     where: Any
     copied: Any
 
@@ -59,8 +57,10 @@ class Source:
     path : tuple
         Steps from the numbers of a row to its cells, each with a way back.
     keeper : Keeper
-    zeros : ndarray of bool of shape (n, D) or (n, 0)
-        Cells of the training rows that are zero, if zeros are kept.
+    limits : tuple of two ndarray of shape (D,)
+        Ends of numbers, without values that many rows share.
+    taken : Taken
+        Cells that new rows take from a parent.
     times : ndarray of shape (n, n_times) or None
         Times of the training rows.
     folded : bool
@@ -75,7 +75,8 @@ class Source:
     draws: Any
     path: tuple
     keeper: Any
-    zeros: NDArray
+    limits: tuple
+    taken: Any
     times: Any
     folded: bool
     n_neighbors: int
@@ -85,6 +86,17 @@ class Source:
         """Numbers (n, D) of cells, the way back along the path."""
         embed, lay_out = self.path
         return embed.back(lay_out.back(cells), zeros)
+
+    @property
+    def lacking(self):
+        """Cells of the training rows that hold no number; None if all do."""
+        return self.taken.lacking(len(self.table.columns))
+
+    def held(self, parents, donors):
+        """Shared values (m, D) of new rows, and cells that are missing; or None."""
+        if not len(self.taken.columns):
+            return None, None
+        return self.taken.held(parents, donors, len(self.table.columns))
 
     def drawing(self, n_samples, rng, n_jobs, constraints, shares, drops):
         """``n_samples`` new rows with what is asked of them: a :class:`Drawing`."""
@@ -101,13 +113,14 @@ class Source:
             keeper = replace(self.keeper.asking(asked), drops=drops)
         condition = None
         if len(keeper.asked):
-            rows = self.back(training.decoded())
+            rows = self.taken.shown(self.back(training.decoded()))
             condition = keeper.condition(rows)
             keeper = replace(keeper, examples=keeper.cast(rows[:_EXAMPLES].copy()))
         nearest = partial(training.nearest, n_jobs=n_jobs)
         codes = training.codes, self.n_neighbors, nearest, training.copies, shares
+        codes += (self.lacking,)
         chosen = None
-        if self.table.labels is not None:
+        if self.table.labels is not None or self.taken.has_donors:
             chosen = rng.uniform(size=n_samples)
         with no_task():
             draw = self.draws.start(TrainingCodes(*codes), n_samples, rng, condition)
@@ -144,7 +157,10 @@ class Drawing:
         table, keeper = self.source.table, self.keeper.of_rows(batch.where)
         rows = table.like(batch.numbers, batch.donors)
         with _numbered(batch.where):
-            kept = keeper.audit(table.read(rows), self.source.whom, batch.zeros)
+            held, missing = self.source.held(batch.parents, batch.donors)
+            if held is not None:
+                held[missing] = np.nan
+            kept = keeper.audit(table.read(rows), self.source.whom, held)
         if batch.copied.any():
             warn_missed(
                 f"{self.source.whom}: {batch.copied.sum()} of {len(batch.copied)} new "
@@ -200,29 +216,33 @@ class Drawing:
         source, keeper = self.source, self.keeper
         jobs = source.whom, self.n_jobs
         cells = source.training.decode(codes, parents, weights, *jobs)
-        zeros, copied = _in_all(source.zeros, parents), np.zeros(len(cells), bool)
-        rows = source.back(cells, zeros)
+        held, missing = source.held(parents, donors)
+        rows = source.back(cells, held == 0 if source.taken.by_all else None)
         if source.folded:
-            rows = fold(rows, keeper.low, keeper.high)
+            rows = fold(rows, *source.limits)
         if source.times is not None:
             times, between = source.table.times, source.times[parents]
             ends = between.min(axis=1), between.max(axis=1)
             rows[:, times] = fold(rows[:, times], *ends)
-        if not keeper.is_free or zeros.size or not source.folded:
+        copied = np.zeros(len(rows), bool)
+        if not keeper.is_free or held is not None or not source.folded:
             meet = partial(_meet, keeper=keeper)
             step = source.training.codec.decoded_at_once
             # But for a system it is one pass, which threads would only wait for.
             n_jobs = self.n_jobs if len(keeper.system) else None
+            given = (rows, where) if held is None else (rows, where, held)
             with _numbered(where):
-                rows, copied = map_blocks(
-                    meet, rows, where, zeros, step=step, n_jobs=n_jobs
-                )
-        return Batch(rows, parents, weights, donors, zeros, where, copied)
+                rows, copied = map_blocks(meet, *given, step=step, n_jobs=n_jobs)
+        if missing is not None and missing.any():
+            # What is asked for is there.
+            missing[:, keeper.asked.coefficients.any(axis=0)] = False
+            rows[missing] = np.nan
+        return Batch(rows, parents, weights, donors, where, copied)
 
 
-def _meet(rows, where, zeros, *, keeper):
+def _meet(rows, where, held=None, *, keeper):
     """One block of rows with all that they promise."""
-    return keeper.of_rows(where).meet(rows, zeros)
+    return keeper.of_rows(where).meet(rows, held)
 
 
 @contextmanager
@@ -233,11 +253,3 @@ def _numbered(where):
     except UnmetError as error:
         error.row = int(where[error.row])
         raise
-
-
-def _in_all(mask, parents):
-    """Where the mask (n, D) of training rows holds in all parents (n_new, k)."""
-    where = mask[parents[:, 0]]
-    for parent in parents.T[1:]:
-        where &= mask[parent]
-    return where

@@ -1,6 +1,7 @@
 """Draw new rows from one set of rows: embed, encode, draw codes, decode, and back."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -27,7 +28,9 @@ from ._runtime.validation import (
 from ._steps import Embed, LayOut
 from .backward import METRIC
 from .control import CONSTRAINTS, Constraint, LinearSystem
+from .control.marks import resolve_marks
 from .control.promises import keeper_of, resolve_invariants
+from .control.taken import Taken
 from .draws import AUGMENT, DrawsLike, as_draws
 from .embedding import ends_of, limits
 from .geometry import PosetProtocol
@@ -111,13 +114,20 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         typical deviation of a number, as in SMOTE-NC. The geometry, equations and
         constraints are about the other columns.
 
-    keep_zeros : bool, default=False
-        Whether cells that are zero in all parents of a new row are zero in it, exactly.
-        Without an embedding the others take over what they had, and what falls below
-        zero is taken from them, so that the row keeps its sum. For compositions, rows
-        of one sum, ``PNLAugmenter(embedding=None, with_mass=False, range_slack=None,
-        keep_zeros=True)`` is closed whether ``invariants`` find the sum or not; for
-        counts it is ``PNLAugmenter(embedding=None, keep_zeros=True)``.
+    marks : {"auto", "zeros"} or None, default="auto"
+        What the values of a column are marks of, found in plain rows of at most 200
+        features and kept: whole numbers, decimals and other whole multiples of a step,
+        also after a scaler; few values, at most half as many as rows, of which a new
+        one is the nearest; and spikes, values that many rows share beside others, which
+        a new row takes from one of its parents, as it does categories. What is asked
+        for goes first, then equations, then marks.
+        "zeros" keeps, instead of spikes, cells that are zero in all parents of a new
+        row. Without an embedding the others take over what they had, and what falls
+        below zero is taken from them, so that the row keeps its sum. For compositions,
+        rows of one sum, ``PNLAugmenter(embedding=None, with_mass=False,
+        range_slack=None, marks="zeros")`` is closed whether ``invariants`` find the
+        sum or not; for counts it is ``PNLAugmenter(embedding=None, marks="zeros")``.
+        None keeps what the types of columns say.
 
     offset : float, default=1.0
         Added to every cell after the embedding, in its units. The larger, the more an
@@ -182,6 +192,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
     invariants_ : LinearSystem
         The equations kept; printed, they are told in words.
 
+    marks_ : Marks
+        What columns keep beside, and what gave way; printed, it is told in words.
+
     integer_features_ : ndarray of int
         Columns that hold integers or booleans, where new values are rounded.
 
@@ -229,7 +242,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         "embedding": [StrOptions({"minmax"}), _INVERTIBLE, None],
         "range_slack": [Interval(Real, 0, None, closed="left"), None],
         "categorical_features": ["array-like", StrOptions({"auto"}), None],
-        "keep_zeros": ["boolean"],
+        "marks": [StrOptions({"auto", "zeros"}), None],
         "invariants": [StrOptions({"auto"}), *CONSTRAINTS, None],
     }
 
@@ -247,7 +260,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         reshaper: Literal["auto", "prime"] | Any = "auto",
         embedding: Literal["minmax"] | Any = "minmax",
         categorical_features: Literal["auto"] | ArrayLike | None = None,
-        keep_zeros: bool = False,
+        marks: Literal["auto", "zeros"] | None = "auto",
         offset: float = 1.0,
         with_mass: bool = True,
         range_slack: float | None = 0.1,
@@ -270,7 +283,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self.reshaper = reshaper
         self.embedding = embedding
         self.categorical_features = categorical_features
-        self.keep_zeros = keep_zeros
+        self.marks = marks
         self.offset = offset
         self.with_mass = with_mass
         self.range_slack = range_slack
@@ -298,14 +311,15 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         """
         warn_target_unused(y)
         with fit_task(self):
-            table, _ = read_table(self, X)
+            table, _ = read_table(self, X, missing=is_cellwise(self))
             self._fit(table, type(self).__name__)
         return self
 
-    def _fit(self, table, whom, system=None):
+    def _fit(self, table, whom, system=None, marks=None):
         """Fit rows that were read: those of ``fit``, or a class of a sampler.
 
-        Messages are those of ``whom``; ``system`` holds the equations of all classes.
+        Messages are those of ``whom``; ``system`` holds the equations of all classes,
+        ``marks`` those of all classes.
         """
         if table.columns.max() < 0:
             raise ValueError(
@@ -313,10 +327,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
                 "new rows would be copies, which RandomOverSampler of imbalanced-learn "
                 "makes. Encode an ordered one as numbers, if there is any."
             )
-        rows = table.numbers()
-        ends, draws = ends_of(rows), as_draws(self._resolve_draws(table))
-        zeros = rows == 0 if self.keep_zeros else np.empty((len(rows), 0), bool)
-        times = rows[:, table.times].astype(float) if table.times.any() else None
+        rows, draws = table.numbers(), as_draws(self._resolve_draws(table))
         self.integer_features_ = table.integer_features
         self.n_neighbors_ = clip_neighbors(
             self.k_neighbors, len(rows), not draws.looks_up, table.whose
@@ -324,11 +335,30 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self.invariants_ = system
         if system is None:
             self.invariants_ = resolve_invariants(self.invariants, table)
+        self.marks_ = marks
+        if marks is None:
+            self.marks_ = resolve_marks(
+                self.marks, table, self.invariants_, is_cellwise(self)
+            )
+        taken = Taken.of(self.marks_, rows)
+        rows = taken.hidden(rows)
+        ends, d = ends_of(rows), rows.shape[1]
+        times = rows[:, table.times].astype(float) if table.times.any() else None
         allowed = limits(rows, ends, self.range_slack)
         scaled = self.embedding is not None
         keeper = keeper_of(
-            self.invariants_, table, rows, ends, allowed, scaled, self.offset
+            self.invariants_,
+            table,
+            rows,
+            ends,
+            allowed,
+            scaled,
+            self.offset,
+            self.marks_,
         )
+        inner = keeper.low, keeper.high
+        if len(taken.columns):
+            keeper = replace(keeper, shared=taken.shared_ends(d))
         if keeper.up_to_rounding:
             self.invariants_ = self.invariants_.noted(
                 "Up to the rounding of their columns: "
@@ -337,7 +367,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         with config_context(**_UNCHECKED), no_task():
             path, cells = self._laid_out(table, rows, ends)
         mine = table.owned or not np.may_share_memory(cells, rows)
-        training = self._encode(table, cells, mine, whom)
+        missing = taken.missing(d)
+        training = self._encode(table, cells, mine, whom, missing)
         self.draws_ = draws.fit(self.codes_)
         self._source = Source(
             table.without_rows(),
@@ -345,7 +376,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             self.draws_,
             path,
             keeper,
-            zeros,
+            inner,
+            taken,
             times,
             self.range_slack is not None,
             self.n_neighbors_,
@@ -397,7 +429,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
                 "interactions, without a tensor."
             )
 
-    def _encode(self, table, cells, mine, whom):
+    def _encode(self, table, cells, mine, whom, missing):
         """Training rows of cells (n, D), which are kept if decoding needs them."""
         codec = self._codec
         if codec.needs_rows and not mine and cells.flags.writeable:
@@ -409,7 +441,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             codec, cells, whom, self.n_jobs, overwrite=overwrite, numbers=numbers
         )
         kept = cells if codec.needs_rows else np.empty_like(cells[:0])
-        training = TrainingRows(codec, kept, encoded, self.metric, table.labels)
+        labels = table.labels
+        training = TrainingRows(codec, kept, encoded, self.metric, labels, missing)
         self.codes_ = training.codes
         self.n_params_ = codec.n_params
         self.n_iter_ = max(1, int(encoded.n_iter.max()))
@@ -429,7 +462,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         embed, lay_out = self._source.path
-        embedded = embed.forward(self._source.table.read(X))
+        embedded = embed.forward(self._source.taken.hidden(self._source.table.read(X)))
         check_measures(
             embedded.reshape(-1, *embed.shape),
             "Negative values after the embedding",
@@ -555,4 +588,14 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = self.embedding is None
+        tags.input_tags.allow_nan = is_cellwise(self)
         return tags
+
+
+def is_cellwise(estimator):
+    """Whether the code of a plain row is the whole row, a number for each column."""
+    whole = estimator.order is None or isinstance(estimator.order, str)
+    whole &= estimator.base is None and estimator.poset is None
+    whole &= estimator.reshaper is None or estimator.reshaper in ("auto",)
+    whole &= estimator.embedding is None or isinstance(estimator.embedding, str)
+    return bool(whole and not getattr(estimator.local_manifold, "reduces", False))

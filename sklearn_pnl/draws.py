@@ -38,6 +38,8 @@ class TrainingCodes:
         ``copies()``: numbers (n,) that rows which are alike share.
     shares : ndarray of shape (n,) or None
         How often each row is drawn from, relative to others; None is all alike.
+    lacking : ndarray of bool of shape (n, n_params) or None
+        Coordinates that say nothing, as those of a missing cell: a partner gives them.
     """
 
     codes: np.ndarray
@@ -45,6 +47,7 @@ class TrainingCodes:
     nearest: Callable
     copies: Callable | None = None
     shares: np.ndarray | None = None
+    lacking: np.ndarray | None = None
 
     def some_rows(self, n_samples, rng):
         """Random rows, as often as their shares say."""
@@ -216,18 +219,25 @@ class MixupDraws(Draws):
         group, which, second, position = self._pairs(
             training, n_samples, rng, condition
         )
+        lacking = training.lacking
 
         def between(rows):
             near = group[which[rows]]
             parents = np.column_stack([near[:, 0], second[rows]])
             weights = np.column_stack([1 - position[rows], position[rows]])
             mixed, added = codes[parents[:, 0]], codes[parents[:, 1]]
+            if lacking is not None:
+                # What one lacks the other gives.
+                np.copyto(mixed, added, where=lacking[parents[:, 0]])
+                np.copyto(added, mixed, where=lacking[parents[:, 1]])
             added -= mixed
             added *= weights[:, 1:]
             mixed += added
             if self.noise > 0:
-                noise = self._noise(codes, near, rng)
-                np.copyto(noise, 0, where=added == 0)
+                noise, still = self._noise(codes, near, rng, lacking), added == 0
+                if lacking is not None:
+                    still &= lacking[parents[:, 0]] == lacking[parents[:, 1]]
+                np.copyto(noise, 0, where=still)
                 mixed += noise
             return mixed, parents, weights
 
@@ -261,12 +271,13 @@ class MixupDraws(Draws):
             which = np.searchsorted(sources, first)
         return group, which, second, position
 
-    def _noise(self, codes, near, rng):
+    def _noise(self, codes, near, rng, lacking=None):
         """Noise (b, n_params) of the shape of groups of rows (b, m).
 
         Normal numbers times the deviations of a group from its mean have as covariance
         their sum of squares: (m - 1) / 2 times the mean, over all pairs in the group,
-        of the outer product of their difference.
+        of the outer product of their difference. Of coordinates that some rows lack it
+        is those of the others.
         """
         b, m = near.shape
         weights = rng.standard_normal((b, m))
@@ -274,7 +285,16 @@ class MixupDraws(Draws):
         weights *= self.noise * np.sqrt(2 / (m - 1))
         starts = np.arange(0, b * m + 1, m)
         of_rows = csr_array((weights.ravel(), near.ravel(), starts), (b, len(codes)))
-        return of_rows @ codes
+        noise = of_rows @ codes
+        if lacking is not None:
+            some = np.flatnonzero(lacking.any(axis=0))
+            there = 1.0 - lacking[:, some]
+            codes = codes[:, some] * there
+            ones = csr_array((np.ones(b * m), near.ravel(), starts), of_rows.shape)
+            count = np.maximum(ones @ there, 1)
+            own = of_rows @ codes - (ones @ codes) / count * (of_rows @ there)
+            noise[:, some] = own * np.sqrt((m - 1) / np.maximum(count - 1, 1))
+        return noise
 
 
 class KernelDraws(Draws):

@@ -29,8 +29,9 @@ from ._runtime.validation import (
     warn_no_rows,
 )
 from ._runtime.workspace import workspace
-from .augment import PNLAugmenter
+from .augment import PNLAugmenter, is_cellwise
 from .control import CONSTRAINTS, Constraint, LinearSystem
+from .control.marks import resolve_marks
 from .control.promises import resolve_invariants
 from .draws import DrawsLike
 from .geometry import PosetProtocol
@@ -64,7 +65,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
     order, base, local_manifold, k_neighbors, draws, metric, poset, reshaper
         As in :class:`PNLAugmenter`.
 
-    embedding, categorical_features, keep_zeros, offset, with_mass, range_slack
+    embedding, categorical_features, marks, offset, with_mass, range_slack
         As in :class:`PNLAugmenter`.
 
     invariants
@@ -95,6 +96,9 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
 
     invariants_ : LinearSystem
         The equations kept; printed, they are told in words.
+
+    marks_ : Marks
+        What columns keep beside, and what gave way; printed, it is told in words.
 
     order_ : int, list of tuple of int or None
         The order taken, if any class got new rows.
@@ -165,7 +169,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         reshaper: Literal["auto", "prime"] | Any = "auto",
         embedding: Literal["minmax"] | Any = "minmax",
         categorical_features: Literal["auto"] | ArrayLike | None = None,
-        keep_zeros: bool = False,
+        marks: Literal["auto", "zeros"] | None = "auto",
         offset: float = 1.0,
         with_mass: bool = True,
         range_slack: float | None = 0.1,
@@ -185,7 +189,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         self.local_manifold = local_manifold
         self.k_neighbors, self.draws, self.metric = k_neighbors, draws, metric
         self.poset, self.reshaper, self.embedding = poset, reshaper, embedding
-        self.categorical_features, self.keep_zeros = categorical_features, keep_zeros
+        self.categorical_features, self.marks = categorical_features, marks
         self.offset, self.with_mass, self.range_slack = offset, with_mass, range_slack
         self.invariants, self.constraints = invariants, constraints
         self.tol, self.max_iter = tol, max_iter
@@ -212,7 +216,8 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
             Classes.
         """
         target = _Classes(y)
-        table, target.labels = read_table(self, X, target.labels)
+        missing = is_cellwise(self)
+        table, target.labels = read_table(self, X, target.labels, missing)
         wanted = self._wanted(target.labels)
         # Who names numbers of rows knows.
         if not wanted and isinstance(self.sampling_strategy, str):
@@ -223,6 +228,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
             )
         self.augmenters_ = {}
         self.invariants_ = resolve_invariants(self.invariants, table)
+        self.marks_ = resolve_marks(self.marks, table, self.invariants_, missing)
         whole, done = table.room(sum(wanted.values())), len(table)
         new, labels, parents = [], [target.labels], []
         with fit_task(self, "fit_resample", len(wanted)) as progress:
@@ -256,7 +262,8 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         -------
         self : PNLSampler
         """
-        self._wanted(read_table(self, X, _Classes(y).labels)[1])
+        target, missing = _Classes(y), is_cellwise(self)
+        self._wanted(read_table(self, X, target.labels, missing)[1])
         return self
 
     def _wanted(self, labels):
@@ -297,7 +304,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
                 part = take(members, whose)
                 part.describe(augmenter)
                 whom = f"{type(self).__name__}, {whose}"
-                augmenter._fit(part, whom, self.invariants_)
+                augmenter._fit(part, whom, self.invariants_, self.marks_)
             with stage(own, "decode"):
                 rows, near, _ = augmenter._drawing(n_new, seed, asked).all(out)
         augmenter._source.training.forget_search()
@@ -322,6 +329,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.positive_only = self.embedding is None
+        tags.input_tags.allow_nan = is_cellwise(self)
         return tags
 
 

@@ -22,7 +22,7 @@ from ._runtime.validation import (
     shared_params,
     tells_where,
 )
-from .augment import PNLAugmenter
+from .augment import PNLAugmenter, is_cellwise
 from .control import CONSTRAINTS, Constraint, LinearSystem
 from .draws import DensityDraws, DrawsLike, as_draws
 from .geometry import PosetProtocol
@@ -60,7 +60,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         How codes are drawn, as by :class:`PNLAugmenter`. "interpolation" is "mixup"
         without noise, which has no part in the target.
 
-    metric, poset, reshaper, embedding, categorical_features, keep_zeros
+    metric, poset, reshaper, embedding, categorical_features, marks
         As in :class:`PNLAugmenter`.
 
     offset, with_mass, range_slack, invariants
@@ -156,7 +156,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         reshaper: Literal["auto", "prime"] | Any = "auto",
         embedding: Literal["minmax"] | Any = "minmax",
         categorical_features: Literal["auto"] | ArrayLike | None = None,
-        keep_zeros: bool = False,
+        marks: Literal["auto", "zeros"] | None = "auto",
         offset: float = 1.0,
         with_mass: bool = True,
         range_slack: float | None = 0.1,
@@ -177,7 +177,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         self.local_manifold = local_manifold
         self.k_neighbors, self.draws, self.metric = k_neighbors, draws, metric
         self.poset, self.reshaper, self.embedding = poset, reshaper, embedding
-        self.categorical_features, self.keep_zeros = categorical_features, keep_zeros
+        self.categorical_features, self.marks = categorical_features, marks
         self.offset, self.with_mass, self.range_slack = offset, with_mass, range_slack
         self.invariants, self.constraints = invariants, constraints
         self.tol, self.max_iter = tol, max_iter
@@ -243,7 +243,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
     def _check(self, X, y):
         """Rows, targets (n, t), and a function to add some."""
         values, more_targets = read_target(y, type(self).__name__)
-        table, _ = read_table(self, X)
+        table, _ = read_table(self, X, missing=is_cellwise(self))
         check_consistent_length(range(len(table)), values)
         return table, values, more_targets
 
@@ -273,6 +273,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.positive_only = self.embedding is None
+        tags.input_tags.allow_nan = is_cellwise(self)
         tags.target_tags.multi_output = True
         return tags
 

@@ -300,7 +300,7 @@ CLASSES = {
         {"categorical_features": "auto", "reshaper": "prime"},
     ),
     "kernels": lambda: (FEW, {"draws": "kde", "embedding": None}),
-    "zeros": lambda: (FEW, {"keep_zeros": True, "embedding": None}),
+    "zeros": lambda: (FEW, {"marks": "zeros", "embedding": None}),
     "constraints": lambda: (
         FEW.reshape(360, -1),
         {

@@ -56,8 +56,12 @@ def test_first_value_that_is_no_number_is_named(shape, place, value, name, make)
     X = positive(*shape)
     X[(3, 2, 1)[: len(shape)]] = value
     X[5] = np.nan
+    estimator = make()
+    if "order" in estimator.get_params():
+        # Where codes are the whole rows cells may be missing.
+        estimator.set_params(order=1)
     with pytest.raises(ValueError, match=f"X contains {name}.* first is at {place}"):
-        fit(make(), X)
+        fit(estimator, X)
 
 
 @pytest.mark.parametrize("make", [*FITTED, PNLSampler])
@@ -105,7 +109,7 @@ def test_value_that_is_no_number_is_named_in_a_sparse_matrix():
     X[:, 0] = 0
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="NaN; the first is at row 3, column 2"):
-        fit(PNLSampler(), csr_array(X))
+        fit(PNLSampler(order=1), csr_array(X))
 
 
 @pytest.mark.parametrize("make", TENSORS)

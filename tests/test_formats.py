@@ -45,7 +45,7 @@ def frame():
 def test_arrays_keep_type_and_shape(dtype, shape):
     X = 20 * np.random.default_rng(0).uniform(size=(40, *shape))
     X = (X > 8 if dtype == "bool" else X).astype(dtype)
-    augmenter = PNLAugmenter(range_slack=0).fit(X)
+    augmenter = PNLAugmenter(range_slack=0, marks=None).fit(X)
     rows = augmenter.sample(30, random_state=0)
     assert isinstance(rows, np.ndarray)
     assert rows.dtype == dtype
@@ -55,7 +55,7 @@ def test_arrays_keep_type_and_shape(dtype, shape):
     assert_array_equal(augmenter.integer_features_, whole)
     if dtype != "bool":
         # Rounded, not cut.
-        exact = restored(X.astype(float), range_slack=0)
+        exact = restored(X.astype(float), range_slack=0, marks=None)
         close = np.rint(exact) if X.dtype.kind in "iu" else exact.astype(dtype)
         assert_array_equal(rows, close)
 

@@ -378,7 +378,7 @@ def test_integers_stay_in_the_range_of_their_type(margin, augment, embedding):
     params = {"embedding": embedding, "draws": augment, "range_slack": margin}
     params["invariants"] = None
     X_new, _, _ = resample(X, y, **params)
-    exact, _, _ = resample(X.astype(float), y, **params)
+    exact, _, _ = resample(X.astype(float), y, marks=None, **params)
     # No value wrapped around; what is beyond the type is reflected at its ends, which
     # floats pass by a tenth of their range.
     apart = np.abs(X_new - np.clip(np.rint(exact), 0, 255))
@@ -486,6 +486,7 @@ def test_bytes_beside_reals_do_not_wrap():
     X = pd.DataFrame({"byte": noise.astype(np.uint8), "real": rng.uniform(size=40)})
     y = np.repeat([0, 1], [30, 10])
     params = {"embedding": None, "draws": KernelDraws(2.0), "range_slack": None}
+    params["marks"] = None
     X_new, _, _ = resample(X, y, **params)
     exact, _, _ = resample(X.astype(float), y, **params)
     assert exact["byte"].max() > 255.5
@@ -825,7 +826,7 @@ def test_parameters_reach_the_augmenters():
         "offset": 0.2, "with_mass": False, "range_slack": None, "tol": 1e-7,
         "max_iter": 77, "n_jobs": 2, "invariants": None,
         "categorical_features": None,
-        "keep_zeros": True,
+        "marks": "zeros",
     }  # fmt: skip
     assert set(params) == set(PNLAugmenter().get_params(deep=False))
     augmenter = resample(*table(), **params)[2].augmenters_[1]

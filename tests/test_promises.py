@@ -37,6 +37,7 @@ fuzz = settings(
 seeds = st.integers(0, 2**63 - 1)
 
 FLOATS = ["float64", "float64", "float32", "float16"]
+MARKS = ["auto", None]
 WHOLE = ["int64", "uint8", "bool"]
 
 
@@ -141,7 +142,7 @@ def settings_of(rng, values):
         "k_neighbors": int(rng.integers(1, 7)),
         "draws": str(rng.choice(["mixup", "mixup", "kde", "gaussian"])),
         "range_slack": rng.choice([0, 0.1, None]),
-        "keep_zeros": bool(rng.random() < 0.4),
+        "marks": "zeros" if (share := rng.random()) < 0.4 else MARKS[share < 0.5],
         "offset": float(rng.choice([0.1, 1.0, 10.0])),
         "with_mass": bool(rng.random() < 0.8),
         "invariants": str(rng.choice(["auto", "auto", "given", "found", "none"])),
@@ -309,6 +310,8 @@ def check_values(new, made):
     constant = high == low
     assert np.all(np.abs(new - low)[:, constant] <= rounding[constant]), "constants"
     whole = np.all(values == np.rint(values), axis=0)
+    if made.params["marks"] is None:
+        whole &= np.isin(made.dtypes, WHOLE)
     assert np.all(new[:, whole] == np.rint(new[:, whole])), "whole numbers"
 
 
@@ -358,18 +361,35 @@ def outcome(made):
     told = [str(w.message) for w in said if w.category is ConvergenceWarning]
     missed = [text for text in told if "miss what all training rows keep" in text]
     check_systems(new, made, augmenter.invariants_, not missed)
-    shared = (made.values[parents] == 0).all(axis=1)
-    moved = [text for text in told if "cells that are zero in all parents" in text]
-    if made.params["keep_zeros"] and not moved:
-        assert not new[shared].any(), "zeros"
-    # The parents themselves have them, so that equations alone do not move them.
-    assert made.asked or not moved, "zeros moved, of which nothing is asked"
-    if made.params["invariants"] is not None and not missed:
+    check_marks(new, made, augmenter, parents)
+    if made.params["invariants"] is not None and made.params["marks"] and not missed:
         for group in found_groups(made, augmenter.invariants_):
             assert np.all(np.sort(new[:, group]) == np.eye(len(group))[-1]), "one-hot"
-    return (
-        "missed, and told" if missed else "zeros moved, and told" if moved else "kept"
-    )
+    return "missed, and told" if missed else "kept"
+
+
+def check_marks(new, made, augmenter, parents):
+    """Zeros of all parents, values of grids and steps, where nothing else is said."""
+    free = np.ones(new.shape[1], bool)
+    for a in (one for one, *_ in made.system):
+        free &= a == 0
+    if made.params["marks"] == "zeros":
+        shared = (made.values[parents] == 0).all(axis=1)
+        assert not new[shared & free].any(), "zeros"
+    marks, system = augmenter.marks_, augmenter.invariants_.coefficients
+    system = system[np.count_nonzero(system, axis=1) > 1]
+    free &= ~system.any(axis=0)
+    for j in np.flatnonzero(free).tolist():
+        spikes = marks.spikes.get(j, ())
+        own = new[~np.isin(new[:, j], spikes), j]
+        if j in marks.grids:
+            assert np.isin(own, made.values[:, j]).all(), "values of a grid"
+        elif marks.lattice is not None and marks.lattice.steps[j]:
+            step, origin = marks.lattice.steps[j], marks.lattice.origins[j]
+            off = np.abs(own - origin - np.rint((own - origin) / step) * step)
+            size, eps = 1.2 * np.abs(made.values[:, j]).max(), precision(made.dtypes)
+            room = 1e-9 * np.ptp(made.values[:, j]) + 4 * eps[j] * size
+            assert off.max(initial=0) <= room, "steps"
 
 
 def found_groups(made, system):
@@ -447,7 +467,7 @@ def test_rows_of_a_sampler(seed, container):
     y = (np.arange(n) < max(2, n // 3)).astype(int)
     params = {"invariants": "auto", "range_slack": 0.1}
     made.params |= params
-    names = ("order", "local_manifold", "k_neighbors", "draws", "keep_zeros", "offset")
+    names = ("order", "local_manifold", "k_neighbors", "draws", "marks", "offset")
     if n - y.sum() == y.sum() or n < 8:
         return
     with warnings.catch_warnings(record=True) as said:

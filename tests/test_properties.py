@@ -376,7 +376,7 @@ def test_totals_and_one_hots_are_kept(X, params, seed):
 
 @given(positive, recipes(plain=True), seeds, st.booleans())
 def test_zeros_of_all_parents_stay(X, params, seed, closed):
-    params |= {"embedding": None, "keep_zeros": True}
+    params |= {"embedding": None, "marks": "zeros"}
     if closed:
         X = X / ranges(X)
         X = X[X.sum(axis=1) > 0]

@@ -271,8 +271,8 @@ def test_a_failed_fit_leaves_the_last_one():
     sampler = PNLRegressionSampler(random_state=0)
     sampler.fit_resample(X, y)
     parents = sampler.parent_indices_
-    with pytest.raises(ValueError, match="NaN"):
-        sampler.fit_resample(np.full((9, 3), np.nan), np.ones(9))
+    with pytest.raises(ValueError, match="infinity"):
+        sampler.fit_resample(np.full((9, 3), np.inf), np.ones(9))
     assert sampler.parent_indices_ is parents
 
 

@@ -200,28 +200,36 @@ def as_numbers(X):
     )
 
 
-def check_finite(X, name="X", names=None):
-    """Refuse NaN and infinity, and say where the first one is."""
+def check_finite(X, name="X", names=None, missing=None):
+    """Refuse NaN and infinity, and say where the first one is.
+
+    With ``missing``, why NaN cannot be had, or True if it can. Returns whether there is
+    any.
+    """
     values = X.data if issparse(X) else X
-    if values.dtype.kind != "f" or get_config()["assume_finite"]:
-        return
+    assumed = get_config()["assume_finite"] and missing is not True
+    if values.dtype.kind != "f" or assumed:
+        return False
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)):
-            return
+            return False
     if np.all(np.isfinite(values)):
-        return
+        return False
+    if missing is True and not np.isinf(values).any():
+        return True
     if issparse(X):
         # Not as a whole, which need not fit.
         cells = X.tocsr().tocoo()
         bad = ~np.isfinite(cells.data)
         where = min(zip(cells.row[bad].tolist(), cells.col[bad].tolist(), strict=True))
     else:
-        where = _first(~np.isfinite(X))
+        where = _first(np.isinf(X) if missing is True else ~np.isfinite(X))
     what = "NaN" if np.isnan(X[where]) else "infinity"
+    why = f" {missing}" if isinstance(missing, str) and what == "NaN" else ""
     raise ValueError(
         f"Input {name} contains {what}; the first is at {_place(where, names)}. Impute "
         "or drop such values before this step, for instance with SimpleImputer of "
-        "sklearn.impute."
+        f"sklearn.impute.{why}"
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from .._runtime.validation import warn_missed
 from ..geometry.reach import span, unmet
 from .conditioning import Condition
-from .lattice import Lattice
+from .lattice import Lattice, nearest_of
 from .meeting import MAX_STEPS, TOL, UnmetError, as_types, met
 from .system import LinearSystem, rounding_of
 from .words import in_words
@@ -40,6 +40,12 @@ class Keeper:
     lattice : Lattice
     precision : ndarray of shape (D,)
         Rounding of the type of each column; 0 on the lattice.
+    by_values : ndarray of bool of shape (D,)
+        Columns whose steps are those of values: what is asked for goes before.
+    grids : dict of int to ndarray
+        Values of columns that have few, where nothing is asked of them.
+    shared : tuple of two ndarray of shape (D,), default=None
+        Ends of the values that cells may be given, beside the limits.
     n_kept : int, default=None
         How many equations are of the training rows; None is all.
     drops : bool, default=False
@@ -58,12 +64,18 @@ class Keeper:
     offset: float
     lattice: Lattice
     precision: np.ndarray
+    by_values: np.ndarray
+    grids: dict
+    shared: tuple | None = None
     n_kept: int | None = None
     drops: bool = False
     examples: np.ndarray | None = None
 
     def __post_init__(self):
         low, high = self.lattice.inside(self.low, self.high)
+        if self.shared is not None:
+            low = np.minimum(low, self.shared[0])
+            high = np.maximum(high, self.shared[1])
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
         if self.n_kept is None:
@@ -109,7 +121,9 @@ class Keeper:
 
     def asking(self, asked):
         """The same, with a system that is asked of new rows."""
-        return replace(self, system=self.system.and_also(asked))
+        freed = self.by_values & asked.coefficients.any(axis=0)
+        lattice = replace(self.lattice, steps=np.where(freed, 0, self.lattice.steps))
+        return replace(self, system=self.system.and_also(asked), lattice=lattice)
 
     def of_rows(self, rows):
         """The same for a slice of the new rows, which may have values of their own."""
@@ -137,38 +151,48 @@ class Keeper:
     @property
     def is_free(self):
         """Whether rows stay as they are, but for their limits."""
-        return not (len(self.system) or self.lattice.on_it.any() or self.coarse.any())
+        moved = self.lattice.on_it.any() or self.coarse.any() or self.grids
+        return not (len(self.system) or moved or self.shared is not None)
+
+    @cached_property
+    def others(self):
+        """Columns that the system says nothing of."""
+        return np.flatnonzero(~self.system.coefficients.any(axis=0))
 
     # --- to meet it ---------------------------------------------------------------
 
-    def meet(self, rows, zeros=None):
+    def meet(self, rows, held=None):
         """Rows (n, D) with all that is promised, and which (n,) are from an example.
 
-        In place where they can be. Cells of the mask ``zeros`` stay zero, unless what
-        is asked for needs them.
+        In place where they can be. Cells that are ``held``, not NaN, have these values,
+        unless what is asked for needs others.
         """
         rows = np.clip(rows, self.low, self.high, out=rows)
-        zeros = zeros if zeros is not None and zeros.size else None
-        if zeros is not None:
-            rows[zeros] = 0
-        used = np.flatnonzero(self.system.coefficients.any(axis=0))
+        fixed = None if held is None else ~np.isnan(held)
+        if fixed is not None:
+            np.copyto(rows, held, where=fixed)
+        used = np.setdiff1d(np.arange(rows.shape[1]), self.others)
         copied = np.zeros(len(rows), bool)
         if len(used):
-            zeros = None if zeros is None else zeros[:, used]
-            part, copied = met(self._about(used), rows[:, used], zeros)
+            some = None if fixed is None else fixed[:, used]
+            part, copied = met(self._about(used), rows[:, used], some)
             rows[:, used] = part
-        others = np.setdiff1d(np.arange(rows.shape[1]), used)
-        return self.cast(rows, others), copied
+        rows = self.cast(rows, self.others if len(used) else slice(None))
+        if fixed is not None:
+            fixed[:, used] = False
+            np.copyto(rows, held, where=fixed)
+        return rows, copied
 
     def cast(self, rows, columns=slice(None)):
-        """Rows as the types of some columns hold them."""
+        """Rows as the types, lattices and grids of some columns hold them."""
         lattice, coarse = self.lattice.about(columns), self.coarse[columns]
-        if not (lattice.on_it.any() or coarse.any()):
-            return rows
-        if isinstance(columns, slice):
-            return as_types(lattice.nearest(rows), self.precision)
-        part = lattice.nearest(rows[:, columns])
-        rows[:, columns] = as_types(part, self.precision[columns])
+        if lattice.on_it.any() or coarse.any():
+            part = lattice.nearest(rows[:, columns])
+            part = as_types(part, self.precision[columns])
+            if part is not rows:
+                rows[:, columns] = part
+        for j in self.grids.keys() & set(np.arange(rows.shape[1])[columns].tolist()):
+            rows[:, j] = nearest_of(self.grids[j], rows[:, j])
         return rows
 
     def settled(self, rows):
@@ -202,8 +226,10 @@ class Keeper:
             lattice=self.lattice.about(used),
             **{
                 name: getattr(self, name)[used]
-                for name in ("low", "high", "least", "ranges", "precision")
+                for name in ("low", "high", "least", "ranges", "precision", "by_values")
             },
+            grids={},
+            shared=None if self.shared is None else [e[used] for e in self.shared],
             examples=None if self.examples is None else self.examples[:, used],
         )
 
@@ -260,35 +286,46 @@ class Keeper:
 
     # --- to check it --------------------------------------------------------------
 
-    def audit(self, rows, whom, zeros=None):
+    def audit(self, rows, whom, held=None):
         """Check rows (n, D) as their user gets them; None, or which of them are left.
 
-        Raises for what was asked for, warns by name for what was found.
+        Raises for what was asked for, warns by name for what was found. NaN is what is
+        missing, of which nothing is promised.
         """
         left = None
         if len(self.system):
-            missed = self.missed(rows)
+            holes = np.isnan(rows)
+            there = np.where(holes, self.least, rows) if holes.any() else rows
+            missed = self.missed(there)
+            missed[holes @ (self.system.coefficients != 0).T] = False
             if self.drops:
                 # What is left out is nothing to warn about.
                 left = ~missed[:, self.n_kept :].any(axis=1)
                 missed[~left] = False
             if missed.any():
-                self._tell(rows, missed, whom)
+                self._tell(there, missed, whom)
             if self.drops and left.any():
-                rows, zeros = rows[left], zeros if zeros is None else zeros[left]
-        outside = (rows.min(axis=0) < self.low - self.room) | (
-            rows.max(axis=0) > self.high + self.room
-        )
-        if outside.any():
-            names = [self.system.feature_names[j] for j in np.flatnonzero(outside)]
-            warn_missed(f"{whom}: new rows leave the limits of {', '.join(names[:5])}.")
-        if zeros is not None and zeros.size and np.any(rows[zeros]):
-            n = np.count_nonzero((rows != 0) & zeros)
-            warn_missed(
-                f"{whom}: {n} cells that are zero in all parents of a new row are not "
-                "zero in it, as constraints or equations ask for other values."
-            )
+                rows, held = rows[left], None if held is None else held[left]
+        lowest, highest = np.fmin.reduce(rows), np.fmax.reduce(rows)
+        off = (lowest < self.low - self.room) | (highest > self.high + self.room)
+        self._warn(off, whom, "leave the limits of")
+        self._warn(self._unmarked(rows, held), whom, "have other values than rows of")
         return left
+
+    def _unmarked(self, rows, held):
+        """Columns (D,), but for those of the system, that lost their marks."""
+        lost, some = np.zeros(rows.shape[1], bool), self.others
+        if self.lattice.on_it[some].any() or self.grids or held is not None:
+            wanted = self.cast(np.where(np.isnan(rows), self.least, rows), some)
+            if held is not None:
+                np.copyto(wanted, held, where=~np.isnan(held))
+            lost[some] = (np.abs(wanted - rows) > self.room)[:, some].any(axis=0)
+        return lost
+
+    def _warn(self, off, whom, what):
+        if off.any():
+            names = [self.system.feature_names[j] for j in np.flatnonzero(off)]
+            warn_missed(f"{whom}: new rows {what} {', '.join(names[:5])}.")
 
     def _tell(self, rows, missed, whom):
         system = self.system

@@ -19,6 +19,8 @@ _ROW_UNIT = 1e-3
 # Smallest size, in units of a column, whose rounding is a step of its own; steps that
 # a value in single precision may be away from where it would be in double.
 _LEAST_SIZE, _NEAR = 1e-3, 4.5
+# Rows that are looked at first for columns of whole numbers.
+_FIRST = 32
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,12 @@ class Lattice:
         ):
             return np.rint(rows, out=rows)
         origins, steps = self.origins[some], self.steps[some]
-        rows[:, some] = origins + np.rint((rows[:, some] - origins) / steps) * steps
+        counts = np.rint((rows[:, some] - origins) / steps)
+        # The double that is nearest to a decimal is a quotient, not a product.
+        per = np.rint(1 / steps)
+        whole = np.abs(per * steps - 1) < _AT_END
+        counts = np.where(whole, counts / np.maximum(per, 1), counts * steps)
+        rows[:, some] = origins + counts
         return rows
 
     def totals(self, system):
@@ -167,6 +174,30 @@ class Lattice:
         rounded *= unit
         rounded += self.origins
         return np.where(self.on_it, rounded, rows)
+
+
+def lattice_of(table, rows):
+    """The steps of columns: of their types, or 1 where all values are whole numbers."""
+    steps = table.steps.astype(np.float64)
+    if table.has_missing:
+        rows = np.where(np.isnan(rows), 0, rows)
+    maybe = np.flatnonzero((steps == 0) & _are_whole(rows[:_FIRST]))
+    if len(maybe):
+        whole = maybe[
+            _are_whole(rows[:, maybe] if len(maybe) < rows.shape[1] else rows)
+        ]
+        steps[whole] = 1.0
+    return Lattice(steps, np.zeros_like(steps))
+
+
+def _are_whole(rows):
+    """Columns of whole numbers."""
+    return np.all(np.rint(rows) == rows, axis=0)
+
+
+def nearest_of(grid, values):
+    """The nearest values (n,) of a grid, ascending."""
+    return grid[np.searchsorted((grid[1:] + grid[:-1]) / 2, values)]
 
 
 @dataclass(frozen=True)

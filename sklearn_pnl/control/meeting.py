@@ -43,13 +43,14 @@ class UnmetError(ValueError):
         return type(self), (self.reason, self.row)
 
 
-def met(keeper, start, zeros):
+def met(keeper, start, held):
     """Rows (n, d) of the columns that a system is about, on it where that can be.
 
-    And which of them are those of an example.
+    And which of them are those of an example. Cells of the mask ``held`` stay where
+    they can.
     """
     x, todo, copied = start, np.arange(len(start)), np.zeros(len(start), bool)
-    for kept in _attempts(keeper, start, zeros):
+    for kept in _attempts(keeper, start, held):
         kept = None if kept is None else kept[todo]
         found = _projected(keeper.of_rows(todo), start[todo], kept)
         if len(todo) == len(x):
@@ -61,38 +62,38 @@ def met(keeper, start, zeros):
             break
     settled = keeper.lattice.on_it | keeper.coarse
     if settled.any():
-        empty = np.zeros_like(x, bool) if zeros is None else zeros & (x == 0)
+        still = np.zeros_like(x, bool) if held is None else held & (x == start)
         x = keeper.settled(x)
-        todo = np.flatnonzero(keeper.is_off(x) | (empty & (x != 0)).any(axis=1))
+        todo = np.flatnonzero(keeper.is_off(x) | (still & (x != start)).any(axis=1))
         if len(todo) and not settled.all():
-            # The others take over what that leaves, but for zeros.
-            stay = settled | (empty[todo] & (x[todo] == 0))
+            # The others take over what that leaves, but for cells that are held.
+            stay = settled | (still[todo] & (x[todo] == start[todo]))
             x[todo] = _projected(keeper.of_rows(todo), x[todo], stay)
             todo = todo[keeper.of_rows(todo).is_off(x[todo])]
     for row in map(int, todo):
-        zero = None if zeros is None else zeros[row]
+        some = None if held is None else held[row]
         own = keeper.of_rows(slice(row, row + 1))
-        x[row], copied[row] = _by_programme(own, start[row], zero, row)
+        x[row], copied[row] = _by_programme(own, start[row], some, row)
     return x, copied
 
 
-def _attempts(keeper, rows, zeros):
+def _attempts(keeper, rows, held):
     """Masks of the values that stay, from most of them to none.
 
-    Zeros and indicators that both parents share: no more than any mixture of the two do
-    the equations need to move them.
+    Cells that are held, and zeros and indicators that both parents share: no more than
+    any mixture of the two do the equations need to move them.
     """
     room = _AT_END * keeper.ranges
     still = np.abs(rows - keeper.least) <= room
     still |= np.abs(rows - (keeper.least + keeper.ranges)) <= room
-    if zeros is not None:
-        still |= zeros
+    if held is not None:
+        still |= held
     if still.any():
         yield still
-    if zeros is not None:
-        yield zeros
-        # What is asked for goes before zeros, and the equations do not need them.
-        yield zeros & ~keeper.asked.coefficients.any(axis=0)
+    if held is not None:
+        yield held
+        # What is asked for goes first, and the equations do not need them.
+        yield held & ~keeper.asked.coefficients.any(axis=0)
     yield None
 
 
@@ -228,7 +229,7 @@ def _of_rows(ends, rows):
     return ends[rows] if ends.ndim == 2 and len(ends) > 1 else ends
 
 
-def _by_programme(keeper, row, zeros, number):
+def _by_programme(keeper, row, held, number):
     """One row by a mixed-integer linear programme, and whether it is an example's.
 
     Raises if it cannot be had.
@@ -238,11 +239,13 @@ def _by_programme(keeper, row, zeros, number):
     start, found = np.clip(row, *keeper.box), None
     floor, ceiling, _ = _narrowed(keeper)
     floor, ceiling = floor.reshape(-1), ceiling.reshape(-1)
-    masks = (None,) if zeros is None else (zeros, None)
+    masks = (None,) if held is None else (held, None)
     for kept, inside in product(masks, (0, _INSIDE)):
         ends = floor, ceiling
         if kept is not None:
-            ends = (np.where(kept & (floor <= 0) & (ceiling >= 0), 0, e) for e in ends)
+            ends = (
+                np.where(kept & (floor <= row) & (ceiling >= row), row, e) for e in ends
+            )
         found = _programmed(keeper, start, *ends, inside)
         if found is not None and not keeper.missed(found[None]).any():
             return found, False

@@ -5,20 +5,18 @@ from dataclasses import replace
 import numpy as np
 
 from .keeping import Keeper
-from .lattice import Lattice
+from .lattice import lattice_of
 from .search import found_in, names_of, spread
 from .system import LinearSystem, collect_constraints
 
 # Rows with more features than this are not searched for equations unless asked to.
-_SEARCHED_UP_TO = 200
+SEARCHED_UP_TO = 200
 # What rows may miss of equations that are given, as a share of the range.
 _GIVEN_TOL = 1e-6
 # Sizes of features whose products do not overflow.
 _LARGEST = 1e100
 # Places that decimals get at most beyond those they have, less 1.
 _MORE_PLACES = 10
-# Rows that are looked at first for columns of whole numbers.
-_FIRST = 32
 
 
 def resolve_invariants(given, table):
@@ -27,7 +25,14 @@ def resolve_invariants(given, table):
     if given is None:
         return LinearSystem.none(names)
     if isinstance(given, str):
-        return _found(table)
+        return _found_among_holes(table) if table.has_missing else _found(table)
+    if table.has_missing:
+        table = _complete(table)
+        if not len(table):
+            raise ValueError(
+                "Equations are checked on rows that have all of their cells, and X has "
+                "no such row. Pass invariants=None."
+            )
     ranges = np.zeros(len(names))
     numbers = table.numbers()
     _, ranges[table.columns], _, rounding = spread(numbers, table.precision)
@@ -53,12 +58,33 @@ def resolve_invariants(given, table):
     return replace(system, note=note)
 
 
+def _complete(table):
+    """The rows of a table that have all of their cells."""
+    return table.take(np.flatnonzero(~np.isnan(table.numbers()).any(axis=1)))
+
+
+def _found_among_holes(table):
+    """Equations of the rows that have all cells, which no other row breaks."""
+    found = _found(_complete(table))
+    inside = for_numbers(found, table)
+    holes = np.isnan(table.numbers())
+    numbers = np.where(holes, 0, table.numbers())
+    rounding = spread(numbers, table.precision)[3]
+    room = _GIVEN_TOL * inside.scale + 2 * np.abs(inside.coefficients) @ rounding
+    off = np.abs(inside.missing(numbers)) > room
+    off[holes @ (inside.coefficients != 0).T] = False
+    return found.part(~off.any(axis=0))
+
+
 def _found(table):
     """Equations that all rows of a table satisfy, where they are looked for."""
     names = names_of(table)
-    if len(table.columns) > _SEARCHED_UP_TO:
+    if not len(table):
+        why = "No row has all of its cells: equations were not looked for."
+        return LinearSystem.none(names, why)
+    if len(table.columns) > SEARCHED_UP_TO:
         why = (
-            f"More than {_SEARCHED_UP_TO} features: equations were not looked for. "
+            f"More than {SEARCHED_UP_TO} features: equations were not looked for. "
             "Pass invariants=find_invariants(X) to keep them."
         )
         return LinearSystem.none(names, why)
@@ -136,10 +162,11 @@ def places_for(asked, table):
     return 0
 
 
-def keeper_of(system, table, rows, ends, limits, scaled, offset):
+def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
     """What new rows like the rows (n, D) of a table keep.
 
     ``system`` is about the columns of ``X``, ``limits`` are what `range_slack` allows.
+    Without ``marks`` whole numbers are kept alone.
     """
     least = ends[0].astype(np.float64)
     with np.errstate(over="ignore"):
@@ -151,33 +178,35 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset):
     if not scaled:
         # Measures as they are have no negative values.
         low = np.maximum(low, 0.0)
-    lattice = lattice_of(table, rows)
+    found = marks is not None and marks.lattice is not None
+    lattice = marks.lattice if found else lattice_of(table, rows)
     # Whole numbers from 0 to 1 are indicators, of which there are no others.
     flags = (lattice.steps == 1) & (least == 0) & (ranges == 1)
-    low, high = np.where(flags, 0, low), np.where(flags, 1, high)
+    by_values = np.zeros(len(least), bool)
+    if found:
+        by_values = marks.by_values
+        flags = flags | (marks.pairs & lattice.on_it)
+    low, high = np.where(flags, least, low), np.where(flags, least + ranges, high)
     # Large whole numbers are not all values of a type.
     ends = (np.where(np.isfinite(e), np.abs(e), 0) for e in (low, high))
-    exact = lattice.on_it & (np.maximum(*ends) * table.precision <= 1)
+    exact = lattice.on_it & ~by_values & (np.maximum(*ends) * table.precision <= 1)
     precision = np.where(exact, 0.0, table.precision)
     inside = replace(for_numbers(system, table), ranges=ranges)
     # Equations of one column are left to its range, which they make empty.
     several = np.count_nonzero(inside.coefficients, axis=1) > 1
     kept = inside.part(several)
-    return Keeper(kept, low, high, least, ranges, scaled, offset, lattice, precision)
-
-
-def lattice_of(table, rows):
-    """The steps of columns: of their types, or 1 where all values are whole numbers."""
-    steps = table.steps.astype(np.float64)
-    maybe = np.flatnonzero((steps == 0) & _are_whole(rows[:_FIRST]))
-    if len(maybe):
-        whole = maybe[
-            _are_whole(rows[:, maybe] if len(maybe) < rows.shape[1] else rows)
-        ]
-        steps[whole] = 1.0
-    return Lattice(steps, np.zeros_like(steps))
-
-
-def _are_whole(rows):
-    """Columns of whole numbers that are not all the same."""
-    return np.all(np.rint(rows) == rows, axis=0)
+    grids = {} if marks is None else marks.grids
+    inside = {j: v[(v >= low[j]) & (v <= high[j])] for j, v in grids.items()}
+    return Keeper(
+        kept,
+        low,
+        high,
+        least,
+        ranges,
+        scaled,
+        offset,
+        lattice,
+        precision,
+        by_values,
+        {j: v for j, v in inside.items() if len(v)},
+    )

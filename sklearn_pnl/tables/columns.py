@@ -98,6 +98,13 @@ class FrameColumns:
         values = column.to_numpy()
         return as_numbers(values) if values.dtype == object else values
 
+    def whole_type(self, j):
+        """Type of arrays for the whole numbers or Booleans of a column, else None."""
+        dtype = self._column(j).dtype
+        if dtype == nw.Boolean:
+            return np.dtype(bool)
+        return np.dtype(str(dtype).lower()) if dtype.is_integer() else None
+
     def objects(self, j):
         """Values of a column as a list; times as integers, to the nanosecond."""
         column = self._column(j)
@@ -113,7 +120,10 @@ class FrameColumns:
         if getattr(own.dtype, "time_zone", None) is not None:
             # Whole numbers are times in UTC, whatever the zone.
             values = values.view(np.int64)
-        values = values.tolist() if values.dtype == object else values
+        if values.dtype == object:
+            values = values.tolist()
+        elif values.dtype.kind == "f" and np.isnan(values).any():
+            values = [None if value != value else value for value in values.tolist()]
         new = nw.new_series(own.name, values, backend=own.implementation)
         if own.dtype == nw.Decimal:
             # Older versions of narwhals have no such cast, what is under them has.
@@ -237,6 +247,9 @@ class ArrayColumns:
         """Values of a column as numbers; None if they are none."""
         return as_numbers(self._array[:, j].astype(object))
 
+    def whole_type(self, j):
+        """None: arrays of objects have no types of columns."""
+
     def objects(self, j):
         """Values of a column as a list."""
         return self._array[:, j].tolist()
@@ -285,6 +298,9 @@ def as_numbers(values):
     types -= missing
     if not all(issubclass(t, Real | Decimal | np.bool_) for t in types):
         return None
+    if missing and all(issubclass(t, Decimal) for t in types) and types:
+        there = [Decimal("nan") if type(v) in missing else v for v in values]
+        return np.array(there, dtype=object)
     if missing:
         there = [np.nan if type(v) in missing else v for v in values]
         return np.array(there, dtype=np.float64)
@@ -294,7 +310,7 @@ def as_numbers(values):
         except OverflowError:
             return values
     numbers = values.astype(np.float64)
-    exact = all(issubclass(t, Decimal) for t in types) and np.isfinite(numbers).all()
+    exact = all(issubclass(t, Decimal) for t in types) and not np.isinf(numbers).any()
     return values if exact else numbers
 
 

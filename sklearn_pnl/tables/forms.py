@@ -10,7 +10,7 @@ from .categories import level_codes
 from .columns import ArrayColumns, columns_of, is_frame, what
 from .names import column_of
 from .times import Times, count_from_one_start, held_in
-from .values import Reals, kind_of
+from .values import Counts, Reals, kind_of
 
 
 class BlockForm:
@@ -134,8 +134,7 @@ class ColumnForm:
         self.shape = self.columns.shape
         self._head = columns.head()
         self.kinds = [
-            Times(v, self._head, j) if v.dtype.kind in "mM" else kind_of(v)
-            for j, v in zip(self._numeric, values, strict=True)
+            self._kind(j, v) for j, v in zip(self._numeric, values, strict=True)
         ]
         count_from_one_start([kind for kind in self.kinds if isinstance(kind, Times)])
         self.labels, self._levels = None, []
@@ -147,6 +146,13 @@ class ColumnForm:
                 for j, (_, first) in zip(categorical, found, strict=True)
             ]
         self.kinds = self.kinds or [Reals(np.float64)]
+
+    def _kind(self, j, values):
+        if values.dtype.kind in "mM":
+            return Times(values, self._head, j)
+        whole = self._head.whole_type(j) if values.dtype.kind == "f" else None
+        # Whole numbers of which some are missing are read as floats.
+        return kind_of(values) if whole is None else Counts(whole)
 
     @property
     def has_open_places(self):

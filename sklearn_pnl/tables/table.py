@@ -21,8 +21,15 @@ from .forms import (
 from .names import column_of
 from .times import Times
 
+# Why what is missing cannot be had.
+_WHOLE = (
+    "Rows with missing cells are taken where the code is the whole row, a number for "
+    "each column: without order, base, poset, reshaper, an embedding of your own or "
+    "rows of several axes."
+)
 
-def read_table(estimator, X, y=None):
+
+def read_table(estimator, X, y=None, missing=None):
     """Rows of any container as a table, checked.
 
     Parameters
@@ -32,6 +39,8 @@ def read_table(estimator, X, y=None):
     X : array-like, sparse matrix or data frame
     y : array-like of shape (n,), default=None
         Checked with the rows.
+    missing : bool, default=None
+        Whether cells may be missing, in rows of one axis; None does not speak of it.
 
     Returns
     -------
@@ -70,8 +79,11 @@ def read_table(estimator, X, y=None):
         owned = not _may_share(numbers, rows)
     table = Table(form, numbers, rows, owned, isinstance(X, list))
     table.describe(estimator)
-    names = table.column_names if len(form.row_shape) == 1 else None
-    check_finite(numbers, names=names)
+    plain = len(form.row_shape) == 1
+    names = table.column_names if plain else None
+    if missing is not None:
+        missing = True if missing and plain else _WHOLE
+    table.has_missing = check_finite(numbers, names=names, missing=missing)
     return table, y
 
 
@@ -106,6 +118,8 @@ class Table:
         Number of each row in the rows that came; None for all of them.
     whose : str
         Whose rows they are, for messages.
+    has_missing : bool
+        Whether some cells are NaN.
     """
 
     def __init__(self, form, numbers, origin, owned, listed):
@@ -116,6 +130,7 @@ class Table:
         self.names, self.categorical = form.names, form.categorical
         self._origin, self._owned, self._listed = origin, owned, listed
         self.row_numbers, self.whose = None, "the training data"
+        self.has_missing = False
 
     def __len__(self):
         return self._numbers.shape[0]
@@ -242,6 +257,8 @@ class Table:
         every = self.row_numbers
         part.row_numbers = np.asarray(members) if every is None else every[members]
         part.whose = self.whose if whose is None else whose
+        if self.has_missing:
+            part.has_missing = bool(np.isnan(part._numbers).any())
         return part
 
     def without_rows(self):

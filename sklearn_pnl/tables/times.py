@@ -78,9 +78,11 @@ class Times(Counts):
         return np.where(missing, np.nan, numbers)
 
     def restore(self, numbers):
-        """Values of numbers, in UTC."""
-        values = super().restore(numbers).view(self._type)
-        return utc_of(values, self._clock) if self._on_clocks else values
+        """Values of numbers, in UTC, NaT where they are missing."""
+        missing = np.isnan(numbers)
+        values = super().restore(np.where(missing, 0, numbers)).view(self._type)
+        values = utc_of(values, self._clock) if self._on_clocks else values
+        return np.where(missing, np.array("NaT", values.dtype), values)
 
 
 def held_in(dtype):

@@ -97,10 +97,10 @@ class Counts:
         return np.where(after, numbers, -numbers)
 
     def restore(self, numbers):
-        """Values of numbers: whole, and within the type."""
+        """Values of numbers: whole, and within the type; floats if some are missing."""
         steps = np.clip(np.rint(numbers), self.lowest, self.highest)
         if self._plain:
-            return steps.astype(self.dtype)
+            return steps if np.isnan(steps).any() else steps.astype(self.dtype)
         far = np.abs(steps).astype(np.uint64) * np.uint64(self.unit)
         # Sums wrap, and end where they belong: the type holds them.
         bits = np.where(steps < 0, self._start - far, self._start + far)
@@ -122,6 +122,7 @@ class Exact(Reals):
 
     def __init__(self, values):
         self.places = None
+        values = values[values == values]
         if isinstance(values[0], Decimal):
             self.places = max(0, -min(v.as_tuple().exponent for v in values))
         self.step = 10.0 ** -(self.places or 0)
@@ -143,11 +144,16 @@ class Exact(Reals):
             return (values.astype(object) - self.start).astype(np.float64)
 
     def restore(self, numbers):
-        """Values of numbers, with their places."""
-        new = [Decimal(f"{number:.{self.places or 0}f}") for number in numbers]
-        new = list(map(int, new)) if self.places is None else new
+        """Values of numbers, with their places; None where they are missing."""
+        whole = int if self.places is None else Decimal
         with localcontext(_MANY_DIGITS):
-            return np.array(new, dtype=object) + self.start
+            new = [
+                None
+                if np.isnan(number)
+                else whole(f"{number:.{self.places or 0}f}") + self.start
+                for number in numbers
+            ]
+        return np.array(new, dtype=object)
 
 
 # More than the decimals of any container have.

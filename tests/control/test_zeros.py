@@ -31,7 +31,7 @@ def compositions(seed=0):
 
 def drawn(X, n=200, seed=0, **params):
     """New rows, and where all parents are zero."""
-    augmenter = PNLAugmenter(keep_zeros=True, **params).fit(X)
+    augmenter = PNLAugmenter(marks="zeros", **params).fit(X)
     rows, parents = augmenter.sample(n, seed, return_parents=True)
     X = X.toarray() if sp.issparse(X) else X
     return rows, (X == 0)[parents].all(axis=1)
@@ -66,7 +66,7 @@ def test_reduced_codes_and_wide_draws_would_fill_them():
     # What the parameter is for: without it these are not zero.
     X = sparse_table()
     for params in ({"order": 1}, {"draws": "kde"}):
-        augmenter = PNLAugmenter(**params).fit(X)
+        augmenter = PNLAugmenter(marks=None, **params).fit(X)
         rows, parents = augmenter.sample(200, 0, return_parents=True)
         assert (rows[(X == 0)[parents].all(axis=1)] > 0).mean() > 0.2
 
@@ -78,7 +78,7 @@ def test_density_of_sparse_rows_is_that_of_smote(record_property):
     y = np.repeat([0, 1], [200, 100])
     density = {"data": X.nnz / np.prod(X.shape)}
     samplers = {"smote": SMOTE(random_state=0)}
-    samplers["pnl"] = PNLSampler(random_state=0, keep_zeros=True)
+    samplers["pnl"] = PNLSampler(random_state=0, marks="zeros")
     for name, sampler in samplers.items():
         new = sampler.fit_resample(X, y)[0][300:]
         density[name] = new.nnz / np.prod(new.shape)
@@ -132,7 +132,7 @@ def test_sums_are_kept_by_the_cells_that_are_left():
     X = np.array([[0.0, 2, 3, 0], [0, 1, 3, 1], [1, 2, 3, 0], [1, 1, 3, 1.5]])
     settings = {"embedding": None, "invariants": None, "range_slack": None}
     settings |= {"k_neighbors": 1, "draws": MixupDraws(noise=0), "with_mass": True}
-    augmenter = PNLAugmenter(keep_zeros=True, **settings).fit(X)
+    augmenter = PNLAugmenter(marks="zeros", **settings).fit(X)
     rows, parents = augmenter.sample(50, 0, return_parents=True)
     free = PNLAugmenter(**settings).fit(X).sample(50, 0)
     zeros = (X == 0)[parents].all(axis=1)
@@ -144,7 +144,7 @@ def test_sums_are_kept_by_the_cells_that_are_left():
 @pytest.mark.parametrize("batch_size", [1, 7, 64])
 def test_batches_and_jobs_change_no_byte(batch_size):
     X = compositions()
-    params = {"keep_zeros": True, "embedding": None, "with_mass": False}
+    params = {"marks": "zeros", "embedding": None, "with_mass": False}
     whole = PNLAugmenter(**params).fit(X).sample(100, random_state=0)
     augmenter = PNLAugmenter(n_jobs=2, **params).fit(X)
     batches = augmenter.iter_samples(100, batch_size, random_state=0)
@@ -156,7 +156,7 @@ def test_rows_whose_sum_would_be_negative_are_not():
     X = np.random.default_rng(0).gamma(0.3, size=(20, 4)) ** 3 * 1e-3
     X[0], X[1] = [1.0, 0, 0.1, 1], [0, 0, 0.1, 0.2]
     X[X < 1e-6] = 0
-    params = {"embedding": None, "keep_zeros": True, "range_slack": None, "offset": 0.1}
+    params = {"embedding": None, "marks": "zeros", "range_slack": None, "offset": 0.1}
     rows = PNLAugmenter(**params).fit(X).sample(500, random_state=0)
     assert rows.min() == 0
 
@@ -172,17 +172,16 @@ def test_one_hot_rows_are_of_a_level(draws, bandwidth):
         [np.eye(3)[level], np.random.default_rng(2).gamma(2, size=(60, 2))]
     )
     draws = KernelDraws(bandwidth=bandwidth) if draws == "wide" else draws
-    rows = PNLAugmenter(draws=draws, keep_zeros=True).fit(X).sample(200, 0)
+    rows = PNLAugmenter(draws=draws, marks="zeros").fit(X).sample(200, 0)
     assert_array_equal(np.sort(rows[:, :3], axis=1), [[0, 0, 1]] * 200)
 
 
-@pytest.mark.filterwarnings("ignore:.*cells that are zero in all parents")
 @pytest.mark.parametrize("params", [{}, {"draws": "kde"}, {"embedding": None}], ids=str)
 @pytest.mark.parametrize("value", [0, 0.5, 5])
 def test_what_is_asked_for_goes_before_zeros(params, value):
     rng = np.random.default_rng(0)
     X = rng.gamma(2, size=(200, 4)) * (rng.random((200, 4)) < 0.4)
-    augmenter = PNLAugmenter(keep_zeros=True, **params).fit(X)
+    augmenter = PNLAugmenter(marks="zeros", **params).fit(X)
     asked = ColumnConstraint(0, equal=value)
     rows, parents = augmenter.sample(200, 0, constraints=asked, return_parents=True)
     assert_allclose(rows[:, 0], value, atol=1e-8)
@@ -191,12 +190,10 @@ def test_what_is_asked_for_goes_before_zeros(params, value):
     assert_array_equal(rows[:, 1:][shared], 0)
 
 
-def test_zeros_that_what_is_asked_for_moves_are_told():
-    rng = np.random.default_rng(0)
-    X = rng.gamma(2, size=(200, 4)) * (rng.random((200, 4)) < 0.2)
-    augmenter = PNLAugmenter(keep_zeros=True, draws="kde").fit(X)
-    with pytest.warns(UserWarning, match="cells that are zero in all parents"):
-        augmenter.sample(200, 0, constraints=ColumnConstraint(0, equal=5))
+def test_what_goes_before_zeros_is_told():
+    told = repr(PNLAugmenter(marks="zeros").fit(sparse_table()).marks_)
+    assert "zero in all parents stay zero" in told
+    assert "What is asked of new rows goes before" in told
 
 
 @pytest.mark.parametrize("whole", [False, True])

@@ -108,7 +108,7 @@ def constraints(seed):
 def counts(seed):
     rng = np.random.RandomState(seed)
     X = rng.poisson([0.3, 2, 9, 25], (50, 4))
-    return drawn(X, seed, embedding=None, keep_zeros=True)
+    return drawn(X, seed, embedding=None, marks="zeros")
 
 
 def categories(seed):

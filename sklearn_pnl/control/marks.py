@@ -1,0 +1,336 @@
+"""What values of a column are marks of: steps, few values, values that many rows share.
+
+Found once, on the rows of all classes. A continuous column is dismissed by a look at
+some of its rows, all such columns at once.
+"""
+
+from dataclasses import dataclass, field, replace
+from math import inf, remainder
+
+import numpy as np
+
+from .lattice import Lattice, lattice_of
+from .promises import SEARCHED_UP_TO, for_numbers
+
+# Rows looked at first, and those that tell spikes and few values from others.
+_FIRST, _DECIDING = 2**8, 2**12
+# A spike has so many rows at least, such a share of them, and so many times the rows of
+# the values beside it; a column has at most three, and so many values in all.
+_SPIKE_ROWS, _SPIKE_SHARE, _SPIKE_FACTOR, _SPIKE_VALUES = 5, 0.03, 4, 5
+# Fewer rows tell nothing of few values, which are at most this share of the rows.
+_GRID_ROWS, _GRID_SHARE = 10, 0.5
+# Most steps in the range of a column, and what values may miss them by, as a share.
+_MOST_STEPS, _MISS = 2**16, 1e-10
+# Remainders below this share of the range are none; and of a step.
+_NONE_LEFT, _MOST_MISSED = 1e-3 / _MOST_STEPS, 0.05
+# A step is taken if chance makes one less often than 2 ** -_BITS.
+_BITS = 20
+# Places of decimals, in columns of more steps; rows that are asked for them first; and
+# how little of the last place rounding may take.
+_PLACES, _FEW, _TOLD = 4, 32, 0.01
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What columns keep beside equations and limits; printed, it is told in words.
+
+    Attributes
+    ----------
+    feature_names : tuple of str
+    lattice : Lattice or None
+        Steps of types and of values; None where they are those of a class.
+    by_types : ndarray of bool of shape (D,)
+        Columns whose step their type tells.
+    by_values : ndarray of bool of shape (D,)
+        Columns whose step values tell, but for whole numbers: what is asked goes first.
+    pairs : ndarray of bool of shape (D,)
+        Columns of two values, of which there are no others.
+    grids : dict of int to ndarray
+        Values of columns that have few.
+    spikes : dict of int to ndarray
+        Values of a column that many rows share.
+    missing : dict of int to float
+        Share of rows in which a column is missing.
+    zeros : bool
+        Whether cells that are zero in all parents stay so.
+    notes : tuple of str
+        What gave way.
+    """
+
+    feature_names: tuple
+    lattice: Lattice | None = None
+    by_types: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    by_values: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    pairs: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    grids: dict = field(default_factory=dict)
+    spikes: dict = field(default_factory=dict)
+    missing: dict = field(default_factory=dict)
+    zeros: bool = False
+    notes: tuple = ()
+
+    def __repr__(self):
+        told = [f"  {name}: {what}" for name, what in self.descriptions.items()]
+        head = f"marks in {len(told)} of {len(self.feature_names)} columns"
+        if self.zeros:
+            told.append("  cells that are zero in all parents stay zero")
+        notes = ("What is asked of new rows goes before all this.", *self.notes)
+        return "\n".join([head, *told, *notes])
+
+    def giving_way(self, system):
+        """The same without the steps that equations of the numbers cannot keep."""
+        notes = ("Equations go first: of their columns only steps are kept.",)
+        some = system.part(system.coefficients[:, self.by_values].any(axis=1))
+        lattice, by_values = self.lattice, self.by_values
+        if len(lattice.totals(some)) < len(some):
+            lost = by_values & some.coefficients.any(axis=0)
+            steps = np.where(lost, 0.0, lattice.steps)
+            lattice, by_values = replace(lattice, steps=steps), by_values & ~lost
+            names = ", ".join(self.feature_names[j] for j in np.flatnonzero(lost)[:5])
+            notes += (f"Equations that are no sums of steps: {names} have none.",)
+        return replace(self, lattice=lattice, by_values=by_values, notes=notes)
+
+    @property
+    def descriptions(self):
+        """What is kept of each column, in words, by its name."""
+        told = {}
+        for j, name in enumerate(self.feature_names):
+            parts = []
+            if j in self.missing:
+                parts.append(f"missing in {self.missing[j]:.0%} of rows")
+            if j in self.spikes:
+                shared = ", ".join(f"{v:.6g}" for v in self.spikes[j])
+                parts.append(f"{shared} shared by many rows")
+            if j in self.grids:
+                parts.append(f"one of {len(self.grids[j])} values")
+            elif (
+                self.lattice is not None
+                and self.lattice.steps[j] > 0
+                and not self.by_types[j]
+            ):
+                parts.append(_steps_in_words(self.lattice, j))
+            if parts:
+                told[name] = "; ".join(parts)
+        return told
+
+
+def _steps_in_words(lattice, j):
+    step, origin = lattice.steps[j], lattice.origins[j]
+    if origin:
+        return f"steps of {step:.6g} from {origin:.6g}"
+    return "whole numbers" if step == 1 else f"multiples of {step:.6g}"
+
+
+def resolve_marks(given, table, system, cellwise):
+    """The marks of the columns of a table that a parameter ``marks`` stands for.
+
+    Parameters
+    ----------
+    given : {"auto", "zeros"} or None
+    table : Table
+    system : LinearSystem
+        Equations about the columns of ``X``, which go first.
+    cellwise : bool
+        Whether rows are plain, and codes have a number for each column; else whole
+        numbers are all that is kept.
+    """
+    names, d = table.feature_names, len(table.columns)
+    none = np.zeros(d, bool)
+    marks = Marks(
+        names,
+        by_types=table.steps > 0,
+        by_values=none,
+        pairs=none,
+        zeros=given == "zeros",
+    )
+    rows = table.numbers() if table.has_missing else None
+    if rows is not None:
+        share = np.isnan(rows).mean(axis=0)
+        marks = replace(
+            marks, missing={j: float(share[j]) for j in np.flatnonzero(share).tolist()}
+        )
+    if given is None:
+        types = Lattice(table.steps.astype(np.float64), np.zeros(d))
+        return replace(marks, lattice=types)
+    if len(table.shape) > 1 or not cellwise:
+        return marks
+    if d > SEARCHED_UP_TO:
+        note = f"Of more than {SEARCHED_UP_TO} features only whole numbers are kept."
+        return replace(marks, notes=(note,))
+    inside, bound = None, none
+    several = np.count_nonzero(system.coefficients, axis=1) > 1
+    if several.any():
+        inside = for_numbers(system, table).part(several)
+        bound = inside.coefficients.any(axis=0)
+    rows = table.numbers() if rows is None else rows
+    search = _Search(rows, table, bound, given == "auto")
+    marks = search.marks(marks)
+    return marks if inside is None else marks.giving_way(inside)
+
+
+class _Search:
+    """The marks of rows (n, D), with NaN where cells are missing.
+
+    ``bound`` are the columns of equations, which have steps at most.
+    """
+
+    def __init__(self, rows, table, bound, spiky):
+        self.rows, self.bound, self.spiky = rows, bound, spiky
+        self.precision = np.broadcast_to(table.precision, bound.shape)
+        self.lattice = lattice_of(table, rows)
+        self.open = (self.lattice.steps == 0) & ~table.times
+        self.first = rows[:: max(1, len(rows) // _FIRST)][:_FIRST]
+        ordered = np.sort(np.ascontiguousarray(self.first.T), axis=1)
+        repeats = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+        holes = np.isnan(ordered[:, -1])
+        self.looked_at = np.flatnonzero((repeats | holes) & ~table.times)
+
+    def marks(self, marks):
+        """What was found, in ``marks``."""
+        grids, spikes, values = {}, {}, {}
+        for j in self.looked_at.tolist():
+            values[j], spikes[j], grids[j] = self._of(j)
+        pairs = np.zeros(len(self.bound), bool)
+        pairs[[j for j, own in values.items() if len(own) == 2]] = True
+        steps, origins = self.lattice.steps.copy(), self.lattice.origins.copy()
+        wanted = [j for j in np.flatnonzero(self.open).tolist() if grids.get(j) is None]
+        for j, (step, origin) in self._steps(wanted, values).items():
+            steps[j], origins[j] = step, origin
+        return replace(
+            marks,
+            lattice=Lattice(steps, origins),
+            by_values=self.open & (steps > 0),
+            pairs=pairs & self.bound,
+            grids={j: v for j, v in grids.items() if v is not None},
+            spikes={j: v for j, v in spikes.items() if len(v)},
+        )
+
+    def _of(self, j):
+        """Other values, spikes, and the grid of a column, None if it has none."""
+        column = self.rows[:, j]
+        column = column[~np.isnan(column)].astype(np.float64)
+        some = column[:: max(1, len(column) // _DECIDING)]
+        values, counts = np.unique(some, return_counts=True)
+        if self.bound[j]:
+            return values, values[:0], None
+        is_spike = _are_spikes(values, counts)
+        spikes, n_rest = values[is_spike], counts[~is_spike].sum()
+        few = n_rest >= _GRID_ROWS and (~is_spike).sum() <= _GRID_SHARE * n_rest
+        if few and len(some) < len(column):
+            values = np.unique(column)
+        if self.spiky:
+            values = np.setdiff1d(values, spikes)
+        return values, spikes if self.spiky else spikes[:0], values if few else None
+
+    def _steps(self, wanted, values):
+        """Steps and origins of columns, those that have some."""
+        if not wanted or len(self.first) < 3:
+            return {}
+        first = self.first[:_FEW, wanted].astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            extent = np.ptp(first, axis=0).tolist()
+            away, places = np.abs(first[1:] - first[0]).T.tolist(), _places(first)
+        found = {}
+        for i, j in enumerate(wanted):
+            own = values.get(j)
+            if own is not None:
+                if len(own) < 2:
+                    continue
+                away[i], extent[i] = (own[1:] - own[0]).tolist(), own[-1] - own[0]
+            step = _common_step(away[i], extent[i])
+            if step or places[i]:
+                own = self.rows[:, j].astype(np.float64) if own is None else own
+                fitted = _fitted(own, step, places[i], self.precision[j])
+                if fitted is not None:
+                    found[j] = fitted
+        return found
+
+
+def _are_spikes(values, counts):
+    """Which of the values (m,) of a column stick out of those beside them."""
+    n, m = counts.sum(), len(values)
+    if m < _SPIKE_VALUES:
+        return np.zeros(m, bool)
+    fourth = np.partition(counts, m - 4)[m - 4]
+    least = max(_SPIKE_ROWS, _SPIKE_SHARE * n, _SPIKE_FACTOR * fourth)
+    some = counts >= least
+    while some.any():
+        others = np.flatnonzero(~some)
+        spikes = np.flatnonzero(some)
+        place = np.searchsorted(others, spikes)
+        around = np.concatenate([[0], counts[others], [0]])
+        beside = np.maximum(around[place], around[place + 1])
+        too_low = counts[spikes] < _SPIKE_FACTOR * beside
+        if not too_low.any():
+            break
+        some[spikes[too_low]] = False
+    return some
+
+
+def _common_step(differences, extent):
+    """The step that differences have in common, by Euclid's algorithm, or 0."""
+    least, none = extent / _MOST_STEPS / 2, _NONE_LEFT * extent
+    step = differences[0]
+    for difference in differences[1:]:
+        a, b = largest = max(step, difference), min(step, difference)
+        while b > least:
+            a, b = b, abs(remainder(a, b))
+        if b > none or not least < a < inf:
+            return 0.0
+        # As exact as the largest of them.
+        step = largest[0] / round(largest[0] / a)
+    return step
+
+
+def _places(rows):
+    """How many places the decimals of each column of some rows have; 0 if no few."""
+    places = np.zeros(rows.shape[1], int)
+    for p in range(_PLACES, 0, -1):
+        are = (_rounded(rows, 10.0**p) == rows).all(axis=0)
+        if not are.any():
+            break
+        places[are] = p
+    return places
+
+
+def _rounded(values, unit):
+    return np.rint(values * unit) / unit
+
+
+def _fitted(values, step, places, precision):
+    """Step and origin of the values (n,) of a column, or None.
+
+    Decimals are taken for such, whatever they are beside.
+    """
+    values = values[~np.isnan(values)]
+    origin, size = values.min(), np.abs(values).max()
+    away = values - origin
+    told = places and size * precision * 10.0**places < _TOLD
+    if told and np.array_equal(_rounded(values, 10.0**places), values):
+        return 10.0**-places, 0.0
+    room = max(_MISS * away.max(), 8 * precision * size)
+    if step <= room:
+        return None
+    # Some values may lie between: the step is a part of this one.
+    worst = np.abs(away - np.rint(away / step) * step).max()
+    if worst > _MOST_MISSED * step:
+        step = _common_step([away.max(), step, worst], away.max())
+        if step <= room:
+            return None
+    counts = np.rint(away / step)
+    step = counts @ away / (counts @ counts)
+    n_steps, miss = away.max() / step, np.abs(away - counts * step).max()
+    if miss > room or not _is_no_chance(len(np.unique(values)), room / step, n_steps):
+        return None
+    per = np.rint(1 / step)
+    start = np.rint(origin * per) / max(per, 1)
+    if abs(1 / step - per) <= _MISS * per and abs(start - origin) <= room:
+        return 1 / per, 0.0
+    return float(step), float(origin)
+
+
+def _is_no_chance(n_values, room, n_steps):
+    """Whether values that are as near to steps as ``room`` are there by no chance."""
+    if n_values == 2:
+        return True
+    bits = -np.log2(min(1.0, 2 * room + np.finfo(float).tiny))
+    return (n_values - 2) * bits - 2 * np.log2(max(n_steps, 1)) >= _BITS

@@ -1,0 +1,138 @@
+"""Cells that new rows take from a parent as they are: shared values, and missing ones.
+
+A value that many rows share, and none at all, are no numbers to mix with: a new row
+takes them from one of its parents, as it takes categories, and its other numbers are
+those of parents that have some.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Kinds of cells: 0 is a number, -1 is none, others are a shared value.
+
+    Attributes
+    ----------
+    columns : ndarray of int of shape (s,)
+        Those with any such cell.
+    values : ndarray of shape (s, most + 2)
+        Of each kind, NaN for the first and the last.
+    by_all : bool
+        Whether a new row has what all its parents share; else what its donor has.
+    kinds : ndarray of int8 of shape (n, s)
+    ends, middle : ndarray of shape (2, s) and (s,)
+        Of the numbers in each column.
+    """
+
+    columns: np.ndarray
+    values: np.ndarray
+    by_all: bool
+    kinds: np.ndarray | None = None
+    ends: np.ndarray | None = None
+    middle: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, marks, rows):
+        """Those of the rows (n, D) of a class."""
+        zeros = dict.fromkeys(range(rows.shape[1]), [0.0]) if marks.zeros else {}
+        shared = marks.spikes | zeros
+        columns = np.array(sorted(shared.keys() | marks.missing.keys()), np.intp)
+        most = max(map(len, shared.values()), default=0)
+        values = np.full((len(columns), most + 2), np.nan)
+        for i, j in enumerate(columns.tolist()):
+            own = shared.get(j, ())
+            values[i, 1 : 1 + len(own)] = own
+        made = cls(columns, values, marks.zeros)
+        if not len(columns):
+            return made
+        kinds = made.kinds_of(rows)
+        numbers = rows[:, columns].astype(np.float64)
+        numbers[kinds != 0] = np.nan
+        # Where there are none, shared values are all that is known.
+        alone = np.isnan(numbers).all(axis=0)
+        numbers[:, alone] = np.nan_to_num(rows[:, columns[alone]])
+        ends = np.array([np.fmin.reduce(numbers), np.fmax.reduce(numbers)])
+        middle = np.nanquantile(numbers, 0.5, axis=0, method="lower")
+        return replace(made, kinds=kinds, ends=ends, middle=middle)
+
+    def kinds_of(self, rows):
+        """Kinds (n, s) of the cells of some rows."""
+        part = rows[:, self.columns]
+        kinds = np.zeros(part.shape, np.int8)
+        for k in range(1, self.values.shape[1] - 1):
+            kinds[part == self.values[:, k]] = k
+        kinds[np.isnan(part)] = -1
+        return kinds
+
+    @property
+    def has_donors(self):
+        """Whether one parent gives new rows some of their cells."""
+        return bool(len(self.columns)) and (
+            not self.by_all or bool((self.kinds < 0).any())
+        )
+
+    def hidden(self, rows):
+        """Rows with a number in each cell: the nearest to what it holds, of the others.
+
+        The middle one where it holds none.
+        """
+        if not len(self.columns):
+            return rows
+        kinds = self.kinds_of(rows)
+        if not (kinds < 0).any() and (self.by_all or not kinds.any()):
+            return rows
+        rows = rows.copy()
+        part = rows[:, self.columns]
+        near = np.clip(part, *self.ends)
+        part = np.where((kinds > 0) & (not self.by_all), near, part)
+        rows[:, self.columns] = np.where(kinds < 0, self.middle, part)
+        return rows
+
+    def shown(self, rows):
+        """Training rows, hidden, with their shared values again."""
+        if not len(self.columns):
+            return rows
+        own = self.values[np.arange(len(self.columns)), self.kinds]
+        rows[:, self.columns] = np.where(np.isnan(own), rows[:, self.columns], own)
+        return rows
+
+    def lacking(self, d):
+        """Cells (n, d) of training rows that hold no number to mix; None if all do."""
+        return self._cells(lambda kinds: kinds < 0 if self.by_all else kinds != 0, d)
+
+    def missing(self, d):
+        """Cells (n, d) of the training rows that are missing; None if none is."""
+        return self._cells(lambda kinds: kinds < 0, d)
+
+    def _cells(self, which, d):
+        if not len(self.columns) or not which(self.kinds).any():
+            return None
+        cells = np.zeros((len(self.kinds), d), bool)
+        cells[:, self.columns] = which(self.kinds)
+        return cells
+
+    def shared_ends(self, d):
+        """Ends (d,) of the shared values that new rows may have."""
+        low, high = np.full(d, np.inf), np.full(d, -np.inf)
+        for k in range(1, self.values.shape[1] - 1):
+            there = self.columns[(self.kinds == k).any(axis=0)]
+            value = self.values[(self.kinds == k).any(axis=0), k]
+            low[there] = np.minimum(low[there], value)
+            high[there] = np.maximum(high[there], value)
+        return low, high
+
+    def held(self, parents, donors, d):
+        """Shared values (m, d) of new rows, NaN where there are none; missing cells."""
+        kinds = self.kinds[donors]
+        missing = kinds < 0
+        if self.by_all:
+            alike = (self.kinds[parents] == kinds[:, None]).all(axis=1)
+            kinds = np.where(alike, kinds, 0)
+        held = np.full((len(donors), d), np.nan)
+        held[:, self.columns] = self.values[np.arange(len(self.columns)), kinds]
+        holes = np.zeros(held.shape, bool)
+        holes[:, self.columns] = missing
+        return held, holes
