@@ -61,6 +61,8 @@ class Source:
         Ends of numbers, without values that many rows share.
     taken : Taken
         Cells that new rows take from a parent.
+    originals : Originals or None
+        Training rows that new ones are not to copy.
     times : ndarray of shape (n, n_times) or None
         Times of the training rows.
     folded : bool
@@ -77,6 +79,7 @@ class Source:
     keeper: Any
     limits: tuple
     taken: Any
+    originals: Any
     times: Any
     folded: bool
     n_neighbors: int
@@ -224,7 +227,9 @@ class Drawing:
             times, between = source.table.times, source.times[parents]
             ends = between.min(axis=1), between.max(axis=1)
             rows[:, times] = fold(rows[:, times], *ends)
-        copied = np.zeros(len(rows), bool)
+        copied, raw = np.zeros(len(rows), bool), None
+        if source.originals is not None:
+            raw = rows.copy()
         if not keeper.is_free or held is not None or not source.folded:
             meet = partial(_meet, keeper=keeper)
             step = source.training.codec.decoded_at_once
@@ -237,6 +242,10 @@ class Drawing:
             # What is asked for is there.
             missing[:, keeper.asked.coefficients.any(axis=0)] = False
             rows[missing] = np.nan
+        if raw is not None:
+            free = np.ones(rows.shape, bool) if held is None else np.isnan(held)
+            free &= ~np.isnan(rows) & ~source.table.times
+            rows = source.originals.apart(keeper, rows, raw, free, donors)
         return Batch(rows, parents, weights, donors, where, copied)
 
 

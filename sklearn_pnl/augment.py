@@ -28,6 +28,7 @@ from ._runtime.validation import (
 from ._steps import Embed, LayOut
 from .backward import METRIC
 from .control import CONSTRAINTS, Constraint, LinearSystem
+from .control.copies import Originals
 from .control.marks import resolve_marks
 from .control.promises import keeper_of, resolve_invariants
 from .control.taken import Taken
@@ -356,9 +357,17 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             self.offset,
             self.marks_,
         )
-        inner = keeper.low, keeper.high
+        inner, originals = (keeper.low, keeper.high), None
         if len(taken.columns):
             keeper = replace(keeper, shared=taken.shared_ends(d))
+        if self.marks_.searched and np.all(keeper.discrete | taken.is_any(d)):
+            # Noise does not part them from training rows.
+            self.marks_ = self.marks_.noted(
+                "No column is without: a new row that would copy one that the data do "
+                "not repeat has the next value of a column."
+            )
+            known = keeper.cast(rows.astype(np.float64))
+            originals = Originals(taken.shown(known, np.nan), table.labels)
         if keeper.up_to_rounding:
             self.invariants_ = self.invariants_.noted(
                 "Up to the rounding of their columns: "
@@ -378,6 +387,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             keeper,
             inner,
             taken,
+            originals,
             times,
             self.range_slack is not None,
             self.n_neighbors_,

@@ -195,6 +195,28 @@ class Keeper:
             rows[:, j] = nearest_of(self.grids[j], rows[:, j])
         return rows
 
+    @cached_property
+    def discrete(self):
+        """Columns (D,) of the lattice or of grids."""
+        found = self.lattice.on_it.copy()
+        found[list(self.grids)] = True
+        return found
+
+    def beside(self, rows, side):
+        """The next values (n, D) on lattices and grids, NaN where there is none.
+
+        Above where ``side`` is 1, below where it is -1; of columns outside the system.
+        """
+        near, steps = np.full(rows.shape, np.nan), self.lattice.steps
+        some = self.others[self.lattice.on_it[self.others]]
+        near[:, some] = rows[:, some] + side[:, some] * steps[some]
+        near = as_types(self.lattice.nearest(near), self.precision)
+        for j in self.grids.keys() & set(self.others.tolist()):
+            padded = np.concatenate([[np.nan], self.grids[j], [np.nan]])
+            place = np.searchsorted(self.grids[j][:-1], rows[:, j])
+            near[:, j] = padded[place + 1 + side[:, j].astype(int)]
+        return np.where((near < self.low) | (near > self.high), np.nan, near)
+
     def settled(self, rows):
         """Rows as the types of all columns hold them, with sums that can be kept."""
         rows = self.lattice.rounded(rows, self._totals)

@@ -53,6 +53,8 @@ class Marks:
         Share of rows in which a column is missing.
     zeros : bool
         Whether cells that are zero in all parents stay so.
+    searched : bool
+        Whether values were looked at.
     notes : tuple of str
         What gave way.
     """
@@ -66,6 +68,7 @@ class Marks:
     spikes: dict = field(default_factory=dict)
     missing: dict = field(default_factory=dict)
     zeros: bool = False
+    searched: bool = False
     notes: tuple = ()
 
     def __repr__(self):
@@ -75,6 +78,10 @@ class Marks:
             told.append("  cells that are zero in all parents stay zero")
         notes = ("What is asked of new rows goes before all this.", *self.notes)
         return "\n".join([head, *told, *notes])
+
+    def noted(self, note):
+        """The same with one more note."""
+        return replace(self, notes=(*self.notes, note))
 
     def giving_way(self, system):
         """The same without the steps that equations of the numbers cannot keep."""
@@ -202,6 +209,7 @@ class _Search:
             pairs=pairs & self.bound,
             grids={j: v for j, v in grids.items() if v is not None},
             spikes={j: v for j, v in spikes.items() if len(v)},
+            searched=True,
         )
 
     def _of(self, j):
@@ -299,33 +307,40 @@ def _rounded(values, unit):
 def _fitted(values, step, places, precision):
     """Step and origin of the values (n,) of a column, or None.
 
-    Decimals are taken for such, whatever they are beside.
+    Decimals of more steps than are looked for are such too.
     """
     values = values[~np.isnan(values)]
     origin, size = values.min(), np.abs(values).max()
     away = values - origin
-    told = places and size * precision * 10.0**places < _TOLD
-    if told and np.array_equal(_rounded(values, 10.0**places), values):
-        return 10.0**-places, 0.0
     room = max(_MISS * away.max(), 8 * precision * size)
-    if step <= room:
-        return None
-    # Some values may lie between: the step is a part of this one.
-    worst = np.abs(away - np.rint(away / step) * step).max()
-    if worst > _MOST_MISSED * step:
-        step = _common_step([away.max(), step, worst], away.max())
-        if step <= room:
-            return None
-    counts = np.rint(away / step)
-    step = counts @ away / (counts @ counts)
-    n_steps, miss = away.max() / step, np.abs(away - counts * step).max()
-    if miss > room or not _is_no_chance(len(np.unique(values)), room / step, n_steps):
+    step = _settled(away, step, room)
+    if step is None:
+        told = places and size * precision * 10.0**places < _TOLD
+        exact = told and np.array_equal(_rounded(values, 10.0**places), values)
+        return (10.0**-places, 0.0) if exact else None
+    n_steps = away.max() / step
+    if not _is_no_chance(len(np.unique(values)), room / step, n_steps):
         return None
     per = np.rint(1 / step)
     start = np.rint(origin * per) / max(per, 1)
     if abs(1 / step - per) <= _MISS * per and abs(start - origin) <= room:
         return 1 / per, 0.0
     return float(step), float(origin)
+
+
+def _settled(away, step, room):
+    """A step that all values have in common, from one that some have; None without."""
+    for _ in range(2):
+        if step <= room:
+            return None
+        counts = np.rint(away / step)
+        worst = np.abs(away - counts * step).max()
+        if worst <= _MOST_MISSED * step:
+            step = counts @ away / (counts @ counts)
+            return step if np.abs(away - counts * step).max() <= room else None
+        # Some lie between: the step is a part of this one.
+        step = _common_step([away.max(), step, worst], away.max())
+    return None
 
 
 def _is_no_chance(n_values, room, n_steps):

@@ -91,13 +91,23 @@ class Taken:
         rows[:, self.columns] = np.where(kinds < 0, self.middle, part)
         return rows
 
-    def shown(self, rows):
-        """Training rows, hidden, with their shared values again."""
+    def shown(self, rows, missing=None):
+        """Training rows, hidden, with their shared values again, and ``missing``."""
         if not len(self.columns):
             return rows
         own = self.values[np.arange(len(self.columns)), self.kinds]
-        rows[:, self.columns] = np.where(np.isnan(own), rows[:, self.columns], own)
+        part = np.where(np.isnan(own), rows[:, self.columns], own)
+        if missing is not None:
+            part[self.kinds < 0] = missing
+        rows[:, self.columns] = part
         return rows
+
+    def is_any(self, d):
+        """Columns (d,) of which some cells are taken."""
+        found = np.zeros(d, bool)
+        if len(self.columns) and not self.by_all:
+            found[self.columns] = (self.kinds != 0).any(axis=0)
+        return found
 
     def lacking(self, d):
         """Cells (n, d) of training rows that hold no number to mix; None if all do."""

@@ -1,0 +1,368 @@
+"""Marks of columns: what is found, and what new rows keep of it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import LinearConstraint
+from sklearn.metrics.pairwise import nan_euclidean_distances
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from sklearn_pnl import (
+    ColumnConstraint,
+    MixupDraws,
+    PNLAugmenter,
+    PNLRegressionSampler,
+    PNLSampler,
+)
+
+SEEDS = 0, 1, 2
+SCALERS = [None, StandardScaler(), MinMaxScaler()]
+
+
+def continuous(seed, n=200, d=3):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def with_column(seed, make, n=200):
+    """Two continuous columns, then one that is made."""
+    X = continuous(seed, n)
+    X[:, 2] = make(np.random.default_rng(seed + 100), n)
+    return X
+
+
+def scaled(X, scaler):
+    return (X, lambda rows: rows) if scaler is None else (
+        scaler.fit_transform(X), scaler.inverse_transform
+    )  # fmt: skip
+
+
+LATTICES = {
+    "cents": (lambda rng, n: np.round(rng.lognormal(3, 1, n), 2), 0.01),
+    "halves": (lambda rng, n: rng.permutation(n) / 2, 0.5),
+    "whole": (lambda rng, n: rng.permutation(3 * n)[:n] * 1.0, 1.0),
+    "sevenths": (lambda rng, n: rng.permutation(5 * n)[:n] / 7 + 0.1, 1 / 7),
+}
+
+
+# --- steps ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("scaler", SCALERS, ids=str)
+@pytest.mark.parametrize("name", LATTICES)
+def test_values_are_whole_multiples_of_the_step(name, scaler, seed):
+    make, step = LATTICES[name]
+    X = with_column(seed, make)
+    given, back = scaled(X, scaler)
+    augmenter = PNLAugmenter().fit(given)
+    rows = back(augmenter.sample(300, random_state=0))
+    away = (rows[:, 2] - X[0, 2]) / step
+    assert np.abs(away - np.rint(away)).max() * step <= 1e-9 * np.ptp(X[:, 2])
+    # And of no longer step.
+    assert np.gcd.reduce(np.rint(away).astype(int)) == 1
+    assert not {"x0", "x1"} & augmenter.marks_.descriptions.keys()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("seed", range(10))
+def test_continuous_columns_have_no_marks(seed, dtype):
+    X = continuous(seed, 1000, 50).astype(dtype)
+    X[:, ::2] = np.exp(3 * X[:, ::2])
+    marks = PNLAugmenter().fit(X).marks_
+    assert not marks.descriptions
+    assert marks.searched
+
+
+def test_a_step_that_chance_makes_is_none():
+    # Three values are always near to multiples of something.
+    X = np.column_stack([continuous(0, 3), np.array([0.0, 1.0, np.pi])])
+    augmenter = PNLAugmenter(k_neighbors=2).fit(X)
+    assert not augmenter.marks_.descriptions
+
+
+@pytest.mark.parametrize("scaler", SCALERS, ids=str)
+def test_totals_of_steps_are_kept_with_their_steps(scaler):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.lognormal(3, 1, (200, 2)), 2)
+    X = np.column_stack([X, X.sum(axis=1), rng.normal(size=200)])
+    given, back = scaled(X, scaler)
+    augmenter = PNLAugmenter().fit(given)
+    assert len(augmenter.invariants_) == 1
+    rows = back(augmenter.sample(200, random_state=0))
+    assert_allclose(rows[:, 2], rows[:, 0] + rows[:, 1], atol=1e-9 * np.ptp(X[:, 2]))
+    assert_allclose(100 * rows[:, :3], np.rint(100 * rows[:, :3]), atol=1e-5)
+
+
+@pytest.mark.parametrize("scaler", SCALERS, ids=str)
+def test_groups_of_indicators_are_of_one_level_after_scalers(scaler):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.eye(3)[rng.integers(0, 3, 90)], rng.normal(size=(90, 2))])
+    given, back = scaled(X, scaler)
+    rows = back(PNLAugmenter().fit(given).sample(200, random_state=0))
+    assert_allclose(np.sort(rows[:, :3], axis=1), [[0, 0, 1]] * 200, atol=1e-9)
+
+
+def test_equations_that_are_no_sums_of_steps_go_first_and_this_is_told():
+    rng = np.random.default_rng(0)
+    X = np.round(rng.lognormal(3, 1, (200, 2)), 2)
+    X = np.column_stack([X, 0.37 * X[:, 0] + np.sqrt(2) * X[:, 1]])
+    augmenter = PNLAugmenter().fit(X)
+    assert "no sums of steps" in repr(augmenter.marks_)
+    rows = augmenter.sample(100, random_state=0)
+    wanted = 0.37 * rows[:, 0] + np.sqrt(2) * rows[:, 1]
+    assert_allclose(rows[:, 2], wanted, atol=1e-8 * np.ptp(X[:, 2]))
+
+
+@pytest.mark.parametrize("name", LATTICES)
+def test_what_is_asked_for_goes_before_steps(name):
+    make, step = LATTICES[name]
+    X = with_column(0, make)
+    value = float(np.median(X[:, 2])) + (0.3 * step if name != "whole" else 0)
+    asked = ColumnConstraint(2, equal=value)
+    rows = PNLAugmenter().fit(X).sample(50, 0, constraints=asked)
+    assert_allclose(rows[:, 2], value, atol=1e-9 * np.ptp(X[:, 2]))
+
+
+# --- few values -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", [float, np.float32, np.int64])
+def test_values_of_a_column_that_has_few_are_seen_ones(kind, seed):
+    levels = np.array([1, 2, 5, 10, 20, 50, 100, 200])
+    X = with_column(seed, lambda rng, n: rng.choice(levels, n))
+    X = pd.DataFrame(X, columns=list("abc")).astype({"c": kind})
+    augmenter = PNLAugmenter().fit(X)
+    assert "c: one of 8 values" in repr(augmenter.marks_)
+    rows = augmenter.sample(300, random_state=0)
+    assert set(rows["c"]) <= set(levels.tolist())
+    assert len(set(rows["c"])) > 4
+    free = PNLAugmenter(marks=None).fit(X).sample(300, random_state=0)
+    assert not set(free["c"]) <= set(levels.tolist())
+
+
+def test_values_are_those_of_all_classes_within_the_limits_of_one():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 2)), np.repeat([0, 1], [350, 50])
+    X[:, 1] = rng.choice([0.1, 0.7, 1.9, 3.1, 4.0, 7.5], 400)
+    X[y == 1, 1] = rng.choice([0.7, 3.1], 50)
+    new = PNLSampler(random_state=0).fit_resample(X, y)[0][400:]
+    assert set(new[:, 1]) <= {0.7, 1.9, 3.1}
+
+
+# --- shared values ----------------------------------------------------------------
+
+
+SPIKES = {
+    "zeros": (lambda rng, n: np.where(rng.random(n) < 0.6, 0, rng.gamma(2, size=n)), 0),
+    "cap": (lambda rng, n: np.minimum(rng.gamma(2, size=n), 3.0), 3.0),
+    "code": (lambda rng, n: np.where(rng.random(n) < 0.3, -999, rng.normal(size=n)),
+             -999),
+    "middle": (lambda rng, n: np.where(rng.random(n) < 0.4, 0, rng.normal(size=n)), 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", SPIKES)
+def test_a_shared_value_keeps_its_share(name, seed):
+    make, value = SPIKES[name]
+    X = with_column(seed, make, n=400)
+    augmenter = PNLAugmenter().fit(X)
+    assert_array_equal(augmenter.marks_.spikes[2], [value])
+    rows = augmenter.sample(2000, random_state=0)
+    known, share = (np.mean(some[:, 2] == value) for some in (X, rows))
+    assert abs(share - known) <= 3 * np.sqrt(known * (1 - known) / 400)
+    # Others are those of the others, not on the way there.
+    others, own = X[X[:, 2] != value, 2], rows[rows[:, 2] != value, 2]
+    slack = 0.1 * np.ptp(others) + 1e-9
+    assert own.min() >= others.min() - slack
+    assert own.max() <= others.max() + slack
+    # But where no other row around has one, there is nothing to vary it by.
+    assert len(set(own)) > 0.8 * len(own)
+
+
+def test_a_new_row_mixes_no_number_with_a_shared_value():
+    X = with_column(0, SPIKES["zeros"][0])
+    augmenter = PNLAugmenter(draws=MixupDraws(noise=0)).fit(X)
+    rows, parents = augmenter.sample(500, random_state=0, return_parents=True)
+    given = X[parents, 2]
+    one = (given == 0).sum(axis=1) == 1
+    assert one.any()
+    # It has the zero of the one, or the number of the other.
+    wanted = np.column_stack([np.zeros(one.sum()), given[one].max(axis=1)])
+    assert np.abs(rows[one, 2][:, None] - wanted).min(axis=1).max() < 1e-9
+    both = (given == 0).all(axis=1)
+    assert_array_equal(rows[both, 2], 0)
+
+
+def test_what_is_asked_for_goes_before_shared_values():
+    X = with_column(0, SPIKES["code"][0])
+    augmenter = PNLAugmenter().fit(X)
+    rows = augmenter.sample(100, 0, constraints=ColumnConstraint(2, lower=-1, upper=1))
+    assert np.abs(rows[:, 2]).max() <= 1 + 1e-6
+    rows = augmenter.sample(100, 0, constraints=ColumnConstraint(2, equal=-999))
+    assert_allclose(rows[:, 2], -999, atol=1e-6)
+
+
+def test_other_rows_are_measured_as_those_of_fit():
+    X = with_column(0, SPIKES["code"][0])
+    augmenter = PNLAugmenter().fit(X)
+    codes = np.log(augmenter.to_measures(X))
+    assert_allclose(codes, augmenter.codes_, atol=1e-12)
+
+
+# --- missing cells ----------------------------------------------------------------
+
+
+def holes(seed, n=300, d=4, share=0.15):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X[:, 1] += X[:, 0]
+    X[rng.random((n, d)) < share] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("draws", ["mixup", "interpolation", "kde"])
+def test_what_is_missing_in_a_new_row_is_missing_in_a_parent(draws, seed):
+    X = holes(seed)
+    augmenter = PNLAugmenter(draws=draws).fit(X)
+    rows, parents = augmenter.sample(500, random_state=0, return_parents=True)
+    gone = np.isnan(X)[parents]
+    # All cells of a row go as they do in one of its parents.
+    assert (np.isnan(rows)[:, None] == gone).all(axis=2).any(axis=1).all()
+    low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+    slack = 0.1 * (high - low) + 1e-9
+    assert np.all((rows >= low - slack) & (rows <= high + slack) | np.isnan(rows))
+
+
+def test_what_one_parent_lacks_the_other_gives():
+    X = holes(0)
+    augmenter = PNLAugmenter(draws="interpolation").fit(X)
+    rows, parents = augmenter.sample(500, random_state=0, return_parents=True)
+    one = np.isnan(X)[parents].sum(axis=1) == 1
+    given = np.fmax.reduce(X[parents], axis=1)
+    some = one & ~np.isnan(rows)
+    assert some.any()
+    assert_allclose(rows[some], given[some], atol=1e-9)
+
+
+def test_partners_are_near_over_what_both_have():
+    X = holes(0)
+    augmenter = PNLAugmenter(metric="euclidean").fit(X)
+    parents = augmenter.sample(500, random_state=0, return_parents=True)[1]
+    codes = np.where(np.isnan(X), np.nan, augmenter.codes_)
+    distances = nan_euclidean_distances(codes)
+    np.fill_diagonal(distances, np.inf)
+    near = np.argsort(distances, axis=1)[:, :5]
+    assert (near[parents[:, 0]] == parents[:, 1:]).any(axis=1).all()
+
+
+def test_equations_hold_where_all_their_cells_are_there():
+    rng = np.random.default_rng(0)
+    X = rng.gamma(2, size=(300, 3))
+    X = np.column_stack([X, X.sum(axis=1)])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    augmenter = PNLAugmenter().fit(X)
+    assert len(augmenter.invariants_) == 1
+    rows = augmenter.sample(300, random_state=0)
+    whole = ~np.isnan(rows).any(axis=1)
+    assert 0.4 < whole.mean() < 0.95
+    assert_allclose(rows[whole, 3], rows[whole, :3].sum(axis=1), atol=1e-8)
+    asked = LinearConstraint([0, 0, 0, 1], 5, 5)
+    rows = augmenter.sample(50, 0, constraints=asked)
+    assert_allclose(rows[:, 3], 5, atol=1e-8)
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars", "pyarrow"])
+def test_types_of_frames_stay_and_so_does_what_is_missing(container):
+    narwhals = pytest.importorskip("narwhals")
+    pytest.importorskip(container)
+    rng, n = np.random.default_rng(0), 200
+    X = pd.DataFrame(
+        {
+            "real": rng.normal(size=n),
+            "count": pd.array(rng.poisson(3, n), dtype="Int64"),
+            "flag": pd.array(rng.random(n) < 0.4, dtype="boolean"),
+            "day": pd.Timestamp("2026-01-01")
+            + pd.to_timedelta(rng.integers(0, 99, n), "D"),
+            "word": rng.choice(list("abc"), n),
+        }
+    )
+    for name in X.columns:
+        X.loc[rng.random(n) < 0.2, name] = None
+    frame = narwhals.from_native(X)
+    if container != "pandas":
+        made = frame.to_polars() if container == "polars" else frame.to_arrow()
+        frame = narwhals.from_native(made)
+    y = np.repeat([0, 1], [140, 60])
+    for marks in ("auto", None):
+        sampler = PNLSampler(categorical_features="auto", marks=marks, random_state=0)
+        new, _ = sampler.fit_resample(frame.to_native(), y)
+        new = narwhals.from_native(new)
+        assert new.schema == frame.schema
+        for name in X.columns:
+            gone = new[name].is_null()[n:].mean()
+            assert 0.02 < gone < 0.5, name
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_samplers_take_rows_with_holes(dtype):
+    X, y = holes(0).astype(dtype), np.repeat([0, 1], [250, 50])
+    X_all, labels = PNLSampler(random_state=0).fit_resample(X, y)
+    assert X_all.dtype == dtype
+    assert np.isnan(X_all[300:]).any()
+    assert len(labels) == 500
+    X_all, targets = PNLRegressionSampler(random_state=0).fit_resample(X, y)
+    assert np.isnan(X_all[300:]).any()
+    assert np.isfinite(targets).all()
+
+
+def test_columns_and_rows_of_nothing_stay_so():
+    X = holes(0)
+    X[:, 3] = np.nan
+    X[5] = np.nan
+    rows = PNLAugmenter().fit(X).sample(50, random_state=0)
+    assert np.isnan(rows[:, 3]).all()
+    assert not np.isnan(rows[:, :3]).all()
+
+
+def test_infinity_is_refused():
+    X = holes(0)
+    X[7, 2] = np.inf
+    with pytest.raises(ValueError, match="infinity; the first is at row 7, column 2"):
+        PNLAugmenter().fit(X)
+
+
+@pytest.mark.parametrize("batch_size", [1, 37])
+def test_batches_and_jobs_change_no_byte(batch_size):
+    X = holes(0)
+    X[:, 2] = np.where(np.random.default_rng(1).random(300) < 0.5, 0, X[:, 2])
+    whole = PNLAugmenter().fit(X).sample(100, random_state=0)
+    augmenter = PNLAugmenter(n_jobs=2).fit(X)
+    batches = augmenter.iter_samples(100, batch_size, random_state=0)
+    assert_array_equal(np.vstack(list(batches)), whole)
+
+
+# --- copies -----------------------------------------------------------------------
+
+
+def copied(rows, known):
+    known = {row.tobytes() for row in known + 0.0}
+    return np.mean([row.tobytes() in known for row in rows + 0.0])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("means", [(3, 5, 8, 2), (1, 2, 1, 1), (20, 30, 5, 4, 2)])
+def test_rows_of_whole_numbers_are_copies_no_more_often_than_fresh_ones(means, seed):
+    rng = np.random.default_rng(seed)
+    X, fresh = (rng.poisson(means, (n, len(means))) * 1.0 for n in (300, 4000))
+    rows = PNLAugmenter().fit(X).sample(4000, random_state=0)
+    assert_array_equal(rows, np.rint(rows))
+    known = copied(fresh, X)
+    assert copied(rows, X) <= known + 2 * np.sqrt(0.25 / 300)
+    # What the guard is for: rounding alone makes many.
+    if known < 0.3:
+        raw = np.rint(PNLAugmenter(marks=None).fit(X).sample(4000, random_state=0))
+        assert copied(raw, X) > known
