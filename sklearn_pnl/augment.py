@@ -363,8 +363,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         if self.marks_.searched and np.all(keeper.discrete | taken.is_any(d)):
             # Noise does not part them from training rows.
             self.marks_ = self.marks_.noted(
-                "No column is without: a new row that would copy one that the data do "
-                "not repeat has the next value of a column."
+                "Rows may hold no number of any size: one that would copy a row that "
+                "the data do not repeat has the next value of a column."
             )
             known = keeper.cast(rows.astype(np.float64))
             originals = Originals(taken.shown(known, np.nan), table.labels)
