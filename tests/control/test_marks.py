@@ -250,7 +250,7 @@ def test_what_one_parent_lacks_the_other_gives():
 
 def test_partners_are_near_over_what_both_have():
     X = holes(0)
-    augmenter = PNLAugmenter(metric="euclidean").fit(X)
+    augmenter = PNLAugmenter(metric="euclidean", k_neighbors=5).fit(X)
     parents = augmenter.sample(500, random_state=0, return_parents=True)[1]
     codes = np.where(np.isnan(X), np.nan, augmenter.codes_)
     distances = nan_euclidean_distances(codes)
