@@ -235,16 +235,21 @@ class _Search:
             return {}
         first = self.first[:_FEW, wanted].astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            extent = np.ptp(first, axis=0).tolist()
-            away, places = np.abs(first[1:] - first[0]).T.tolist(), _places(first)
+            extent = (first.max(axis=0) - first.min(axis=0)).tolist()
+            away, places = np.abs(first[1:] - first[0]), _places(first).tolist()
+        # Two differences dismiss nearly all that have no step.
+        pairs = away[:2].T.tolist()
         found = {}
         for i, j in enumerate(wanted):
             own = values.get(j)
-            if own is not None:
-                if len(own) < 2:
-                    continue
-                away[i], extent[i] = (own[1:] - own[0]).tolist(), own[-1] - own[0]
-            step = _common_step(away[i], extent[i])
+            if own is None:
+                step = _common_step(pairs[i], extent[i])
+                step = step and _common_step(away[:, i].tolist(), extent[i])
+            elif len(own) < 2:
+                continue
+            else:
+                some = own[1 :: 1 + len(own) // _FEW] - own[0]
+                step = _common_step(some.tolist(), own[-1] - own[0])
             if step or places[i]:
                 own = self.rows[:, j].astype(np.float64) if own is None else own
                 fitted = _fitted(own, step, places[i], self.precision[j])
