@@ -244,6 +244,12 @@ def scale_of(a, values):
     return np.where(scale > 0, scale, size)
 
 
+def whole_columns(made):
+    """Columns of whole numbers, by their types alone where no others are looked for."""
+    whole = np.all(made.values == np.rint(made.values), axis=0)
+    return whole & (np.isin(made.dtypes, WHOLE) | (made.params["marks"] is not None))
+
+
 def precision(dtypes):
     """Rounding of each type; 0 for whole numbers."""
     eps = {"float32": 2.0**-24, "float16": 2.0**-11, "float64": 2.0**-53}
@@ -257,7 +263,7 @@ def allowed(a, equations, rows, made, room=1e-9):
     or equations before leave it no freedom.
     """
     ranges = np.ptp(made.values, axis=0)
-    whole = np.all(made.values == np.rint(made.values), axis=0)
+    whole = whole_columns(made)
     eps = precision(made.dtypes)
     free = (eps == 2.0**-53) & ~whole
     size = np.maximum(np.abs(rows).max(axis=0), np.abs(made.values).max(axis=0))
@@ -309,9 +315,7 @@ def check_values(new, made):
         assert np.all(new <= high + beyond), "above the range"
     constant = high == low
     assert np.all(np.abs(new - low)[:, constant] <= rounding[constant]), "constants"
-    whole = np.all(values == np.rint(values), axis=0)
-    if made.params["marks"] is None:
-        whole &= np.isin(made.dtypes, WHOLE)
+    whole = whole_columns(made)
     assert np.all(new[:, whole] == np.rint(new[:, whole])), "whole numbers"
 
 

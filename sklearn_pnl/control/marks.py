@@ -182,13 +182,14 @@ class _Search:
 
     def __init__(self, rows, table, bound, spiky):
         self.rows, self.bound, self.spiky = rows, bound, spiky
+        self.has_missing = table.has_missing
         self.precision = np.broadcast_to(table.precision, bound.shape)
         self.lattice = lattice_of(table, rows)
         self.open = (self.lattice.steps == 0) & ~table.times
         self.first = rows[:: max(1, len(rows) // _FIRST)][:_FIRST]
         ordered = np.sort(np.ascontiguousarray(self.first.T), axis=1)
         repeats = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-        holes = np.isnan(ordered[:, -1])
+        holes = np.isnan(ordered[:, -1]) if table.has_missing else False
         self.looked_at = np.flatnonzero((repeats | holes) & ~table.times)
 
     def marks(self, marks):
@@ -214,20 +215,22 @@ class _Search:
 
     def _of(self, j):
         """Other values, spikes, and the grid of a column, None if it has none."""
-        column = self.rows[:, j]
-        column = column[~np.isnan(column)].astype(np.float64)
+        column = self.rows[:, j].astype(np.float64)
+        column = column[~np.isnan(column)] if self.has_missing else column
         some = column[:: max(1, len(column) // _DECIDING)]
         values, counts = np.unique(some, return_counts=True)
         if self.bound[j]:
             return values, values[:0], None
         is_spike = _are_spikes(values, counts)
-        spikes, n_rest = values[is_spike], counts[~is_spike].sum()
-        few = n_rest >= _GRID_ROWS and (~is_spike).sum() <= _GRID_SHARE * n_rest
+        spikes, rest = values[is_spike], values[~is_spike]
+        n_rest = counts.sum() - counts[is_spike].sum()
+        few = n_rest >= _GRID_ROWS and len(rest) <= _GRID_SHARE * n_rest
         if few and len(some) < len(column):
             values = np.unique(column)
-        if self.spiky:
-            values = np.setdiff1d(values, spikes)
-        return values, spikes if self.spiky else spikes[:0], values if few else None
+            rest = np.setdiff1d(values, spikes) if len(spikes) else values
+        if not self.spiky:
+            spikes, rest = spikes[:0], values
+        return rest, spikes, rest if few else None
 
     def _steps(self, wanted, values):
         """Steps and origins of columns, those that have some."""
