@@ -377,11 +377,14 @@ def check_marks(new, made, augmenter, parents):
     free = np.ones(new.shape[1], bool)
     for a in (one for one, *_ in made.system):
         free &= a == 0
+    marks, system = augmenter.marks_, augmenter.invariants_.coefficients
+    system = system[np.count_nonzero(system, axis=1) > 1]
+    if made.system:
+        # Equations hand on what is asked of one column.
+        free &= ~system.any(axis=0)
     if made.params["marks"] == "zeros":
         shared = (made.values[parents] == 0).all(axis=1)
         assert not new[shared & free].any(), "zeros"
-    marks, system = augmenter.marks_, augmenter.invariants_.coefficients
-    system = system[np.count_nonzero(system, axis=1) > 1]
     free &= ~system.any(axis=0)
     for j in np.flatnonzero(free).tolist():
         spikes = marks.spikes.get(j, ())

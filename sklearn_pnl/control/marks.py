@@ -218,7 +218,7 @@ class _Search:
         column = self.rows[:, j].astype(np.float64)
         column = column[~np.isnan(column)] if self.has_missing else column
         some = column[:: max(1, len(column) // _DECIDING)]
-        values, counts = np.unique(some, return_counts=True)
+        values, counts = _counted(some)
         if self.bound[j]:
             return values, values[:0], None
         is_spike = _are_spikes(values, counts)
@@ -261,10 +261,18 @@ class _Search:
         return found
 
 
+def _counted(values):
+    """Distinct values, ascending, and how often each is there."""
+    ordered = np.sort(values)
+    ends = np.flatnonzero(ordered[1:] != ordered[:-1])
+    ends = np.concatenate([[-1], ends, [len(ordered) - 1]])[len(ordered) == 0 :]
+    return ordered[ends[1:]], np.diff(ends)
+
+
 def _are_spikes(values, counts):
     """Which of the values (m,) of a column stick out of those beside them."""
     n, m = counts.sum(), len(values)
-    if m < _SPIKE_VALUES:
+    if m < _SPIKE_VALUES or counts.max() < _SPIKE_ROWS:
         return np.zeros(m, bool)
     fourth = np.partition(counts, m - 4)[m - 4]
     least = max(_SPIKE_ROWS, _SPIKE_SHARE * n, _SPIKE_FACTOR * fourth)
