@@ -209,8 +209,8 @@ def ask(rng, made, possible):
     units = scale_of(a, values)
     wide = rng.choice([0.0, 0.0, 0.01, 0.3], (2, len(a))) * units
     wide = np.where(rng.random((2, len(a))) < 0.15, np.inf, wide)
-    if np.isinf(wide).all():
-        wide[:] = 0
+    # Each asks for something.
+    wide[:, np.isinf(wide).all(axis=0)] = 0
     lower, upper = at - wide[0], at + wide[1]
     if not possible:
         # Beyond what any row may have.
