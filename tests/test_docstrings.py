@@ -39,6 +39,7 @@ EXCEPTIONS = {
     **{
         f"sklearn_pnl.geometry.{name}": RETURNED
         for name in (
+            "Completion",
             "Projection",
             "LinearProjection",
             "Raking",

@@ -911,17 +911,6 @@ def test_arrays_that_are_no_distributions_are_refused(damage, order):
         mixed_projection(p, bad, matched, poset)
 
 
-def test_zero_cells_of_the_reference_are_refused_and_named():
-    # Its theta would be infinite.
-    poset, p = TensorPoset((2, 3)), good()
-    reference = np.array([p, p])
-    reference[1, 0, 0] += reference[1, 1, 1]
-    reference[1, 1, 1] = 0
-    for matched in (poset.order == 1, poset.order == 2):
-        with pytest.raises(ValueError, match="cell 4 of row 1 is 0"):
-            mixed_projection(p, reference, matched, poset)
-
-
 @pytest.mark.parametrize(
     ("route", "order", "message"),
     [

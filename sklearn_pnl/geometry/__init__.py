@@ -52,6 +52,7 @@ P. Hu, M. Sugiyama, "Pseudo-nonlinear data augmentation: a constrained energy
 minimization viewpoint", ICLR 2026, arXiv:2410.00718 (the method).
 """
 
+from .completion import Completion, complete, estimable_cells
 from .constructions import boolean_lattice, chain_poset, product_poset, tree_poset
 from .coordinates import (
     eta_from_prob,
@@ -87,6 +88,7 @@ from .solvers import Projection
 from .taxonomy import Taxonomy, taxonomy_poset
 
 __all__ = [
+    "Completion",
     "GoodnessOfFit",
     "InteractionBasis",
     "InteractionSearch",
@@ -103,10 +105,12 @@ __all__ = [
     "boolean_lattice",
     "chain_poset",
     "close_downward",
+    "complete",
     "deviance_tests",
     "e_geodesic",
     "element_mask",
     "energy_decomposition",
+    "estimable_cells",
     "eta_from_prob",
     "fisher_information",
     "general_projection",

@@ -249,9 +249,14 @@ class InteractionBasis:
         coefficients[:, self.cells] = v
         return kronecker_product(self._transposed, coefficients)
 
+    @property
+    def matrices(self) -> list:
+        """An orthogonal matrix a mode, the first row of each a constant."""
+        return helmert_matrices(self.shape)
+
     @cached_property
     def _blocks(self):
-        return kronecker_blocks(helmert_matrices(self.shape))
+        return kronecker_blocks(self.matrices)
 
     @cached_property
     def _transposed(self):

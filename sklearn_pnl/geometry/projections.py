@@ -54,8 +54,10 @@ def mixed_projection(
     target : array-like of shape (..., *poset.shape)
         Distributions; only their eta on ``matched`` is used.
     reference : array-like of shape (..., *poset.shape) or None
-        Positive distributions; only their theta off ``matched`` is used. None is
-        the uniform distribution: theta 0. Broadcast against ``target``.
+        Distributions; only their theta off ``matched`` is used. None is the uniform
+        distribution: theta 0. Broadcast against ``target``. Cells where it is 0 stay 0
+        (structural zeros); where no such distribution has the eta asked for, the
+        residual stays above ``tol``.
     matched : array-like of bool of shape ``poset.shape``
         The set M. The bottom, fixed by normalisation, is ignored.
     poset : Poset or TensorPoset
@@ -82,6 +84,7 @@ def mixed_projection(
     splice_projection : The closed form on an up-set.
     tilt_projection : Newton's method on interactions of a tensor.
     general_projection : Newton's method on any set.
+    complete : Missing cells by a log-linear model of the observed ones.
 
     Notes
     -----

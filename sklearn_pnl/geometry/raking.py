@@ -14,7 +14,7 @@ rescaled itself. Tables that sweeps leave go on by Newton's method on the dual.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import prod
 from operator import index
@@ -22,8 +22,10 @@ from operator import index
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .completion import complete
 from .marginals import marginal_of
 from .optimize import newton_cg, newton_dense
+from .posets import TensorPoset
 from .rounding import margin_rows, nearest_margins, nearest_whole
 
 # Cells worked on at once, so that they stay in cache.
@@ -96,6 +98,7 @@ def rake(
     margins: Mapping[tuple[int, ...], ArrayLike],
     *,
     n_modes: int | None = None,
+    observed: ArrayLike | None = None,
     tol: float = 1e-9,
     max_iter: int = 1000,
     strict: bool = True,
@@ -115,6 +118,10 @@ def rake(
     n_modes : int, default=None
         Modes of a table; all axes before them count tables. None takes the modes from
         0 to the last that ``margins`` names.
+    observed : array-like of bool of shape (..., *shape), default=None
+        Cells that the margins are sums of; None is all. The others get the factors of
+        their levels all the same (quasi-independence), NaN where the observed cells do
+        not determine these.
     tol : float, default=1e-9
         Wanted ``max |margin - wanted|``, as a share of the mass.
     max_iter : int, default=1000
@@ -142,6 +149,7 @@ def rake(
     round_to_margins : Whole numbers with the same margins.
     Raking : What raking found.
     linear_projection : Rows to linear equations and ranges.
+    complete : Missing cells by a log-linear model of the observed ones.
 
     References
     ----------
@@ -163,6 +171,9 @@ def rake(
     {0: 'The margins (0,) and (1,) have different totals: 10 and 11.'}
     """
     problem = _Problem.from_user(tables, margins, n_modes)
+    seen = None
+    if observed is not None:
+        whole, problem, seen = problem.observed_alone(observed)
     blocks, reasons = [], {}
     for rows in problem.blocks():
         *found, hopeless = _rake_block(problem.rows(rows), tol, max_iter)
@@ -174,6 +185,8 @@ def rake(
     )
     for row in np.setdiff1d(np.flatnonzero(~(residual <= tol)), list(reasons)):
         reasons[int(row)] = problem.why_not(row, residual[row], tol, max_iter)
+    if seen is not None:
+        q = _extended(q, whole.tables, seen, list(problem.wanted))
     lead = problem.lead
     result = Raking(
         q.reshape(*lead, *problem.shape),
@@ -282,6 +295,20 @@ def _on_margins(problem):
     return tables
 
 
+def _extended(q, tables, seen, sets):
+    """Tables with the factors of their observed cells at the others too."""
+    poset, found = TensorPoset(tables.shape[1:]), q.copy()
+    sets = [modes for modes in sets if modes]
+    for row in np.flatnonzero(_flat(q).any(axis=1)):
+        if sets:
+            given = {"observed": seen[row], "reference": tables[row]}
+            matched = poset.order_mask(sets)
+            found[row] = complete(q[row], poset, matched, **given).measure
+        else:
+            found[row] = tables[row] * (q[row].sum() / tables[row][seen[row]].sum())
+    return np.where(seen, q, found)
+
+
 def _summary(result):
     row, reason = next(iter(result.reasons.items()))
     if result.converged.ndim == 0:
@@ -358,6 +385,24 @@ class _Problem:
             for modes, margin in self.given.items()
             if not any(frozenset(modes) < other for other in sets)
         }
+
+    def observed_alone(self, observed):
+        """The problem for each mask, that of its observed cells, and the masks."""
+        seen = np.asarray(observed, bool)
+        lead = np.broadcast_shapes(self.lead, seen.shape[: -len(self.shape)])
+        n = prod(lead)
+
+        def spread(array):
+            array = array.reshape(self.lead + array.shape[1:])
+            shape = lead + array.shape[len(self.lead) :]
+            return np.broadcast_to(array, shape).reshape(
+                n, *array.shape[len(self.lead) :]
+            )
+
+        seen = np.broadcast_to(seen, lead + self.shape).reshape(n, *self.shape)
+        given = {modes: spread(margin) for modes, margin in self.given.items()}
+        whole = _Problem(spread(self.tables), given, spread(self.mass), lead)
+        return whole, replace(whole, tables=whole.tables * seen), seen
 
     def rows(self, some):
         given = {modes: margin[some] for modes, margin in self.given.items()}

@@ -153,6 +153,12 @@ class _Solver:
             part = None if reference is None else reference[some]
             found = self.solve(target[some], part, tol, max_iter)
             prob[some], residual[some], n_iter[some] = found
+            empty = np.zeros(0) if part is None else part.min(axis=1) == 0
+            if empty.any():
+                # Structural zeros, which closed forms do not know of.
+                rows = start + np.flatnonzero(empty)
+                prob[rows] *= part[empty] > 0
+                residual[rows] = self.residual(prob[rows] - target[rows])
         return Projection(
             prob=prob.reshape(*lead, *self.poset.shape),
             residual=residual.reshape(lead),
@@ -193,7 +199,8 @@ class SpliceSolver(_Solver):
             rest = np.full((1, len(self._rest)), 1 / len(self._rest))
         else:
             rest = reference[:, self._rest]
-            rest = rest / rest.sum(axis=1, keepdims=True)
+            total = rest.sum(axis=1, keepdims=True)
+            rest = np.divide(rest, total, out=np.zeros_like(rest), where=total > 0)
         q[:, self._rest] = rest * target[:, self._rest].sum(axis=1, keepdims=True)
         return _closed_form(q)
 
@@ -218,7 +225,7 @@ class ClassSolver(_Solver):
         if reference is None:
             reference = np.full((1, self.poset.n_elements), 1 / self.poset.n_elements)
         has, wanted = (x @ self._classes for x in (reference, target))
-        factors = wanted / has
+        factors = np.divide(wanted, has, out=np.zeros_like(wanted), where=has > 0)
         q = reference * (factors @ self._classes.T)
         return _closed_form(q, self.residual(q - target))
 
@@ -457,12 +464,6 @@ def _flat_rows(target, reference, poset):
         lead = np.broadcast_shapes(lead, reference.shape[: reference.ndim - k])
         reference = np.broadcast_to(reference, lead + poset.shape)
         reference = reference.reshape(-1, poset.n_elements)
-        if not reference.min(initial=1) > 0:
-            row, cell = np.argwhere(~(reference > 0))[0]
-            raise ValueError(
-                f"reference must be positive; cell {cell} of row {row} is "
-                f"{reference[row, cell]}. Add a positive offset before normalising."
-            )
     target = np.broadcast_to(target, lead + poset.shape)
     return target.reshape(-1, poset.n_elements), reference, lead
 

@@ -18,7 +18,6 @@ from scipy.sparse.linalg import splu
 from .._runtime.workspace import columns, empty, empty_like, some_rows, take, zeros
 from .coordinates import row_sums, tilted_exp
 from .interactions import (
-    helmert_matrices,
     interaction_mask,
     kronecker_blocks,
     kronecker_blocks_of_columns,
@@ -115,7 +114,7 @@ class SortedTilt(ExponentialTilt):
         return np.take_along_axis(q, self._back, axis=1)
 
 
-class _Basis:
+class Basis:
     """Functions on the cells; for columns by way of rows."""
 
     well_scaled = False
@@ -155,7 +154,7 @@ class _Basis:
         return covariances
 
 
-class MarginalCells(_Basis):
+class MarginalCells(Basis):
     """Indicators of the cells of marginal tables that avoid reference levels.
 
     Each mode has a reference level that is not nearly empty; a coordinate multiplies
@@ -272,7 +271,7 @@ def _meeting_cells(shape, family):
     return elements, first
 
 
-class ZetaBasis(_Basis):
+class ZetaBasis(Basis):
     """Zeta columns of M, made orthonormal at the uniform distribution.
 
     ``synthesis(v) = Z_M W v`` and ``analysis(x) = W' Z_M' x``, with ``W`` the inverse
@@ -315,7 +314,7 @@ class ZetaBasis(_Basis):
         return self._columns.synthesis(whitened)
 
 
-class PinnedBasis(_Basis):
+class PinnedBasis(Basis):
     """All functions whose theta vanishes where it is pinned, by orthogonal projection.
 
     With ``B`` the rows of the Moebius matrix at the pinned elements these are the
@@ -365,16 +364,21 @@ def pinned_basis(poset, elements):
     return PinnedBasis(rows)
 
 
-class ScaledBasis(_Basis):
+class ScaledBasis(Basis):
     """An interaction basis times ``sqrt(D)``: unit Fisher information at uniform."""
 
     def __init__(self, basis):
         self._basis = basis
         self._n_cells = int(np.prod(basis.shape))
         self._scale = float(np.sqrt(self._n_cells))
-        first, *rest = kronecker_blocks_of_columns(helmert_matrices(basis.shape))
+        first, *rest = kronecker_blocks_of_columns(basis.matrices)
         self._blocks = [first * self._scale, *rest]
         self._transposed = [block.T for block in self._blocks]
+
+    @cached_property
+    def functions(self):
+        """All functions as rows (m, D)."""
+        return self.synthesis(np.eye(self._basis.n_functions))
 
     def gradient(self, difference, residual):
         """The gradient, and a bound of the residual where that is far from small.
