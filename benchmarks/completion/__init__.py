@@ -1,0 +1,1 @@
+"""Missing cells of tensors and of tables with totals."""
