@@ -15,6 +15,7 @@ from .backward import BackwardProjector
 from .compare import SampleComparison, compare_samples
 from .control import ColumnConstraint, LinearSystem, adjust, find_invariants
 from .draws import DensityDraws, Draws, KernelDraws, MixupDraws
+from .imputer import ManyBodyImputer
 from .loglinear import DevianceBootstrap, LogLinearModel
 from .manifolds import (
     EtaManifold,
@@ -77,6 +78,7 @@ __all__ = [
     "LinearSystem",
     "KernelDraws",
     "LocalManifold",
+    "ManyBodyImputer",
     "LogLinearModel",
     "ManyBodyProjector",
     "MixtureManifold",

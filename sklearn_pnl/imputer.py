@@ -33,6 +33,7 @@ from .control import CONSTRAINTS, LinearSystem, collect_constraints
 from .control.filling import fill_to
 from .control.search import found_in
 from .geometry import complete
+from .geometry.completion import modes_of
 from .geometry.solvers import BLOCK_CELLS
 from .many_body import CODEC_CONSTRAINTS, ORDER
 from .tables import read_table
@@ -44,7 +45,7 @@ _NEIGHBORS = 5
 _LEAST_REFERENCE = 1e-3
 # What "auto" chooses from; the share of observed cells that are hidden for that, and
 # the rows.
-_ALPHAS = tuple(10.0 ** np.arange(-6, 1))
+_ALPHAS = tuple(10.0 ** np.arange(-8, 0))
 _HIDDEN, _ROWS_HIDDEN = 0.2, 50
 
 
@@ -103,11 +104,13 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     offset : float, default=0.0
         Added to every cell of a tensor, and taken off again.
 
-    alpha : float, "auto" or array-like of float, default=1e-3
-        Weight of the ridge on log effects. 0 is the exact fit: cells that the observed
-        ones do not determine then stay missing, with a warning. A list is chosen from
-        by the deviance of a fifth of the observed cells of the first 50 rows, hidden at
-        random (always the same ones); "auto" is the powers of 10 from 1e-6 to 1.
+    alpha : float, "auto" or array-like of float, default=1e-4
+        Weight of the ridge on log effects, those of each interaction by how many
+        functions it has (:func:`~sklearn_pnl.geometry.complete`). 0 is the exact fit:
+        cells that the observed ones do not determine then stay missing, with a warning.
+        A list is chosen from by the deviance of a fifth of the observed cells of the
+        first 50 rows, hidden at random (always the same ones); "auto" is the powers of
+        10 from 1e-8 to .1.
 
     smooth : sequence of int, default=()
         Modes with levels in order, such as time: the ridge weighs differences between
@@ -215,7 +218,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         invariants: Any = "auto",
         constraints: Any = None,
         offset: float = 0.0,
-        alpha: float | ArrayLike | Literal["auto"] = 1e-3,
+        alpha: float | ArrayLike | Literal["auto"] = 1e-4,
         smooth: Sequence[int] = (),
         tol: float = 1e-6,
         max_iter: int = 100,
@@ -463,6 +466,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._lay_out.fit(np.nan_to_num(flat))
         self.poset_ = self._lay_out.poset
         self.base_mask_ = free_mask(self.poset_, self.order_, self.base)
+        modes_of(self.poset_, self.smooth)
         self._near = None
         if self.n_neighbors is not None:
             self._learn_near_rows(flat)

@@ -23,6 +23,7 @@ from sklearn_pnl import (
     EtaManifold,
     KernelDraws,
     LogLinearModel,
+    ManyBodyImputer,
     ManyBodyProjector,
     PNLAugmenter,
     PNLSampler,
@@ -41,12 +42,18 @@ AUGMENTERS = [
     PNLAugmenter(),
     PNLAugmenter(1, embedding=None, draws="kde", local_manifold=EtaManifold(order=1)),
 ]
+IMPUTERS = [
+    ManyBodyImputer(),
+    ManyBodyImputer(1, n_neighbors=3, alpha="auto"),
+    ManyBodyImputer(2, reshaper=PrimeFactorReshaper()),
+]
 MODELS = [LogLinearModel(), LogLinearModel("bic", offset=0.5)]
 ESTIMATORS = [
     PrimeFactorReshaper(),
     RangeEmbedding(),
     *PROJECTORS,
     *AUGMENTERS,
+    *IMPUTERS,
     *MODELS,
 ]
 SAMPLERS = [
@@ -129,7 +136,7 @@ _MIXED_CONTAINERS = pytest.mark.filterwarnings(
 
 
 @_MIXED_CONTAINERS
-@pytest.mark.parametrize("estimator", PROJECTORS)
+@pytest.mark.parametrize("estimator", [*PROJECTORS, *IMPUTERS])
 @pytest.mark.parametrize(
     "check",
     [
@@ -145,7 +152,7 @@ def test_feature_names_out_and_set_output(estimator, check):
 
 
 @_MIXED_CONTAINERS
-@pytest.mark.parametrize("estimator", PROJECTORS)
+@pytest.mark.parametrize("estimator", [*PROJECTORS, *IMPUTERS])
 @pytest.mark.parametrize(
     "check",
     [

@@ -11,8 +11,10 @@ of M (quasi-independence, where M is of order 1), and its missing cells follow f
 those alone. Where ``r`` is zero, ``q`` is (structural zeros). The problem is convex:
 that of :mod:`.projections` with a reference that is zero at the missing cells.
 
-``|v|^2`` is the mean over all cells of what each orthonormal function contributes,
-squared: whatever basis V is written in, the ridge is the same.
+``|v|^2`` is the sum over the interactions of their number of functions times the mean
+square of what they add to ``log q``: as if each interaction had the same variance a
+priori, whether a few functions or thousands share it. So interactions of high order are
+small unless the data ask for them.
 """
 
 from collections.abc import Sequence
@@ -94,7 +96,8 @@ def complete(
 
     Minimises ``sum of q - m log q`` over the observed cells, for
     ``q = reference * exp(zeta theta)`` with theta on ``matched`` and the bottom, plus
-    ``ridge / 2`` times the mass observed and the squared length of the log effects.
+    ``ridge / 2`` times the mass observed and, for each interaction, its number of
+    functions times the mean square of what it adds to ``log q``.
 
     Parameters
     ----------
@@ -111,9 +114,9 @@ def complete(
     ridge : float, default=0
         Weight of the squared log effects for an observed mass of 1.
     smooth : sequence of int, default=()
-        Modes of a tensor with levels in order: differences between neighbouring levels
-        are what the ridge weighs there (a random walk), with the same mean square as
-        the effects of a mode without order. Only with a ridge.
+        Modes of a tensor with levels in order: what the ridge weighs there are the
+        differences between neighbouring levels, as of a random walk with the variance
+        that the levels of other modes have. Only with a ridge.
     tol : float, default=1e-9
         Wanted residual, as a share of the observed mass.
     max_iter : int, default=100
@@ -324,7 +327,7 @@ class _Design:
         matched[elements] = True
         self.family = poset.family(matched.reshape(poset.shape))
         self.n_cells, self.n_functions = poset.n_elements, len(elements)
-        smooth = sorted({_mode(k, poset) for k in smooth})
+        smooth = modes_of(poset, smooth)
         if self.family is None:
             if smooth:
                 raise ValueError(
@@ -332,7 +335,7 @@ class _Design:
                     "of interactions of one. Leave smooth out."
                 )
             self.basis = ZetaBasis(poset, elements)
-            self.weights = np.ones(self.n_functions)
+            self.weights = np.full(self.n_functions, float(self.n_functions))
         else:
             functions = _OrderedBasis(poset.shape, self.family, smooth)
             self.basis, self.weights = ScaledBasis(functions), functions.weights
@@ -373,11 +376,11 @@ class _Functions(Basis):
 
 
 class _OrderedBasis(InteractionBasis):
-    """Cosines for modes with levels in order, and weights for a ridge on differences.
+    """Cosines for modes with levels in order, and the weight of each function.
 
     The differences of a cosine of frequency j have a mean square of
     ``2 - 2 cos(pi j / n)``, and those of different ones are orthogonal: a ridge on
-    differences is diagonal.
+    differences is diagonal. The inverses of the weights sum to 1 over an interaction.
     """
 
     def __init__(self, shape, family, smooth):
@@ -386,9 +389,9 @@ class _OrderedBasis(InteractionBasis):
         weights = np.ones(1)
         for k, length in enumerate(shape):
             own = np.ones(length)
-            if k in smooth and length > 1:
+            if k in smooth:
                 own[1:] = 2 - 2 * np.cos(np.pi * np.arange(1, length) / length)
-                own[1:] *= (1 / own[1:]).mean()
+            own[1:] *= (1 / own[1:]).sum()
             weights = np.multiply.outer(weights, own).reshape(-1)
         self.weights = weights[self.cells]
 
@@ -540,11 +543,13 @@ def _elements(poset, matched):
     return np.flatnonzero(matched)
 
 
-def _mode(k, poset):
+def modes_of(poset, smooth):
+    """Modes with levels in order, counted from the first, ascending."""
     d = len(poset.shape)
-    if not -d <= k < d:
-        raise ValueError(f"smooth names mode {k}; the modes are 0 to {d - 1}.")
-    return k % d
+    for k in smooth:
+        if not -d <= k < d:
+            raise ValueError(f"smooth names mode {k}; the modes are 0 to {d - 1}.")
+    return sorted({k % d for k in smooth})
 
 
 def _check(cells, whom):

@@ -1,0 +1,304 @@
+"""Missing cells of tensors and tables: what is kept, what is found, what is refused."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import KNNImputer
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+from sklearn_pnl import ColumnConstraint, ManyBodyImputer, PrimeFactorReshaper
+from sklearn_pnl.geometry import TensorPoset, complete, order_mask, taxonomy_poset
+
+
+def hidden(rng, X, share=0.2):
+    """Rows with NaN, none of them without an observed cell."""
+    missing = rng.random(X.shape) < share
+    missing.reshape(len(X), -1)[:, 0] = False
+    return np.where(missing, np.nan, X)
+
+
+def with_total(rng, n=150, d=4):
+    parts = rng.gamma(2.0, size=(n, d)) * np.geomspace(1, 1000, d)
+    return np.column_stack([parts, parts.sum(axis=1)])
+
+
+def tensors(rng, n=5, shape=(4, 5, 3)):
+    return rng.gamma(2.0, size=(n, *shape))
+
+
+@pytest.mark.parametrize("order", [1, 2, [(0, 1), (2,)]])
+def test_tensors_get_the_cells_of_their_models(order):
+    rng = np.random.default_rng(0)
+    X = hidden(rng, tensors(rng))
+    imputer = ManyBodyImputer(order, alpha=0.01, tol=1e-9)
+    filled = imputer.fit_transform(X)
+    poset = TensorPoset((4, 5, 3))
+    found = complete(X, poset, order_mask(poset, order), ridge=0.01)
+    missing = np.isnan(X)
+    assert_allclose(filled[missing], found.measure[missing], rtol=1e-6)
+    assert_array_equal(filled[~missing], X[~missing])
+    assert imputer.n_iter_ == found.n_iter.max()
+    assert_array_equal(imputer.transform(X), filled)
+
+
+def test_orders_that_are_taken_without_being_asked_for():
+    X = np.random.default_rng(0).gamma(2.0, size=(30, 4, 3, 2))
+    assert ManyBodyImputer().fit(X).order_ == 2
+    assert ManyBodyImputer().fit(X[..., 0]).order_ == 1
+    table = ManyBodyImputer().fit(X[:, :, 0, 0])
+    assert table.order_ is None
+    assert table.poset_ is None
+    given = ManyBodyImputer(reshaper=PrimeFactorReshaper()).fit(X[:, :, 0, 0])
+    assert given.poset_.shape == (2, 2)
+
+
+def test_a_reshaper_and_an_added_bottom_leave_their_cells_missing():
+    """Padded cells and a bottom that stands for no feature are not observed."""
+    rng = np.random.default_rng(1)
+    X = hidden(rng, rng.gamma(2.0, size=(6, 11)))
+    reshaped = ManyBodyImputer(2, reshaper=PrimeFactorReshaper(), alpha=0.1)
+    filled = reshaped.fit_transform(X)
+    padded = np.column_stack([X, np.full(6, np.nan)]).reshape(6, *reshaped.poset_.shape)
+    direct = ManyBodyImputer(2, alpha=0.1).fit_transform(padded).reshape(6, 12)
+    assert_allclose(filled, direct[:, :11], rtol=1e-9)
+    poset = taxonomy_poset([("a", "b"), ("a", "c"), ("d", "e"), ("d", "f")])
+    poset = getattr(poset, "poset", poset)
+    n = poset.n_elements - poset.added_bottom
+    X = hidden(rng, rng.gamma(2.0, size=(6, n)))
+    filled = ManyBodyImputer(1, poset=poset, alpha=0.1).fit_transform(X)
+    assert np.all(filled > 0)
+    assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
+
+
+def test_the_ridge_is_chosen_by_hidden_cells():
+    """Little is shrunk where data follow the model, much where they are noise."""
+    rng = np.random.default_rng(2)
+    rows, columns = rng.gamma(5.0, size=(1, 30, 1)), rng.gamma(5.0, size=(1, 1, 30))
+    exact, noise = rows * columns, rng.gamma(0.5, size=(1, 30, 30))
+    alphas = [1e-6, 1e-3, 10.0]
+    low = ManyBodyImputer(1, alpha=alphas).fit(hidden(rng, exact))
+    high = ManyBodyImputer(1, alpha=alphas).fit(hidden(rng, noise))
+    assert low.alpha_ == 1e-6
+    assert high.alpha_ == 10
+    assert low.held_out_deviance_ < 1e-6 < high.held_out_deviance_
+    auto = ManyBodyImputer(1, alpha="auto").fit(hidden(rng, exact))
+    assert auto.alpha_ == 1e-8
+    again = ManyBodyImputer(1, alpha=alphas).fit(
+        hidden(np.random.default_rng(3), exact)
+    )
+    assert again.alpha_ == low.alpha_
+
+
+def test_smooth_modes_are_filled_in_from_their_neighbours():
+    rng, time = np.random.default_rng(3), np.linspace(0, 3, 40)
+    exact = np.exp(np.sin(time))[None, :, None] * rng.gamma(5.0, size=(1, 1, 6))
+    X = hidden(rng, exact * rng.gamma(200, 1 / 200, size=exact.shape), 0.7)
+    missing = np.isnan(X)
+    errors = {
+        smooth: np.abs(
+            ManyBodyImputer(1, alpha="auto", smooth=smooth).fit_transform(X) - exact
+        )[missing].mean()
+        for smooth in ((), (0,))
+    }
+    assert errors[0,] < 0.8 * errors[()]
+
+
+def test_near_rows_as_a_reference_help_where_rows_have_a_pattern_in_common():
+    rng = np.random.default_rng(4)
+    pattern = rng.gamma(0.5, size=(6, 6)) + 0.1
+    exact = pattern * rng.gamma(50, 1 / 50, size=(60, 6, 6))
+    X = hidden(rng, exact, 0.3)
+    missing = np.isnan(X)
+    errors = [
+        np.abs(ManyBodyImputer(1, n_neighbors=k).fit_transform(X) - exact)[
+            missing
+        ].mean()
+        for k in (None, 5)
+    ]
+    assert errors[1] < 0.5 * errors[0]
+
+
+# --- tables -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_totals_of_a_table_hold_and_what_is_observed_stays(seed):
+    rng = np.random.default_rng(seed)
+    X = with_total(rng)
+    given = hidden(rng, X)
+    imputer = ManyBodyImputer()
+    filled = imputer.fit_transform(given)
+    observed = ~np.isnan(given)
+    assert_array_equal(filled[observed], X[observed])
+    assert imputer.invariants_.descriptions == ("x4 = x0 + x1 + x2 + x3",)
+    assert imputer.invariants_.violation(filled).max() < 1e-9
+    assert np.all(filled >= 0)
+    alone = np.isnan(given).sum(axis=1) == 1
+    assert_allclose(filled[alone], X[alone], rtol=1e-9)
+    naive = KNNImputer().fit_transform(given)
+    assert imputer.invariants_.violation(naive).max() > 1e-3
+    new = hidden(rng, with_total(rng, 20))
+    assert imputer.invariants_.violation(imputer.transform(new)).max() < 1e-9
+
+
+def test_without_equations_missing_cells_are_those_of_near_rows():
+    rng = np.random.default_rng(0)
+    X = hidden(rng, rng.normal(size=(50, 3)))
+    span = np.nanmax(X, axis=0) - np.nanmin(X, axis=0)
+    imputer = ManyBodyImputer(n_neighbors=3)
+    assert_allclose(
+        imputer.fit_transform(X),
+        KNNImputer(n_neighbors=3).fit_transform(X / span) * span,
+    )
+    assert len(imputer.invariants_) == 0
+
+
+def test_constraints_are_asked_for_and_invariants_can_be_given():
+    rng = np.random.default_rng(1)
+    X = hidden(rng, with_total(rng), 0.2)
+    total = ColumnConstraint({0: 1, 1: 1, 2: 1, 3: 1, 4: -1}, equal=0)
+    given = ManyBodyImputer(invariants=total).fit(X)
+    assert given.invariants_.violation(given.transform(X)).max() < 1e-9
+    asked = ManyBodyImputer(
+        invariants=total, constraints=ColumnConstraint(0, upper=1.5)
+    )
+    X[::3, :2] = np.nan
+    filled = asked.fit_transform(X)
+    assert filled[::3, 0].max() <= 1.5 + 1e-9
+    assert ManyBodyImputer(invariants=None).fit(X).invariants_.note == ""
+
+
+def test_equations_that_observed_cells_contradict_are_told():
+    rng = np.random.default_rng(2)
+    imputer = ManyBodyImputer().fit(with_total(rng))
+    new = with_total(rng, 3)
+    new[1, 4] = 0.5 * new[1, 0]
+    new[[0, 1], 1] = np.nan
+    with pytest.warns(
+        ConvergenceWarning, match="1 of 2 rows with missing values cannot"
+    ):
+        filled = imputer.transform(new)
+    assert filled[1, 1] >= 0
+    assert imputer.invariants_.violation(filled[[0, 2]]).max() < 1e-9
+
+
+def test_a_table_without_complete_rows_says_that_nothing_was_looked_for():
+    X = with_total(np.random.default_rng(3), 20)
+    X[np.arange(20), np.arange(20) % 5] = np.nan
+    assert "No row is complete" in ManyBodyImputer().fit(X).invariants_.note
+
+
+def test_frames_and_pipelines():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(4)
+    X = pd.DataFrame(hidden(rng, with_total(rng)), columns=list("abcd") + ["all"])
+    imputer = ManyBodyImputer(constraints=ColumnConstraint("b", upper=1000))
+    filled = imputer.set_output(transform="pandas").fit_transform(X)
+    assert list(filled.columns) == [*"abcd", "all"]
+    assert imputer.invariants_.descriptions[0] == "all = a + b + c + d"
+    cube = ManyBodyImputer().set_output(transform="pandas")
+    cube = cube.fit_transform(hidden(rng, tensors(rng)))
+    assert isinstance(cube, np.ndarray)
+    iris = load_iris()
+    model = make_pipeline(ManyBodyImputer(), KNeighborsClassifier())
+    assert cross_val_score(model, hidden(rng, iris.data), iris.target).mean() > 0.85
+
+
+# --- what goes wrong --------------------------------------------------------------
+
+
+def test_cells_that_are_not_determined_stay_missing_with_a_warning():
+    X = np.array([[[1.0, 2.0], [3.0, np.nan]], [[1.0, np.nan], [np.nan, 2.0]]])
+    with pytest.warns(UserWarning, match="2 of 3 missing cells .* cell 1 of row 1"):
+        filled = ManyBodyImputer(1, alpha=0).fit_transform(X)
+    assert_allclose(filled[0, 1, 1], 6)
+    assert_array_equal(np.isnan(filled[1]), np.isnan(X[1]))
+    assert not np.isnan(ManyBodyImputer(1).fit_transform(X)).any()
+
+
+def test_missing_cells_where_rows_of_fit_had_none():
+    rng = np.random.default_rng(5)
+    for X in (tensors(rng), with_total(rng)):
+        filled = ManyBodyImputer().fit(X).transform(hidden(rng, X))
+        assert not np.isnan(filled).any()
+
+
+def test_rows_without_an_observed_cell():
+    rng = np.random.default_rng(6)
+    X = tensors(rng)
+    X[3] = np.nan
+    with pytest.raises(ValueError, match="Row 3 has no observed cell"):
+        ManyBodyImputer().fit(X)
+    table = with_total(rng)
+    table[7] = np.nan
+    with pytest.warns(UserWarning, match="Row 7 has no observed value"):
+        filled = ManyBodyImputer().fit_transform(table)
+    assert_allclose(filled[7], np.nanmean(table, axis=0))
+    table[:, 2] = np.nan
+    with pytest.raises(ValueError, match="Column 'x2' is missing in all rows"):
+        ManyBodyImputer().fit(table)
+
+
+def test_rows_of_zeros():
+    X = tensors(np.random.default_rng(7))
+    X[2] = 0
+    assert_array_equal(ManyBodyImputer().fit_transform(X), X)
+    X[2, 0, 0] = np.nan
+    with pytest.raises(ValueError, match="Row 2 has observed cells that are all 0"):
+        ManyBodyImputer().fit(X)
+    filled = ManyBodyImputer(offset=1.0).fit_transform(X)
+    assert_allclose(filled[2], 0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"order": 3}, "order=3 is outside 1 to 2"),
+        ({"smooth": [2]}, "smooth names mode 2"),
+        ({"alpha": [-1.0, 1.0]}, "alpha is chosen by hidden cells"),
+        ({"alpha": -1.0}, "The 'alpha' parameter"),
+    ],
+)
+def test_parameters_that_do_not_fit(params, message):
+    X = np.random.default_rng(0).gamma(1.0, size=(5, 4, 3))
+    with pytest.raises(ValueError, match=message):
+        ManyBodyImputer(**params).fit(X)
+
+
+def test_values_that_do_not_fit():
+    X = -tensors(np.random.default_rng(0))
+    with pytest.raises(ValueError, match=re.escape("order=None takes rows for those")):
+        ManyBodyImputer().fit(X)
+    assert np.all(ManyBodyImputer(order=None).fit_transform(X) == X)
+    with pytest.raises(ValueError, match="infinity"):
+        ManyBodyImputer().fit(np.full((3, 2, 2), np.inf))
+    with pytest.raises(ValueError, match="was fitted on rows of shape"):
+        ManyBodyImputer().fit(-X).transform(-X[:, :, :2])
+    arrays = ColumnConstraint(0, lower=[1.0, 2.0])
+    with pytest.raises(ValueError, match="the same for all rows"):
+        ManyBodyImputer(constraints=arrays).fit(with_total(np.random.default_rng(0)))
+
+
+def test_a_fit_that_did_not_converge_warns():
+    rng = np.random.default_rng(0)
+    X = hidden(rng, tensors(rng))
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 Newton steps"):
+        ManyBodyImputer(2, alpha=1e-4, max_iter=1).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ManyBodyImputer(2, alpha=1e-4).fit(X)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_same_bytes_for_every_number_of_threads(n_jobs):
+    rng = np.random.default_rng(0)
+    X = hidden(rng, tensors(rng, 40, (12, 10, 14)))
+    one = ManyBodyImputer(1).fit_transform(X)
+    assert_array_equal(ManyBodyImputer(1, n_jobs=n_jobs).fit_transform(X), one)
