@@ -1,6 +1,5 @@
 """Missing cells: of tensors by a log-linear model, of tables by near rows."""
 
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from numbers import Integral, Real
@@ -25,6 +24,8 @@ from ._runtime.validation import (
     all_or_nothing,
     check_shape,
     feature_names,
+    unheard,
+    warn_left_missing,
     warn_missed,
     warn_unconverged,
 )
@@ -34,11 +35,12 @@ from .control.filling import fill_to
 from .control.search import found_in
 from .geometry import complete
 from .geometry.completion import modes_of
-from .geometry.solvers import BLOCK_CELLS
 from .many_body import CODEC_CONSTRAINTS, ORDER
 from .tables import read_table
 from .tables.names import column_of
 
+# Cells of a block of rows, as many as stay in cache.
+_BLOCK_CELLS = 2**17
 # Near rows of a plain table, unless their number is given.
 _NEIGHBORS = 5
 # A reference of near rows gets this share of its mean, so that it rules out no cell.
@@ -368,9 +370,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _learn_near_rows(self, flat):
         """Search for rows near in columns divided by their range."""
-        with warnings.catch_warnings():
-            # Columns without a value have no ends.
-            warnings.simplefilter("ignore", RuntimeWarning)
+        # Columns without a value have no ends.
+        with unheard():
             ends = np.nanmin(flat, axis=0), np.nanmax(flat, axis=0)
         self._ends = tuple(np.nan_to_num(end) for end in ends)
         k = min(self.n_neighbors or _NEIGHBORS, len(flat))
@@ -434,11 +435,9 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _fill_table(self, flat, missing, numbers):
         lost = np.flatnonzero(missing.all(axis=1))
         if len(lost):
-            warnings.warn(
+            warn_left_missing(
                 f"Row {numbers[lost[0]]} has no observed value ({len(lost)} such rows):"
-                " means of the columns are all that is known of it.",
-                UserWarning,
-                stacklevel=4,
+                " means of the columns are all that is known of it."
             )
         guess = self._guess(flat)
         if not len(self.invariants_):
@@ -516,13 +515,11 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         left = missing & np.isnan(found)
         if left.any():
             row, cell = map(int, np.argwhere(left)[0])
-            warnings.warn(
+            warn_left_missing(
                 f"{type(self).__name__}: {left.sum()} of {missing.sum()} missing cells "
                 "are not determined by the observed ones and stay missing; the first "
                 f"is cell {cell} of row {numbers[row]}. A smaller order or alpha > 0 "
-                "gives them a value.",
-                UserWarning,
-                stacklevel=4,
+                "gives them a value."
             )
         return found, int(n_iter.max(initial=1))
 
@@ -542,7 +539,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             tol=self.tol,
             max_iter=self.max_iter,
         )
-        step = max(1, BLOCK_CELLS // cells.shape[1])
+        step = max(1, _BLOCK_CELLS // cells.shape[1])
         return map_blocks(fit, cells, reference, step=step, n_jobs=self.n_jobs)
 
     def _choose_alpha(self, flat):

@@ -373,6 +373,11 @@ def warn_missed(message):
     warnings.warn(message, ConvergenceWarning, stacklevel=6)
 
 
+def warn_left_missing(message):
+    """Say what an imputer knows nothing of."""
+    warnings.warn(message, UserWarning, stacklevel=7)
+
+
 @contextmanager
 def unheard():
     """Nothing is warned of inside."""
