@@ -19,7 +19,8 @@ from tensorly.decomposition import (
 from sklearn_pnl import ManyBodyImputer
 
 ALPHAS = (1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-CP_RANKS, TUCKER_RANKS = (1, 2, 4, 8, 16), (2, 4, 8)
+# Ranks; the updates with a mask are cheap enough for one more.
+CP_RANKS, MASKED_RANKS, TUCKER_RANKS = (2, 4, 8), (2, 4, 8, 16), (2, 4, 8)
 NEIGHBORS = (3, 10)
 # Rounds of filling and fitting, for decompositions without a mask. Multiplicative
 # updates with one often diverge: they are candidates beside these rounds.
@@ -37,7 +38,7 @@ def many_body(tensor, smooth):
 
 def parafac(tensor, smooth):
     """Non-negative CP of every rank."""
-    masked = [partial(_masked_parafac, rank=rank) for rank in CP_RANKS]
+    masked = [partial(_masked_parafac, rank=rank) for rank in MASKED_RANKS]
     return masked + [partial(_parafac, rank=rank) for rank in CP_RANKS]
 
 
