@@ -258,6 +258,9 @@ def tables():
         found[f"speed-{script}"] = _wanted(rows(f"speed-{script}"))
     found["control-realism"], found["search"] = _realism(), _search()
     found["spread"] = _spread()
+    found["completion"] = _completion()
+    found["completion-totals"] = _completion_totals()
+    found["completion-exact"] = _completion_exact()
     found["growth"], found["workers"] = _growth(), _workers()
     found["fit-search"] = _fit_search()
     return {name: "\n".join(lines) for name, lines in found.items()} | report.tables()
@@ -412,6 +415,53 @@ def _workers():
         for r in rows("speed-workers")
     ]  # fmt: skip
     return _markdown(["work", "workers", "s", "times as fast"], body)
+
+
+def _completion():
+    """Errors at missing cells: a tensor and share a line, a method a column."""
+    errors, methods = {}, {}
+    for r in rows("completion"):
+        line = errors.setdefault((r["tensor"], r["missing"]), {})
+        line[r["method"]] = methods[r["method"]] = float(r["error"])
+    for (tensor, missing), line in errors.items():
+        best = min(line.values())
+        shown = (
+            f"**{line[m]:.4f}**" if line[m] == best else f"{line[m]:.4f}"
+            for m in methods
+        )
+        errors[tensor, missing] = [tensor, f"{float(missing):.0%}", *shown]
+    return _markdown(["tensor", "missing", *methods], errors.values())
+
+
+def _completion_totals():
+    """Errors and misses of totals: a table a line, methods side by side."""
+    lines, methods = {}, {}
+    for r in rows("completion-totals"):
+        line = lines.setdefault(r["table"], [r["table"]])
+        line += [f"{float(r['error']):.3f}", f"{float(r['off']):.0e}"]
+        methods[r["method"]] = None
+    head = [text for name in methods for text in (name, "off")]
+    return _markdown(["table", *head], lines.values())
+
+
+def _completion_exact():
+    """Exact data: what is estimable, and the worst error there over all sizes."""
+    lines = {}
+    for r in rows("completion-exact"):
+        some = lines.setdefault((r["shape"], r["missing"]), [])
+        some.append(r)
+    body = [
+        [
+            shape,
+            f"{float(missing):.0%}",
+            str(sum(int(r["cases"]) for r in some)),
+            f"{float(some[0]['estimable']):.1%}",
+            f"{max(float(r['worst error']) for r in some):.0e}",
+        ]
+        for (shape, missing), some in lines.items()
+    ]
+    head = ["shape", "missing", "cases", "estimable", "worst relative error there"]
+    return _markdown(head, body)
 
 
 def _wanted(found):

