@@ -422,15 +422,16 @@ def _completion():
     errors, methods = {}, {}
     for r in rows("completion"):
         line = errors.setdefault((r["tensor"], r["missing"]), {})
-        line[r["method"]] = methods[r["method"]] = float(r["error"])
+        line[r["method"]] = float(r["error"])
+        methods[r["method"]] = None
+    body = []
     for (tensor, missing), line in errors.items():
-        best = min(line.values())
-        shown = (
-            f"**{line[m]:.4f}**" if line[m] == best else f"{line[m]:.4f}"
-            for m in methods
-        )
-        errors[tensor, missing] = [tensor, f"{float(missing):.0%}", *shown]
-    return _markdown(["tensor", "missing", *methods], errors.values())
+        shown = {m: f"{error:.4f}" for m, error in line.items()}
+        best = min(line, key=line.get)
+        shown[best] = f"**{shown[best]}**"
+        cells = (shown.get(m, "–") for m in methods)
+        body.append([tensor, f"{float(missing):.0%}", *cells])
+    return _markdown(["tensor", "missing", *methods], body)
 
 
 def _completion_totals():
