@@ -289,6 +289,21 @@ def test_conjugate_gradients_and_dense_hessians_give_the_same(monkeypatch):
     assert_allclose(found.measure, dense.measure, rtol=1e-6)
 
 
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+def test_no_rows_and_no_cells(ridge):
+    poset, none = TensorPoset((2, 3)), np.empty((0, 2, 3))
+    found = complete(none, poset, poset.order == 1, ridge=ridge)
+    assert found.measure.shape == (0, 2, 3)
+    assert found.converged.shape == (0,)
+    margins = {(0,): np.empty((0, 2))}
+    seen = np.ones((2, 3), bool)
+    assert rake(none, margins, n_modes=2, observed=seen).tables.shape == (0, 2, 3)
+    assert estimable_cells(none > 0, poset, poset.order == 1)[1].shape == (0,)
+    estimable, rank = estimable_cells(~seen, poset, poset.order == 1)
+    assert rank == 0
+    assert not estimable.any()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_raking_of_observed_cells_fills_the_others(seed):
     rng, shape = np.random.default_rng(seed), (4, 5)

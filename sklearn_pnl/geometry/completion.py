@@ -235,8 +235,8 @@ def estimable_cells(
     design = _Design(poset, elements, ())
     estimable, rank = np.empty(seen.shape, bool), np.empty(len(seen), int)
     for rows, pattern in _patterns(seen):
-        part, estimable[rows] = design.seen_by(pattern)
-        rank[rows] = 1 + len(part.functions)
+        basis, estimable[rows] = design.seen_by(pattern)
+        rank[rows] = len(basis.functions) + pattern.any()
     return estimable.reshape(observed.shape), rank.reshape(lead)
 
 
@@ -352,6 +352,8 @@ class _Design:
                 f"{self.n_cells} cells are too many. Use a ridge, or a smaller order."
             )
         functions = self.basis.functions
+        if not pattern.any():
+            return _Functions(functions[:0]), pattern
         functions = functions - functions[:, pattern].mean(axis=1, keepdims=True)
         some = functions[:, pattern]
         held, directions = np.linalg.eigh(some @ some.T / pattern.sum())
@@ -465,6 +467,8 @@ def _fitted_with_ridge(problem, design, ridge, settings):
     """Measures (n, D), residuals, gaps and steps of all rows, some at a time."""
     step = max(1, BLOCK_CELLS // design.n_cells)
     dense, penalty = design.n_functions <= _DENSE_UP_TO, ridge * design.weights
+    if not len(problem.mass):
+        return problem.target, problem.mass, problem.mass, problem.mass.astype(int)
     parts = [
         _fit(
             problem.rows(slice(first, first + step)),
@@ -473,7 +477,7 @@ def _fitted_with_ridge(problem, design, ridge, settings):
             newton_dense if dense else newton_cg,
             settings,
         )
-        for first in range(0, max(1, len(problem.mass)), step)
+        for first in range(0, len(problem.mass), step)
     ]
     return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
@@ -514,6 +518,8 @@ def _fit(problem, basis, penalty, minimise, settings):
 
 def _patterns(seen):
     """Rows that see the same cells, and which."""
+    if not len(seen):
+        return iter(())
     patterns, of_row = np.unique(seen, axis=0, return_inverse=True)
     order = np.argsort(of_row.reshape(-1), kind="stable")
     ends = np.cumsum(np.bincount(of_row.reshape(-1)))[:-1]
