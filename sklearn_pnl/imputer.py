@@ -14,7 +14,7 @@ from sklearn.base import (
     _fit_context,
 )
 from sklearn.impute import KNNImputer
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -194,7 +194,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     _parameter_constraints: dict = {
         "order": [*ORDER, StrOptions({"auto"}), None],
-        "reshaper": [object],
+        "reshaper": [HasMethods(["fit_transform", "inverse_transform"]), None],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
         "invariants": [StrOptions({"auto"}), *CONSTRAINTS, None],
         "constraints": [*CONSTRAINTS, None],
@@ -377,6 +377,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._ends = tuple(np.nan_to_num(end) for end in ends)
         k = min(self.n_neighbors or _NEIGHBORS, len(flat))
         self._near = KNNImputer(n_neighbors=k, keep_empty_features=True)
+        # An array, also where data frames are the global output.
+        self._near.set_output(transform="default")
         self._near.fit((flat - self._ends[0]) / self._unit)
 
     @property
