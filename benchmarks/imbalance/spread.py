@@ -71,6 +71,7 @@ VARIANTS = {
 MORE = {
     "default": seeded(PNLSampler),
     "default, k 5": seeded(PNLSampler, k_neighbors=5),
+    "default, no marks": seeded(PNLSampler, marks=None),
 }
 REFERENCE = "SMOTE"
 
