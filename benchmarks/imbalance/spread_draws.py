@@ -31,7 +31,7 @@ class VariantDraws(MixupDraws):
         self._groups = found[0]
         return found
 
-    def _noise(self, codes, near, rng):
+    def _noise(self, codes, near, rng, lacking=None):
         (b, m), noise = near.shape, 0
         for _ in range(self.differences):
             rows, one = near, np.zeros(b, int)
