@@ -101,8 +101,11 @@ class Source:
             return None, None
         return self.taken.held(parents, donors, len(self.table.columns))
 
-    def drawing(self, n_samples, rng, n_jobs, constraints, shares, drops):
-        """``n_samples`` new rows with what is asked of them: a :class:`Drawing`."""
+    def drawing(self, n_samples, rng, n_jobs, constraints, shares, drops, firsts=None):
+        """``n_samples`` new rows with what is asked of them: a :class:`Drawing`.
+
+        ``shares`` says how often from each training row, ``firsts`` from which ones.
+        """
         keeper, training = self.keeper, self.training
         if constraints is not None:
             asked = asked_for(constraints, self.table, keeper.ranges, n_samples)
@@ -118,12 +121,15 @@ class Source:
         if len(keeper.asked):
             rows = self.taken.shown(self.back(training.decoded()))
             condition = keeper.condition(rows)
+            if firsts is not None:
+                condition = replace(condition, shares=shares)
             keeper = replace(keeper, examples=keeper.cast(rows[:_EXAMPLES].copy()))
         nearest = partial(training.nearest, n_jobs=n_jobs)
-        codes = training.codes, self.n_neighbors, nearest, training.copies, shares
-        codes += (self.lacking,)
+        codes = training.codes, self.n_neighbors, nearest, training.copies
+        codes = *codes, shares, self.lacking, firsts
         chosen = None
-        if self.table.labels is not None or self.taken.has_donors:
+        has_donors = self.table.labels is not None or self.taken.has_donors
+        if has_donors and (firsts is None or condition is not None):
             chosen = rng.uniform(size=n_samples)
         with no_task():
             draw = self.draws.start(TrainingCodes(*codes), n_samples, rng, condition)
@@ -143,6 +149,10 @@ class Drawing:
 
     def all(self, out=None):
         """Rows in their container, parents and weights; ``out`` is room for them."""
+        return self.finished(self.gathered(out))
+
+    def gathered(self, out=None):
+        """All rows as one batch."""
         d = len(self.source.table.columns)
         numbers = np.empty((self.n_samples, d)) if out is None else out.reshape(-1, d)
         # Temporaries of a batch are used again, where those of all would not fit.
@@ -153,7 +163,7 @@ class Drawing:
             done += len(batch.numbers)
             made.append(batch._replace(numbers=batch.numbers[:0]))
         beside = [np.concatenate(parts) for parts in zip(*made, strict=True)]
-        return self.finished(Batch(numbers, *beside[1:]))
+        return Batch(numbers, *beside[1:])
 
     def finished(self, batch):
         """Rows as their user gets them, checked; their parents and weights."""

@@ -25,6 +25,7 @@ from ._runtime.validation import (
     tells_where,
     warn_target_unused,
 )
+from ._sets import sample_set
 from ._steps import Embed, LayOut
 from .backward import METRIC
 from .control import CONSTRAINTS, Constraint, LinearSystem
@@ -487,8 +488,10 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         random_state: Seed = None,
         *,
         constraints: Constraint | Sequence | None = None,
+        totals: object = None,
         on_unmet: Literal["raise", "drop"] = "raise",
         return_parents: bool = False,
+        return_report: bool = False,
     ) -> Any:
         """New rows.
 
@@ -503,11 +506,23 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             :class:`scipy.optimize.LinearConstraint`, or :class:`ColumnConstraint` for
             columns by name and for a value a row. "mixup" draws pairs of rows between
             which it is met, and a projection meets it to 1e-9 of the range.
+        totals : dict, ColumnTotal, list of them or array-like, default=None
+            What is asked of all new rows together, in the forms of
+            :func:`~sklearn_pnl.calibrate`: sums by column, counts by level of a column
+            or of several, and by :func:`~sklearn_pnl.column_total` means, tolerances,
+            sums of several columns. Training rows are weighed to have them (minimum
+            KL), and are drawn from by these weights; then all rows are moved together,
+            as little as possible (chi-square), to all of it and to all that each row
+            keeps. Sums are met to 1e-9 of their absolute terms, counts and sums of
+            whole numbers exactly.
         on_unmet : {"raise", "drop"}, default="raise"
             What becomes of a row that cannot have what is asked for: an error that says
-            why, or it is left out.
+            why, or it is left out, which totals do not allow.
         return_parents : bool, default=False
             Whether to return the training rows too that each was decoded from.
+        return_report : bool, default=False
+            Whether to return a :class:`SampleReport` too, of what was asked, what was
+            met, and how far rows moved for it.
 
         Returns
         -------
@@ -516,16 +531,25 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         parents : ndarray of int of shape (n_samples, 2) or (n_samples, k_neighbors)
             If asked for. Rows of the training data: the two that "mixup" mixed, or else
             the nearest ones, the nearest first.
+        report : SampleReport
+            If asked for.
 
         Raises
         ------
         ValueError
-            If a constraint cannot be met within the limits of the features: which one,
-            and the range that can be reached.
+            If a constraint cannot be met within the limits of the features, or totals
+            contradict each other or the rows: which, and the range that can be reached.
         """
-        drawing = self._drawing(n_samples, random_state, constraints, on_unmet)
-        rows, parents, _ = drawing.all()
-        return (rows, parents) if return_parents else rows
+        if totals is None and not return_report:
+            drawing = self._drawing(n_samples, random_state, constraints, on_unmet)
+            rows, parents, _ = drawing.all()
+            return (rows, parents) if return_parents else rows
+        checked = self._checked(n_samples, random_state, on_unmet)
+        rows, parents, _, report = sample_set(
+            self._source, *checked[:2], self.n_jobs, constraints, checked[2], totals
+        )
+        asked = (rows, *[parents] * return_parents, *[report] * return_report)
+        return asked if len(asked) > 1 else rows
 
     def iter_samples(
         self,
@@ -563,7 +587,9 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         Notes
         -----
         Beyond one batch, what is held grows by 24 bytes a row for "mixup" and by 8 for
-        "kde". An estimator draws all codes at once.
+        "kde". An estimator draws all codes at once. Totals are of all rows, which must
+        be there at once: :meth:`sample` has them. Several calls of it may each have
+        their share of them.
 
         Examples
         --------
@@ -584,14 +610,18 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         self, n_samples, random_state, constraints=None, on_unmet="raise", shares=None
     ):
         """New rows to be drawn; ``shares`` says how often from each training row."""
-        check_is_fitted(self)
-        if on_unmet not in ("raise", "drop"):
-            raise ValueError(f"on_unmet must be 'raise' or 'drop'; got {on_unmet!r}.")
-        n_samples, drops = check_count("n_samples", n_samples), on_unmet == "drop"
-        seed = as_random_state(random_state)
+        n_samples, seed, drops = self._checked(n_samples, random_state, on_unmet)
         return self._source.drawing(
             n_samples, seed, self.n_jobs, constraints, shares, drops
         )
+
+    def _checked(self, n_samples, random_state, on_unmet):
+        """How many rows, their seed, and whether some may be left out."""
+        check_is_fitted(self)
+        if on_unmet not in ("raise", "drop"):
+            raise ValueError(f"on_unmet must be 'raise' or 'drop'; got {on_unmet!r}.")
+        n_samples = check_count("n_samples", n_samples)
+        return n_samples, as_random_state(random_state), on_unmet == "drop"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -40,6 +40,8 @@ class TrainingCodes:
         How often each row is drawn from, relative to others; None is all alike.
     lacking : ndarray of bool of shape (n, n_params) or None
         Coordinates that say nothing, as those of a missing cell: a partner gives them.
+    firsts : ndarray of int of shape (n_samples,) or None
+        The rows that new ones start from, where that is known.
     """
 
     codes: np.ndarray
@@ -48,9 +50,12 @@ class TrainingCodes:
     copies: Callable | None = None
     shares: np.ndarray | None = None
     lacking: np.ndarray | None = None
+    firsts: np.ndarray | None = None
 
     def some_rows(self, n_samples, rng):
         """Random rows, as often as their shares say."""
+        if self.firsts is not None and n_samples == len(self.firsts):
+            return self.firsts
         n = len(self.codes)
         if self.shares is None:
             return rng.randint(n, size=n_samples)
@@ -266,6 +271,9 @@ class MixupDraws(Draws):
         if condition is None:
             second = partners[which, rng.randint(partners.shape[1], size=n_samples)]
             position = rng.uniform(size=n_samples)
+            if training.firsts is not None:
+                # Nearer to the row that was chosen than to its partner.
+                position /= 2
         else:
             first, second, position = condition.pairs(sources, partners, n_samples, rng)
             which = np.searchsorted(sources, first)

@@ -28,11 +28,14 @@ class Condition:
         Of the training rows.
     lower, upper : ndarray of shape (n_samples, c) or (1, c)
         Of the new rows.
+    shares : ndarray of shape (n,), default=None
+        How often training rows are drawn from, relative to others.
     """
 
     values: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    shares: np.ndarray | None = None
 
     def sources(self):
         """Training rows nearest to the intervals; all if rows have their own."""
@@ -67,6 +70,10 @@ class Condition:
             group = slice(first, first + at_once)
             own = some[group] if len(some) > 1 else some
             segments = _Segments.of(start[own], step[own], targets[group] / scale)
+            if self.shares is not None:
+                shares = np.maximum(self.shares[sources[own // k]], 1e-300)
+                segments.weight[...] += np.log(shares)
+                segments.weight[...] -= segments.weight.max(axis=1, keepdims=True)
             rows = np.flatnonzero((which >= first) & (which < first + at_once))
             target = which[rows] - first
             place = segments.choose(target, uniform[0, rows])

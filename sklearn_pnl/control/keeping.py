@@ -175,7 +175,7 @@ class Keeper:
         copied = np.zeros(len(rows), bool)
         if len(used):
             some = None if fixed is None else fixed[:, used]
-            part, copied = met(self._about(used), rows[:, used], some)
+            part, copied = met(self.about(used), rows[:, used], some)
             rows[:, used] = part
         rows = self.cast(rows, self.others if len(used) else slice(None))
         if fixed is not None:
@@ -241,7 +241,8 @@ class Keeper:
         least = max(_LEAST_SHARE * self.offset, np.finfo(float).tiny)
         return np.maximum(measures, least, out=measures)
 
-    def _about(self, used):
+    def about(self, used):
+        """The same about some columns."""
         return replace(
             self,
             system=self.system.about(used),

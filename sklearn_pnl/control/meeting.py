@@ -52,7 +52,7 @@ def met(keeper, start, held):
     x, todo, copied = start, np.arange(len(start)), np.zeros(len(start), bool)
     for kept in _attempts(keeper, start, held):
         kept = None if kept is None else kept[todo]
-        found = _projected(keeper.of_rows(todo), start[todo], kept)
+        found = projected(keeper.of_rows(todo), start[todo], kept)
         if len(todo) == len(x):
             x = found
         else:
@@ -68,7 +68,7 @@ def met(keeper, start, held):
         if len(todo) and not settled.all():
             # The others take over what that leaves, but for cells that are held.
             stay = settled | (still[todo] & (x[todo] == start[todo]))
-            x[todo] = _projected(keeper.of_rows(todo), x[todo], stay)
+            x[todo] = projected(keeper.of_rows(todo), x[todo], stay)
             todo = todo[keeper.of_rows(todo).is_off(x[todo])]
     for row in map(int, todo):
         some = None if held is None else held[row]
@@ -97,10 +97,10 @@ def _attempts(keeper, rows, held):
     yield None
 
 
-def _projected(keeper, rows, kept):
+def projected(keeper, rows, kept):
     """Rows on a system, in their ranges, with some values as they are."""
     system = keeper.system
-    floor, ceiling, several = _narrowed(keeper)
+    floor, ceiling, several = narrowed(keeper)
     if kept is not None:
         floor, ceiling = np.where(kept, rows, floor), np.where(kept, rows, ceiling)
     rows = np.clip(rows, floor, ceiling)
@@ -174,7 +174,7 @@ def _few_steps(keeper, equations, rows, floor, ceiling):
     return x, left
 
 
-def _narrowed(keeper):
+def narrowed(keeper):
     """Ranges (D,) or (n, D) with constraints on one column in them; which are others.
 
     A constraint that leaves nothing of a range stays one of the others, to be told.
@@ -237,7 +237,7 @@ def _by_programme(keeper, row, held, number):
     Only what is asked for is worth an error: the audit tells the rest.
     """
     start, found = np.clip(row, *keeper.box), None
-    floor, ceiling, _ = _narrowed(keeper)
+    floor, ceiling, _ = narrowed(keeper)
     floor, ceiling = floor.reshape(-1), ceiling.reshape(-1)
     masks = (None,) if held is None else (held, None)
     for kept, inside in product(masks, (0, _INSIDE)):
@@ -301,7 +301,7 @@ def _programmed(keeper, row, floor, ceiling, inside):
     found = as_types(found[None], keeper.precision)
     kept = np.broadcast_to(lattice.on_it, found.shape)
     if not kept.all() and keeper.missed(found).any():
-        found = _projected(keeper, found, kept)
+        found = projected(keeper, found, kept)
     return found[0]
 
 

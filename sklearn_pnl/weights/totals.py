@@ -114,7 +114,7 @@ def column_total(
         if not ends[0] <= ends[1] or np.inf in (ends[0], -ends[1]):
             at = "" if level is None else f" of level {level!r}"
             raise ValueError(
-                f"A total of {_called(of)}{at} must lie in an interval; got "
+                f"A total of {called(of)}{at} must lie in an interval; got "
                 f"{ends[0]:g} to {ends[1]:g}."
             )
     return ColumnTotal(of, lower, upper, mean)
@@ -187,6 +187,16 @@ class Margin:
         """The columns as the user wrote them."""
         return repr(self.key[0] if len(self.key) == 1 else self.key)
 
+    @property
+    def names(self):
+        """What the count of each level is called."""
+        named = (_level_named(self.key, level) for level in self.levels)
+        return tuple(f"the count of {name}" for name in named)
+
+    def codes_in(self, columns):
+        """Levels of other rows; -1 for none that is asked for."""
+        return _codes(columns, self.key, self.levels)
+
     def sums(self, shared):
         """What is asked for by level of some of its columns; None if not exactly."""
         if np.any(self.lower < self.upper) or np.any(self.codes < 0):
@@ -219,7 +229,7 @@ def read_totals(columns: Columns, totals: object) -> TotalsSystem:
         on what they share.
     """
     parts, groups = [], []
-    for total in _as_list(totals):
+    for total in as_list(totals):
         if isinstance(total, ColumnTotal):
             part, group = _one(columns, total)
         else:
@@ -227,7 +237,7 @@ def read_totals(columns: Columns, totals: object) -> TotalsSystem:
         parts.append(part)
         if group is not None:
             groups.append(group)
-    _check_agreement(groups)
+    check_agreement(groups)
     matrices, lower, upper, names = zip(*parts, strict=True)
     return TotalsSystem(
         _stacked(matrices),
@@ -238,7 +248,7 @@ def read_totals(columns: Columns, totals: object) -> TotalsSystem:
     )
 
 
-def _as_list(totals):
+def as_list(totals):
     """All that is asked for, each as a ColumnTotal or as sums of all columns."""
     if isinstance(totals, ColumnTotal):
         return [totals]
@@ -252,7 +262,7 @@ def _as_list(totals):
     if isinstance(totals, Sequence) and any(
         isinstance(total, ColumnTotal | Mapping) for total in totals
     ):
-        return [one for total in totals for one in _as_list(total)]
+        return [one for total in totals for one in as_list(total)]
     return [totals]
 
 
@@ -272,17 +282,18 @@ def _one(columns, total):
     """Coefficients, ends and names of one total; its margin if it counts."""
     by_level = isinstance(total.lower, dict) or isinstance(total.upper, dict)
     if by_level:
-        return _counts(columns, total)
+        return counts(columns, total)
     of = total.of if isinstance(total.of, dict) else {total.of: 1.0}
     row = sum(weight * columns.numbers(column) for column, weight in of.items())
     rows, lower, upper = row[None], np.array([total.lower]), np.array([total.upper])
-    name = _called(total.of)
+    name = called(total.of)
     if total.mean:
         return _as_means(rows, lower, upper, [f"the mean of {name}"]), None
     return (rows, lower, upper, [f"the sum of {name}"]), None
 
 
-def _counts(columns, total):
+def counts(columns, total):
+    """Coefficients, ends and names of counts by level, and their margin or None."""
     key = (total.of,) if columns.holds(total.of) else total.of
     given = [end for end in (total.lower, total.upper) if isinstance(end, dict)]
     levels = list(dict.fromkeys(level for end in given for level in end))
@@ -361,7 +372,7 @@ def _stacked(matrices):
     return vstack([csr_array(m) for m in matrices], format="csr")
 
 
-def _check_agreement(groups):
+def check_agreement(groups):
     """Margins that count all rows must have the same sums of what they share."""
     for first, second in combinations(groups, 2):
         shared = tuple(column for column in first.key if column in second.key)
@@ -384,7 +395,8 @@ def _level_named(key, level):
     return ", ".join(f"{k}={v!r}" for k, v in zip(key, level, strict=True))
 
 
-def _called(of):
+def called(of):
+    """A column, or a sum of several, in words."""
     if not isinstance(of, dict):
         return repr(of)
     terms = (f"{weight:+g} {column}" for column, weight in of.items())

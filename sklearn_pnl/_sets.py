@@ -1,0 +1,188 @@
+"""New rows with totals: drawn by weights, moved together, checked."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ._runtime.typing import Rows
+from ._totals import Quotas, Wanted, effective, parent_weights
+from .control.report import SampleReport, of_each
+from .control.system import LinearSystem
+from .control.together import SUM_TOL, together
+from .geometry.reach import span
+from .weights.totals import UnmetTotals
+
+
+def sample_set(source, n_samples, rng, n_jobs, constraints, drops, totals):
+    """Rows in their container, parents, weights and a report; with totals or without.
+
+    Raises
+    ------
+    UnmetTotals
+        A ``ValueError``, if totals are not met: which contradict each other, and what
+        can be reached.
+    """
+    if totals is None:
+        drawing = source.drawing(n_samples, rng, n_jobs, constraints, None, drops)
+        batch = drawing.gathered()
+        made = drawing.finished(batch)
+        return *made, _report(drawing, batch, made[0])
+    if drops:
+        raise ValueError(
+            "Totals are of all rows, so that none can be left out: pass "
+            "on_unmet='raise'."
+        )
+    return _Set(source, n_samples, rng, n_jobs, constraints, totals).sampled()
+
+
+@dataclass(frozen=True)
+class _Set:
+    """Some new rows with totals, to be drawn."""
+
+    source: object
+    n: int
+    rng: object
+    n_jobs: object
+    constraints: object
+    totals: object
+
+    @cached_property
+    def numbers(self):
+        """The training rows (n_train, D), as they are decoded."""
+        source = self.source
+        rows = source.back(source.training.decoded(), source.zeros)
+        return source.keeper.cast(rows.copy())
+
+    @cached_property
+    def wanted(self):
+        """What is asked."""
+        table, every = self.source.table, np.arange(len(self.numbers))
+        rows = table.like(self.numbers.copy(), every)
+        whole = self.source.keeper.lattice.on_it
+        return Wanted.of(self.totals, table, whole, rows, self.n)
+
+    def sampled(self):
+        """All there is to do."""
+        wanted, rng = self.wanted, self.rng
+        weights = parent_weights(wanted, self.numbers)
+        quotas = Quotas.of(wanted, weights)
+        drawing = self.source.drawing(
+            self.n, rng, self.n_jobs, self.constraints, weights, False,
+            quotas.starts(weights, rng),
+        )  # fmt: skip
+        batch = drawing.gathered()
+        strange = np.zeros(self.n, bool)
+        if wanted.margins:
+            found = quotas.donors(batch.donors, batch.parents, self._nearest, rng)
+            batch, strange = batch._replace(donors=found[0]), found[1]
+        codes = [codes[batch.donors] for codes in wanted.codes]
+        drawn = wanted.values(batch.numbers, np.ones(self.n), codes)
+        moved, met = self._met(drawing, batch)
+        rows, parents, mixed = met.finished(moved)
+        facts = {
+            "drawn": drawn,
+            "moved": _distance(batch.numbers, moved.numbers, met.keeper.ranges),
+            "effective_parents": effective(weights),
+            "n_strangers": int(strange.sum()),
+        }
+        report = _report(drawing, moved, rows, self._checked(rows), **facts)
+        return rows, parents, mixed, report
+
+    def _nearest(self, row, members):
+        """The training row nearest to one, among some."""
+        codes = self.source.training.codes[[row]]
+        return int(self.source.training.nearest(codes, 1, members)[0, 0])
+
+    def _met(self, drawing, batch):
+        """The batch on all totals, and the drawing with what that asks of each row."""
+        wanted, keeper = self.wanted, drawing.keeper
+        numbers, copied = batch.numbers.copy(), batch.copied
+        if len(wanted.counted):
+            keeper = keeper.asking(self._fixed(batch.donors))
+            numbers, more = keeper.meet(numbers, batch.zeros)
+            copied = copied | more
+        own = keeper.of_rows(batch.where)
+        if len(wanted.sums):
+            numbers, more, why = together(
+                own, numbers, wanted.sums, batch.zeros, self.rng
+            )
+            copied = copied | more
+            if why is not None:
+                raise UnmetTotals(why)
+        batch = batch._replace(numbers=numbers, copied=copied)
+        return batch, replace(drawing, keeper=keeper)
+
+    def _fixed(self, donors):
+        """Numbers that are counted by their values, which donors give."""
+        table, columns = self.source.table, self.wanted.counted
+        values = self.numbers[np.ix_(donors, columns)]
+        a = np.eye(len(table.columns))[columns]
+        ranges = self.source.keeper.ranges
+        return LinearSystem(a, values, values, table.feature_names, ranges)
+
+    def _checked(self, rows: Rows):
+        """What rows have as their user gets them, and miss; raises if that is much."""
+        wanted, table = self.wanted, self.source.table
+        numbers, ones = table.read(rows), np.ones(self.n)
+        codes = wanted.codes_of(rows) if wanted.margins else []
+        values = wanted.values(numbers, ones, codes)
+        missed = np.maximum(wanted.lower - values, values - wanted.upper)
+        missed = np.maximum(missed, 0)
+        size = np.ones(len(values))
+        k = len(wanted.sums)
+        size[:k] = np.maximum(wanted.sums.size(numbers), 1e-300)
+        keeper = self.source.keeper
+        typical = np.abs(numbers).mean(axis=0) * keeper.precision
+        room = np.where(np.arange(len(values)) < k, SUM_TOL * size, 0.0)
+        room[:k] += np.abs(wanted.sums.coefficients) @ typical
+        if np.any(missed > room):
+            worst = int(np.argmax(missed - room))
+            asked = span(wanted.lower[worst], wanted.upper[worst])
+            raise UnmetTotals(
+                f"{wanted.names[worst]} asks for {asked}; new rows have "
+                f"{values[worst]:.10g}."
+            )
+        kinds = [name.split()[1] for name in wanted.names]
+        ends = wanted.lower, wanted.upper
+        return wanted.names, tuple(kinds), *ends, values, missed / size
+
+
+def _distance(before, after, ranges):
+    """Root mean square (D,) of how far rows moved, in ranges."""
+    away = np.sqrt(np.mean((after - before) ** 2, axis=0))
+    return away / np.where(ranges > 0, ranges, 1.0)
+
+
+def _report(drawing, batch, rows, totals=None, **facts):
+    """A report on rows as their user gets them."""
+    source, keeper = drawing.source, drawing.keeper
+    numbers = source.table.read(rows)
+    system = keeper.system if len(numbers) == drawing.n_samples else keeper.asked
+    parts = []
+    if totals is not None:
+        parts.append(totals)
+    if len(system) and len(numbers) == drawing.n_samples:
+        # Numbers count from a start of their column, which users do not.
+        parts.append(of_each(_as_given(system, source.table), keeper.n_kept,
+                             numbers + np.nan_to_num(source.table.starts)))  # fmt: skip
+    names, kinds, *arrays = zip(*parts, strict=True) if parts else [()] * 6
+    lower, upper, reached, residual = (np.concatenate([[], *a]) for a in arrays)
+    n, n_train = len(reached), len(source.training.codes)
+    drawn = np.full(n, np.nan)
+    own = facts.pop("drawn", np.empty(0))
+    drawn[: len(own)] = own
+    facts = {
+        "moved": np.zeros(len(source.table.columns)), "effective_parents": n_train,
+    } | facts  # fmt: skip
+    return SampleReport(
+        len(numbers), n_train, sum(names, ()), sum(kinds, ()), lower, upper, drawn,
+        reached, residual, source.table.feature_names,
+        n_copied=int(batch.copied.sum()), **facts,
+    )  # fmt: skip
+
+
+def _as_given(system, table):
+    """A system about numbers as one about the values that these stand for."""
+    shift = system.coefficients @ np.nan_to_num(table.starts)
+    return replace(system, lower=system.lower + shift, upper=system.upper + shift)

@@ -1,0 +1,380 @@
+"""What is asked of new rows together, and the parents that lead there.
+
+Training rows are weighed so that they have the totals (minimum KL), and new rows start
+from them as often as their weights say. Categories are counted by which training rows
+give them, in whole numbers.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .control.lattice import Lattice, programme
+from .control.promises import for_numbers
+from .control.search import names_of
+from .control.system import LinearSystem
+from .control.together import Sums
+from .geometry import linear_projection
+from .geometry.reach import span
+from .weights.calibration import nearest_weights
+from .weights.columns import Columns
+from .weights.totals import (
+    TotalsSystem,
+    UnmetTotals,
+    as_list,
+    called,
+    check_agreement,
+    column_total,
+    counts,
+)
+from .weights.whole import whole_weights
+
+# How far sums are sought by weights alone, as shares of the way there, and the least
+# effective number of parents, as a share of that which counts leave.
+_WAYS, _LEAST_WORTH = (1.0, 0.75, 0.5, 0.25, 0.1), 0.125
+_WEIGHTS_TOL, _STEPS = 1e-9, 60
+# What is left of a whole number by rounding.
+_ALMOST = 1e-6
+# Cells of crossed categories up to which a programme looks for the nearest numbers, and
+# seconds for more of them.
+_MOST_CELLS, _SECONDS = 256, 60.0
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of ``n`` new rows together.
+
+    Attributes
+    ----------
+    n : int
+    sums : Sums
+        Of numbers.
+    margins : tuple of Margin
+        Counts by category, with the category of each training row.
+    counted : ndarray of int
+        Numbers that are counted by their values, which donors give.
+    """
+
+    n: int
+    sums: Sums
+    margins: tuple
+    counted: np.ndarray
+
+    @classmethod
+    def of(cls, totals, table, whole, rows, n):
+        """Read totals about ``n`` new rows like ``rows``, as they came.
+
+        ``whole`` tells the columns (D,) of whole numbers.
+        """
+        parts, margins, counted = [], [], set()
+        for total in _listed(totals, table):
+            if isinstance(total.lower, dict) or isinstance(total.upper, dict):
+                total = _as_counts(total, n)
+                margins.append(_whole(counts(Columns(rows), total)[1]))
+                counted |= _counted(margins[-1].key, table, whole)
+            else:
+                parts.append(_sum_of(total, table, n))
+        check_agreement(margins)
+        a, *ends, names = zip(*parts, strict=True) if parts else ([], [], [], [], [])
+        a = np.array(a).reshape(len(parts), len(table.columns))
+        sums = Sums(a, *map(np.array, ends), tuple(names))
+        return cls(n, sums, tuple(margins), np.array(sorted(counted), int))
+
+    @property
+    def names(self):
+        """All that is asked, in words."""
+        counted = (name for margin in self.margins for name in margin.names)
+        return (*self.sums.names, *counted)
+
+    @property
+    def lower(self):
+        """Least (k,) of all that is asked."""
+        return np.concatenate([self.sums.least, *(m.lower for m in self.margins)])
+
+    @property
+    def upper(self):
+        """Most (k,) of all that is asked."""
+        return np.concatenate([self.sums.most, *(m.upper for m in self.margins)])
+
+    def levels(self, codes):
+        """Indicators (m, n) of the levels that are counted, by margin."""
+        some = [
+            c == np.arange(len(margin.levels))[:, None]
+            for margin, c in zip(self.margins, codes, strict=True)
+        ]
+        return np.vstack(some).astype(float)
+
+    def values(self, numbers, weights, codes):
+        """All that is asked (k,) of weighted rows: of numbers (n, D) and levels."""
+        values = self.sums.coefficients @ (weights @ numbers)
+        values += self.sums.shift * (weights.sum() / self.n)
+        if not self.margins:
+            return values
+        return np.concatenate([values, self.levels(codes) @ weights])
+
+    @property
+    def codes(self):
+        """Level of each training row by margin; -1 for none."""
+        return [margin.codes for margin in self.margins]
+
+    def codes_of(self, rows):
+        """The same of other rows, as they came."""
+        columns = Columns(rows)
+        return [margin.codes_in(columns) for margin in self.margins]
+
+
+def _listed(totals, table):
+    """Totals, one by one."""
+    listed = as_list(totals)
+    if hasattr(listed[0], "mean") and not isinstance(listed[0], np.ndarray):
+        return listed
+    sums = np.asarray(listed[0], dtype=np.float64)
+    if sums.shape != table.row_shape[:1] or not np.isfinite(sums).all():
+        raise ValueError(
+            "totals must be a dict by column, made by column_total, or finite sums of "
+            f"all {table.row_shape[0]} columns; got an array of shape {sums.shape}."
+        )
+    names = table.names or range(len(sums))
+    return [column_total(name, value) for name, value in zip(names, sums, strict=True)]
+
+
+def _sum_of(total, table, n):
+    """Coefficients, ends, shift and name of a sum or mean of numbers."""
+    names = names_of(table)
+    a = np.zeros((1, int(np.prod(table.row_shape))))
+    of = total.of if isinstance(total.of, dict) else {total.of: 1.0}
+    for key, weight in of.items():
+        a[0, table.column_of(key, "totals")] += float(weight)
+    ends = np.full((1, 1), total.lower), np.full((1, 1), total.upper)
+    asked = LinearSystem(a, *ends, names, np.zeros(a.shape[1]))
+    inside = for_numbers(asked, table).coefficients[0]
+    if inside[table.times].any():
+        raise ValueError(
+            f"Totals are about numbers, but {called(total.of)} holds times. Pass it as "
+            "a number, such as days since a date."
+        )
+    scale = 1.0 / n if total.mean else 1.0
+    # Numbers count from a start of their column, in each row.
+    shift = scale * n * float(np.nan_to_num(table.starts) @ inside)
+    name = f"the {'mean' if total.mean else 'sum'} of {called(total.of)}"
+    return scale * inside, total.lower, total.upper, shift, name
+
+
+def _as_counts(total, n):
+    """Shares of levels as counts."""
+    if not total.mean:
+        return total
+    lower, upper = (
+        {level: n * end for level, end in e.items()} if isinstance(e, dict) else n * e
+        for e in (total.lower, total.upper)
+    )
+    return column_total(total.of, lower=lower, upper=upper)
+
+
+def _whole(margin):
+    """The same with ends that are whole numbers."""
+    lower = np.ceil(np.maximum(margin.lower, 0) - _ALMOST) + 0.0
+    upper = np.floor(margin.upper + _ALMOST)
+    for k in np.flatnonzero(lower > upper):
+        raise UnmetTotals(
+            f"{margin.names[k]} asks for {span(margin.lower[k], margin.upper[k])}, in "
+            "which there is no whole number from 0 on. Give it room: "
+            "column_total(..., within=)."
+        )
+    return replace(margin, lower=lower, upper=upper)
+
+
+def _counted(key, table, whole):
+    """Numbers among the columns that are counted."""
+    places = {int(j): i for i, j in enumerate(table.columns)}
+    found = {table.column_of(column, "totals") for column in key}
+    inside = {places[j] for j in found & set(places)}
+    for i in inside:
+        if not whole[i]:
+            raise ValueError(
+                f"Column {table.column_names[i]!r} is counted by its values, but not "
+                "all of them are whole numbers. Name it in categorical_features."
+            )
+    return inside
+
+
+# --- parents ----------------------------------------------------------------------
+
+
+def parent_weights(wanted, numbers):
+    """How often new rows start from each training row (n,), which sums to ``n``.
+
+    Nearest to equal ones (KL), with all counts; with sums as far on the way there as
+    leaves enough parents.
+    """
+    n = len(numbers)
+    counted = _counts_alone(wanted, n)
+    design = np.full(n, wanted.n / n)
+    # No row of a level that no new row is to have.
+    ceiling = counted.coefficients.T @ ((counted.upper == 0) * 1.0) == 0
+    design = design * ceiling
+    found = nearest_weights(
+        counted, design, np.zeros(n), np.full(n, np.inf), _WEIGHTS_TOL, _STEPS
+    )
+    weights, _, reasons = found
+    if reasons:
+        raise UnmetTotals(
+            " ".join(reasons).replace(
+                "within the bounds of the weights", "of rows like those to train"
+            )
+        )
+    if not len(wanted.sums):
+        return weights
+    return _towards(wanted.sums, numbers, counted, design, weights)
+
+
+def _counts_alone(wanted, n):
+    """The counts asked for, and the number of rows, about weights of training rows."""
+    rows, margins = [np.ones((1, n))], wanted.margins
+    if margins:
+        rows.append(wanted.levels(wanted.codes))
+    return TotalsSystem(
+        np.vstack(rows),
+        np.concatenate([[wanted.n], *(m.lower for m in margins)]),
+        np.concatenate([[wanted.n], *(m.upper for m in margins)]),
+        ("the number of rows", *(name for m in margins for name in m.names)),
+        (),
+    )
+
+
+def _towards(sums, numbers, counted, design, weights):
+    """Weights with counts, whose sums are on the way to those asked for."""
+    used = np.flatnonzero(weights > 0)
+    a = sums.coefficients @ numbers[used].T
+    held = a @ weights[used]
+    least, most = sums.ends
+    missing = np.clip(held, least, most) - held
+    scale = np.maximum(np.abs(a).max(axis=1), 1e-300)[:, None]
+    matrix = np.vstack([counted.coefficients[:, used], a / scale])
+    worth = effective(weights)
+    for way in _WAYS:
+        low, high = (
+            np.concatenate([own, (held + way * missing + room) / scale[:, 0]])
+            for own, room in ((counted.lower, 0.0), (counted.upper, 0.0))
+        )
+        found = linear_projection(
+            design[used][None], matrix, low, high, tol=_WEIGHTS_TOL, max_iter=_STEPS,
+            n_reasons=0,
+        )  # fmt: skip
+        if found.converged[0] and effective(found.measure[0]) >= _LEAST_WORTH * worth:
+            weights = np.zeros(len(weights))
+            weights[used] = found.measure[0]
+            return weights
+    return weights
+
+
+def effective(weights):
+    """``(sum w)^2 / sum w^2``: equal weights of so many rows vary as little."""
+    return float(weights.sum()) ** 2 / float(np.sum(weights**2))
+
+
+@dataclass(frozen=True)
+class Quotas:
+    """How many new rows take their counted categories from which training rows.
+
+    Attributes
+    ----------
+    cell : ndarray of int of shape (n_train,)
+        Rows that are alike in all that is counted share a cell.
+    counts : ndarray of int of shape (n_cells,)
+    """
+
+    cell: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, wanted, weights):
+        """Whole numbers nearest to weights that have the counts asked for."""
+        if not wanted.margins:
+            return cls(np.zeros(len(weights), int), np.array([wanted.n]))
+        codes = np.column_stack(wanted.codes)
+        cells, cell = np.unique(codes, axis=0, return_inverse=True)
+        cell = cell.reshape(-1)
+        near = np.bincount(cell, weights)
+        pairs = zip(wanted.margins, cells.T, strict=True)
+        margins = tuple(replace(margin, codes=codes) for margin, codes in pairs)
+        system = _counts_alone(replace(wanted, margins=margins), len(cells))
+        return cls(cell, _whole_numbers(system, near).astype(int))
+
+    def starts(self, weights, rng):
+        """Training rows (n,) that new ones start from: of each cell as many as asked.
+
+        Systematic samples, in the order of the weights, so that chance adds little to
+        what is asked.
+        """
+        found = []
+        for cell in np.flatnonzero(self.counts):
+            members = np.flatnonzero(self.cell == cell)
+            members = members[np.argsort(weights[members], kind="stable")]
+            below = np.cumsum(weights[members])
+            share = np.ones(len(members)) if below[-1] <= 0 else weights[members]
+            below = np.cumsum(share)
+            places = (rng.uniform() + np.arange(self.counts[cell])) * (
+                below[-1] / self.counts[cell]
+            )
+            places = np.searchsorted(below, places, side="right")
+            found.append(members[np.minimum(places, len(members) - 1)])
+        return rng.permutation(np.concatenate(found))
+
+    def donors(self, donors, parents, nearest, rng):
+        """Donors (n,) of which each cell has as many as asked; which are no parents.
+
+        Those there are, other parents, and else the nearest training rows of a cell.
+        """
+        donors, strange = donors.copy(), np.zeros(len(donors), bool)
+        extra = np.bincount(self.cell[donors], minlength=len(self.counts)) - self.counts
+        for i in rng.permutation(np.flatnonzero(extra[self.cell[donors]] > 0)):
+            own, others = self.cell[donors[i]], self.cell[parents[i]]
+            better = np.flatnonzero(extra[others] < 0)
+            if extra[own] > 0 and len(better):
+                donors[i] = parents[i, better[0]]
+                extra[own] -= 1
+                extra[others[better[0]]] += 1
+        for cell in np.flatnonzero(extra < 0):
+            spare = rng.permutation(np.flatnonzero(extra[self.cell[donors]] > 0))
+            for i in spare:
+                if extra[cell] == 0:
+                    break
+                if extra[self.cell[donors[i]]] > 0:
+                    extra[self.cell[donors[i]]] -= 1
+                    extra[cell] += 1
+                    members = np.flatnonzero(self.cell == cell)
+                    donors[i], strange[i] = nearest(parents[i, 0], members), True
+        return donors, strange
+
+
+def _whole_numbers(system, near):
+    """Whole numbers nearest to given ones on a system of counts."""
+    n_cells = len(near)
+    floor, ceiling = np.zeros(n_cells), np.full(n_cells, near.sum())
+    if n_cells <= _MOST_CELLS:
+        names = tuple(map(str, range(n_cells)))
+        ends = system.lower[None], system.upper[None]
+        ones = np.ones(n_cells)
+        asked = LinearSystem(system.coefficients, *ends, names, ones)
+        found = programme(near, asked, floor, ceiling, Lattice(ones, 0 * ones), ones)
+        if found is not None and not _missed(system, found).any():
+            return found
+    found, _ = whole_weights(system, near, floor, ceiling, _SECONDS)
+    missed = _missed(system, found)
+    if missed.any():
+        told = ", ".join(
+            f"{system.names[k]} by {missed[k]:g}" for k in np.flatnonzero(missed)
+        )
+        raise UnmetTotals(
+            "No whole numbers of rows by category that meet all counts were found; the "
+            f"least that was missed is {told}. Give them room: "
+            "column_total(..., within=)."
+        )
+    return found
+
+
+def _missed(system, found):
+    values = system.coefficients @ found
+    missed = np.maximum(system.lower - values, values - system.upper)
+    return np.round(np.maximum(missed, 0), 6)

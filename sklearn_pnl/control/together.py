@@ -1,0 +1,449 @@
+"""Sums over all rows, met together with what each row keeps.
+
+All rows are moved at once, as little as possible in the distance in which single rows
+are moved. Columns of types (whole numbers, decimals, single precision) are settled row
+by row next; what sums then lack is made up for by the other columns, and where there
+are none by a few rows, in a mixed-integer programme of theirs.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array, hstack, identity, kron, vstack
+
+from ..geometry.joint import joint_projection
+from ..geometry.reach import span, unmet
+from .meeting import MAX_STEPS, TOL, as_types, narrowed, projected
+from .words import in_words
+
+# Distance from a sum that counts as met, as a share of the sum of its absolute terms;
+# what the projection is asked for.
+SUM_TOL, _WANTED = 1e-9, 1e-13
+# Distance from an equation of a row that counts as met on the way.
+_ROW_TOL = 1e-10
+# Rows of a programme: at least, for each step that is lacking, and at most.
+_FEW, _FOR_EACH, _MOST_ROWS = 16, 4, 128
+# Steps of a value in a programme, its least cost, in steps, and its branches.
+_FAR, _LEAST_COST, _MOST_NODES = 2, 0.01, 1000
+# What is left of a whole number by rounding, and of a coefficient.
+_ALMOST, _LITTLE = 1e-6, 1e-9
+# Programmes after which a sum that is lacking is told.
+_MOST_PROGRAMMES = 200
+# Distance from an end that is rounding, as a share of a range.
+_AT_END = 1e-12
+# Values that sums in less than double precision are mended by.
+_MOST_MENDED = 300
+
+
+@dataclass(frozen=True)
+class Sums:
+    """``least <= shift + sum over rows of coefficients @ row <= most``.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (k, D)
+        About the numbers of a row.
+    least, most, shift : ndarray of shape (k,)
+    names : tuple of str
+    """
+
+    coefficients: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
+    shift: np.ndarray
+    names: tuple
+
+    def __len__(self):
+        return len(self.coefficients)
+
+    @property
+    def ends(self):
+        """What sums over rows, without the shift, are to lie between."""
+        return self.least - self.shift, self.most - self.shift
+
+    def about(self, columns):
+        """The same about some columns."""
+        return replace(self, coefficients=self.coefficients[:, columns])
+
+    def part(self, some):
+        """Some of them."""
+        arrays = (self.coefficients, self.least, self.most, self.shift)
+        names = tuple(np.array(self.names, dtype=object)[some])
+        return Sums(*(array[some] for array in arrays), names)
+
+    def values(self, rows):
+        """What rows (n, D) sum to (k,)."""
+        return self.coefficients @ rows.sum(axis=0) + self.shift
+
+    def size(self, rows):
+        """Sums (k,) of absolute terms."""
+        return np.abs(self.coefficients) @ np.abs(rows).sum(axis=0) + abs(self.shift)
+
+    def lacking(self, rows, tol=0.1 * SUM_TOL):
+        """What is to be added to each (k,); 0 where rounding hides it."""
+        values, size = self.values(rows), self.size(rows)
+        lacking = np.maximum(self.least - values, 0) - np.maximum(values - self.most, 0)
+        return np.where(np.abs(lacking) > tol * size, lacking, 0.0)
+
+
+def together(keeper, rows, sums, zeros, rng):
+    """Rows (n, D) on sums, which are copied from an example, and why there are none.
+
+    Each keeps what it promises, as it does already.
+    """
+    used = _concerned(keeper.system.coefficients, sums.coefficients)
+    part, own = _about(keeper, used), sums.about(used)
+    zeros = zeros[:, used] if zeros is not None and zeros.size else None
+    copied = np.zeros(len(rows), bool)
+    start = rows[:, used]
+    moved = _moved(part, start, own, zeros)
+    if moved is None:
+        return rows, copied, _reason(part, start, own)
+    if (part.lattice.on_it | part.coarse).any():
+        moved, copied, why = _settled(part, moved, own, zeros, rng)
+        if why is not None:
+            return rows, copied, why
+    rows[:, used] = moved
+    return rows, copied, None
+
+
+def _concerned(equations, sums):
+    """Columns that sums are about, and those that equations tie to them."""
+    used = sums.any(axis=0)
+    while True:
+        more = (equations[equations[:, used].any(axis=1)] != 0).any(axis=0)
+        if not np.any(more & ~used):
+            return np.flatnonzero(used)
+        used |= more
+
+
+def _about(keeper, used):
+    """A keeper about some columns, with the equations that there are of them."""
+    part = keeper.about(used)
+    some = part.system.coefficients.any(axis=1)
+    n_kept = int(some[: keeper.n_kept].sum())
+    return replace(part, system=part.system.part(some), n_kept=n_kept)
+
+
+def _moved(part, rows, sums, zeros):
+    """Rows moved least, in any values; None if there are none."""
+    for kept in _attempts(part, rows, zeros):
+        found = _projected(part, rows, sums, kept)
+        if found is not None:
+            return found
+    return None
+
+
+def _attempts(part, rows, zeros):
+    """Masks of the values that stay: ends of ranges, first of all columns, zeros."""
+    room = _AT_END * part.ranges
+    still = np.abs(rows - part.least) <= room
+    still |= np.abs(rows - (part.least + part.ranges)) <= room
+    if zeros is not None:
+        still |= zeros
+    yield still
+    yield still & ~part.lattice.on_it
+    if zeros is not None:
+        yield zeros
+    yield np.zeros_like(still)
+
+
+def _projected(part, rows, sums, kept):
+    """Rows on equations and sums, some values of which stay; None if that cannot be."""
+    floor, ceiling, several = narrowed(part)
+    floor, ceiling = np.where(kept, rows, floor), np.where(kept, rows, ceiling)
+    system = part.system.part(several)
+    least, most = sums.ends
+    found = joint_projection(
+        np.clip(rows, floor, ceiling),
+        part.measures(rows) / part.scale**2,
+        system.coefficients,
+        system.lower,
+        system.upper,
+        sums.coefficients,
+        least,
+        most,
+        floor=floor,
+        ceiling=ceiling,
+        units=np.where(part.ranges > 0, part.ranges, 1.0),
+        tol=_WANTED,
+    )
+    if sums.lacking(found.rows).any() or found.row_residual > _ROW_TOL:
+        return None
+    return found.rows
+
+
+# --- types ------------------------------------------------------------------------
+
+
+def _settled(part, wanted, sums, zeros, rng):
+    """Rows near to those wanted, in the types of their columns; copied; why not."""
+    on_it, settled = part.lattice.on_it, part.lattice.on_it | part.coarse
+    rows, copied = part.meet(_dithered(part, wanted), zeros)
+    hard = _hard(part, rows, sums)
+    for _ in range(_MOST_PROGRAMMES):
+        lacking = hard.lacking(rows)
+        if not lacking.any():
+            break
+        some, aim = _few(part, rows, wanted, hard, lacking, rng)
+        moves = _programmed(part, rows, wanted, hard, some, aim)
+        if moves is None and len(some) < len(rows):
+            some = rng.permutation(len(rows))[: 4 * _MOST_ROWS]
+            moves = _programmed(part, rows, wanted, hard, some, lacking)
+        if moves is None:
+            return rows, copied, _lattice_reason(hard, rows)
+        changed = some[moves.any(axis=1)]
+        rows[some] += moves
+        if not on_it.all():
+            own = part.of_rows(changed)
+            kept = np.broadcast_to(on_it, (len(changed), len(on_it)))
+            rows[changed] = as_types(
+                projected(own, rows[changed], kept), part.precision
+            )
+    # The others take over: all of them, then those that hold any value.
+    for stay in (on_it, settled):
+        is_free = sums.coefficients[:, ~stay].any(axis=1)
+        rows = _mended(part, rows, sums.part(~is_free))
+        some = sums.part(is_free)
+        if some.lacking(rows).any():
+            kept = np.broadcast_to(stay, rows.shape)
+            found = _projected(part, rows, some, kept)
+            rows = rows if found is None else as_types(found, part.precision)
+    why = None
+    if sums.lacking(rows, SUM_TOL).any():
+        why = _lattice_reason(sums, rows)
+    return rows, copied, why
+
+
+def _hard(part, rows, sums):
+    """Sums that nothing but columns with steps can make up for.
+
+    Those that are about such columns alone, and what is left where others cancel out of
+    sums and equations.
+    """
+    on_it, n, system = part.lattice.on_it, len(rows), part.system
+    hard = sums.part(~sums.coefficients[:, ~on_it].any(axis=1))
+    soft = sums.part(
+        (sums.least == sums.most) & sums.coefficients[:, ~on_it].any(axis=1)
+    )
+    same = (system.lower == system.upper).all(axis=0)
+    same &= system.coefficients[:, ~on_it].any(axis=1)
+    values = np.broadcast_to(system.lower, (n, len(system))).sum(axis=0)[same]
+    matrix = np.vstack([soft.coefficients, system.coefficients[same]])
+    values = np.concatenate([soft.ends[0], values])
+    names = [*soft.names, *np.array(system.names, dtype=object)[same]]
+    left = np.abs(matrix).max(axis=1, initial=0)
+    for j in np.flatnonzero(~on_it):
+        pivot = int(np.argmax(np.abs(matrix[:, j]) / left)) if len(matrix) else -1
+        if pivot < 0 or abs(matrix[pivot, j]) <= _LITTLE * left[pivot]:
+            continue
+        factors = matrix[:, j] / matrix[pivot, j]
+        factors[pivot] = 0
+        matrix = matrix - np.outer(factors, matrix[pivot])
+        values = values - factors * values[pivot]
+        matrix[:, j] = 0
+        others = np.arange(len(matrix)) != pivot
+        matrix, values, left = matrix[others], values[others], left[others]
+        del names[pivot]
+    matrix[np.abs(matrix) <= _LITTLE * left[:, None]] = 0
+    matrix[:, ~on_it] = 0
+    some = matrix.any(axis=1)
+    names = tuple(np.array(names, dtype=object)[some])
+    more = Sums(matrix[some], values[some], values[some], 0 * values[some], names)
+    arrays = ("coefficients", "least", "most", "shift", "names")
+    joined = (np.concatenate([getattr(hard, k), getattr(more, k)]) for k in arrays)
+    return Sums(*joined)
+
+
+def _dithered(part, rows):
+    """Columns with steps, rounded up and down so that their sums stay.
+
+    Only those in no equation: others must go together.
+    """
+    alone = part.lattice.on_it & ~part.system.coefficients.any(axis=0)
+    rows = rows.copy()
+    for j in np.flatnonzero(alone):
+        step, origin = part.lattice.steps[j], part.lattice.origins[j]
+        counts = (rows[:, j] - origin) / step
+        low = np.floor(counts + _AT_END)
+        whole = np.rint(np.cumsum(counts - low))
+        up = np.diff(whole, prepend=0.0)
+        rows[:, j] = origin + step * (low + up)
+    return np.clip(rows, part.low, part.high)
+
+
+def _mended(part, rows, sums):
+    """Sums of columns in less than double precision, by small values in some rows.
+
+    Those whose own rounding is least, and where all that the row keeps allows it.
+    """
+    coarse = part.coarse & ~part.lattice.on_it
+    for k in np.flatnonzero(sums.lacking(rows)):
+        a = sums.coefficients[k]
+        columns = np.flatnonzero((a != 0) & coarse)
+        steps = np.abs(rows[:, columns] * a[columns]) * part.precision[columns]
+        order = np.argsort(steps, axis=None)[:: max(1, steps.size // _MOST_MENDED)]
+        for place in order if len(columns) else ():
+            lacking = sums.lacking(rows)[k]
+            if lacking == 0:
+                break
+            i, j = divmod(int(place), len(columns))
+            j, before = columns[j], rows[i].copy()
+            # A value that keeps its size keeps its rounding.
+            if np.abs(before[j]) < 4 * np.abs(lacking / a[j]):
+                continue
+            rows[i, j] += lacking / a[j]
+            rows[[i]] = as_types(rows[[i]], part.precision)
+            own = part.of_rows(slice(i, i + 1))
+            worse = np.abs(sums.lacking(rows)[k]) >= np.abs(lacking)
+            if worse or own.is_off(rows[[i]])[0]:
+                rows[i] = before
+    return rows
+
+
+def _few(part, rows, wanted, sums, lacking, rng):
+    """Rows that rounding moved farthest, and what these are to add to each sum."""
+    unit = _steps(part, sums).max(axis=1, initial=0)
+    unit = np.where(unit > 0, unit, 1.0)
+    needed = _FEW + _FOR_EACH * int((np.abs(lacking) / unit).max())
+    n = min(len(rows), _MOST_ROWS, needed)
+    units = np.where(part.ranges > 0, part.ranges, 1.0)
+    away = (np.abs(rows - wanted) / units).sum(axis=1)
+    some = np.lexsort((rng.uniform(size=len(rows)), -away))[:n]
+    if needed <= n or n == len(rows):
+        return some, lacking
+    return some, np.trunc(n / needed * lacking / unit) * unit
+
+
+def _steps(part, sums):
+    """What a step of each column adds to each sum (k, D)."""
+    return np.abs(sums.coefficients) * part.lattice.steps
+
+
+def _programmed(part, rows, wanted, sums, some, aim):
+    """Moves (r, D) of columns with steps that add what is lacking; None if none do.
+
+    A programme in whole numbers of all these rows: steps up and steps down, the fewest
+    away from the rows wanted. Equations with other columns are left to these.
+    """
+    on_it, steps = np.flatnonzero(part.lattice.on_it), part.lattice.steps
+    steps, r = steps[on_it], len(some)
+    near, system = rows[some][:, on_it], part.system
+    system = system.part(~system.coefficients[:, ~part.lattice.on_it].any(axis=1))
+    ends = _room_of_rows(system, rows, some)
+    values, lacking = sums.values(rows), sums.lacking(rows)
+    # At least what is aimed at, at most what there is room for.
+    least = np.where(lacking > 0, aim, sums.least - values)
+    most = np.where(lacking < 0, aim, sums.most - values)
+    a, unit_a = _in_steps(system.coefficients[:, on_it] * steps)
+    t, unit_t = _in_steps(sums.coefficients[:, on_it] * steps)
+    matrix = vstack([kron(identity(r), csr_array(a)), csr_array(np.tile(t, r))])
+    low, high = (
+        np.concatenate([(e / unit_a).ravel(), sum_ / unit_t])
+        for e, sum_ in zip(ends, (least, most), strict=True)
+    )
+    floor, ceiling, _ = narrowed(part)
+    down, up = (
+        np.floor(np.clip(gap / steps + _ALMOST, 0, _FAR))
+        for gap in (
+            near - np.broadcast_to(floor, rows.shape)[some][:, on_it],
+            np.broadcast_to(ceiling, rows.shape)[some][:, on_it] - near,
+        )
+    )
+    towards = 2 * (wanted[some][:, on_it] - near) / steps
+    size = steps / np.where(part.ranges > 0, part.ranges, 1.0)[on_it]
+    cost = np.stack([1 - towards, 1 + towards]).clip(_LEAST_COST) * size
+    found = milp(
+        cost.ravel(),
+        integrality=np.ones(cost.size),
+        bounds=Bounds(0, np.stack([up, down]).ravel()),
+        constraints=LinearConstraint(
+            hstack([matrix, -matrix], format="csc"), low, high
+        ),
+        # No limit of time: rows must not depend on how fast a machine is.
+        options={"node_limit": _MOST_NODES},
+    )
+    if found.x is None:
+        return None
+    steps_up, steps_down = np.rint(found.x).reshape(2, r, -1)
+    moves = np.zeros((r, rows.shape[1]))
+    moves[:, on_it] = (steps_up - steps_down) * steps
+    return moves
+
+
+def _room_of_rows(system, rows, some):
+    """What the equations and intervals of some rows leave (r, c) to move."""
+    values = rows[some] @ system.coefficients.T
+    shape = len(rows), len(system)
+    ends = (np.broadcast_to(e, shape)[some] for e in (system.lower, system.upper))
+    least, most = (end - values for end in ends)
+    # Equations hold already, to rounding.
+    exact = least == most
+    return np.where(exact, 0.0, np.minimum(least, 0)), np.where(
+        exact, 0.0, np.maximum(most, 0)
+    )
+
+
+def _in_steps(a):
+    """Coefficients whose least is 1, and the unit of each."""
+    size = np.where(a != 0, np.abs(a), np.inf).min(axis=1, initial=np.inf)
+    size = np.where(np.isfinite(size), size, 1.0)
+    return a / size[:, None], size
+
+
+# --- why not ----------------------------------------------------------------------
+
+
+def _lattice_reason(sums, rows):
+    lacking = sums.lacking(rows)
+    k = int(np.argmax(np.abs(lacking)))
+    return (
+        f"{sums.names[k]} asks for {span(sums.least[k], sums.most[k])}; whole numbers "
+        "(or multiples of their steps, or values of a type), as its columns hold, gave "
+        f"{sums.values(rows)[k]:.10g}. Ask for an interval that contains some, or pass "
+        "the columns as floats."
+    )
+
+
+def _reason(part, rows, sums):
+    """Which sums contradict each other, or the rows, and what can be reached.
+
+    Of the sums over all rows of each column, which keep the equations and ranges that
+    rows keep: if these are the same for all rows, that is all there is to know.
+    """
+    n, (floor, ceiling, several) = len(rows), narrowed(part)
+    system = part.system.part(several)
+    c = len(system)
+    shape = n, c
+    ends = [
+        np.concatenate([np.broadcast_to(e, shape).sum(axis=0), asked])
+        for e, asked in zip((system.lower, system.upper), sums.ends, strict=True)
+    ]
+    ranges = (np.broadcast_to(e, rows.shape).sum(axis=0) for e in (floor, ceiling))
+    coefficients = np.vstack([system.coefficients, sums.coefficients])
+    lacking = np.abs(sums.lacking(rows)) / np.maximum(sums.size(rows), 1e-300)
+    why = unmet(coefficients, *ends, *ranges, TOL, MAX_STEPS, lacking.max(initial=0))
+    if why.equation is None:
+        k = int(np.argmax(lacking))
+        return (
+            f"{sums.names[k]} asks for {span(sums.least[k], sums.most[k])}, which is "
+            "not reached together with what each row keeps."
+        )
+
+    def name(i):
+        if i >= c:
+            return sums.names[i - c]
+        if np.array_equal(system.lower[:, i], system.upper[:, i]):
+            form, value = system.coefficients[i], system.lower[0, i]
+            if len(system.lower) == 1:
+                return f"{in_words(form, value, system.feature_names)} in every row"
+        return f"{system.names[i]} of every row"
+
+    if why.equation >= c:
+        shift = sums.shift[why.equation - c]
+        moved = {
+            k: getattr(why, k) + shift for k in ("lower", "upper", "least", "most")
+        }
+        why = replace(why, **moved)
+    return why.described(name, ranges="the ranges of the columns")

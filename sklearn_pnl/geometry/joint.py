@@ -1,0 +1,288 @@
+r"""Chi-square projection of many rows at once: equations of each, totals of all.
+
+.. math:: \min_x \sum_{ij} (x_{ij} - s_{ij})^2 / (2 w_{ij}) \quad\text{subject to}\quad
+          l_i \le A x_i \le u_i, \; L \le \sum_i T x_i \le U, \; lo \le x \le hi
+
+is ``x_i = clip(s_i + w_i (A' y_i + T' z), lo_i, hi_i)``, with multipliers ``y_i`` of
+each row and a few ``z`` that all share. The dual is convex and piecewise quadratic. For
+given ``z`` rows are solved apart; the value that is left is a function of ``z`` alone,
+whose Hessian is the Schur complement of an arrow,
+
+.. math:: \sum_i T W_i T' - T W_i A' (A W_i A')^{-1} A W_i T'
+
+over the cells that are free. Newton's method with a line search ends after finitely
+many steps (Mangasarian 2002). Intervals are equations with one more cell, which costs
+next to nothing to move.
+
+O. L. Mangasarian, "A finite Newton method for classification", Optimization Methods and
+Software 17, 2002. J.-C. Deville, C.-E. Särndal, "Calibration estimators in survey
+sampling", JASA 1992, has the distance.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+# Added to Hessians, as a share of what they are with all cells free.
+_RIDGE = 1e-10
+# Weight of a cell that stands for what an interval leaves, times that of other cells.
+_LOOSE = 1e4
+# Slope along a step, as a share of that at its start, that ends a line search.
+_SLOPE = 0.1
+_MAX_LENGTHS = 30
+# Steps of a row for given shared multipliers, and what counts as met, in units.
+_MAX_ROW_STEPS, _ROW_TOL = 60, 1e-12
+
+
+@dataclass(frozen=True)
+class JointProjection:
+    """Rows on equations of each and totals of all.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, d)
+    residual : ndarray of shape (k,)
+        What is missed of each total, as a share of the sum of its absolute terms.
+    row_residual : float
+        Worst miss of an equation of a row, in units of its largest term.
+    n_iter : int
+    """
+
+    rows: np.ndarray
+    residual: np.ndarray
+    row_residual: float
+    n_iter: int
+
+
+def joint_projection(
+    rows,
+    weights,
+    coefficients,
+    lower,
+    upper,
+    totals,
+    least,
+    most,
+    *,
+    floor,
+    ceiling,
+    units,
+    tol=1e-13,
+    max_iter=60,
+):
+    """Rows (n, d) on equations and totals, moved least.
+
+    Parameters
+    ----------
+    rows, weights : ndarray of shape (n, d)
+        What is moved, and how easily each cell is: positive.
+    coefficients : ndarray of shape (c, d)
+        Of each row.
+    lower, upper : ndarray of shape (1, c) or (n, c)
+    totals : ndarray of shape (k, d)
+        Coefficients of all rows together.
+    least, most : ndarray of shape (k,)
+    floor, ceiling : ndarray of shape (d,) or (n, d)
+        Ranges of the cells.
+    units : ndarray of shape (d,)
+        In which cells are of order one.
+    tol : float
+        Wanted residual of a total.
+    max_iter : int
+
+    Returns
+    -------
+    JointProjection
+        Of rows as near as was found, if they cannot be on all of it.
+    """
+    arrow = _Arrow.of(
+        rows / units,
+        weights / units**2,
+        (coefficients * units, lower, upper),
+        (totals * units, least, most),
+        (floor / units, ceiling / units),
+    )
+    z, moves, n_iter = arrow.solve(tol, max_iter)
+    d = rows.shape[1]
+    found = rows + moves[:, :d] * units
+    found = np.clip(found, floor, ceiling)
+    values, size = found.sum(axis=0) @ totals.T, np.abs(found).sum(axis=0)
+    missed = np.maximum(0, np.maximum(least - values, values - most))
+    residual = missed / np.maximum(size @ np.abs(totals).T, 1e-300)
+    return JointProjection(found, residual, arrow.row_miss(moves), n_iter)
+
+
+@dataclass(frozen=True)
+class _Arrow:
+    """Moves (n, D) of cells in units, of which some stand for intervals."""
+
+    weights: np.ndarray
+    a: np.ndarray
+    missing: np.ndarray
+    t: np.ndarray
+    floor: np.ndarray
+    ceiling: np.ndarray
+    # What all rows lack of each total, which may itself move between two ends.
+    lacking: np.ndarray
+    loose: np.ndarray
+    ends: tuple
+    size: np.ndarray
+
+    @classmethod
+    def of(cls, rows, weights, equations, totals, ranges):
+        n, (a, lower, upper) = len(rows), equations
+        (t, least, most), (floor, ceiling) = totals, ranges
+        # Equations and totals are measured by their largest coefficient.
+        a, lower, upper = _in_own_units(a, lower, upper)
+        t, least, most = _in_own_units(t, least, most)
+        shape = (n, len(a))
+        lower, upper = (np.broadcast_to(e, shape) for e in (lower, upper))
+        floor, ceiling = (np.broadcast_to(e, rows.shape) - rows for e in ranges)
+        floor, ceiling = np.minimum(floor, 0), np.maximum(ceiling, 0)
+        values = rows @ a.T
+        inside = np.clip(values, lower, upper)
+        is_open = np.flatnonzero((lower < upper).any(axis=0))
+        if len(is_open):
+            more = np.zeros((len(a), len(is_open)))
+            more[is_open, np.arange(len(is_open))] = -1.0
+            a = np.hstack([a, more])
+            t = np.hstack([t, np.zeros((len(t), len(is_open)))])
+            floor = np.hstack([floor, (lower - inside)[:, is_open]])
+            ceiling = np.hstack([ceiling, (upper - inside)[:, is_open]])
+            heavy = np.full((n, len(is_open)), _LOOSE * weights.max())
+            weights = np.hstack([weights, heavy])
+        held = rows.sum(axis=0) @ t[:, : rows.shape[1]].T
+        aim = np.clip(held, least, most)
+        size = np.abs(rows).sum(axis=0) @ np.abs(t[:, : rows.shape[1]]).T
+        loose = np.where(least < most, _LOOSE * weights.max() * n, 0.0)
+        return cls(
+            weights, a, inside - values, t, floor, ceiling, aim - held, loose,
+            (least - aim, most - aim), np.maximum(size, 1e-300),
+        )  # fmt: skip
+
+    def solve(self, tol, max_iter):
+        """Shared multipliers, moves and steps."""
+        z, y = np.zeros(len(self.t)), np.zeros(self.missing.shape)
+        y, moves = self.rows_for(z, y)
+        n_iter = 0
+        while n_iter < max_iter:
+            missing = self.lack(z, moves)
+            if np.all(np.abs(missing) <= tol * self.size):
+                break
+            n_iter += 1
+            step, back = self.newton(z, moves, missing)
+            tried = {}
+
+            def slope(length, _, z=z, y=y, step=step, back=back, tried=tried):
+                at = z + length[0] * step
+                found = self.rows_for(at, y - length[0] * (back @ step))
+                tried[float(length[0])] = found
+                return -np.atleast_1d(self.lack(at, found[1]) @ step)
+
+            length = _lengths(slope, -np.atleast_1d(missing @ step))[0]
+            y, moves = tried[float(length)]
+            z = z + length * step
+        return z, moves, n_iter
+
+    def lack(self, z, moves):
+        """What all rows lack of each total (k,)."""
+        own = np.clip(-self.loose * z, *self.ends)
+        return self.lacking + own - moves.sum(axis=0) @ self.t.T
+
+    def newton(self, z, moves, missing):
+        """A step (k,), and how multipliers (n, c, k) of the rows answer to it."""
+        free = self.weights * ((moves > self.floor) & (moves < self.ceiling))
+        own = -self.loose * z
+        loose = self.loose * ((own > self.ends[0]) & (own < self.ends[1]))
+        schur = (free.sum(axis=0) * self.t) @ self.t.T + np.diag(loose)
+        whole = self.weights.sum(axis=0) @ (self.t**2).T + self.loose
+        cross = np.einsum("cd,nd,kd->nck", self.a, free, self.t, optimize=True)
+        back = np.zeros_like(cross)
+        if len(self.a):
+            back = np.linalg.solve(self.grams(free, self.weights), cross)
+            schur -= np.einsum("nck,ncl->kl", cross, back)
+        root = 1 / np.sqrt(np.maximum(whole, 1e-300))
+        schur = schur * root * root[:, None] + _RIDGE * np.eye(len(schur))
+        step = root * np.linalg.solve(schur, root * missing)
+        return self.capped(step[None], self.t, np.arange(len(moves)))[0], back
+
+    def grams(self, free, weights):
+        """``A diag(w) A'`` (n, c, c) over free cells, with a ridge."""
+        c = len(self.a)
+        products = (self.a[:, None, :] * self.a).reshape(c * c, -1)
+        grams = (free @ products.T).reshape(-1, c, c)
+        whole = weights @ (self.a**2).T
+        grams[:, np.arange(c), np.arange(c)] += _RIDGE * np.maximum(whole, 1e-300)
+        return grams
+
+    def capped(self, step, coefficients, rows):
+        """Steps no longer than what takes any cell from one end to the other."""
+        w = self.weights[rows]
+        ends = self.ceiling[rows], -self.floor[rows]
+        far = max((np.where(np.isfinite(e), e, 0) / w).max(initial=1.0) for e in ends)
+        change = np.abs(step @ coefficients).max(axis=1, initial=0)
+        return step * np.minimum(1, 4 * far / np.maximum(change, 1e-300))[:, None]
+
+    def moved(self, z, y, rows=slice(None)):
+        """Moves of some rows for multipliers."""
+        moves = self.weights[rows] * (y @ self.a + z @ self.t)
+        return np.clip(moves, self.floor[rows], self.ceiling[rows], out=moves)
+
+    def rows_for(self, z, y):
+        """Multipliers and moves of rows on their own equations, for given ``z``."""
+        moves = self.moved(z, y)
+        if not len(self.a):
+            return y, moves
+        y, todo = y.copy(), np.arange(len(y))
+        for _ in range(_MAX_ROW_STEPS):
+            missing = self.missing[todo] - moves[todo] @ self.a.T
+            going = np.abs(missing).max(axis=1) > _ROW_TOL
+            todo, missing = todo[going], missing[going]
+            if not len(todo):
+                break
+            near, weights = moves[todo], self.weights[todo]
+            free = (near > self.floor[todo]) & (near < self.ceiling[todo])
+            grams = self.grams(weights * free, weights)
+            step = np.linalg.solve(grams, missing[:, :, None])[:, :, 0]
+            step = self.capped(step, self.a, todo)
+
+            def slope(length, some, todo=todo, step=step):
+                rows = todo[some]
+                at = y[rows] + length[:, None] * step[some]
+                left = self.missing[rows] - self.moved(z, at, rows) @ self.a.T
+                return -np.einsum("nc,nc->n", left, step[some])
+
+            first = -np.einsum("nc,nc->n", missing, step)
+            y[todo] += _lengths(slope, first)[:, None] * step
+            moves[todo] = self.moved(z, y[todo], todo)
+        return y, moves
+
+    def row_miss(self, moves):
+        """Worst miss of an equation."""
+        return float(np.abs(self.missing - moves @ self.a.T).max(initial=0))
+
+
+def _in_own_units(a, *ends):
+    size = np.abs(a).max(axis=1, initial=0)
+    size = np.where(size > 0, size, 1.0)
+    return a / size[:, None], *(end / size for end in ends)
+
+
+def _lengths(slope, first):
+    """Steps of at most 1 to where a rising slope is about 0, from below 0 at 0."""
+    n = len(first)
+    low, high = np.zeros(n), np.ones(n)
+    at_low, at_high = first.copy(), slope(np.ones(n), np.arange(n))
+    lengths, todo = np.ones(n), np.flatnonzero(at_high > _SLOPE * np.abs(first))
+    for _ in range(_MAX_LENGTHS):
+        if not len(todo):
+            break
+        rise = np.maximum(at_high[todo] - at_low[todo], 1e-300)
+        share = np.clip(-at_low[todo] / rise, 0.05, 0.95)
+        lengths[todo] = low[todo] + share * (high[todo] - low[todo])
+        value = slope(lengths[todo], todo)
+        up = value > 0
+        high[todo[up]], at_high[todo[up]] = lengths[todo[up]], value[up]
+        low[todo[~up]], at_low[todo[~up]] = lengths[todo[~up]], value[~up]
+        todo = todo[np.abs(value) > _SLOPE * np.abs(first[todo])]
+    return lengths
