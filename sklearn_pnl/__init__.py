@@ -13,7 +13,13 @@ from . import geometry
 from .augment import PNLAugmenter
 from .backward import BackwardProjector
 from .compare import SampleComparison, compare_samples
-from .control import ColumnConstraint, LinearSystem, adjust, find_invariants
+from .control import (
+    ColumnConstraint,
+    LinearSystem,
+    SampleReport,
+    adjust,
+    find_invariants,
+)
 from .draws import DensityDraws, Draws, KernelDraws, MixupDraws
 from .imputer import ManyBodyImputer
 from .loglinear import DevianceBootstrap, LogLinearModel
@@ -25,7 +31,11 @@ from .manifolds import (
     ThetaManifold,
 )
 from .many_body import ManyBodyProjector
-from .plotting import ImageRowsDisplay, SampleComparisonDisplay
+from .plotting import (
+    ImageRowsDisplay,
+    SampleComparisonDisplay,
+    SampleReportDisplay,
+)
 from .probabilities import PriorCorrectedClassifier
 from .reshape import PrimeFactorReshaper
 from .weights import (
@@ -90,6 +100,8 @@ __all__ = [
     "PriorCorrectedClassifier",
     "SampleComparison",
     "SampleComparisonDisplay",
+    "SampleReport",
+    "SampleReportDisplay",
     "ThetaManifold",
     "ColumnConstraint",
     "adjust",

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from ._runtime.typing import Rows
 from ._totals import Quotas, Wanted, effective, parent_weights
 from .control.report import SampleReport, of_each
 from .control.system import LinearSystem
@@ -14,8 +14,10 @@ from .geometry.reach import span
 from .weights.totals import UnmetTotals
 
 
-def sample_set(source, n_samples, rng, n_jobs, constraints, drops, totals):
+def sample_set(source, n_samples, rng, n_jobs, constraints, drops, totals, out=None):
     """Rows in their container, parents, weights and a report; with totals or without.
+
+    ``out`` is room for the rows.
 
     Raises
     ------
@@ -33,19 +35,19 @@ def sample_set(source, n_samples, rng, n_jobs, constraints, drops, totals):
             "Totals are of all rows, so that none can be left out: pass "
             "on_unmet='raise'."
         )
-    return _Set(source, n_samples, rng, n_jobs, constraints, totals).sampled()
+    return _Set(source, n_samples, rng, n_jobs, constraints, totals).sampled(out)
 
 
 @dataclass(frozen=True)
 class _Set:
     """Some new rows with totals, to be drawn."""
 
-    source: object
+    source: Any
     n: int
-    rng: object
-    n_jobs: object
-    constraints: object
-    totals: object
+    rng: Any
+    n_jobs: Any
+    constraints: Any
+    totals: Any
 
     @cached_property
     def numbers(self):
@@ -62,7 +64,7 @@ class _Set:
         whole = self.source.keeper.lattice.on_it
         return Wanted.of(self.totals, table, whole, rows, self.n)
 
-    def sampled(self):
+    def sampled(self, out):
         """All there is to do."""
         wanted, rng = self.wanted, self.rng
         weights = parent_weights(wanted, self.numbers)
@@ -71,7 +73,7 @@ class _Set:
             self.n, rng, self.n_jobs, self.constraints, weights, False,
             quotas.starts(weights, rng),
         )  # fmt: skip
-        batch = drawing.gathered()
+        batch = drawing.gathered(out)
         strange = np.zeros(self.n, bool)
         if wanted.margins:
             found = quotas.donors(batch.donors, batch.parents, self._nearest, rng)
@@ -79,10 +81,14 @@ class _Set:
         codes = [codes[batch.donors] for codes in wanted.codes]
         drawn = wanted.values(batch.numbers, np.ones(self.n), codes)
         moved, met = self._met(drawing, batch)
+        away = _distance(batch.numbers, moved.numbers, met.keeper.ranges)
+        if out is not None:
+            out.reshape(moved.numbers.shape)[...] = moved.numbers
+            moved = moved._replace(numbers=out.reshape(moved.numbers.shape))
         rows, parents, mixed = met.finished(moved)
         facts = {
             "drawn": drawn,
-            "moved": _distance(batch.numbers, moved.numbers, met.keeper.ranges),
+            "moved": away,
             "effective_parents": effective(weights),
             "n_strangers": int(strange.sum()),
         }
@@ -121,7 +127,7 @@ class _Set:
         ranges = self.source.keeper.ranges
         return LinearSystem(a, values, values, table.feature_names, ranges)
 
-    def _checked(self, rows: Rows):
+    def _checked(self, rows):
         """What rows have as their user gets them, and miss; raises if that is much."""
         wanted, table = self.wanted, self.source.table
         numbers, ones = table.read(rows), np.ones(self.n)

@@ -69,9 +69,10 @@ class Wanted:
         parts, margins, counted = [], [], set()
         for total in _listed(totals, table):
             if isinstance(total.lower, dict) or isinstance(total.upper, dict):
-                total = _as_counts(total, n)
-                margins.append(_whole(counts(Columns(rows), total)[1]))
-                counted |= _counted(margins[-1].key, table, whole)
+                total, columns = _as_counts(total, n), Columns(rows)
+                key = (total.of,) if columns.holds(total.of) else total.of
+                counted |= _counted(key, table, whole)
+                margins.append(_whole(counts(columns, total)[1]))
             else:
                 parts.append(_sum_of(total, table, n))
         check_agreement(margins)

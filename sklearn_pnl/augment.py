@@ -544,9 +544,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             drawing = self._drawing(n_samples, random_state, constraints, on_unmet)
             rows, parents, _ = drawing.all()
             return (rows, parents) if return_parents else rows
-        checked = self._checked(n_samples, random_state, on_unmet)
-        rows, parents, _, report = sample_set(
-            self._source, *checked[:2], self.n_jobs, constraints, checked[2], totals
+        rows, parents, _, report = self._sample_set(
+            n_samples, random_state, constraints, totals, on_unmet
         )
         asked = (rows, *[parents] * return_parents, *[report] * return_report)
         return asked if len(asked) > 1 else rows
@@ -614,6 +613,14 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         return self._source.drawing(
             n_samples, seed, self.n_jobs, constraints, shares, drops
         )
+
+    def _sample_set(
+        self, n_samples, random_state, constraints, totals, on_unmet="raise", out=None
+    ):
+        """New rows, parents, weights of these and a report."""
+        n_samples, seed, drops = self._checked(n_samples, random_state, on_unmet)
+        asked = constraints, drops, totals
+        return sample_set(self._source, n_samples, seed, self.n_jobs, *asked, out)
 
     def _checked(self, n_samples, random_state, on_unmet):
         """How many rows, their seed, and whether some may be left out."""

@@ -76,6 +76,11 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         What is asked of all new rows, as for :meth:`PNLAugmenter.sample`; a dict has
         those of each class, by its label.
 
+    totals : dict or None, default=None
+        What is asked of all new rows of a class together, by its label, as for
+        :meth:`PNLAugmenter.sample`: ``{1: {"income": 2.9e6}}``. Totals are of the new
+        rows alone, not of these and the originals.
+
     tol, max_iter
         As in :class:`PNLAugmenter`.
 
@@ -99,6 +104,9 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
 
     marks_ : Marks
         What columns keep beside, and what gave way; printed, it is told in words.
+
+    reports_ : dict
+        A :class:`SampleReport` for each class with totals.
 
     order_ : int, list of tuple of int or None
         The order taken, if any class got new rows.
@@ -151,6 +159,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         **BaseOverSampler._parameter_constraints,
         **PNLAugmenter._parameter_constraints,
         "constraints": [*CONSTRAINTS, dict, None],
+        "totals": [dict, None],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -179,6 +188,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         | Sequence
         | None = "auto",
         constraints: Constraint | Sequence | dict | None = None,
+        totals: dict | None = None,
         tol: float = 1e-6,
         max_iter: int = 100,
         random_state: Seed = None,
@@ -192,6 +202,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         self.categorical_features, self.marks = categorical_features, marks
         self.offset, self.with_mass, self.range_slack = offset, with_mass, range_slack
         self.invariants, self.constraints = invariants, constraints
+        self.totals = totals
         self.tol, self.max_iter = tol, max_iter
         self.random_state, self.n_jobs = random_state, n_jobs
 
@@ -226,7 +237,7 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
                 f"({_told(target.labels)}): X and y are returned as they are. "
                 f"{_HOW_MANY}"
             )
-        self.augmenters_ = {}
+        self.augmenters_, self.reports_ = {}, {}
         self.invariants_ = resolve_invariants(self.invariants, table)
         self.marks_ = resolve_marks(self.marks, table, self.invariants_, missing)
         whole, done = table.room(sum(wanted.values())), len(table)
@@ -277,14 +288,21 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
             alone = "PNLAugmenter draws rows without classes."
             advice = alone if len(known) == 1 else _HOW_MANY
             raise ValueError(f"{error} ({_told(labels)}). {advice}") from None
-        asked = self.constraints if isinstance(self.constraints, dict) else {}
-        for label in asked:
-            if label not in known:
-                raise ValueError(
-                    f"constraints has the class {label!r}, but y has the classes "
-                    f"{known}."
-                )
-        return {label: n for label, n in self.sampling_strategy_.items() if n > 0}
+        wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
+        by_class = self.constraints if isinstance(self.constraints, dict) else {}
+        for name, asked in (("constraints", by_class), ("totals", self.totals or {})):
+            for label in asked:
+                if label not in known:
+                    raise ValueError(
+                        f"{name} has the class {label!r}, but y has the classes "
+                        f"{known}."
+                    )
+                if name == "totals" and label not in wanted:
+                    raise ValueError(
+                        f"totals has the class {label!r}, which gets no new rows: see "
+                        "sampling_strategy."
+                    )
+        return wanted
 
     def _seeds(self, n_classes):
         """A seed a class; one class alone has that of the sampler."""
@@ -306,7 +324,12 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
                 whom = f"{type(self).__name__}, {whose}"
                 augmenter._fit(part, whom, self.invariants_, self.marks_)
             with stage(own, "decode"):
-                rows, near, _ = augmenter._drawing(n_new, seed, asked).all(out)
+                if label in (self.totals or {}):
+                    rows, near, _, self.reports_[label] = augmenter._sample_set(
+                        n_new, seed, asked, self.totals[label], out=out
+                    )
+                else:
+                    rows, near, _ = augmenter._drawing(n_new, seed, asked).all(out)
         augmenter._source.training.forget_search()
         self.augmenters_[label], self.order_ = augmenter, augmenter.order_
         return rows, near

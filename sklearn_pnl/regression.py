@@ -28,6 +28,7 @@ from .draws import DensityDraws, DrawsLike, as_draws
 from .geometry import PosetProtocol
 from .manifolds import LocalManifoldLike
 from .tables import read_table, read_target
+from .weights import ColumnTotal
 
 # Accuracy of densities, which weigh rows, and cells of a bandwidth that give it.
 _DENSITY_RTOL, _CELLS = 1e-3, 40
@@ -69,6 +70,9 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
     constraints : constraint, list of them or None, default=None
         What is asked of all new rows, as for :meth:`PNLAugmenter.sample`.
 
+    totals : dict, ColumnTotal, list of them or None, default=None
+        What is asked of the new rows together, without the originals, likewise.
+
     tol, max_iter
         As in :class:`PNLAugmenter`.
 
@@ -88,6 +92,9 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
 
     parent_weights_ : ndarray of shape (n_new, 2) or (n_new, k_neighbors)
         Their weights, which sum to 1.
+
+    report_ : SampleReport or None
+        On totals, if any are asked for.
 
     input_shape_ : tuple of int
         Shape of a row.
@@ -137,6 +144,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         ],
         "row_weights": [StrOptions({"uniform", "rarity"})],
         "constraints": [*CONSTRAINTS, None],
+        "totals": [dict, list, tuple, ColumnTotal, None],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -166,6 +174,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         | Sequence
         | None = "auto",
         constraints: Constraint | Sequence | None = None,
+        totals: object = None,
         tol: float = 1e-6,
         max_iter: int = 100,
         random_state: Seed = None,
@@ -180,6 +189,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         self.categorical_features, self.marks = categorical_features, marks
         self.offset, self.with_mass, self.range_slack = offset, with_mass, range_slack
         self.invariants, self.constraints = invariants, constraints
+        self.totals = totals
         self.tol, self.max_iter = tol, max_iter
         self.random_state, self.n_jobs = random_state, n_jobs
 
@@ -231,14 +241,20 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
             with stage(task, "encode"):
                 augmenter._fit(table, type(self).__name__)
             with stage(task, "decode"):
-                drawing = augmenter._drawing(
-                    n_new, seed, self.constraints, shares=shares
+                new, parents, weights, report = self._drawn(
+                    augmenter, n_new, seed, shares
                 )
-                new, parents, weights = drawing.all()
-        self.augmenter_ = augmenter
+        self.augmenter_, self.report_ = augmenter, report
         self.parent_indices_, self.parent_weights_ = parents, weights
         targets = np.einsum("nk,nkt->nt", weights, values[parents])
         return table.stack([new]), more_targets(targets)
+
+    def _drawn(self, augmenter, n_new, seed, shares):
+        """New rows, their parents, the weights of these, and a report on totals."""
+        if self.totals is not None:
+            return augmenter._sample_set(n_new, seed, self.constraints, self.totals)
+        drawing = augmenter._drawing(n_new, seed, self.constraints, shares=shares)
+        return *drawing.all(), None
 
     def _check(self, X, y):
         """Rows, targets (n, t), and a function to add some."""
@@ -251,9 +267,9 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         """How often new rows start from each row; None is from all alike."""
         if self.row_weights == "uniform":
             return None
-        if self.constraints is not None:
+        if self.constraints is not None or self.totals is not None:
             raise ValueError(
-                "Rows that meet constraints are drawn by these. Set "
+                "Rows that meet constraints or totals are drawn by these. Set "
                 "row_weights='uniform'."
             )
         named = isinstance(self.draws, str)

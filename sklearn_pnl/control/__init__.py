@@ -6,6 +6,7 @@ that leave (:mod:`.meeting`).
 """
 
 from .adjusting import adjust
+from .report import SampleReport
 from .search import find_invariants
 from .system import (
     CONSTRAINTS,
@@ -20,6 +21,7 @@ __all__ = [
     "ColumnConstraint",
     "Constraint",
     "LinearSystem",
+    "SampleReport",
     "adjust",
     "collect_constraints",
     "find_invariants",

@@ -1,0 +1,366 @@
+"""Totals of new rows: met, refused by name, with all that each row keeps."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+
+from benchmarks.control.totals import (
+    infeasible,
+    missed_rows,
+    missed_totals,
+    planted,
+    table,
+)
+from sklearn_pnl import (
+    ColumnConstraint,
+    KernelDraws,
+    PNLAugmenter,
+    PNLRegressionSampler,
+    PNLSampler,
+    SampleReportDisplay,
+    column_total,
+)
+from sklearn_pnl._totals import Quotas
+from sklearn_pnl.geometry.joint import joint_projection
+
+TOL = 1e-9
+RNG = np.random.default_rng
+
+
+def households(**settings):
+    X = table(0)
+    return X, PNLAugmenter(categorical_features="auto", **settings).fit(X)
+
+
+# --- the projection ---------------------------------------------------------------
+
+
+def random_problem(seed, n=6, intervals=False):
+    rng = RNG(seed)
+    rows = rng.gamma(2.0, size=(n, 4))
+    rows[:, 3] = rows[:, 0] + rows[:, 1]
+    a = np.array([[1.0, 1.0, 0.0, -1.0], [0.0, 1.0, -2.0, 0.0]])
+    lower, upper = np.array([[0.0, -np.inf]]), np.array([[0.0, 1.0]])
+    rows[:, 2] = np.maximum(rows[:, 2], rows[:, 1])
+    totals = np.array([[0.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0]])
+    held = totals @ rows.sum(axis=0)
+    least = held * [1.2, 0.9]
+    most = least + intervals * np.array([0.0, 0.2])
+    weights = 0.5 + rng.uniform(size=rows.shape)
+    ends = np.zeros(4), rows.max(axis=0) * 1.3
+    return rows, weights, a, lower, upper, totals, least, most, ends
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("intervals", [False, True])
+def test_rows_together_are_what_a_general_solver_finds(seed, intervals):
+    problem = random_problem(seed, intervals=intervals)
+    *known, (floor, ceiling) = problem
+    rows, weights, a, lower, upper, totals, least, most = known
+    found = joint_projection(
+        *known, floor=floor, ceiling=ceiling, units=np.ones(4), tol=1e-13
+    )
+
+    def cost(x):
+        return (((x.reshape(rows.shape) - rows) ** 2) / (2 * weights)).sum()
+
+    def gap(x, k):
+        x = x.reshape(rows.shape)
+        if k == 0:
+            return np.append(x @ a[0], totals[0] @ x.sum(axis=0) - least[0])
+        sums = totals[1] @ x.sum(axis=0)
+        return np.append(1 - x @ a[1], [sums - least[1], most[1] - sums])
+
+    ends = np.tile(floor, len(rows)), np.tile(ceiling, len(rows))
+    oracle = minimize(
+        cost, rows.ravel(), method="SLSQP", bounds=np.column_stack(ends),
+        constraints=[{"type": "eq", "fun": lambda x: gap(x, 0)},
+                     {"type": "ineq", "fun": lambda x: gap(x, 1)}],
+        options={"ftol": 1e-14, "maxiter": 500},
+    )  # fmt: skip
+    assert oracle.success
+    assert found.residual.max() < 1e-12
+    assert np.abs(found.rows @ a[0]).max() < 1e-10
+    assert (found.rows @ a[1]).max() < 1 + 1e-10
+    # Cells that stand for intervals are moved at a small price.
+    assert cost(found.rows) == pytest.approx(oracle.fun, rel=2e-3)
+
+
+def test_totals_alone_have_the_closed_form_of_calibrated_values():
+    # Deville and Sarndal 1992, the linear method: x = s + w T' z, one solve.
+    rng = RNG(0)
+    rows, weights = rng.normal(size=(50, 3)), rng.uniform(0.5, 1, size=(50, 3))
+    totals, asked = rng.normal(size=(2, 3)), np.array([3.0, -1.0])
+    found = joint_projection(
+        rows, weights, np.empty((0, 3)), np.empty((1, 0)), np.empty((1, 0)), totals,
+        asked, asked, floor=np.full(3, -np.inf), ceiling=np.full(3, np.inf),
+        units=np.ones(3),
+    )  # fmt: skip
+    gram = (totals * weights.sum(axis=0)) @ totals.T
+    z = np.linalg.solve(gram, asked - totals @ rows.sum(axis=0))
+    np.testing.assert_allclose(found.rows, rows + weights * (z @ totals), atol=1e-9)
+
+
+# --- rows -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_totals_that_some_rows_have_are_met_with_all_that_rows_keep(seed):
+    X = table(seed, 120)
+    augmenter, rng = PNLAugmenter(categorical_features="auto").fit(X), RNG([seed, 5])
+    for k in range(3):
+        n = int(rng.choice([20, 60, 90]))
+        _, totals, asked = planted(rng, X, augmenter, n)
+        rows = augmenter.sample(n, k, totals=totals, constraints=asked)
+        assert len(rows) == n
+        assert (rows.dtypes == X.dtypes).all()
+        sums, counts = missed_totals(rows, totals)
+        assert sums <= TOL
+        assert counts == 0
+        assert missed_rows(rows, X, asked) <= TOL
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_totals_that_no_rows_have_are_refused_by_name(seed):
+    X = table(seed, 120)
+    augmenter, rng = PNLAugmenter(categorical_features="auto").fit(X), RNG([seed, 6])
+    _, totals, words = infeasible(rng, X, 60)
+    with pytest.raises(ValueError, match=words):
+        augmenter.sample(60, 0, totals=totals)
+
+
+def test_what_contradicts_a_total_is_named_with_what_can_be_reached():
+    _, augmenter = households()
+    totals = {"wage": 3e5, "rent": 1e5, "net": 1e5}
+    with pytest.raises(ValueError) as caught:
+        augmenter.sample(100, 0, totals=totals)
+    told = str(caught.value)
+    assert "wage = rent + net in every row" in told
+    assert "'rent'" in told
+    assert "reaches 200000." in told
+
+
+def test_the_audit_is_of_the_rows_that_leave(monkeypatch):
+    X, augmenter = households()
+    form = type(augmenter._source.table)
+    like = form.like
+
+    def spoilt(self, numbers, donors=None):
+        rows = like(self, numbers, donors)
+        return rows.assign(wage=rows["wage"] * 1.0001) if len(rows) == 70 else rows
+
+    monkeypatch.setattr(form, "like", spoilt)
+    totals = {"wage": 70 * X["wage"].mean()}
+    augmenter = PNLAugmenter(categorical_features="auto", invariants=None).fit(X)
+    with pytest.raises(ValueError, match="the sum of 'wage' asks for .*new rows have"):
+        augmenter.sample(70, 0, totals=totals)
+
+
+def test_rows_without_totals_are_the_same_bytes_with_a_report():
+    _, augmenter = households()
+    plain = augmenter.sample(40, 0)
+    rows, report = augmenter.sample(40, 0, return_report=True)
+    pd.testing.assert_frame_equal(plain, rows)
+    assert set(report.kinds) == {"invariant"}
+    assert report.effective_parents == report.n_train == 200
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_totals_give_the_same_bytes_for_a_seed(n_jobs):
+    X, augmenter = households()
+    totals = {"wage": 60 * X["wage"].mean(), "sex": {"f": 30, "m": 30}, "kids": 50}
+    rows = augmenter.sample(60, 3, totals=totals)
+    again = augmenter.set_params(n_jobs=n_jobs).sample(60, 3, totals=totals)
+    pd.testing.assert_frame_equal(rows, again)
+
+
+def test_arrays_lists_of_sums_and_other_draws():
+    rng = RNG(0)
+    X = rng.gamma(2.0, size=(80, 3))
+    X[:, 2] = X[:, 0] + X[:, 1]
+    wanted = 50 * X.mean(axis=0) * 1.1
+    for draws in ("mixup", KernelDraws(0.1)):
+        augmenter = PNLAugmenter(draws=draws).fit(X)
+        rows = augmenter.sample(50, 0, totals=wanted)
+        np.testing.assert_allclose(rows.sum(axis=0), wanted, rtol=1e-9)
+        assert np.abs(rows[:, 2] - rows[:, 0] - rows[:, 1]).max() < 1e-8
+
+
+def test_counts_with_other_draws_are_exact():
+    _, augmenter = households(draws=KernelDraws(0.05))
+    rows = augmenter.sample(60, 0, totals={"region": {"n": 5, "s": 5, "w": 50}})
+    assert rows["region"].value_counts().to_dict() == {"w": 50, "n": 5, "s": 5}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_donors_are_parents_where_that_can_be(seed):
+    rng = RNG(seed)
+    cell = np.array([0, 0, 1, 1, 2])
+    parents = np.array([[0, 2], [1, 0], [0, 1], [2, 3]])
+    quotas = Quotas(cell, np.array([1, 2, 1]))
+    found, strange = quotas.donors(
+        parents[:, 0], parents, lambda row, some: some[0], rng
+    )
+    np.testing.assert_array_equal(np.bincount(cell[found]), [1, 2, 1])
+    # The first row has a parent in the second cell; nobody has one in the third.
+    assert found[0] == 2
+    assert strange.sum() == 1
+    assert found[strange] == 4
+
+
+def test_large_integers_count_from_their_start():
+    rng = RNG(1)
+    X = pd.DataFrame(
+        {"id": 2**60 + rng.integers(0, 1000, 90), "x": rng.normal(size=90)}
+    )
+    rows = PNLAugmenter().fit(X).sample(40, 0, totals={"id": 40 * 2.0**60 + 20000})
+    asked = 40 * 2**60 + 20000
+    assert abs(sum(map(int, rows["id"])) - asked) <= 1e-9 * asked
+
+
+def test_indicators_sum_to_whole_numbers_and_stay_one_hot():
+    rng = RNG(2)
+    group = np.eye(3)[rng.integers(3, size=150)]
+    X = np.column_stack([group, group @ [1.0, 2.0, 4.0] + rng.normal(size=150)])
+    rows = PNLAugmenter().fit(X).sample(100, 0, totals={0: 60, 2: 10})
+    np.testing.assert_array_equal(rows[:, :3].sum(axis=0), [60, 30, 10])
+    np.testing.assert_array_equal(np.sort(rows[:, :3], axis=1)[:, 2], 1)
+
+
+def test_whole_numbers_whose_other_columns_cancel_out():
+    # Sums of a float and of float and whole number leave a sum of whole numbers.
+    rng = RNG(3)
+    X = np.column_stack([rng.normal(size=100), rng.integers(0, 9, 100)])
+    augmenter = PNLAugmenter().fit(X)
+    both = column_total({0: 1, 1: 1}, 203.25)
+    rows = augmenter.sample(50, 0, totals=[{0: 3.25}, both])
+    assert rows[:, 1].sum() == 200
+    with pytest.raises(ValueError, match="whole numbers"):
+        augmenter.sample(50, 0, totals=[{0: 3.5}, both])
+
+
+def test_values_that_are_counted_are_those_of_donors():
+    X, augmenter = households()
+    counts = {1: 20, 2: 30, 3: 10}
+    rows = augmenter.sample(60, 0, totals={"adults": counts})
+    assert rows["adults"].value_counts().to_dict() == counts
+    assert (rows["persons"] == rows["adults"] + rows["kids"]).all()
+    with pytest.raises(ValueError, match="'wage' is counted by its values"):
+        augmenter.sample(60, 0, totals={"wage": {float(X["wage"].iloc[0]): 3}})
+
+
+def test_weights_bring_parents_near_and_rows_move_less():
+    X, augmenter = households()
+    n, wanted = 300, 1.15 * X["wage"].mean()
+    _, report = augmenter.sample(
+        300, 0, totals={"wage": n * wanted}, return_report=True
+    )
+    plain = augmenter.sample(300, 0)["wage"].mean()
+    assert abs(report.drawn[0] / n - wanted) < 0.5 * abs(plain - wanted)
+    assert report.effective_parents < report.n_train
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_starts_are_as_many_of_each_cell_as_asked(seed):
+    rng = RNG(seed)
+    cell, counts = rng.integers(4, size=60), np.array([5, 0, 11, 2])
+    starts = Quotas(cell, counts).starts(rng.gamma(1.0, size=60), rng)
+    np.testing.assert_array_equal(np.bincount(cell[starts], minlength=4), counts)
+
+
+# --- what is refused, and how it is told ------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "totals, words",
+    [
+        ({"nothing": 3}, "nothing"),
+        ({"region": 3}, "categories"),
+        ({}, "empty"),
+        ([1.0, 2.0], "shape"),
+        ({"sex": {"f": 20, "m": 30}}, "the number of rows"),
+        (
+            [{"sex": {"f": 20, "m": 40}}, {("sex", "region"): {("f", "n"): 30}}],
+            "region",
+        ),
+    ],
+)
+def test_totals_that_make_no_sense_are_refused(totals, words):
+    _, augmenter = households()
+    with pytest.raises(ValueError, match=words):
+        augmenter.sample(60, 0, totals=totals)
+
+
+def test_rows_with_totals_cannot_be_dropped():
+    _, augmenter = households()
+    with pytest.raises(ValueError, match="none can be left out"):
+        augmenter.sample(10, totals={"kids": 8}, on_unmet="drop")
+
+
+def test_reports_tell_in_print_in_notebooks_and_as_frames():
+    _, augmenter = households()
+    asked = ColumnConstraint("rent", upper=2000)
+    totals = {"wage": 2.5e5, "region": {"n": 30}}
+    out = augmenter.sample(
+        60, 0, totals=totals, constraints=asked, return_parents=True, return_report=True
+    )
+    rows, parents, report = out
+    assert len(rows) == len(parents) == report.n_rows == 60
+    frame = report.to_frame()
+    assert list(frame["kind"][:2]) == ["sum", "count"]
+    assert frame["reached"].iloc[1] == 30
+    assert "constraint" in set(frame["kind"])
+    for told in (str(report), report._repr_html_()):
+        assert "effective number of parents" in told
+        assert "region=" in told
+    assert "asked=" in repr(report)
+
+
+def test_a_report_is_drawn():
+    pytest.importorskip("matplotlib")
+    _, augmenter = households()
+    _, report = augmenter.sample(40, 0, totals={"wage": 2e5}, return_report=True)
+    display = SampleReportDisplay.from_report(report)
+    assert len(display.bars_[0]) == 1
+    assert len(display.bars_[1]) == len(report.features)
+    with pytest.raises(ValueError, match="2 axes"):
+        display.plot(ax=display.axes_[:1])
+
+
+# --- samplers ---------------------------------------------------------------------
+
+
+def test_classes_have_totals_of_their_new_rows():
+    X = table(4)
+    y = np.where(np.arange(200) < 160, "a", "b")
+    sampler = PNLSampler(
+        categorical_features="auto", random_state=0,
+        totals={"b": {"kids": 100, "sex": {"f": 70}}},
+    )  # fmt: skip
+    rows = sampler.fit_resample(X, y)[0].iloc[200:]
+    assert len(rows) == 120
+    assert rows["kids"].sum() == 100
+    assert (rows["sex"] == "f").sum() == 70
+    assert sampler.reports_["b"].n_rows == 120
+    for totals, words in (({"c": {"kids": 3}}, "classes"), ({"a": {}}, "no new rows")):
+        with pytest.raises(ValueError, match=words):
+            sampler.set_params(totals=totals).fit_resample(X, y)
+
+
+def test_new_rows_are_written_where_there_is_room_for_them():
+    X = RNG(0).normal(size=(90, 3))
+    y = np.arange(90) < 20
+    sampler = PNLSampler(random_state=0, totals={True: {0: 5.0}})
+    rows = sampler.fit_resample(X, y)[0]
+    assert rows[90:, 0].sum() == pytest.approx(5.0)
+    np.testing.assert_array_equal(rows[:90], X)
+
+
+def test_new_rows_of_a_regression_have_totals():
+    X = RNG(0).uniform(size=(60, 3))
+    sampler = PNLRegressionSampler(random_state=0, totals={0: 33.0})
+    rows, y = sampler.fit_resample(X, X.sum(axis=1))
+    assert len(rows) == len(y) == 120
+    assert rows[60:, 0].sum() == pytest.approx(33.0)
+    assert sampler.report_.n_rows == 60
