@@ -285,3 +285,16 @@ def test_five_modes_of_four_levels_in_whole_numbers():
     assert found.max() <= 3 and found.min() >= 0
     for name, wanted in margins.items():
         np.testing.assert_array_equal(margin(found, name), wanted)
+
+
+def test_results_tell_of_each_table():
+    table = pd.DataFrame(
+        {"group": [1, 1, 2, 2], "k": ["a", "b"] * 2, "n": [1.0, 2.0, 3.0, 0.0]}
+    )
+    margins = {("group", "k"): {(1, "a"): 3, (1, "b"): 4, (2, "b"): 5}}
+    found = rake(table, margins, values="n", by="group", strict=False)
+    frame = found.to_frame()
+    assert frame["converged"].tolist() == [True, False]
+    assert frame["reason"].tolist()[0] == ""
+    assert "1 NOT on their margins" in str(found)
+    assert "<table" in found._repr_html_()

@@ -6,12 +6,14 @@ in nothing but who said so: an equation is an interval of length 0.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import LinearConstraint
 from scipy.sparse import issparse
+from sklearn.utils._optional_dependencies import check_pandas_support
 
 from .words import between, linear_form
 
@@ -207,6 +209,22 @@ class LinearSystem:
         asked = np.maximum(*ends).max(axis=0, initial=0.0)
         size = np.maximum(asked, np.abs(self.coefficients).max(axis=1, initial=0.0))
         return np.where(scale > 0, scale, np.where(size > 0, size, 1.0))
+
+    def to_frame(self) -> Any:
+        """An equation or interval a row, in words, as a data frame of pandas.
+
+        Of those with a value a row, the ends of all.
+        """
+        pandas = check_pandas_support("LinearSystem.to_frame")
+        ends = {"lower": self.lower.min(axis=0), "upper": self.upper.max(axis=0)}
+        index = pandas.Index(self.names, name="sum")
+        return pandas.DataFrame({"in words": self.descriptions, **ends}, index=index)
+
+    def _repr_html_(self):
+        """For notebooks."""
+        title, *told = repr(self).split("\n")
+        items = "".join(f"<li>{escape(line.strip())}</li>" for line in told)
+        return f"<div><p>{escape(title)}</p><ul>{items}</ul></div>"
 
     def missing(self, rows: NDArray) -> NDArray:
         """What rows (n, n_columns) lack of each interval (n, c), with its sign."""

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, issparse
+from sklearn.utils._optional_dependencies import check_pandas_support
 
 from ..geometry import Raking, RakingError
 from .calibration import nearest_weights
@@ -33,7 +35,7 @@ def rake(
     tol: float = 1e-9,
     max_iter: int = 1000,
     strict: bool = True,
-) -> Raking:
+) -> "LabelledRaking":
     r"""Tables with labels that have given margins, nearest to given tables.
 
     Solves ``min KL(|q|, |table|)`` over the ``q`` with the margins wanted and the signs
@@ -72,7 +74,7 @@ def rake(
 
     Returns
     -------
-    Raking
+    LabelledRaking
         ``tables`` is a Series, frame or matrix as given. ``residual``, ``n_iter`` and
         ``converged`` have an entry for each level of ``by``, in the order in which they
         come, and ``reasons`` is by level; without ``by`` there is one table, 0.
@@ -131,13 +133,61 @@ def rake(
     done = np.array([label not in reasons for label in parts])
     lead = () if by is None else (len(parts),)
     shaped = (np.reshape(x, lead) for x in (residual, n_iter, done))
-    result = Raking(cells.like(raked), *shaped, reasons)
+    result = LabelledRaking(cells.like(raked), *shaped, reasons, tuple(parts))
     if strict and reasons:
         label, reason = next(iter(reasons.items()))
         raise RakingError(
             reason if by is None else f"Table {label!r}: {reason}", result
         )
     return result
+
+
+@dataclass(frozen=True)
+class LabelledRaking(Raking):
+    """A :class:`~sklearn_pnl.geometry.Raking` of tables that are called by labels.
+
+    Attributes
+    ----------
+    labels : tuple
+        Of the tables; 0 for one alone.
+
+    See Also
+    --------
+    rake : Tables with given margins.
+
+    Examples
+    --------
+    >>> from scipy.sparse import coo_array
+    >>> from sklearn_pnl import rake
+    >>> found = rake(coo_array([[1.0, 2.0], [3.0, 4.0]]), {0: [30, 70]})
+    >>> print(found)
+    1 table, all on their margins: worst residual 0.0e+00.
+    """
+
+    labels: tuple = (0,)
+
+    def to_frame(self) -> Any:
+        """A row a table, as a data frame of pandas."""
+        pandas = check_pandas_support("LabelledRaking.to_frame")
+        held: dict[str, Any] = {
+            name: np.ravel(getattr(self, name))
+            for name in ("residual", "n_iter", "converged")
+        }
+        held["reason"] = [self.reasons.get(label, "") for label in self.labels]
+        index = pandas.Index(list(self.labels), name="table", tupleize_cols=False)
+        return pandas.DataFrame(held, index=index)
+
+    def __str__(self):
+        n, met = len(self.labels), f"{len(self.reasons)} NOT on their margins"
+        told = [f"  {label!r}: {why}" for label, why in self.reasons.items()]
+        head = (
+            f"{n} table{'s' * (n > 1)}, {met if told else 'all on their margins'}: "
+            f"worst residual {np.max(self.residual):.1e}."
+        )
+        return "\n".join([head, *told])
+
+    def _repr_html_(self):
+        return self.to_frame()._repr_html_()
 
 
 @dataclass(frozen=True)

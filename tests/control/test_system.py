@@ -183,3 +183,11 @@ def test_a_batch_of_which_nothing_is_left_is_empty(make):
         .iter_samples(20, 10, 0, constraints=asked, on_unmet="drop")
     )
     assert [len(rows) for rows in batches] == [0, 10]
+
+
+def test_equations_are_shown_as_frames_and_in_notebooks():
+    pytest.importorskip("pandas")
+    parts = np.random.default_rng(0).gamma(1.0, size=(50, 2))
+    system = find_invariants(np.column_stack([parts, parts.sum(axis=1)]))
+    assert system.to_frame()["in words"].tolist() == ["x2 = x0 + x1"]
+    assert "<li>x2 = x0 + x1</li>" in system._repr_html_()
