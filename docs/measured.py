@@ -252,12 +252,12 @@ def tables():
     """Tables by the names that pages mark them with."""
     found = {which: _imbalance(which) for which in ("fresh", "held-out")}
     found["few-shot-images"], found["mixed"] = _few_shot(), _mixed()
-    for name in ("raking", "constraints", "invariants", "weights"):
+    for name in ("raking", "constraints", "invariants", "weights", "totals"):
         found[f"control-{name}"] = _wanted(rows(f"control-{name}"))
     for script in ("forward", "backward", "whole_job"):
         found[f"speed-{script}"] = _wanted(rows(f"speed-{script}"))
     found["control-realism"], found["search"] = _realism(), _search()
-    found["spread"] = _spread()
+    found["control-shifted"], found["spread"] = _shifted(), _spread()
     found["completion"] = _completion()
     found["completion-totals"] = _completion_totals()
     found["completion-exact"] = _completion_exact()
@@ -390,6 +390,15 @@ def _realism():
         for r in rows("control-realism")
     ]
     return _markdown(["table", "new rows", "AUC", "standard error"], body)
+
+
+def _shifted():
+    """The same for rows with totals, by table and shift of these."""
+    body = [
+        [r["table"], r["shift"], r["rows"], share(r["AUC"]), share(r["standard error"])]
+        for r in rows("control-shifted")
+    ]
+    return _markdown(["table", "shift", "new rows", "AUC", "standard error"], body)
 
 
 def _growth():

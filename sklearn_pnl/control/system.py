@@ -336,6 +336,9 @@ def collect_constraints(
         whom = f"Constraint {k}"
         a, lower, upper = _read(whom, one, len(feature_names), column_of)
         _check(whom, a, lower, upper, n_rows)
+        # One end may be for all rows, the other a row each.
+        shape = max(len(lower), len(upper)), len(a)
+        lower, upper = (np.broadcast_to(e, shape) for e in (lower, upper))
         more = LinearSystem(a, lower, upper, system.feature_names, system.ranges)
         system = system.and_also(more)
     return system

@@ -269,6 +269,26 @@ def test_starts_are_as_many_of_each_cell_as_asked(seed):
     np.testing.assert_array_equal(np.bincount(cell[starts], minlength=4), counts)
 
 
+def test_bounds_a_row_hold_beside_totals_and_alone():
+    _, augmenter = households()
+    most = np.linspace(1000, 4000, 60)
+    asked = ColumnConstraint("wage", upper=most)
+    for totals in (None, {"wage": 60 * 2000.0}):
+        rows = augmenter.sample(60, 0, constraints=asked, totals=totals)
+        assert (rows["wage"] <= most + 1e-5).all()
+    assert rows["wage"].sum() == pytest.approx(60 * 2000.0)
+    with pytest.raises(ValueError, match="the sum of 'wage' asks for .* reaches"):
+        augmenter.sample(60, 0, constraints=asked, totals={"wage": 60 * 2600.0})
+
+
+def test_values_that_are_counted_limit_their_sum():
+    _, augmenter = households()
+    rows = augmenter.sample(60, 0, totals=[{"adults": {1: 30, 2: 30}}, {"adults": 90}])
+    assert rows["adults"].sum() == 90
+    with pytest.raises(ValueError, match="the sum of 'adults' asks for 100; .* 60"):
+        augmenter.sample(60, 0, totals=[{"adults": {1: 60}}, {"adults": 100}])
+
+
 # --- what is refused, and how it is told ------------------------------------------
 
 
