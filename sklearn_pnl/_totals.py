@@ -8,6 +8,7 @@ give them, in whole numbers.
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from .control.lattice import Lattice, programme
 from .control.promises import for_numbers
@@ -26,6 +27,7 @@ from .weights.totals import (
     check_agreement,
     column_total,
     counts,
+    stacked,
 )
 from .weights.whole import whole_weights
 
@@ -99,11 +101,12 @@ class Wanted:
 
     def levels(self, codes):
         """Indicators (m, n) of the levels that are counted, by margin."""
-        some = [
-            c == np.arange(len(margin.levels))[:, None]
-            for margin, c in zip(self.margins, codes, strict=True)
-        ]
-        return np.vstack(some).astype(float)
+        parts = []
+        for margin, own in zip(self.margins, codes, strict=True):
+            rows = np.flatnonzero(own >= 0)
+            shape = len(margin.levels), len(own)
+            parts.append(csr_array((np.ones(len(rows)), (own[rows], rows)), shape))
+        return stacked(parts)
 
     def values(self, numbers, weights, codes):
         """All that is asked (k,) of weighted rows: of numbers (n, D) and levels."""
@@ -235,7 +238,7 @@ def _counts_alone(wanted, n):
     if margins:
         rows.append(wanted.levels(wanted.codes))
     return TotalsSystem(
-        np.vstack(rows),
+        stacked(rows),
         np.concatenate([[wanted.n], *(m.lower for m in margins)]),
         np.concatenate([[wanted.n], *(m.upper for m in margins)]),
         ("the number of rows", *(name for m in margins for name in m.names)),
@@ -251,7 +254,7 @@ def _towards(sums, numbers, counted, design, weights):
     least, most = sums.ends
     missing = np.clip(held, least, most) - held
     scale = np.maximum(np.abs(a).max(axis=1), 1e-300)[:, None]
-    matrix = np.vstack([counted.coefficients[:, used], a / scale])
+    matrix = stacked([counted.coefficients[:, used], a / scale])
     worth = effective(weights)
     for way in _WAYS:
         low, high = (
@@ -357,7 +360,9 @@ def _whole_numbers(system, near):
         names = tuple(map(str, range(n_cells)))
         ends = system.lower[None], system.upper[None]
         ones = np.ones(n_cells)
-        asked = LinearSystem(system.coefficients, *ends, names, ones)
+        a = system.coefficients
+        a = a.toarray() if issparse(a) else a
+        asked = LinearSystem(a, *ends, names, ones)
         found = programme(near, asked, floor, ceiling, Lattice(ones, 0 * ones), ones)
         if found is not None and not _missed(system, found).any():
             return found

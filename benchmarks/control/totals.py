@@ -172,10 +172,10 @@ def missed_rows(rows, X, asked):
     return max(gaps)
 
 
-def meet(n_tables, per_table):
+def meet(seeds, per_table):
     """Counts by kind of what was asked, and the worst misses."""
     asked, met, worst = Counter(), Counter(), np.zeros(3)
-    for seed in range(n_tables):
+    for seed in seeds:
         X, rng = table(seed), np.random.default_rng([seed, 2])
         augmenter = PNLAugmenter(categorical_features="auto").fit(X)
         for k in range(per_table):
@@ -200,10 +200,10 @@ def meet(n_tables, per_table):
     return asked, met, worst
 
 
-def refuse(n_tables, per_table):
+def refuse(seeds, per_table):
     """Counts of problems that cannot be met: asked, refused by name, silent."""
     asked, named, silent = Counter(), Counter(), 0
-    for seed in range(n_tables):
+    for seed in seeds:
         X, rng = table(1000 + seed), np.random.default_rng([seed, 3])
         augmenter = PNLAugmenter(categorical_features="auto").fit(X)
         for k in range(per_table):
@@ -224,7 +224,13 @@ def run(quick):
     """All problems."""
     warnings.simplefilter("error")
     n_tables, per_table = (4, 15) if quick else (40, 25)
-    asked, met, worst = meet(n_tables, per_table)
+    found = meet(range(n_tables), per_table)
+    return scores(found, refuse(range(n_tables), 3 if quick else 5))
+
+
+def scores(found, refused):
+    """Lines of the table."""
+    asked, met, worst = found
     rows = [
         score(f"can be met: {kind}", "problems met / asked", met[kind] / n,
               at_least=1, note=f"{met[kind]} of {n}")
@@ -237,7 +243,7 @@ def run(quick):
         score("can be met: all", what, value, at_most=TOL)
         for what, value in zip(whats, worst, strict=True)
     ]
-    asked, named, silent = refuse(n_tables, 3 if quick else 5)
+    asked, named, silent = refused
     rows += [
         score(f"cannot be met: {kind}", "refused by name / asked", named[kind] / n,
               at_least=1, note=f"{named[kind]} of {n}")

@@ -240,7 +240,7 @@ def read_totals(columns: Columns, totals: object) -> TotalsSystem:
     check_agreement(groups)
     matrices, lower, upper, names = zip(*parts, strict=True)
     return TotalsSystem(
-        _stacked(matrices),
+        stacked(matrices),
         np.concatenate(lower),
         np.concatenate(upper),
         tuple(name for part in names for name in part),
@@ -363,7 +363,7 @@ def _as_means(rows, lower, upper, names):
     return np.array(rows), np.array(lower), np.array(upper), names
 
 
-def _stacked(matrices):
+def stacked(matrices):
     """Dense if they are full enough, which is faster, else sparse."""
     filled = sum(m.nnz if issparse(m) else np.count_nonzero(m) for m in matrices)
     entries = sum(m.shape[0] * m.shape[1] for m in matrices)
