@@ -224,7 +224,7 @@ def parent_weights(wanted, numbers):
     if reasons:
         raise UnmetTotals(
             " ".join(reasons).replace(
-                "within the bounds of the weights", "of rows like those to train"
+                "the bounds of the weights", "what training rows hold"
             )
         )
     if not len(wanted.sums):
