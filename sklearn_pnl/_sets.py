@@ -13,6 +13,9 @@ from .control.together import SUM_TOL, together
 from .geometry.reach import span
 from .weights.totals import UnmetTotals
 
+# Difference of values that are the same, as a share of a range.
+_ALIKE = 1e-9
+
 
 def sample_set(source, n_samples, rng, n_jobs, constraints, drops, totals, out=None):
     """Rows in their container, parents, weights and a report; with totals or without.
@@ -110,14 +113,23 @@ class _Set:
             copied = copied | more
         own = keeper.of_rows(batch.where)
         if len(wanted.sums):
+            shared = self._shared(numbers, batch.parents)
             numbers, more, why = together(
-                own, numbers, wanted.sums, batch.zeros, self.rng
+                own, numbers, wanted.sums, batch.zeros, shared, self.rng
             )
             copied = copied | more
             if why is not None:
                 raise UnmetTotals(why)
         batch = batch._replace(numbers=numbers, copied=copied)
         return batch, replace(drawing, keeper=keeper)
+
+    def _shared(self, numbers, parents):
+        """Where (n, D) rows have the value of all their parents."""
+        room = _ALIKE * self.source.keeper.ranges
+        alike = np.ones(numbers.shape, bool)
+        for parent in parents.T:
+            alike &= np.abs(self.numbers[parent] - numbers) <= room
+        return alike
 
     def _fixed(self, donors):
         """Numbers that are counted by their values, which donors give."""

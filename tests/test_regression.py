@@ -312,7 +312,7 @@ def test_parameters_are_those_of_the_augmenter():
     for name, value in PNLAugmenter().get_params().items():
         # Noise has no part in the targets.
         assert ours[name] == ("interpolation" if name == "draws" else value)
-    own = {"n_samples", "row_weights", "constraints", "random_state"}
+    own = {"n_samples", "row_weights", "constraints", "totals", "random_state"}
     assert set(ours) == {*PNLAugmenter().get_params(), *own}
     assert set(PNLRegressionSampler._parameter_constraints) == set(ours)
     X, y = problem()

@@ -87,17 +87,18 @@ class Sums:
         return np.where(np.abs(lacking) > tol * size, lacking, 0.0)
 
 
-def together(keeper, rows, sums, zeros, rng):
+def together(keeper, rows, sums, zeros, shared, rng):
     """Rows (n, D) on sums, which are copied from an example, and why there are none.
 
-    Each keeps what it promises, as it does already.
+    Each keeps what it promises, as it does already; values of the mask ``shared``, which
+    are those of all parents, stay where they can.
     """
     used = _concerned(keeper.system.coefficients, sums.coefficients)
     part, own = _about(keeper, used), sums.about(used)
     zeros = zeros[:, used] if zeros is not None and zeros.size else None
     copied = np.zeros(len(rows), bool)
     start = rows[:, used]
-    moved = _moved(part, start, own, zeros)
+    moved = _moved(part, start, own, zeros, shared[:, used])
     if moved is None:
         return rows, copied, _reason(part, start, own)
     if (part.lattice.on_it | part.coarse).any():
@@ -126,24 +127,28 @@ def _about(keeper, used):
     return replace(part, system=part.system.part(some), n_kept=n_kept)
 
 
-def _moved(part, rows, sums, zeros):
+def _moved(part, rows, sums, zeros, shared):
     """Rows moved least, in any values; None if there are none."""
-    for kept in _attempts(part, rows, zeros):
+    for kept in _attempts(part, rows, zeros, shared):
         found = _projected(part, rows, sums, kept)
         if found is not None:
             return found
     return None
 
 
-def _attempts(part, rows, zeros):
-    """Masks of the values that stay: ends of ranges, first of all columns, zeros."""
+def _attempts(part, rows, zeros, shared):
+    """Masks of the values that stay: shared ones, ends of ranges, zeros, none.
+
+    Values that many rows have, which parents share, are marks of real rows.
+    """
     room = _AT_END * part.ranges
     still = np.abs(rows - part.least) <= room
     still |= np.abs(rows - (part.least + part.ranges)) <= room
     if zeros is not None:
         still |= zeros
-    yield still
-    yield still & ~part.lattice.on_it
+    for most in (still | shared, still):
+        yield most
+        yield most & ~part.lattice.on_it
     if zeros is not None:
         yield zeros
     yield np.zeros_like(still)
