@@ -90,8 +90,8 @@ class Sums:
 def together(keeper, rows, sums, zeros, shared, rng):
     """Rows (n, D) on sums, which are copied from an example, and why there are none.
 
-    Each keeps what it promises, as it does already; values of the mask ``shared``, which
-    are those of all parents, stay where they can.
+    Each keeps what it promises, as it does already. Values of the mask ``shared``,
+    which are those of all parents, stay where they can.
     """
     used = _concerned(keeper.system.coefficients, sums.coefficients)
     part, own = _about(keeper, used), sums.about(used)
