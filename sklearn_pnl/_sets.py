@@ -56,7 +56,7 @@ class _Set:
     def numbers(self):
         """The training rows (n_train, D), as they are decoded."""
         source = self.source
-        rows = source.back(source.training.decoded(), source.zeros)
+        rows = source.taken.shown(source.back(source.training.decoded()))
         return source.keeper.cast(rows.copy())
 
     @cached_property
@@ -76,13 +76,15 @@ class _Set:
             self.n, rng, self.n_jobs, self.constraints, weights, False,
             quotas.starts(weights, rng),
         )  # fmt: skip
+        told = drawing
+        drawing = replace(drawing, keeper=self._without_marks(drawing.keeper))
         batch = drawing.gathered(out)
         strange = np.zeros(self.n, bool)
         if wanted.margins:
             found = quotas.donors(batch.donors, batch.parents, self._nearest, rng)
             batch, strange = batch._replace(donors=found[0]), found[1]
         codes = [codes[batch.donors] for codes in wanted.codes]
-        drawn = wanted.values(batch.numbers, np.ones(self.n), codes)
+        drawn = wanted.values(np.nan_to_num(batch.numbers), np.ones(self.n), codes)
         moved, met = self._met(drawing, batch)
         away = _distance(batch.numbers, moved.numbers, met.keeper.ranges)
         if out is not None:
@@ -95,8 +97,17 @@ class _Set:
             "effective_parents": effective(weights),
             "n_strangers": int(strange.sum()),
         }
-        report = _report(drawing, moved, rows, self._checked(rows), **facts)
+        report = _report(told, moved, rows, self._checked(rows), **facts)
         return rows, parents, mixed, report
+
+    def _without_marks(self, keeper):
+        """A keeper for which marks give way in columns that are summed."""
+        some = np.flatnonzero(self.wanted.sums.coefficients.any(axis=0))
+        a = np.eye(len(self.source.table.columns))[some]
+        ends = np.full((1, len(a)), np.inf)
+        names = self.source.table.feature_names
+        free = LinearSystem(a, -ends, ends, names, keeper.ranges)
+        return keeper.asking(free)
 
     def _nearest(self, row, members):
         """The training row nearest to one, among some."""
@@ -109,14 +120,14 @@ class _Set:
         numbers, copied = batch.numbers.copy(), batch.copied
         if len(wanted.counted):
             keeper = keeper.asking(self._fixed(batch.donors))
-            numbers, more = keeper.meet(numbers, batch.zeros)
-            copied = copied | more
+            held = self.source.held(batch.parents, batch.donors)[0]
+            holes = np.isnan(numbers)
+            numbers, more = keeper.meet(numbers, held)
+            numbers[holes], copied = np.nan, copied | more
         own = keeper.of_rows(batch.where)
         if len(wanted.sums):
             shared = self._shared(numbers, batch.parents)
-            numbers, more, why = together(
-                own, numbers, wanted.sums, batch.zeros, shared, self.rng
-            )
+            numbers, more, why = together(own, numbers, wanted.sums, shared, self.rng)
             copied = copied | more
             if why is not None:
                 raise UnmetTotals(why)
@@ -134,6 +145,12 @@ class _Set:
     def _fixed(self, donors):
         """Numbers that are counted by their values, which donors give."""
         table, columns = self.source.table, self.wanted.counted
+        missing = self.source.taken.missing(len(table.columns))
+        if missing is not None and missing[:, columns].any():
+            raise ValueError(
+                "Totals count the values of columns of which some cells are missing. "
+                "Name them in categorical_features: what is missing is a level then."
+            )
         values = self.numbers[np.ix_(donors, columns)]
         a = np.eye(len(table.columns))[columns]
         ranges = self.source.keeper.ranges
@@ -142,7 +159,8 @@ class _Set:
     def _checked(self, rows):
         """What rows have as their user gets them, and miss; raises if that is much."""
         wanted, table = self.wanted, self.source.table
-        numbers, ones = table.read(rows), np.ones(self.n)
+        # What is summed is there: totals ask for it.
+        numbers, ones = np.nan_to_num(table.read(rows)), np.ones(self.n)
         codes = wanted.codes_of(rows) if wanted.margins else []
         values = wanted.values(numbers, ones, codes)
         missed = np.maximum(wanted.lower - values, values - wanted.upper)
@@ -168,14 +186,14 @@ class _Set:
 
 def _distance(before, after, ranges):
     """Root mean square (D,) of how far rows moved, in ranges."""
-    away = np.sqrt(np.mean((after - before) ** 2, axis=0))
+    away = np.sqrt(np.mean(np.nan_to_num(after - before) ** 2, axis=0))
     return away / np.where(ranges > 0, ranges, 1.0)
 
 
 def _report(drawing, batch, rows, totals=None, **facts):
     """A report on rows as their user gets them."""
     source, keeper = drawing.source, drawing.keeper
-    numbers = source.table.read(rows)
+    numbers = np.nan_to_num(source.table.read(rows))
     system = keeper.system if len(numbers) == drawing.n_samples else keeper.asked
     parts = []
     if totals is not None:

@@ -87,7 +87,7 @@ class Sums:
         return np.where(np.abs(lacking) > tol * size, lacking, 0.0)
 
 
-def together(keeper, rows, sums, zeros, shared, rng):
+def together(keeper, rows, sums, shared, rng):
     """Rows (n, D) on sums, which are copied from an example, and why there are none.
 
     Each keeps what it promises, as it does already. Values of the mask ``shared``,
@@ -95,14 +95,13 @@ def together(keeper, rows, sums, zeros, shared, rng):
     """
     used = _concerned(keeper.system.coefficients, sums.coefficients)
     part, own = _about(keeper, used), sums.about(used)
-    zeros = zeros[:, used] if zeros is not None and zeros.size else None
     copied = np.zeros(len(rows), bool)
     start = rows[:, used]
-    moved = _moved(part, start, own, zeros, shared[:, used])
+    moved = _moved(part, start, own, shared[:, used])
     if moved is None:
         return rows, copied, _reason(part, start, own)
     if (part.lattice.on_it | part.coarse).any():
-        moved, copied, why = _settled(part, moved, own, zeros, rng)
+        moved, copied, why = _settled(part, moved, own, rng)
         if why is not None:
             return rows, copied, why
     rows[:, used] = moved
@@ -123,34 +122,32 @@ def _about(keeper, used):
     """A keeper about some columns, with the equations that there are of them."""
     part = keeper.about(used)
     some = part.system.coefficients.any(axis=1)
+    # Intervals that ask for nothing say whose marks give way.
+    some &= np.isfinite([part.system.lower, part.system.upper]).any(axis=(0, 1))
     n_kept = int(some[: keeper.n_kept].sum())
     return replace(part, system=part.system.part(some), n_kept=n_kept)
 
 
-def _moved(part, rows, sums, zeros, shared):
+def _moved(part, rows, sums, shared):
     """Rows moved least, in any values; None if there are none."""
-    for kept in _attempts(part, rows, zeros, shared):
+    for kept in _attempts(part, rows, shared):
         found = _projected(part, rows, sums, kept)
         if found is not None:
             return found
     return None
 
 
-def _attempts(part, rows, zeros, shared):
-    """Masks of the values that stay: shared ones, ends of ranges, zeros, none.
+def _attempts(part, rows, shared):
+    """Masks of the values that stay: shared ones, ends of ranges, none.
 
     Values that many rows have, which parents share, are marks of real rows.
     """
     room = _AT_END * part.ranges
     still = np.abs(rows - part.least) <= room
     still |= np.abs(rows - (part.least + part.ranges)) <= room
-    if zeros is not None:
-        still |= zeros
     for most in (still | shared, still):
         yield most
         yield most & ~part.lattice.on_it
-    if zeros is not None:
-        yield zeros
     yield np.zeros_like(still)
 
 
@@ -182,10 +179,10 @@ def _projected(part, rows, sums, kept):
 # --- types ------------------------------------------------------------------------
 
 
-def _settled(part, wanted, sums, zeros, rng):
+def _settled(part, wanted, sums, rng):
     """Rows near to those wanted, in the types of their columns; copied; why not."""
     on_it, settled = part.lattice.on_it, part.lattice.on_it | part.coarse
-    rows, copied = part.meet(_dithered(part, wanted), zeros)
+    rows, copied = part.meet(_dithered(part, wanted))
     hard = _hard(part, rows, sums)
     for _ in range(_MOST_PROGRAMMES):
         lacking = hard.lacking(rows)
