@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from . import geometry
+from .adjusting import adjust
 from .augment import PNLAugmenter
 from .backward import BackwardProjector
 from .compare import SampleComparison, compare_samples
@@ -17,7 +18,6 @@ from .control import (
     ColumnConstraint,
     LinearSystem,
     SampleReport,
-    adjust,
     find_invariants,
 )
 from .draws import DensityDraws, Draws, KernelDraws, MixupDraws

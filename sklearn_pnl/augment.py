@@ -12,8 +12,10 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._coding import TrainingRows, encode_rows, free_mask, make_codec
-from ._drawing import Source
+from ._drawing.coding import TrainingRows, encode_rows, free_mask, make_codec
+from ._drawing.rows import Source
+from ._drawing.sets import sample_set
+from ._drawing.steps import Embed, LayOut
 from ._runtime.callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
@@ -25,8 +27,6 @@ from ._runtime.validation import (
     tells_where,
     warn_target_unused,
 )
-from ._sets import sample_set
-from ._steps import Embed, LayOut
 from .backward import METRIC
 from .control import CONSTRAINTS, Constraint, LinearSystem
 from .control.copies import Originals

@@ -11,7 +11,14 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._coding import TrainingRows, encode_rows, free_mask, lay_out, make_codec, own
+from ._drawing.coding import (
+    TrainingRows,
+    encode_rows,
+    free_mask,
+    lay_out,
+    make_codec,
+    own,
+)
 from ._runtime.callbacks import fit_task, with_callbacks
 from ._runtime.docs import with_params_of
 from ._runtime.validation import (

@@ -18,7 +18,8 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._coding import free_mask
+from ._drawing.coding import free_mask
+from ._drawing.steps import LayOut
 from ._runtime.blocks import map_blocks
 from ._runtime.validation import (
     all_or_nothing,
@@ -29,7 +30,6 @@ from ._runtime.validation import (
     warn_missed,
     warn_unconverged,
 )
-from ._steps import LayOut
 from .control import CONSTRAINTS, LinearSystem, collect_constraints
 from .control.filling import fill_to
 from .control.search import found_in

@@ -13,7 +13,7 @@ from sklearn.utils._optional_dependencies import check_pandas_support
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._coding import free_mask, lay_out
+from ._drawing.coding import free_mask, lay_out
 from ._runtime.validation import (
     all_or_nothing,
     as_random_state,

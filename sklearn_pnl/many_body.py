@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from ._coding import encode_rows, free_mask, lay_out, make_codec
+from ._drawing.coding import encode_rows, free_mask, lay_out, make_codec
 from ._runtime.blocks import map_blocks
 from ._runtime.callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from ._runtime.validation import (

@@ -9,7 +9,7 @@ from _oracles import mixed_projection_slow, random_poset, tensor_leq, theta_slow
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_pnl import BackwardProjector, FiberManifold, ManyBodyProjector
-from sklearn_pnl._coding import TrainingRows
+from sklearn_pnl._drawing.coding import TrainingRows
 from sklearn_pnl.geometry import TensorPoset, order_mask
 from sklearn_pnl.geometry.codec import Codec
 

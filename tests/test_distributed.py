@@ -27,8 +27,8 @@ from sklearn_pnl import (
     ManyBodyProjector,
     PNLAugmenter,
     PNLSampler,
-    _coding,
 )
+from sklearn_pnl._drawing import coding
 from sklearn_pnl._runtime import blocks
 from sklearn_pnl._runtime.blocks import shares_memory
 from sklearn_pnl.geometry import TensorPoset, boolean_lattice
@@ -114,13 +114,13 @@ LATTICE = np.random.default_rng(0).integers(0, 2, (1300 * os.cpu_count(), 6, 12)
 @pytest.mark.parametrize("metric", ["kl", "euclidean"])
 def test_workers_find_the_same_neighbors(shape, metric, backend, monkeypatch):
     # The last shape is searched by a tree.
-    sent, map_blocks = [], _coding.map_blocks
+    sent, map_blocks = [], coding.map_blocks
 
     def spying(function, *arrays, **kwargs):
-        sent.append(function.func is _coding._kneighbors_there)
+        sent.append(function.func is coding._kneighbors_there)
         return map_blocks(function, *arrays, **kwargs)
 
-    monkeypatch.setattr(_coding, "map_blocks", spying)
+    monkeypatch.setattr(coding, "map_blocks", spying)
     X = LATTICE.reshape(len(LATTICE), -1)[:, : np.prod(shape)].reshape(-1, *shape)
     projector = BackwardProjector(1, metric=metric, offset=0.5).fit(X)
     home = projector.kneighbors(projector.codes_, return_distance=False)
@@ -128,7 +128,7 @@ def test_workers_find_the_same_neighbors(shape, metric, backend, monkeypatch):
     with backend:
         near = projector.kneighbors(projector.codes_, return_distance=False)
         assert not any(sent), "it would not pay"
-        monkeypatch.setattr(_coding, "_WORTH_SENDING", 0)
+        monkeypatch.setattr(coding, "_WORTH_SENDING", 0)
         away = projector.kneighbors(projector.codes_, return_distance=False)
         assert any(sent) == (not shares_memory())
     assert_array_equal(near, home)

@@ -58,7 +58,13 @@ def top_level(name):
 
 def test_the_modules_of_the_design_are_there():
     # Also shows that the reading of sources above finds anything at all.
-    layers = ["_runtime.validation", "_runtime.blocks", "_coding", "_drawing", "_steps"]
+    layers = [
+        "_runtime.validation",
+        "_runtime.blocks",
+        "_drawing.coding",
+        "_drawing.rows",
+        "_drawing.steps",
+    ]
     layers += ["tables.table", "control.keeping", "draws", "embedding", "manifolds"]
     layers += ["reshape", "many_body", "backward", "augment"]
     parts = ["posets", "coordinates", "divergences", "interactions", "projections"]
@@ -66,8 +72,8 @@ def test_the_modules_of_the_design_are_there():
     assert {f"sklearn_pnl.{name}" for name in layers} <= MODULES
     assert {f"{GEOMETRY}.{name}" for name in parts} <= MODULES
     assert "sklearn_pnl.backward" in OURS["sklearn_pnl.augment"]
-    assert "sklearn_pnl._coding" in OURS["sklearn_pnl.backward"]
-    assert f"{GEOMETRY}.codec" in OURS["sklearn_pnl._coding"]
+    assert "sklearn_pnl._drawing.coding" in OURS["sklearn_pnl.backward"]
+    assert f"{GEOMETRY}.codec" in OURS["sklearn_pnl._drawing.coding"]
     assert f"{GEOMETRY}.solvers" in OURS[f"{GEOMETRY}.codec"]
     assert f"{GEOMETRY}.solvers" in OURS[f"{GEOMETRY}.projections"]
     assert OPTIMIZE in OURS[f"{GEOMETRY}.solvers"]
@@ -112,7 +118,7 @@ def test_estimators_do_not_import_optimize(name):
 def test_codes_are_known_in_one_place():
     # What a code is, the codec says; one module uses it, and hands estimators the rest.
     knowing = {name for name in MODULES if f"{GEOMETRY}.codec" in OURS[name]}
-    assert knowing <= {GEOMETRY, f"{GEOMETRY}.nearness", "sklearn_pnl._coding"}
+    assert knowing <= {GEOMETRY, f"{GEOMETRY}.nearness", "sklearn_pnl._drawing.coding"}
     solving = {name for name in ESTIMATORS if f"{GEOMETRY}.solvers" in OURS[name]}
     assert solving == set()
 

@@ -21,7 +21,7 @@ from sklearn_pnl import (
     PNLSampler,
     PrimeFactorReshaper,
 )
-from sklearn_pnl._coding import TrainingRows
+from sklearn_pnl._drawing.coding import TrainingRows
 from sklearn_pnl.geometry import TensorPoset, chain_poset
 
 SEEDS = [0, 1, 2]

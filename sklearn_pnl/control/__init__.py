@@ -5,7 +5,6 @@ One type for all of them (:mod:`.system`), a search for those that hold already
 that leave (:mod:`.meeting`).
 """
 
-from .adjusting import adjust
 from .report import SampleReport
 from .search import find_invariants
 from .system import (
@@ -22,7 +21,6 @@ __all__ = [
     "Constraint",
     "LinearSystem",
     "SampleReport",
-    "adjust",
     "collect_constraints",
     "find_invariants",
 ]

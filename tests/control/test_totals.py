@@ -21,7 +21,7 @@ from sklearn_pnl import (
     SampleReportDisplay,
     column_total,
 )
-from sklearn_pnl._totals import Quotas
+from sklearn_pnl._drawing.totals import Quotas
 from sklearn_pnl.geometry.joint import joint_projection
 
 TOL = 1e-9
@@ -153,7 +153,7 @@ def test_the_audit_is_of_the_rows_that_leave(monkeypatch):
     monkeypatch.setattr(form, "like", spoilt)
     totals = {"wage": 70 * X["wage"].mean()}
     augmenter = PNLAugmenter(categorical_features="auto", invariants=None).fit(X)
-    with pytest.raises(ValueError, match="the sum of 'wage' asks for .*new rows have"):
+    with pytest.raises(ValueError, match="the sum of 'wage' asks for .*rows have"):
         augmenter.sample(70, 0, totals=totals)
 
 

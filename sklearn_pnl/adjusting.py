@@ -5,18 +5,23 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._runtime.typing import Rows
-from ..embedding import ends_of, limits
-from ..tables import is_frame, read_table
-from .promises import asked_for, keeper_of, resolve_invariants
-from .search import Reader
-from .system import Constraint, LinearSystem
+from ._drawing.sets import checked
+from ._drawing.totals import Wanted
+from ._runtime.typing import Rows
+from .control import Constraint, LinearSystem
+from .control.promises import asked_for, keeper_of, resolve_invariants
+from .control.search import Reader
+from .control.together import together
+from .embedding import ends_of, limits
+from .tables import is_frame, read_table
+from .weights.totals import UnmetTotals
 
 
 def adjust(
     X: Rows,
-    constraints: Constraint | Sequence,
+    constraints: Constraint | Sequence | None = None,
     *,
+    totals: object = None,
     invariants: Literal["auto"] | Constraint | LinearSystem | Sequence | None = "auto",
     range_slack: float | None = None,
     offset: float = 1.0,
@@ -33,8 +38,11 @@ def adjust(
     ----------
     X : array-like, sparse matrix or data frame of shape (n, *shape)
         Rows.
-    constraints : constraint or list of them
+    constraints : constraint or list of them, default=None
         As for :meth:`PNLAugmenter.sample`; arrays ask each row for its own value.
+    totals : dict, ColumnTotal, list of them or array-like, default=None
+        What all rows together are to have, as for :meth:`PNLAugmenter.sample`: sums and
+        means of columns. Rows keep their categories, so that none are counted.
     invariants : "auto", constraints or None, default="auto"
         Equations that the rows keep; "auto" are those that all of them satisfy.
     range_slack : float or None, default=None
@@ -51,7 +59,8 @@ def adjust(
     Raises
     ------
     ValueError
-        If a row cannot have what is asked of it: which, and what can be reached.
+        If a row, or all of them together, cannot have what is asked: which, and what
+        can be reached.
 
     See Also
     --------
@@ -69,6 +78,8 @@ def adjust(
     array([2.88, 3.86, 1.88, 8.62])
     >>> adjust(X, ColumnConstraint(3, equal=1.1 * X[:, 3]))[0].round(2)
     array([3.21, 4.24, 2.02, 9.48])
+    >>> float(adjust(X, totals={3: 500.0})[:, 3].sum().round(6))
+    500.0
     """
     table, _ = read_table(Reader("auto" if is_frame(X) else None), X)
     rows = np.array(table.numbers(), dtype=np.float64)
@@ -82,10 +93,36 @@ def adjust(
             np.where(ends[1] <= 0, 0.0, allowed[1]),
         )
     keeper = keeper_of(system, table, rows, ends, allowed, True, offset)
-    keeper = keeper.asking(asked_for(constraints, table, keeper.ranges, len(rows)))
-    moved = table.like(keeper.meet(rows)[0], np.arange(len(rows)))
+    if constraints is not None:
+        asked = asked_for(constraints, table, keeper.ranges, len(rows))
+        keeper = keeper.asking(asked)
+    every = np.arange(len(rows))
+    wanted = None if totals is None else _sums(totals, table, keeper, rows)
+    rows = keeper.meet(rows)[0]
+    if wanted is not None:
+        still = np.zeros(rows.shape, bool)
+        rng = np.random.RandomState(0)
+        rows, _, why = together(keeper.of_rows(every), rows, wanted.sums, still, rng)
+        if why is not None:
+            raise UnmetTotals(why)
+    moved = table.like(rows, every)
     keeper.audit(table.read(moved), "adjust")
+    if wanted is not None:
+        checked(wanted, table, keeper.precision, moved)
     if hasattr(X, "iloc"):
         # They are the rows that there were.
         moved.index = X.index
     return moved.tolist() if isinstance(X, list) else moved
+
+
+def _sums(totals, table, keeper, rows):
+    """Totals of numbers, which are all that is moved."""
+    given = table.like(rows.copy(), np.arange(len(rows)))
+    wanted = Wanted.of(totals, table, keeper.lattice.on_it, given, len(rows))
+    if wanted.margins:
+        raise ValueError(
+            f"{wanted.margins[0].names[0]}: rows that are moved keep their categories. "
+            "Ask for sums of numbers here; calibrate gives rows weights for counts, "
+            "and PNLAugmenter.sample draws new rows with them."
+        )
+    return wanted

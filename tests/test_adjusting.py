@@ -71,3 +71,44 @@ def test_what_cannot_be_had_is_told():
     X = np.random.default_rng(0).gamma(2.0, size=(40, 3))
     with pytest.raises(ValueError, match="row 0.*x0 asks for -1"):
         adjust(X, ColumnConstraint(0, equal=-1.0))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_rows_together_have_totals(seed):
+    rng = np.random.default_rng(seed)
+    X = stores(seed).assign(
+        staff=rng.integers(1, 9, 60), place=rng.choice(["n", "s"], 60)
+    )
+    wanted = {"total": 1.05 * X["total"].sum(), "staff": int(X["staff"].sum()) + 7}
+    fixed = ColumnConstraint("a", equal=X["a"])
+    moved = adjust(X, fixed, totals=wanted)
+    assert abs(moved["total"].sum() - wanted["total"]) <= 1e-9 * wanted["total"]
+    assert moved["staff"].sum() == wanted["staff"]
+    assert moved["staff"].dtype == X["staff"].dtype
+    assert_allclose(moved["a"], X["a"], rtol=1e-9)
+    assert_array_equal(moved["place"], X["place"])
+    equations = find_invariants(X[list("abc") + ["total"]])
+    assert equations.violation(moved[list(equations.feature_names)]).max() < 1e-9
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rows_on_totals_are_the_nearest_together(seed):
+    X = np.random.default_rng(seed).gamma(3.0, size=(9, 2))
+    wanted = {0: 1.05 * X[:, 0].sum()}
+    moved = adjust(X, totals=wanted, invariants=None)
+    before = (X - X.min(axis=0)) / np.ptp(X, axis=0) + 1
+    # One multiplier for all rows: each moves in proportion to its measure, but for
+    # those at an end of the range, which stay where the others do.
+    step = (moved - X)[:, 0] / before[:, 0]
+    inside = (X[:, 0] > X[:, 0].min()) & (X[:, 0] < X[:, 0].max())
+    assert_allclose(step[inside], step[inside][0], rtol=1e-6)
+    assert_allclose(step[~inside], 0, atol=1e-12)
+    assert_allclose(moved[:, 1], X[:, 1])
+
+
+def test_totals_that_no_rows_have_and_counts_are_refused():
+    X = stores(0).assign(place=np.repeat(["n", "s"], 30))
+    with pytest.raises(ValueError, match="'a' asks for -1; .* it reaches 0"):
+        adjust(X, totals={"a": -1.0})
+    with pytest.raises(ValueError, match="keep their categories.*calibrate"):
+        adjust(X, totals={"place": {"n": 20, "s": 40}})

@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from .control.lattice import Lattice, programme
-from .control.promises import for_numbers
-from .control.search import names_of
-from .control.system import LinearSystem
-from .control.together import Sums
-from .geometry import linear_projection
-from .geometry.reach import span
-from .weights.calibration import nearest_weights
-from .weights.columns import Columns
-from .weights.totals import (
+from ..control.lattice import Lattice, programme
+from ..control.promises import for_numbers
+from ..control.search import names_of
+from ..control.system import LinearSystem
+from ..control.together import Sums
+from ..geometry import linear_projection
+from ..geometry.reach import span
+from ..weights.calibration import nearest_weights
+from ..weights.columns import Columns
+from ..weights.totals import (
     TotalsSystem,
     UnmetTotals,
     as_list,
@@ -29,7 +29,7 @@ from .weights.totals import (
     counts,
     stacked,
 )
-from .weights.whole import whole_weights
+from ..weights.whole import whole_weights
 
 # How far sums are sought by weights alone, as shares of the way there, and the least
 # effective number of parents, as a share of that which counts leave.

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ._totals import Quotas, Wanted, effective, parent_weights
-from .control.report import SampleReport, of_each
-from .control.system import LinearSystem
-from .control.together import SUM_TOL, together
-from .geometry.reach import span
-from .weights.totals import UnmetTotals
+from ..control.report import SampleReport, of_each
+from ..control.system import LinearSystem
+from ..control.together import SUM_TOL, together
+from ..geometry.reach import span
+from ..weights.totals import UnmetTotals
+from .totals import Quotas, Wanted, effective, parent_weights
 
 # Difference of values that are the same, as a share of a range.
 _ALIKE = 1e-9
@@ -97,7 +97,13 @@ class _Set:
             "effective_parents": effective(weights),
             "n_strangers": int(strange.sum()),
         }
-        report = _report(told, moved, rows, self._checked(rows), **facts)
+        report = _report(
+            told,
+            moved,
+            rows,
+            checked(wanted, self.source.table, self.source.keeper.precision, rows),
+            **facts,
+        )
         return rows, parents, mixed, report
 
     def _without_marks(self, keeper):
@@ -156,32 +162,30 @@ class _Set:
         ranges = self.source.keeper.ranges
         return LinearSystem(a, values, values, table.feature_names, ranges)
 
-    def _checked(self, rows):
-        """What rows have as their user gets them, and miss; raises if that is much."""
-        wanted, table = self.wanted, self.source.table
-        # What is summed is there: totals ask for it.
-        numbers, ones = np.nan_to_num(table.read(rows)), np.ones(self.n)
-        codes = wanted.codes_of(rows) if wanted.margins else []
-        values = wanted.values(numbers, ones, codes)
-        missed = np.maximum(wanted.lower - values, values - wanted.upper)
-        missed = np.maximum(missed, 0)
-        size = np.ones(len(values))
-        k = len(wanted.sums)
-        size[:k] = np.maximum(wanted.sums.size(numbers), 1e-300)
-        keeper = self.source.keeper
-        typical = np.abs(numbers).mean(axis=0) * keeper.precision
-        room = np.where(np.arange(len(values)) < k, SUM_TOL * size, 0.0)
-        room[:k] += np.abs(wanted.sums.coefficients) @ typical
-        if np.any(missed > room):
-            worst = int(np.argmax(missed - room))
-            asked = span(wanted.lower[worst], wanted.upper[worst])
-            raise UnmetTotals(
-                f"{wanted.names[worst]} asks for {asked}; new rows have "
-                f"{values[worst]:.10g}."
-            )
-        kinds = [name.split()[1] for name in wanted.names]
-        ends = wanted.lower, wanted.upper
-        return wanted.names, tuple(kinds), *ends, values, missed / size
+
+def checked(wanted, table, precision, rows):
+    """What rows have as their user gets them, and miss; raises if that is much."""
+    # What is summed is there: totals ask for it.
+    numbers, ones = np.nan_to_num(table.read(rows)), np.ones(wanted.n)
+    codes = wanted.codes_of(rows) if wanted.margins else []
+    values = wanted.values(numbers, ones, codes)
+    missed = np.maximum(wanted.lower - values, values - wanted.upper)
+    missed = np.maximum(missed, 0)
+    size = np.ones(len(values))
+    k = len(wanted.sums)
+    size[:k] = np.maximum(wanted.sums.size(numbers), 1e-300)
+    typical = np.abs(numbers).mean(axis=0) * precision
+    room = np.where(np.arange(len(values)) < k, SUM_TOL * size, 0.0)
+    room[:k] += np.abs(wanted.sums.coefficients) @ typical
+    if np.any(missed > room):
+        worst = int(np.argmax(missed - room))
+        asked = span(wanted.lower[worst], wanted.upper[worst])
+        raise UnmetTotals(
+            f"{wanted.names[worst]} asks for {asked}; rows have {values[worst]:.10g}."
+        )
+    kinds = [name.split()[1] for name in wanted.names]
+    ends = wanted.lower, wanted.upper
+    return wanted.names, tuple(kinds), *ends, values, missed / size
 
 
 def _distance(before, after, ranges):

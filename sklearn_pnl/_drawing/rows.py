@@ -14,14 +14,14 @@ from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.utils import gen_batches
 
-from ._runtime.blocks import cut, map_blocks, whole_steps
-from ._runtime.callbacks import no_task
-from ._runtime.validation import warn_missed
-from .control.meeting import UnmetError
-from .control.promises import asked_for, places_for
-from .draws import TrainingCodes
-from .embedding import fold
-from .tables.categories import one_of
+from .._runtime.blocks import cut, map_blocks, whole_steps
+from .._runtime.callbacks import no_task
+from .._runtime.validation import warn_missed
+from ..control.meeting import UnmetError
+from ..control.promises import asked_for, places_for
+from ..draws import TrainingCodes
+from ..embedding import fold
+from ..tables.categories import one_of
 
 # Codes drawn and looked up at once: rounding, and with it the order of near-ties, must
 # not depend on how new rows are asked for.

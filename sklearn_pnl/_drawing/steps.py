@@ -3,10 +3,10 @@
 import numpy as np
 from sklearn.base import clone
 
-from ._coding import lay_out
-from ._runtime.validation import check_embedded, check_measures
-from .embedding import RangeEmbedding, ends_of, range_embedding
-from .reshape import PrimeFactorReshaper
+from .._runtime.validation import check_embedded, check_measures
+from ..embedding import RangeEmbedding, ends_of, range_embedding
+from ..reshape import PrimeFactorReshaper
+from .coding import lay_out
 
 
 class Embed:

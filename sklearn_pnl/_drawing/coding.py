@@ -9,14 +9,14 @@ from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from ._runtime.blocks import even_step, map_blocks, shares_memory
-from ._runtime.callbacks import no_task
-from ._runtime.threads import one_blas_thread
-from ._runtime.validation import check_masses, warn_unconverged
-from .geometry import TensorPoset, element_mask, order_mask
-from .geometry.codec import Codec, Encoded
-from .geometry.nearness import KLEmbedding, gaps_of_neighbors, kl_of_neighbors
-from .tables.categories import Indicators, typical_variance
+from .._runtime.blocks import even_step, map_blocks, shares_memory
+from .._runtime.callbacks import no_task
+from .._runtime.threads import one_blas_thread
+from .._runtime.validation import check_masses, warn_unconverged
+from ..geometry import TensorPoset, element_mask, order_mask
+from ..geometry.codec import Codec, Encoded
+from ..geometry.nearness import KLEmbedding, gaps_of_neighbors, kl_of_neighbors
+from ..tables.categories import Indicators, typical_variance
 
 # What need not be checked of numbers made here.
 _CHECKED = {"assume_finite": True, "skip_parameter_validation": True}
