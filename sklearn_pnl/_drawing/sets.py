@@ -97,13 +97,9 @@ class _Set:
             "effective_parents": effective(weights),
             "n_strangers": int(strange.sum()),
         }
-        report = _report(
-            told,
-            moved,
-            rows,
-            checked(wanted, self.source.table, self.source.keeper.precision, rows),
-            **facts,
-        )
+        source = self.source
+        met = checked(wanted, source.table, source.keeper.precision, rows)
+        report = _report(told, moved, rows, met, **facts)
         return rows, parents, mixed, report
 
     def _without_marks(self, keeper):
