@@ -252,7 +252,7 @@ def tables():
     """Tables by the names that pages mark them with."""
     found = {which: _imbalance(which) for which in ("fresh", "held-out")}
     found["few-shot-images"], found["mixed"] = _few_shot(), _mixed()
-    for name in ("raking", "constraints", "invariants", "weights"):
+    for name in ("raking", "constraints", "invariants", "weights", "totals"):
         found[f"control-{name}"] = _wanted(rows(f"control-{name}"))
     for script in ("forward", "backward", "whole_job"):
         found[f"speed-{script}"] = _wanted(rows(f"speed-{script}"))
