@@ -127,13 +127,15 @@ else:
 # %%
 # What is missing
 # ---------------
-# A missing category is one more category. Of numbers and dates it is refused.
+# A missing category is one more category. Missing numbers and dates are taken too: a
+# new row lacks what one of its parents lacks.
 holes = X.copy()
-holes.loc[3, "balance"] = np.nan
-try:
-    sampler.fit_resample(holes, y)
-except ValueError as error:
-    print(error)
+holes.loc[rng.random(len(X)) < 0.2, "balance"] = np.nan
+more, _ = sampler.fit_resample(holes, y)
+print(sampler.marks_)
+print(
+    "missing:", holes["balance"].isna().mean(), more[len(X) :]["balance"].isna().mean()
+)
 
 # %%
 # The rare class, before and after

@@ -251,6 +251,7 @@ def test_the_classes_of_a_sampler_share_the_columns():
     assert few.images["new rows"].shape == (1, 4, 6)
 
 
+@pytest.mark.filterwarnings("ignore:.*asks for no new row")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_sampler_of_which_fit_was_called_alone_resamples_a_clone(seed):
     X, y = images_and_labels(seed)

@@ -104,6 +104,7 @@ def test_classes_are_the_tasks_of_a_sampler_and_blocks_theirs():
     ]
 
 
+@pytest.mark.filterwarnings("ignore:.*asks for no new row")
 def test_a_sampler_with_nothing_to_do_says_so():
     balanced = np.arange(40) % 2
     events = fitted_events(PNLSampler(reshaper=None), X[:40], balanced)

@@ -131,7 +131,8 @@ def defaults(estimator):
 
 def test_the_sampler_has_the_parameters_of_the_augmenter_and_its_defaults():
     sampler = defaults(PNLSampler())
-    own = {"sampling_strategy": "auto", "random_state": None, "constraints": None}
+    own = {"sampling_strategy": "auto", "random_state": None}
+    own |= {"constraints": None, "totals": None}
     assert sampler == defaults(PNLAugmenter()) | own
     assert list(defaults(PNLAugmenter())) == [n for n in sampler if n not in own]
 

@@ -2,6 +2,7 @@
 
 import warnings
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import cache, wraps
 from inspect import signature
 from numbers import Integral
@@ -64,10 +65,13 @@ def tells_where(init: _Init) -> _Init:
 
     @wraps(init)
     def telling(self, *args, **params):
-        for name in (_ELSEWHERE.keys() & params.keys()) - own.keys():
-            raise TypeError(
-                f"{type(self).__name__} has no parameter {name!r}: {_ELSEWHERE[name]}."
-            )
+        for name in params.keys() - own.keys():
+            near = get_close_matches(name, own, n=1)
+            meant = f"did you mean {near[0]!r}" if near else None
+            if told := _ELSEWHERE.get(name, meant):
+                raise TypeError(
+                    f"{type(self).__name__} has no parameter {name!r}: {told}."
+                )
         init(self, *args, **params)
 
     return cast(_Init, telling)
@@ -225,12 +229,19 @@ def check_finite(X, name="X", names=None, missing=None):
     else:
         where = _first(np.isinf(X) if missing is True else ~np.isfinite(X))
     what = "NaN" if np.isnan(X[where]) else "infinity"
-    why = f" {missing}" if isinstance(missing, str) and what == "NaN" else ""
-    raise ValueError(
-        f"Input {name} contains {what}; the first is at {_place(where, names)}. Impute "
-        "or drop such values before this step, for instance with SimpleImputer of "
-        f"sklearn.impute.{why}"
+    advice = (
+        "Impute or drop such values before this step, for instance with SimpleImputer "
+        "of sklearn.impute."
     )
+    if what == "infinity":
+        advice = (
+            "Imputers refuse it too: make it NaN first, np.where(np.isinf(X), np.nan, "
+            "X), which plain tables may hold; else impute it, or drop the row."
+        )
+    elif isinstance(missing, str):
+        advice += f" {missing}"
+    place = _place(where, names)
+    raise ValueError(f"Input {name} contains {what}; the first is at {place}. {advice}")
 
 
 def check_measures(X, whom, offset, lowest=0, *, names=None, numbers=None, advice=None):

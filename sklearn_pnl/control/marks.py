@@ -158,7 +158,8 @@ def resolve_marks(given, table, system, cellwise):
     if given is None:
         types = Lattice(table.steps.astype(np.float64), np.zeros(d))
         return replace(marks, lattice=types)
-    if len(table.shape) > 1 or not cellwise:
+    # Steps and few values would not leave rows the sums that zeros do.
+    if given == "zeros" or len(table.shape) > 1 or not cellwise:
         return marks
     if d > SEARCHED_UP_TO:
         note = f"Of more than {SEARCHED_UP_TO} features only whole numbers are kept."
@@ -169,7 +170,7 @@ def resolve_marks(given, table, system, cellwise):
         inside = for_numbers(system, table).part(several)
         bound = inside.coefficients.any(axis=0)
     rows = table.numbers() if rows is None else rows
-    search = _Search(rows, table, bound, given == "auto")
+    search = _Search(rows, table, bound)
     marks = search.marks(marks)
     return marks if inside is None else marks.giving_way(inside)
 
@@ -180,8 +181,8 @@ class _Search:
     ``bound`` are the columns of equations, which have steps at most.
     """
 
-    def __init__(self, rows, table, bound, spiky):
-        self.rows, self.bound, self.spiky = rows, bound, spiky
+    def __init__(self, rows, table, bound):
+        self.rows, self.bound = rows, bound
         self.has_missing = table.has_missing
         self.precision = np.broadcast_to(table.precision, bound.shape)
         self.lattice = lattice_of(table, rows)
@@ -228,8 +229,6 @@ class _Search:
         if few and len(some) < len(column):
             values = np.unique(column)
             rest = np.setdiff1d(values, spikes) if len(spikes) else values
-        if not self.spiky:
-            spikes, rest = spikes[:0], values
         return rest, spikes, rest if few else None
 
     def _steps(self, wanted, values):

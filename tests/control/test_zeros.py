@@ -129,12 +129,12 @@ def test_counts_stay_counts(seed):
 
 def test_sums_are_kept_by_the_cells_that_are_left():
     # The embedding that does nothing is the identity, and keeps the sums of rows.
-    X = np.array([[0.0, 2, 3, 0], [0, 1, 3, 1], [1, 2, 3, 0], [1, 1, 3, 1.5]])
+    X = np.pi * np.array([[0.0, 2, 3, 0], [0, 1, 3, 1], [1, 2, 3, 0], [1, 1, 3, 1.5]])
     settings = {"embedding": None, "invariants": None, "range_slack": None}
     settings |= {"k_neighbors": 1, "draws": MixupDraws(noise=0), "with_mass": True}
     augmenter = PNLAugmenter(marks="zeros", **settings).fit(X)
     rows, parents = augmenter.sample(50, 0, return_parents=True)
-    free = PNLAugmenter(**settings).fit(X).sample(50, 0)
+    free = PNLAugmenter(marks=None, **settings).fit(X).sample(50, 0)
     zeros = (X == 0)[parents].all(axis=1)
     assert zeros.any()
     assert_array_equal(rows[zeros], 0)
