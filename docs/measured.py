@@ -329,7 +329,7 @@ _IN_WORDS = {
     "ROS 0.3": "`RandomOverSampler(shrinkage=0.3)`",
     "former": ".25 of one difference of any two near rows",
     "0.5 of 10": ".5, shape of ten near rows",
-    "0.41 of 10": "**.41, shape of ten near rows: the default**",
+    "0.41 of 10": ".41, shape of ten near rows",
     "0.6 of 10": ".6, shape of ten near rows",
     "0.5 of 5": ".5, shape of five near rows",
     "0.5 of 10, k 10": ".5, shape of ten near rows, partners among ten",
