@@ -81,6 +81,10 @@ def adjust(
     >>> float(adjust(X, totals={3: 500.0})[:, 3].sum().round(6))
     500.0
     """
+    if constraints is None and totals is None:
+        raise ValueError(
+            "Nothing is asked: give constraints of each row, or totals of all of them."
+        )
     table, _ = read_table(Reader("auto" if is_frame(X) else None), X)
     rows = np.array(table.numbers(), dtype=np.float64)
     ends = ends_of(rows)

@@ -112,3 +112,8 @@ def test_totals_that_no_rows_have_and_counts_are_refused():
         adjust(X, totals={"a": -1.0})
     with pytest.raises(ValueError, match="keep their categories.*calibrate"):
         adjust(X, totals={"place": {"n": 20, "s": 40}})
+
+
+def test_nothing_asked_is_refused():
+    with pytest.raises(ValueError, match="give constraints of each row, or totals"):
+        adjust(stores(0))

@@ -1,8 +1,9 @@
 """Control: equations and intervals that new rows keep, found, given or asked for.
 
 One type for all of them (:mod:`.system`), a search for those that hold already
-(:mod:`.search`), one function that brings rows to them and one that checks the rows
-that leave (:mod:`.meeting`).
+(:mod:`.search`), what rows promise and the audit of those that leave
+(:mod:`.keeping`), and the ways there, row by row (:mod:`.meeting`) or all rows at once
+(:mod:`.together`).
 """
 
 from .report import SampleReport
