@@ -346,34 +346,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         rows = taken.hidden(rows)
         ends, d = ends_of(rows), rows.shape[1]
         times = rows[:, table.times].astype(float) if table.times.any() else None
-        allowed = limits(rows, ends, self.range_slack)
-        scaled = self.embedding is not None
-        keeper = keeper_of(
-            self.invariants_,
-            table,
-            rows,
-            ends,
-            allowed,
-            scaled,
-            self.offset,
-            self.marks_,
-        )
-        inner, originals = (keeper.low, keeper.high), None
-        if len(taken.columns):
-            keeper = replace(keeper, shared=taken.shared_ends(d))
-        if self.marks_.searched and np.all(keeper.discrete | taken.is_any(d)):
-            # Noise does not part them from training rows.
-            self.marks_ = self.marks_.noted(
-                "Rows may hold no number of any size: one that would copy a row that "
-                "the data do not repeat has the next value of a column."
-            )
-            known = keeper.cast(rows.astype(np.float64))
-            originals = Originals(taken.shown(known, np.nan), table.labels)
-        if keeper.up_to_rounding:
-            self.invariants_ = self.invariants_.noted(
-                "Up to the rounding of their columns: "
-                f"{', '.join(keeper.up_to_rounding)}."
-            )
+        keeper, inner, originals = self._promise(table, rows, ends, taken)
         with config_context(**_UNCHECKED), no_task():
             path, cells = self._laid_out(table, rows, ends)
         mine = table.owned or not np.may_share_memory(cells, rows)
@@ -394,6 +367,33 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             self.n_neighbors_,
             whom,
         )
+
+    def _promise(self, table, rows, ends, taken):
+        """What new rows keep, its limits without shared values, and rows not to copy.
+
+        What it takes from equations and marks is noted there.
+        """
+        d, allowed = rows.shape[1], limits(rows, ends, self.range_slack)
+        scaled = self.embedding is not None
+        promised = self.invariants_, table, rows, ends, allowed, scaled
+        keeper = keeper_of(*promised, self.offset, self.marks_)
+        inner, originals = (keeper.low, keeper.high), None
+        if len(taken.columns):
+            keeper = replace(keeper, shared=taken.shared_ends(d))
+        if self.marks_.searched and np.all(keeper.discrete | taken.is_any(d)):
+            # Noise does not part them from training rows.
+            self.marks_ = self.marks_.noted(
+                "Rows may hold no number of any size: one that would copy a row that "
+                "the data do not repeat has the next value of a column."
+            )
+            known = keeper.cast(rows.astype(np.float64))
+            originals = Originals(taken.shown(known, np.nan), table.labels)
+        if keeper.up_to_rounding:
+            self.invariants_ = self.invariants_.noted(
+                "Up to the rounding of their columns: "
+                f"{', '.join(keeper.up_to_rounding)}."
+            )
+        return keeper, inner, originals
 
     def _laid_out(self, table, rows, ends):
         """Steps from numbers to cells, and the cells (n, D) of rows."""

@@ -56,7 +56,7 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
     order, base, local_manifold, k_neighbors
         As in :class:`PNLAugmenter`.
 
-    draws : {"interpolation", "mixup", "kde"}, Draws or estimator, \
+    draws : {"interpolation", "auto", "mixup", "kde"}, Draws or estimator, \
             default="interpolation"
         How codes are drawn, as by :class:`PNLAugmenter`. "interpolation" is "mixup"
         without noise, which has no part in the target.
