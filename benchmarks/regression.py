@@ -69,15 +69,16 @@ class JointSampler(BaseEstimator):
 
     def fit_resample(self, X, y):
         rows = np.column_stack([X, y])
-        augmenter = PNLAugmenter(augment=MixupDraws(self.noise)).fit(rows)
+        augmenter = PNLAugmenter(draws=MixupDraws(self.noise)).fit(rows)
         rows = np.vstack([rows, augmenter.sample(len(rows), self.random_state)])
         return rows[:, :-1], rows[:, -1]
 
 
 SAMPLERS = {
     "none": None,
+    "default": seeded(PNLRegressionSampler),
     **{
-        f"noise {noise}": seeded(PNLRegressionSampler, augment=MixupDraws(noise))
+        f"noise {noise}": seeded(PNLRegressionSampler, draws=MixupDraws(noise))
         for noise in (0, 0.25, 0.41, 0.5)
     },
     **{

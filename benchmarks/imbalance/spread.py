@@ -25,6 +25,7 @@ from ..harness import evaluate
 from ..rivals import Rival, seeded
 from .learners import LEARNERS as ALL_LEARNERS
 from .run import FOLDER
+from .scores import prior_corrected
 from .spread_draws import VariantDraws
 from .spread_tables import load_tables
 
@@ -84,13 +85,7 @@ def score(model, split, rival):
     y, probability = split.y_test, model.predict_proba(split.X_test)[:, 1]
     share = split.y.mean()
     decided = probability >= (share if rival.threshold else 0.5)
-    odds = 1.0
-    if rival.sampler is not None:
-        # All samplers here make classes of one size.
-        odds = share / (1 - share)
-    # A probability may be above 1 by rounding.
-    minority, rest = odds * probability, np.maximum(1 - probability, 0)
-    corrected = minority / (minority + rest)
+    corrected = prior_corrected(probability, share, rival)
     values = (
         average_precision_score(y, probability),
         roc_auc_score(y, probability),

@@ -33,8 +33,15 @@ SAMPLERS = {
     "random": seeded(RandomOverSampler),
     "SMOTE-NC": seeded(SMOTENC, categorical_features="auto"),
     "PNL": seeded(PNLSampler, categorical_features="auto"),
+    "PNL, no marks": seeded(PNLSampler, categorical_features="auto", marks=None),
 }
-SHOWN = ("average precision", "ROC AUC", "balanced accuracy", "Brier")
+SHOWN = (
+    "average precision",
+    "ROC AUC",
+    "balanced accuracy",
+    "Brier",
+    "corrected Brier",
+)
 
 
 def encoded(make):

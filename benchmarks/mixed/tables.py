@@ -15,7 +15,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from ..harness import Split
-from ..imbalance.fresh import MIN_CLASS, _cut, _folder, _thin
+from ..imbalance.fresh import MAX_ROWS, MIN_CLASS, _cut, _thin, folder
 
 TABLES = (
     "abalone9-18",
@@ -85,24 +85,24 @@ def load(name):
     enough = counts[counts >= MIN_CLASS] if len(counts) > 2 else counts
     y = (labels == enough.idxmin()).to_numpy(int)
     rng = np.random.RandomState(0)
-    rows = _cut(_thin(y, rng), y, rng)
+    rows = _cut(_thin(y, rng), y, rng, MAX_ROWS)
     return frame.iloc[rows].reset_index(drop=True), y[rows]
 
 
 def _read(name):
-    folder = _folder() / name
+    place = folder() / name
     if name == "german":
-        table = pd.read_csv(folder / "german.data.txt", sep=r"\s+", header=None)
+        table = pd.read_csv(place / "german.data.txt", sep=r"\s+", header=None)
         coded = [c for c in table if str(table[c].iloc[0]).startswith("A")]
         kinds = [c in coded for c in table.columns[:-1]]
     elif name == "hepatitis":
-        path = folder / "hepatitis.data.txt"
+        path = place / "hepatitis.data.txt"
         table = pd.read_csv(path, header=None, na_values="?")
         table = table[[*range(1, 20), 0]]
         table = table.drop(columns=[table.columns[j] for j in GAPS]).dropna()
         kinds = [j in CODED[name] for j in range(19) if j not in GAPS]
     else:
-        table, kinds = _read_keel(folder / f"{name}.dat")
+        table, kinds = _read_keel(place / f"{name}.dat")
         kinds = [k or j in CODED.get(name, []) for j, k in enumerate(kinds)]
     frame = table.iloc[:, :-1].copy()
     frame.columns = [f"x{j}" for j in range(frame.shape[1])]
