@@ -258,7 +258,7 @@ def tables():
         found[f"speed-{script}"] = _wanted(rows(f"speed-{script}"))
     found["control-realism"], found["search"] = _realism(), _search()
     found["control-shifted"], found["spread"] = _shifted(), _spread()
-    found["completion"] = _completion()
+    found["completion"], found["completion-wins"] = _completion(), _completion_wins()
     found["completion-totals"] = _completion_totals()
     found["completion-exact"] = _completion_exact()
     found["growth"], found["workers"] = _growth(), _workers()
@@ -375,12 +375,13 @@ def _few_shot():
 def _mixed():
     """Means over tables and learners, a sampler a line."""
     samplers = dict.fromkeys(r["sampler"] for r in rows("mixed"))
+    scores = (*METRICS, "corrected Brier")
     body = []
     for sampler in samplers:
         found = [r for r in rows("mixed") if r["sampler"] == sampler]
-        means = (sum(float(r[m]) for r in found) / len(found) for m in METRICS)
+        means = (sum(float(r[m]) for r in found) / len(found) for m in scores)
         body.append([sampler, *map(share, means)])
-    return _markdown(["mean of learners", *METRICS], body)
+    return _markdown(["mean of learners", *scores], body)
 
 
 def _realism():
@@ -395,10 +396,18 @@ def _realism():
 def _shifted():
     """The same for rows with totals, by table and shift of these."""
     body = [
-        [r["table"], r["shift"], r["rows"], share(r["AUC"]), share(r["standard error"])]
+        [
+            *(r[key] for key in ("table", "shift", "rows")),
+            _with_error(r),
+            f"{float(r['spread']):.2f}",
+        ]
         for r in rows("control-shifted")
     ]
-    return _markdown(["table", "shift", "new rows", "AUC", "standard error"], body)
+    return _markdown(["table", "shift", "new rows", "AUC", "spread"], body)
+
+
+def _with_error(row):
+    return f"{share(row['AUC'])} ± {share(row['standard error'])}"
 
 
 def _growth():
@@ -428,19 +437,40 @@ def _workers():
 
 def _completion():
     """Errors at missing cells: a tensor and share a line, a method a column."""
-    errors, methods = {}, {}
-    for r in rows("completion"):
-        line = errors.setdefault((r["tensor"], r["missing"]), {})
-        line[r["method"]] = float(r["error"])
-        methods[r["method"]] = None
     body = []
-    for (tensor, missing), line in errors.items():
+    for (tensor, missing), line in _errors().items():
         shown = {m: f"{error:.4f}" for m, error in line.items()}
         best = min(line, key=line.get)
         shown[best] = f"**{shown[best]}**"
-        cells = (shown.get(m, "–") for m in methods)
-        body.append([tensor, f"{float(missing):.0%}", *cells])
-    return _markdown(["tensor", "missing", *methods], body)
+        body.append([tensor, f"{float(missing):.0%}", *shown.values()])
+    return _markdown(["tensor", "missing", *line], body)
+
+
+def _completion_wins():
+    """On how many tensors the imputer is ahead of each method, by share."""
+    ahead = {}
+    for (_, missing), line in _errors().items():
+        ours, *others = line.values()
+        won = [ours < other for other in (min(others[:2]), *others[2:])]
+        ahead.setdefault(missing, []).append(won)
+    body = [
+        [
+            f"{float(missing):.0%}",
+            *(f"{sum(w)} of {len(w)}" for w in zip(*won, strict=True)),
+        ]
+        for missing, won in ahead.items()
+    ]
+    imputers = ["KNNImputer", "IterativeImputer"]
+    return _markdown(["missing", "CP and Tucker", *imputers], body)
+
+
+def _errors():
+    """Errors of the methods, by tensor and share."""
+    errors = {}
+    for r in rows("completion"):
+        line = errors.setdefault((r["tensor"], r["missing"]), {})
+        line[r["method"]] = float(r["error"])
+    return errors
 
 
 def _completion_totals():

@@ -4,7 +4,8 @@ Half of the rows train. Of the three columns that vary most with all others, mea
 asked for that lie one standard error, or 10% of the mean, above those of the training
 rows. The other half is weighted to have them (``calibrate``): the truth. A forest that
 tells it from new rows, in cross-validation, has an AUC of .5 if it cannot, and of 1 if
-it always can. "plain" are rows without totals, beside the other half as it is.
+it always can. "plain" are rows without totals, beside the other half as it is. Spread
+is the geometric mean over columns of standard deviations, in those of the truth.
 """
 
 import numpy as np
@@ -90,13 +91,28 @@ def measure(X, shift, seed):
     plain = augmenter.sample(n, seed)
     rescaled = plain.copy()
     rescaled[:, some] *= wanted / plain[:, some].mean(axis=0)
+    between = PNLAugmenter(draws="interpolation").fit(train)
     found = {
         "sample(totals=...)": augmenter.sample(n, seed, totals=asked),
+        "the same, interpolation": between.sample(n, seed, totals=asked),
         "rescaled": rescaled,
         "weights, replicated": copies,
     }
-    aucs = {way: told_apart(test, weights, rows, seed) for way, rows in found.items()}
-    return aucs | {"plain": told_apart(test, np.ones(n), plain, seed)}
+    scores = {
+        way: (told_apart(test, weights, rows, seed), spread(test, weights, rows))
+        for way, rows in found.items()
+    }
+    usual = np.ones(n)
+    told = told_apart(test, usual, plain, seed), spread(test, usual, plain)
+    return scores | {"plain": told}
+
+
+def spread(real, weights, new):
+    """Standard deviations of new rows in those of real ones, with their weights."""
+    away = real - np.average(real, axis=0, weights=weights)
+    wanted = np.sqrt(np.average(away**2, axis=0, weights=weights))
+    some = wanted > 0
+    return float(np.exp(np.mean(np.log(new.std(axis=0)[some] / wanted[some]))))
 
 
 def run(quick):
@@ -112,8 +128,8 @@ def of_table(name, X, n_splits):
         found = [measure(X, shift, seed) for seed in range(n_splits)]
         found = [each for each in found if each is not None]
         for way in found[0] if found else ():
-            aucs = np.array([each[way] for each in found])
-            apart = aucs - [each["plain"] for each in found]
+            aucs, spreads = np.array([each[way] for each in found]).T
+            apart = aucs - [each["plain"][0] for each in found]
             root = np.sqrt(max(1, len(aucs)))
             rows.append(
                 {
@@ -123,6 +139,7 @@ def of_table(name, X, n_splits):
                     "AUC": aucs.mean(),
                     "standard error": aucs.std(ddof=1) / root,
                     "less that of plain": apart.mean(),
+                    "spread": spreads.mean(),
                     "splits": len(aucs),
                 }
             )
