@@ -62,7 +62,7 @@ def rivals(few):
         "SMOTE": (SMOTE, {"k_neighbors": min(5, shots - 1)}),
         "PNL": (PNLSampler, as_array),
         "PNL order 2": (PNLSampler, as_array | {"order": 2}),
-        "PNL order None": (PNLSampler, as_array | {"order": None}),
+        "PNL order 1": (PNLSampler, as_array | {"order": 1}),
         "PNL (paper)": (PNLSampler, paper),
     }
     if problem.axes:
