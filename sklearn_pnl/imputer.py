@@ -34,7 +34,7 @@ from .control import CONSTRAINTS, LinearSystem, collect_constraints
 from .control.filling import fill_to
 from .control.search import found_in
 from .geometry import complete
-from .geometry.completion import modes_of
+from .geometry.observed import smooth_modes
 from .many_body import CODEC_CONSTRAINTS, ORDER
 from .tables import read_table
 from .tables.names import column_of
@@ -468,7 +468,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._lay_out.fit(np.nan_to_num(flat))
         self.poset_ = self._lay_out.poset
         self.base_mask_ = free_mask(self.poset_, self.order_, self.base)
-        modes_of(self.poset_, self.smooth)
+        smooth_modes(self.poset_, self.smooth)
         self._near = None
         if self.n_neighbors is not None:
             self._learn_near_rows(flat)

@@ -235,7 +235,7 @@ def test_elements_of_any_poset(seed):
         ([[1, np.nan], [3, 4]], r"index \(0, 1\) is nan"),
         ([[0, 0], [0, 0]], "counts are all 0"),
         ([[[1, 2], [3, 4]], [[0, 0], [0, 0]]], r"of table \(1,\) are all 0"),
-        ([1, 2, 3], "Expected arrays of shape"),
+        ([1, 2, 3], "An array must have shape"),
     ],
 )
 def test_what_is_no_table_is_refused(bad, message):

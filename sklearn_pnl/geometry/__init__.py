@@ -52,7 +52,7 @@ P. Hu, M. Sugiyama, "Pseudo-nonlinear data augmentation: a constrained energy
 minimization viewpoint", ICLR 2026, arXiv:2410.00718 (the method).
 """
 
-from .completion import Completion, complete, estimable_cells
+from .completion import Completion, complete
 from .constructions import boolean_lattice, chain_poset, product_poset, tree_poset
 from .coordinates import (
     eta_from_prob,
@@ -74,6 +74,7 @@ from .interactions import (
     interaction_mask,
 )
 from .linear import LinearProjection, linear_projection
+from .observed import estimable_cells
 from .posets import Poset, PosetProtocol, TensorPoset, element_mask, order_mask
 from .projections import (
     general_projection,

@@ -307,20 +307,19 @@ def kronecker_product(blocks, x):
 
     In the precision of ``x``, as few matrix products over all rows at once.
     """
-    n, inner = x.shape
-    outer = n
+    shape = outer, inner = x.shape
     for block in blocks:
         inner //= len(block)
         block = block.astype(x.dtype, copy=False)
         if inner == 1:
-            x = x.reshape(outer, -1)
+            x = x.reshape(outer, len(block))
             factors = x, block.T
         else:
-            x = x.reshape(outer, -1, inner)
+            x = x.reshape(outer, len(block), inner)
             factors = block, x
         x = np.matmul(*factors, out=empty_like(x))
         outer *= len(block)
-    return x.reshape(n, -1)
+    return x.reshape(shape)
 
 
 def kronecker_of_columns(blocks, x):

@@ -726,12 +726,23 @@ def _difference(mode):
         mode[:, level] -= mode[:, level - 1]
 
 
-def leading_shape(values, poset):
+def leading_shape(values, poset, name="An array"):
     """Shape of an array before the axes of the poset; a ValueError if it lacks them."""
     lead = max(0, values.ndim - len(poset.shape))
     if values.shape[lead:] != poset.shape:
         raise ValueError(
-            f"Expected arrays of shape (..., {', '.join(map(str, poset.shape))}) for "
-            f"{poset!r}; got shape {values.shape}."
+            f"{name} must have shape (..., {', '.join(map(str, poset.shape))}) for "
+            f"{poset!r}; got {values.shape}."
         )
     return values.shape[:lead]
+
+
+def matched_mask(poset, matched):
+    """A mask of elements, checked, without the bottom, which is always free."""
+    matched = np.array(matched, bool, order="C")
+    if matched.shape != poset.shape:
+        raise ValueError(
+            f"matched must be a mask of shape {poset.shape}; got shape {matched.shape}."
+        )
+    matched.reshape(-1)[poset.bottom] = False
+    return matched

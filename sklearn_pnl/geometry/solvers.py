@@ -15,7 +15,7 @@ from .interactions import InteractionBasis, interaction_mask, maximal_mode_sets
 from .marginals import levels_by_mass, mode_marginals, product_of_marginals, rake
 from .mode_tilts import ModeTilt, rake_modes
 from .optimize import Report, newton_cg, newton_dense, rounding_error
-from .posets import zeta_columns
+from .posets import leading_shape, matched_mask, zeta_columns
 from .settling import settle as settle_row
 from .tilts import (
     ExponentialTilt,
@@ -109,12 +109,7 @@ def mixed_solver(poset, matched, route="auto"):
     solver
         Object with ``project(target, reference, tol, max_iter)``.
     """
-    matched = np.array(matched, bool, order="C")
-    if matched.shape != poset.shape:
-        raise ValueError(
-            f"matched must be a mask of shape {poset.shape}; got shape {matched.shape}."
-        )
-    matched.reshape(-1)[poset.bottom] = False
+    matched = matched_mask(poset, matched)
     if route not in ("auto", *_NEEDS, "general"):
         raise ValueError(
             f"route must be 'auto', 'splice', 'tilt', 'classes' or 'general'; got "
@@ -278,7 +273,7 @@ class _NewtonSolver(_Solver):
             if len(light):
                 self._settle(q, residual, some_rows(target, rows), tol, light)
             pieces.append((rows, (q, residual, found.n_iter)))
-        return _joined(pieces)
+        return joined(pieces)
 
     def _settle(self, q, residual, target, tol, rows):
         """Rows of converged distributions to rounding in every cell; see `settling`."""
@@ -440,7 +435,7 @@ def _is_light(q):
     return (lightest > 0) & (lightest < _LIGHT)
 
 
-def _joined(pieces):
+def joined(pieces):
     """One answer from pairs of row numbers and the answers for them."""
     if len(pieces) == 1:
         return pieces[0][1]
@@ -470,12 +465,7 @@ def _flat_rows(target, reference, poset):
 
 def _as_distributions(p, poset, name):
     p = np.asarray(p, dtype=np.float64)
-    k = len(poset.shape)
-    if p.shape[p.ndim - k :] != poset.shape:
-        raise ValueError(
-            f"{name} must have shape (..., {', '.join(map(str, poset.shape))}) for "
-            f"{poset!r}; got {p.shape}."
-        )
+    leading_shape(p, poset, name)
     total = row_sums(p.reshape(-1, poset.n_elements))
     if not (p.min(initial=0) >= 0 and np.allclose(total, 1, rtol=1e-6, atol=0)):
         raise ValueError(

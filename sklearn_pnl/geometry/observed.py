@@ -1,0 +1,182 @@
+"""What observed cells tell of a log-linear model: functions, cells, ranks."""
+
+from functools import cached_property, reduce
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.fft import dct
+
+from .interactions import InteractionBasis
+from .posets import PosetProtocol, leading_shape, matched_mask
+from .terms import level_functions
+from .tilts import Basis, ScaledBasis, ZetaBasis
+
+# Functions, and these times cells, that are held as one matrix.
+_MOST_FUNCTIONS, _LARGEST_MATRIX = 2048, 2**26
+# A direction is not seen by the observed cells if its mean square there is less than
+# this; and a cell depends on it if the square of its share there is more than that.
+_UNSEEN, _DEPENDS = 1e-11, 1e-9
+
+
+def estimable_cells(
+    observed: ArrayLike, poset: PosetProtocol, matched: ArrayLike
+) -> tuple[NDArray, NDArray]:
+    """Cells whose value the observed ones determine, and the rank of their design.
+
+    A cell is estimable if its row of the design, the constant and the elements of
+    ``matched`` below it, is a combination of the rows of the observed cells: then all
+    theta that agree on these agree there.
+
+    Parameters
+    ----------
+    observed : array-like of bool of shape (..., *poset.shape)
+    poset : Poset or TensorPoset
+    matched : array-like of bool of shape ``poset.shape``
+
+    Returns
+    -------
+    estimable : ndarray of bool of shape (..., *poset.shape)
+    rank : ndarray of int of shape (...,)
+        ``1 + |M|`` if all parameters are identified.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or the design has more than about 10,000,000 entries.
+
+    See Also
+    --------
+    complete : Missing cells by a log-linear model of the observed ones.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import TensorPoset, estimable_cells
+    >>> poset = TensorPoset((2, 3))
+    >>> observed = [[True, True, False], [True, False, False]]
+    >>> estimable, rank = estimable_cells(observed, poset, poset.order == 1)
+    >>> estimable
+    array([[ True,  True, False],
+           [ True,  True, False]])
+    >>> rank
+    array(3)
+    """
+    observed = np.asarray(observed, bool)
+    lead, design = leading_shape(observed, poset, "observed"), Design(poset, matched)
+    seen = observed.reshape(-1, poset.n_elements)
+    estimable, rank = np.empty(seen.shape, bool), np.empty(len(seen), int)
+    for rows, pattern in patterns_of(seen):
+        basis, estimable[rows] = design.seen_by(pattern)
+        rank[rows] = len(basis.functions) + pattern.any()
+    return estimable.reshape(observed.shape), rank.reshape(lead)
+
+
+def patterns_of(seen):
+    """Rows that see the same cells, and which; all of them where there is no row."""
+    if not len(seen):
+        return [(np.arange(0), np.ones(seen.shape[1], bool))]
+    patterns, of_row, counts = np.unique(
+        seen, axis=0, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(of_row.reshape(-1), kind="stable")
+    return zip(np.split(order, np.cumsum(counts)[:-1]), patterns, strict=False)
+
+
+class Design:
+    """The functions of a model, orthonormal, and how a ridge weighs each."""
+
+    def __init__(self, poset, matched, smooth=()):
+        self.poset, self.matched = poset, matched_mask(poset, matched)
+        self.n_functions = int(self.matched.sum())
+        if not self.n_functions:
+            raise ValueError("matched is empty: free at least one element.")
+        self.family = poset.family(self.matched)
+        smooth = smooth_modes(poset, smooth)
+        if self.family is not None:
+            functions = _OrderedBasis(poset.shape, self.family, smooth)
+            self.basis, self.weights = ScaledBasis(functions), functions.weights
+            return
+        if smooth:
+            raise ValueError(
+                "smooth names modes of a tensor; the free elements are no family "
+                "of interactions of one. Leave smooth out."
+            )
+        self.basis = ZetaBasis(poset, np.flatnonzero(self.matched))
+        self.weights = np.full(self.n_functions, float(self.n_functions))
+
+    def seen_by(self, pattern):
+        """Functions that observed cells (D,) tell apart, and the cells they determine.
+
+        Orthonormal on the observed cells: Hessians are near the identity. Combinations
+        of them that vanish there are left out, so that no tilt holds any.
+        """
+        m, n_cells = self.n_functions, self.poset.n_elements
+        if m > _MOST_FUNCTIONS or m * n_cells > _LARGEST_MATRIX:
+            raise ValueError(
+                f"Which cells can be estimated was not found out: {m} free elements on "
+                f"{n_cells} cells are too many. Use a ridge, or a smaller order."
+            )
+        functions = self.basis.functions
+        if not pattern.any():
+            return _Functions(functions[:0]), pattern
+        functions = functions - functions[:, pattern].mean(axis=1, keepdims=True)
+        some = functions[:, pattern]
+        held, directions = np.linalg.eigh(some @ some.T / pattern.sum())
+        is_seen = held > _UNSEEN
+        sizes = np.einsum("ij,ij->j", functions, functions)
+        lost = ((directions[:, ~is_seen].T @ functions) ** 2).sum(axis=0)
+        whitened = directions[:, is_seen] / np.sqrt(held[is_seen])
+        return _Functions(whitened.T @ functions), (lost <= _DEPENDS * sizes) | pattern
+
+    @cached_property
+    def indicators(self):
+        """The constant and the indicators of what lies above each free element."""
+        return level_functions(self.poset, self.matched).T
+
+
+class _Functions(Basis):
+    """Functions on the cells as rows of a matrix."""
+
+    def __init__(self, functions):
+        self.functions = functions
+
+    def synthesis(self, v):
+        return v @ self.functions
+
+    def analysis(self, x):
+        return x @ self.functions.T
+
+
+class _OrderedBasis(InteractionBasis):
+    """Cosines for modes with levels in order, and the weight of each function.
+
+    The differences of a cosine of frequency j have a mean square of
+    ``2 - 2 cos(pi j / n)``, and those of different ones are orthogonal: a ridge on
+    differences is diagonal. The inverses of the weights sum to 1 over an interaction.
+    """
+
+    def __init__(self, shape, family, smooth):
+        super().__init__(shape, family)
+        self._smooth = smooth
+        own = [np.ones(length) for length in shape]
+        for k in smooth:
+            own[k] = 2 - 2 * np.cos(np.pi * np.arange(shape[k]) / shape[k])
+        for weights in own:
+            weights[0], weights[1:] = 1, weights[1:] * (1 / weights[1:]).sum()
+        self.weights = reduce(np.multiply.outer, own).reshape(-1)[self.cells]
+
+    @property
+    def matrices(self):
+        """An orthogonal matrix a mode, the first row of each a constant."""
+        found = super().matrices
+        for k in self._smooth:
+            found[k] = dct(np.eye(self.shape[k]), axis=0, norm="ortho")
+        return found
+
+
+def smooth_modes(poset, smooth):
+    """Modes with levels in order, counted from the first, ascending."""
+    d = len(poset.shape)
+    for k in smooth:
+        if not -d <= k < d:
+            raise ValueError(f"smooth names mode {k}; the modes are 0 to {d - 1}.")
+    return sorted({k % d for k in smooth})
