@@ -17,7 +17,7 @@ from ..tables import report
 SHAPES = ((5, 5, 5, 5), (6, 6, 6, 6), (8, 7, 6, 5), (4, 4, 4))
 SHARES, CASES = (0.3, 0.5, 0.7), 100
 # Standard deviation of the logarithms.
-SIZES = (0.5, 1.0, 2.0)
+SIZES = (0.5, 1.0, 2.0, 3.5)
 
 
 def case(rng, shape, share, size):

@@ -7,11 +7,14 @@ import numpy as np
 from .coordinates import row_sums
 from .observed import patterns_of
 from .optimize import newton_cg, newton_dense
-from .solvers import BLOCK_CELLS, joined
+from .settling import settle_rows
+from .solvers import BLOCK_CELLS, is_light, joined
 from .tilts import ExponentialTilt
 
 # Up to so many functions Newton is dense if there is a ridge.
 _DENSE_UP_TO = 128
+# Squares of functions times cells up to which light cells are settled: a second.
+_SETTLED_UP_TO = 2**27
 
 
 class ObservedCells(NamedTuple):
@@ -33,7 +36,7 @@ def fit_with_ridge(observed, design, ridge, settings):
     minimise = newton_dense if design.n_functions <= _DENSE_UP_TO else newton_cg
     penalty = ridge * design.weights
     pieces = [
-        (rows, _fit(observed.rows(rows), design.basis, penalty, minimise, settings)[1])
+        (rows, _fit(observed.rows(rows), design.basis, penalty, minimise, settings))
         for rows in np.split(every, every[step::step])
     ]
     return joined(pieces)
@@ -45,15 +48,38 @@ def fit_exactly(observed, design, settings):
     for rows, pattern in patterns_of(observed.seen):
         basis, known = design.seen_by(pattern)
         some, none = observed.rows(rows), np.zeros(len(basis.functions))
-        _, found = _fit(some, basis, none, newton_dense, settings)
+        found = _fit(some, basis, none, newton_dense, settings)
+        if basis.functions.size * len(none) <= _SETTLED_UP_TO:
+            _settle(*found[:2], some, design, basis, pattern, settings["tol"])
         estimable = known | (some.reference == 0)
         rank = np.full(len(rows), 1 + len(none))
         pieces.append((rows, (*found, estimable, rank)))
     return joined(pieces)
 
 
+def _settle(measure, residual, observed, design, basis, seen, tol):
+    """Rows with light cells, all of which see the same, to rounding in every cell."""
+
+    def residual_of(difference):
+        return _half_lengths(basis.analysis(np.where(seen, difference, 0.0)))
+
+    measure /= observed.mass[:, None]
+    light = np.flatnonzero(is_light(measure[:, seen]) & (residual <= tol))
+    settle_rows(
+        design.indicators,
+        measure,
+        observed.target,
+        residual,
+        light,
+        residual_of,
+        tol,
+        seen,
+    )
+    measure *= observed.mass[:, None]
+
+
 def _fit(observed, basis, penalty, minimise, settings):
-    """A solution; measures (n, D), residuals, gaps and steps."""
+    """Measures (n, D), residuals, gaps and steps of some rows."""
     start = np.where(observed.seen, observed.reference, 0.0)
     start /= row_sums(start)[:, None]
     tilt = RidgeTilt(basis, penalty, start, observed.target)
@@ -65,7 +91,7 @@ def _fit(observed, basis, penalty, minimise, settings):
         held = np.where(observed.seen, measure, 0.0).sum(axis=1)
         measure *= (observed.mass / held)[:, None]
     measure[observed.reference == 0] = 0
-    return found, (measure, found.residual, tilt.gap(found.point), found.n_iter)
+    return measure, found.residual, tilt.gap(found.point), found.n_iter
 
 
 class RidgeTilt(ExponentialTilt):
@@ -92,8 +118,7 @@ class RidgeTilt(ExponentialTilt):
 
     def gradient(self, point, rows):
         slope = self._slope(point, rows)
-        residual = 0.5 * np.sqrt(np.einsum("ij,ij->i", slope, slope))
-        return slope * self._scale, residual
+        return slope * self._scale, _half_lengths(slope)
 
     def _slope(self, point, rows=slice(None)):
         """The gradient in the orthonormal functions."""
@@ -123,3 +148,7 @@ class RidgeTilt(ExponentialTilt):
             return 0.5 * slope**2 @ (1 / self._penalty)
         x = point[:, self._n_cells :] * self._scale
         return np.abs(np.einsum("ij,ij->i", x, slope))
+
+
+def _half_lengths(slopes):
+    return 0.5 * np.linalg.norm(slopes, axis=1)

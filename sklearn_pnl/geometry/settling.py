@@ -18,50 +18,73 @@ _ROUNDING = 1e-9
 _STEPS, _LONGEST, _NEAR, _SMALL = 40, 2.0, 0.1, 1e-9
 
 
-def settle(functions, q, target):
+def settle_rows(functions, q, target, residual, rows, residual_of, tol, seen=None):
+    """Some rows of distributions (n, D), and their residuals, settled in place.
+
+    Left as they are where that fails, or where ``residual_of(q - target)`` becomes
+    larger than both it was and ``tol``.
+    """
+    for row in rows:
+        with np.errstate(all="ignore"):
+            better = settle(functions, q[row], target[row], seen)
+        if better is None:
+            continue
+        now = residual_of((better - target[row])[None])[0]
+        if now <= max(tol, residual[row]):
+            q[row], residual[row] = better, now
+
+
+def settle(functions, q, target, seen=None):
     """Newton's method for one row, to rounding in every cell; None if it fails.
 
-    Solves ``functions @ q = functions @ target`` for ``q exp(x @ functions)``. The
-    coordinates are the values of the exponent on a basis of cells: the heaviest on
-    which the functions are independent (Vavasis, SIAM J. Matrix Anal. Appl. 15, 1994,
-    on why such a basis makes weighted least squares stable).
+    Solves ``functions @ q = functions @ target``, sums over the cells that are seen,
+    for ``q exp(x @ functions)``. The coordinates are the values of the exponent on a
+    basis of cells: the heaviest on which the functions are independent (Vavasis, SIAM
+    J. Matrix Anal. Appl. 15, 1994, on why such a basis makes weighted least squares
+    stable).
 
     Parameters
     ----------
     functions : ndarray of shape (m, D)
-        Of values 0 and 1, independent, the constant among them.
+        Of values 0 and 1, the constant among them; independent, or on the cells that
+        are seen those that count are found.
     q : ndarray of shape (D,)
         Positive; a solution but for rounding.
     target : ndarray of shape (D,)
+        0 where it is not seen.
+    seen : ndarray of bool of shape (D,), default=None
+        None is all cells.
     """
     longest = np.inf
     for _ in range(_STEPS):
+        held = q if seen is None else np.where(seen, q, 0.0)
         if longest > _NEAR:
-            cardinal = _cardinal_functions(functions, np.argsort(-q, kind="stable"))
+            cardinal = _cardinal_functions(functions, held)
             # The target may be heavy where q is light: exactly, or it cancels away.
             terms = (cardinal * target, cardinal != 0)
             wanted = [fsum(x[some].tolist()) for x, some in zip(*terms, strict=True)]
-        hessian = (cardinal * q) @ cardinal.T
+        hessian = (cardinal * held) @ cardinal.T
         scale = 1 / np.sqrt(np.diag(hessian))
         hessian *= scale * scale[:, None]
-        step = scale * np.linalg.solve(hessian, scale * (wanted - cardinal @ q))
+        step = scale * np.linalg.solve(hessian, scale * (wanted - cardinal @ held))
         longest = np.abs(step).max()
         q = q * np.exp((step * (_LONGEST / max(longest, _LONGEST))) @ cardinal)
         if longest <= _SMALL:
             return q
-        if not np.isfinite(q).all():
+        if not np.isfinite(held).all():
             break
     return None
 
 
-def _cardinal_functions(functions, order):
+def _cardinal_functions(functions, mass):
     """Combinations that are 1 on one cell of a basis and 0 on the others.
 
-    The basis is the first cells in ``order`` on which the functions are independent;
-    by elimination, so that a function is 0 on all cells before its own.
+    The basis is the heaviest cells on which the functions are independent; by
+    elimination, so that a function is 0 on all cells heavier than its own.
     """
+    order = np.argsort(-mass, kind="stable")
     rest, found = functions[:, order], 0
-    for column in range(rest.shape[1]):
+    for column in range(np.count_nonzero(mass)):
         pivot = found + np.abs(rest[found:, column]).argmax()
         if abs(rest[pivot, column]) < _ROUNDING:
             continue
@@ -78,4 +101,4 @@ def _cardinal_functions(functions, order):
     rest[np.abs(rest) < _ROUNDING] = 0
     cardinal = np.empty_like(rest)
     cardinal[:, order] = rest
-    return cardinal
+    return cardinal[:found]

@@ -16,7 +16,7 @@ from .marginals import levels_by_mass, mode_marginals, product_of_marginals, rak
 from .mode_tilts import ModeTilt, rake_modes
 from .optimize import Report, newton_cg, newton_dense, rounding_error
 from .posets import leading_shape, matched_mask, zeta_columns
-from .settling import settle as settle_row
+from .settling import settle_rows
 from .tilts import (
     ExponentialTilt,
     ScaledBasis,
@@ -267,24 +267,14 @@ class _NewtonSolver(_Solver):
             x = np.zeros((len(rows), len(self.elements)))
             found = newton_dense(problem, x, tol=tol, max_iter=max_iter, enough=enough)
             q, residual = problem.distributions(found.point), found.residual
-            light = () if enough else np.flatnonzero(_is_light(q) & found.converged)
+            light = () if enough else np.flatnonzero(is_light(q) & found.converged)
             if len(light) and problem.well_scaled:
                 light = light[rounding_error(problem, found, light) > _UNSETTLED]
             if len(light):
-                self._settle(q, residual, some_rows(target, rows), tol, light)
+                wanted, of = some_rows(target, rows), self.residual
+                settle_rows(self._functions, q, wanted, residual, light, of, tol)
             pieces.append((rows, (q, residual, found.n_iter)))
         return joined(pieces)
-
-    def _settle(self, q, residual, target, tol, rows):
-        """Rows of converged distributions to rounding in every cell; see `settling`."""
-        for row in rows:
-            with np.errstate(all="ignore"):
-                better = settle_row(self._functions, q[row], target[row])
-            if better is None:
-                continue
-            now = self.residual((better - target[row])[None])[0]
-            if now <= max(tol, residual[row]):
-                q[row], residual[row] = better, now
 
     @cached_property
     def _functions(self):
@@ -429,7 +419,7 @@ def _is_uneven(target):
     return target.min(axis=1) * target.shape[1] < _UNEVEN
 
 
-def _is_light(q):
+def is_light(q):
     """Rows with cells so light, but not empty, that rounding may move their theta."""
     lightest = q.min(axis=1)
     return (lightest > 0) & (lightest < _LIGHT)
