@@ -29,8 +29,8 @@ from ._runtime.validation import (
 )
 from .geometry import PosetProtocol, rake
 from .geometry.raking import mode_set
-from .manifolds import LOCAL_MANIFOLD, LocalManifoldLike, as_local_manifold
-from .many_body import ManyBodyProjector
+from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
+from .many_body import CODEC_CONSTRAINTS, ManyBodyProjector
 
 METRIC = [StrOptions({"kl", "euclidean"})]
 
@@ -140,11 +140,13 @@ class BackwardProjector(ManyBodyProjector):
     """
 
     _parameter_constraints: dict = {
-        **ManyBodyProjector._parameter_constraints,
+        "order": ORDER,
+        **CODEC_CONSTRAINTS,
         "local_manifold": LOCAL_MANIFOLD,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "metric": METRIC,
     }
+    _about_missing = None
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ from ._drawing.steps import LayOut
 from ._runtime.blocks import map_blocks
 from ._runtime.validation import (
     all_or_nothing,
+    check_observed,
     check_shape,
     feature_names,
     unheard,
@@ -487,17 +488,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "unnormalised probabilities: order=None takes rows for those of a "
                 "table."
             )
-        mass = np.where(missing, 0.0, flat + self.offset).sum(axis=1)
-        empty = np.flatnonzero(missing.any(axis=1) & (mass == 0))
-        if len(empty):
-            row = int(empty[0])
-            why = "no observed cell" if missing[row].all() else (
-                "observed cells that are all 0, and offset=0"
-            )  # fmt: skip
-            raise ValueError(
-                f"Row {row} has {why}: there is nothing to fit a model to. Drop the "
-                "row" + (", or set offset > 0." * (not missing[row].all()) or ".")
-            )
+        check_observed(flat, self.offset)
 
     def _cells(self, flat):
         """Cells (n, D) on the poset, NaN where missing."""

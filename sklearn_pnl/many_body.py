@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._drawing.coding import encode_rows, free_mask, lay_out, make_codec
@@ -88,6 +88,13 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         Blocks of rows projected at once. None means 1 unless in a
         :obj:`joblib.parallel_config` context.
 
+    handle_missing : {"error", "ignore"}, default="error"
+        What to do about NaN. "ignore" encodes such a row by the model of its observed
+        cells alone (:func:`~sklearn_pnl.geometry.complete`), and
+        :meth:`inverse_transform` has its missing cells too. An added bottom holds the
+        mean of what is observed. Where that does not determine a code, a warning names
+        the rows; of the codes that fit they get the one whose log measure varies least.
+
     Attributes
     ----------
     poset_ : TensorPoset or Poset
@@ -103,7 +110,8 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         Most Newton steps that a row of ``fit`` took; a closed form counts as 1.
 
     reconstruction_err_ : float
-        Mean ``KL(p, q)`` over the rows of ``fit``, normalised, in nats.
+        Mean ``KL(p, q)`` over the rows of ``fit``, normalised, in nats; over the
+        observed cells of a row.
 
     input_shape_ : tuple of int
         Shape of a row.
@@ -117,6 +125,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     See Also
     --------
     BackwardProjector : Decodes codes to rows that look like the training rows.
+    ManyBodyImputer : Fills missing cells, and leaves the others as they are.
 
     References
     ----------
@@ -136,7 +145,15 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             [0.3, 0.2]]])
     """
 
-    _parameter_constraints: dict = {"order": ORDER, **CODEC_CONSTRAINTS}
+    _parameter_constraints: dict = {
+        "order": ORDER,
+        **CODEC_CONSTRAINTS,
+        "handle_missing": [StrOptions({"error", "ignore"})],
+    }
+    # What an error about NaN advises.
+    _about_missing: str | None = (
+        "handle_missing='ignore' encodes rows by what is observed of them."
+    )
 
     def __init__(
         self,
@@ -149,6 +166,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         tol: float = 1e-6,
         max_iter: int = 100,
         n_jobs: int | None = None,
+        handle_missing: Literal["error", "ignore"] = "error",
     ) -> None:
         self.order = order
         self.base = base
@@ -158,6 +176,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.handle_missing = handle_missing
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Set up the base and project the rows.
@@ -165,7 +184,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, *shape)
-            Non-negative rows.
+            Non-negative rows; NaN where a cell is missing, if that is handled.
         y : None
             Ignored.
 
@@ -185,7 +204,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, *shape)
-            Non-negative rows.
+            Non-negative rows; NaN where a cell is missing, if that is handled.
         y : None
             Ignored.
 
@@ -194,7 +213,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         codes : ndarray of shape (n, n_params_)
         """
         with fit_task(self):
-            rows = check_tensors(self, X, reset=True)
+            rows = check_tensors(self, X, reset=True, missing=self._missing)
             self.poset_ = lay_out(self.poset, self.input_shape_)
             self.base_mask_ = free_mask(self.poset_, self.order, self.base)
             self._codec = make_codec(self, self.poset_, self.base_mask_)
@@ -210,7 +229,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, *shape)
-            Non-negative rows.
+            Non-negative rows; NaN where a cell is missing, if that is handled.
 
         Returns
         -------
@@ -218,7 +237,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             In theta, in the order of the cells; first the bottom if ``with_mass``.
         """
         check_is_fitted(self)
-        rows = check_tensors(self, X, reset=False)
+        rows = check_tensors(self, X, reset=False, missing=self._missing)
         return self._codes(self._encode(rows), rows.dtype)
 
     def inverse_transform(self, X: ArrayLike) -> NDArray:
@@ -249,7 +268,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, *shape)
-            Non-negative rows.
+            Non-negative rows; NaN where a cell is missing, if that is handled.
 
         Returns
         -------
@@ -257,7 +276,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             Divided by their sums they are the distributions that are encoded.
         """
         check_is_fitted(self)
-        rows = check_cells(self, as_numbers(X))
+        rows = check_cells(self, as_numbers(X), missing=self._missing)
         return self._codec.cells(rows).reshape(-1, *self.poset_.shape)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
@@ -282,7 +301,14 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
     def _encode(self, rows, divergence=False):
         whom = type(self).__name__
-        return encode_rows(self._codec, rows, whom, self.n_jobs, divergence)
+        missing = self.handle_missing == "ignore"
+        return encode_rows(
+            self._codec, rows, whom, self.n_jobs, divergence, missing=missing
+        )
+
+    @property
+    def _missing(self):
+        return self.handle_missing == "ignore" or self._about_missing
 
     def _codes(self, encoded, dtype):
         return self._codec.codes(encoded.coordinates).astype(dtype, copy=False)
@@ -290,6 +316,7 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
+        tags.input_tags.allow_nan = self.handle_missing == "ignore"
         tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

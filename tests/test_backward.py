@@ -61,7 +61,7 @@ def near_codes(projector, seed, scale):
 def base_points(projector, codes):
     """The distributions that codes stand for, by a forward projector's decoding."""
     own = projector.get_params(deep=False)
-    names = ManyBodyProjector._get_param_names()
+    names = own.keys() & ManyBodyProjector._get_param_names()
     forward = ManyBodyProjector(**{name: own[name] for name in names})
     forward.fit(projector.rows_[:1])
     return forward.inverse_transform(codes).reshape(-1, *projector.poset_.shape)

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from .._runtime.blocks import even_step, map_blocks, shares_memory
 from .._runtime.callbacks import no_task
 from .._runtime.threads import one_blas_thread
-from .._runtime.validation import check_masses, warn_unconverged
+from .._runtime.validation import check_masses, warn_not_identified, warn_unconverged
 from ..geometry import TensorPoset, element_mask, order_mask
 from ..geometry.codec import Codec, Encoded
 from ..geometry.nearness import KLEmbedding, gaps_of_neighbors, kl_of_neighbors
@@ -86,17 +86,26 @@ def own(rows, X):
 
 
 def encode_rows(
-    codec, rows, whom, n_jobs=None, divergence=False, overwrite=False, numbers=None
+    codec,
+    rows,
+    whom,
+    n_jobs=None,
+    divergence=False,
+    overwrite=False,
+    numbers=None,
+    missing=False,
 ):
     """:class:`Encoded` of rows (n, D), with a warning if some did not converge.
 
     Coordinates may ``overwrite`` rows of their shape; ``numbers`` (n,) are those that
-    the user knows the rows by.
+    the user knows the rows by. NaN is a ``missing`` cell if asked for; a warning says
+    where the others do not determine a code.
     """
     # One pass a block is as fast as memory: threads would only wait for it.
-    worth_sharing = codec.solves or divergence
+    worth_sharing = codec.solves or divergence or missing
     n_jobs, step = n_jobs if worth_sharing else None, codec.encoded_at_once
-    encode = partial(codec.encode, divergence=divergence)
+    encode = codec.encode_observed if missing else codec.encode
+    encode = partial(encode, divergence=divergence)
     encoded = Encoded(
         *map_blocks(
             encode,
@@ -108,6 +117,7 @@ def encode_rows(
     )
     check_masses(encoded.mass, numbers)
     warn_unconverged(whom, encoded.residual, codec.tol, codec.max_iter)
+    warn_not_identified(whom, encoded.identified)
     return encoded
 
 

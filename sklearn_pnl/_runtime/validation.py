@@ -107,11 +107,12 @@ def _shared_names(one, other):
     return [name for name in other._get_param_names() if name in own]
 
 
-def check_rows(estimator, X, *, reset, **settings):
+def check_rows(estimator, X, *, reset, missing=None, **settings):
     """Validate rows of any shape: numbers, finite, of the shape that was fitted.
 
     Returns a float array of shape ``(n, *shape)``, or a sparse one where ``settings``
-    accept it, and ``y`` if there is one; sets ``input_shape_`` on reset.
+    accept it, and ``y`` if there is one; sets ``input_shape_`` on reset. ``missing`` as
+    in :func:`check_finite`.
     """
     settings = {"dtype": [np.float64, np.float32], "allow_nd": True} | settings
     y = settings.pop("y", "no_validation")
@@ -122,7 +123,7 @@ def check_rows(estimator, X, *, reset, **settings):
     if reset:
         estimator.input_shape_ = X.shape[1:]
     check_shape(estimator, X)
-    check_finite(X, names=feature_names(estimator))
+    check_finite(X, names=feature_names(estimator), missing=missing)
     return checked
 
 
@@ -172,24 +173,47 @@ def warn_no_rows(message):
     warnings.warn(message, UserWarning, stacklevel=6)
 
 
-def check_tensors(estimator, X, *, reset):
+def check_tensors(estimator, X, *, reset, missing=None):
     """Validate non-negative rows of any shape; returns them flat, (n, D).
 
     Later rows may reach down to ``-offset``: decoded rows do, where a cell of the
     distribution holds less than the offset, and must encode to their code again.
     """
-    return check_cells(estimator, check_rows(estimator, X, reset=reset), reset=reset)
+    rows = check_rows(estimator, X, reset=reset, missing=missing)
+    return check_cells(estimator, rows, reset=reset, missing=missing)
 
 
-def check_cells(estimator, X, *, reset=False):
+def check_cells(estimator, X, *, reset=False, missing=None):
     """What :func:`check_tensors` asks of the values and shape of an array."""
     check_shape(estimator, X)
-    check_finite(X)
+    rows, has_gaps = X.reshape(len(X), -1), check_finite(X, missing=missing)
     lowest = 0 if reset else -estimator.offset
     whom = f"Negative values in data passed to {type(estimator).__name__}"
+    if has_gaps:
+        # Of any value that is fine.
+        X = np.where(np.isnan(X), 1, X)
     names = feature_names(estimator)
     check_measures(X, whom, estimator.offset, lowest, names=names)
-    return X.reshape(len(X), -1)
+    if has_gaps:
+        check_observed(rows, estimator.offset)
+    return rows
+
+
+def check_observed(rows, offset):
+    """Refuse rows (n, D) with missing cells, NaN, whose others hold no mass."""
+    missing = np.isnan(rows)
+    mass = np.where(missing, 0.0, rows.astype(np.float64) + offset).sum(axis=1)
+    check_masses(mass)
+    empty = np.flatnonzero(missing.any(axis=1) & (mass == 0))
+    if len(empty):
+        row, why, advice = int(empty[0]), "no observed cell", "."
+        if not missing[row].all():
+            why = f"observed cells that are all {0 - offset:g}, and offset={offset:g}"
+            advice = ", or set offset > 0." if offset == 0 else "."
+        raise ValueError(
+            f"Row {row} has {why}: there is nothing to fit a model to. Drop the row"
+            f"{advice}"
+        )
 
 
 def as_numbers(X):
@@ -376,6 +400,21 @@ def warn_unconverged(whom, residual, tol, max_iter):
         "projection hard.",
         ConvergenceWarning,
         stacklevel=5,
+    )
+
+
+def warn_not_identified(whom, identified):
+    """Say once of which rows the observed cells do not determine the code."""
+    left = np.flatnonzero(~identified)
+    if not len(left):
+        return
+    first = ", ".join(map(str, left[:5])) + ", .." * (len(left) > 5)
+    warnings.warn(
+        f"{whom}: the observed cells of {len(left)} of {len(identified)} rows do not "
+        f"determine a code (row numbers {first}). They have that of the flattest "
+        "measure that fits. Keep fewer interactions, or leave such rows out.",
+        UserWarning,
+        stacklevel=6,
     )
 
 

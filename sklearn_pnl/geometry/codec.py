@@ -15,11 +15,14 @@ from scipy.linalg import LinAlgError, cholesky
 from scipy.special import xlogy
 
 from .._runtime.workspace import empty, take, zeros
+from .completion import read_observed
 from .coordinates import normalized_exp, row_sums, theta_from_prob
 from .divergences import kl_divergence
 from .marginals import one_body_theta
-from .posets import zeta_columns
-from .solvers import BLOCK_CELLS, mixed_solver, rows_at_once
+from .observed import Design
+from .posets import element_mask, zeta_columns
+from .ridge_tilts import fit_exactly
+from .solvers import BLOCK_CELLS, joined, mixed_solver, rows_at_once
 
 # Marginal cells up to which one matrix product beats a sum over each mode.
 _MARGINAL_CELLS = 128
@@ -41,7 +44,8 @@ class CodeError(ValueError):
 class Encoded(NamedTuple):
     """Coordinates of rows, their masses, and what happened on the way.
 
-    ``divergence`` is ``KL(p, q)`` of row and projection, or NaN if not asked for.
+    ``divergence`` is ``KL(p, q)`` of row and projection, or NaN if not asked for;
+    ``identified`` is where what is observed of a row determines its coordinates.
     """
 
     coordinates: np.ndarray
@@ -49,6 +53,14 @@ class Encoded(NamedTuple):
     residual: np.ndarray
     n_iter: np.ndarray
     divergence: np.ndarray
+    identified: np.ndarray
+
+    @classmethod
+    def closed(cls, coordinates, mass, divergence=np.nan):
+        """Whole rows by a closed form."""
+        n = len(mass)
+        kl, every = np.full(n, divergence), np.ones(n, bool)
+        return cls(coordinates, mass, np.zeros(n), np.zeros(n, int), kl, every)
 
 
 class FlatBase:
@@ -269,7 +281,7 @@ class Codec:
         cells = empty(rows.shape, np.float64)
         cells[...] = rows
         if self.poset.added_bottom:
-            cells = np.column_stack([cells.mean(axis=1), cells])
+            cells = np.column_stack([np.nanmean(cells, axis=1), cells])
         cells += self.offset
         return cells
 
@@ -290,15 +302,50 @@ class Codec:
             mass = p.sum(axis=1)
         if not np.all(np.isfinite(mass)):
             coordinates = np.full((len(p), self.base.n_coordinates), np.nan)
-            return Encoded(coordinates, mass, *_closed(len(p)))
+            return Encoded.closed(coordinates, mass)
         p /= mass[:, None]
         q, residual, n_iter = self._solver.solve(p, None, self.tol, self.max_iter)
         log_mass = np.log(mass) if self.with_mass else 0.0
         coordinates = self.base.coordinates(q, log_mass)
-        kl = np.full(len(p), np.nan)
-        if divergence:
-            kl = kl_divergence(p, q, axis=1)
-        return Encoded(coordinates, mass, residual, n_iter, kl)
+        kl = kl_divergence(p, q, axis=1) if divergence else np.nan
+        found = Encoded.closed(coordinates, mass, kl)
+        return found._replace(residual=residual, n_iter=n_iter)
+
+    def encode_observed(self, rows, divergence=False):
+        """:meth:`encode` of rows with NaN, by the model of the cells that are there.
+
+        Of several codes that fit, that with the least variance of the log measure.
+        """
+        has_gaps = np.isnan(rows).any(axis=1)
+        if not has_gaps.any():
+            return self.encode(rows, divergence)
+        gaps, whole = np.flatnonzero(has_gaps), np.flatnonzero(~has_gaps)
+        pieces = [(gaps, self._encode_observed(rows[gaps]))]
+        if len(whole):
+            pieces.append((whole, self.encode(rows[whole], divergence)))
+        return Encoded(*joined(pieces))
+
+    def _encode_observed(self, rows):
+        cells = self.cells(rows).reshape(-1, *self.poset.shape)
+        observed, _ = read_observed(cells, self.poset)
+        settings = {"tol": self.tol, "max_iter": self.max_iter}
+        found = fit_exactly(observed, self._design, settings)
+        measure, residual, _, n_iter, _, rank = found
+        q = np.where(observed.seen, measure / observed.mass[:, None], 0.0)
+        mass = row_sums(measure)
+        log_mass = np.log(mass) if self.with_mass else 0.0
+        return Encoded(
+            self.base.coordinates(measure / mass[:, None], log_mass),
+            mass,
+            residual,
+            n_iter,
+            kl_divergence(observed.target, q, axis=1),
+            rank > self._design.n_functions,
+        )
+
+    @cached_property
+    def _design(self):
+        return Design(self.poset, element_mask(self.poset, self.base.elements))
 
     @property
     def solves(self):
@@ -319,13 +366,12 @@ class Codec:
             return self._encode(rows, divergence)
         if self.with_mass:
             theta[:, 0] += np.log(mass)
-        residual, n_iter, kl = _closed(len(rows))
-        if divergence:
-            p = self.cells(rows)
-            p /= mass[:, None]
-            own = xlogy(p, p).sum(axis=1)
-            kl = np.maximum(own - xlogy(marginals, marginals).sum(axis=1), 0)
-        return Encoded(theta, mass, residual, n_iter, kl)
+        if not divergence:
+            return Encoded.closed(theta, mass)
+        p = self.cells(rows)
+        p /= mass[:, None]
+        kl = xlogy(p, p).sum(axis=1) - xlogy(marginals, marginals).sum(axis=1)
+        return Encoded.closed(theta, mass, np.maximum(kl, 0))
 
     def _encode_whole(self, rows):
         m = self.cells(rows)
@@ -334,8 +380,7 @@ class Codec:
         coordinates = np.log(m, out=m)
         if not self.with_mass:
             coordinates -= np.log(mass)[:, None]
-        residual, n_iter, _ = _closed(len(rows))
-        return Encoded(coordinates, mass, residual, n_iter, np.zeros(len(rows)))
+        return Encoded.closed(coordinates, mass, 0.0)
 
     # --- codes to rows -------------------------------------------------------------
 
@@ -440,8 +485,3 @@ def _refuse_far(codes, fine):
         "lies so far out that its measure overflows: the largest of its numbers is "
         f"{np.abs(codes[row]).max():.3g}. Draw codes closer to the training rows.",
     )
-
-
-def _closed(n):
-    """Residuals, iterations and divergences of closed forms, none asked for."""
-    return np.zeros(n), np.zeros(n, int), np.full(n, np.nan)

@@ -152,16 +152,16 @@ def complete(
     array([[4., 2.],
            [6., 3.]])
     """
-    observed_cells, lead = _read(measures, observed, reference, poset)
+    some, lead = read_observed(measures, poset, observed, reference)
     design = Design(poset, matched, smooth)
     if not ridge >= 0:
         raise ValueError(f"ridge must not be negative; got {ridge}.")
     settings = {"tol": tol, "max_iter": max_iter}
     estimable = rank = None
     if ridge > 0:
-        found = fit_with_ridge(observed_cells, design, ridge, settings)
+        found = fit_with_ridge(some, design, ridge, settings)
     else:
-        some = _without_empty_sums(observed_cells, design)
+        some = _without_empty_sums(some, design)
         *found, estimable, rank = fit_exactly(some, design, settings)
         found[0][~estimable] = np.nan
         estimable, rank = estimable.reshape(lead + poset.shape), rank.reshape(lead)
@@ -177,7 +177,7 @@ def complete(
     )
 
 
-def _read(measures, observed, reference, poset):
+def read_observed(measures, poset, observed=None, reference=None):
     """Rows of what is given, checked, and the leading shape."""
     measures = np.asarray(measures, np.float64)
     observed = ~np.isnan(measures) if observed is None else np.asarray(observed, bool)

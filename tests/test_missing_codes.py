@@ -1,0 +1,220 @@
+"""Codes of rows with missing cells: theorems, other solvers, what is said."""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
+
+from sklearn_pnl import BackwardProjector, ManyBodyImputer, ManyBodyProjector
+from sklearn_pnl.geometry import (
+    InteractionBasis,
+    Poset,
+    TensorPoset,
+    eta_from_prob,
+    theta_from_prob,
+)
+
+SEEDS = [0, 1, 2]
+SHAPE = (4, 5, 6)
+ORDERS = [1, 2, [(0, 1), (2,)]]
+
+
+def projector_of(order=1, **params):
+    params = {"offset": 0.1, "tol": 1e-10, "with_mass": True} | params
+    return ManyBodyProjector(order, handle_missing="ignore", **params)
+
+
+def with_gaps(seed, shape=SHAPE, n=6, share=0.1):
+    """Rows, and the same with missing cells; the first two have none."""
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(2.0, size=(n, *shape))
+    missing = rng.random(X.shape) < share
+    missing[:2] = False
+    return X, np.where(missing, np.nan, X)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+@pytest.mark.parametrize("with_mass", [False, True])
+def test_whole_rows_have_the_code_that_they_have_otherwise(order, with_mass):
+    X, gaps = with_gaps(0)
+    plain = ManyBodyProjector(order, offset=0.1, tol=1e-10, with_mass=with_mass)
+    projector = projector_of(order, with_mass=with_mass).fit(gaps)
+    assert_allclose(projector.transform(gaps)[:2], plain.fit_transform(X)[:2],
+                    atol=1e-9)  # fmt: skip
+    assert_array_equal(projector.transform(X), plain.transform(X))
+    # Also by the other way to them: nothing is missing but in a row beside.
+    one = projector._codec._encode_observed(X.reshape(6, -1))
+    assert_allclose(projector._codec.codes(one.coordinates), plain.transform(X),
+                    atol=1e-8)  # fmt: skip
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.5])
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_points_of_codes_complete_rows_as_the_imputer_does(seed, order, offset):
+    _, gaps = with_gaps(seed)
+    projector = projector_of(order, offset=offset)
+    points = projector.inverse_transform(projector.fit_transform(gaps)) - offset
+    imputer = ManyBodyImputer(order, alpha=0, offset=offset, tol=1e-10)
+    missing = np.isnan(gaps)
+    # The imputer leaves nothing below 0.
+    filled = imputer.fit_transform(gaps)[missing]
+    assert_allclose(np.maximum(points[missing], 0), filled, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sums_of_observed_cells_are_kept_and_theta_beyond_the_order_is_none(
+    seed, order
+):
+    """The two conditions of the maximum of the likelihood, from the output alone."""
+    _, gaps = with_gaps(seed)
+    projector, poset = projector_of(order), TensorPoset(SHAPE)
+    points = projector.inverse_transform(projector.fit_transform(gaps))
+    seen = ~np.isnan(gaps)
+    misses = np.where(seen, points - (np.nan_to_num(gaps) + 0.1), 0.0)
+    eta = eta_from_prob(misses, poset)
+    kept = projector.base_mask_ | (np.arange(120).reshape(SHAPE) == 0)
+    assert_allclose(eta[:, kept], 0, atol=1e-7)
+    assert_allclose(theta_from_prob(points, poset)[:, ~kept], 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rows_of_the_base_have_the_code_of_the_whole_row(seed):
+    """Nothing is lost with cells that the others determine."""
+    rng = np.random.default_rng(seed)
+    basis = InteractionBasis((5, 4, 6), 2)
+    X = np.exp(basis.synthesis(2 * rng.normal(size=(3, basis.n_functions))))
+    gaps = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    projector = projector_of(2, offset=0, tol=1e-12).fit(X)
+    assert_allclose(projector.transform(gaps), projector.transform(X), atol=1e-8)
+
+
+def test_codes_that_are_not_determined_are_said_and_flat():
+    X, gaps = with_gaps(3)
+    gaps[[2, 4]] = X[[2, 4]]
+    gaps[2, :, 0] = gaps[4, 1] = np.nan
+    projector = projector_of(2)
+    told = r"of 2 of 6 rows do not determine a code \(row numbers 2, 4\)"
+    with pytest.warns(UserWarning, match=told):
+        codes = projector.fit_transform(gaps)
+    log_q = np.log(projector.inverse_transform(codes)).reshape(6, -1)
+    basis = InteractionBasis(SHAPE, 2)
+    functions = basis.synthesis(np.eye(basis.n_functions)).reshape(-1, 120)
+    for row in (2, 4):
+        seen = ~np.isnan(gaps[row]).reshape(-1)
+        on_seen = functions[:, seen] - functions[:, seen].mean(axis=1, keepdims=True)
+        sizes, directions = np.linalg.eigh(on_seen @ on_seen.T)
+        open_ones = directions[:, sizes < 1e-10].T @ functions
+        assert len(open_ones)
+        assert_allclose(open_ones @ log_q[row], 0, atol=1e-8)
+    # More than a handful are counted, and the first of them named.
+    with pytest.warns(UserWarning, match="12 of 12 .* 0, 1, 2, 3, 4, .."):
+        projector.transform(gaps[[2] * 12])
+
+
+def test_flat_rows_on_posets_and_any_base():
+    X, gaps = with_gaps(1, (12,))
+    poset = Poset.from_relations(12, [(0, k) for k in range(1, 12)])
+    base = [1, 3, 4, 8]
+    projector = projector_of(base=base, poset=poset)
+    imputer = ManyBodyImputer(base=base, poset=poset, alpha=0, offset=0.1, tol=1e-10)
+    with pytest.warns(UserWarning, match="do not determine a code"):
+        points = projector.inverse_transform(projector.fit_transform(gaps)) - 0.1
+    with pytest.warns(UserWarning, match="not determined by the observed ones"):
+        filled = imputer.fit_transform(gaps)
+    known = np.isnan(gaps) & ~np.isnan(filled)
+    assert known.any()
+    assert_allclose(points[known], filled[known], rtol=1e-7)
+
+
+def test_an_added_bottom_holds_the_mean_of_what_is_observed():
+    """Every cell lies above one atom: the cell of the bottom is free."""
+    relations = [(0, 1), (0, 2), (0, 3), (4, 5), (4, 6), (4, 7)]
+    poset = Poset.from_relations(8, relations, add_bottom=True)
+    _, gaps = with_gaps(0, (8,), share=0.2)
+    projector = projector_of(base=[1, 5], poset=poset)
+    points = projector.inverse_transform(projector.fit_transform(gaps))
+    assert_allclose(points[:, 0], np.nanmean(gaps, axis=1) + 0.1, rtol=1e-7)
+    imputer = ManyBodyImputer(base=[1, 5], poset=poset, alpha=0, offset=0.1, tol=1e-10)
+    missing = np.isnan(gaps)
+    filled = imputer.fit_transform(gaps)[missing]
+    assert_allclose(points[:, 1:][missing] - 0.1, filled, rtol=1e-7)
+
+
+def test_choice_between_orders_copies_and_types():
+    rng = np.random.default_rng(0)
+    X, y = rng.gamma(2.0, size=(60, 3, 4)), np.arange(60) % 2
+    X[y == 1, 0] *= 2
+    X[rng.random(X.shape) < 0.1] = np.nan
+    model = make_pipeline(projector_of(tol=1e-6), LogisticRegression())
+    search = GridSearchCV(model, {"manybodyprojector__order": [1, [(0,), (1,)]]}, cv=3)
+    assert search.fit(X, y).best_score_ > 0.7
+    projector = projector_of(tol=1e-6).fit(X)
+    codes = projector.transform(X)
+    again = pickle.loads(pickle.dumps(projector))
+    assert_array_equal(again.transform(X), codes)
+    assert clone(projector).handle_missing == "ignore"
+    single = projector_of(tol=1e-6).fit(X.astype(np.float32))
+    assert single.transform(X.astype(np.float32)).dtype == np.float32
+    assert_allclose(single.transform(X), codes, rtol=1e-4, atol=1e-4)
+    assert get_tags(projector).input_tags.allow_nan
+    assert not get_tags(ManyBodyProjector()).input_tags.allow_nan
+    assert not get_tags(BackwardProjector()).input_tags.allow_nan
+
+
+def test_the_same_bytes_for_every_number_of_threads():
+    _, gaps = with_gaps(0, (12, 10, 14), n=200)
+    codes = [projector_of(n_jobs=n).fit_transform(gaps).tobytes() for n in (1, 2)]
+    assert codes[0] == codes[1]
+
+
+def test_what_fit_tells_is_of_the_observed_cells():
+    _, gaps = with_gaps(2)
+    projector = projector_of(2).fit(gaps)
+    points = projector.inverse_transform(projector.transform(gaps))
+    total = 0.0
+    for row, point in zip(gaps + 0.1, points, strict=True):
+        seen = ~np.isnan(row)
+        p, q = row[seen] / row[seen].sum(), point[seen] / point[seen].sum()
+        total += np.sum(p * np.log(p / q))
+    assert projector.reconstruction_err_ == pytest.approx(total / len(gaps))
+    assert projector.n_iter_ > 1
+    assert_array_equal(np.isnan(projector.to_measures(gaps)), np.isnan(gaps))
+
+
+@pytest.mark.parametrize(
+    ("cells", "offset", "message"),
+    [
+        ([np.nan] * 4, 0.1, "Row 1 has no observed cell: there is nothing"),
+        ([np.nan, -1, 1, 1], 0.1, "the first is -1 at row 1, cell (0, 1)"),
+        ([np.nan, 0, 1, 1], 0.0, "Cell 1 of row 1 is zero and offset=0"),
+        ([np.nan, np.inf, 1, 1], 0.1, "contains infinity"),
+    ],
+)
+def test_rows_without_a_code_are_refused(cells, offset, message):
+    X = np.ones((2, 2, 2))
+    X[1] = np.reshape(cells, (2, 2))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        projector_of(offset=offset).fit(X)
+
+
+def test_rows_that_are_nothing_but_the_offset_are_refused():
+    projector = projector_of().fit(np.ones((1, 2, 2)))
+    with pytest.raises(ValueError, match="observed cells that are all -0.1, and off"):
+        projector.transform([[[np.nan, -0.1], [-0.1, -0.1]]])
+
+
+def test_missing_cells_are_refused_unless_asked_for():
+    _, gaps = with_gaps(0)
+    with pytest.raises(ValueError, match="handle_missing='ignore' encodes rows by"):
+        ManyBodyProjector().fit(gaps)
+    with pytest.raises(ValueError, match="SimpleImputer of sklearn.impute.$"):
+        BackwardProjector().fit(np.nan_to_num(gaps)).transform(gaps)
