@@ -34,7 +34,7 @@ from .geometry import (
     search_interactions,
     theta_with_errors,
 )
-from .geometry.fit import p_values
+from .geometry.fit import check_reference, p_values
 from .manifolds import ORDER
 
 
@@ -83,9 +83,10 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     With ``n`` the sum of the rows and ``N`` its total, finds
 
     .. math:: q = \arg\min_q KL(n / N, q) \quad\text{subject to}\quad
-              \theta_q(x) = 0 \text{ for all } x \text{ of order} > \ell ,
+              \theta_{q/r}(x) = 0 \text{ for all } x \text{ of order} > \ell ,
 
-    the maximum-likelihood estimate, as R's ``loglin`` does. ``score`` is the mean
+    the maximum-likelihood estimate, as R's ``loglin`` does; the reference ``r`` is 1
+    unless given. ``score`` is the mean
     log-likelihood of counts held out, so that
     :class:`~sklearn.model_selection.GridSearchCV` over ``order`` chooses a model.
 
@@ -103,9 +104,15 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         The order between the cells. None is the tensor of the rows' own shape. Rows may
         stay flat: a feature a cell, in the order of ``ravel`` for a tensor.
 
+    reference : array-like of shape ``poset_.shape``, default=None
+        What cells are expected in proportion to, such as exposures; not negative. Those
+        where it is 0 (or False) cannot occur: structural zeros, which degrees of
+        freedom do not count. None is 1.
+
     offset : float, default=0
-        Added to every cell of the sum. Without it, cells that the model cannot fill
-        have probability 0, and held-out counts there a log-likelihood of -inf.
+        Added to every cell of the sum that can occur. Without it, cells that the model
+        cannot fill have probability 0, and held-out counts there a log-likelihood of
+        -inf.
 
     tol : float, default=1e-10
         Wanted ``max |eta_q - eta_p|`` over the base.
@@ -133,15 +140,15 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     expected_ : ndarray of shape ``poset_.shape``
         Expected counts.
 
-    theta_ : ndarray of shape (n_params_,)
+    theta_ : ndarray of shape (n_free,)
         Free coordinates in the order of the cells: of level i of a mode against level
-        i - 1. nan where cells that cannot be filled leave it open.
+        i - 1. nan where cells that cannot occur or be filled leave it open.
 
-    standard_errors_ : ndarray of shape (n_params_,)
+    standard_errors_ : ndarray of shape (n_free,)
         Of ``theta_``, by the inverse Fisher information.
 
     n_params_ : int
-        Number of free coordinates.
+        Number of free coordinates, less those that cells that cannot occur leave open.
 
     n_iter_ : int
         Newton steps; a closed form counts as 1.
@@ -186,6 +193,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         "order": [*ORDER, StrOptions({"bic", "aic"})],
         "base": ["array-like", None],
         "poset": [PosetProtocol, None],
+        "reference": ["array-like", None],
         "offset": [Interval(Real, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -197,6 +205,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         *,
         base: ArrayLike | None = None,
         poset: PosetProtocol | None = None,
+        reference: ArrayLike | None = None,
         offset: float = 0.0,
         tol: float = 1e-10,
         max_iter: int = 200,
@@ -204,6 +213,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         self.order = order
         self.base = base
         self.poset = poset
+        self.reference = reference
         self.offset = offset
         self.tol = tol
         self.max_iter = max_iter
@@ -231,7 +241,9 @@ class LogLinearModel(DensityMixin, BaseEstimator):
                 f"{self.poset_!r} has a bottom that was added, where nothing is "
                 "counted. Give a poset with an element for each cell."
             )
-        self.counts_ = self.offset + rows.sum(axis=0).reshape(self.poset_.shape)
+        self.counts_ = rows.sum(axis=0).reshape(self.poset_.shape)
+        reference = check_reference(self.reference, self.counts_, self.poset_)
+        self.counts_ += self.offset * (reference is None or reference > 0)
         self.base_mask_ = self._chosen_mask()
         self.order_ = self.poset_.family(self.base_mask_)
         fit = goodness_of_fit(
@@ -242,7 +254,11 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         self.statistics_, self.expected_ = fit, fit.expected
         self.n_params_, self.n_iter_ = fit.n_params, max(1, int(fit.n_iter))
         self.theta_, self.standard_errors_ = theta_with_errors(
-            fit.expected / fit.total, fit.total, self.poset_, self.base_mask_
+            fit.expected / fit.total,
+            fit.total,
+            self.poset_,
+            self.base_mask_,
+            self.reference,
         )
         return self
 
@@ -317,8 +333,10 @@ class LogLinearModel(DensityMixin, BaseEstimator):
             int(total), p / p.sum(), n_replicates
         )
         tables = drawn.reshape(-1, *self.poset_.shape) / total
+        reference = check_reference(self.reference, self.counts_, self.poset_)
+        settings = self._settings | {"reference": reference}
         fits = mixed_projection(
-            tables, None, self.base_mask_, self.poset_, **self._settings
+            tables, matched=self.base_mask_, poset=self.poset_, **settings
         )
         warn_unconverged(type(self).__name__, fits.residual, self.tol, self.max_iter)
         cells = tuple(range(1, tables.ndim))
@@ -393,7 +411,11 @@ class LogLinearModel(DensityMixin, BaseEstimator):
 
     @property
     def _settings(self):
-        return {"tol": self.tol, "max_iter": self.max_iter}
+        return {
+            "reference": self.reference,
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+        }
 
     @property
     def _free(self):

@@ -14,6 +14,7 @@ from _oracles import (
     up_to_order,
 )
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import orth
 from scipy.optimize import linprog
 from scipy.stats import chi2, chi2_contingency
 from sklearn.linear_model import PoissonRegressor
@@ -250,6 +251,147 @@ def test_fit_that_stops_early_says_so():
     assert "not converged" in str(fit)
     with pytest.raises(RuntimeError, match="did not converge: a residual of"):
         score_tests(counts, TensorPoset((3, 3, 3)), 2, max_iter=1)
+
+
+# --- cells that cannot occur ------------------------------------------------------
+
+
+def random_reference(seed, shape=SHAPE, share=0.25):
+    """Exposures, some of them 0."""
+    rng = np.random.default_rng(seed + 10)
+    return rng.gamma(2.0, size=shape) * (rng.random(shape) > share)
+
+
+def counts_on(reference, seed, mean=20.0):
+    return np.random.default_rng(seed).poisson(mean * reference) + (reference > 0)
+
+
+def design_on(reference, order):
+    """Constant and indicators on the cells that can occur."""
+    design = indicator_design(reference.shape, cells_slow(order, reference.shape))
+    return np.column_stack([np.ones(len(design)), design])[reference.ravel() > 0]
+
+
+@pytest.mark.parametrize("order", MODELS[:-1], ids=str)
+@pytest.mark.parametrize("kind", ["mask", "exposures"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_fit_on_the_cells_that_can_occur_is_a_poisson_regression(seed, kind, order):
+    exposures = random_reference(seed)
+    reference = exposures > 0 if kind == "mask" else exposures
+    counts, can = counts_on(exposures, seed), exposures > 0
+    design, weights = design_on(exposures, order), (1.0 * reference)[can]
+    model = PoissonRegressor(
+        alpha=0, tol=1e-10, max_iter=1000, solver="newton-cholesky"
+    )
+    # Columns that the cells left do not tell apart would stop it.
+    columns = orth(design[:, 1:] - design[:, 1:].mean(axis=0))
+    # Rates with the exposures as weights: counts in proportion to these.
+    fitted = model.fit(columns, counts[can] / weights, weights).predict(columns)
+    fitted = fitted * weights
+    fit = goodness_of_fit(counts, TensorPoset(SHAPE), order, reference=reference)
+    assert_allclose(fit.expected[can], fitted, rtol=1e-6)
+    assert not fit.expected[~can].any()
+    slow = deviance_slow(counts[can], fitted)
+    assert fit.deviance == pytest.approx(slow, rel=1e-6, abs=1e-8)
+    assert fit.dof == fit.adjusted_dof == can.sum() - np.linalg.matrix_rank(design)
+    assert fit.n_params == np.linalg.matrix_rank(design) - 1
+    assert f"{can.sum()} cells" in str(fit)
+
+
+def test_degrees_of_freedom_of_a_separable_table_are_those_of_its_parts():
+    # Bishop, Fienberg and Holland 1975, section 5.2: blocks without a cell in common.
+    can = np.zeros((5, 7), bool)
+    can[:2, :3] = can[2:, 3:] = True
+    counts = counts_on(1.0 * can, 0)
+    fit = goodness_of_fit(counts, TensorPoset((5, 7)), 1, reference=can)
+    parts = [chi2_contingency(block, correction=False, lambda_="log-likelihood")
+             for block in (counts[:2, :3], counts[2:, 3:])]  # fmt: skip
+    assert fit.dof == sum(part.dof for part in parts)
+    assert fit.deviance == pytest.approx(sum(part.statistic for part in parts))
+
+
+@pytest.mark.parametrize("order", [1, [(0, 1), (2,)]], ids=str)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_zeros_by_chance_beside_those_that_must_be(seed, order):
+    """Adjusted by cells and rank, as where all cells can occur."""
+    reference = random_reference(seed, share=0.2)
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson(0.8 * reference)
+    poset = TensorPoset(SHAPE)
+    fit = goodness_of_fit(counts, poset, order, reference=reference)
+    can = reference.ravel() > 0
+    design = indicator_design(SHAPE, cells_slow(order))[can]
+    assert fit.adjusted_dof == adjusted_slow(counts.ravel()[can], design)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_tests_of_terms_where_cells_cannot_occur(seed):
+    poset, reference = TensorPoset(SHAPE), random_reference(seed)
+    counts = counts_on(reference, seed)
+    tests = deviance_tests(counts, poset, reference=reference)
+    terms = list(tests.terms)
+    fits = [goodness_of_fit(counts, poset, order, reference=reference)
+            for order in [0, *(terms[: k + 1] for k in range(7))]]  # fmt: skip
+    assert_allclose(tests.values, -np.diff([fit.deviance for fit in fits]), atol=1e-7)
+    assert_array_equal(tests.dof, -np.diff([fit.dof for fit in fits]))
+    assert tests.dof.sum() == np.count_nonzero(reference) - 1
+    # Rao 1948: against the saturated model the score statistic is X^2.
+    scores = score_tests(counts, poset, 2, reference=reference)
+    fit = goodness_of_fit(counts, poset, 2, reference=reference)
+    assert scores.values == pytest.approx([fit.pearson])
+    assert scores.dof == [fit.dof]
+    found = search_interactions(counts, poset, reference=reference)
+    best = goodness_of_fit(counts, poset, found.order, reference=reference)
+    assert found.value == pytest.approx(best.bic)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_theta_and_errors_are_those_of_the_cells_that_can_occur(seed):
+    poset, reference = TensorPoset((4, 5)), random_reference(seed, (4, 5))
+    counts = counts_on(reference, seed)
+    fit = goodness_of_fit(counts, poset, 1, reference=reference)
+    can, mu = reference.ravel() > 0, fit.expected[reference > 0]
+    design = tensor_leq((4, 5))[[0, *cells_slow(1, (4, 5))]].T[can] * 1.0
+    assert np.linalg.matrix_rank(design) == design.shape[1]
+    theta, errors = theta_with_errors(
+        fit.expected / fit.total, fit.total, poset, 1, reference
+    )
+    slow = np.linalg.lstsq(design, np.log(mu / reference[reference > 0]))[0]
+    assert_allclose(theta, slow[1:], atol=1e-8)
+    inverse = np.linalg.inv((design.T * mu) @ design)
+    assert_allclose(errors, np.sqrt(np.diag(inverse))[1:], rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_elements_of_any_poset_that_cannot_occur(seed):
+    rng = np.random.default_rng(seed)
+    poset, leq = random_poset(rng, 15, density=0.3)
+    reference = (rng.random(15) > 0.2) * 1.0
+    counts = rng.poisson(30, 15) * (reference > 0)
+    fit = goodness_of_fit(counts, poset, 1, reference=reference)
+    design = leq[np.flatnonzero(poset.order == 1)].T
+    design = np.column_stack([np.ones(15), design])[reference > 0]
+    assert fit.converged
+    assert fit.dof == len(design) - np.linalg.matrix_rank(design)
+    mask = poset.order_mask(1)
+    assert_allclose(poset.eta(fit.expected)[mask], poset.eta(1.0 * counts)[mask])
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        (np.ones((3, 2)), r"of shape \(2, 2\); got shape \(3, 2\)"),
+        (-np.ones((2, 2)), "not negative, somewhere positive"),
+        (np.zeros((2, 2)), "not negative, somewhere positive"),
+        ([[1, np.nan], [1, 1]], "is finite, not negative"),
+        ([[1, 0], [1, 1]], r"count at index \(0, 1\) is 2 where the reference is 0"),
+    ],
+)
+def test_references_that_are_none_are_refused(reference, message):
+    poset = TensorPoset((2, 2))
+    for fit in (goodness_of_fit, deviance_tests, score_tests, search_interactions):
+        with pytest.raises(ValueError, match=message):
+            fit([[1, 2], [3, 4]], poset, reference=reference)
 
 
 # --- theta ----------------------------------------------------------------------

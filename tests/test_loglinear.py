@@ -131,6 +131,39 @@ def test_counts_where_none_were_have_no_likelihood():
     )
 
 
+def test_cells_that_cannot_occur_are_left_out_everywhere():
+    rows, can = strata(0), np.ones(SHAPE, bool)
+    can[1, 2] = False
+    rows = rows * can
+    model = LogLinearModel(2, reference=can, offset=0.5).fit(rows)
+    counts = model.counts_
+    assert_allclose(counts, rows.sum(axis=0) + 0.5 * can)
+    fit = goodness_of_fit(counts, model.poset_, 2, reference=can)
+    assert model.statistics_.dof == fit.dof == 1
+    assert model.n_params_ == fit.n_params < model.base_mask_.sum()
+    assert_allclose(model.expected_, fit.expected)
+    assert not model.expected_[~can].any()
+    assert np.isnan(model.theta_).any() and np.isfinite(model.theta_).any()
+    assert_allclose(
+        LogLinearModel(1, reference=can).fit(rows).score_tests().values,
+        score_tests(rows.sum(axis=0), model.poset_, 1, reference=can).values,
+    )
+    tests = model.deviance_tests()
+    assert tests.dof.sum() == can.sum() - 1
+    assert LogLinearModel("bic", reference=can).fit(rows).order_ == [(0, 1), (2,)]
+    drawn = (
+        LogLinearModel([(0, 1), (2,)], reference=can)
+        .fit(rows)
+        .bootstrap(200, random_state=0)
+    )
+    # About chi-square with 4 degrees of freedom, of which 12 cells would have 5.
+    assert drawn.replicates.mean() == pytest.approx(4, abs=0.6)
+    assert clone(model).fit(rows).statistics_.dof == 1
+    assert model.score(rows + ~can) == -np.inf
+    with pytest.raises(ValueError, match="of a cell that cannot occur"):
+        model.fit(rows + 1)
+
+
 def test_tests_are_those_of_geometry():
     model = LogLinearModel(1).fit(strata(0))
     scores = score_tests(model.counts_, model.poset_, 1)

@@ -101,6 +101,21 @@ CAESAR = np.array(
 # Cars of 1993 by type and origin (USA, elsewhere): MASS's Cars93.
 CARS = np.array([[7, 9], [11, 0], [10, 12], [7, 14], [8, 6], [5, 4]])
 
+# Squirrel monkeys by who displays to whom: Ploog, "The behavior of squirrel monkeys",
+# 1967. None does to itself; the third does to none.
+MONKEYS = np.array(
+[[0, 1, 5, 8, 9, 0], [29, 0, 14, 46, 4, 0], [0, 0, 0, 0, 0, 0],
+ [2, 3, 1, 0, 38, 2], [0, 0, 0, 0, 0, 1], [9, 25, 4, 6, 13, 0]]
+)  # fmt: skip
+# Slides by the ratings of two pathologists: Agresti, table 10.8.
+PATHOLOGISTS = np.array([[22, 2, 2, 0], [5, 7, 14, 0], [0, 2, 36, 0], [0, 1, 17, 10]])
+# Stroke patients by disability on admission and discharge, which was never the worse:
+# Bishop and Fienberg, Biometrics 25, 1969.
+STROKE = np.array(
+[[5, 0, 0, 0, 0], [4, 5, 0, 0, 0], [6, 4, 4, 0, 0], [9, 10, 4, 1, 0],
+ [11, 23, 12, 15, 8]]
+)  # fmt: skip
+
 # Printed: G^2, X^2 (None where it is not), df; and the adjusted df where they differ,
 # by the rule of Bishop, Fienberg, Holland 1975, section 3.8.
 PRINTED = [
@@ -152,6 +167,17 @@ PRINTED = [
     (CARS, 1, "18.36179", "14.07985", 5, 5),
     # chisq.test, as a blog on correspondence analysis prints it (datanalytics.com).
     (CAITHNESS, 1, None, "1240.039", 12, 12),
+    # Agresti, section 10.5.
+    (PATHOLOGISTS, 1, "118.0", "120.3", 9, 9),
+]
+# Quasi-independence: the cells that can occur; G^2, X^2 and df of independence there.
+INCOMPLETE = [
+    # Fienberg, "The Analysis of Cross-Classified Categorical Data", 2nd edition 1980,
+    # chapter 8: without the monkey that never displays.
+    (MONKEYS, ~np.eye(6, dtype=bool), "135.17", "168.05", 19, 15),
+    (STROKE, np.tril(np.ones((5, 5), bool)), "9.60", "8.37", 6, 6),
+    # Agresti, section 10.5: all but agreement, which leaves the last column empty.
+    (PATHOLOGISTS, ~np.eye(4, dtype=bool), "13.2", "11.5", 5, 3),
 ]
 
 
@@ -167,6 +193,29 @@ def test_statistics_are_those_printed(counts, order, deviance, pearson, dof, adj
     assert deviance is None or as_printed(fit.deviance, deviance), fit.deviance
     assert pearson is None or as_printed(fit.pearson, pearson), fit.pearson
     assert (fit.dof, fit.adjusted_dof) == (dof, adjusted)
+
+
+@pytest.mark.parametrize("counts, can, deviance, pearson, dof, adjusted", INCOMPLETE)
+def test_quasi_independence_is_as_printed(
+    counts, can, deviance, pearson, dof, adjusted
+):
+    poset = TensorPoset(counts.shape)
+    fit = goodness_of_fit(counts * can, poset, 1, reference=can)
+    assert fit.converged
+    assert as_printed(fit.deviance, deviance), fit.deviance
+    assert as_printed(fit.pearson, pearson), fit.pearson
+    assert (fit.dof, fit.adjusted_dof) == (dof, adjusted)
+    assert not fit.expected[~can].any()
+
+
+def test_children_of_the_crew_cannot_be():
+    """What is adjusted for where zeros are by chance is counted where they are not."""
+    can = np.ones(TITANIC.shape)
+    can[3, 0] = 0
+    poset, order = TensorPoset(TITANIC.shape), [(0, 1, 2), (3,)]
+    fit = goodness_of_fit(TITANIC, poset, order, reference=can)
+    assert as_printed(fit.deviance, "671.96")
+    assert fit.dof == fit.adjusted_dof == 13
 
 
 def test_p_values_are_those_printed():

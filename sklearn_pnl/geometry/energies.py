@@ -80,14 +80,15 @@ def energy_decomposition(
     poset: PosetProtocol,
     levels: Sequence | None = None,
     *,
+    reference: ArrayLike | None = None,
     tol: float = _TOL,
     max_iter: int = _MAX_ITER,
 ) -> NDArray:
-    """Parts of ``KL(p, uniform)`` that belong to each of a nested sequence of levels.
+    """Parts of ``KL(p, reference)`` that belong to each of nested levels.
 
-    With ``q_0`` uniform, ``q_k`` the projection of ``p`` on level k and ``q_m = p``,
-    the parts are ``KL(q_k, q_{k-1})``; they sum to ``KL(p, uniform)`` (the Pythagorean
-    theorem, Amari 2016, section 1.6).
+    With ``q_0`` the reference, ``q_k`` with eta of ``p`` on level k and theta of the
+    reference beyond it, and ``q_m = p``, the parts are ``KL(q_k, q_{k-1})``; they sum
+    to ``KL(p, reference)`` (the Pythagorean theorem, Amari 2016, section 1.6).
 
     Parameters
     ----------
@@ -97,6 +98,8 @@ def energy_decomposition(
     levels : list, default=None
         Levels as in :func:`interaction_energy`, each inside the next. None is the
         orders 1, 2, .., up to the largest but one.
+    reference : array-like of shape ``poset.shape``, default=None
+        A distribution; None is the uniform one.
     tol, max_iter
         As for :func:`mixed_projection`.
 
@@ -133,9 +136,12 @@ def energy_decomposition(
                 f"Level {k} is not inside level {k + 1}: energies add up for nested "
                 "levels only."
             )
-    points = [np.full(poset.shape, 1 / poset.n_elements)]
-    points += [_project(p, poset, mask, tol, max_iter) for mask in masks]
-    points.append(p)
+    if reference is None:
+        first = np.full(poset.shape, 1 / poset.n_elements)
+    else:
+        first = np.asarray(reference, dtype=np.float64)
+    middle = [_project(p, poset, mask, tol, max_iter, reference) for mask in masks]
+    points = [first, *middle, p]
     cells = _cells(poset)
     return np.stack(
         [
@@ -204,8 +210,9 @@ def project_on_level(p, poset, level, tol=_TOL, max_iter=_MAX_ITER):
     return _project(p, poset, poset.level_mask(level), tol, max_iter)
 
 
-def _project(p, poset, mask, tol, max_iter):
-    projection = mixed_projection(p, None, mask, poset, tol=tol, max_iter=max_iter)
+def _project(p, poset, mask, tol, max_iter, reference=None):
+    settings = {"tol": tol, "max_iter": max_iter}
+    projection = mixed_projection(p, reference, mask, poset, **settings)
     if not np.all(projection.converged):
         raise RuntimeError(
             f"A projection did not converge: the worst residual is "

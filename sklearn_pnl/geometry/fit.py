@@ -8,14 +8,18 @@ product-multinomial sampling alike. Then
 .. math:: G^2 = 2 N KL(p, q), \qquad X^2 = N \sum_x (p(x) - q(x))^2 / q(x),
 
 each about chi-square with ``D - 1 - |B|`` degrees of freedom if the model is right and
-the expected counts ``N q`` are not small. Cells that are 0 may leave cells that no
+the expected counts ``N q`` are not small. With a reference ``r`` theta is that of
+``q / r``; cells where it is 0 cannot occur (structural zeros): ``D`` is then the number
+of the others, and ``1 + |B|`` the rank of the model's functions on these, as for
+quasi-independence. Cells that could occur but are 0 may leave cells that no
 distribution of the model can fill, and theta that nothing is known about: the
 *adjusted* degrees of freedom count what is left of both.
 
 References
 ----------
 Y. Bishop, S. Fienberg, P. Holland, "Discrete Multivariate Analysis", MIT Press 1975
-(chapter 3 on estimates, section 3.8 on degrees of freedom where cells are zero).
+(chapter 3 on estimates, section 3.8 on degrees of freedom where cells are zero,
+chapter 5 on tables with cells that cannot occur).
 
 A. Agresti, "Categorical Data Analysis", Wiley, 3rd edition 2013, chapters 9 and 10.
 """
@@ -57,9 +61,10 @@ class GoodnessOfFit(Report):
     deviance, pearson : ndarray of shape (...,)
         ``G^2`` and ``X^2``.
     n_params : int
-        ``|B|``, the dimension of the model, without the total.
+        ``|B|``, the dimension of the model on the cells that can occur, without the
+        total.
     dof : int
-        ``D - 1 - n_params``, as R's ``loglin`` has it.
+        Cells that can occur less ``1 + n_params``, as R's ``loglin`` has it.
     adjusted_dof : ndarray of int of shape (...,)
         Cells that the model can fill less the rank of its functions there: the same as
         ``dof`` where no expected count is 0.
@@ -104,7 +109,7 @@ class GoodnessOfFit(Report):
         known = "" if self.converged else f"; not converged: {self.residual:.1e}"
         lines = [
             f"{self.n_params} parameters, {self.total:g} counts, "
-            f"{self.expected.size} cells{known}",
+            f"{self.dof + 1 + self.n_params} cells{known}",
             f"{'':4}{'statistic':>12}{'df':>6}{'p':>12}",
         ]
         for name, value in (("G^2", self.deviance), ("X^2", self.pearson)):
@@ -124,13 +129,14 @@ def goodness_of_fit(
     poset: PosetProtocol,
     order: ArrayLike = 1,
     *,
+    reference: ArrayLike | None = None,
     tol: float = TOL,
     max_iter: int = MAX_ITER,
 ) -> GoodnessOfFit:
     """Fit the log-linear model of an order to counts; statistics of the fit.
 
-    Minimises ``KL(n / N, q)`` over the ``q`` with theta 0 beyond ``order``: the
-    maximum-likelihood estimate. Any number of tables at once.
+    Minimises ``KL(n / N, q)`` over the ``q`` with theta of ``q / reference`` 0 beyond
+    ``order``: the maximum-likelihood estimate. Any number of tables at once.
 
     Parameters
     ----------
@@ -139,7 +145,10 @@ def goodness_of_fit(
     poset : Poset or TensorPoset
     order : int, list of tuple of int, or ndarray of bool, default=1
         Level, as in :func:`interaction_energy`: for a tensor also the sets of modes
-        kept, closed downward; 0 is the uniform distribution.
+        kept, closed downward; 0 is the reference itself.
+    reference : array-like of shape ``poset.shape``, default=None
+        What cells are expected in proportion to, such as exposures; not negative. Those
+        where it is 0 (or False) cannot occur: structural zeros. None is 1.
     tol, max_iter
         As for :func:`mixed_projection`.
 
@@ -150,7 +159,8 @@ def goodness_of_fit(
     Raises
     ------
     ValueError
-        If a count is negative or not finite, or a table is empty.
+        If a count is negative or not finite, a table is empty, or counts are where the
+        reference is 0.
 
     See Also
     --------
@@ -171,15 +181,25 @@ def goodness_of_fit(
     G^2       8.1614     1    0.004279
     X^2       8.0357     1    0.004586
     AIC 208.59, BIC 213.23
+
+    Quasi-independence: nobody is counted with himself.
+
+    >>> counts = [[0, 9, 5], [7, 0, 3], [6, 8, 0]]
+    >>> can_occur = [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+    >>> fit = goodness_of_fit(counts, TensorPoset((3, 3)), reference=can_occur)
+    >>> print(fit.dof, fit.deviance.round(4))
+    1 0.2802
     """
     counts, total = check_counts(counts, poset)
+    reference = check_reference(reference, counts, poset)
     mask, cells = model_mask(poset, order), tuple(range(-len(poset.shape), 0))
     p = counts / total.reshape(total.shape + (1,) * len(poset.shape))
-    found = mixed_projection(p, None, mask, poset, tol=tol, max_iter=max_iter)
-    q, adjusted = _adjusted(counts, found, mask, poset)
+    found = mixed_projection(p, reference, mask, poset, tol=tol, max_iter=max_iter)
+    n_params = n_params_of(poset, mask, reference)
+    dof = int(_can_occur(poset, reference).sum()) - 1 - n_params
+    q, adjusted = _adjusted(counts, found, mask, poset, reference, dof)
     with np.errstate(divide="ignore"):
         squares = np.divide((p - q) ** 2, q, out=np.zeros_like(q), where=p != q)
-    n_params = int(mask.sum())
     return GoodnessOfFit(
         expected=q * (counts.sum(axis=cells, keepdims=True)),
         total=total[()],
@@ -187,7 +207,7 @@ def goodness_of_fit(
         pearson=(total * squares.sum(axis=cells))[()],
         log_likelihood=xlogy(counts, q).sum(axis=cells)[()],
         n_params=n_params,
-        dof=poset.n_elements - 1 - n_params,
+        dof=dof,
         adjusted_dof=adjusted[()],
         residual=found.residual,
         n_iter=found.n_iter,
@@ -196,13 +216,17 @@ def goodness_of_fit(
 
 
 def theta_with_errors(
-    p: ArrayLike, total: float, poset: PosetProtocol, order: ArrayLike = 1
+    p: ArrayLike,
+    total: float,
+    poset: PosetProtocol,
+    order: ArrayLike = 1,
+    reference: ArrayLike | None = None,
 ) -> tuple[NDArray, NDArray]:
     """Free coordinates of a fitted distribution, and their standard errors.
 
     The errors are the roots of the diagonal of ``inverse(G) / N``, with ``G`` the
-    Fisher information of the free coordinates. Both are nan where cells that cannot be
-    filled leave nothing to know theta by.
+    Fisher information of the free coordinates. Both are nan where cells that cannot
+    occur or be filled leave nothing to know theta by.
 
     Parameters
     ----------
@@ -213,6 +237,8 @@ def theta_with_errors(
     poset : Poset or TensorPoset
     order : int, list of tuple of int, or ndarray of bool, default=1
         Level, as in :func:`goodness_of_fit`.
+    reference : array-like of shape ``poset.shape``, default=None
+        As in :func:`goodness_of_fit`: theta is that of ``p / reference``.
 
     Returns
     -------
@@ -240,7 +266,9 @@ def theta_with_errors(
     left, values, right = np.linalg.svd(root[:, None] * functions, full_matrices=False)
     kept = values > _RANK * values.max(initial=0)
     left, right = left[:, kept], right[kept] / values[kept, None]
-    energy = root * np.log(q, out=np.zeros_like(q), where=q > 0)
+    r = np.ones(len(q)) if reference is None else np.ravel(reference) * 1.0
+    ratio = np.divide(q, r, out=np.ones(len(q)), where=q > 0)
+    energy = root * np.log(ratio)
     theta, errors = energy @ left @ right, np.sqrt((right**2).sum(axis=0) / total)
     known = np.abs(1 - ((right * values[kept, None]) ** 2).sum(axis=0)) < _ALIASED
     theta, errors = (np.where(known, x, np.nan)[1:] for x in (theta, errors))
@@ -273,28 +301,65 @@ def check_counts(counts, poset):
     return counts, total
 
 
+def check_reference(reference, counts, poset):
+    """A reference as a distribution; a ValueError if counts are where it is 0."""
+    if reference is None:
+        return None
+    reference = np.asarray(reference, dtype=np.float64)
+    fine = np.isfinite(reference) & (reference >= 0)
+    if reference.shape != poset.shape or not fine.all() or not reference.any():
+        raise ValueError(
+            f"A reference is finite, not negative, somewhere positive, and of shape "
+            f"{poset.shape}; got shape {reference.shape}."
+        )
+    bad = np.argwhere((counts > 0) & (reference == 0))
+    if len(bad):
+        cell = tuple(bad[0].tolist())
+        raise ValueError(
+            f"The count at index {cell} is {counts[cell]:g} where the reference is 0, "
+            "of a cell that cannot occur. Give it a positive reference, or leave its "
+            "counts out."
+        )
+    return reference / reference.sum()
+
+
+def n_params_of(poset, mask, reference):
+    """Dimension of a model on the cells that can occur, without the total."""
+    can_occur = _can_occur(poset, reference)
+    if can_occur.all():
+        return int(mask.sum())
+    return _rank(indicators(poset, mask)[can_occur]) - 1
+
+
+def _can_occur(poset, reference):
+    return (
+        np.full(poset.n_elements, True) if reference is None else reference.ravel() > 0
+    )
+
+
+def _rank(design):
+    return int(np.linalg.matrix_rank((design.T @ design).toarray(), hermitian=True))
+
+
 def p_values(statistic, dof):
     """Upper tails of chi-square; 1 where there is no degree of freedom."""
     dof = np.asarray(dof)
     return np.where(dof > 0, chi2.sf(statistic, np.maximum(dof, 1)), 1.0)[()]
 
 
-def _adjusted(counts, found, mask, poset):
+def _adjusted(counts, found, mask, poset, reference, dof):
     """Distributions without cells that cannot be filled, and adjusted df."""
-    lead, dof = found.residual.shape, poset.n_elements - 1 - int(mask.sum())
+    lead, can_occur = found.residual.shape, np.flatnonzero(_can_occur(poset, reference))
     q = found.prob.reshape(-1, poset.n_elements).copy()
-    adjusted, tables = np.full(len(q), dof), counts.reshape(q.shape)
-    suspicious = (tables == 0) & (q < max(_SUSPICIOUS, _TIMES_TOL * found.tol))
+    adjusted, empty = np.full(len(q), dof), counts.reshape(q.shape)[:, can_occur] == 0
+    suspicious = empty & (q[:, can_occur] < max(_SUSPICIOUS, _TIMES_TOL * found.tol))
     rows = np.flatnonzero(suspicious.any(axis=1))
-    design = indicators(poset, mask) if len(rows) else None
+    design = indicators(poset, mask)[can_occur] if len(rows) else None
     for row in rows:
-        possible = _possible_cells(design, tables[row] == 0, suspicious[row])
-        if possible.all():
-            continue
-        q[row, ~possible] = 0
-        left = design[np.flatnonzero(possible)]
-        rank = np.linalg.matrix_rank((left.T @ left).toarray(), hermitian=True)
-        adjusted[row] = possible.sum() - rank
+        possible = _possible_cells(design, empty[row], suspicious[row])
+        if not possible.all():
+            q[row, can_occur[~possible]] = 0
+            adjusted[row] = possible.sum() - _rank(design[np.flatnonzero(possible)])
     return q.reshape(counts.shape), adjusted.reshape(lead)
 
 

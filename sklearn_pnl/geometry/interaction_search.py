@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .fit import MAX_ITER, TOL, model_mask
+from .fit import MAX_ITER, TOL, model_mask, n_params_of
 from .interaction_tests import fit_one, scores_of
 from .posets import TensorPoset
 from .terms import cells_of, changed, maximal_terms, missing_terms, modes_of
@@ -54,6 +54,7 @@ def search_interactions(
     start: ArrayLike = 1,
     *,
     criterion: Literal["bic", "aic"] = "bic",
+    reference: ArrayLike | None = None,
     tol: float = TOL,
     max_iter: int = MAX_ITER,
 ) -> InteractionSearch:
@@ -74,6 +75,8 @@ def search_interactions(
         Level to start from; it is never left below.
     criterion : {"bic", "aic"}, default="bic"
         Penalty of a parameter: ``log(N)`` or 2.
+    reference : array-like of shape ``poset.shape``, default=None
+        As in :func:`goodness_of_fit`, 0 where cells cannot occur.
     tol, max_iter
         As for :func:`mixed_projection`.
 
@@ -112,7 +115,8 @@ def search_interactions(
         raise ValueError(f"Interactions are sets of modes of a tensor; got {poset!r}.")
     if criterion not in ("bic", "aic"):
         raise ValueError(f"criterion must be 'bic' or 'aic'; got {criterion!r}.")
-    search = _Search(np.asarray(counts), poset, criterion, tol, max_iter)
+    counts, settings = np.asarray(counts), (reference, tol, max_iter)
+    search = _Search(counts, poset, criterion, settings)
     lowest = model_mask(poset, start)
     mask, value = lowest, search.value(lowest)
     steps = [("start", None, value)]
@@ -130,9 +134,9 @@ def search_interactions(
 class _Search:
     """Single steps of a search: fits, and the criterion."""
 
-    def __init__(self, counts, poset, criterion, tol, max_iter):
+    def __init__(self, counts, poset, criterion, settings):
         self._counts, self._poset = counts, poset
-        self._criterion, self._settings = criterion, (tol, max_iter)
+        self._criterion, self._settings = criterion, settings
         self._fits = {}
 
     def fit(self, mask):
@@ -152,14 +156,14 @@ class _Search:
         fit, terms = self.fit(mask), missing_terms(self._poset, mask)
         tests = scores_of(self._counts, fit, self._poset, mask, terms)
         penalty = 2.0 if self._criterion == "aic" else np.log(fit.total)
-        cells = [cells_of(self._poset, term) for term in terms]
-        gains = tests.values - [penalty * len(own) for own in cells]
+        larger = [changed(mask, cells_of(self._poset, term), True) for term in terms]
+        sizes = [n_params_of(self._poset, one, self._settings[0]) for one in larger]
+        gains = tests.values - penalty * (np.array(sizes) - fit.n_params)
         for k in np.argsort(-gains, kind="stable"):
             if gains[k] <= 0:
                 return None
-            larger = changed(mask, cells[k], True)
-            if self.value(larger) < value:
-                return "add", terms[k], larger, self.value(larger)
+            if self.value(larger[k]) < value:
+                return "add", terms[k], larger[k], self.value(larger[k])
         return None
 
     def removal(self, mask, value, lowest):

@@ -23,8 +23,10 @@ from .fit import (
     MAX_ITER,
     TOL,
     check_counts,
+    check_reference,
     goodness_of_fit,
     model_mask,
+    n_params_of,
     p_values,
 )
 from .posets import PosetProtocol, TensorPoset
@@ -95,13 +97,14 @@ def deviance_tests(
     poset: PosetProtocol,
     levels: Literal["interactions", "orders"] | list = "interactions",
     *,
+    reference: ArrayLike | None = None,
     tol: float = TOL,
     max_iter: int = MAX_ITER,
 ) -> InteractionTests:
-    """How ``G^2`` of the uniform distribution divides among terms added one by one.
+    """How ``G^2`` of the reference divides among terms added one by one.
 
     Each value is ``2 N KL(q_k, q_{k-1})`` of two nested models next to each other, the
-    likelihood ratio of the one against the other; they sum to ``2 N KL(p, uniform)``
+    likelihood ratio of the one against the other; they sum to ``2 N KL(p, reference)``
     (the Pythagorean theorem). The last level is the counts themselves.
 
     Parameters
@@ -114,6 +117,8 @@ def deviance_tests(
         first, in the order of their modes. "orders" adds orders. Or levels as in
         :func:`energy_decomposition`, each inside the next; what is beyond the last is
         called "rest".
+    reference : array-like of shape ``poset.shape``, default=None
+        As in :func:`goodness_of_fit`, 0 where cells cannot occur.
     tol, max_iter
         As for :func:`mixed_projection`.
 
@@ -144,15 +149,18 @@ def deviance_tests(
     (0, 1)      8.1614     1    0.004279
     """
     counts, total = check_counts(counts, poset)
+    reference = check_reference(reference, counts, poset)
     terms, levels = _named_levels(poset, levels)
     p = counts / total.reshape(total.shape + (1,) * len(poset.shape))
-    parts = energy_decomposition(p, poset, levels, tol=tol, max_iter=max_iter)
-    sizes = [int(poset.level_mask(level).sum()) for level in levels]
+    parts = energy_decomposition(
+        p, poset, levels, reference=reference, tol=tol, max_iter=max_iter
+    )
+    masks = [poset.level_mask(level) for level in [0, *levels, poset.max_order]]
     return InteractionTests(
         statistic="G^2",
         terms=tuple(terms),
         values=2 * total[..., None] * parts,
-        dof=np.diff([0, *sizes, poset.n_elements - 1]),
+        dof=np.diff([n_params_of(poset, mask, reference) for mask in masks]),
     )
 
 
@@ -162,6 +170,7 @@ def score_tests(
     order: ArrayLike = 1,
     candidates: list | None = None,
     *,
+    reference: ArrayLike | None = None,
     tol: float = TOL,
     max_iter: int = MAX_ITER,
 ) -> InteractionTests:
@@ -180,6 +189,8 @@ def score_tests(
     candidates : list, default=None
         Sets of modes of a tensor, elements of another poset. None is every set of modes
         whose smaller sets the model has, or every element that it does not free.
+    reference : array-like of shape ``poset.shape``, default=None
+        As in :func:`goodness_of_fit`, 0 where cells cannot occur.
     tol, max_iter
         As for :func:`mixed_projection`.
 
@@ -187,7 +198,7 @@ def score_tests(
     -------
     InteractionTests
         Degrees of freedom count directions that the fitted cells can tell: fewer than
-        ``|A|`` where cells cannot be filled.
+        ``|A|`` where cells cannot occur or be filled.
 
     Raises
     ------
@@ -211,7 +222,7 @@ def score_tests(
     (0, 1)      8.0357     1    0.004586
     """
     mask = model_mask(poset, order)
-    fit = fit_one(counts, poset, mask, tol, max_iter)
+    fit = fit_one(counts, poset, mask, reference, tol, max_iter)
     if candidates is None:
         candidates = missing_terms(poset, mask)
     return scores_of(np.asarray(counts), fit, poset, mask, candidates)
@@ -269,13 +280,15 @@ def _name(level):
     return f"mask of {int(level.sum())}" if isinstance(level, np.ndarray) else level
 
 
-def fit_one(counts, poset, mask, tol, max_iter):
+def fit_one(counts, poset, mask, reference, tol, max_iter):
     """One fit of one table; a RuntimeError if it did not converge."""
     if np.shape(counts) != poset.shape:
         raise ValueError(
             f"One table of shape {poset.shape} is needed; got {np.shape(counts)}."
         )
-    fit = goodness_of_fit(counts, poset, mask, tol=tol, max_iter=max_iter)
+    fit = goodness_of_fit(
+        counts, poset, mask, reference=reference, tol=tol, max_iter=max_iter
+    )
     if not fit.converged:
         raise RuntimeError(
             f"The fit of {fit.n_params} parameters did not converge: a residual of "

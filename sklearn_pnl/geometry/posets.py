@@ -197,7 +197,7 @@ class ZetaColumns:
         theta = np.zeros((len(v), self._poset.n_elements))
         theta[:, self._elements] = v
         values = self._poset.zeta(theta.reshape(-1, *self._poset.shape))
-        return values.reshape(len(v), -1)
+        return values.reshape(theta.shape)
 
     def analysis(self, x):
         """Transpose of :meth:`synthesis`: eta on the elements, rows (n, m)."""
