@@ -1,7 +1,6 @@
 """Missing cells: of tensors by a log-linear model, of tables by near rows."""
 
 from collections.abc import Sequence
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -13,43 +12,20 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
-from sklearn.impute import KNNImputer
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ._drawing.coding import free_mask
-from ._drawing.steps import LayOut
-from ._runtime.blocks import map_blocks
+from ._filling.tables import TableFiller
+from ._filling.tensors import TensorFiller
 from ._runtime.validation import (
     all_or_nothing,
+    check_measures,
     check_observed,
-    check_shape,
-    feature_names,
-    unheard,
-    warn_left_missing,
-    warn_missed,
-    warn_unconverged,
+    check_rows,
 )
-from .control import CONSTRAINTS, LinearSystem, collect_constraints
-from .control.filling import fill_to
-from .control.search import found_in
-from .geometry import complete
-from .geometry.observed import smooth_modes
+from .control import CONSTRAINTS
 from .many_body import CODEC_CONSTRAINTS, ORDER
-from .tables import read_table
-from .tables.names import column_of
-
-# Cells of a block of rows, as many as stay in cache.
-_BLOCK_CELLS = 2**17
-# Near rows of a plain table, unless their number is given.
-_NEIGHBORS = 5
-# A reference of near rows gets this share of its mean, so that it rules out no cell.
-_LEAST_REFERENCE = 1e-3
-# What "auto" chooses from; the share of observed cells that are hidden for that, and
-# the rows.
-_ALPHAS = tuple(10.0 ** np.arange(-8, 0))
-_HIDDEN, _ROWS_HIDDEN = 0.2, 50
 
 
 def _is_flat(imputer):
@@ -150,7 +126,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Equations of a table, then what was asked for.
 
     n_iter_ : int
-        Most Newton steps that a row of ``fit`` took; 1 for a closed form.
+        Most Newton steps that a row of ``fit_transform`` took; 1 for a closed form, and
+        after ``fit``, which fills none.
 
     input_shape_ : tuple of int
         Shape of a row.
@@ -242,8 +219,10 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
+    @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn equations and near rows, and fill the rows.
+        """Learn equations, near rows and the ridge.
 
         Parameters
         ----------
@@ -256,7 +235,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : ManyBodyImputer
         """
-        self.fit_transform(X)
+        self._learn(X)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -275,16 +254,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         rows : ndarray of shape (n, *shape)
         """
-        rows = self._checked(X, reset=True)
-        self.order_ = self._resolve_order()
-        self.alpha_, self.held_out_deviance_ = np.nan, np.nan
-        self.poset_ = self.base_mask_ = self.invariants_ = None
-        if self._is_table:
-            self._learn_table(rows)
-        else:
-            self._learn_tensors(rows)
-        filled, n_iter = self._fill(rows)
-        self.n_iter_ = max(1, n_iter)
+        filled, self.n_iter_ = self._filled(self._learn(X))
         return filled
 
     def transform(self, X: ArrayLike) -> NDArray:
@@ -302,7 +272,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Observed cells are those of X, bit by bit.
         """
         check_is_fitted(self)
-        return self._fill(self._checked(X, reset=False))[0]
+        return self._filled(self._checked(X, reset=False))[0]
 
     @available_if(_is_flat)
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
@@ -319,22 +289,31 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         return super().get_feature_names_out(input_features)
 
-    # --- what comes in ------------------------------------------------------------
+    def _learn(self, X):
+        """What is learnt of rows, and the rows, checked."""
+        rows = self._checked(X, reset=True)
+        filler = TableFiller if self._is_table else TensorFiller
+        self._filler = filler(self, rows.reshape(len(rows), -1))
+        self.poset_, self.base_mask_ = self._filler.poset, self._filler.mask
+        self.alpha_ = self._filler.alpha
+        self.held_out_deviance_ = self._filler.deviance
+        self.invariants_, self.n_iter_ = self._filler.system, 1
+        return rows
 
     def _checked(self, X, *, reset):
-        """Rows (n, *shape) in double precision, checked."""
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=np.float64,
-            allow_nd=True,
-            ensure_all_finite="allow-nan",
-        )
+        """Rows (n, *shape) in double precision."""
+        rows = check_rows(self, X, reset=reset, missing=True, dtype=np.float64)
         if reset:
-            self.input_shape_ = X.shape[1:]
-        check_shape(self, X)
-        return X
+            self.order_ = self._resolved_order()
+        if not self._is_table:
+            check_measures(
+                np.nan_to_num(rows),
+                f"Negative values in data passed to {type(self).__name__}",
+                None,
+                advice="order=None takes rows for those of a table",
+            )
+            check_observed(rows.reshape(len(rows), -1), self.offset)
+        return rows
 
     @property
     def _is_stated(self):
@@ -342,222 +321,27 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         given = self.base, self.poset, self.reshaper
         return any(one is not None for one in given)
 
-    def _resolve_order(self):
+    def _resolved_order(self):
         if not isinstance(self.order, str):
             return self.order
-        d = len(self.input_shape_)
-        if d == 1:
-            return 1 if self._is_stated else None
-        return 1 if self._is_stated else min(2, d - 1)
+        return (
+            1 if self._is_stated else (None, 1, 2)[min(len(self.input_shape_), 3) - 1]
+        )
 
     @property
     def _is_table(self):
         return self.order_ is None and self.base is None
 
-    def _fill(self, rows):
+    def _filled(self, rows):
         """Filled rows, and the most Newton steps."""
-        flat = rows.reshape(len(rows), -1)
-        missing = np.isnan(flat)
-        filled, n_iter = flat.copy(), 0
+        flat, n_iter = rows.reshape(len(rows), -1), 1
+        missing, filled = np.isnan(flat), flat.copy()
         todo = np.flatnonzero(missing.any(axis=1))
-        if not self._is_table:
-            self._check_tensors(flat, missing)
         if len(todo):
-            fill = self._fill_table if self._is_table else self._fill_tensors
-            found, n_iter = fill(flat[todo], missing[todo], todo)
-            filled[todo] = np.where(missing[todo], found, flat[todo])
+            some, holes, whom = flat[todo], missing[todo], type(self).__name__
+            found, n_iter = self._filler.fill(some, holes, todo, whom)
+            filled[todo] = np.where(holes, found, some)
         return filled.reshape(rows.shape), n_iter
-
-    # --- near rows ----------------------------------------------------------------
-
-    def _learn_near_rows(self, flat):
-        """Search for rows near in columns divided by their range."""
-        # Columns without a value have no ends.
-        with unheard():
-            ends = np.nanmin(flat, axis=0), np.nanmax(flat, axis=0)
-        self._ends = tuple(np.nan_to_num(end) for end in ends)
-        k = min(self.n_neighbors or _NEIGHBORS, len(flat))
-        self._near = KNNImputer(n_neighbors=k, keep_empty_features=True)
-        # An array, also where data frames are the global output.
-        self._near.set_output(transform="default")
-        self._near.fit((flat - self._ends[0]) / self._unit)
-
-    @property
-    def _unit(self):
-        ranges = self._ends[1] - self._ends[0]
-        return np.where(ranges > 0, ranges, 1.0)
-
-    def _guess(self, flat):
-        """Rows (n, D) filled with means of near rows."""
-        near = self._near.transform((flat - self._ends[0]) / self._unit)
-        return near * self._unit + self._ends[0]
-
-    # --- tables -------------------------------------------------------------------
-
-    def _learn_table(self, rows):
-        flat = rows.reshape(len(rows), -1)
-        names = feature_names(self)
-        names = [f"x{j}" for j in range(flat.shape[1])] if names is None else names
-        empty = np.flatnonzero(np.isnan(flat).all(axis=0))
-        if len(empty):
-            raise ValueError(
-                f"Column {names[empty[0]]!r} is missing in all rows: nothing is known "
-                "of it. Leave it out."
-            )
-        self._learn_near_rows(flat)
-        system = self._equations(flat, names)
-        if self.constraints is not None:
-            asked = self._collected(self.constraints, names)
-            system = system.and_also(asked)
-        self.invariants_ = system
-
-    def _equations(self, flat, names):
-        """Equations of the complete rows, or those given."""
-        if self.invariants is None:
-            return LinearSystem.none(tuple(names))
-        if not isinstance(self.invariants, str):
-            return self._collected(self.invariants, names)
-        whole = flat[~np.isnan(flat).any(axis=1)]
-        if not len(whole):
-            note = "No row is complete: equations were not looked for. Give them as "
-            return LinearSystem.none(tuple(names), f"{note}invariants.")
-        found = found_in(read_table(_Plain(), whole)[0], tuple(names))
-        # A column that is constant in complete rows need not be in others.
-        return found.part(np.count_nonzero(found.coefficients, axis=1) > 1)
-
-    def _collected(self, given, names):
-        ranges = self._ends[1] - self._ends[0]
-        places = partial(_place, names=list(names), shape=self.input_shape_)
-        system = collect_constraints(given, tuple(names), ranges, places)
-        if len(system.lower) > 1:
-            raise ValueError(
-                "Constraints of an imputer are the same for all rows; give numbers, "
-                "not arrays of one a row."
-            )
-        return system
-
-    def _fill_table(self, flat, missing, numbers):
-        lost = np.flatnonzero(missing.all(axis=1))
-        if len(lost):
-            warn_left_missing(
-                f"Row {numbers[lost[0]]} has no observed value ({len(lost)} such rows):"
-                " means of the columns are all that is known of it."
-            )
-        guess = self._guess(flat)
-        if not len(self.invariants_):
-            return guess, 1
-        found, missed = fill_to(
-            self.invariants_, np.where(missing, guess, flat), missing, self._ends
-        )
-        if missed.any():
-            k, n = int(missed.any(axis=0).argmax()), int(missed.any(axis=1).sum())
-            warn_missed(
-                f"{type(self).__name__}: {n} of {len(flat)} rows with missing values "
-                f"cannot have {self.invariants_.descriptions[k]!r} with what is "
-                f"observed; the first is row {numbers[missed.any(axis=1).argmax()]}."
-            )
-        return found, 1
-
-    # --- tensors ------------------------------------------------------------------
-
-    def _learn_tensors(self, rows):
-        flat = rows.reshape(len(rows), -1)
-        self._check_tensors(flat, np.isnan(flat))
-        self._lay_out = LayOut.made(
-            self.reshaper, self.poset, self.input_shape_, reduced=False
-        )
-        self._lay_out.fit(np.nan_to_num(flat))
-        self.poset_ = self._lay_out.poset
-        self.base_mask_ = free_mask(self.poset_, self.order_, self.base)
-        smooth_modes(self.poset_, self.smooth)
-        self._near = None
-        if self.n_neighbors is not None:
-            self._learn_near_rows(flat)
-        self.alpha_ = self.alpha
-        if isinstance(self.alpha, str) or np.ndim(self.alpha):
-            self._choose_alpha(flat[:_ROWS_HIDDEN])
-
-    def _check_tensors(self, flat, missing):
-        """Refuse what is no measure, or holds nothing to fit."""
-        negative = np.flatnonzero((flat < 0).any(axis=1))
-        if len(negative):
-            row = int(negative[0])
-            raise ValueError(
-                f"Negative values in data passed to {type(self).__name__}; the first "
-                f"is {flat[row][flat[row] < 0][0]:g} in row {row}. Cells are read as "
-                "unnormalised probabilities: order=None takes rows for those of a "
-                "table."
-            )
-        check_observed(flat, self.offset)
-
-    def _cells(self, flat):
-        """Cells (n, D) on the poset, NaN where missing."""
-        missing = np.isnan(flat)
-        cells = self._lay_out.forward(np.where(missing, 0.0, flat))
-        seen = self._lay_out.forward(1.0 - missing) == 1
-        cells = np.where(seen, cells + self.offset, np.nan)
-        if self.poset_.added_bottom:
-            cells = np.column_stack([np.full(len(cells), np.nan), cells])
-        return cells
-
-    def _fill_tensors(self, flat, missing, numbers):
-        cells = self._cells(flat)
-        measure, residual, n_iter = self._models(cells, flat, self.alpha_)
-        warn_unconverged(type(self).__name__, residual, self.tol, self.max_iter)
-        measure = measure[:, int(self.poset_.added_bottom) :] - self.offset
-        found = self._lay_out.back(np.maximum(measure, 0.0))
-        left = missing & np.isnan(found)
-        if left.any():
-            row, cell = map(int, np.argwhere(left)[0])
-            warn_left_missing(
-                f"{type(self).__name__}: {left.sum()} of {missing.sum()} missing cells "
-                "are not determined by the observed ones and stay missing; the first "
-                f"is cell {cell} of row {numbers[row]}. A smaller order or alpha > 0 "
-                "gives them a value."
-            )
-        return found, int(n_iter.max(initial=1))
-
-    def _models(self, cells, flat, alpha):
-        """Models (n, D) of cells with NaN, their residuals and steps."""
-        reference = np.ones_like(cells)
-        if self._near is not None:
-            near = self._guess(flat)
-            near += _LEAST_REFERENCE * near.mean(axis=1, keepdims=True)
-            reference[:, int(self.poset_.added_bottom) :] = self._lay_out.forward(near)
-        fit = partial(
-            _model_block,
-            poset=self.poset_,
-            matched=self.base_mask_,
-            ridge=alpha,
-            smooth=self.smooth,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
-        step = max(1, _BLOCK_CELLS // cells.shape[1])
-        return map_blocks(fit, cells, reference, step=step, n_jobs=self.n_jobs)
-
-    def _choose_alpha(self, flat):
-        """The ridge with the least deviance of hidden cells."""
-        alphas = _ALPHAS if isinstance(self.alpha, str) else self.alpha
-        alphas = sorted({float(alpha) for alpha in alphas}, reverse=True)
-        hidden = np.random.default_rng(0).random(flat.shape) < _HIDDEN
-        hidden &= ~np.isnan(flat)
-        shown = np.where(hidden, np.nan, flat)
-        some = np.nansum(shown, axis=1) > 0
-        if not (hidden[some].any() and min(alphas) >= 0):
-            raise ValueError(
-                "alpha is chosen by hidden cells, beside observed ones in a row; with "
-                f"n_features={flat.shape[1]} there are none, or alpha is negative. "
-                "Give one alpha."
-            )
-        cells, shown = self._cells(shown[some]), shown[some]
-        truth = np.where(np.isnan(cells), self._cells(flat[some]), np.nan)
-        scores = []
-        for alpha in alphas:
-            model, _, _ = self._models(cells, shown, alpha)
-            scores.append(_deviance(truth, model))
-        best = int(np.argmin(scores))
-        self.alpha_, self.held_out_deviance_ = alphas[best], scores[best]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -566,32 +350,3 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         stated = self._is_stated or self.order not in (None, "auto")
         tags.input_tags.positive_only = stated
         return tags
-
-
-class _Plain(BaseEstimator):
-    """What a table of numbers is read for."""
-
-    categorical_features = None
-
-
-def _place(key, whom, names, shape):
-    return column_of(key, whom, names, shape)
-
-
-def _model_block(cells, reference, **settings):
-    found = complete(
-        cells.reshape(-1, *settings["poset"].shape),
-        reference=reference.reshape(-1, *settings["poset"].shape),
-        **settings,
-    )
-    return found.measure.reshape(cells.shape), found.residual, found.n_iter
-
-
-def _deviance(truth, model):
-    """Poisson deviance of the cells of ``truth`` that are not NaN, for a mass of 1."""
-    some = ~np.isnan(truth)
-    m, q = truth[some], model[some]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = q - m + np.where(m > 0, m * np.log(m / q), 0.0)
-    terms = np.where(np.isnan(terms), np.inf, terms)
-    return float(2 * terms.sum() / m.sum()) if m.sum() else np.inf

@@ -1,0 +1,1 @@
+"""Missing cells: of tables by near rows and equations, of tensors by their models."""

@@ -1,0 +1,83 @@
+"""Missing values of a table: means of near rows, moved least so that equations hold."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from .._runtime.validation import feature_names, warn_left_missing, warn_missed
+from ..control import collect_constraints
+from ..control.filling import fill_to
+from ..control.promises import resolve_invariants
+from ..control.search import Reader
+from ..tables import read_table
+from ..tables.names import column_of
+from .near import NearRows
+
+# Near rows, unless their number is given.
+_NEIGHBORS = 5
+
+
+class TableFiller:
+    """Rows (n, D) of a table, filled as an imputer asks."""
+
+    # Of no model.
+    poset = mask = None
+    alpha = deviance = np.nan
+
+    def __init__(self, imputer, rows):
+        names = feature_names(imputer)
+        if names is None:
+            names = [f"x{j}" for j in range(rows.shape[1])]
+        empty = np.flatnonzero(np.isnan(rows).all(axis=0))
+        if len(empty):
+            raise ValueError(
+                f"Column {names[empty[0]]!r} is missing in all rows: nothing is known "
+                "of it. Leave it out."
+            )
+        self._near = NearRows(rows, imputer.n_neighbors or _NEIGHBORS)
+        places = partial(column_of, names=list(names), row_shape=imputer.input_shape_)
+        collect = partial(
+            collect_constraints,
+            feature_names=tuple(names),
+            ranges=self._near.ranges,
+            column_of=places,
+        )
+        if isinstance(imputer.invariants, str):
+            held = _equations_of(rows, tuple(names))
+        else:
+            held = collect(imputer.invariants)
+        self.system = held.and_also(collect(imputer.constraints))
+        if len(self.system.lower) > 1:
+            raise ValueError(
+                "Constraints of an imputer are the same for all rows; give numbers, "
+                "not arrays of one a row."
+            )
+
+    def fill(self, rows, missing, numbers, whom):
+        """Rows that are known by some numbers, filled; and a step."""
+        lost = np.flatnonzero(missing.all(axis=1))
+        if len(lost):
+            warn_left_missing(
+                f"Row {numbers[lost[0]]} has no observed value ({len(lost)} such rows):"
+                " means of the columns are all that is known of it."
+            )
+        guess = np.where(missing, self._near.means(rows), rows)
+        found, missed = fill_to(self.system, guess, missing, self._near.ends)
+        if missed.any():
+            k, n = int(missed.any(axis=0).argmax()), int(missed.any(axis=1).sum())
+            warn_missed(
+                f"{whom}: {n} of {len(rows)} rows with missing values cannot have "
+                f"{self.system.descriptions[k]!r} with what is observed; the first is "
+                f"row {numbers[missed.any(axis=1).argmax()]}."
+            )
+        return found, 1
+
+
+def _equations_of(rows, names):
+    """Equations of the complete rows, about several columns each."""
+    found = resolve_invariants("auto", read_table(Reader(), rows, missing=True)[0])
+    # A column that is constant in complete rows need not be in others.
+    several = np.count_nonzero(found.coefficients, axis=1) > 1
+    found = replace(found.part(several), feature_names=names)
+    return found.noted("Others can be given as invariants.") if found.note else found
