@@ -95,123 +95,102 @@ def joint_projection(
     JointProjection
         Of rows as near as was found, if they cannot be on all of it.
     """
-    arrow = _Arrow.of(
-        rows / units,
-        weights / units**2,
-        (coefficients * units, lower, upper),
-        (totals * units, least, most),
-        (floor / units, ceiling / units),
+    cells, (n, d) = rows / units, rows.shape
+    a, lower, upper = _in_own_units(coefficients * units, lower, upper)
+    t, *all_rows = _in_own_units(totals * units, least, most)
+    values, held = cells @ a.T, cells.sum(axis=0) @ t.T
+    # From where rows are to what is asked; of a total each row has its share.
+    low, high = (
+        np.hstack([own - values, np.tile((total - held) / n, (n, 1))])
+        for own, total in zip((lower, upper), all_rows, strict=True)
     )
-    z, moves, n_iter = arrow.solve(tol, max_iter)
-    d = rows.shape[1]
-    found = rows + moves[:, :d] * units
-    found = np.clip(found, floor, ceiling)
-    values, size = found.sum(axis=0) @ totals.T, np.abs(found).sum(axis=0)
-    missed = np.maximum(0, np.maximum(least - values, values - most))
-    residual = missed / np.maximum(size @ np.abs(totals).T, 1e-300)
+    arrow = _Arrow(
+        np.vstack([a, t]),
+        len(a),
+        weights / units**2,
+        (low, high),
+        np.minimum(floor / units - cells, 0),
+        np.maximum(ceiling / units - cells, 0),
+        np.maximum(np.abs(cells).sum(axis=0) @ np.abs(t).T, 1e-300),
+    )
+    moves, n_iter = arrow.solve(tol, max_iter)
+    found = np.clip(rows + moves[:, :d] * units, floor, ceiling)
+    residual = np.abs(arrow.lack(moves)) / arrow.size
     return JointProjection(found, residual, arrow.row_miss(moves), n_iter)
 
 
-@dataclass(frozen=True)
 class _Arrow:
-    """Moves (n, D) of cells in units, of which some stand for intervals."""
+    """Moves (n, D) of cells in units, of which some stand for intervals.
 
-    weights: np.ndarray
-    a: np.ndarray
-    missing: np.ndarray
-    t: np.ndarray
-    floor: np.ndarray
-    ceiling: np.ndarray
-    # What all rows lack of each total, which may itself move between two ends.
-    lacking: np.ndarray
-    loose: np.ndarray
-    ends: tuple
-    size: np.ndarray
+    Equations ``a`` of each row, which lack ``missing``, and ``t`` of all rows together.
+    """
 
-    @classmethod
-    def of(cls, rows, weights, equations, totals, ranges):
-        n, (a, lower, upper) = len(rows), equations
-        (t, least, most), (floor, ceiling) = totals, ranges
-        # Equations and totals are measured by their largest coefficient.
-        a, lower, upper = _in_own_units(a, lower, upper)
-        t, least, most = _in_own_units(t, least, most)
-        shape = (n, len(a))
-        lower, upper = (np.broadcast_to(e, shape) for e in (lower, upper))
-        floor, ceiling = (np.broadcast_to(e, rows.shape) - rows for e in ranges)
-        floor, ceiling = np.minimum(floor, 0), np.maximum(ceiling, 0)
-        values = rows @ a.T
-        inside = np.clip(values, lower, upper)
-        is_open = np.flatnonzero((lower < upper).any(axis=0))
-        if len(is_open):
-            more = np.zeros((len(a), len(is_open)))
-            more[is_open, np.arange(len(is_open))] = -1.0
-            a = np.hstack([a, more])
-            t = np.hstack([t, np.zeros((len(t), len(is_open)))])
-            floor = np.hstack([floor, (lower - inside)[:, is_open]])
-            ceiling = np.hstack([ceiling, (upper - inside)[:, is_open]])
-            heavy = np.full((n, len(is_open)), _LOOSE * weights.max())
-            weights = np.hstack([weights, heavy])
-        held = rows.sum(axis=0) @ t[:, : rows.shape[1]].T
-        aim = np.clip(held, least, most)
-        size = np.abs(rows).sum(axis=0) @ np.abs(t[:, : rows.shape[1]]).T
-        loose = np.where(least < most, _LOOSE * weights.max() * n, 0.0)
-        return cls(
-            weights, a, inside - values, t, floor, ceiling, aim - held, loose,
-            (least - aim, most - aim), np.maximum(size, 1e-300),
-        )  # fmt: skip
+    def __init__(self, both, c, weights, ends, floor, ceiling, size):
+        inside, is_open = np.clip(0.0, *ends), (ends[0] < ends[1]).any(axis=0)
+        floor, ceiling = (
+            np.hstack([cells, (end - inside)[:, is_open]])
+            for cells, end in zip((floor, ceiling), ends, strict=True)
+        )
+        loose = np.full((len(weights), is_open.sum()), _LOOSE * weights.max())
+        both = np.hstack([both, -np.eye(len(both))[:, is_open]])
+        self.a, self.t = both[:c], both[c:]
+        self.missing, self.lacking = inside[:, :c], inside[:, c:].sum(axis=0)
+        self.weights = np.hstack([weights, loose])
+        self.floor, self.ceiling, self.size = floor, ceiling, size
 
     def solve(self, tol, max_iter):
-        """Shared multipliers, moves and steps."""
+        """Moves and steps."""
         z, y = np.zeros(len(self.t)), np.zeros(self.missing.shape)
         y, moves = self.rows_for(z, y)
         n_iter = 0
         while n_iter < max_iter:
-            missing = self.lack(z, moves)
+            missing = self.lack(moves)
             if np.all(np.abs(missing) <= tol * self.size):
                 break
             n_iter += 1
-            step, back = self.newton(z, moves, missing)
+            step, back = self.newton(moves, missing)
             tried = {}
 
             def slope(length, _, z=z, y=y, step=step, back=back, tried=tried):
                 at = z + length[0] * step
                 found = self.rows_for(at, y - length[0] * (back @ step))
                 tried[float(length[0])] = found
-                return -np.atleast_1d(self.lack(at, found[1]) @ step)
+                return -np.atleast_1d(self.lack(found[1]) @ step)
 
             length = _lengths(slope, -np.atleast_1d(missing @ step))[0]
             y, moves = tried[float(length)]
             z = z + length * step
-        return z, moves, n_iter
+        return moves, n_iter
 
-    def lack(self, z, moves):
+    def lack(self, moves):
         """What all rows lack of each total (k,)."""
-        own = np.clip(-self.loose * z, *self.ends)
-        return self.lacking + own - moves.sum(axis=0) @ self.t.T
+        return self.lacking - moves.sum(axis=0) @ self.t.T
 
-    def newton(self, z, moves, missing):
+    def newton(self, moves, missing):
         """A step (k,), and how multipliers (n, c, k) of the rows answer to it."""
-        free = self.weights * ((moves > self.floor) & (moves < self.ceiling))
-        own = -self.loose * z
-        loose = self.loose * ((own > self.ends[0]) & (own < self.ends[1]))
-        schur = (free.sum(axis=0) * self.t) @ self.t.T + np.diag(loose)
-        whole = self.weights.sum(axis=0) @ (self.t**2).T + self.loose
+        every = slice(None)
+        free = self.free(moves, every)
+        schur = (free.sum(axis=0) * self.t) @ self.t.T
+        whole = self.weights.sum(axis=0) @ (self.t**2).T
         cross = np.einsum("cd,nd,kd->nck", self.a, free, self.t, optimize=True)
-        back = np.zeros_like(cross)
-        if len(self.a):
-            back = np.linalg.solve(self.grams(free, self.weights), cross)
-            schur -= np.einsum("nck,ncl->kl", cross, back)
+        back = np.linalg.solve(self.grams(free, every), cross)
+        schur -= np.einsum("nck,ncl->kl", cross, back)
         root = 1 / np.sqrt(np.maximum(whole, 1e-300))
         schur = schur * root * root[:, None] + _RIDGE * np.eye(len(schur))
         step = root * np.linalg.solve(schur, root * missing)
-        return self.capped(step[None], self.t, np.arange(len(moves)))[0], back
+        return self.capped(step[None], self.t, every)[0], back
 
-    def grams(self, free, weights):
-        """``A diag(w) A'`` (n, c, c) over free cells, with a ridge."""
+    def free(self, moves, rows):
+        """Weights of the cells of some rows that are at no end of their range."""
+        inside = (moves > self.floor[rows]) & (moves < self.ceiling[rows])
+        return self.weights[rows] * inside
+
+    def grams(self, free, rows):
+        """``A diag(w) A'`` (n, c, c) over free cells of some rows, with a ridge."""
         c = len(self.a)
-        products = (self.a[:, None, :] * self.a).reshape(c * c, -1)
-        grams = (free @ products.T).reshape(-1, c, c)
-        whole = weights @ (self.a**2).T
+        products = (self.a[:, None, :] * self.a).reshape(c * c, self.a.shape[1])
+        grams = (free @ products.T).reshape(len(free), c, c)
+        whole = self.weights[rows] @ (self.a**2).T
         grams[:, np.arange(c), np.arange(c)] += _RIDGE * np.maximum(whole, 1e-300)
         return grams
 
@@ -230,19 +209,14 @@ class _Arrow:
 
     def rows_for(self, z, y):
         """Multipliers and moves of rows on their own equations, for given ``z``."""
-        moves = self.moved(z, y)
-        if not len(self.a):
-            return y, moves
-        y, todo = y.copy(), np.arange(len(y))
+        moves, y, todo = self.moved(z, y), y.copy(), np.arange(len(y))
         for _ in range(_MAX_ROW_STEPS):
             missing = self.missing[todo] - moves[todo] @ self.a.T
-            going = np.abs(missing).max(axis=1) > _ROW_TOL
+            going = np.abs(missing).max(axis=1, initial=0) > _ROW_TOL
             todo, missing = todo[going], missing[going]
             if not len(todo):
                 break
-            near, weights = moves[todo], self.weights[todo]
-            free = (near > self.floor[todo]) & (near < self.ceiling[todo])
-            grams = self.grams(weights * free, weights)
+            grams = self.grams(self.free(moves[todo], todo), todo)
             step = np.linalg.solve(grams, missing[:, :, None])[:, :, 0]
             step = self.capped(step, self.a, todo)
 
@@ -263,6 +237,7 @@ class _Arrow:
 
 
 def _in_own_units(a, *ends):
+    """Equations (c, d) and their ends, by the largest coefficient of each."""
     size = np.abs(a).max(axis=1, initial=0)
     size = np.where(size > 0, size, 1.0)
     return a / size[:, None], *(end / size for end in ends)
