@@ -1,5 +1,6 @@
 """New rows against training rows: what the numbers are, and where they must stand."""
 
+import re
 import sys
 from xml.etree import ElementTree
 
@@ -512,6 +513,119 @@ def test_constant_new_features_have_lost_their_correlations(seed):
     assert found.features.std_ratio[1] == 0
 
 
+# --- missing cells --------------------------------------------------------------
+
+SHARES = (0.2, 0, 0.1, 0.4)
+
+
+def punched(X, seed, shares=SHARES, by_value=0.0):
+    """Rows without some cells, by chance or the more often the larger the value."""
+    chance = np.asarray(shares) * (1 + by_value * (X - X.mean(axis=0)) / X.std(axis=0))
+    rng = np.random.default_rng([seed, 1])
+    return np.where(rng.random(X.shape) < chance, np.nan, X)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_values_that_are_there_are_compared_by_the_definitions(seed):
+    X, X_new = punched(draw(seed, 90), seed), punched(1.2 * draw(seed + 10, 60), seed)
+    found = compare_samples(X, X_new, **FAST).features
+    for j in range(4):
+        a, b = (rows[~np.isnan(rows[:, j]), j] for rows in (X, X_new))
+        assert found.train_missing_share[j] == pytest.approx(1 - len(a) / 90)
+        assert found.missing_share[j] == pytest.approx(1 - len(b) / 60)
+        assert found.ks_statistic[j] == pytest.approx(ks_2samp(a, b).statistic)
+        outside = np.mean([not a.min() <= value <= a.max() for value in b])
+        assert found.outside_range[j] == pytest.approx(outside)
+        assert found.std_ratio[j] == pytest.approx(b.std() / a.std())
+        difference = (b.mean() - a.mean()) / a.std()
+        assert found.mean_difference[j] == pytest.approx(difference)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_distances_take_the_median_for_what_is_missing_and_tell_it(seed):
+    X, X_new = punched(draw(seed, 60), seed), punched(draw(seed + 10, 25), seed)
+
+    def points(rows):
+        holes = np.isnan(rows)
+        filled = np.where(holes, np.nanmedian(X, axis=0), rows) / np.nanstd(X, axis=0)
+        told = holes[:, [0, 2, 3]] / np.isnan(X)[:, [0, 2, 3]].std(axis=0)
+        return np.hstack([filled, told])
+
+    own = points(X)
+    expected = [np.linalg.norm(own - row, axis=1).min() for row in points(X_new)]
+    found = compare_samples(X, X_new, **FAST)
+    assert_allclose(found.distance, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_holes_that_are_lost_or_made_are_told_by_column(seed, held_out):
+    X, X_test, same = (punched(draw(seed + s, 200), seed + s) for s in (0, 10, 20))
+    real = draw(seed + 20, 200)
+    elsewhere = punched(real, seed, (0.2, 0.2, 0.1, 0.4))
+    moved = punched(real, seed, SHARES[::-1])
+    given = {"X_test": X_test if held_out else None, "cv": 2, "random_state": seed}
+    for X_new, columns in (
+        (real, "023"),
+        (elsewhere, "1"),
+        (moved, "0123"),
+    ):
+        found = compare_samples(X, X_new, **given)
+        assert "missing cells changed" in found.verdict
+        assert re.search(rf" x[{columns}] that are missing", found["missing"].reason)
+    found = compare_samples(X, same, **given)
+    assert found.verdict.startswith("fine")
+    told = found.features
+    assert_allclose(told.train_missing_share, np.isnan(X).mean(axis=0))
+    assert_allclose(told.missing_share, np.isnan(same).mean(axis=0))
+
+
+def test_rows_with_the_same_holes_are_copies():
+    X = punched(draw(0, 100), 0)
+    assert compare_samples(X, X[::-1], **FAST)["exact copies"].value == 1
+    X_new = punched(draw(1, 100), 1)
+    assert compare_samples(X, X_new, **FAST)["exact copies"].value == 0
+    # Where all that is continuous is missing, chance makes rows equal.
+    X[:, 1:], X_new[:, 1:] = 0, 0
+    found = compare_samples(X, X_new, **FAST)
+    assert found["exact copies"].value == np.isnan(X_new[:, 0]).mean() > 0.1
+    assert words(found)["exact copies"] == words(found)["repeated rows"] == "fine"
+
+
+@pytest.mark.parametrize("of", ["X", "X_new", "X_test"])
+def test_a_column_without_a_value_is_told_by_its_holes_alone(of):
+    rows = {"X": draw(0), "X_new": draw(1), "X_test": draw(2)}
+    rows[of][:, 2] = np.nan
+    found = compare_samples(**rows, **FAST)
+    faults = findings.FAULTS.values()
+    wrong = {f.criterion for f in found.findings if f.verdict in faults}
+    assert np.isfinite(found.distance).all()
+    assert ("missing" in wrong) == (of != "X_test")
+    assert not wrong & {"ranges", "location", "spread", "zeros"}
+    if of == "X_new":
+        assert found.features.missing_share[2] == 1
+        assert np.isnan(found.features.ks_statistic[2])
+
+
+def test_new_rows_with_the_holes_of_their_parents_are_fine():
+    from sklearn_pnl import PNLAugmenter
+
+    pandas = pytest.importorskip("pandas")
+    X = mixed(0, 300)
+    X["size"] = punched(X[["size"]].to_numpy(), 0, 0.2)
+    X.loc[::7, "seen"] = pandas.NaT
+    augmenter = PNLAugmenter(categorical_features="auto").fit(X.drop(columns="seen"))
+    found = compare_samples(
+        X.drop(columns="seen"), augmenter.sample(300, random_state=0), random_state=0
+    )
+    assert words(found)["missing"] == "fine"
+    assert found.features.missing_share[0] > 0.1
+    found = compare_samples(X, mixed(1, 300), **FAST)
+    assert words(found)["missing"] == "missing cells changed"
+    assert "values of size that are missing" in found["missing"].reason
+    assert found.features.train_missing_share[1] == pytest.approx(1 / 7, abs=0.01)
+
+
 # --- verdicts -------------------------------------------------------------------
 
 
@@ -525,6 +639,8 @@ def real_tables(seed, n_rows):
         "whole": rng.poisson(3, size=(n_rows, 3)),
         "rare": rng.random((n_rows, 6)) < np.linspace(0.02, 0.5, 6),
         "repeated": rng.integers(0, 2, size=(n_rows, 2)),
+        "holes": punched(draw(seed, n_rows), seed),
+        "holes by value": punched(draw(seed, n_rows), seed, by_value=0.15),
     }
 
 
@@ -695,7 +811,7 @@ def test_a_threshold_says_what_it_is_for():
     found = compare_samples(X, X_new, X_test=draw(2), random_state=0)
     for finding in found.findings:
         assert len(finding.reason.split()) >= 4
-        if finding.criterion in ("categories", "zeros"):
+        if finding.criterion in ("categories", "zeros", "missing"):
             assert finding.verdict == "nothing to compare"
             continue
         assert np.isfinite([finding.value, finding.usual, finding.threshold]).all()
@@ -1018,9 +1134,16 @@ def test_the_summary_has_a_line_for_each_criterion():
     for finding in found.findings:
         assert lines[finding.criterion].startswith(finding.verdict)
         shown = lines[finding.criterion][23:].split()
-        numbers = (finding.value, finding.usual, finding.threshold)
-        assert shown == [f"{v:.3g}" for v in numbers if np.isfinite(v)]
-    assert lines["exact copies"].split() == ["copies", "1", "0", "0"]
+        if np.isnan(finding.value):
+            assert shown == []
+            continue
+        *numbers, sign, end = shown
+        assert numbers == [f"{v:.3g}" for v in (finding.value, finding.usual)]
+        fine = {"<=": finding.value <= finding.threshold,
+                ">=": finding.value >= finding.threshold}[sign]  # fmt: skip
+        assert fine == (finding.verdict in ("fine", "too few rows to tell"))
+        assert float(end) == pytest.approx(finding.threshold, rel=0.01)
+    assert lines["exact copies"].split() == ["copies", "1", "0", "<=", "0"]
     assert max(map(len, text.splitlines())) <= 88
     # Reasons are told of what is not fine, and no others.
     told = " ".join(text.split())
@@ -1044,11 +1167,12 @@ def test_the_representation_is_one_line():
 
 
 @pytest.mark.parametrize("name", ["X", "X_new", "X_test"])
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_values_that_are_not_finite_are_refused_and_placed(bad, name):
+@pytest.mark.parametrize("bad", [-np.inf, np.inf])
+def test_infinite_values_are_refused_and_placed(bad, name):
     rows = {"X": draw(0), "X_new": draw(1), "X_test": draw(2)}
-    rows[name][3, 2] = bad
-    with pytest.raises(ValueError, match=f"Input {name} contains .* row 3, column 2"):
+    rows[name][2, 2], rows[name][3, 2] = np.nan, bad
+    message = f"Input {name} contains infinity.* row 3, column 2.*make it NaN first"
+    with pytest.raises(ValueError, match=message):
         compare_samples(rows["X"], rows["X_new"], X_test=rows["X_test"])
 
 

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, validate_param
 from .._runtime.typing import Rows, Seed
 from . import features, nearness
 from .detection import detect
-from .features import compare_features
+from .features import compare_features, n_there
 from .report import SampleComparison
 from .rows import Scale, read_rows
 from .structure import (
@@ -64,15 +64,21 @@ def compare_samples(
       the test rows than a training row is. "ranges" are values beyond all training
       values, "categories" levels that no training row has.
     - **Are features alike?** "location" (means), "spread" (standard deviations),
-      "zeros" (shares of values that are 0) and "correlations".
+      "zeros" and "missing" (shares of values that are 0, and of cells that are missing)
+      and "correlations".
     - **Can they be told apart?** "detection" is the cross-validated area under the ROC
       curve of a classifier that tells new rows from those of ``X_test``, or from the
       training rows.
 
-    Each threshold is the larger of what does not matter and of what real rows show: in
+    Printed, each criterion says which values are fine, such as "<= 0.6". Such a
+    threshold is the larger of what does not matter and of what real rows show: in
     spread and correlations those of ``X`` and ``X_test``, split 20 times into two
     samples, else what chance does to shares, means and ranks. ``findings`` gives each
     with its reason. Where no value could pass it, rows are too few to tell.
+
+    Cells of numbers may be missing (NaN). Features are compared over the values that
+    are there. Distances and the classifier get the median of the training rows in
+    their place, and for each such column one more feature of 0 and 1 that says so.
 
     This is not a statement of privacy. New rows may tell what no criterion looks for,
     and no number here bounds what others can learn about a person.
@@ -91,8 +97,8 @@ def compare_samples(
     X_test : array-like of shape (n_test, ...), default=None
         Rows of the same population that were not used to make new ones.
     classifier : classifier, default=None
-        With ``predict_proba`` or ``decision_function``; it gets standardised rows, and
-        a seed for each ``random_state`` that is None. None is an
+        With ``predict_proba`` or ``decision_function``; it gets standardised rows
+        without NaN, and a seed for each ``random_state`` that is None. None is an
         :class:`~sklearn.ensemble.ExtraTreesClassifier` of 40 trees with two rows a leaf
         or more, which also works on few rows.
     cv : int, default=5
@@ -114,8 +120,8 @@ def compare_samples(
     Raises
     ------
     ValueError
-        For NaN or infinity (with the first place), rows of different shapes or with
-        different columns, fewer than 2 training or test rows, no new row, and values
+        For infinity (with the first place), rows of different shapes or with different
+        columns, fewer than 2 training or test rows, no new row, and values
         farther than 1e18 training standard deviations.
 
     See Also
@@ -166,18 +172,21 @@ def compare_samples(
     rng, held_out = check_random_state(random_state), X_test is not None
     given = {"X": X, "X_new": X_new} | ({"X_test": X_test} if held_out else {})
     rows, numbers, levels = read_rows(given)
-    scale = Scale(rows["X"], numbers, levels)
+    scale = Scale(rows, numbers, levels)
     scaled = {name: scale.features(kind, name) for name, kind in rows.items()}
-    points = {name: scale.points(rows[name], X) for name, X in scaled.items()}
+    filled = {name: scale.filled(X) for name, X in scaled.items()}
+    points = {name: scale.points(rows[name], X) for name, X in filled.items()}
+    scaled = {name: X[:, : len(scale.names)] for name, X in scaled.items()}
     train, new, real = scaled["X"], scaled["X_new"], scaled.get("X_test", scaled["X"])
     near = points["X"], points.get("X_test"), points["X_new"]
     distance, closest = nearness.closest(near[0], near[2], n_jobs)
     usual = nearness.closest(near[0], near[1], n_jobs)[0]
     sizes, found = (len(train), len(new)), compare_features(scale, train, new, rows)
+    there = n_there(train), n_there(new)
     chosen, correlations = compare_correlations(train, new, rng)
     fold_auc, detection = detect(
-        real,
-        new,
+        filled.get("X_test", filled["X"]),
+        filled["X_new"],
         held_out=held_out,
         classifier=classifier,
         cv=cv,
@@ -196,11 +205,12 @@ def compare_samples(
             nearness.judge_closeness(distance, usual),
             nearness.judge_membership(*near, n_jobs),
             nearness.judge_distance(*near, distance, usual, n_jobs),
-            features.judge_ranges(found, *sizes),
+            features.judge_ranges(found, *there),
             features.judge_levels(rows, unseen),
-            features.judge_location(found, *sizes),
+            features.judge_location(found, *there),
             judge_spread(found, train, new),
-            features.judge_zeros(found, *sizes),
+            features.judge_shares("zeros", found, *there),
+            features.judge_shares("missing", found, *sizes),
             judge_correlations(correlations, change),
             detection,
         ),

@@ -1,14 +1,18 @@
-"""Feature by feature: ranges, location, zeros, distributions, and levels never seen."""
+"""Feature by feature: ranges, location, zeros, distributions, and levels never seen.
+
+Of the values that are there: which cells are missing is a question of its own.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import betabinom, ks_2samp, norm, t
 
+from .._runtime.validation import unheard
 from .findings import ALIKE, FEW, LEVEL, judge, most_by_chance, untold
 
-# What does not matter: shares of values out of range and of zeros, and differences of
-# means in training standard deviations.
+# What does not matter: shares of values out of range, of zeros, of missing cells, and
+# differences of means in training standard deviations.
 _SHARE, _LOCATION = 0.05, 0.2
 # Fewer rows have no share, spread or correlation to speak of.
 FEWEST = 8
@@ -35,6 +39,8 @@ class FeatureComparison:
         (Kolmogorov-Smirnov).
     zero_share, train_zero_share : ndarray
         Share of values that are 0, new and training ones; nan for levels.
+    missing_share, train_missing_share : ndarray
+        Share of cells that are missing, likewise; 0 for levels.
     """
 
     names: tuple
@@ -44,31 +50,47 @@ class FeatureComparison:
     ks_statistic: np.ndarray
     zero_share: np.ndarray
     train_zero_share: np.ndarray
+    missing_share: np.ndarray
+    train_missing_share: np.ndarray
 
 
+# Of a column without any value nothing is known, which NaN says.
+@unheard()
 def compare_features(scale, train, new, rows):
     """Of standardised features (n, n_features) and of rows as they were read."""
-    varies = np.where(scale.constant, np.nan, 1)
+    varies = np.where(scale.constant[: train.shape[1]], np.nan, 1)
     levels = np.full(train.shape[1] - scale.n_numbers, np.nan)
+    n, n_new = n_there(train), n_there(new)
     zeros = {
-        name: np.append(np.mean(rows[name].numbers == 0, axis=0), levels)
+        name: np.append(np.sum(rows[name].numbers == 0, axis=0), levels)
         for name in ("X", "X_new")
     }
-    outside = (new < train.min(axis=0)) | (new > train.max(axis=0))
+    outside = (new < np.nanmin(train, axis=0)) | (new > np.nanmax(train, axis=0))
+    mean, new_mean = np.nanmean(train, axis=0), np.nanmean(new, axis=0)
+    ks = ks_2samp(train, new, method="asymp", nan_policy="omit")
     return FeatureComparison(
         names=scale.names,
-        outside_range=outside.mean(axis=0),
-        mean_difference=varies * (new.mean(axis=0) - train.mean(axis=0)),
+        outside_range=outside.sum(axis=0) / n_new,
+        mean_difference=varies * (new_mean - mean),
         std_ratio=varies * spreads(new),
-        ks_statistic=ks_2samp(train, new, method="asymp").statistic,
-        zero_share=zeros["X_new"],
-        train_zero_share=zeros["X"],
+        ks_statistic=ks.statistic,
+        zero_share=zeros["X_new"] / n_new,
+        train_zero_share=zeros["X"] / n,
+        missing_share=(len(new) - n_new) / len(new),
+        train_missing_share=(len(train) - n) / len(train),
     )
 
 
+def n_there(X):
+    """How many values of each feature there are."""
+    return np.sum(~np.isnan(X), axis=0)
+
+
+@unheard()
 def spreads(X):
     """Standard deviations, exactly 0 where all values are equal."""
-    return np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 0.0)
+    varies = np.nanmax(X, axis=0) > np.nanmin(X, axis=0)
+    return np.where(varies, np.nanstd(X, axis=0), 0.0)
 
 
 def judge_ranges(found, n, n_new):
@@ -76,8 +98,12 @@ def judge_ranges(found, n, n_new):
     # Between the ends of n values of a continuous feature lies a share of all that has
     # the beta distribution of n - 1 and 2 (S. S. Wilks, Annals of Mathematical
     # Statistics 12, 1941), whatever the feature is.
+    n, n_new = np.maximum(n, 2), np.maximum(n_new, 1)
+    beyond = (found.outside_range - 2 / (n + 1)) * np.sqrt(np.minimum(n, n_new))
+    worst = np.argmax(np.where(np.isnan(beyond), -np.inf, beyond))
+    n, n_new = n[worst], n_new[worst]
     chance = betabinom.isf(LEVEL / len(found.names), n_new, 2, n - 1) / n_new
-    worst, usual = np.argmax(found.outside_range), 2 / (n + 1)
+    usual = 2 / (n + 1)
     reason = (
         f"share of values of {found.names[worst]}, the largest, beyond the training "
         f"values; {_SHARE:.0%} are no matter"
@@ -86,6 +112,7 @@ def judge_ranges(found, n, n_new):
     return judge("ranges", found.outside_range[worst], usual, slack, reason)
 
 
+@unheard()
 def judge_location(found, n, n_new):
     """The largest difference of means."""
     away = np.abs(found.mean_difference)
@@ -103,22 +130,25 @@ def judge_location(found, n, n_new):
     return judge("location", value, 0, slack[worst], reason, most=np.inf, both=True)
 
 
-def judge_zeros(found, n, n_new):
-    """The share of zeros that strays most from that of training rows."""
-    known, new = found.train_zero_share, found.zero_share
+@unheard()
+def judge_shares(criterion, found, n, n_new):
+    """The share of zeros, or of missing cells, that strays most from the known one."""
+    what = criterion.removesuffix("s")
+    known, new = (getattr(found, f"{k}{what}_share") for k in ("train_", ""))
     if not np.nansum(known + new):
-        return untold("zeros", ALIKE, "no number is 0")
-    if min(n, n_new) < FEWEST:
-        return untold("zeros", FEW, f"fewer than {FEWEST} rows")
+        return untold(criterion, ALIKE, f"no number is {what}")
+    told = (np.minimum(n, n_new) >= FEWEST) & ~np.isnan(known + new)
+    if not np.any(told):
+        return untold(criterion, FEW, f"fewer than {FEWEST} rows")
     pooled = (n * known + n_new * new) / (n + n_new)
     error = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / n_new))
     slack = np.fmax(_SHARE, norm.isf(LEVEL / 2 / len(known)) * error)
-    worst = np.nanargmax(np.abs(new - known) / slack)
+    worst = np.argmax(np.where(told, np.abs(new - known) / slack, -np.inf))
     reason = (
-        f"share of values of {found.names[worst]} that are 0, and that of training "
-        f"rows; {_SHARE:.0%} more or less are no matter"
+        f"share of values of {found.names[worst]} that are {what}, and that of "
+        f"training rows; {_SHARE:.0%} more or less are no matter"
     )
-    return judge("zeros", new[worst], known[worst], slack[worst], reason, both=True)
+    return judge(criterion, new[worst], known[worst], slack[worst], reason, both=True)
 
 
 def unseen_levels(rows, levels):

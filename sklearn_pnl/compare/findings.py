@@ -16,7 +16,8 @@ FAULTS = {
     "exact copies": "copies", "repeated rows": "copies", "close rows": "copies",
     "membership": "members exposed", "categories": "unseen categories",
     "ranges": "out of range", "location": "shifted", "spread": "spread changed",
-    "zeros": "zeros changed", "correlations": "correlations changed",
+    "zeros": "zeros changed", "missing": "missing cells changed",
+    "correlations": "correlations changed",
     "distance": "far off", "detection": "distinguishable",
 }  # fmt: skip
 # How often a criterion may find fault with real rows, features taken together.
@@ -47,7 +48,7 @@ class Finding:
     usual : float
         The same of real rows.
     threshold : float
-        Where "fine" ends, on the side of ``usual`` that the value is on.
+        The largest value that is fine; the least one, if it is below ``usual``.
     reason : str
         What the value is, and why the threshold is there.
     """

@@ -85,6 +85,8 @@ def judge_distance(train, test, new, distance, usual, n_jobs):
 def judge_copies(rows, rng):
     """Exact copies of training rows, and new rows that equal one another."""
     cells = [np.hstack([kind.numbers, kind.codes]) for kind in rows.values()]
+    # Infinity, which no cell holds, equals itself, which NaN does not.
+    cells = [np.nan_to_num(kind, nan=np.inf) for kind in cells]
     numbers = np.unique(np.concatenate(cells), axis=0, return_inverse=True)[1].ravel()
     ends = np.cumsum(list(map(len, cells)))[:-1]
     train, new, *test = np.split(numbers, ends)
@@ -112,9 +114,10 @@ def _never_repeats(rows, train):
     """
     found = np.zeros(len(rows), bool)
     for column, known in zip(rows.numbers.T, train.numbers.T, strict=True):
+        known = known[~np.isnan(known)]
         values, counts = np.unique(known, return_counts=True)
         if len(values) > len(known) / 2 and np.any(values != np.rint(values)):
-            found |= ~np.isin(column, values[counts > 1])
+            found |= ~(np.isin(column, values[counts > 1]) | np.isnan(column))
     return found
 
 

@@ -15,7 +15,7 @@ PRIVACY = (
     "This is not a statement of privacy: nothing here bounds what others can learn "
     "about a person from new rows."
 )
-_HEADS = ("criterion", "verdict", "new rows", "real rows", "fine up to")
+_HEADS = ("criterion", "verdict", "new rows", "real rows", "fine if")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,8 +34,9 @@ class SampleComparison:
         For each criterion the word, value, usual value, threshold and reason.
     features : FeatureComparison
         Numbers for each feature: ``names``, ``outside_range``, ``mean_difference``,
-        ``std_ratio``, ``ks_statistic``, ``zero_share`` and ``train_zero_share``. Rows
-        of n-D arrays are read flat: a feature a cell.
+        ``std_ratio``, ``ks_statistic``, ``zero_share``, ``train_zero_share``,
+        ``missing_share`` and ``train_missing_share``. Rows of n-D arrays are read flat:
+        a feature a cell.
     unseen_levels : dict of str to list
         Levels of new rows that no training row has, for each category with any.
     correlation_features : ndarray of int of shape (n_correlated,)
@@ -92,9 +93,9 @@ class SampleComparison:
 
         One or more words, separated by commas: "copies", "members exposed", "unseen
         categories", "out of range", "shifted", "spread changed", "zeros changed",
-        "correlations changed", "far off" and "distinguishable". If none, and rows
-        are too few for any criterion, "too few rows to tell"; "fine, membership
-        untested" without ``X_test``.
+        "missing cells changed", "correlations changed", "far off" and
+        "distinguishable". If none, and rows are too few for any criterion, "too few
+        rows to tell"; "fine, membership untested" without ``X_test``.
         """
         return summarise(self.findings)
 
@@ -132,11 +133,10 @@ class SampleComparison:
     def _lines(self):
         """Cells of the table, a line for each criterion."""
         for f in self.findings:
-            numbers = (
-                "" if np.isnan(v) else f"{v:.3g}"
-                for v in (f.value, f.usual, f.threshold)
-            )
-            yield f.criterion, f.verdict, *numbers
+            numbers = f"{f.value:.3g}", f"{f.usual:.3g}"
+            fine_if = f"{'>=' if f.threshold < f.usual else '<='} {f.threshold:.3g}"
+            told = [*numbers, fine_if] if np.isfinite(f.value) else [""] * 3
+            yield f.criterion, f.verdict, *told
 
     def __repr__(self):
         return (

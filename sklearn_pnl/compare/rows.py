@@ -4,6 +4,9 @@ A number is a feature, standardised by the training rows. A category is a featur
 and 1 for each of its most frequent levels, standardised likewise. Distances are between
 points, where a category counts as one feature: rows that differ in it are so far apart
 that the mean square over pairs of training rows is 2, as it is for a standardised one.
+
+A number may be missing. Where distances and classifiers need one, it is the median of
+the training rows, and one more feature of 0 and 1 says so, standardised likewise.
 """
 
 from dataclasses import dataclass
@@ -12,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_array
 
-from .._runtime.validation import check_finite
+from .._runtime.validation import check_finite, unheard
 from ..tables import columns_of, is_frame
 from ..tables.categories import is_missing, level_codes
 
@@ -26,7 +29,10 @@ _FEWEST = {"X": 2, "X_new": 1, "X_test": 2}
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as read: numbers (n, n_numbers), and codes (n, n_categories) of levels."""
+    """Rows as read: numbers (n, n_numbers), and codes (n, n_categories) of levels.
+
+    NaN is a number that is missing.
+    """
 
     numbers: np.ndarray
     codes: np.ndarray
@@ -82,7 +88,7 @@ def _check_numbers(X, name, names=None):
         estimator="compare_samples",
         input_name=name,
     )
-    check_finite(X, name, names)
+    check_finite(X, name, names, missing=True)
     return X.astype(np.float64, order="C")
 
 
@@ -165,13 +171,16 @@ class Scale:
 
     Parameters
     ----------
-    train : Rows
+    rows : dict of str to Rows
     numbers : tuple of str
     levels : list of tuple
     """
 
-    def __init__(self, train, numbers, levels):
-        counts = [np.bincount(codes) for codes in train.codes.T]
+    @unheard()
+    def __init__(self, rows, numbers, levels):
+        counts = [np.bincount(codes) for codes in rows["X"].codes.T]
+        holes = [np.isnan(kind.numbers).any(axis=0) for kind in rows.values()]
+        self._holed = np.flatnonzero(np.any(holes, axis=0))
         self.n_numbers, self._lengths = len(numbers), [len(held) for _, held in levels]
         self._shown = [np.argsort(-c, kind="stable")[:_LEVELS] for c in counts]
         self.names = numbers + tuple(
@@ -181,28 +190,31 @@ class Scale:
         )
         pairs = [1 - np.sum((c / c.sum()) ** 2) for c in counts]
         self._weights = [1 / np.sqrt(p) if p > 0 else 1.0 for p in pairs]
-        X = self._raw(train)
-        lowest, highest = X.min(axis=0), X.max(axis=0)
+        X = self._raw(rows["X"])
+        # Zeros for a column without a value.
+        lowest, highest = np.nan_to_num([np.nanmin(X, axis=0), np.nanmax(X, axis=0)])
         # By the range: the standard deviation of equal values may be a rounding error.
         self.constant = lowest == highest
         # Squares of values of order one neither overflow nor vanish. What is constant
         # keeps its units.
         self._unit = np.where(self.constant, 1, np.maximum(-lowest, highest))
         X = X / self._unit
-        self._mean = np.where(self.constant, lowest, X.mean(axis=0))
-        self._std = np.where(self.constant, 1, X.std(axis=0))
+        self._mean = np.where(self.constant, lowest, np.nanmean(X, axis=0))
+        self._std = np.where(self.constant, 1, np.nanstd(X, axis=0))
+        medians = np.nanmedian(X, axis=0)
+        self._medians = np.nan_to_num((medians - self._mean) / self._std)
 
     def _raw(self, rows):
         shown = zip(rows.codes.T, self._shown, strict=True)
-        return np.hstack(
-            [rows.numbers, *(codes[:, None] == own for codes, own in shown)]
-        )
+        indicators = [codes[:, None] == own for codes, own in shown]
+        holes = np.isnan(rows.numbers[:, self._holed])
+        return np.hstack([rows.numbers, *indicators, holes])
 
     def features(self, rows, name):
-        """Standardised features (n, n_features)."""
+        """Standardised features, NaN for what is missing, and behind them what is."""
         with np.errstate(over="ignore"):
             X = (self._raw(rows) / self._unit - self._mean) / self._std
-        largest = np.abs(X).max(axis=0)
+        largest = np.where(np.isnan(X), 0, np.abs(X)).max(axis=0)
         if largest.max() > _LARGEST:
             raise ValueError(
                 f"{name}, in training standard deviations, reaches {largest.max():.1e} "
@@ -212,14 +224,19 @@ class Scale:
             )
         return X
 
-    def points(self, rows, features):
+    def filled(self, features):
+        """The same without NaN."""
+        return np.where(np.isnan(features), self._medians, features)
+
+    def points(self, rows, filled):
         """Where rows are for distances: an array, or a sparse one of categories too."""
         if not self._lengths:
-            return features
+            return filled
         weights = np.broadcast_to(self._weights, rows.codes.shape)
-        data = np.hstack([features[:, : self.n_numbers], weights])
-        starts = np.cumsum([self.n_numbers, *self._lengths])
-        cells = np.broadcast_to(np.arange(self.n_numbers), (len(rows), self.n_numbers))
+        numbers = np.delete(filled, np.s_[self.n_numbers : len(self.names)], axis=1)
+        data, n = np.hstack([numbers, weights]), numbers.shape[1]
+        starts = np.cumsum([n, *self._lengths])
+        cells = np.broadcast_to(np.arange(n), numbers.shape)
         cells = np.hstack([cells, starts[:-1] + rows.codes])
         ends = np.arange(0, data.size + 1, data.shape[1])
         return csr_array(

@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.stats import mode, t
 
-from .features import FEWEST, spreads
+from .._runtime.validation import unheard
+from .features import FEWEST, n_there, spreads
 from .findings import ALIKE, FEW, LEVEL, judge, untold
 
 # Features whose correlations are compared: three matrices of 32 megabytes.
@@ -39,15 +40,20 @@ def _difference(X, X_new):
     return np.where(np.isnan(new), 0.0, new) - known
 
 
+@unheard()
 def _correlations(X):
-    X = _standardised(X)
-    return np.clip(X.T @ X / len(X), -1, 1)
+    """Over the rows that have both values, each in units of all that are there."""
+    there = ~np.isnan(X)
+    n = len(X) if there.all() else there.T.astype(float) @ there
+    X = np.where(there, _standardised(X), 0)
+    return np.clip(X.T @ X / n, -1, 1)
 
 
+@unheard()
 def _standardised(X):
     """Features of mean 0 and standard deviation 1, nan where they are constant."""
     std = spreads(X)
-    return (X - X.mean(axis=0)) / np.where(std > 0, std, np.nan)
+    return (X - np.nanmean(X, axis=0)) / np.where(std > 0, std, np.nan)
 
 
 def root_mean_square(difference):
@@ -94,26 +100,27 @@ def usual_change(real, n_train, n_new, chosen, max_samples, rng):
     return shrink * max(changes)
 
 
+@unheard()
 def judge_spread(found, train, new):
     """The standard deviation that changes most beyond what those of real rows do."""
-    n, n_new, n_features = len(train), len(new), train.shape[1]
-    if min(n, n_new) < FEWEST:
+    n, n_new, level = n_there(train), n_there(new), LEVEL / 2 / train.shape[1]
+    few = np.minimum(n, n_new) < FEWEST
+    if few.all():
         return untold("spread", FEW, f"fewer than {FEWEST} rows")
     # Of a logarithm of a standard deviation, by the delta method. Few rows hide heavy
     # tails: those of the kind that shows more.
     squares = [_standardised(X) ** 2 for X in (train, new)]
-    tails = np.fmax(*(np.mean(kind**2, axis=0) for kind in squares))
+    tails = np.fmax(*(np.nanmean(kind**2, axis=0) for kind in squares))
     error = np.sqrt((np.fmax(tails, 1) - 1) * (1 / n + 1 / n_new) / 4)
-    level = LEVEL / 2 / n_features
-    allowed = np.maximum(_SPREAD, t.isf(level, min(n, n_new) - 1) * error)
-    with np.errstate(divide="ignore"):
-        change = np.abs(np.log(found.std_ratio))
+    allowed = np.maximum(_SPREAD, t.isf(level, np.minimum(n, n_new) - 1) * error)
+    change = np.abs(np.log(found.std_ratio))
     # Chance decides where one value makes up most of a variance, and where all new
     # values may be the one that most training values are. Shares of levels are for
     # location.
-    alone = np.any([kind.max(axis=0) > len(kind) / 2 for kind in squares], axis=0)
-    often = np.mean(train == mode(train).mode, axis=0) ** n_new > level
-    told = ~(np.isnan(change + found.zero_share) | alone | np.isinf(change) & often)
+    alone = np.any([np.nanmax(k, axis=0) > n_there(k) / 2 for k in squares], axis=0)
+    share = np.sum(train == mode(train, nan_policy="omit").mode, axis=0) / n
+    often = np.isinf(change) & (share**n_new > level)
+    told = ~(np.isnan(change + found.zero_share) | few | alone | often)
     if not np.any(told):
         return untold("spread", ALIKE, "no feature varies in every sample")
     worst = np.argmax(np.where(told, change / allowed, -np.inf))

@@ -177,7 +177,13 @@ class SampleComparisonDisplay:
         ax.set_yticks(height, [found.names[feature] for feature in shown])
         ax.invert_yaxis()
         title = self._panel_title(
-            "features", "ranges", "categories", "location", "spread", "zeros"
+            "features",
+            "ranges",
+            "categories",
+            "location",
+            "spread",
+            "zeros",
+            "missing",
         )
         if len(shown) < len(found.names):
             title += f"\n{len(shown)} of {len(found.names)} features"
