@@ -85,7 +85,7 @@ def adjust(
         raise ValueError(
             "Nothing is asked: give constraints of each row, or totals of all of them."
         )
-    table, _ = read_table(Reader("auto" if is_frame(X) else None), X)
+    table = read_table(Reader("auto" if is_frame(X) else None), X)
     rows = np.array(table.numbers(), dtype=np.float64)
     ends = ends_of(rows)
     system = resolve_invariants(invariants, table)

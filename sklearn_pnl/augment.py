@@ -313,7 +313,7 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
         """
         warn_target_unused(y)
         with fit_task(self):
-            table, _ = read_table(self, X, missing=is_cellwise(self))
+            table = read_table(self, X, missing=is_cellwise(self))
             self._fit(table, type(self).__name__)
         return self
 

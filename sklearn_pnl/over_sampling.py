@@ -24,6 +24,7 @@ from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     all_or_nothing,
     as_random_state,
+    check_one_a_row,
     shared_params,
     tells_where,
     warn_no_rows,
@@ -228,7 +229,8 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         """
         target = _Classes(y)
         missing = is_cellwise(self)
-        table, target.labels = read_table(self, X, target.labels, missing)
+        table = read_table(self, X, missing)
+        check_one_a_row(table, target.labels)
         wanted = self._wanted(target.labels)
         # Who names numbers of rows knows.
         if not wanted and isinstance(self.sampling_strategy, str):
@@ -273,8 +275,9 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
         -------
         self : PNLSampler
         """
-        target, missing = _Classes(y), is_cellwise(self)
-        self._wanted(read_table(self, X, target.labels, missing)[1])
+        labels = _Classes(y).labels
+        check_one_a_row(read_table(self, X, is_cellwise(self)), labels)
+        self._wanted(labels)
         return self
 
     def _wanted(self, labels):

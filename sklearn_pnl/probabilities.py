@@ -150,11 +150,6 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         -------
         self : PriorCorrectedClassifier
         """
-        if y is None:
-            raise ValueError(
-                "PriorCorrectedClassifier requires y to be passed, but the target y is "
-                "None."
-            )
         _raise_for_params(params, self, None)
         y = _labels(plain_target(y)[0])
         asked = process_routing(self, "fit", **params).estimator.fit

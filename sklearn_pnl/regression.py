@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from scipy.ndimage import gaussian_filter1d
 from sklearn.base import _fit_context
 from sklearn.neighbors import KernelDensity
-from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from ._runtime.callbacks import CallbackSupportMixin, fit_task, stage, with_callbacks
@@ -19,6 +18,7 @@ from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     all_or_nothing,
     as_random_state,
+    check_one_a_row,
     shared_params,
     tells_where,
 )
@@ -259,8 +259,8 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
     def _check(self, X, y):
         """Rows, targets (n, t), and a function to add some."""
         values, more_targets = read_target(y, type(self).__name__)
-        table, _ = read_table(self, X, missing=is_cellwise(self))
-        check_consistent_length(range(len(table)), values)
+        table = read_table(self, X, missing=is_cellwise(self))
+        check_one_a_row(table, values)
         return table, values, more_targets
 
     def _shares(self, values):

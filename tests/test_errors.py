@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
+from sklearn.naive_bayes import GaussianNB
 
 from sklearn_pnl import (
     BackwardProjector,
@@ -16,8 +17,10 @@ from sklearn_pnl import (
     ManyBodyProjector,
     MixtureManifold,
     PNLAugmenter,
+    PNLRegressionSampler,
     PNLSampler,
     PrimeFactorReshaper,
+    PriorCorrectedClassifier,
     ThetaManifold,
 )
 from sklearn_pnl.geometry import Poset
@@ -475,9 +478,27 @@ def test_one_class_alone_is_refused():
         PNLSampler().fit_resample(positive(12, 5), np.zeros(12, int))
 
 
-def test_rows_and_labels_of_different_number_are_refused():
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        PNLSampler().fit_resample(positive(12, 5), np.repeat([0, 1], [8, 5]))
+@pytest.mark.parametrize("n", [10, 13])
+@pytest.mark.parametrize("method", ["fit", "fit_resample"])
+@pytest.mark.parametrize("container", [np.asarray, list, csr_array, "frame"])
+@pytest.mark.parametrize("make", [PNLSampler, PNLRegressionSampler])
+def test_rows_and_targets_of_different_number_are_refused(make, container, method, n):
+    X = positive(12, 5)
+    if container == "frame":
+        X = pytest.importorskip("pandas").DataFrame(X)
+    else:
+        X = container(X)
+    y = np.repeat([0, 1], [6, n - 6])
+    with pytest.raises(ValueError, match=f"X has 12 rows, but y has {n} values.*each"):
+        getattr(make(), method)(X, y)
+    with pytest.raises(ValueError, match=f"12 rows, but y has {n}"):
+        PriorCorrectedClassifier(PNLSampler(), GaussianNB()).fit(X, y)
+
+
+@pytest.mark.parametrize("make", [PNLSampler, PNLRegressionSampler])
+def test_no_targets_are_refused_and_the_estimator_without_any_is_named(make):
+    with pytest.raises(ValueError, match="the target y is None.* by PNLAugmenter"):
+        make().fit_resample(positive(12, 5), None)
 
 
 def test_a_continuous_target_is_refused():

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state, check_X_y
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 _Init = TypeVar("_Init")
@@ -127,12 +127,14 @@ def check_rows(estimator, X, *, reset, missing=None, **settings):
     return checked
 
 
-def check_numbers(estimator, numbers, y=None):
-    """Refuse a table of numbers that has no rows, and labels that are not one a row."""
-    settings = {"dtype": "numeric", "ensure_all_finite": False, "estimator": estimator}
-    if y is None:
-        return check_array(numbers, **settings), None
-    return check_X_y(numbers, y, **settings)
+def check_one_a_row(X, y):
+    """Refuse targets that are not one a row."""
+    if len(X) != len(y):
+        raise ValueError(
+            f"X has {len(X)} rows, but y has {len(y)} values: there must be one for "
+            "each row, in the same order. Drop from one what was dropped from the "
+            "other."
+        )
 
 
 def feature_names(estimator):

@@ -82,7 +82,7 @@ def find_invariants(
       total = a + b + c
       d = 2 a + 32
     """
-    table, _ = read_table(Reader("auto" if is_frame(X) else None), X)
+    table = read_table(Reader("auto" if is_frame(X) else None), X)
     names = _names(feature_names, table)
     return found_in(table, names, tol)
 

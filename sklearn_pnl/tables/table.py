@@ -6,9 +6,10 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
+from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from .._runtime.validation import check_finite, check_numbers
+from .._runtime.validation import check_finite
 from .columns import ArrayColumns, columns_of, is_frame
 from .forms import (
     BlockForm,
@@ -29,7 +30,7 @@ _WHOLE = (
 )
 
 
-def read_table(estimator, X, y=None, missing=None):
+def read_table(estimator, X, missing=None):
     """Rows of any container as a table, checked.
 
     Parameters
@@ -37,15 +38,12 @@ def read_table(estimator, X, y=None, missing=None):
     estimator : estimator
         With ``categorical_features``; gets the attributes that tell of rows.
     X : array-like, sparse matrix or data frame
-    y : array-like of shape (n,), default=None
-        Checked with the rows.
     missing : bool, default=None
         Whether cells may be missing, in rows of one axis; None does not speak of it.
 
     Returns
     -------
     table : Table
-    y : ndarray or None
 
     Raises
     ------
@@ -68,10 +66,11 @@ def read_table(estimator, X, y=None, missing=None):
             columns = ArrayColumns(checked)
     if columns is not None:
         form, numbers = ColumnForm.of(columns, chosen)
-        numbers, y = check_numbers(estimator, numbers, y)
+        settings = {"dtype": "numeric", "ensure_all_finite": False}
+        numbers = check_array(numbers, estimator=estimator, **settings)
         rows, owned = columns, True
     else:
-        rows, y = _check_array(estimator, X, y)
+        rows = _check_array(estimator, X)
         places = None if chosen is None else places_of(None, rows.shape[1], chosen)
         form = BlockForm(rows, places)
         numbers = form.numbers(rows)
@@ -84,7 +83,7 @@ def read_table(estimator, X, y=None, missing=None):
     if missing is not None:
         missing = True if missing and plain else _WHOLE
     table.has_missing = check_finite(numbers, names=names, missing=missing)
-    return table, y
+    return table
 
 
 class Table:
@@ -343,20 +342,12 @@ def _check_size(columns):
         )
 
 
-def _check_array(estimator, X, y):
-    settings = {
-        "dtype": "numeric",
-        "accept_sparse": ["csr", "csc"],
-        "allow_nd": True,
-        "ensure_all_finite": False,
-    }
+def _check_array(estimator, X):
+    settings = {"dtype": "numeric", "allow_nd": True, "ensure_all_finite": False}
     try:
-        if y is None:
-            X = validate_data(estimator, X, **settings)
-        else:
-            X, y = validate_data(estimator, X, y, **settings)
+        X = validate_data(estimator, X, accept_sparse=["csr", "csc"], **settings)
         # Lists that hold None, fractions or decimals.
-        return X.astype(np.float64) if X.dtype == object else X, y
+        return X.astype(np.float64) if X.dtype == object else X
     except ValueError as error:
         column = _first_of_words(X)
         if column is None:

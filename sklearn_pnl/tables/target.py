@@ -14,6 +14,11 @@ from .values import kind_of
 
 def plain_target(y):
     """Classes as imbalanced-learn knows them, and a function to what came."""
+    if y is None:
+        raise ValueError(
+            "A sampler requires y to be passed, but the target y is None: rows without "
+            "classes are drawn by PNLAugmenter."
+        )
     if is_frame(y) and not hasattr(y, "iloc"):
         raise ValueError(
             f"y is a {type(y).__name__} of {type(y).__module__.split('.')[0]}; classes "

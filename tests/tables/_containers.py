@@ -15,9 +15,9 @@ N = 40
 FAR = 2**60 + 1
 
 
-def read(X, categorical=None, y=None):
+def read(X, categorical=None):
     """The table of some rows."""
-    return read_table(Reader(categorical), X, y)[0]
+    return read_table(Reader(categorical), X)
 
 
 class Reader(SimpleNamespace):

@@ -120,17 +120,6 @@ def test_lazy_frames_are_refused_with_what_to_do():
         read(X)
 
 
-def test_labels_are_checked_with_the_rows():
-    X = common()
-    table, y = read_table(Reader("auto"), X, np.arange(len(X)).tolist())
-    assert isinstance(y, np.ndarray)
-    for rows in (X, X[["real"]].to_numpy()):
-        chosen = "auto" if rows is X else None
-        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-            read_table(Reader(chosen), rows, np.ones(3))
-    assert len(table) == len(X)
-
-
 def test_rows_of_another_shape_are_refused():
     table = read(common(), "auto")
     with pytest.raises(ValueError, match="X has 11 columns, but .* had 12"):
@@ -148,9 +137,9 @@ def test_estimators_are_told_of_rows():
     assert estimator.input_shape_ == (12,)
     assert estimator.n_features_in_ == 12
     assert estimator.feature_names_in_.tolist() == common().columns.tolist()
-    table, _ = read_table(estimator, pd.DataFrame(np.ones((5, 2))))
+    table = read_table(estimator, pd.DataFrame(np.ones((5, 2))))
     assert not hasattr(estimator, "feature_names_in_")
-    read_table(Reader(), np.ones((5, 2, 3)))[0].describe(estimator)
+    read_table(Reader(), np.ones((5, 2, 3))).describe(estimator)
     assert (estimator.input_shape_, estimator.n_features_in_) == ((2, 3), 2)
     assert table.feature_names == ("0", "1")
     assert read(np.ones((5, 2))).feature_names == ("x0", "x1")
