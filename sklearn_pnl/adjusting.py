@@ -89,14 +89,14 @@ def adjust(
     rows = np.array(table.numbers(), dtype=np.float64)
     ends = ends_of(rows)
     system = resolve_invariants(invariants, table)
-    allowed = limits(rows, ends, range_slack)
-    if range_slack is None:
-        # A feature keeps its sign, and an end that is a bound is one.
-        allowed = (
-            np.where(ends[0] >= 0, 0.0, allowed[0]),
-            np.where(ends[1] <= 0, 0.0, allowed[1]),
-        )
-    keeper = keeper_of(system, table, rows, ends, allowed, True, offset)
+    widest = limits(rows, ends, None)
+    # A feature keeps its sign, and an end that is a bound is one.
+    widest = (
+        np.where(ends[0] >= 0, 0.0, widest[0]),
+        np.where(ends[1] <= 0, 0.0, widest[1]),
+    )
+    allowed = widest if range_slack is None else limits(rows, ends, range_slack)
+    keeper = keeper_of(system, table, rows, ends, (allowed, widest), True, offset)
     if constraints is not None:
         asked = asked_for(constraints, table, keeper.ranges, len(rows))
         keeper = keeper.asking(asked)

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +19,7 @@ from ._drawing.steps import Embed, LayOut
 from ._runtime.callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
+    NamedObjects,
     all_or_nothing,
     as_random_state,
     check_count,
@@ -45,7 +46,19 @@ _UNCHECKED = {"assume_finite": True, "transform_output": "default"}
 _INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
 
 
-class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
+class RecipeMixin(NamedObjects, CallbackSupportMixin):
+    """What an augmenter and the samplers that hold some have in common."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = self.embedding is None
+        tags.input_tags.allow_nan = is_cellwise(self)
+        return tags
+
+
+class PNLAugmenter(RecipeMixin):
     """Pseudo-nonlinear data augmentation of one set of rows.
 
     ``fit`` maps the rows to non-negative values (``embedding``), lays them out as
@@ -373,7 +386,8 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
 
         What it takes from equations and marks is noted there.
         """
-        d, allowed = rows.shape[1], limits(rows, ends, self.range_slack)
+        d, slacks = rows.shape[1], (self.range_slack, None)
+        allowed = [limits(rows, ends, slack) for slack in slacks]
         scaled = self.embedding is not None
         promised = self.invariants_, table, rows, ends, allowed, scaled
         keeper = keeper_of(*promised, self.offset, self.marks_)
@@ -629,14 +643,6 @@ class PNLAugmenter(CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"on_unmet must be 'raise' or 'drop'; got {on_unmet!r}.")
         n_samples = check_count("n_samples", n_samples)
         return n_samples, as_random_state(random_state), on_unmet == "drop"
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = self.embedding is None
-        tags.input_tags.allow_nan = is_cellwise(self)
-        return tags
 
 
 def is_cellwise(estimator):

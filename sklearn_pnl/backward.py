@@ -22,6 +22,7 @@ from ._drawing.coding import (
 from ._runtime.callbacks import fit_task, with_callbacks
 from ._runtime.docs import with_params_of
 from ._runtime.validation import (
+    NamedObjects,
     all_or_nothing,
     check_codes,
     check_tensors,
@@ -36,7 +37,7 @@ METRIC = [StrOptions({"kl", "euclidean"})]
 
 
 @with_params_of(ManyBodyProjector)
-class BackwardProjector(ManyBodyProjector):
+class BackwardProjector(NamedObjects, ManyBodyProjector):
     """Encode rows on a flat base, and decode codes to rows like the training rows.
 
     ``transform`` encodes as :class:`ManyBodyProjector` does. ``inverse_transform``

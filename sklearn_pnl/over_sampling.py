@@ -13,7 +13,6 @@ from sklearn.preprocessing import label_binarize
 from sklearn.utils.multiclass import check_classification_targets
 
 from ._runtime.callbacks import (
-    CallbackSupportMixin,
     fit_task,
     stage,
     subtask,
@@ -30,7 +29,7 @@ from ._runtime.validation import (
     warn_no_rows,
 )
 from ._runtime.workspace import workspace
-from .augment import PNLAugmenter, is_cellwise
+from .augment import PNLAugmenter, RecipeMixin, is_cellwise
 from .control import CONSTRAINTS, Constraint, LinearSystem
 from .control.marks import resolve_marks
 from .control.promises import resolve_invariants
@@ -46,7 +45,7 @@ _HOW_MANY = (
 
 
 @with_params_of(PNLAugmenter)
-class PNLSampler(CallbackSupportMixin, BaseOverSampler):
+class PNLSampler(RecipeMixin, BaseOverSampler):
     """Over-sample by pseudo-nonlinear data augmentation.
 
     A :class:`PNLAugmenter` a class. Works on any real-valued table, negative values
@@ -350,13 +349,6 @@ class PNLSampler(CallbackSupportMixin, BaseOverSampler):
             stacked[done : done + len(some), : some.shape[1]] = some
             done += len(some)
         return stacked
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.input_tags.positive_only = self.embedding is None
-        tags.input_tags.allow_nan = is_cellwise(self)
-        return tags
 
 
 class _Classes:

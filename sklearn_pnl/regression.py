@@ -12,7 +12,7 @@ from sklearn.base import _fit_context
 from sklearn.neighbors import KernelDensity
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from ._runtime.callbacks import CallbackSupportMixin, fit_task, stage, with_callbacks
+from ._runtime.callbacks import fit_task, stage, with_callbacks
 from ._runtime.docs import with_params_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
@@ -22,7 +22,7 @@ from ._runtime.validation import (
     shared_params,
     tells_where,
 )
-from .augment import PNLAugmenter, is_cellwise
+from .augment import PNLAugmenter, RecipeMixin, is_cellwise
 from .control import CONSTRAINTS, Constraint, LinearSystem
 from .draws import DensityDraws, DrawsLike, as_draws
 from .geometry import PosetProtocol
@@ -35,7 +35,7 @@ _DENSITY_RTOL, _CELLS = 1e-3, 40
 
 
 @with_params_of(PNLAugmenter)
-class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
+class PNLRegressionSampler(RecipeMixin, BaseSampler):
     """Add rows to a regression problem by pseudo-nonlinear data augmentation.
 
     A :class:`PNLAugmenter` of all rows. The target of a new row is the mean of those of
@@ -287,9 +287,6 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.input_tags.positive_only = self.embedding is None
-        tags.input_tags.allow_nan = is_cellwise(self)
         tags.target_tags.multi_output = True
         return tags
 

@@ -5,17 +5,21 @@ from functools import partial
 
 import numpy as np
 import pytest
+from imblearn.pipeline import make_pipeline
 from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 
 from sklearn_pnl import (
     BackwardProjector,
+    ColumnConstraint,
     EtaManifold,
     FiberManifold,
     KernelDraws,
     ManyBodyProjector,
     MixtureManifold,
+    MixupDraws,
     PNLAugmenter,
     PNLRegressionSampler,
     PNLSampler,
@@ -456,6 +460,69 @@ def test_steps_beyond_the_ends_are_refused(make, step):
     message = r"'step' parameter of MixtureManifold .* \[0.0, 1.0\]"
     with pytest.raises(ValueError, match=message):
         fit(make(local_manifold=MixtureManifold(step)), positive())
+
+
+@pytest.mark.parametrize(
+    "make", [BackwardProjector, PNLAugmenter, PNLSampler, PNLRegressionSampler]
+)
+def test_names_have_no_parameters_and_objects_have(make):
+    manifold = make(local_manifold="mixture")
+    with pytest.raises(ValueError, match="local_manifold='mixture' has no param.*step"):
+        manifold.set_params(local_manifold__step=0.5)
+    manifold.set_params(local_manifold=MixtureManifold(), local_manifold__step=0.5)
+    assert manifold.local_manifold.step == 0.5
+    # What there is not is scikit-learn's to say.
+    with pytest.raises(ValueError, match="Invalid parameter 'drows'"):
+        make().set_params(drows__noise=1)
+
+
+@pytest.mark.parametrize("make", [PNLAugmenter, PNLSampler, PNLRegressionSampler])
+@pytest.mark.parametrize("name", ["auto", "mixup", "interpolation", "kde"])
+def test_noise_of_draws_by_name_is_refused_with_what_to_pass(name, make):
+    message = f"draws__noise of {make.__name__} .* draws={name!r} has no .*MixupDraws"
+    with pytest.raises(ValueError, match=message):
+        make(draws=name).set_params(draws__noise=0)
+    assert make(draws=MixupDraws()).set_params(draws__noise=0).draws.noise == 0
+
+
+def test_a_search_over_the_noise_of_a_name_says_what_to_pass():
+    X, y = positive(40, 3), np.repeat([0, 1], [28, 12])
+    grid = {"pnlsampler__draws__noise": [0, 0.4]}
+    for draws in ("auto", MixupDraws()):
+        model = make_pipeline(PNLSampler(draws=draws, random_state=0), GaussianNB())
+        search = GridSearchCV(model, grid, cv=2)
+        if isinstance(draws, str):
+            with pytest.raises(ValueError, match="draws='auto' has no parameters"):
+                search.fit(X, y)
+        else:
+            noise = search.fit(X, y).best_estimator_[0].draws.noise
+            assert noise == search.best_params_["pnlsampler__draws__noise"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [["a", "b"], {"a": "b"}, {"a": None}, {}, {"a": [1, 2]}], ids=str
+)
+def test_things_that_are_no_columns_of_a_constraint_are_refused(wrong):
+    with pytest.raises(
+        ValueError, match=r"dict of columns.*got " + re.escape(str(wrong))
+    ):
+        ColumnConstraint(wrong, equal=5)
+
+
+@pytest.mark.parametrize("name", ["equal", "lower", "upper"])
+@pytest.mark.parametrize("value", ["Ulm", np.nan, [[1, 2]], [1, np.nan]], ids=str)
+def test_ends_that_are_no_numbers_are_refused_as_they_were_given(value, name):
+    with pytest.raises(ValueError, match=f"^{name}= of a ColumnConstraint must be a n"):
+        ColumnConstraint("a", **{name: value})
+
+
+@pytest.mark.parametrize("name", ["equal", "lower", "upper"])
+def test_a_value_a_row_for_other_rows_is_refused_with_both_numbers(name):
+    augmenter = PNLAugmenter().fit(positive(12, 3))
+    asked = [ColumnConstraint(0, lower=0), ColumnConstraint(1, **{name: [1, 1.5, 1]})]
+    message = rf"Constraint 1 has 3 values \({name}=\).* are 4 rows: give 4 values, or"
+    with pytest.raises(ValueError, match=message):
+        augmenter.sample(4, constraints=asked)
 
 
 # --- classes --------------------------------------------------------------------

@@ -169,7 +169,7 @@ class Drawing:
         """Rows as their user gets them, checked; their parents and weights."""
         table, keeper = self.source.table, self.keeper.of_rows(batch.where)
         rows = table.like(batch.numbers, batch.donors)
-        with _numbered(batch.where):
+        with self._numbered(batch.where):
             held, missing = self.source.held(batch.parents, batch.donors)
             if held is not None:
                 held[missing] = np.nan
@@ -216,6 +216,18 @@ class Drawing:
         most = int(free // (2 * 8 * (numbers + source.n_neighbors)))
         return max(1, most // step) * step
 
+    @contextmanager
+    def _numbered(self, where):
+        """A row that cannot have what is asked gets its number among all new rows."""
+        try:
+            yield
+        except UnmetError as error:
+            error.row = int(where[error.row])
+            # Samplers leave none out.
+            if self.source.whom == "PNLAugmenter" and self.keeper.is_for_some:
+                error.reason += " on_unmet='drop' leaves such rows out."
+            raise
+
     def _drawn(self, rows):
         """Codes of a slice of the new rows, and where they come from."""
         codes, parents, weights = self.draw(rows)
@@ -246,7 +258,7 @@ class Drawing:
             # But for a system it is one pass, which threads would only wait for.
             n_jobs = self.n_jobs if len(keeper.system) else None
             given = (rows, where) if held is None else (rows, where, held)
-            with _numbered(where):
+            with self._numbered(where):
                 rows, copied = map_blocks(meet, *given, step=step, n_jobs=n_jobs)
         if missing is not None and missing.any():
             # What is asked for is there.
@@ -262,13 +274,3 @@ class Drawing:
 def _meet(rows, where, held=None, *, keeper):
     """One block of rows with all that they promise."""
     return keeper.of_rows(where).meet(rows, held)
-
-
-@contextmanager
-def _numbered(where):
-    """A row that cannot have what is asked for gets its number among all new rows."""
-    try:
-        yield
-    except UnmetError as error:
-        error.row = int(where[error.row])
-        raise

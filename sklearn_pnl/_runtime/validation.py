@@ -6,11 +6,12 @@ from difflib import get_close_matches
 from functools import cache, wraps
 from inspect import signature
 from numbers import Integral
-from typing import TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
@@ -75,6 +76,34 @@ def tells_where(init: _Init) -> _Init:
         init(self, *args, **params)
 
     return cast(_Init, telling)
+
+
+class NamedObjects(BaseEstimator):
+    """An estimator some of whose parameters are objects, or names of some."""
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, ``draws__noise`` where ``draws`` is an object that has it.
+
+        Parameters
+        ----------
+        **params : dict
+            By name.
+
+        Returns
+        -------
+        self : estimator
+        """
+        for name in params:
+            outer, _, inner = name.partition("__")
+            held = params.get(outer, getattr(self, outer, self))
+            if inner and not hasattr(held, "set_params"):
+                raise ValueError(
+                    f"{name} of {type(self).__name__} cannot be set: {outer}={held!r} "
+                    "has no parameters of its own. Pass an object first, such as "
+                    "draws=MixupDraws(), draws=KernelDraws() or "
+                    f"local_manifold=FiberManifold(); then {name} works."
+                )
+        return super().set_params(**params)
 
 
 def check_count(name, value, or_none=False):

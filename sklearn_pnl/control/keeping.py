@@ -44,6 +44,8 @@ class Keeper:
         Columns whose steps are those of values: what is asked for goes before.
     grids : dict of int to ndarray
         Values of columns that have few, where nothing is asked of them.
+    widest : tuple of two ndarray of shape (D,)
+        Limits with the most room that a user may give.
     shared : tuple of two ndarray of shape (D,), default=None
         Ends of the values that cells may be given, beside the limits.
     n_kept : int, default=None
@@ -66,6 +68,7 @@ class Keeper:
     precision: np.ndarray
     by_values: np.ndarray
     grids: dict
+    widest: tuple
     shared: tuple | None = None
     n_kept: int | None = None
     drops: bool = False
@@ -252,6 +255,7 @@ class Keeper:
                 for name in ("low", "high", "least", "ranges", "precision", "by_values")
             },
             grids={},
+            widest=[e[used] for e in self.widest],
             shared=None if self.shared is None else [e[used] for e in self.shared],
             examples=None if self.examples is None else self.examples[:, used],
         )
@@ -298,8 +302,11 @@ class Keeper:
 
     def is_off(self, rows):
         """Which rows (n,) miss something, or leave their limits."""
-        outside = (rows < self.low - self.room) | (rows > self.high + self.room)
-        return self.missed(rows).any(axis=1) | outside.any(axis=1)
+        return self.missed(rows).any(axis=1) | self.outside(rows).any(axis=1)
+
+    def outside(self, rows):
+        """Which values leave their limits."""
+        return (rows < self.low - self.room) | (rows > self.high + self.room)
 
     @cached_property
     def room(self):
@@ -321,17 +328,17 @@ class Keeper:
             there = np.where(holes, self.least, rows) if holes.any() else rows
             missed = self.missed(there)
             missed[holes @ (self.system.coefficients != 0).T] = False
-            if self.drops:
+            if self.drops and len(self.asked):
+                # Also what has it at the cost of equations or limits.
+                left = ~(missed.any(axis=1) | self.outside(there).any(axis=1))
+                if not left.any():
+                    return left
                 # What is left out is nothing to warn about.
-                left = ~missed[:, self.n_kept :].any(axis=1)
+                rows, held = rows[left], None if held is None else held[left]
                 missed[~left] = False
             if missed.any():
                 self._tell(there, missed, whom)
-            if self.drops and left.any():
-                rows, held = rows[left], None if held is None else held[left]
-        lowest, highest = np.fmin.reduce(rows), np.fmax.reduce(rows)
-        off = (lowest < self.low - self.room) | (highest > self.high + self.room)
-        self._warn(off, whom, "leave the limits of")
+        self._warn(self.outside(rows).any(axis=0), whom, "leave the limits of")
         self._warn(self._unmarked(rows, held), whom, "have other values than rows of")
         return left
 
@@ -372,8 +379,7 @@ class Keeper:
         system = self.system.of_rows(slice(number, number + 1))
         lower, upper = system.lower[0], system.upper[0]
         worst = np.abs(system.missing(row[None]))[0, k] / system.scale[k]
-        ends = lower, upper, *self.box
-        why = unmet(system.coefficients, *ends, TOL, MAX_STEPS, worst)
+        why = self.why(system, worst)
         if why.equation is None:
             asks = f"{system.names[k]} asks for {span(lower[k], upper[k])}"
             if self.lattice.on_it[system.coefficients[k] != 0].any():
@@ -389,4 +395,25 @@ class Keeper:
                 return in_words(system.coefficients[i], lower[i], system.feature_names)
             return f"{system.names[i]} at {span(lower[i], upper[i])}"
 
-        return why.described(system.names.__getitem__, given)
+        return why.described(system.names.__getitem__, given) + self.advice(
+            lambda keeper: keeper.why(system)
+        )
+
+    def advice(self, why_in):
+        """What to do, where ``why_in(keeper)`` finds nothing wrong in wider limits."""
+        low, high = self.widest
+        if why_in(replace(self, low=low, high=high)).equation is not None:
+            return ""
+        return " A larger range_slack=, or range_slack=None, gives more room."
+
+    def why(self, system, worst=0.0):
+        """What one row cannot have of a system within the limits: an ``Unmet``."""
+        ends = system.lower[0], system.upper[0], *self.box
+        return unmet(system.coefficients, *ends, TOL, MAX_STEPS, worst)
+
+    @property
+    def is_for_some(self):
+        """Whether some rows can have what each is asked by a value of its own."""
+        rows = [slice(row, row + 1) for row in range(len(self.system.lower))]
+        whys = (self.why(self.system.of_rows(row)) for row in rows)
+        return len(rows) > 1 and any(why.equation is None for why in whys)

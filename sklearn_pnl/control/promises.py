@@ -165,19 +165,14 @@ def places_for(asked, table):
 def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
     """What new rows like the rows (n, D) of a table keep.
 
-    ``system`` is about the columns of ``X``, ``limits`` are what `range_slack` allows.
-    Without ``marks`` whole numbers are kept alone.
+    ``system`` is about the columns of ``X``, ``limits`` are what `range_slack` allows,
+    and what it could. Without ``marks`` whole numbers are kept alone.
     """
     least = ends[0].astype(np.float64)
     with np.errstate(over="ignore"):
         ranges = ends[1] - least
-    low, high = (
-        np.maximum(limits[0], table.lowest),
-        np.minimum(limits[1], table.highest),
-    )
-    if not scaled:
-        # Measures as they are have no negative values.
-        low = np.maximum(low, 0.0)
+    # Measures as they are have no negative values.
+    lowest = np.maximum(table.lowest, -np.inf if scaled else 0.0)
     found = marks is not None and marks.lattice is not None
     lattice = marks.lattice if found else lattice_of(table, rows)
     # Whole numbers from 0 to 1 are indicators, of which there are no others.
@@ -186,7 +181,13 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
     if found:
         by_values = marks.by_values
         flags = flags | (marks.pairs & lattice.on_it)
-    low, high = np.where(flags, least, low), np.where(flags, least + ranges, high)
+    (low, high), widest = (
+        (
+            np.where(flags, least, np.maximum(below, lowest)),
+            np.where(flags, least + ranges, np.minimum(above, table.highest)),
+        )
+        for below, above in limits
+    )
     # Large whole numbers are not all values of a type.
     ends = (np.where(np.isfinite(e), np.abs(e), 0) for e in (low, high))
     exact = lattice.on_it & ~by_values & (np.maximum(*ends) * table.precision <= 1)
@@ -209,4 +210,5 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
         precision,
         by_values,
         {j: v for j, v in inside.items() if len(v)},
+        widest,
     )

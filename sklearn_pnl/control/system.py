@@ -57,18 +57,26 @@ class ColumnConstraint:
         upper: ArrayLike = np.inf,
         equal: ArrayLike | None = None,
     ) -> None:
-        if not isinstance(coefficients, dict):
-            coefficients = {coefficients: 1.0}
-        if not coefficients:
-            raise ValueError("A ColumnConstraint needs at least one column; got {}.")
+        try:
+            given = coefficients
+            if not isinstance(given, dict):
+                given = {given: 1.0}
+            self.coefficients = {key: float(a) for key, a in given.items()}
+        except (TypeError, ValueError):
+            self.coefficients = {}
+        if not self.coefficients:
+            raise ValueError(
+                "A ColumnConstraint needs at least one column: a name, a number, or a "
+                "dict of columns to coefficients, such as {'a': 1, 'b': -2}; got "
+                f"{coefficients!r}."
+            )
         if equal is not None:
             if np.any(np.asarray(lower) != -np.inf) or np.any(
                 np.asarray(upper) != np.inf
             ):
                 raise ValueError("Give equal, or lower and upper; not both.")
             lower = upper = equal
-        self.coefficients = {key: float(a) for key, a in coefficients.items()}
-        self.lower = _ends(lower, "lower")
+        self.lower = _ends(lower, "lower" if equal is None else "equal")
         self.upper = _ends(upper, "upper")
         if np.all(self.lower == -np.inf) and np.all(self.upper == np.inf):
             raise ValueError(
@@ -95,8 +103,8 @@ def _ends(values, name):
         values = np.array(np.nan)
     if values.ndim > 1 or np.isnan(values).any():
         raise ValueError(
-            f"{name} of a ColumnConstraint must be a number or an array of one a row, "
-            "without NaN."
+            f"{name}= of a ColumnConstraint must be a number, or an array with one for "
+            "each row, without NaN."
         )
     return values
 
@@ -371,10 +379,12 @@ def _read(whom, one, n_columns, column_of):
 
 
 def _check(whom, a, lower, upper, n_rows):
-    for name, n in (("lower", len(lower)), ("upper", len(upper))):
+    low = "equal" if np.array_equal(lower, upper) else "lower"
+    for name, n in ((low, len(lower)), ("upper", len(upper))):
         if n > 1 and n_rows is not None and n != n_rows:
             raise ValueError(
-                f"{whom} is given for {n} rows ({name}); there are {n_rows}."
+                f"{whom} has {n} values ({name}=), one for each row, but there are "
+                f"{n_rows} rows: give {n_rows} values, or one for all."
             )
     if not np.isfinite(a).all():
         raise ValueError(f"{whom} must have finite coefficients.")

@@ -410,24 +410,30 @@ def _lattice_reason(sums, rows):
     )
 
 
-def _reason(part, rows, sums):
-    """Which sums contradict each other, or the rows, and what can be reached.
+def _unmet(part, rows, sums, lacking):
+    """Which sums contradict each other, or the rows; the equations of several columns.
 
     Of the sums over all rows of each column, which keep the equations and ranges that
     rows keep: if these are the same for all rows, that is all there is to know.
     """
     n, (floor, ceiling, several) = len(rows), narrowed(part)
     system = part.system.part(several)
-    c = len(system)
-    shape = n, c
+    shape = n, len(system)
     ends = [
         np.concatenate([np.broadcast_to(e, shape).sum(axis=0), asked])
         for e, asked in zip((system.lower, system.upper), sums.ends, strict=True)
     ]
     ranges = (np.broadcast_to(e, rows.shape).sum(axis=0) for e in (floor, ceiling))
     coefficients = np.vstack([system.coefficients, sums.coefficients])
+    return unmet(coefficients, *ends, *ranges, TOL, MAX_STEPS, lacking), system
+
+
+def _reason(part, rows, sums):
+    """Why sums are not met, what can be reached, and what to do."""
     lacking = np.abs(sums.lacking(rows)) / np.maximum(sums.size(rows), 1e-300)
-    why = unmet(coefficients, *ends, *ranges, TOL, MAX_STEPS, lacking.max(initial=0))
+    given = rows, sums, lacking.max(initial=0)
+    why, system = _unmet(part, *given)
+    c = len(system)
     if why.equation is None:
         k = int(np.argmax(lacking))
         return (
@@ -450,4 +456,5 @@ def _reason(part, rows, sums):
             k: getattr(why, k) + shift for k in ("lower", "upper", "least", "most")
         }
         why = replace(why, **moved)
-    return why.described(name, ranges="the ranges of the columns")
+    told = why.described(name, ranges="the ranges of the columns")
+    return told + part.advice(lambda keeper: _unmet(keeper, *given)[0])

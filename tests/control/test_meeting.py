@@ -82,7 +82,8 @@ def test_what_cannot_be_reached_is_named_with_its_reach(sales):
     with pytest.raises(ValueError, match="total asks for 80 to 90; .* reaches ") as e:
         augmenter.sample(5, constraints=ColumnConstraint("total", lower=80, upper=90))
     assert "New row 0 cannot meet the constraints" in str(e.value)
-    low, high = map(float, str(e.value).split("reaches ")[1].rstrip(".").split(" to "))
+    reach = re.search(r"reaches (\S+) to (\S+)\.( |$)", str(e.value))
+    low, high = map(float, reach.groups()[:2])
     # The range of the training rows, and a tenth beyond where nothing ends there.
     total = frame["total"]
     room = 0.1 * np.ptp(total) + 1e-6
@@ -100,8 +101,86 @@ def test_what_cannot_be_reached_is_named_with_its_reach(sales):
         augmenter.sample(3, constraints=asked)
     with pytest.raises(ValueError, match="Constraint 0 names 'z'"):
         augmenter.sample(5, constraints=ColumnConstraint("z", lower=0, upper=1))
-    with pytest.raises(ValueError, match="is given for 3 rows .* there are 5"):
+    with pytest.raises(ValueError, match="3 values .* there are 5 rows: give 5"):
         augmenter.sample(5, constraints=asked)
+
+
+SLACK, DROP = "range_slack=None, gives more room", "on_unmet='drop' leaves such rows"
+
+
+def refused(augmenter, n=3, **asked):
+    """What a user is told; nothing if all is met."""
+    try:
+        augmenter.sample(n, 0, **asked)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "helps", "drops"),
+    [
+        ("a", 16, True, False),
+        ("a", 1e6, False, False),
+        ("a", [1, 2, 16], True, True),
+        ("a", [1, 2, 1e6], False, True),
+        ("a", [1e6, 2e6, 3e6], False, False),
+        ("whole", 30, True, False),
+        ("whole", 1.5, False, False),
+        ("whole", [1, 2, 1.5], False, True),
+        ("byte", 255, True, False),
+        ("byte", 256, False, False),
+        ("byte", [1, 2, 255], True, True),
+        ("flag", 2, False, False),
+        ("percentage", 110, True, False),
+    ],
+)
+def test_what_would_help_is_told_and_nothing_else(column, values, helps, drops):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.gamma(2.0, size=200), "b": rng.normal(size=200)})
+    frame["total"] = frame["a"] + frame["b"]
+    frame["whole"], frame["flag"] = rng.integers(0, 20, 200), rng.integers(0, 2, 200)
+    frame["byte"] = rng.integers(0, 220, 200).astype(np.uint8)
+    frame["percentage"] = np.clip(rng.normal(60, 30, 200), 0, 100)
+    asked = {"constraints": ColumnConstraint(column, equal=values)}
+    narrow, wide = (PNLAugmenter(range_slack=s).fit(frame) for s in (0.1, None))
+    told = refused(narrow, **asked)
+    assert f"{column} asks for" in told
+    assert (SLACK in told) == (refused(wide, **asked) == "") == helps
+    dropped = refused(narrow, on_unmet="drop", **asked)
+    assert (DROP in told) == (dropped == "") == drops
+    assert SLACK not in refused(wide, **asked)
+
+
+def test_what_contradicts_itself_is_not_helped_by_room(sales):
+    _, augmenter = sales
+    both = [ColumnConstraint("a", equal=1), ColumnConstraint("a", equal=2)]
+    told = refused(augmenter, constraints=both)
+    assert "with a = 1 it reaches 1." in told and SLACK not in told
+    # A part above its total needs others below zero.
+    beyond = [ColumnConstraint("a", equal=3), ColumnConstraint("total", equal=2)]
+    assert SLACK in refused(augmenter, constraints=beyond)
+    wide = PNLAugmenter(range_slack=None).fit(sales[0])
+    assert refused(wide, constraints=beyond) == ""
+
+
+@pytest.mark.parametrize(("total", "helps"), [(40.0, True), (1e6, False)])
+def test_totals_out_of_reach_tell_what_would_help(sales, total, helps):
+    frame, augmenter = sales
+    told = refused(augmenter, totals={"a": total})
+    wide = refused(PNLAugmenter(range_slack=None).fit(frame), totals={"a": total})
+    assert f"the sum of 'a' asks for {total:.10g}; within" in told
+    assert (SLACK in told) == (wide == "") == helps
+    assert SLACK not in wide
+
+
+def test_samplers_which_leave_no_row_out_do_not_advise_it(sales):
+    frame, _ = sales
+    asked = ColumnConstraint("a", equal=np.r_[np.ones(99), 16.0])
+    y = np.repeat([0, 1], [200, 100])
+    with pytest.raises(ValueError, match=re.escape(SLACK)) as e:
+        PNLSampler(constraints=asked).fit_resample(frame, y)
+    assert "New row 99" in str(e.value) and DROP not in str(e.value)
 
 
 @pytest.mark.parametrize("augment", ["mixup", "kde"])

@@ -30,11 +30,11 @@ def frame():
         (ColumnConstraint("a", lower=2, upper=1), "Constraint 0 .* lower <= upper"),
         (
             ColumnConstraint("a", lower=np.zeros(3), upper=1),
-            r"Constraint 0 is given for 3 rows \(lower\); there are 2",
+            r"Constraint 0 has 3 values \(lower=\), .* 2 rows: give 2 values, or one",
         ),
         (
             ColumnConstraint("a", upper=np.zeros(3)),
-            r"Constraint 0 is given for 3 rows \(upper\); there are 2",
+            r"Constraint 0 has 3 values \(upper=\), .* 2 rows: give 2 values, or one",
         ),
         ([None], "Constraint 0 must be a scipy.optimize.LinearConstraint"),
         (
@@ -56,9 +56,9 @@ def test_bad_constraints(frame, given, message):
         (lambda: ColumnConstraint({}, lower=0), "needs at least one column"),
         (lambda: ColumnConstraint(0, lower=0, equal=1), "not both"),
         (lambda: ColumnConstraint(0), "asks for nothing: give equal"),
-        (lambda: ColumnConstraint(0, lower=np.nan), "lower .* without NaN"),
-        (lambda: ColumnConstraint(0, upper="much"), "upper .* must be a number"),
-        (lambda: ColumnConstraint(0, equal=[[1.0]]), "an array of one a row"),
+        (lambda: ColumnConstraint(0, lower=np.nan), "^lower= .* without NaN"),
+        (lambda: ColumnConstraint(0, upper="much"), "^upper= .* must be a number"),
+        (lambda: ColumnConstraint(0, equal=[[1.0]]), "^equal= .* one for each row"),
     ],
 )
 def test_constraints_that_are_none(make, message):
