@@ -288,24 +288,14 @@ class PNLAugmenter(RecipeMixin):
         max_iter: int = 100,
         n_jobs: int | None = None,
     ) -> None:
-        self.order = order
-        self.base = base
+        self.order, self.base = order, base
         self.local_manifold = local_manifold
-        self.k_neighbors = k_neighbors
-        self.draws = draws
-        self.metric = metric
-        self.poset = poset
-        self.reshaper = reshaper
-        self.embedding = embedding
-        self.categorical_features = categorical_features
-        self.marks = marks
-        self.offset = offset
-        self.with_mass = with_mass
-        self.range_slack = range_slack
+        self.k_neighbors, self.draws, self.metric = k_neighbors, draws, metric
+        self.poset, self.reshaper, self.embedding = poset, reshaper, embedding
+        self.categorical_features, self.marks = categorical_features, marks
+        self.offset, self.with_mass, self.range_slack = offset, with_mass, range_slack
         self.invariants = invariants
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
+        self.tol, self.max_iter, self.n_jobs = tol, max_iter, n_jobs
 
     @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing

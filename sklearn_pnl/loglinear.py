@@ -441,7 +441,8 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         """Rows of counts, flat."""
         rows = check_rows(self, X, reset=reset)
         whom = f"Negative values in data passed to {type(self).__name__}"
-        check_measures(rows, whom, None, names=feature_names(self))
+        advice = "counts are 0 or more; mend or drop the row"
+        check_measures(rows, whom, None, names=feature_names(self), advice=advice)
         return rows.reshape(len(rows), -1).astype(np.float64, copy=False)
 
     def __sklearn_tags__(self):

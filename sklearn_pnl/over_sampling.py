@@ -297,7 +297,7 @@ class PNLSampler(RecipeMixin, BaseOverSampler):
                 if label not in known:
                     raise ValueError(
                         f"{name} has the class {label!r}, but y has the classes "
-                        f"{known}."
+                        f"{known}: give a dict by class, {{{known[0]!r}: ...}}."
                     )
                 if name == "totals" and label not in wanted:
                     raise ValueError(

@@ -6,8 +6,9 @@ from functools import partial
 import numpy as np
 import pytest
 from imblearn.pipeline import make_pipeline
+from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 
@@ -17,6 +18,8 @@ from sklearn_pnl import (
     EtaManifold,
     FiberManifold,
     KernelDraws,
+    LogLinearModel,
+    ManyBodyImputer,
     ManyBodyProjector,
     MixtureManifold,
     MixupDraws,
@@ -26,6 +29,10 @@ from sklearn_pnl import (
     PrimeFactorReshaper,
     PriorCorrectedClassifier,
     ThetaManifold,
+    calibrate,
+    column_total,
+    compare_samples,
+    rake,
 )
 from sklearn_pnl.geometry import Poset
 
@@ -504,7 +511,7 @@ def test_a_search_over_the_noise_of_a_name_says_what_to_pass():
 )
 def test_things_that_are_no_columns_of_a_constraint_are_refused(wrong):
     with pytest.raises(
-        ValueError, match=r"dict of columns.*got " + re.escape(str(wrong))
+        ValueError, match=r"its name or number.*got " + re.escape(str(wrong))
     ):
         ColumnConstraint(wrong, equal=5)
 
@@ -588,3 +595,99 @@ def test_cell_of_zero_without_offset_is_named_by_its_row_in_the_data():
     sampler = PNLSampler(embedding=None, offset=0)
     with pytest.raises(ValueError, match=r"Cell 3 of row 8 .*offset=0"):
         sampler.fit_resample(X, np.repeat([0, 1], [7, 5]))
+
+
+# --- mistakes of newcomers: what, where, and what to do -------------------------
+
+
+def people():
+    """A table of a category, a whole number and two numbers; its classes."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = pandas.DataFrame(rng.gamma(2.0, size=(60, 2)), columns=["income", "rent"])
+    X["city"], X["rooms"] = rng.choice(["Kiel", "Ulm"], 60), rng.integers(1, 5, 60)
+    return X, np.repeat([0, 1], [45, 15])
+
+
+MISTAKES = [
+    (lambda X, y: PNLSampler(smote=5),
+     r"PNLSampler has no parameter 'smote': it has \['sampling_strategy', 'order'"),
+    (lambda X, y: PNLSampler(offst=5), "no parameter 'offst': did you mean 'offset'"),
+    (lambda X, y: PNLSampler(totals={"rent": 5}).fit_resample(X[["rent"]], y),
+     r"totals has the class 'rent', but y has the classes \[0, 1\]: .* \{0: ...\}"),
+    (lambda X, y: drawn(X, totals=5), "dict by column, such as .* 4 columns; got 5"),
+    (lambda X, y: calibrate(X, "rent"), "dict by column, such as .*; got 'rent'"),
+    (lambda X, y: calibrate(X, {"rooms": {"2": 9}}),
+     r"No row has rooms='2', for which 9 is .* there are (\d, ){3}\d"),
+    (lambda X, y: calibrate(X.mask(X["rent"] > 2), {"rent": 9}),
+     r"Column 'rent' must hold numbers to be summed; row \d+ is nan. Impute it"),
+    (lambda X, y: drawn(X, totals={"city": 9}),
+     "sums are about numbers, but column 'city' .* by level, totals="),
+    (lambda X, y: drawn(X, constraints=LinearConstraint([[1, 1]], 0, 1)),
+     "coefficients for 2 columns; rows have 4: 0 is for others"),
+    (lambda X, y: PNLAugmenter().fit(X[["rent"]].to_numpy()).sample(
+        constraints=ColumnConstraint(7, equal=1)), r"holds 7; .* numbers \(0 to 0\)"),
+    (lambda X, y: column_total("rent"), "'rent' must lie .*: give equal, or lower <="),
+    (lambda X, y: PNLRegressionSampler().fit_resample(
+        X[["rent"]], np.r_[y[:59], np.nan]),
+     r"Input y contains NaN; the first is at row 59\. Impute or drop"),
+    (lambda X, y: ManyBodyImputer(alpha=[]).fit(positive()),
+     r"or alpha=\[\] has no value of 0 or more. Give one alpha"),
+    (lambda X, y: ManyBodyImputer(
+        constraints=ColumnConstraint(0, lower=0)).fit(positive()),
+     "constraints are about columns of a table, .* Pass order=None"),
+    (lambda X, y: ManyBodyImputer().fit(X[["rent"]].replace(X["rent"][3], np.inf)),
+     "infinity; the first is at row 3, column 'rent'.*make it NaN first"),
+    (lambda X, y: ManyBodyImputer(order=1).fit(-positive()),
+     r"first is -1.6\d+ at row 0, cell \(0, 0\).*order=None"),
+    (lambda X, y: LogLinearModel().fit(-positive()), "counts are 0 or more; mend or"),
+    (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
+        {(0,): [[1, 2, 3]], (1,): [[1, 2, 3, 9]]}),
+     r"^The margins \(0,\) and \(1,\) have different totals: 6.* and 15[.\d]*$"),
+    (lambda X, y: rake(table(X).rename_axis([None, None]), {"city": {"Ulm": 9}}),
+     "levels of the index need names: set table.index.names"),
+    (lambda X, y: rake(0 * table(X), {"city": {"Ulm": 9}}),
+     "No cell has city='Ulm', for which 9 .* there are none beside cells that are 0"),
+]  # fmt: skip
+
+
+def drawn(X, **asked):
+    return PNLAugmenter(categorical_features="auto").fit(X).sample(5, 0, **asked)
+
+
+def table(X):
+    return X.groupby(["city", "rooms"]).size().astype(float)
+
+
+@pytest.mark.parametrize(("mistake", "told"), MISTAKES, ids=[m for _, m in MISTAKES])
+def test_mistakes_are_told_with_what_to_do(mistake, told):
+    with pytest.raises((TypeError, ValueError), match=told):
+        mistake(*people())
+
+
+def test_shares_given_as_counts_are_told_how_to_ask_for_them():
+    X, _ = people()
+    counts = {"rooms": dict.fromkeys(range(1, 5), 15)}
+    with pytest.raises(ValueError, match="sum to 1 and 60.*Shares have mean=True"):
+        calibrate(X, {"city": {"Kiel": 0.4, "Ulm": 0.6}} | counts)
+    with pytest.raises(ValueError, match="sum to 50 and 60") as e:
+        calibrate(X, {"city": {"Kiel": 25, "Ulm": 25}} | counts)
+    assert "mean=True" not in str(e.value)
+
+
+def test_a_criterion_that_is_none_is_refused_with_those_there_are():
+    found = compare_samples(positive(12, 3), positive(12, 3), random_state=0)
+    with pytest.raises(KeyError, match="'privacy' is no .*'exact copies'.*'detection'"):
+        found["privacy"]
+
+
+def test_an_imputer_names_all_that_contradicts_what_is_observed():
+    X, _ = people()
+    X["total"] = X["income"] + X["rent"]
+    X = X.drop(columns=["city", "rooms"])
+    X.loc[::5, "income"] = np.nan
+    asked = ColumnConstraint("income", equal=500)
+    with pytest.warns(
+        ConvergenceWarning, match=r"total = income \+ rent and income = 500"
+    ):
+        ManyBodyImputer(constraints=asked).fit(X)

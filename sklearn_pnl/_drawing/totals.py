@@ -20,6 +20,7 @@ from ..geometry.reach import span
 from ..weights.calibration import nearest_weights
 from ..weights.columns import Columns
 from ..weights.totals import (
+    ColumnTotal,
     TotalsSystem,
     UnmetTotals,
     as_list,
@@ -27,6 +28,7 @@ from ..weights.totals import (
     check_agreement,
     column_total,
     counts,
+    of_all_columns,
     stacked,
 )
 from ..weights.whole import whole_weights
@@ -130,14 +132,9 @@ class Wanted:
 def _listed(totals, table):
     """Totals, one by one."""
     listed = as_list(totals)
-    if hasattr(listed[0], "mean") and not isinstance(listed[0], np.ndarray):
+    if isinstance(listed[0], ColumnTotal):
         return listed
-    sums = np.asarray(listed[0], dtype=np.float64)
-    if sums.shape != table.row_shape[:1] or not np.isfinite(sums).all():
-        raise ValueError(
-            "totals must be a dict by column, made by column_total, or finite sums of "
-            f"all {table.row_shape[0]} columns; got an array of shape {sums.shape}."
-        )
+    sums = of_all_columns(listed[0], table.row_shape[0])
     names = table.names or range(len(sums))
     return [column_total(name, value) for name, value in zip(names, sums, strict=True)]
 
@@ -241,7 +238,10 @@ def _counts_alone(wanted, n):
         stacked(rows),
         np.concatenate([[wanted.n], *(m.lower for m in margins)]),
         np.concatenate([[wanted.n], *(m.upper for m in margins)]),
-        ("the number of rows", *(name for m in margins for name in m.names)),
+        (
+            f"the number of rows, {wanted.n}",
+            *(name for m in margins for name in m.names),
+        ),
         (),
     )
 

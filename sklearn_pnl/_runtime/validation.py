@@ -17,6 +17,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 _Init = TypeVar("_Init")
+_FLOATS = (np.float64, np.float32)
 
 
 def _row(number, numbers=None):
@@ -68,11 +69,11 @@ def tells_where(init: _Init) -> _Init:
     def telling(self, *args, **params):
         for name in params.keys() - own.keys():
             near = get_close_matches(name, own, n=1)
-            meant = f"did you mean {near[0]!r}" if near else None
-            if told := _ELSEWHERE.get(name, meant):
-                raise TypeError(
-                    f"{type(self).__name__} has no parameter {name!r}: {told}."
-                )
+            meant = f"did you mean {near[0]!r}" if near else f"it has {[*own][1:]}"
+            raise TypeError(
+                f"{type(self).__name__} has no parameter {name!r}: "
+                f"{_ELSEWHERE.get(name, meant)}."
+            )
         init(self, *args, **params)
 
     return cast(_Init, telling)
@@ -100,8 +101,7 @@ class NamedObjects(BaseEstimator):
                 raise ValueError(
                     f"{name} of {type(self).__name__} cannot be set: {outer}={held!r} "
                     "has no parameters of its own. Pass an object first, such as "
-                    "draws=MixupDraws(), draws=KernelDraws() or "
-                    f"local_manifold=FiberManifold(); then {name} works."
+                    f"MixupDraws() for draws; then {name} works."
                 )
         return super().set_params(**params)
 
@@ -136,24 +136,19 @@ def _shared_names(one, other):
     return [name for name in other._get_param_names() if name in own]
 
 
-def check_rows(estimator, X, *, reset, missing=None, **settings):
+def check_rows(estimator, X, *, reset, missing=None, dtype=(np.float64, np.float32)):
     """Validate rows of any shape: numbers, finite, of the shape that was fitted.
 
-    Returns a float array of shape ``(n, *shape)``, or a sparse one where ``settings``
-    accept it, and ``y`` if there is one; sets ``input_shape_`` on reset. ``missing`` as
-    in :func:`check_finite`.
+    Returns a float array of shape ``(n, *shape)``; sets ``input_shape_`` on reset;
+    ``missing`` as in :func:`check_finite`.
     """
-    settings = {"dtype": [np.float64, np.float32], "allow_nd": True} | settings
-    y = settings.pop("y", "no_validation")
-    checked = validate_data(
-        estimator, X, y, reset=reset, ensure_all_finite=False, **settings
-    )
-    X = checked[0] if isinstance(checked, tuple) else checked
+    settings = {"dtype": dtype, "allow_nd": True, "ensure_all_finite": False}
+    X = validate_data(estimator, X, reset=reset, **settings)
     if reset:
         estimator.input_shape_ = X.shape[1:]
     check_shape(estimator, X)
     check_finite(X, names=feature_names(estimator), missing=missing)
-    return checked
+    return X
 
 
 def check_one_a_row(X, y):
@@ -252,7 +247,7 @@ def as_numbers(X):
     return check_array(
         X,
         accept_sparse=True,
-        dtype=[np.float64, np.float32],
+        dtype=_FLOATS,
         ensure_2d=False,
         allow_nd=True,
         ensure_all_finite=False,
@@ -378,7 +373,7 @@ def check_codes(codes, n_params, whom):
     """Validate codes of shape (n, n_params) for decoding."""
     codes = check_array(
         codes,
-        dtype=[np.float64, np.float32],
+        dtype=_FLOATS,
         ensure_2d=False,
         allow_nd=True,
         ensure_all_finite=False,
@@ -476,4 +471,4 @@ def _place(where, names=None, numbers=None):
     if len(where) == 2:
         column = where[1] if names is None else names[where[1]]
         return f"{row}, column {column!r}"
-    return f"{row}, cell {tuple(where[1:])}"
+    return f"{row}, cell {tuple(where[1:])}" if where[1:] else row

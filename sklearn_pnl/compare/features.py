@@ -99,8 +99,8 @@ def judge_ranges(found, n, n_new):
     # the beta distribution of n - 1 and 2 (S. S. Wilks, Annals of Mathematical
     # Statistics 12, 1941), whatever the feature is.
     n, n_new = np.maximum(n, 2), np.maximum(n_new, 1)
-    beyond = (found.outside_range - 2 / (n + 1)) * np.sqrt(np.minimum(n, n_new))
-    worst = np.argmax(np.where(np.isnan(beyond), -np.inf, beyond))
+    beyond = np.nan_to_num(found.outside_range - 2 / (n + 1), nan=-1)
+    worst = np.argmax(beyond * np.sqrt(np.minimum(n, n_new)))
     n, n_new = n[worst], n_new[worst]
     chance = betabinom.isf(LEVEL / len(found.names), n_new, 2, n - 1) / n_new
     usual = 2 / (n + 1)

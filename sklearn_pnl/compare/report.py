@@ -101,7 +101,10 @@ class SampleComparison:
 
     def __getitem__(self, criterion: str) -> Finding:
         """The finding of a criterion."""
-        return {finding.criterion: finding for finding in self.findings}[criterion]
+        found = {finding.criterion: finding for finding in self.findings}
+        if criterion not in found:
+            raise KeyError(f"{criterion!r} is no criterion; there are {[*found]}.")
+        return found[criterion]
 
     def to_frame(self, by: Literal["criterion", "feature"] = "criterion") -> Any:
         """The findings, or the numbers of the features, as a data frame.

@@ -119,8 +119,9 @@ def for_numbers(system, table):
     if np.any(used & outside):
         j = int(np.argmax(used & outside))
         raise ValueError(
-            f"Constraints are about numbers, but column {system.feature_names[j]!r} "
-            "holds categories. Keep to numbers, or encode it first."
+            "Constraints and sums are about numbers, but column "
+            f"{system.feature_names[j]!r} holds categories. Ask for counts by level, "
+            "totals={column: {level: count}}, or encode it first."
         )
     inside = system.about(table.columns)
     shift = inside.coefficients @ np.nan_to_num(table.starts)

@@ -58,17 +58,16 @@ class ColumnConstraint:
         equal: ArrayLike | None = None,
     ) -> None:
         try:
-            given = coefficients
-            if not isinstance(given, dict):
-                given = {given: 1.0}
+            given = (
+                coefficients if isinstance(coefficients, dict) else {coefficients: 1}
+            )
             self.coefficients = {key: float(a) for key, a in given.items()}
         except (TypeError, ValueError):
             self.coefficients = {}
         if not self.coefficients:
             raise ValueError(
-                "A ColumnConstraint needs at least one column: a name, a number, or a "
-                "dict of columns to coefficients, such as {'a': 1, 'b': -2}; got "
-                f"{coefficients!r}."
+                "A ColumnConstraint needs at least one column: its name or number, or "
+                f"a dict of coefficients by column; got {coefficients!r}."
             )
         if equal is not None:
             if np.any(np.asarray(lower) != -np.inf) or np.any(
@@ -373,7 +372,8 @@ def _read(whom, one, n_columns, column_of):
         )
     if a.shape[1] != n_columns:
         raise ValueError(
-            f"{whom} has coefficients for {a.shape[1]} columns; rows have {n_columns}."
+            f"{whom} has coefficients for {a.shape[1]} columns; rows have {n_columns}: "
+            "0 is for others. A ColumnConstraint is about columns by name."
         )
     return a, *ends
 

@@ -311,7 +311,7 @@ def _extended(q, tables, seen, sets):
 
 def _summary(result):
     row, reason = next(iter(result.reasons.items()))
-    if result.converged.ndim == 0:
+    if result.converged.size == 1:
         return reason
     return (
         f"{len(result.reasons)} of {result.converged.size} tables do not have the "

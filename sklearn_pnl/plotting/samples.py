@@ -176,15 +176,8 @@ class SampleComparisonDisplay:
             ax.axvline(same, color="gray", linewidth=0.8, zorder=0)
         ax.set_yticks(height, [found.names[feature] for feature in shown])
         ax.invert_yaxis()
-        title = self._panel_title(
-            "features",
-            "ranges",
-            "categories",
-            "location",
-            "spread",
-            "zeros",
-            "missing",
-        )
+        criteria = "ranges", "categories", "location", "spread", "zeros", "missing"
+        title = self._panel_title("features", *criteria)
         if len(shown) < len(found.names):
             title += f"\n{len(shown)} of {len(found.names)} features"
         ax.set(ylabel="feature", title=title)

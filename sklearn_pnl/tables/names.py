@@ -83,5 +83,5 @@ def _unknown(key, whom, names, named, row_shape):
         kinds = f"tuples of {len(row_shape)} places of a cell in rows of {row_shape}"
         kinds += f", or numbers from 0 to {n - 1}"
     else:
-        kinds = f"names or numbers of the {n} columns"
+        kinds = f"names or numbers (0 to {n - 1}) of the {n} columns"
     return f"{whom} holds {key!r}; it must hold {kinds} of X."

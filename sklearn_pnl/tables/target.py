@@ -14,11 +14,7 @@ from .values import kind_of
 
 def plain_target(y):
     """Classes as imbalanced-learn knows them, and a function to what came."""
-    if y is None:
-        raise ValueError(
-            "A sampler requires y to be passed, but the target y is None: rows without "
-            "classes are drawn by PNLAugmenter."
-        )
+    _check_given(y, "A sampler")
     if is_frame(y) and not hasattr(y, "iloc"):
         raise ValueError(
             f"y is a {type(y).__name__} of {type(y).__module__.split('.')[0]}; classes "
@@ -33,9 +29,18 @@ def plain_target(y):
     return classes, lambda new: columns.column(0, new)
 
 
+def _check_given(y, whom):
+    """Refuse that there are no targets."""
+    if y is None:
+        raise ValueError(
+            f"{whom} requires y to be passed, but the target y is None: rows without "
+            "targets are drawn by PNLAugmenter."
+        )
+
+
 def _check_none_missing(y):
     """Refuse classes that are None or NaN, and say where the first one is."""
-    values = np.empty(0) if y is None or issparse(y) else np.asarray(y)
+    values = np.empty(0) if issparse(y) else np.asarray(y)
     if values.dtype.kind == "f":
         missing = np.isnan(values)
     elif values.dtype == object:
@@ -67,11 +72,7 @@ def read_target(y, whom):
     with_more : callable
         From new numbers (m, t) to all targets.
     """
-    if y is None:
-        raise ValueError(
-            f"{whom} requires y to be passed, but the target y is None: rows without "
-            "targets are drawn by PNLAugmenter."
-        )
+    _check_given(y, whom)
     if is_into_series(y):
         frame = nw.from_native(y, series_only=True).to_frame().to_native()
         values, frame_of = read_target(frame, whom)

@@ -58,7 +58,7 @@ class Columns:
             row = int(np.flatnonzero(~np.isfinite(numbers))[0])
             raise ValueError(
                 f"Column {key!r} must hold numbers to be summed; {self.row} {row} is "
-                f"{numbers[row]}."
+                f"{numbers[row]}. Impute it, or leave it out."
             )
         return numbers
 

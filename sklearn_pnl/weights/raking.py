@@ -265,7 +265,7 @@ def _of_matrix(table):
 
 def _of_series(table):
     if None in table.index.names:
-        raise ValueError("The levels of the index need names, which margins are by.")
+        raise ValueError("The levels of the index need names: set table.index.names.")
     columns = Columns(table.index.to_frame(index=False), "cell")
     values = table.to_numpy(dtype=np.float64)
     return (

@@ -111,11 +111,12 @@ def column_total(
     for level in {level for end in levels for level in end} or [None]:
         ends = _end(lower, level, -np.inf), _end(upper, level, np.inf)
         # NaN is below nothing.
-        if not ends[0] <= ends[1] or np.inf in (ends[0], -ends[1]):
+        nothing = levels == [] and ends == (-np.inf, np.inf)
+        if nothing or not ends[0] <= ends[1] or np.inf in (ends[0], -ends[1]):
             at = "" if level is None else f" of level {level!r}"
             raise ValueError(
-                f"A total of {called(of)}{at} must lie in an interval; got "
-                f"{ends[0]:g} to {ends[1]:g}."
+                f"A total of {called(of)}{at} must lie in an interval: give equal, or "
+                f"lower <= upper; got {ends[0]:g} to {ends[1]:g}."
             )
     return ColumnTotal(of, lower, upper, mean)
 
@@ -266,13 +267,22 @@ def as_list(totals):
     return [totals]
 
 
-def _all_columns(columns, sums):
-    sums = np.asarray(sums, dtype=np.float64)
-    if sums.shape != (columns.n_columns,) or not np.isfinite(sums).all():
+def of_all_columns(sums, n_columns):
+    """Finite sums of all columns."""
+    try:
+        found = np.asarray(sums, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    if found.shape != (n_columns,) or not np.isfinite(found).all():
         raise ValueError(
-            "totals must be a dict by column, made by column_total, or finite sums of "
-            f"all {columns.n_columns} columns of X; got an array of shape {sums.shape}."
+            "totals must be a dict by column, such as {'income': 2.9e6}, made by "
+            f"column_total, or finite sums of all {n_columns} columns; got {sums!r}."
         )
+    return found
+
+
+def _all_columns(columns, sums):
+    sums = of_all_columns(sums, columns.n_columns)
     named = columns.names or range(columns.n_columns)
     names = [f"the sum of {name!r}" for name in named]
     return columns.all_numbers(), sums, sums, names
@@ -303,9 +313,12 @@ def counts(columns, total):
     codes = _codes(columns, key, levels)
     seen = np.bincount(codes[codes >= 0], minlength=len(levels))
     for k in np.flatnonzero((seen == 0) & ((lower > 0) | (upper < 0))):
+        zeros = "" if columns.row == "row" else " beside cells that are 0"
+        known = [*dict.fromkeys(columns.levels(key))][:10]
         raise UnmetTotals(
             f"No {columns.row} has {_level_named(key, levels[k])}, for which "
-            f"{max(lower[k], upper[k]):.10g} is asked; levels are compared as they are."
+            f"{max(lower[k], upper[k]):.10g} is asked; levels are compared as they "
+            f"are, and there are {', '.join(map(repr, known)) or 'none'}{zeros}."
         )
     rows = np.flatnonzero(codes >= 0)
     shape = len(levels), len(columns)
@@ -384,10 +397,11 @@ def check_agreement(groups):
             sums = one.get(level, 0.0), other.get(level, 0.0)
             if abs(sums[0] - sums[1]) > _AGREE * mass:
                 at = f" at {_level_named(shared, level)}" if shared else ""
+                shares = " Shares have mean=True there." if min(sums) <= 1 else ""
                 raise UnmetTotals(
                     f"The totals of {first.name} and {second.name} disagree{at}: they "
                     f"sum to {sums[0]:.10g} and {sums[1]:.10g}. Mend them, or give one "
-                    "room: column_total(..., within=)."
+                    f"room: column_total(..., within=).{shares}"
                 )
 
 

@@ -24,7 +24,9 @@ def test_keys_are_names_or_places(container):
             assert table.column_of(key, "") == j
     assert "names 'real ', but X has the columns ['real', " in refusal(table, "real ")
     for key in (12, -13, 0.0, True, None, {}, [1], np.array([1]), ("real",), (0, 1)):
-        assert "names or numbers of the 12 columns of X" in refusal(table, key)
+        assert "names or numbers (0 to 11) of the 12 columns of X" in refusal(
+            table, key
+        )
 
 
 def test_columns_are_counted_in_X_where_some_are_categories():
@@ -57,7 +59,7 @@ def test_tuples_are_names_where_columns_have_levels():
     table = read(pd.DataFrame(np.ones((5, 4)), columns=names))
     assert [table.column_of(name, "") for name in names] == [0, 1, 2, 3]
     assert table.column_of(2, "") == 2
-    assert "names or numbers of the 4 columns" in refusal(table, ("a", 3))
+    assert "names or numbers (0 to 3) of the 4 columns" in refusal(table, ("a", 3))
 
 
 @pytest.mark.parametrize(
