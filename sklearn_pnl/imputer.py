@@ -292,6 +292,11 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _learn(self, X):
         """What is learnt of rows, and the rows, checked."""
         rows = self._checked(X, reset=True)
+        if self.constraints is not None and not self._is_table:
+            raise ValueError(
+                f"constraints are about columns of a table, and order={self.order_!r} "
+                "takes rows for tensors. Pass order=None, or constraints=None."
+            )
         filler = TableFiller if self._is_table else TensorFiller
         self._filler = filler(self, rows.reshape(len(rows), -1))
         self.poset_, self.base_mask_ = self._filler.poset, self._filler.mask

@@ -690,4 +690,4 @@ def test_an_imputer_names_all_that_contradicts_what_is_observed():
     with pytest.warns(
         ConvergenceWarning, match=r"total = income \+ rent and income = 500"
     ):
-        ManyBodyImputer(constraints=asked).fit(X)
+        ManyBodyImputer(constraints=asked).fit_transform(X)

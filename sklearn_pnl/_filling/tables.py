@@ -65,18 +65,19 @@ class TableFiller:
         guess = np.where(missing, self._near.means(rows), rows)
         found, missed = fill_to(self.system, guess, missing, self._near.ends)
         if missed.any():
-            k, n = int(missed.any(axis=0).argmax()), int(missed.any(axis=1).sum())
+            system = self.system.part(missed.any(axis=0))
+            told, n = " and ".join(system.descriptions[-3:]), missed.any(axis=1).sum()
             warn_missed(
                 f"{whom}: {n} of {len(rows)} rows with missing values cannot have "
-                f"{self.system.descriptions[k]!r} with what is observed; the first is "
-                f"row {numbers[missed.any(axis=1).argmax()]}."
+                f"{told!r} with what is observed; the first is row "
+                f"{numbers[missed.any(axis=1).argmax()]}."
             )
         return found, 1
 
 
 def _equations_of(rows, names):
     """Equations of the complete rows, about several columns each."""
-    found = resolve_invariants("auto", read_table(Reader(), rows, missing=True)[0])
+    found = resolve_invariants("auto", read_table(Reader(), rows, missing=True))
     # A column that is constant in complete rows need not be in others.
     several = np.count_nonzero(found.coefficients, axis=1) > 1
     found = replace(found.part(several), feature_names=names)

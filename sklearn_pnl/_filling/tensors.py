@@ -100,11 +100,11 @@ class TensorFiller:
         hidden &= ~np.isnan(rows)
         shown = np.where(hidden, np.nan, rows)
         some = np.nansum(shown, axis=1) > 0
-        if not (hidden[some].any() and min(alphas) >= 0):
+        if not (hidden[some].any() and min(alphas, default=-1) >= 0):
             raise ValueError(
                 "alpha is chosen by hidden cells, beside observed ones in a row; with "
-                f"n_features={rows.shape[1]} there are none, or alpha is negative. "
-                "Give one alpha."
+                f"n_features={rows.shape[1]} there are none, or alpha={self.alpha!r} "
+                "has no value of 0 or more. Give one alpha."
             )
         cells, shown = self._cells(shown[some]), shown[some]
         truth = np.where(np.isnan(cells), self._cells(rows[some]), np.nan)
