@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csc_array, csr_array, hstack, identity, issparse
 
-from ..geometry.rounding import cells_up
+from ..geometry.rounding import nearest_whole
 
 # Rows times totals: the most that is searched, and that linear programmes are for.
 _LARGEST, _LARGEST_PROGRAMME, _TINY = 2**27, 2**18, 2**12
@@ -88,20 +88,13 @@ def _next_to(system, weights, floor, ceiling, time_limit):
     """
     a = csc_array(system.coefficients)
     whole = np.all(a.data == np.round(a.data)) and np.all(system.lower == system.upper)
-    low = np.clip(np.floor(weights + _ROUNDS), floor, ceiling)
-    part = weights - low
-    free = np.flatnonzero((part > _ROUNDS) & (low + 1 <= ceiling))
-    if not whole or a.nnz > _LARGEST_ROUNDING:
+    off = np.abs(system.lower - np.round(system.lower)).max(initial=0)
+    if not whole or off > _ROUNDS or a.nnz > _LARGEST_ROUNDING:
         return None
-    missing = system.lower - a @ low
-    if np.any(np.abs(missing - np.round(missing)) > _ROUNDS) or not len(free):
-        return low if not np.round(missing).any() and not len(free) else None
     try:
-        up = cells_up(1 - 2 * part[free], a[:, free], np.round(missing), time_limit)
+        return nearest_whole(weights, a, system.lower, time_limit, floor, ceiling)
     except ValueError:
         return None
-    low[free] += up
-    return low
 
 
 @dataclass(frozen=True)
