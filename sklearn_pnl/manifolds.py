@@ -94,7 +94,7 @@ class LocalManifold(BaseEstimator):
         ``project(target, reference)`` solves for the eta of the target on the matched
         set and the theta of the reference off it.
         """
-        raise NotImplementedError
+        return project(w, r) if self.keeps_code else project(r, w)
 
 
 @with_params_of(LocalManifold)
@@ -138,12 +138,6 @@ class FiberManifold(LocalManifold):
         """See :class:`LocalManifold`."""
         return low
 
-    def decode(
-        self, w: NDArray, r: NDArray, project: Callable
-    ) -> tuple[NDArray, NDArray]:
-        """See :class:`LocalManifold`."""
-        return project(w, r)
-
 
 @with_params_of(LocalManifold)
 class ThetaManifold(LocalManifold):
@@ -183,12 +177,6 @@ class ThetaManifold(LocalManifold):
         """See :class:`LocalManifold`."""
         return ~low
 
-    def decode(
-        self, w: NDArray, r: NDArray, project: Callable
-    ) -> tuple[NDArray, NDArray]:
-        """See :class:`LocalManifold`."""
-        return project(w, r)
-
 
 @with_params_of(LocalManifold)
 class EtaManifold(LocalManifold):
@@ -221,12 +209,6 @@ class EtaManifold(LocalManifold):
     def matched(self, low: NDArray) -> NDArray:
         """See :class:`LocalManifold`."""
         return low
-
-    def decode(
-        self, w: NDArray, r: NDArray, project: Callable
-    ) -> tuple[NDArray, NDArray]:
-        """See :class:`LocalManifold`."""
-        return project(r, w)
 
 
 class MixtureManifold(LocalManifold):

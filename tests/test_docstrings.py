@@ -30,7 +30,6 @@ LEFT_OUT_OF_MEMBERS = {
 }
 RETURNED = {"EX01": "the function that returns it has an example"}
 TO_DERIVE_FROM = {"EX01": "a base: those derived from it have examples"}
-A_ROUTE = {"EX01": "a route of mixed_projection, which has an example"}
 EXCEPTIONS = {
     "sklearn_pnl.Draws": TO_DERIVE_FROM,
     "sklearn_pnl.LocalManifold": TO_DERIVE_FROM,
@@ -51,9 +50,6 @@ EXCEPTIONS = {
         )  # fmt: skip
     },
     "sklearn_pnl.geometry.RakingError": {"EX01": "the example of rake has its text"},
-    "sklearn_pnl.geometry.splice_projection": A_ROUTE,
-    "sklearn_pnl.geometry.tilt_projection": A_ROUTE,
-    "sklearn_pnl.geometry.general_projection": A_ROUTE,
 }
 
 

@@ -26,7 +26,7 @@ from sklearn_pnl import (
 from sklearn_pnl.geometry import (
     InteractionBasis, Poset, TensorPoset, chain_poset, e_geodesic, energy_decomposition,
     kl_divergence, linear_projection, many_body_projection, mixed_projection,
-    order_mask, rake, taxonomy_poset, theta_from_prob, tilt_projection, tree_poset)
+    order_mask, rake, taxonomy_poset, theta_from_prob, tree_poset)
 
 X = np.ones((5, 6))
 whole = LinearConstraint(np.ones(6), 6, 6)
@@ -72,7 +72,6 @@ Poset.from_relations(3, None)  # wrong
 kl_divergence(p, p, axis="rows")  # wrong
 e_geodesic(p, p, None)  # wrong
 mixed_projection(p, None, [1], poset, route="newton")  # wrong
-tilt_projection(p, None, 1, poset)  # wrong
 rake([[1]], [(0,), [1]])  # wrong
 find_invariants(X, tol="small")  # wrong
 find_invariants(X).nothing  # wrong

@@ -76,11 +76,8 @@ from .interactions import (
 from .linear import LinearProjection, linear_projection
 from .posets import Poset, PosetProtocol, TensorPoset, element_mask, order_mask
 from .projections import (
-    general_projection,
     many_body_projection,
     mixed_projection,
-    splice_projection,
-    tilt_projection,
 )
 from .raking import Raking, RakingError, rake, round_to_margins
 from .reach import Unmet
@@ -113,7 +110,6 @@ __all__ = [
     "estimable_cells",
     "eta_from_prob",
     "fisher_information",
-    "general_projection",
     "geodesic_energy",
     "goodness_of_fit",
     "interaction_energy",
@@ -133,10 +129,8 @@ __all__ = [
     "round_to_margins",
     "score_tests",
     "search_interactions",
-    "splice_projection",
     "taxonomy_poset",
     "theta_from_prob",
     "theta_with_errors",
-    "tilt_projection",
     "tree_poset",
 ]

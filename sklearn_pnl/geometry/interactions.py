@@ -206,7 +206,7 @@ class InteractionBasis:
     See Also
     --------
     interaction_mask : Elements of some interactions.
-    tilt_projection : Newton's method on interactions of a tensor.
+    mixed_projection : Its route "tilt" is Newton's method on interactions.
 
     Examples
     --------
