@@ -1,9 +1,10 @@
 """Backward projection: codes to rows, through a sub-manifold of near training rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +28,7 @@ from ._runtime.validation import (
     check_tensors,
     clip_neighbors,
 )
-from .geometry import PosetProtocol, rake
+from .geometry import rake
 from .geometry.raking import mode_set
 from .manifolds import LOCAL_MANIFOLD, LocalManifoldLike, as_local_manifold
 from .many_body import ManyBodyProjector
@@ -36,6 +37,7 @@ METRIC = [StrOptions({"kl", "euclidean"})]
 
 
 @with_params_of(ManyBodyProjector)
+@dataclass(eq=False, repr=False, kw_only=True)
 class BackwardProjector(ManyBodyProjector):
     """Encode rows on a flat base, and decode codes to rows like the training rows.
 
@@ -139,41 +141,16 @@ class BackwardProjector(ManyBodyProjector):
     True
     """
 
-    _parameter_constraints: dict = {
+    local_manifold: LocalManifoldLike = "fiber"
+    n_neighbors: int = 5
+    metric: Literal["kl", "euclidean"] = "kl"
+
+    _parameter_constraints: ClassVar[dict] = {
         **ManyBodyProjector._parameter_constraints,
         "local_manifold": LOCAL_MANIFOLD,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "metric": METRIC,
     }
-
-    def __init__(
-        self,
-        order: int | Sequence = 1,
-        *,
-        base: ArrayLike | None = None,
-        local_manifold: LocalManifoldLike = "fiber",
-        n_neighbors: int = 5,
-        metric: Literal["kl", "euclidean"] = "kl",
-        poset: PosetProtocol | None = None,
-        offset: float = 1e-5,
-        with_mass: bool = False,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(
-            order,
-            base=base,
-            poset=poset,
-            offset=offset,
-            with_mass=with_mass,
-            tol=tol,
-            max_iter=max_iter,
-            n_jobs=n_jobs,
-        )
-        self.local_manifold = local_manifold
-        self.n_neighbors = n_neighbors
-        self.metric = metric
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing

@@ -1,8 +1,9 @@
 """Forward projection: rows to codes on a flat base of low order."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +41,7 @@ CODEC_CONSTRAINTS = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     r"""Encode positive tensors by KL projection on the ell-body base.
 
@@ -136,28 +138,17 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             [0.3, 0.2]]])
     """
 
-    _parameter_constraints: dict = {"order": ORDER, **CODEC_CONSTRAINTS}
+    order: int | Sequence = 1
+    _: KW_ONLY
+    base: ArrayLike | None = None
+    poset: PosetProtocol | None = None
+    offset: float = 1e-5
+    with_mass: bool = False
+    tol: float = 1e-6
+    max_iter: int = 100
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        order: int | Sequence = 1,
-        *,
-        base: ArrayLike | None = None,
-        poset: PosetProtocol | None = None,
-        offset: float = 1e-5,
-        with_mass: bool = False,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.order = order
-        self.base = base
-        self.poset = poset
-        self.offset = offset
-        self.with_mass = with_mass
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
+    _parameter_constraints: ClassVar[dict] = {"order": ORDER, **CODEC_CONSTRAINTS}
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Set up the base and project the rows.

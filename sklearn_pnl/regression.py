@@ -1,19 +1,19 @@
 """New rows with numbers as targets: the counterpart of the over-sampler."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from imblearn.base import BaseSampler
-from numpy.typing import ArrayLike
 from scipy.ndimage import gaussian_filter1d
 from sklearn.base import _fit_context
 from sklearn.neighbors import KernelDensity
 from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from ._runtime.callbacks import CallbackSupportMixin, fit_task, stage, with_callbacks
+from ._runtime.callbacks import fit_task, stage, with_callbacks
 from ._runtime.docs import with_params_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
@@ -22,11 +22,9 @@ from ._runtime.validation import (
     shared_params,
     tells_where,
 )
-from .augment import PNLAugmenter, is_cellwise
-from .control import CONSTRAINTS, Constraint, LinearSystem
+from .augment import PNLAugmenter, Recipe, is_cellwise
+from .control import CONSTRAINTS, Constraint
 from .draws import DensityDraws, DrawsLike, as_draws
-from .geometry import PosetProtocol
-from .manifolds import LocalManifoldLike
 from .tables import read_table, read_target
 from .weights import ColumnTotal
 
@@ -35,7 +33,9 @@ _DENSITY_RTOL, _CELLS = 1e-3, 40
 
 
 @with_params_of(PNLAugmenter)
-class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
+@tells_where
+@dataclass(eq=False, repr=False, kw_only=True)
+class PNLRegressionSampler(Recipe, BaseSampler):
     """Add rows to a regression problem by pseudo-nonlinear data augmentation.
 
     A :class:`PNLAugmenter` of all rows. The target of a new row is the mean of those of
@@ -135,8 +135,15 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
     ((442, 10), (663, 10), (663,))
     """
 
+    n_samples: float = 1.0
+    row_weights: Literal["uniform", "rarity"] = "uniform"
+    draws: DrawsLike = "interpolation"
+    constraints: Constraint | Sequence | None = None
+    totals: object = None
+    random_state: Seed = None
+
     _sampling_type = "bypass"
-    _parameter_constraints: dict = {
+    _parameter_constraints: ClassVar[dict] = {
         **PNLAugmenter._parameter_constraints,
         "n_samples": [
             Interval(Integral, 1, None, closed="left"),
@@ -147,51 +154,6 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
         "totals": [dict, list, tuple, ColumnTotal, None],
         "random_state": ["random_state", np.random.Generator],
     }
-
-    @tells_where
-    def __init__(
-        self,
-        *,
-        n_samples: float = 1.0,
-        row_weights: Literal["uniform", "rarity"] = "uniform",
-        order: Literal["auto"] | int | Sequence | None = "auto",
-        base: ArrayLike | None = None,
-        local_manifold: LocalManifoldLike = "fiber",
-        k_neighbors: int | Literal["auto"] = "auto",
-        draws: DrawsLike = "interpolation",
-        metric: Literal["kl", "euclidean"] = "kl",
-        poset: PosetProtocol | None = None,
-        reshaper: Literal["auto", "prime"] | Any = "auto",
-        embedding: Literal["minmax"] | Any = "minmax",
-        categorical_features: Literal["auto"] | ArrayLike | None = None,
-        marks: Literal["auto", "zeros"] | None = "auto",
-        offset: float = 1.0,
-        with_mass: bool = True,
-        range_slack: float | None = 0.1,
-        invariants: Literal["auto"]
-        | LinearSystem
-        | Constraint
-        | Sequence
-        | None = "auto",
-        constraints: Constraint | Sequence | None = None,
-        totals: object = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_samples = n_samples
-        self.row_weights = row_weights
-        self.order, self.base = order, base
-        self.local_manifold = local_manifold
-        self.k_neighbors, self.draws, self.metric = k_neighbors, draws, metric
-        self.poset, self.reshaper, self.embedding = poset, reshaper, embedding
-        self.categorical_features, self.marks = categorical_features, marks
-        self.offset, self.with_mass, self.range_slack = offset, with_mass, range_slack
-        self.invariants, self.constraints = invariants, constraints
-        self.totals = totals
-        self.tol, self.max_iter = tol, max_iter
-        self.random_state, self.n_jobs = random_state, n_jobs
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Rows, y: Any) -> Self:
@@ -287,9 +249,6 @@ class PNLRegressionSampler(CallbackSupportMixin, BaseSampler):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.input_tags.positive_only = self.embedding is None
-        tags.input_tags.allow_nan = is_cellwise(self)
         tags.target_tags.multi_output = True
         return tags
 

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from functools import cache, wraps
 from inspect import signature
 from numbers import Integral
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state, check_X_y
 from sklearn.utils.validation import validate_data
 
-_Init = TypeVar("_Init")
+_Class = TypeVar("_Class")
 
 
 def _row(number, numbers=None):
@@ -59,9 +59,9 @@ _ELSEWHERE = {
 }
 
 
-def tells_where(init: _Init) -> _Init:
-    """A constructor that says where a parameter is that it does not have."""
-    own = signature(init).parameters
+def tells_where(cls: _Class) -> _Class:
+    """A class whose constructor says where a parameter is that it does not have."""
+    init, own = cls.__init__, signature(cls).parameters
 
     @wraps(init)
     def telling(self, *args, **params):
@@ -69,12 +69,11 @@ def tells_where(init: _Init) -> _Init:
             near = get_close_matches(name, own, n=1)
             meant = f"did you mean {near[0]!r}" if near else None
             if told := _ELSEWHERE.get(name, meant):
-                raise TypeError(
-                    f"{type(self).__name__} has no parameter {name!r}: {told}."
-                )
+                raise TypeError(f"{cls.__name__} has no parameter {name!r}: {told}.")
         init(self, *args, **params)
 
-    return cast(_Init, telling)
+    cls.__init__ = telling
+    return cls
 
 
 def check_count(name, value, or_none=False):

@@ -1,5 +1,6 @@
 """What was asked of new rows and what they reached, drawn."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from ..control import SampleReport
 _MOST = 30
 
 
+@dataclass(eq=False, repr=False)
 class SampleReportDisplay:
     """Totals of new rows before and after they were moved, and how far columns moved.
 
@@ -49,8 +51,7 @@ class SampleReportDisplay:
     20
     """
 
-    def __init__(self, report: SampleReport) -> None:
-        self.report = report
+    report: SampleReport
 
     @classmethod
     def from_report(cls, report: SampleReport, *, ax: Any = None) -> Self:

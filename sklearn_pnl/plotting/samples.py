@@ -1,5 +1,6 @@
 """A comparison of samples, drawn."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ _PALE = 0.1
 _MOST_NAMES = 20
 
 
+@dataclass(eq=False, repr=False)
 class SampleComparisonDisplay:
     """New rows against training rows: distances, features, correlations.
 
@@ -59,11 +61,9 @@ class SampleComparisonDisplay:
     (4,)
     """
 
-    def __init__(
-        self, comparison: SampleComparison, *, estimator_name: str | None = None
-    ) -> None:
-        self.comparison = comparison
-        self.estimator_name = estimator_name
+    comparison: SampleComparison
+    _: KW_ONLY
+    estimator_name: str | None = None
 
     @classmethod
     def from_samples(
