@@ -1,7 +1,7 @@
 """Draw new rows from one set of rows: embed, encode, draw codes, decode, and back."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
@@ -86,6 +86,10 @@ class Recipe(CallbackSupportMixin):
         "marks": [StrOptions({"auto", "zeros"}), None],
         "invariants": [StrOptions({"auto"}), *CONSTRAINTS, None],
     }
+
+    def _augmenter(self):
+        """An augmenter with these parameters."""
+        return PNLAugmenter(**{f.name: getattr(self, f.name) for f in fields(Recipe)})
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -23,7 +23,6 @@ from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     all_or_nothing,
     as_random_state,
-    shared_params,
     tells_where,
     warn_no_rows,
 )
@@ -276,7 +275,7 @@ class PNLSampler(Recipe, BaseOverSampler):
         whose = f"class {np.asarray(label).item()!r}"
         asked = self.constraints
         asked = asked.get(label) if isinstance(asked, dict) else asked
-        augmenter = PNLAugmenter(**shared_params(self, PNLAugmenter))
+        augmenter = self._augmenter()
         with subtask(progress, whose, 2) as own, workspace():
             with stage(own, "encode"):
                 part = take(members, whose)

@@ -19,7 +19,6 @@ from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     all_or_nothing,
     as_random_state,
-    shared_params,
     tells_where,
 )
 from .augment import PNLAugmenter, Recipe, is_cellwise
@@ -197,7 +196,7 @@ class PNLRegressionSampler(Recipe, BaseSampler):
         share = not isinstance(self.n_samples, Integral)
         n_new = max(1, round(self.n_samples * len(values))) if share else self.n_samples
         shares, seed = self._shares(values), as_random_state(self.random_state)
-        augmenter = PNLAugmenter(**shared_params(self, PNLAugmenter))
+        augmenter = self._augmenter()
         table.describe(augmenter)
         with fit_task(self, "fit_resample", 2) as task:
             with stage(task, "encode"):

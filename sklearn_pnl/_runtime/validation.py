@@ -3,7 +3,7 @@
 import warnings
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import cache, wraps
+from functools import wraps
 from inspect import signature
 from numbers import Integral
 from typing import TypeVar
@@ -91,19 +91,6 @@ def as_random_state(seed):
     if isinstance(seed, np.random.Generator):
         return np.random.RandomState(seed.bit_generator)
     return check_random_state(seed)
-
-
-def shared_params(estimator, receiver):
-    """Parameters of an estimator that another class has by the same name."""
-    names = _shared_names(type(estimator), receiver)
-    return {name: getattr(estimator, name) for name in names}
-
-
-@cache
-def _shared_names(one, other):
-    # scikit-learn reads them off the signature each time it is asked.
-    own = set(one._get_param_names())
-    return [name for name in other._get_param_names() if name in own]
 
 
 def check_rows(estimator, X, *, reset, **settings):
