@@ -366,17 +366,9 @@ def _whole_numbers(system, near):
         found = programme(near, asked, floor, ceiling, Lattice(ones, 0 * ones), ones)
         if found is not None and not _missed(system, found).any():
             return found
-    found, _ = whole_weights(system, near, floor, ceiling, _SECONDS)
-    missed = _missed(system, found)
-    if missed.any():
-        told = ", ".join(
-            f"{system.names[k]} by {missed[k]:g}" for k in np.flatnonzero(missed)
-        )
-        raise UnmetTotals(
-            "No whole numbers of rows by category that meet all counts were found; the "
-            f"least that was missed is {told}. Give them room: "
-            "column_total(..., within=)."
-        )
+    found, reasons = whole_weights(system, near, floor, ceiling, _SECONDS)
+    for reason in reasons:
+        raise UnmetTotals(f"{reason} Give them room: column_total(..., within=).")
     return found
 
 
