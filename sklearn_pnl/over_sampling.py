@@ -14,7 +14,6 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ._runtime.callbacks import (
     fit_task,
-    stage,
     subtask,
     with_callbacks,
 )
@@ -277,12 +276,12 @@ class PNLSampler(Recipe, BaseOverSampler):
         asked = asked.get(label) if isinstance(asked, dict) else asked
         augmenter = self._augmenter()
         with subtask(progress, whose, 2) as own, workspace():
-            with stage(own, "encode"):
+            with subtask(own, "encode"):
                 part = take(members, whose)
                 part.describe(augmenter)
                 whom = f"{type(self).__name__}, {whose}"
                 augmenter._fit(part, whom, self.invariants_, self.marks_)
-            with stage(own, "decode"):
+            with subtask(own, "decode"):
                 if label in (self.totals or {}):
                     rows, near, _, self.reports_[label] = augmenter._sample_set(
                         n_new, seed, asked, self.totals[label], out=out

@@ -13,7 +13,7 @@ from sklearn.neighbors import KernelDensity
 from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from ._runtime.callbacks import fit_task, stage, with_callbacks
+from ._runtime.callbacks import fit_task, subtask, with_callbacks
 from ._runtime.docs import with_params_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
@@ -199,9 +199,9 @@ class PNLRegressionSampler(Recipe, BaseSampler):
         augmenter = self._augmenter()
         table.describe(augmenter)
         with fit_task(self, "fit_resample", 2) as task:
-            with stage(task, "encode"):
+            with subtask(task, "encode"):
                 augmenter._fit(table, type(self).__name__)
-            with stage(task, "decode"):
+            with subtask(task, "decode"):
                 new, parents, weights, report = self._drawn(
                     augmenter, n_new, seed, shares
                 )
