@@ -69,8 +69,8 @@ class Wanted:
         ``whole`` tells the columns (D,) of whole numbers.
         """
         parts, margins, counted = [], [], set()
-        for total in _listed(totals, table):
-            if isinstance(total.lower, dict) or isinstance(total.upper, dict):
+        for total in as_list(totals, table.names, table.row_shape[0]):
+            if total.by_level:
                 total, columns = _as_counts(total, n), Columns(rows)
                 key = (total.of,) if columns.holds(total.of) else total.of
                 counted |= _counted(key, table, whole)
@@ -127,27 +127,11 @@ class Wanted:
         return [margin.codes_in(columns) for margin in self.margins]
 
 
-def _listed(totals, table):
-    """Totals, one by one."""
-    listed = as_list(totals)
-    if hasattr(listed[0], "mean") and not isinstance(listed[0], np.ndarray):
-        return listed
-    sums = np.asarray(listed[0], dtype=np.float64)
-    if sums.shape != table.row_shape[:1] or not np.isfinite(sums).all():
-        raise ValueError(
-            "totals must be a dict by column, made by column_total, or finite sums of "
-            f"all {table.row_shape[0]} columns; got an array of shape {sums.shape}."
-        )
-    names = table.names or range(len(sums))
-    return [column_total(name, value) for name, value in zip(names, sums, strict=True)]
-
-
 def _sum_of(total, table, n):
     """Coefficients, ends, shift and name of a sum or mean of numbers."""
     names = names_of(table)
     a = np.zeros((1, int(np.prod(table.row_shape))))
-    of = total.of if isinstance(total.of, dict) else {total.of: 1.0}
-    for key, weight in of.items():
+    for key, weight in total.coefficients.items():
         a[0, table.column_of(key, "totals")] += float(weight)
     ends = np.full((1, 1), total.lower), np.full((1, 1), total.upper)
     asked = LinearSystem(a, *ends, names, np.zeros(a.shape[1]))
@@ -160,8 +144,7 @@ def _sum_of(total, table, n):
     scale = 1.0 / n if total.mean else 1.0
     # Numbers count from a start of their column, in each row.
     shift = scale * n * float(np.nan_to_num(table.starts) @ inside)
-    name = f"the {'mean' if total.mean else 'sum'} of {called(total.of)}"
-    return scale * inside, total.lower, total.upper, shift, name
+    return scale * inside, total.lower, total.upper, shift, total.name
 
 
 def _as_counts(total, n):

@@ -6,7 +6,7 @@ from numbers import Integral
 
 import narwhals as nw
 import numpy as np
-from scipy.sparse import csc_array, issparse
+from scipy.sparse import csc_array, csr_array, issparse
 
 from ..tables.names import column_of
 
@@ -35,11 +35,10 @@ class Columns:
     def __len__(self):
         return self._X.shape[0]
 
-    def all_numbers(self):
-        """All columns as coefficients (c, n), dense or sparse."""
-        if issparse(self._X):
-            return self._X.T.tocsr()
-        return np.array([self.numbers(j) for j in range(self.n_columns)])
+    def sums(self, coefficients):
+        """A sum of columns as coefficients (1, n), sparse if these are."""
+        row = sum(a * self.numbers(key) for key, a in coefficients.items())[None]
+        return csr_array(row) if issparse(self._X) else row
 
     def numbers(self, key):
         """A column of numbers."""
