@@ -46,7 +46,7 @@ p = many_body_projection([0.2, 0.3, 0.5], poset, order=1).prob
 print(theta_from_prob(p, poset).sum(), energy_decomposition(p, poset, [1, [1, 2]]))
 print(mixed_projection(p, None, order_mask(poset, 1), poset, route="splice").n_iter)
 print(rake(np.ones((2, 2)), {(0,): [1, 2], (): 3}, strict=False).tables.sum())
-print(taxonomy_poset({"a": "b"}).base("level 1").size, chain_poset(3).n_modes)
+print(taxonomy_poset([("a", "b")]).base("level 1").size, chain_poset(3).n_modes)
 print(linear_projection([[1.0, 2.0]], [[1, 1]], 3, [4]).reasons)
 InteractionBasis((2, 3), [(0,), (0, 1)]).analysis(np.ones((2, 3))).reshape(-1)
 

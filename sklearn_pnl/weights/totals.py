@@ -50,17 +50,17 @@ class ColumnTotal:
     mean: bool = False
 
     @property
-    def by_level(self):
+    def by_level(self) -> bool:
         """Whether it counts."""
         return isinstance(self.lower, dict) or isinstance(self.upper, dict)
 
     @property
-    def coefficients(self):
+    def coefficients(self) -> dict:
         """Of the columns of a sum."""
         return self.of if isinstance(self.of, dict) else {self.of: 1.0}
 
     @property
-    def name(self):
+    def name(self) -> str:
         """What a sum or mean is called."""
         return f"the {'mean' if self.mean else 'sum'} of {called(self.of)}"
 
