@@ -25,7 +25,7 @@ from .augment import PNLAugmenter, Recipe, is_cellwise
 from .control import CONSTRAINTS, Constraint
 from .draws import DensityDraws, DrawsLike, as_draws
 from .tables import read_table, read_target
-from .weights import ColumnTotal
+from .weights.totals import ColumnTotal
 
 # Accuracy of densities, which weigh rows, and cells of a bandwidth that give it.
 _DENSITY_RTOL, _CELLS = 1e-3, 40

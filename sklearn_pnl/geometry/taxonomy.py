@@ -233,8 +233,8 @@ def _split(lineages, separator):
             rank = min([*missing, len(path)])
             raise ValueError(
                 f"The lineage of feature {feature}, {path}, has no taxon at rank "
-                f"{rank + 1} of {longest}. Name one for each rank, for instance 'unclassified' and "
-                "the name of its parent."
+                f"{rank + 1} of {longest}. Name one for each rank, for instance "
+                "'unclassified' and the name of its parent."
             )
     return paths
 
