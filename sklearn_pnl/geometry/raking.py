@@ -22,6 +22,7 @@ from operator import index
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._runtime.workspace import slices
 from .completion import complete
 from .marginals import marginal_of
 from .optimize import newton_cg, newton_dense
@@ -426,10 +427,8 @@ class _Problem:
         return _Problem(down * self.tables, given, mass, self.lead), 1 / up
 
     def blocks(self):
-        n, step = len(self.tables), max(1, _BLOCK_CELLS // max(1, prod(self.shape)))
-        return (
-            slice(start, min(start + step, n)) for start in range(0, max(n, 1), step)
-        )
+        step = max(1, _BLOCK_CELLS // max(1, prod(self.shape)))
+        return slices(len(self.tables), step) or [slice(0)]
 
     def residual(self, q):
         """``max |margin - wanted|`` over all margins given, as a share of the mass."""
@@ -596,7 +595,7 @@ def _bands(matrices):
     """Some rows of all matrices at a time, so that memory is read once."""
     n, length, width = matrices.shape
     step = max(1, _BLOCK_CELLS // max(1, n * width))
-    return (np.s_[:, start : start + step] for start in range(0, length, step))
+    return ((slice(None), some) for some in slices(length, step))
 
 
 def _ratio(wanted, sums, otherwise=None):
