@@ -24,11 +24,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._runtime.workspace import slices
 from .completion import complete
-from .marginals import marginal_of
+from .marginals import margin_rows, marginal_of
 from .optimize import newton_cg, newton_dense
 from .posets import TensorPoset
 from .reach import unmet
-from .rounding import margin_rows, nearest_whole
+from .rounding import nearest_whole
 
 # Cells worked on at once, so that they stay in cache.
 _BLOCK_CELLS = 2**17

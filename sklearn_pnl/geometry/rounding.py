@@ -1,10 +1,7 @@
-"""Margins as linear equations, and whole numbers next to cells that keep them."""
-
-from math import prod
+"""Whole numbers next to cells that keep their sums."""
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array, vstack
 
 # Largest linear programmes that are tried, in cells.
 _LARGEST_PROGRAMME = 2**18
@@ -16,20 +13,6 @@ _NONE = (
     "no table of whole numbers next to its cells has the margins. Rake it first; "
     "three margins and more may have none."
 )
-
-
-def margin_rows(shape, mode_sets):
-    """Indicators (m, D), sparse, of the cells behind each cell of the margins."""
-    cells = np.indices(shape).reshape(len(shape), -1)
-    n_cells, parts = prod(shape), []
-    for modes in mode_sets:
-        lengths = tuple(shape[k] for k in modes)
-        margin = np.zeros(n_cells, np.intp)
-        for k in modes:
-            margin = margin * shape[k] + cells[k]
-        entries = (np.ones(n_cells), (margin, np.arange(n_cells)))
-        parts.append(csr_array(entries, shape=(prod(lengths), n_cells)))
-    return vstack(parts, format="csr")
 
 
 def nearest_whole(cells, rows, wanted, time_limit, floor=-np.inf, ceiling=np.inf):
