@@ -80,7 +80,7 @@ class LocalManifold(BaseEstimator):
 
     def matched(self, low: NDArray) -> NDArray | None:
         """Elements whose expectations are matched; ``low`` are those up to ell'."""
-        raise NotImplementedError
+        return low
 
     def decode(
         self, w: NDArray, r: NDArray, project: Callable
@@ -129,10 +129,6 @@ class FiberManifold(LocalManifold):
     >>> bool(np.allclose(projector.transform(rows), codes))
     True
     """
-
-    def matched(self, low: NDArray) -> NDArray:
-        """See :class:`LocalManifold`."""
-        return low
 
 
 @with_params_of(LocalManifold)
@@ -201,10 +197,6 @@ class EtaManifold(LocalManifold):
     """
 
     keeps_code = False
-
-    def matched(self, low: NDArray) -> NDArray:
-        """See :class:`LocalManifold`."""
-        return low
 
 
 class MixtureManifold(LocalManifold):

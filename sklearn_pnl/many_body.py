@@ -188,11 +188,9 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             rows = check_tensors(self, X, reset=True)
             self.poset_ = lay_out(self.poset, self.input_shape_)
             self.base_mask_ = free_mask(self.poset_, self.order, self.base)
-            self._codec = make_codec(self, self.poset_, self.base_mask_)
+            encoded = self._learn(rows, X)
             self.n_params_ = self._codec.n_params
-            encoded = self._encode(rows, divergence=True)
             self.n_iter_ = max(1, int(encoded.n_iter.max()))
-            self.reconstruction_err_ = float(encoded.divergence.mean())
         return self._codes(encoded, rows.dtype)
 
     def transform(self, X: ArrayLike) -> NDArray:
@@ -270,6 +268,13 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             names = ["bottom", *names]
         kept = self._codec.codes(self._codec.base.elements[None])[0]
         return np.array([f"theta_{names[x]}" for x in kept], dtype=object)
+
+    def _learn(self, rows, X):
+        """Codes of the rows of ``X``, and what is kept of them."""
+        self._codec = make_codec(self, self.poset_, self.base_mask_)
+        encoded = self._encode(rows, divergence=True)
+        self.reconstruction_err_ = float(encoded.divergence.mean())
+        return encoded
 
     def _encode(self, rows, divergence=False):
         whom = type(self).__name__

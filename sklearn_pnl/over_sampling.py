@@ -12,11 +12,7 @@ from sklearn.base import _fit_context
 from sklearn.preprocessing import label_binarize
 from sklearn.utils.multiclass import check_classification_targets
 
-from ._runtime.callbacks import (
-    fit_task,
-    subtask,
-    with_callbacks,
-)
+from ._runtime.callbacks import fit_task, subtask, with_callbacks
 from ._runtime.docs import with_params_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (

@@ -16,11 +16,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from ._runtime.callbacks import fit_task, subtask, with_callbacks
 from ._runtime.docs import with_params_of
 from ._runtime.typing import Rows, Seed
-from ._runtime.validation import (
-    all_or_nothing,
-    as_random_state,
-    tells_where,
-)
+from ._runtime.validation import all_or_nothing, as_random_state, tells_where
 from .augment import PNLAugmenter, Recipe, is_cellwise
 from .control import CONSTRAINTS, Constraint
 from .draws import DensityDraws, DrawsLike, as_draws

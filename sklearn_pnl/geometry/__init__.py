@@ -68,17 +68,10 @@ from .energies import energy_decomposition, geodesic_energy, interaction_energy
 from .fit import GoodnessOfFit, goodness_of_fit, theta_with_errors
 from .interaction_search import InteractionSearch, search_interactions
 from .interaction_tests import InteractionTests, deviance_tests, score_tests
-from .interactions import (
-    InteractionBasis,
-    close_downward,
-    interaction_mask,
-)
+from .interactions import InteractionBasis, close_downward, interaction_mask
 from .linear import LinearProjection, linear_projection
 from .posets import Poset, PosetProtocol, TensorPoset, element_mask, order_mask
-from .projections import (
-    many_body_projection,
-    mixed_projection,
-)
+from .projections import many_body_projection, mixed_projection
 from .raking import Raking, RakingError, rake, round_to_margins
 from .reach import Unmet
 from .solvers import Projection

@@ -10,14 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from .._runtime.validation import check_finite, check_numbers
 from .columns import ArrayColumns, columns_of, is_frame
-from .forms import (
-    BlockForm,
-    ColumnForm,
-    as_table,
-    is_made_later,
-    no_numbers,
-    places_of,
-)
+from .forms import BlockForm, ColumnForm, as_table, is_made_later, no_numbers, places_of
 from .names import column_of
 from .times import Times
 

@@ -13,12 +13,7 @@ from sklearn.utils._optional_dependencies import check_pandas_support
 from ..geometry import Raking, RakingError
 from .calibration import WeightSearch
 from .columns import Columns
-from .totals import (
-    ColumnTotal,
-    UnmetTotals,
-    column_total,
-    read_totals,
-)
+from .totals import ColumnTotal, UnmetTotals, column_total, read_totals
 
 
 def rake(
@@ -326,10 +321,7 @@ def _by_level(cells, totals, by):
             ends = [part.get(level, {}) for part in split]
             asked[level].append(
                 replace(
-                    total,
-                    of=of if len(of) > 1 else of[0],
-                    lower=ends[0],
-                    upper=ends[1],
+                    total, of=of if len(of) > 1 else of[0], lower=ends[0], upper=ends[1]
                 )
             )
     return {level: (np.array(cell), asked[level]) for level, cell in members.items()}
