@@ -128,11 +128,7 @@ def feature_names(estimator):
 
 def check_shape(estimator, X):
     """Compare the shape of rows with that of ``fit``."""
-    check_shape_is(estimator, X.shape[1:], estimator.input_shape_)
-
-
-def check_shape_is(estimator, shape, fitted):
-    """Compare a shape of rows with that which an estimator was fitted on."""
+    shape, fitted = X.shape[1:], estimator.input_shape_
     if shape != fitted:
         raise ValueError(
             f"X has rows of shape {shape}, but {type(estimator).__name__} was fitted "
