@@ -14,12 +14,7 @@ from .adjusting import adjust
 from .augment import PNLAugmenter
 from .backward import BackwardProjector
 from .compare import SampleComparison, compare_samples
-from .control import (
-    ColumnConstraint,
-    LinearSystem,
-    SampleReport,
-    find_invariants,
-)
+from .control import ColumnConstraint, LinearSystem, SampleReport, find_invariants
 from .draws import DensityDraws, Draws, KernelDraws, MixupDraws
 from .imputer import ManyBodyImputer
 from .loglinear import DevianceBootstrap, LogLinearModel
@@ -31,22 +26,14 @@ from .manifolds import (
     ThetaManifold,
 )
 from .many_body import ManyBodyProjector
-from .plotting import (
-    ImageRowsDisplay,
-    SampleComparisonDisplay,
-    SampleReportDisplay,
-)
+from .plotting.images import ImageRowsDisplay
+from .plotting.reports import SampleReportDisplay
+from .plotting.samples import SampleComparisonDisplay
 from .probabilities import PriorCorrectedClassifier
 from .reshape import PrimeFactorReshaper
-from .weights import (
-    CalibrationError,
-    CalibrationReport,
-    ColumnTotal,
-    LabelledRaking,
-    calibrate,
-    column_total,
-    rake,
-)
+from .weights.calibration import CalibrationError, CalibrationReport, calibrate
+from .weights.raking import LabelledRaking, rake
+from .weights.totals import ColumnTotal, column_total
 
 if TYPE_CHECKING:
     from .over_sampling import PNLSampler

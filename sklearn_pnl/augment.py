@@ -1,9 +1,9 @@
 """Draw new rows from one set of rows: embed, encode, draw codes, decode, and back."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,11 +43,54 @@ from .tables import read_table
 
 # Rows were checked at the door; arrays are what is worked on.
 _UNCHECKED = {"assume_finite": True, "transform_output": "default"}
+_Invariants: TypeAlias = Literal["auto"] | LinearSystem | Constraint | Sequence | None
 _INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
 
 
-class RecipeMixin(NamedObjects, CallbackSupportMixin):
-    """What an augmenter and the samplers that hold some have in common."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class Recipe(NamedObjects, CallbackSupportMixin):
+    """The parameters that augmenter and samplers share, as that one tells of them."""
+
+    order: Literal["auto"] | int | Sequence | None = "auto"
+    base: ArrayLike | None = None
+    local_manifold: LocalManifoldLike = "fiber"
+    k_neighbors: int | Literal["auto"] = "auto"
+    draws: DrawsLike = "auto"
+    metric: Literal["kl", "euclidean"] = "kl"
+    poset: PosetProtocol | None = None
+    reshaper: Literal["auto", "prime"] | Any = "auto"
+    embedding: Literal["minmax"] | Any = "minmax"
+    categorical_features: Literal["auto"] | ArrayLike | None = None
+    marks: Literal["auto", "zeros"] | None = "auto"
+    offset: float = 1.0
+    with_mass: bool = True
+    range_slack: float | None = 0.1
+    invariants: _Invariants = "auto"
+    tol: float = 1e-6
+    max_iter: int = 100
+    n_jobs: int | None = None
+
+    _parameter_constraints: ClassVar[dict] = {
+        **CODEC_CONSTRAINTS,
+        "order": [StrOptions({"auto"}), *ORDER, None],
+        "local_manifold": LOCAL_MANIFOLD,
+        "k_neighbors": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+        ],
+        "draws": [*AUGMENT, StrOptions({"auto"})],
+        "metric": METRIC,
+        "reshaper": [StrOptions({"auto", "prime"}), _INVERTIBLE, None],
+        "embedding": [StrOptions({"minmax"}), _INVERTIBLE, None],
+        "range_slack": [Interval(Real, 0, None, closed="left"), None],
+        "categorical_features": ["array-like", StrOptions({"auto"}), None],
+        "marks": [StrOptions({"auto", "zeros"}), None],
+        "invariants": [StrOptions({"auto"}), *CONSTRAINTS, None],
+    }
+
+    def _augmenter(self):
+        """An augmenter with these parameters."""
+        return PNLAugmenter(**{f.name: getattr(self, f.name) for f in fields(Recipe)})
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -58,7 +101,9 @@ class RecipeMixin(NamedObjects, CallbackSupportMixin):
         return tags
 
 
-class PNLAugmenter(RecipeMixin):
+@tells_where
+@dataclass(eq=False, repr=False, kw_only=True)
+class PNLAugmenter(Recipe):
     """Pseudo-nonlinear data augmentation of one set of rows.
 
     ``fit`` maps the rows to non-negative values (``embedding``), lays them out as
@@ -243,59 +288,9 @@ class PNLAugmenter(RecipeMixin):
     (3, 4)
     """
 
-    _parameter_constraints: dict = {
-        **CODEC_CONSTRAINTS,
-        "order": [StrOptions({"auto"}), *ORDER, None],
-        "local_manifold": LOCAL_MANIFOLD,
-        "k_neighbors": [
-            Interval(Integral, 1, None, closed="left"),
-            StrOptions({"auto"}),
-        ],
-        "draws": [*AUGMENT, StrOptions({"auto"})],
-        "metric": METRIC,
-        "reshaper": [StrOptions({"auto", "prime"}), _INVERTIBLE, None],
-        "embedding": [StrOptions({"minmax"}), _INVERTIBLE, None],
-        "range_slack": [Interval(Real, 0, None, closed="left"), None],
-        "categorical_features": ["array-like", StrOptions({"auto"}), None],
-        "marks": [StrOptions({"auto", "zeros"}), None],
-        "invariants": [StrOptions({"auto"}), *CONSTRAINTS, None],
-    }
-
-    @tells_where
-    def __init__(
-        self,
-        order: Literal["auto"] | int | Sequence | None = "auto",
-        *,
-        base: ArrayLike | None = None,
-        local_manifold: LocalManifoldLike = "fiber",
-        k_neighbors: int | Literal["auto"] = "auto",
-        draws: DrawsLike = "auto",
-        metric: Literal["kl", "euclidean"] = "kl",
-        poset: PosetProtocol | None = None,
-        reshaper: Literal["auto", "prime"] | Any = "auto",
-        embedding: Literal["minmax"] | Any = "minmax",
-        categorical_features: Literal["auto"] | ArrayLike | None = None,
-        marks: Literal["auto", "zeros"] | None = "auto",
-        offset: float = 1.0,
-        with_mass: bool = True,
-        range_slack: float | None = 0.1,
-        invariants: Literal["auto"]
-        | LinearSystem
-        | Constraint
-        | Sequence
-        | None = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.order, self.base = order, base
-        self.local_manifold = local_manifold
-        self.k_neighbors, self.draws, self.metric = k_neighbors, draws, metric
-        self.poset, self.reshaper, self.embedding = poset, reshaper, embedding
-        self.categorical_features, self.marks = categorical_features, marks
-        self.offset, self.with_mass, self.range_slack = offset, with_mass, range_slack
-        self.invariants = invariants
-        self.tol, self.max_iter, self.n_jobs = tol, max_iter, n_jobs
+    order: Literal["auto"] | int | Sequence | None = field(
+        default="auto", kw_only=False
+    )
 
     @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing

@@ -1,34 +1,20 @@
 """Backward projection: codes to rows, through a sub-manifold of near training rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 from numbers import Integral
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._drawing.coding import (
-    TrainingRows,
-    encode_rows,
-    free_mask,
-    lay_out,
-    make_codec,
-    own,
-)
-from ._runtime.callbacks import fit_task, with_callbacks
+from ._drawing.coding import TrainingRows, make_codec, own
 from ._runtime.docs import with_params_of
-from ._runtime.validation import (
-    NamedObjects,
-    all_or_nothing,
-    check_codes,
-    check_tensors,
-    clip_neighbors,
-)
-from .geometry import PosetProtocol, rake
+from ._runtime.validation import NamedObjects, check_codes, clip_neighbors
+from .geometry import rake
 from .geometry.raking import mode_set
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
 from .many_body import CODEC_CONSTRAINTS, ManyBodyProjector
@@ -37,6 +23,7 @@ METRIC = [StrOptions({"kl", "euclidean"})]
 
 
 @with_params_of(ManyBodyProjector)
+@dataclass(eq=False, repr=False, kw_only=True)
 class BackwardProjector(NamedObjects, ManyBodyProjector):
     """Encode rows on a flat base, and decode codes to rows like the training rows.
 
@@ -140,78 +127,34 @@ class BackwardProjector(NamedObjects, ManyBodyProjector):
     True
     """
 
-    _parameter_constraints: dict = {
+    local_manifold: LocalManifoldLike = "fiber"
+    n_neighbors: int = 5
+    metric: Literal["kl", "euclidean"] = "kl"
+
+    # Of rows that are kept to decode from, all cells are needed.
+    handle_missing: ClassVar[Literal["error", "ignore"]] = "error"
+
+    _parameter_constraints: ClassVar[dict] = {
         "order": ORDER,
         **CODEC_CONSTRAINTS,
         "local_manifold": LOCAL_MANIFOLD,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "metric": METRIC,
     }
-    _about_missing = None
+    _about_missing: ClassVar[None] = None
 
-    def __init__(
-        self,
-        order: int | Sequence = 1,
-        *,
-        base: ArrayLike | None = None,
-        local_manifold: LocalManifoldLike = "fiber",
-        n_neighbors: int = 5,
-        metric: Literal["kl", "euclidean"] = "kl",
-        poset: PosetProtocol | None = None,
-        offset: float = 1e-5,
-        with_mass: bool = False,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(
-            order,
-            base=base,
-            poset=poset,
-            offset=offset,
-            with_mass=with_mass,
-            tol=tol,
-            max_iter=max_iter,
-            n_jobs=n_jobs,
-        )
-        self.local_manifold = local_manifold
-        self.n_neighbors = n_neighbors
-        self.metric = metric
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    @all_or_nothing
-    @with_callbacks
-    def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
-        """Fit, and return the codes of the same rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, *shape)
-            Non-negative rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        codes : ndarray of shape (n, n_params_)
-        """
-        with fit_task(self):
-            rows = own(check_tensors(self, X, reset=True), X)
-            self.poset_ = lay_out(self.poset, self.input_shape_)
-            self.base_mask_ = free_mask(self.poset_, self.order, self.base)
-            manifold = as_local_manifold(self.local_manifold)
-            codec = make_codec(self, self.poset_, self.base_mask_, manifold)
-            encoded = encode_rows(codec, rows, type(self).__name__, self.n_jobs)
-            self._codec = codec
-            self._training = TrainingRows(codec, rows, encoded, self.metric)
-            self.coordinates_, self.masses_ = encoded.coordinates, encoded.mass
-            self.rows_ = rows.reshape(-1, *self.input_shape_)
-            self.codes_ = self._codes(encoded, rows.dtype)
-            self.local_mask_ = codec.local_mask
-            self.n_params_ = codec.n_params
-            self.n_iter_ = max(1, int(encoded.n_iter.max()))
-            self.n_neighbors_ = clip_neighbors(self.n_neighbors, len(rows))
-        return self.codes_
+    def _learn(self, rows, X):
+        """Codes of the rows of ``X``, and all that decodes them."""
+        manifold = as_local_manifold(self.local_manifold)
+        self._codec = make_codec(self, self.poset_, self.base_mask_, manifold)
+        rows, encoded = own(rows, X), self._encode(rows)
+        self._training = TrainingRows(self._codec, rows, encoded, self.metric)
+        self.coordinates_, self.masses_ = encoded.coordinates, encoded.mass
+        self.rows_ = rows.reshape(-1, *self.input_shape_)
+        self.codes_ = self._codes(encoded, rows.dtype)
+        self.local_mask_ = self._codec.local_mask
+        self.n_neighbors_ = clip_neighbors(self.n_neighbors, len(rows))
+        return encoded
 
     def inverse_transform(self, X: ArrayLike) -> NDArray:
         """Rows decoded from codes through the local sub-manifold of each.

@@ -5,11 +5,11 @@ A new one is a class here and an entry in :data:`DRAWS`.
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from inspect import signature
 from numbers import Integral, Real
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.random import RandomState
@@ -19,6 +19,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from .control.conditioning import Condition
+
+# An estimator of densities is any object with `fit` and `sample`.
+_DENSITY = HasMethods(["fit", "sample"])
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ class Draws(BaseEstimator):
     PNLAugmenter : One set of rows, without classes.
     """
 
-    _parameter_constraints: dict = {}
+    _parameter_constraints: ClassVar[dict] = {}
 
     # Whether near rows are looked up for every new code.
     looks_up = True
@@ -152,6 +155,7 @@ class Draws(BaseEstimator):
         raise NotImplementedError
 
 
+@dataclass(eq=False, repr=False)
 class MixupDraws(Draws):
     """Between two near rows, on the e-geodesic, plus noise of the shape found there.
 
@@ -193,22 +197,16 @@ class MixupDraws(Draws):
     (3, 4)
     """
 
-    _parameter_constraints: dict = {
+    noise: float = 0.41
+    _: KW_ONLY
+    noise_neighbors: int = 10
+    n_candidates: int | None = 2**14
+
+    _parameter_constraints: ClassVar[dict] = {
         "noise": [Interval(Real, 0, None, closed="left")],
         "noise_neighbors": [Interval(Integral, 1, None, closed="left")],
         "n_candidates": [Interval(Integral, 2, None, closed="left"), None],
     }
-
-    def __init__(
-        self,
-        noise: float = 0.41,
-        *,
-        noise_neighbors: int = 10,
-        n_candidates: int | None = 2**14,
-    ) -> None:
-        self.noise = noise
-        self.noise_neighbors = noise_neighbors
-        self.n_candidates = n_candidates
 
     looks_up = False
 
@@ -305,6 +303,7 @@ class MixupDraws(Draws):
         return noise
 
 
+@dataclass(eq=False, repr=False)
 class KernelDraws(Draws):
     """From a Gaussian kernel density estimate in theta, as in the paper.
 
@@ -331,12 +330,11 @@ class KernelDraws(Draws):
     (3, 4)
     """
 
-    _parameter_constraints: dict = {
+    bandwidth: float = 0.05
+
+    _parameter_constraints: ClassVar[dict] = {
         "bandwidth": [Interval(Real, 0, None, closed="neither")],
     }
-
-    def __init__(self, bandwidth: float = 0.05) -> None:
-        self.bandwidth = bandwidth
 
     def _start(self, codes, n_samples, rng):
         centre = rng.randint(len(codes), size=n_samples)
@@ -348,6 +346,7 @@ class KernelDraws(Draws):
         return around
 
 
+@dataclass(eq=False, repr=False)
 class DensityDraws(Draws):
     """From a density estimator fitted on the codes.
 
@@ -378,10 +377,11 @@ class DensityDraws(Draws):
     2
     """
 
-    _parameter_constraints: dict = {"estimator": [HasMethods(["fit", "sample"])]}
+    estimator: Any
 
-    def __init__(self, estimator: Any) -> None:
-        self.estimator = estimator
+    _parameter_constraints: ClassVar[dict] = {
+        "estimator": [HasMethods(["fit", "sample"])]
+    }
 
     def fit(self, codes: NDArray) -> Self:
         """See :class:`Draws`."""
@@ -416,9 +416,8 @@ DRAWS = {
     "interpolation": partial(MixupDraws, noise=0),
     "kde": KernelDraws,
 }
-# An estimator of densities is any object with `fit` and `sample`.
 DrawsLike: TypeAlias = Literal["auto", "mixup", "interpolation", "kde"] | Draws | Any
-AUGMENT = [StrOptions(set(DRAWS)), Draws, HasMethods(["fit", "sample"])]
+AUGMENT = [StrOptions(set(DRAWS)), Draws, _DENSITY]
 
 
 def as_draws(value):

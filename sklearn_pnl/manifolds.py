@@ -4,8 +4,9 @@ A new one is a class here and an entry in :data:`LOCAL_MANIFOLDS`.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,7 @@ from .geometry import PosetProtocol, element_mask, order_mask
 ORDER = [Interval(Integral, 1, None, closed="left"), "array-like"]
 
 
+@dataclass(eq=False, repr=False)
 class LocalManifold(BaseEstimator):
     """What all local sub-manifolds have: a set of elements "up to order ell'".
 
@@ -42,7 +44,12 @@ class LocalManifold(BaseEstimator):
     MixtureManifold : The path of the authors' program.
     """
 
-    _parameter_constraints: dict = {
+    order: int | Sequence | None = None
+    _: KW_ONLY
+    base: ArrayLike | None = None
+    poset: PosetProtocol | None = None
+
+    _parameter_constraints: ClassVar[dict] = {
         "order": [*ORDER, None],
         "base": ["array-like", None],
         "poset": [PosetProtocol, None],
@@ -52,17 +59,6 @@ class LocalManifold(BaseEstimator):
     geometric = False
     # Whether it is the code whose expectations are kept on the matched set.
     keeps_code = True
-
-    def __init__(
-        self,
-        order: int | Sequence | None = None,
-        *,
-        base: ArrayLike | None = None,
-        poset: PosetProtocol | None = None,
-    ) -> None:
-        self.order = order
-        self.base = base
-        self.poset = poset
 
     @property
     def reduces(self) -> bool:
@@ -84,7 +80,7 @@ class LocalManifold(BaseEstimator):
 
     def matched(self, low: NDArray) -> NDArray | None:
         """Elements whose expectations are matched; ``low`` are those up to ell'."""
-        raise NotImplementedError
+        return low
 
     def decode(
         self, w: NDArray, r: NDArray, project: Callable
@@ -94,7 +90,7 @@ class LocalManifold(BaseEstimator):
         ``project(target, reference)`` solves for the eta of the target on the matched
         set and the theta of the reference off it.
         """
-        raise NotImplementedError
+        return project(w, r) if self.keeps_code else project(r, w)
 
 
 @with_params_of(LocalManifold)
@@ -133,16 +129,6 @@ class FiberManifold(LocalManifold):
     >>> bool(np.allclose(projector.transform(rows), codes))
     True
     """
-
-    def matched(self, low: NDArray) -> NDArray:
-        """See :class:`LocalManifold`."""
-        return low
-
-    def decode(
-        self, w: NDArray, r: NDArray, project: Callable
-    ) -> tuple[NDArray, NDArray]:
-        """See :class:`LocalManifold`."""
-        return project(w, r)
 
 
 @with_params_of(LocalManifold)
@@ -183,12 +169,6 @@ class ThetaManifold(LocalManifold):
         """See :class:`LocalManifold`."""
         return ~low
 
-    def decode(
-        self, w: NDArray, r: NDArray, project: Callable
-    ) -> tuple[NDArray, NDArray]:
-        """See :class:`LocalManifold`."""
-        return project(w, r)
-
 
 @with_params_of(LocalManifold)
 class EtaManifold(LocalManifold):
@@ -217,16 +197,6 @@ class EtaManifold(LocalManifold):
     """
 
     keeps_code = False
-
-    def matched(self, low: NDArray) -> NDArray:
-        """See :class:`LocalManifold`."""
-        return low
-
-    def decode(
-        self, w: NDArray, r: NDArray, project: Callable
-    ) -> tuple[NDArray, NDArray]:
-        """See :class:`LocalManifold`."""
-        return project(r, w)
 
 
 class MixtureManifold(LocalManifold):
@@ -258,7 +228,9 @@ class MixtureManifold(LocalManifold):
     (20, 3, 4)
     """
 
-    _parameter_constraints: dict = {"step": [Interval(Real, 0, 1, closed="both")]}
+    _parameter_constraints: ClassVar[dict] = {
+        "step": [Interval(Real, 0, 1, closed="both")]
+    }
 
     def __init__(self, step: float = 0.98) -> None:
         super().__init__()

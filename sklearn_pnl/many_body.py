@@ -1,8 +1,9 @@
 """Forward projection: rows to codes on a flat base of low order."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +41,7 @@ CODEC_CONSTRAINTS = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     r"""Encode positive tensors by KL projection on the ell-body base.
 
@@ -145,38 +147,26 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             [0.3, 0.2]]])
     """
 
-    _parameter_constraints: dict = {
+    order: int | Sequence = 1
+    _: KW_ONLY
+    base: ArrayLike | None = None
+    poset: PosetProtocol | None = None
+    offset: float = 1e-5
+    with_mass: bool = False
+    tol: float = 1e-6
+    max_iter: int = 100
+    n_jobs: int | None = None
+    handle_missing: Literal["error", "ignore"] = "error"
+
+    _parameter_constraints: ClassVar[dict] = {
         "order": ORDER,
         **CODEC_CONSTRAINTS,
         "handle_missing": [StrOptions({"error", "ignore"})],
     }
     # What an error about NaN advises.
-    _about_missing: str | None = (
+    _about_missing: ClassVar[str | None] = (
         "handle_missing='ignore' encodes rows by what is observed of them."
     )
-
-    def __init__(
-        self,
-        order: int | Sequence = 1,
-        *,
-        base: ArrayLike | None = None,
-        poset: PosetProtocol | None = None,
-        offset: float = 1e-5,
-        with_mass: bool = False,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-        handle_missing: Literal["error", "ignore"] = "error",
-    ) -> None:
-        self.order = order
-        self.base = base
-        self.poset = poset
-        self.offset = offset
-        self.with_mass = with_mass
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.handle_missing = handle_missing
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Set up the base and project the rows.
@@ -216,11 +206,9 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             rows = check_tensors(self, X, reset=True, missing=self._missing)
             self.poset_ = lay_out(self.poset, self.input_shape_)
             self.base_mask_ = free_mask(self.poset_, self.order, self.base)
-            self._codec = make_codec(self, self.poset_, self.base_mask_)
+            encoded = self._learn(rows, X)
             self.n_params_ = self._codec.n_params
-            encoded = self._encode(rows, divergence=True)
             self.n_iter_ = max(1, int(encoded.n_iter.max()))
-            self.reconstruction_err_ = float(encoded.divergence.mean())
         return self._codes(encoded, rows.dtype)
 
     def transform(self, X: ArrayLike) -> NDArray:
@@ -298,6 +286,13 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             names = ["bottom", *names]
         kept = self._codec.codes(self._codec.base.elements[None])[0]
         return np.array([f"theta_{names[x]}" for x in kept], dtype=object)
+
+    def _learn(self, rows, X):
+        """Codes of the rows of ``X``, and what is kept of them."""
+        self._codec = make_codec(self, self.poset_, self.base_mask_)
+        encoded = self._encode(rows, divergence=True)
+        self.reconstruction_err_ = float(encoded.divergence.mean())
+        return encoded
 
     def _encode(self, rows, divergence=False):
         whom = type(self).__name__

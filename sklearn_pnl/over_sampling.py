@@ -1,41 +1,32 @@
 """The imbalanced-learn over-sampler: one augmenter a class."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_sampling_strategy, check_target_type
 from imblearn.utils._validation import ArraysTransformer
-from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.preprocessing import label_binarize
 from sklearn.utils.multiclass import check_classification_targets
 
-from ._runtime.callbacks import (
-    fit_task,
-    stage,
-    subtask,
-    with_callbacks,
-)
+from ._runtime.callbacks import fit_task, subtask, with_callbacks
 from ._runtime.docs import with_params_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     all_or_nothing,
     as_random_state,
     check_one_a_row,
-    shared_params,
     tells_where,
     warn_no_rows,
 )
 from ._runtime.workspace import workspace
-from .augment import PNLAugmenter, RecipeMixin, is_cellwise
-from .control import CONSTRAINTS, Constraint, LinearSystem
+from .augment import PNLAugmenter, Recipe, is_cellwise
+from .control import CONSTRAINTS, Constraint
 from .control.marks import resolve_marks
 from .control.promises import resolve_invariants
-from .draws import DrawsLike
-from .geometry import PosetProtocol
-from .manifolds import LocalManifoldLike
 from .tables import plain_target, read_table
 
 _HOW_MANY = (
@@ -45,7 +36,9 @@ _HOW_MANY = (
 
 
 @with_params_of(PNLAugmenter)
-class PNLSampler(RecipeMixin, BaseOverSampler):
+@tells_where
+@dataclass(eq=False, repr=False, kw_only=True)
+class PNLSampler(Recipe, BaseOverSampler):
     """Over-sample by pseudo-nonlinear data augmentation.
 
     A :class:`PNLAugmenter` a class. Works on any real-valued table, negative values
@@ -155,56 +148,18 @@ class PNLSampler(RecipeMixin, BaseOverSampler):
     array([91, 91])
     """
 
-    _parameter_constraints: dict = {
+    sampling_strategy: float | str | dict | Callable = "auto"
+    constraints: Constraint | Sequence | dict | None = None
+    totals: dict | None = None
+    random_state: Seed = None
+
+    _parameter_constraints: ClassVar[dict] = {
         **BaseOverSampler._parameter_constraints,
         **PNLAugmenter._parameter_constraints,
         "constraints": [*CONSTRAINTS, dict, None],
         "totals": [dict, None],
         "random_state": ["random_state", np.random.Generator],
     }
-
-    @tells_where
-    def __init__(
-        self,
-        *,
-        sampling_strategy: float | str | dict | Callable = "auto",
-        order: Literal["auto"] | int | Sequence | None = "auto",
-        base: ArrayLike | None = None,
-        local_manifold: LocalManifoldLike = "fiber",
-        k_neighbors: int | Literal["auto"] = "auto",
-        draws: DrawsLike = "auto",
-        metric: Literal["kl", "euclidean"] = "kl",
-        poset: PosetProtocol | None = None,
-        reshaper: Literal["auto", "prime"] | Any = "auto",
-        embedding: Literal["minmax"] | Any = "minmax",
-        categorical_features: Literal["auto"] | ArrayLike | None = None,
-        marks: Literal["auto", "zeros"] | None = "auto",
-        offset: float = 1.0,
-        with_mass: bool = True,
-        range_slack: float | None = 0.1,
-        invariants: Literal["auto"]
-        | LinearSystem
-        | Constraint
-        | Sequence
-        | None = "auto",
-        constraints: Constraint | Sequence | dict | None = None,
-        totals: dict | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(sampling_strategy=sampling_strategy)
-        self.order, self.base = order, base
-        self.local_manifold = local_manifold
-        self.k_neighbors, self.draws, self.metric = k_neighbors, draws, metric
-        self.poset, self.reshaper, self.embedding = poset, reshaper, embedding
-        self.categorical_features, self.marks = categorical_features, marks
-        self.offset, self.with_mass, self.range_slack = offset, with_mass, range_slack
-        self.invariants, self.constraints = invariants, constraints
-        self.totals = totals
-        self.tol, self.max_iter = tol, max_iter
-        self.random_state, self.n_jobs = random_state, n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
@@ -318,14 +273,14 @@ class PNLSampler(RecipeMixin, BaseOverSampler):
         whose = f"class {np.asarray(label).item()!r}"
         asked = self.constraints
         asked = asked.get(label) if isinstance(asked, dict) else asked
-        augmenter = PNLAugmenter(**shared_params(self, PNLAugmenter))
+        augmenter = self._augmenter()
         with subtask(progress, whose, 2) as own, workspace():
-            with stage(own, "encode"):
+            with subtask(own, "encode"):
                 part = take(members, whose)
                 part.describe(augmenter)
                 whom = f"{type(self).__name__}, {whose}"
                 augmenter._fit(part, whom, self.invariants_, self.marks_)
-            with stage(own, "decode"):
+            with subtask(own, "decode"):
                 if label in (self.totals or {}):
                     rows, near, _, self.reports_[label] = augmenter._sample_set(
                         n_new, seed, asked, self.totals[label], out=out

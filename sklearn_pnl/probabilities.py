@@ -1,7 +1,7 @@
 """A sampler and a classifier whose probabilities are those of the data as they came."""
 
-from dataclasses import fields, replace
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from .tables import plain_target
 _NEEDED = "positive_only", "pairwise"
 
 
+@dataclass(eq=False, repr=False)
 class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit a classifier on resampled rows, and undo what they did to the prior.
 
@@ -114,22 +115,16 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     0.1, where 0.1 is right
     """
 
-    _parameter_constraints: dict = {
+    sampler: Any
+    estimator: Any
+    _: KW_ONLY
+    decision: Literal["posterior", "balanced"] = "posterior"
+
+    _parameter_constraints: ClassVar[dict] = {
         "sampler": [HasMethods(["fit_resample"])],
         "estimator": [HasMethods(["fit", "predict_proba"])],
         "decision": [StrOptions({"posterior", "balanced"})],
     }
-
-    def __init__(
-        self,
-        sampler: Any,
-        estimator: Any,
-        *,
-        decision: Literal["posterior", "balanced"] = "posterior",
-    ) -> None:
-        self.sampler = sampler
-        self.estimator = estimator
-        self.decision = decision
 
     # Sampler and estimator validate their own parameters.
     @_fit_context(prefer_skip_nested_validation=False)

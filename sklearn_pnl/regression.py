@@ -1,41 +1,40 @@
 """New rows with numbers as targets: the counterpart of the over-sampler."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from imblearn.base import BaseSampler
-from numpy.typing import ArrayLike
 from scipy.ndimage import gaussian_filter1d
 from sklearn.base import _fit_context
 from sklearn.neighbors import KernelDensity
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from ._runtime.callbacks import fit_task, stage, with_callbacks
+from ._runtime.callbacks import fit_task, subtask, with_callbacks
 from ._runtime.docs import with_params_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     all_or_nothing,
     as_random_state,
     check_one_a_row,
-    shared_params,
     tells_where,
 )
-from .augment import PNLAugmenter, RecipeMixin, is_cellwise
-from .control import CONSTRAINTS, Constraint, LinearSystem
+from .augment import PNLAugmenter, Recipe, is_cellwise
+from .control import CONSTRAINTS, Constraint
 from .draws import DensityDraws, DrawsLike, as_draws
-from .geometry import PosetProtocol
-from .manifolds import LocalManifoldLike
 from .tables import read_table, read_target
-from .weights import ColumnTotal
+from .weights.totals import ColumnTotal
 
 # Accuracy of densities, which weigh rows, and cells of a bandwidth that give it.
 _DENSITY_RTOL, _CELLS = 1e-3, 40
 
 
 @with_params_of(PNLAugmenter)
-class PNLRegressionSampler(RecipeMixin, BaseSampler):
+@tells_where
+@dataclass(eq=False, repr=False, kw_only=True)
+class PNLRegressionSampler(Recipe, BaseSampler):
     """Add rows to a regression problem by pseudo-nonlinear data augmentation.
 
     A :class:`PNLAugmenter` of all rows. The target of a new row is the mean of those of
@@ -135,8 +134,15 @@ class PNLRegressionSampler(RecipeMixin, BaseSampler):
     ((442, 10), (663, 10), (663,))
     """
 
+    n_samples: float = 1.0
+    row_weights: Literal["uniform", "rarity"] = "uniform"
+    draws: DrawsLike = "interpolation"
+    constraints: Constraint | Sequence | None = None
+    totals: object = None
+    random_state: Seed = None
+
     _sampling_type = "bypass"
-    _parameter_constraints: dict = {
+    _parameter_constraints: ClassVar[dict] = {
         **PNLAugmenter._parameter_constraints,
         "n_samples": [
             Interval(Integral, 1, None, closed="left"),
@@ -147,51 +153,6 @@ class PNLRegressionSampler(RecipeMixin, BaseSampler):
         "totals": [dict, list, tuple, ColumnTotal, None],
         "random_state": ["random_state", np.random.Generator],
     }
-
-    @tells_where
-    def __init__(
-        self,
-        *,
-        n_samples: float = 1.0,
-        row_weights: Literal["uniform", "rarity"] = "uniform",
-        order: Literal["auto"] | int | Sequence | None = "auto",
-        base: ArrayLike | None = None,
-        local_manifold: LocalManifoldLike = "fiber",
-        k_neighbors: int | Literal["auto"] = "auto",
-        draws: DrawsLike = "interpolation",
-        metric: Literal["kl", "euclidean"] = "kl",
-        poset: PosetProtocol | None = None,
-        reshaper: Literal["auto", "prime"] | Any = "auto",
-        embedding: Literal["minmax"] | Any = "minmax",
-        categorical_features: Literal["auto"] | ArrayLike | None = None,
-        marks: Literal["auto", "zeros"] | None = "auto",
-        offset: float = 1.0,
-        with_mass: bool = True,
-        range_slack: float | None = 0.1,
-        invariants: Literal["auto"]
-        | LinearSystem
-        | Constraint
-        | Sequence
-        | None = "auto",
-        constraints: Constraint | Sequence | None = None,
-        totals: object = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_samples = n_samples
-        self.row_weights = row_weights
-        self.order, self.base = order, base
-        self.local_manifold = local_manifold
-        self.k_neighbors, self.draws, self.metric = k_neighbors, draws, metric
-        self.poset, self.reshaper, self.embedding = poset, reshaper, embedding
-        self.categorical_features, self.marks = categorical_features, marks
-        self.offset, self.with_mass, self.range_slack = offset, with_mass, range_slack
-        self.invariants, self.constraints = invariants, constraints
-        self.totals = totals
-        self.tol, self.max_iter = tol, max_iter
-        self.random_state, self.n_jobs = random_state, n_jobs
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Rows, y: Any) -> Self:
@@ -235,12 +196,12 @@ class PNLRegressionSampler(RecipeMixin, BaseSampler):
         share = not isinstance(self.n_samples, Integral)
         n_new = max(1, round(self.n_samples * len(values))) if share else self.n_samples
         shares, seed = self._shares(values), as_random_state(self.random_state)
-        augmenter = PNLAugmenter(**shared_params(self, PNLAugmenter))
+        augmenter = self._augmenter()
         table.describe(augmenter)
         with fit_task(self, "fit_resample", 2) as task:
-            with stage(task, "encode"):
+            with subtask(task, "encode"):
                 augmenter._fit(table, type(self).__name__)
-            with stage(task, "decode"):
+            with subtask(task, "decode"):
                 new, parents, weights, report = self._drawn(
                     augmenter, n_new, seed, shares
                 )

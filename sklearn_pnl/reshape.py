@@ -1,9 +1,10 @@
 """Rows to tensors whose modes are prime factors, and back."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from math import prod
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,7 @@ from ._runtime.validation import all_or_nothing, check_rows
 
 # Tensors have no column names: keep scikit-learn's output wrapping off, also when a
 # global configuration asks for data frames.
+@dataclass(eq=False, repr=False)
 class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     """Reshape rows to tensors with one mode for each prime factor of each axis.
 
@@ -84,7 +86,13 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
     (4, 7, 2, 2, 7, 2, 2)
     """
 
-    _parameter_constraints: dict = {
+    input_shape: int | Sequence[int] | None = None
+    _: KW_ONLY
+    factor_order: Literal["descending", "ascending"] = "descending"
+    max_factor: int | None = None
+    pad_value: float | Literal["mean"] = 0.0
+
+    _parameter_constraints: ClassVar[dict] = {
         "input_shape": [tuple, list, Integral, None],
         "factor_order": [StrOptions({"descending", "ascending"})],
         "max_factor": [Interval(Integral, 2, None, closed="left"), None],
@@ -93,19 +101,6 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             StrOptions({"mean"}),
         ],
     }
-
-    def __init__(
-        self,
-        input_shape: int | Sequence[int] | None = None,
-        *,
-        factor_order: Literal["descending", "ascending"] = "descending",
-        max_factor: int | None = None,
-        pad_value: float | Literal["mean"] = 0.0,
-    ) -> None:
-        self.input_shape = input_shape
-        self.factor_order = factor_order
-        self.max_factor = max_factor
-        self.pad_value = pad_value
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing

@@ -30,7 +30,7 @@ LEFT_OUT_OF_MEMBERS = {
 }
 RETURNED = {"EX01": "the function that returns it has an example"}
 TO_DERIVE_FROM = {"EX01": "a base: those derived from it have examples"}
-A_ROUTE = {"EX01": "a route of mixed_projection, which has an example"}
+BY_KEYWORD = {"PR03": "names have no order: what matters most is told first"}
 EXCEPTIONS = {
     "sklearn_pnl.Draws": TO_DERIVE_FROM,
     "sklearn_pnl.LocalManifold": TO_DERIVE_FROM,
@@ -50,10 +50,10 @@ EXCEPTIONS = {
             "InteractionSearch",
         )  # fmt: skip
     },
+    "sklearn_pnl.BackwardProjector": BY_KEYWORD,
+    "sklearn_pnl.PNLSampler": BY_KEYWORD,
+    "sklearn_pnl.PNLRegressionSampler": BY_KEYWORD,
     "sklearn_pnl.geometry.RakingError": {"EX01": "the example of rake has its text"},
-    "sklearn_pnl.geometry.splice_projection": A_ROUTE,
-    "sklearn_pnl.geometry.tilt_projection": A_ROUTE,
-    "sklearn_pnl.geometry.general_projection": A_ROUTE,
 }
 
 

@@ -611,7 +611,7 @@ def people():
 
 MISTAKES = [
     (lambda X, y: PNLSampler(smote=5),
-     r"PNLSampler has no parameter 'smote': it has \['sampling_strategy', 'order'"),
+     r"PNLSampler has no parameter 'smote': it has \['order', 'base'"),
     (lambda X, y: PNLSampler(offst=5), "no parameter 'offst': did you mean 'offset'"),
     (lambda X, y: PNLSampler(totals={"rent": 5}).fit_resample(X[["rent"]], y),
      r"totals has the class 'rent', but y has the classes \[0, 1\]: .* \{0: ...\}"),

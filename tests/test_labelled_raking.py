@@ -215,7 +215,7 @@ def test_tables_of_their_own():
     "table, margins, keywords, message",
     [
         (series(np.ones(SHAPE)), {}, {}, "at least one margin"),
-        (series(np.ones(SHAPE)), {"ag": {"old": 3}}, {}, "no column 'ag'"),
+        (series(np.ones(SHAPE)), {"ag": {"old": 3}}, {}, "margins names 'ag'"),
         (series(np.ones(SHAPE)).rename_axis([None, "a", "b"]), {"a": {"f": 3}}, {},
          "levels of the index need names"),
         (series(np.full(SHAPE, np.nan)), {"age": {"old": 3}}, {}, "cell 0 is nan"),

@@ -215,7 +215,6 @@ GEOMETRY_NAMES = [
     "e_geodesic",
     "eta_from_prob",
     "fisher_information",
-    "general_projection",
     "kl_divergence",
     "linear_projection",
     "m_geodesic",
@@ -223,9 +222,7 @@ GEOMETRY_NAMES = [
     "prob_from_theta",
     "rake",
     "round_to_margins",
-    "splice_projection",
     "theta_from_prob",
-    "tilt_projection",
 ]
 
 

@@ -31,18 +31,25 @@ from sklearn_pnl.geometry import (
     InteractionBasis,
     Poset,
     TensorPoset,
-    general_projection,
     interaction_mask,
     kl_divergence,
     many_body_projection,
     mixed_projection,
     prob_from_theta,
     solvers,
-    splice_projection,
     theta_from_prob,
-    tilt_projection,
     tilts,
 )
+
+splice_projection = partial(mixed_projection, route="splice")
+general_projection = partial(mixed_projection, route="general")
+
+
+def tilt_projection(target, reference, interactions, poset, **numerics):
+    """On the interactions of a tensor, given as a family."""
+    matched = poset.order_mask(interactions)
+    return mixed_projection(target, reference, matched, poset, route="tilt", **numerics)
+
 
 SEEDS = [0, 1, 2]
 KINDS_OF_SET = ["up-set", "down-set", "neither"]

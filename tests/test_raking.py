@@ -272,8 +272,11 @@ def test_mass_where_the_table_has_none_is_named():
 
 
 def test_zeros_that_allow_no_table_are_told():
-    # Row 0 has only column 0, which holds less than the row asks for.
-    missed = "No table with these structural zeros .* by 1 at level"
+    # Column 1 has only row 1, which holds less than the column asks for.
+    missed = (
+        r"No table with these structural zeros .* at level 1 of mode 1 asks for 2; "
+        r"within the zeros of the table and with margin .* it reaches 0 to 1\."
+    )
     with pytest.raises(RakingError, match=missed):
         rake([[1, 0], [1, 1]], {(0,): [2, 1], (1,): [1, 2]})
 

@@ -178,18 +178,14 @@ def test_which_feature_is_the_first_changes_coordinates_alone(seed, rank):
 # --- what is read ---------------------------------------------------------------
 
 
-def test_strings_sequences_and_parents_are_the_same():
+def test_strings_and_sequences_are_the_same():
     lineages = ["p1;f1", "p1;f2", "p2;f3", "p1;f1"]
     names = ["a", "b", "c", "d"]
-    parents = {name: x.split(";")[1] for name, x in zip(names, lineages, strict=True)}
-    parents |= {"f1": "p1", "f2": "p1", "f3": "p2", "p1": None}
     found = [
         taxonomy_poset(lineages),
         taxonomy_poset([x.split(";") for x in lineages], features=names),
         taxonomy_poset([x.replace(";", " | ") for x in lineages], separator="|"),
         taxonomy_poset(np.array(lineages)),
-        taxonomy_poset(parents),
-        taxonomy_poset(parents, features=names),
     ]
     for taxonomy in found:
         assert taxonomy.ranks == ("level 1", "level 2")
@@ -197,14 +193,7 @@ def test_strings_sequences_and_parents_are_the_same():
         assert_array_equal(taxonomy.members, [[0, 0, 1, 0], [0, 1, 2, 0]])
         difference = taxonomy.poset.zeta_matrix != found[0].poset.zeta_matrix
         assert difference.nnz == 0
-    assert [t.features for t in found[3:]] == [None, tuple(names), tuple(names)]
-
-
-def test_features_of_parents_follow_the_columns():
-    parents = {"a": "f1", "b": "f2", "c": "f2"}
-    taxonomy = taxonomy_poset(parents, features=["c", "a"], ranks="family")
-    assert taxonomy.taxa == (("f2", "f1"),)
-    assert taxonomy.features == ("c", "a")
+    assert [t.features for t in found[:2]] == [None, tuple(names)]
 
 
 @pytest.mark.parametrize(
@@ -244,7 +233,6 @@ def test_one_feature_and_one_taxon():
     ("lineages", "message"),
     [
         ([], "no lineage: a taxonomy needs a feature"),
-        ({}, "no lineage: a taxonomy needs a feature"),
         (["a;b", ""], "lineage of feature 1 is empty"),
         (["a;b", " ; "], "lineage of feature 1 is empty"),
         (["a;b", []], "lineage of feature 1 is empty"),
@@ -257,15 +245,9 @@ def test_one_feature_and_one_taxon():
             "level 3 's' has two parents, 'a > g__' and 'b > g__'",
         ),
         ("a;b", "one for each feature; got a single string"),
+        ({"x": "a"}, "one for each feature; got a single string or a dict"),
         ([1, 2], "feature 0 must be a string or a sequence of strings; got 1"),
         ([["a", 1]], "feature 0 must be a string"),
-        ({"x": "a", "a": "b", "b": "a"}, "cycle: x < a < b < a"),
-        ({"a": "b", "b": "a"}, "in a cycle"),
-        (
-            {"x": "a", "y": "b", "b": "c"},
-            r"feature 'x', \('a',\), has no taxon at rank 2",
-        ),
-        ({"x": None}, "'x' has no parent"),
     ],
     ids=str,
 )

@@ -26,7 +26,7 @@ from sklearn_pnl import (
 from sklearn_pnl.geometry import (
     InteractionBasis, Poset, TensorPoset, chain_poset, e_geodesic, energy_decomposition,
     kl_divergence, linear_projection, many_body_projection, mixed_projection,
-    order_mask, rake, taxonomy_poset, theta_from_prob, tilt_projection, tree_poset)
+    order_mask, rake, taxonomy_poset, theta_from_prob, tree_poset)
 
 X = np.ones((5, 6))
 whole = LinearConstraint(np.ones(6), 6, 6)
@@ -46,7 +46,7 @@ p = many_body_projection([0.2, 0.3, 0.5], poset, order=1).prob
 print(theta_from_prob(p, poset).sum(), energy_decomposition(p, poset, [1, [1, 2]]))
 print(mixed_projection(p, None, order_mask(poset, 1), poset, route="splice").n_iter)
 print(rake(np.ones((2, 2)), {(0,): [1, 2], (): 3}, strict=False).tables.sum())
-print(taxonomy_poset({"a": "b"}).base("level 1").size, chain_poset(3).n_modes)
+print(taxonomy_poset([("a", "b")]).base("level 1").size, chain_poset(3).n_modes)
 print(linear_projection([[1.0, 2.0]], [[1, 1]], 3, [4]).reasons)
 InteractionBasis((2, 3), [(0,), (0, 1)]).analysis(np.ones((2, 3))).reshape(-1)
 
@@ -72,7 +72,6 @@ Poset.from_relations(3, None)  # wrong
 kl_divergence(p, p, axis="rows")  # wrong
 e_geodesic(p, p, None)  # wrong
 mixed_projection(p, None, [1], poset, route="newton")  # wrong
-tilt_projection(p, None, 1, poset)  # wrong
 rake([[1]], [(0,), [1]])  # wrong
 find_invariants(X, tol="small")  # wrong
 find_invariants(X).nothing  # wrong

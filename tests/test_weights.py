@@ -228,10 +228,13 @@ def test_columns_by_number_and_by_name():
     np.testing.assert_array_equal(
         calibrate(frame, {2: 1e5}), calibrate(frame, {"age": 1e5})
     )
-    numbered = frame[["age", "income"]].set_axis([1, 0], axis=1)
+    numbered = frame[["income", "age"]].set_axis([0, 1], axis=1)
     np.testing.assert_array_equal(
         calibrate(numbered, {1: 1e5}), calibrate(frame, {"age": 1e5})
     )
+    # As everywhere: which of two columns is meant is not guessed.
+    with pytest.raises(ValueError, match="names 1, which may be a name or a number"):
+        calibrate(numbered[[1, 0]], {1: 1e5})
 
 
 # --- the report -----------------------------------------------------------------
@@ -326,8 +329,8 @@ def test_margins_that_disagree_are_named():
     "totals, keywords, message",
     [
         ({}, {}, "totals is empty"),
-        ({"rgion": 3}, {}, "no column 'rgion'; there are 'region', 'sex'"),
-        ({9: 3}, {}, "no column 9"),
+        ({"rgion": 3}, {}, "names 'rgion', but X has the columns .'region', 'sex'"),
+        ({9: 3}, {}, "holds 9; it must hold names or numbers"),
         ({"region": 3}, {}, "'region' holds no numbers; ask for counts by level"),
         ({"region": {"nort": 3}}, {}, "No row has region='nort', for which 3 is asked"),
         ({("region", "sex"): {"north": 3}}, {}, "need tuples of 2 levels"),

@@ -18,7 +18,7 @@ from .._runtime.blocks import cut, map_blocks, whole_steps
 from .._runtime.callbacks import no_task
 from .._runtime.validation import warn_missed
 from ..control.meeting import UnmetError
-from ..control.promises import asked_for, places_for
+from ..control.promises import asked_for
 from ..draws import TrainingCodes
 from ..embedding import fold
 from ..tables.categories import one_of
@@ -109,14 +109,7 @@ class Source:
         keeper, training = self.keeper, self.training
         if constraints is not None:
             asked = asked_for(constraints, self.table, keeper.ranges, n_samples)
-            more = places_for(asked, self.table)
-            if more:
-                finer = self.table.with_places(more)
-                is_open = self.table.has_open_places
-                steps = np.where(is_open, finer.steps, keeper.lattice.steps)
-                keeper = replace(keeper, lattice=replace(keeper.lattice, steps=steps))
-                self = replace(self, table=finer, keeper=keeper)
-            keeper = replace(self.keeper.asking(asked), drops=drops)
+            keeper = replace(keeper.asking(asked), drops=drops)
         condition = None
         if len(keeper.asked):
             rows = self.taken.shown(self.back(training.decoded()))

@@ -20,7 +20,6 @@ from ..geometry.reach import span
 from ..weights.calibration import nearest_weights
 from ..weights.columns import Columns
 from ..weights.totals import (
-    ColumnTotal,
     TotalsSystem,
     UnmetTotals,
     as_list,
@@ -28,7 +27,6 @@ from ..weights.totals import (
     check_agreement,
     column_total,
     counts,
-    of_all_columns,
     stacked,
 )
 from ..weights.whole import whole_weights
@@ -71,8 +69,8 @@ class Wanted:
         ``whole`` tells the columns (D,) of whole numbers.
         """
         parts, margins, counted = [], [], set()
-        for total in _listed(totals, table):
-            if isinstance(total.lower, dict) or isinstance(total.upper, dict):
+        for total in as_list(totals, table.names, table.row_shape[0]):
+            if total.by_level:
                 total, columns = _as_counts(total, n), Columns(rows)
                 key = (total.of,) if columns.holds(total.of) else total.of
                 counted |= _counted(key, table, whole)
@@ -129,22 +127,11 @@ class Wanted:
         return [margin.codes_in(columns) for margin in self.margins]
 
 
-def _listed(totals, table):
-    """Totals, one by one."""
-    listed = as_list(totals)
-    if isinstance(listed[0], ColumnTotal):
-        return listed
-    sums = of_all_columns(listed[0], table.row_shape[0])
-    names = table.names or range(len(sums))
-    return [column_total(name, value) for name, value in zip(names, sums, strict=True)]
-
-
 def _sum_of(total, table, n):
     """Coefficients, ends, shift and name of a sum or mean of numbers."""
     names = names_of(table)
     a = np.zeros((1, int(np.prod(table.row_shape))))
-    of = total.of if isinstance(total.of, dict) else {total.of: 1.0}
-    for key, weight in of.items():
+    for key, weight in total.coefficients.items():
         a[0, table.column_of(key, "totals")] += float(weight)
     ends = np.full((1, 1), total.lower), np.full((1, 1), total.upper)
     asked = LinearSystem(a, *ends, names, np.zeros(a.shape[1]))
@@ -157,8 +144,7 @@ def _sum_of(total, table, n):
     scale = 1.0 / n if total.mean else 1.0
     # Numbers count from a start of their column, in each row.
     shift = scale * n * float(np.nan_to_num(table.starts) @ inside)
-    name = f"the {'mean' if total.mean else 'sum'} of {called(total.of)}"
-    return scale * inside, total.lower, total.upper, shift, name
+    return scale * inside, total.lower, total.upper, shift, total.name
 
 
 def _as_counts(total, n):
@@ -366,17 +352,9 @@ def _whole_numbers(system, near):
         found = programme(near, asked, floor, ceiling, Lattice(ones, 0 * ones), ones)
         if found is not None and not _missed(system, found).any():
             return found
-    found, _ = whole_weights(system, near, floor, ceiling, _SECONDS)
-    missed = _missed(system, found)
-    if missed.any():
-        told = ", ".join(
-            f"{system.names[k]} by {missed[k]:g}" for k in np.flatnonzero(missed)
-        )
-        raise UnmetTotals(
-            "No whole numbers of rows by category that meet all counts were found; the "
-            f"least that was missed is {told}. Give them room: "
-            "column_total(..., within=)."
-        )
+    found, reasons = whole_weights(system, near, floor, ceiling, _SECONDS)
+    for reason in reasons:
+        raise UnmetTotals(f"{reason} Give them room: column_total(..., within=).")
     return found
 
 

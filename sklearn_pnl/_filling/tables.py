@@ -65,12 +65,12 @@ class TableFiller:
         guess = np.where(missing, self._near.means(rows), rows)
         found, missed = fill_to(self.system, guess, missing, self._near.ends)
         if missed.any():
-            system = self.system.part(missed.any(axis=0))
-            told, n = " and ".join(system.descriptions[-3:]), missed.any(axis=1).sum()
+            n, first = missed.any(axis=1).sum(), int(missed.any(axis=1).argmax())
+            about = self.system.coefficients[:, missing[first]].any(axis=1)
+            told = " and ".join(self.system.part(about).descriptions[-3:])
             warn_missed(
                 f"{whom}: {n} of {len(rows)} rows with missing values cannot have "
-                f"{told!r} with what is observed; the first is row "
-                f"{numbers[missed.any(axis=1).argmax()]}."
+                f"{told!r} with what is observed; the first is row {numbers[first]}."
             )
         return found, 1
 

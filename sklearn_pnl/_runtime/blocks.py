@@ -10,7 +10,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from .callbacks import begin_blocks, block_done
 from .threads import one_blas_thread
 from .validation import unheard
-from .workspace import workspace
+from .workspace import slices, workspace
 
 # Workers that share no memory get several blocks at once: enough tasks for each of
 # them to even out, none of them larger than 64 MiB.
@@ -61,7 +61,7 @@ def _results(function, arrays, n, step, n_jobs):
         function = _Remote(function)
     tasks = (
         (function, step, task.start, *(a[task] for a in arrays))
-        for task in _slices(n, step * blocks_per_task)
+        for task in slices(n, step * blocks_per_task)
     )
     for blocks in run_tasks(_whole_task, tasks, n_jobs):
         yield from blocks
@@ -98,17 +98,13 @@ def shares_memory():
     return getattr(backend, "supports_sharedmem", False)
 
 
-def _slices(n, step):
-    return (slice(start, start + step) for start in range(0, n, step))
-
-
 def _run_task(function, step, start, *arrays):
     """Results of the blocks of one task, as if each were a task of its own.
 
     An error with a ``row`` counts it within the block; here it gets its number among
     all rows.
     """
-    for block in _slices(len(arrays[0]), step):
+    for block in slices(len(arrays[0]), step):
         # In one memory layout, whichever way the rows came to this worker.
         rows = [np.ascontiguousarray(a[block]) for a in arrays]
         try:

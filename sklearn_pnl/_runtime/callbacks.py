@@ -6,6 +6,7 @@ only one that knows of it. Before, and without callbacks, all of it does nothing
 
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -41,22 +42,17 @@ class Task:
             with no_task():
                 self._context.call_on_fit_task_begin(estimator=self._estimator)
 
-    def subtask(self, name, n_subtasks=None):
-        """The next subtask, begun unless how many it has itself is to be said later."""
+    def subtask(self, name):
+        """The next subtask, to be begun."""
         self._left -= 1
-
-        def open_context(max_subtasks):
-            return self._context.subcontext(name, max_subtasks=max_subtasks)
-
-        task = Task(self._estimator, open_context)
-        if n_subtasks is not None:
-            task.begin(n_subtasks)
-        return task
+        return Task(self._estimator, partial(self._context.subcontext, name))
 
     def block_done(self):
         """One more block is done; those of estimators within do not count."""
         if self._left > 0:
-            self.subtask("block", 0).end()
+            block = self.subtask("block")
+            block.begin(0)
+            block.end()
 
     def end(self):
         """The task is done, if it ever began."""
@@ -66,51 +62,35 @@ class Task:
                 self._context.call_on_fit_task_end(estimator=self._estimator)
 
 
-@contextmanager
 def fit_task(estimator, name="fit", n_subtasks=None):
     """Report what is done inside, if the estimator has callbacks; else None.
 
-    The subtasks are the blocks of rows, or those that the caller makes if it says how
-    many. The method around it is decorated with ``with_callbacks``, which tears down
-    what the root context sets up.
+    The method around it is decorated with ``with_callbacks``, which tears down what the
+    root context sets up.
     """
     # Asked first, so that without callbacks no context is made.
     if not getattr(estimator, "_skl_callbacks", None):
+        return _within(None, None)
+    context = partial(estimator._init_callback_context, name)
+    return _within(Task(estimator, context), n_subtasks)
+
+
+def subtask(task, name, n_subtasks=None):
+    """A part of a task; None if there is no task."""
+    return _within(task and task.subtask(name), n_subtasks)
+
+
+@contextmanager
+def _within(task, n_subtasks):
+    """A task; its subtasks are so many of the caller's, or else blocks of rows."""
+    if task is None:
         yield None
         return
-
-    def open_context(max_subtasks):
-        return estimator._init_callback_context(name, max_subtasks=max_subtasks)
-
-    task = Task(estimator, open_context)
     if n_subtasks is not None:
         task.begin(n_subtasks)
     with _reporting_to(task if n_subtasks is None else None):
         yield task
     task.end()
-
-
-@contextmanager
-def subtask(task, name, n_subtasks):
-    """A part of a task, with so many subtasks of its own; None if there is no task."""
-    if task is None:
-        yield None
-        return
-    part = task.subtask(name, n_subtasks)
-    yield part
-    part.end()
-
-
-@contextmanager
-def stage(task, name):
-    """A part of a task whose subtasks are the blocks of rows done inside."""
-    if task is None:
-        yield
-        return
-    part = task.subtask(name)
-    with _reporting_to(part):
-        yield
-    part.end()
 
 
 def begin_blocks(number):

@@ -3,10 +3,10 @@
 import warnings
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import cache, wraps
+from functools import wraps
 from inspect import signature
 from numbers import Integral
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-_Init = TypeVar("_Init")
+_Class = TypeVar("_Class")
 _FLOATS = (np.float64, np.float32)
 
 
@@ -61,22 +61,23 @@ _ELSEWHERE = {
 }
 
 
-def tells_where(init: _Init) -> _Init:
-    """A constructor that says where a parameter is that it does not have."""
-    own = signature(init).parameters
+def tells_where(cls: _Class) -> _Class:
+    """A class whose constructor says where a parameter is that it does not have."""
+    init, own = cls.__init__, signature(cls).parameters
 
     @wraps(init)
     def telling(self, *args, **params):
         for name in params.keys() - own.keys():
             near = get_close_matches(name, own, n=1)
-            meant = f"did you mean {near[0]!r}" if near else f"it has {[*own][1:]}"
+            meant = f"did you mean {near[0]!r}" if near else f"it has {[*own]}"
             raise TypeError(
                 f"{type(self).__name__} has no parameter {name!r}: "
                 f"{_ELSEWHERE.get(name, meant)}."
             )
         init(self, *args, **params)
 
-    return cast(_Init, telling)
+    cls.__init__ = telling
+    return cls
 
 
 class NamedObjects(BaseEstimator):
@@ -123,19 +124,6 @@ def as_random_state(seed):
     return check_random_state(seed)
 
 
-def shared_params(estimator, receiver):
-    """Parameters of an estimator that another class has by the same name."""
-    names = _shared_names(type(estimator), receiver)
-    return {name: getattr(estimator, name) for name in names}
-
-
-@cache
-def _shared_names(one, other):
-    # scikit-learn reads them off the signature each time it is asked.
-    own = set(one._get_param_names())
-    return [name for name in other._get_param_names() if name in own]
-
-
 def check_rows(estimator, X, *, reset, missing=None, dtype=(np.float64, np.float32)):
     """Validate rows of any shape: numbers, finite, of the shape that was fitted.
 
@@ -169,11 +157,7 @@ def feature_names(estimator):
 
 def check_shape(estimator, X):
     """Compare the shape of rows with that of ``fit``."""
-    check_shape_is(estimator, X.shape[1:], estimator.input_shape_)
-
-
-def check_shape_is(estimator, shape, fitted):
-    """Compare a shape of rows with that which an estimator was fitted on."""
+    shape, fitted = X.shape[1:], estimator.input_shape_
     if shape != fitted:
         raise ValueError(
             f"X has rows of shape {shape}, but {type(estimator).__name__} was fitted "

@@ -20,6 +20,11 @@ _ROOMY = 4
 _thread = threading.local()
 
 
+def slices(n, step):
+    """Of n rows, up to ``step`` at a time."""
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
 @contextmanager
 def workspace():
     """Within, :func:`empty` keeps memory for this thread, and frees it in the end."""
@@ -80,8 +85,7 @@ def columns(array, indices):
     """``array[:, indices]`` in the memory layout of that, which sums depend on."""
     found = empty((len(indices), len(array)), array.dtype).T
     step = max(1, _SMALL // max(1, len(indices) * array.itemsize))
-    for start in range(0, len(array), step):
-        rows = slice(start, start + step)
+    for rows in slices(len(array), step):
         found[rows] = array[rows][:, indices]
     return found
 

@@ -1,16 +1,16 @@
 """Missing values of rows brought to a system, with what was observed left as it is."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from ..geometry import linear_projection
-from .system import LinearSystem, rounding_of
+from .keeping import Keeper
+from .lattice import Lattice
+from .meeting import projected
+from .system import LinearSystem
 
-# The measure that values are moved in: their place in the range of the column, plus
-# this; the second for rows that need to go far beyond a range.
-_OFFSETS = 1.0, 1e3
-# Distance from the system that counts as met, as a share of a range, and the least of
-# what the projection is asked for.
-TOL, _ASKED = 1e-9, 1e-13
+# Units of the measure, in ranges; the second for rows that need to go far beyond these.
+_FAR = 1.0, 1e6
 
 
 def fill_to(
@@ -35,48 +35,35 @@ def fill_to(
     rows : ndarray of shape (n, D)
     missed : ndarray of bool of shape (n, c)
     """
-    rows, used = rows.copy(), system.coefficients.any(axis=0)
-    about = missing @ (system.coefficients != 0).T
-    left = np.flatnonzero((missing & used).any(axis=1))
-    for offset in _OFFSETS:
-        if len(left):
-            some = _moved(system, rows[left], missing[left], about[left], ends, offset)
-            rows[left] = some
-            left = left[_missed(system, some).any(axis=1)]
-    return rows, _missed(system, rows) & (about | ~missing.any(axis=1)[:, None])
-
-
-def _moved(system, rows, missing, about, ends, offset):
-    """Rows with their missing values at the projection."""
+    rows, d = rows.copy(), rows.shape[1]
     least, ranges = ends[0], ends[1] - ends[0]
-    unit = np.where(ranges > 0, ranges, 1.0)
-    # What is observed stays at 1 in the measure, and moves the ends of the system.
-    measure = np.where(missing, (rows - least) / unit + offset, 1.0)
-    measure = np.maximum(measure, 1e-3 * offset)
-    shift = np.where(missing, least - offset * unit, rows - unit)
-    shift = shift @ system.coefficients.T
-    lower, upper = (
-        np.where(about, end - shift, sign * np.inf)
-        for end, sign in ((system.lower, -1), (system.upper, 1))
+    about = missing @ (system.coefficients != 0).T
+    told = about | ~missing.any(axis=1)[:, None]
+    asked = replace(
+        system,
+        ranges=ranges,
+        lower=np.where(told, system.lower, -np.inf),
+        upper=np.where(told, system.upper, np.inf),
     )
-    floor = np.where(least >= 0, np.maximum(offset - least / unit, 0), 0.0)
-    found = linear_projection(
-        measure,
-        system.coefficients * unit,
-        lower,
-        upper,
-        floor=np.where(missing, floor, 1.0),
-        ceiling=np.where(missing, np.inf, 1.0),
-        divergence="chi2",
-        tol=_ASKED,
-        max_iter=100,
-        n_reasons=0,
+    none, limits = np.zeros(d), (np.where(least >= 0, 0.0, -np.inf), np.full(d, np.inf))
+    keeper = Keeper(
+        asked,
+        *limits,
+        least=least,
+        ranges=ranges,
+        scaled=True,
+        offset=1.0,
+        lattice=Lattice(none, none),
+        precision=none,
+        by_values=none > 0,
+        widest=limits,
+        grids={},
     )
-    values = (found.measure - offset) * unit + least
-    values[(found.measure == floor) & (least >= 0)] = 0.0
-    return np.where(missing, values, rows)
-
-
-def _missed(system, rows):
-    room = TOL * system.scale + rounding_of(system, rows)
-    return np.abs(system.missing(rows)) > room
+    left = np.flatnonzero(about.any(axis=1))
+    for far in _FAR if len(left) else ():
+        own = replace(keeper, ranges=far * ranges).of_rows(left)
+        rows[left] = projected(own, rows[left], ~missing[left])
+        left = left[own.missed(rows[left]).any(axis=1)]
+        if not len(left):
+            break
+    return rows, keeper.missed(rows)

@@ -15,8 +15,6 @@ SEARCHED_UP_TO = 200
 _GIVEN_TOL = 1e-6
 # Sizes of features whose products do not overflow.
 _LARGEST = 1e100
-# Places that decimals get at most beyond those they have, less 1.
-_MORE_PLACES = 10
 
 
 def resolve_invariants(given, table):
@@ -145,22 +143,6 @@ def asked_for(constraints, table, ranges, n_rows):
             "values of it."
         )
     return inside
-
-
-def places_for(asked, table):
-    """How many more places of decimals it takes to have the values asked for."""
-    is_open, equal = table.has_open_places, (asked.lower == asked.upper).all(axis=0)
-    some = asked.coefficients[:, is_open].any(axis=1) & equal
-    some &= ~asked.coefficients[:, table.steps == 0].any(axis=1)
-    if not some.any():
-        return 0
-    a, values = np.abs(asked.coefficients[some]), asked.lower[:, some]
-    for more in range(_MORE_PLACES):
-        units = a * np.where(is_open, table.steps / 10.0**more, table.steps)
-        counts = values / np.where(units > 0, units, np.inf).min(axis=1)
-        if np.all(np.abs(counts - np.rint(counts)) < _GIVEN_TOL):
-            return more
-    return 0
 
 
 def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):

@@ -1,7 +1,6 @@
 """Linear equations that hold in every row: totals, shares, one-hot groups, copies."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
 from math import lgamma, log
 
@@ -97,20 +96,12 @@ class Reader(BaseEstimator):
 def found_in(table, names, tol=1e-9):
     """Equations of the rows of a table, about the columns of X with these names."""
     found = search(table.numbers(), tol, table.precision)
-    found = widened(found, table.columns, names)
-    shift = found.coefficients[:, table.columns] @ np.nan_to_num(table.starts)
-    return replace(found, lower=found.lower + shift, upper=found.upper + shift)
-
-
-def widened(found, columns, names):
-    """A system about some columns as one about all of them, which have these names."""
-    coefficients = np.zeros((len(found), len(names)))
-    coefficients[:, columns] = found.coefficients
-    ranges = np.zeros(len(names))
-    ranges[columns] = found.ranges
-    return replace(
-        found, coefficients=coefficients, ranges=ranges, feature_names=tuple(names)
-    )
+    coefficients, ranges = np.zeros((len(found), len(names))), np.zeros(len(names))
+    coefficients[:, table.columns] = found.coefficients
+    ranges[table.columns] = found.ranges
+    shift = found.coefficients @ np.nan_to_num(table.starts)
+    ends = found.lower + shift, found.upper + shift
+    return LinearSystem(coefficients, *ends, tuple(names), ranges, found.note)
 
 
 @one_blas_thread()

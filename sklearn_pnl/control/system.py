@@ -15,6 +15,7 @@ from scipy.optimize import LinearConstraint
 from scipy.sparse import issparse
 from sklearn.utils._optional_dependencies import check_pandas_support
 
+from .readable import scales
 from .words import between, linear_form
 
 # Rounding of double precision that a sum of terms may show, as a share of these.
@@ -209,13 +210,11 @@ class LinearSystem:
     @property
     def scale(self) -> NDArray:
         """Range (c,) of the largest term of each; the size asked for if none varies."""
-        scale = (np.abs(self.coefficients) * self.ranges).max(axis=1, initial=0.0)
         ends = [
             np.where(np.isfinite(e), np.abs(e), 0) for e in (self.lower, self.upper)
         ]
         asked = np.maximum(*ends).max(axis=0, initial=0.0)
-        size = np.maximum(asked, np.abs(self.coefficients).max(axis=1, initial=0.0))
-        return np.where(scale > 0, scale, np.where(size > 0, size, 1.0))
+        return scales(self.coefficients, self.ranges, asked)
 
     def to_frame(self) -> Any:
         """An equation or interval a row, in words, as a data frame of pandas.

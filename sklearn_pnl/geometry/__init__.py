@@ -68,21 +68,11 @@ from .energies import energy_decomposition, geodesic_energy, interaction_energy
 from .fit import GoodnessOfFit, goodness_of_fit, theta_with_errors
 from .interaction_search import InteractionSearch, search_interactions
 from .interaction_tests import InteractionTests, deviance_tests, score_tests
-from .interactions import (
-    InteractionBasis,
-    close_downward,
-    interaction_mask,
-)
+from .interactions import InteractionBasis, close_downward, interaction_mask
 from .linear import LinearProjection, linear_projection
 from .observed import estimable_cells
 from .posets import Poset, PosetProtocol, TensorPoset, element_mask, order_mask
-from .projections import (
-    general_projection,
-    many_body_projection,
-    mixed_projection,
-    splice_projection,
-    tilt_projection,
-)
+from .projections import many_body_projection, mixed_projection
 from .raking import Raking, RakingError, rake, round_to_margins
 from .reach import Unmet
 from .solvers import Projection
@@ -114,7 +104,6 @@ __all__ = [
     "estimable_cells",
     "eta_from_prob",
     "fisher_information",
-    "general_projection",
     "geodesic_energy",
     "goodness_of_fit",
     "interaction_energy",
@@ -134,10 +123,8 @@ __all__ = [
     "round_to_margins",
     "score_tests",
     "search_interactions",
-    "splice_projection",
     "taxonomy_poset",
     "theta_from_prob",
     "theta_with_errors",
-    "tilt_projection",
     "tree_poset",
 ]

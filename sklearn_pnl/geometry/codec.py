@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 from scipy.special import xlogy
 
-from .._runtime.workspace import empty, take, zeros
+from .._runtime.workspace import empty, slices, take, zeros
 from .completion import read_observed
 from .coordinates import normalized_exp, row_sums, theta_from_prob
 from .divergences import kl_divergence
@@ -429,8 +429,7 @@ class Codec:
         mean = empty((n, 1, size), np.float64)
         # A few points at a time, so that all of their neighbours stay in cache.
         step = max(1, BLOCK_CELLS // (k * size))
-        for start in range(0, n, step):
-            some = slice(start, start + step)
+        for some in slices(n, step):
             cells = self.cells(take(rows, neighbors[some].reshape(-1), axis=0))
             if geometric:
                 np.log(cells, out=cells)

@@ -206,7 +206,7 @@ class InteractionBasis:
     See Also
     --------
     interaction_mask : Elements of some interactions.
-    tilt_projection : Newton's method on interactions of a tensor.
+    mixed_projection : Its route "tilt" is Newton's method on interactions.
 
     Examples
     --------
@@ -307,31 +307,29 @@ def kronecker_product(blocks, x):
 
     In the precision of ``x``, as few matrix products over all rows at once.
     """
-    shape = outer, inner = x.shape
-    for block in blocks:
-        inner //= len(block)
-        block = block.astype(x.dtype, copy=False)
-        if inner == 1:
-            x = x.reshape(outer, len(block))
-            factors = x, block.T
-        else:
-            x = x.reshape(outer, len(block), inner)
-            factors = block, x
-        x = np.matmul(*factors, out=empty_like(x))
-        outer *= len(block)
-    return x.reshape(shape)
+    n, inner = x.shape
+    return _kronecker(blocks, x, n, inner, 1).reshape(n, -1)
 
 
 def kronecker_of_columns(blocks, x):
     """:func:`kronecker_product` of columns ``x`` of shape (D, n): larger products."""
-    outer, (inner, n) = 1, x.shape
+    inner, n = x.shape
+    return _kronecker(blocks, x, 1, inner, n).reshape(-1, n)
+
+
+def _kronecker(blocks, x, outer, inner, n):
+    """The modes between ``outer`` rows and ``n`` columns, block by block."""
     for block in blocks:
         inner //= len(block)
         block = block.astype(x.dtype, copy=False)
         x = x.reshape(outer, len(block), inner * n)
-        x = np.matmul(block, x, out=empty_like(x))
+        if inner * n == 1:
+            x = x.reshape(outer, -1)
+            x = np.matmul(x, block.T, out=empty_like(x))
+        else:
+            x = np.matmul(block, x, out=empty_like(x))
         outer *= len(block)
-    return x.reshape(-1, n)
+    return x
 
 
 def _check_mode_set(modes, n_modes):

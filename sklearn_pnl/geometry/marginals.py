@@ -8,6 +8,7 @@ from itertools import accumulate
 from math import prod
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
 from .._runtime.workspace import empty, empty_like
 from .coordinates import row_sums
@@ -134,12 +135,23 @@ def rake(start, target, shape, mode_sets, n_sweeps):
     return q
 
 
+def margin_rows(shape, mode_sets):
+    """Indicators (m, D), sparse, of the cells behind each cell of the margins."""
+    cells = np.indices(shape).reshape(len(shape), -1)
+    n_cells, parts = prod(shape), []
+    for modes in mode_sets:
+        lengths = tuple(shape[k] for k in modes)
+        margin = np.zeros(n_cells, np.intp)
+        for k in modes:
+            margin = margin * shape[k] + cells[k]
+        entries = (np.ones(n_cells), (margin, np.arange(n_cells)))
+        parts.append(csr_array(entries, shape=(prod(lengths), n_cells)))
+    return vstack(parts, format="csr")
+
+
 def _indicators(shape, modes):
     """Indicators (D, cells) of the cells of the marginal of some modes."""
-    lengths = [shape[k] for k in modes]
-    index = np.indices(shape).reshape(len(shape), -1)[list(modes)]
-    cell = np.ravel_multi_index(tuple(index), lengths)
-    return (cell[:, None] == np.arange(prod(lengths))).astype(np.float64)
+    return margin_rows(shape, [modes]).T.toarray(order="C")
 
 
 # Of small tensors alone, so that little is kept.

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from .._runtime.workspace import slices
 from .codec import CodeError
 from .solvers import BLOCK_CELLS
 
@@ -80,12 +81,11 @@ class KLEmbedding:
         """Points of codes, whose nearest ``points`` are nearest in KL."""
         queries = np.zeros((len(codes), len(self._eta[0]) + 1))
         eta, step = queries[:, :-1], self._codec.encoded_at_once
-        for start in range(0, len(codes), step):
-            block = slice(start, start + step)
+        for block in slices(len(codes), step):
             try:
                 measures = self._codec.measures(codes[block])
             except CodeError as error:
-                error.row += start
+                error.row += block.start
                 raise
             eta[block] = self._codec.base.expectations(measures)
         eta -= self._eta
@@ -101,7 +101,7 @@ class KLEmbedding:
 def _blocks(coordinates, n_cells):
     """Slices of rows whose temporaries, cells too, stay in cache."""
     step = max(1, BLOCK_CELLS // max(n_cells, coordinates.shape[1]))
-    return [slice(k, k + step) for k in range(0, len(coordinates), step)]
+    return slices(len(coordinates), step)
 
 
 def _varies(coordinates):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from .._runtime.workspace import empty, empty_like, some_rows, take
+from .._runtime.workspace import empty, empty_like, slices, some_rows, take
 
 _ARMIJO = 1e-4
 _EPS = float(np.finfo(np.float64).eps)
@@ -285,8 +285,7 @@ def _line_search(problem, here, step, rows):
 
 def _batches(n, m):
     """Slices of n rows with Hessians of m variables that are held at once."""
-    batch = max(1, _HESSIAN_BYTES // (8 * m * m))
-    return [slice(start, start + batch) for start in range(0, n, batch)]
+    return slices(n, max(1, _HESSIAN_BYTES // (8 * m * m)))
 
 
 def _dense_direction(problem, point, gradient, rows):

@@ -364,10 +364,6 @@ class TensorPoset(PosetProtocol):
         eta = self.eta(p).reshape(*p.shape[: p.ndim - self.n_modes], -1)
         return eta[..., np.ravel_multi_index(joins, self.shape)]
 
-    def down_closure(self, elements: NDArray) -> "tuple[PosetProtocol, Any]":
-        """The tensor itself, and all of its elements."""
-        return self, slice(None)
-
     def _along_modes(self, values, operation, reverse=False):
         given = np.asarray(values)
         values = empty(given.shape, float_type(given))

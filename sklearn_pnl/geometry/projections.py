@@ -30,7 +30,7 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from .interactions import Interactions
-from .posets import PosetProtocol, TensorPoset, order_mask
+from .posets import PosetProtocol, order_mask
 from .solvers import Projection, mixed_solver
 
 
@@ -81,9 +81,6 @@ def mixed_projection(
     See Also
     --------
     many_body_projection : On distributions of low order.
-    splice_projection : The closed form on an up-set.
-    tilt_projection : Newton's method on interactions of a tensor.
-    general_projection : Newton's method on any set.
     complete : Missing cells by a log-linear model of the observed ones.
 
     Notes
@@ -112,99 +109,6 @@ def mixed_projection(
     """
     solver = mixed_solver(poset, matched, route)
     return solver.project(target, reference, tol=tol, max_iter=max_iter)
-
-
-def splice_projection(
-    target: ArrayLike,
-    reference: ArrayLike | None,
-    matched: ArrayLike,
-    poset: PosetProtocol,
-) -> Projection:
-    """:func:`mixed_projection` on an up-set: closed form.
-
-    Parameters
-    ----------
-    target, reference, matched, poset
-        As for :func:`mixed_projection`.
-
-    Returns
-    -------
-    Projection
-
-    See Also
-    --------
-    mixed_projection : The problem that all projections are.
-    tilt_projection : Newton's method on interactions of a tensor.
-    general_projection : Newton's method on any set.
-    """
-    return mixed_projection(target, reference, matched, poset, route="splice")
-
-
-def tilt_projection(
-    target: ArrayLike,
-    reference: ArrayLike | None,
-    interactions: Interactions,
-    poset: TensorPoset,
-    *,
-    tol: float = 1e-6,
-    max_iter: int = 100,
-) -> Projection:
-    """:func:`mixed_projection` on the interactions of a tensor, given as a family.
-
-    Parameters
-    ----------
-    target, reference
-        As for :func:`mixed_projection`.
-    interactions : int or iterable of tuple of int
-        Order, or the mode sets whose marginals are matched, closed downward.
-    poset, tol, max_iter
-        As for :func:`mixed_projection`; ``poset`` is a :class:`TensorPoset`.
-
-    Returns
-    -------
-    Projection
-
-    See Also
-    --------
-    mixed_projection : The problem that all projections are.
-    splice_projection : The closed form on an up-set.
-    general_projection : Newton's method on any set.
-    """
-    matched = poset.order_mask(interactions)
-    return mixed_projection(
-        target, reference, matched, poset, tol=tol, max_iter=max_iter, route="tilt"
-    )
-
-
-def general_projection(
-    target: ArrayLike,
-    reference: ArrayLike | None,
-    matched: ArrayLike,
-    poset: PosetProtocol,
-    *,
-    tol: float = 1e-6,
-    max_iter: int = 100,
-) -> Projection:  # numpydoc ignore=PR01
-    """:func:`mixed_projection` by Newton's method on any set.
-
-    Parameters
-    ----------
-    target, reference, matched, poset, tol, max_iter
-        As for :func:`mixed_projection`.
-
-    Returns
-    -------
-    Projection
-
-    See Also
-    --------
-    mixed_projection : The problem that all projections are.
-    splice_projection : The closed form on an up-set.
-    tilt_projection : Newton's method on interactions of a tensor.
-    """
-    return mixed_projection(
-        target, reference, matched, poset, tol=tol, max_iter=max_iter, route="general"
-    )
 
 
 def many_body_projection(
@@ -237,7 +141,6 @@ def many_body_projection(
     See Also
     --------
     mixed_projection : The problem that all projections are.
-    tilt_projection : Newton's method on interactions of a tensor.
     order_mask : Elements up to an order.
 
     References

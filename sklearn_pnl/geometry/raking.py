@@ -22,11 +22,13 @@ from operator import index
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._runtime.workspace import slices
 from .completion import complete
-from .marginals import marginal_of
+from .marginals import margin_rows, marginal_of
 from .optimize import newton_cg, newton_dense
 from .posets import TensorPoset
-from .rounding import margin_rows, nearest_margins, nearest_whole
+from .reach import unmet
+from .rounding import nearest_whole
 
 # Cells worked on at once, so that they stay in cache.
 _BLOCK_CELLS = 2**17
@@ -36,8 +38,6 @@ _SWEEPS = 50
 _DENSE_UP_TO, _DENSE_PRODUCTS = 128, 2**22
 # Margins with a smaller share of the mass than this decide no step.
 _NEGLIGIBLE = 1e-12
-# A linear programme that misses a margin by less proves nothing.
-_CERTAIN = 1e-6
 _SAFE = 0.9
 # A table is taken to have the margins if it misses them by less.
 _NEARLY = 1e-6
@@ -268,12 +268,12 @@ def round_to_margins(
                 f" holds {value:.10g}."
             )
     rounded = np.empty(problem.tables.shape, np.int64)
+    rows = margin_rows(problem.shape, list(problem.wanted)).tocsc()
+    wanted = np.hstack([_flat(margin) for margin in problem.wanted.values()])
     for row, table in enumerate(_on_margins(problem)):
-        wanted = [margin[row].reshape(-1) for margin in problem.wanted.values()]
         try:
-            rounded[row] = nearest_whole(
-                table, list(problem.wanted), wanted, time_limit
-            )
+            found = nearest_whole(table.reshape(-1), rows, wanted[row], time_limit)
+            rounded[row] = found.reshape(problem.shape)
         except ValueError as error:
             raise ValueError(f"Table {row}: {error}") from None
     return rounded.reshape(*problem.lead, *problem.shape)
@@ -427,10 +427,8 @@ class _Problem:
         return _Problem(down * self.tables, given, mass, self.lead), 1 / up
 
     def blocks(self):
-        n, step = len(self.tables), max(1, _BLOCK_CELLS // max(1, prod(self.shape)))
-        return (
-            slice(start, min(start + step, n)) for start in range(0, max(n, 1), step)
-        )
+        step = max(1, _BLOCK_CELLS // max(1, prod(self.shape)))
+        return slices(len(self.tables), step) or [slice(0)]
 
     def residual(self, q):
         """``max |margin - wanted|`` over all margins given, as a share of the mass."""
@@ -468,25 +466,23 @@ class _Problem:
     def why_not(self, row, residual, tol, max_iter):
         """Why sweeps and Newton's method ended before ``tol``."""
         one = self.rows([row])
-        names = list(one.wanted)
-        flat = [margin[0].reshape(-1) for margin in one.wanted.values()]
-        missed = nearest_margins(one.tables[0], names, flat)
-        if missed is not None:
-            worst = [np.abs(part).max() for part in missed]
-            which = int(np.argmax(worst))
-            if worst[which] > max(tol, _CERTAIN) * one.mass[0]:
-                modes = names[which]
-                margin = one.wanted[modes][0]
-                part = missed[which].reshape(margin.shape)
-                return (
-                    "No table with these structural zeros has these margins: the "
-                    f"nearest one (least sum of what is missed) misses margin {modes} "
-                    f"by {worst[which]:.10g} at {_worst_cell(part, modes)}."
-                )
-        return (
-            f"It did not reach tol={tol:g} in max_iter={max_iter}: max|margin - wanted|"
-            f" is {residual:.1e} of the mass. Increase max_iter or tol."
-        )
+        wanted = np.concatenate([margin.reshape(-1) for margin in one.wanted.values()])
+        filled = np.flatnonzero(one.tables)
+        cells = margin_rows(self.shape, list(one.wanted))[:, filled]
+        ends = wanted, wanted, np.zeros(len(filled)), np.full(len(filled), np.inf)
+        why = unmet(cells, *ends, tol, max_iter, residual)
+        if why.equation is None:
+            return (
+                f"It did not reach tol={tol:g} in max_iter={max_iter}: max|margin - "
+                f"wanted| is {residual:.1e} of the mass. Increase max_iter or tol."
+            )
+        names = [
+            f"margin {modes} at {_levels(cell, modes)}"
+            for modes in one.wanted
+            for cell in np.ndindex(_kept_axes(modes, self.shape))
+        ]
+        told = why.described(names.__getitem__, ranges="the zeros of the table")
+        return f"No table with these structural zeros has these margins: {told}"
 
 
 def _rake_block(problem, tol, max_iter):
@@ -599,7 +595,7 @@ def _bands(matrices):
     """Some rows of all matrices at a time, so that memory is read once."""
     n, length, width = matrices.shape
     step = max(1, _BLOCK_CELLS // max(1, n * width))
-    return (np.s_[:, start : start + step] for start in range(0, length, step))
+    return ((slice(None), some) for some in slices(length, step))
 
 
 def _ratio(wanted, sums, otherwise=None):

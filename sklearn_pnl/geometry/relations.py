@@ -2,7 +2,7 @@
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 
 def check_pairs(pairs, n_elements):
@@ -31,7 +31,7 @@ def check_acyclic(covers):
     if n_components == covers.shape[0]:
         return
     on_cycle = np.flatnonzero(np.bincount(component)[component] > 1)[0]
-    path = _cycle_through(covers, on_cycle, component)
+    path = _cycle_through(covers, on_cycle)
     raise ValueError(
         "The relations contain a cycle: " + " <= ".join(map(str, path)) + ". "
         "Remove one of these relations; in a partial order distinct elements cannot "
@@ -39,24 +39,14 @@ def check_acyclic(covers):
     )
 
 
-def _cycle_through(covers, start, component):
-    """A shortest cycle through ``start``, upwards, by breadth-first search."""
-    above = covers.T.tocsr()
-    parent = {start: None}
-    queue = [start]
-    for element in queue:
-        successors = above.indices[above.indptr[element] : above.indptr[element + 1]]
-        for successor in successors:
-            if successor == start:
-                path = [start]
-                while element is not None:
-                    path.append(element)
-                    element = parent[element]
-                return [int(x) for x in reversed(path)]
-            if successor not in parent and component[successor] == component[start]:
-                parent[successor] = element
-                queue.append(successor)
-    raise AssertionError("an element of a strong component lies on a cycle")
+def _cycle_through(covers, start):
+    """A shortest cycle through ``start``, upwards."""
+    order, parent = breadth_first_order(covers.T.tocsr(), start)
+    right_below = covers.indices[covers.indptr[start] : covers.indptr[start + 1]]
+    path = [start, order[np.isin(order, right_below)][0]]
+    while path[-1] != start:
+        path.append(parent[path[-1]])
+    return list(map(int, reversed(path)))
 
 
 def transitive_closure(covers):

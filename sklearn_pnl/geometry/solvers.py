@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._runtime.workspace import some_rows, take
+from .._runtime.workspace import slices, some_rows, take
 from .coordinates import row_sums
 from .interactions import InteractionBasis, interaction_mask, maximal_mode_sets
 from .marginals import levels_by_mass, mode_marginals, product_of_marginals, rake
@@ -143,15 +143,14 @@ class _Solver:
         n = len(target)
         prob, residual, n_iter = np.empty(target.shape), np.empty(n), np.empty(n, int)
         step = rows_at_once(self.poset, self)
-        for start in range(0, n, step):
-            some = slice(start, start + step)
+        for some in slices(n, step):
             part = None if reference is None else reference[some]
             found = self.solve(target[some], part, tol, max_iter)
             prob[some], residual[some], n_iter[some] = found
             empty = np.zeros(0) if part is None else part.min(axis=1) == 0
             if empty.any():
                 # Structural zeros, which closed forms do not know of.
-                rows = start + np.flatnonzero(empty)
+                rows = some.start + np.flatnonzero(empty)
                 prob[rows] *= part[empty] > 0
                 residual[rows] = self.residual(prob[rows] - target[rows])
         return Projection(

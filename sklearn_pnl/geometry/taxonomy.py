@@ -106,7 +106,7 @@ class Taxonomy:
 
 
 def taxonomy_poset(
-    lineages: Sequence | Mapping[str, str],
+    lineages: Sequence,
     *,
     separator: str = ";",
     ranks: Sequence[str] | None = None,
@@ -124,18 +124,16 @@ def taxonomy_poset(
 
     Parameters
     ----------
-    lineages : sequence of str, sequence of sequence of str, or dict
+    lineages : sequence of str, or sequence of sequence of str
         The taxa of each feature, from the highest rank to the lowest, such as
-        "k__Bacteria; p__Firmicutes; f__Lachnospiraceae"; or, as a dict, the parent of
-        each feature and of each taxon that has one.
+        "k__Bacteria; p__Firmicutes; f__Lachnospiraceae".
     separator : str, default=";"
         What stands between two ranks of a string.
     ranks : sequence of str, default=None
         Names of the ranks. None reads prefixes such as "k\_\_" and "p\_\_", if all
         lineages have them, or else calls them "level 1", "level 2", ...
     features : sequence of str, default=None
-        Names of the features. For a dict, its keys that are columns, in their order;
-        None is those keys that are nobody's parent, in the order of the dict.
+        Names of the features.
     abundances : array-like of shape (n_features,), default=None
         The most abundant feature of each taxon is its first, to which logarithms of
         ratios refer; None is the one listed first. It changes coordinates alone, not
@@ -149,9 +147,8 @@ def taxonomy_poset(
     Raises
     ------
     ValueError
-        For no or an empty lineage, a rank that is missing, a taxon with two parents, a
-        parent that is its own ancestor, and numbers of ranks, features or abundances
-        that do not fit.
+        For no or an empty lineage, a rank that is missing, a taxon with two parents,
+        and numbers of ranks, features or abundances that do not fit.
 
     See Also
     --------
@@ -178,11 +175,8 @@ def taxonomy_poset(
     estimator takes it: ``PNLSampler(poset=taxonomy.poset, base=taxonomy.base("family"),
     embedding=None)``.
     """
-    if isinstance(lineages, dict):
-        features, paths = _climb(lineages, features)
-    else:
-        paths = _split(lineages, separator)
-        features = _check_features(features, len(paths))
+    paths = _split(lineages, separator)
+    features = _check_features(features, len(paths))
     ranks = _name_ranks(paths, ranks)
     taxa, members = _number_taxa(paths, ranks)
     position = _positions(abundances, len(paths))
@@ -214,8 +208,10 @@ def _positions(abundances, n_features):
 
 
 def _split(lineages, separator):
-    if isinstance(lineages, str):
-        raise ValueError("lineages must be one for each feature; got a single string.")
+    if isinstance(lineages, str | Mapping):
+        raise ValueError(
+            "lineages must be one for each feature; got a single string or a dict."
+        )
     paths = []
     for feature, lineage in enumerate(lineages):
         names = lineage.split(separator) if isinstance(lineage, str) else lineage
@@ -228,24 +224,19 @@ def _split(lineages, separator):
         if not any(path):
             raise ValueError(f"The lineage of feature {feature} is empty.")
         paths.append(path)
-    _check_paths(paths, [f"feature {feature}" for feature in range(len(paths))])
-    return paths
-
-
-def _check_paths(paths, names):
-    """Refuse no feature, and ranks that are missing."""
     if not paths:
         raise ValueError("There is no lineage: a taxonomy needs a feature.")
     longest = max(map(len, paths))
-    for path, name in zip(paths, names, strict=True):
+    for feature, path in enumerate(paths):
         missing = [rank for rank, taxon in enumerate(path) if not taxon]
         if len(path) < longest or missing:
             rank = min([*missing, len(path)])
             raise ValueError(
-                f"The lineage of {name}, {path}, has no taxon at rank {rank + 1} of "
-                f"{longest}. Name one for each rank, for instance 'unclassified' and "
-                "the name of its parent."
+                f"The lineage of feature {feature}, {path}, has no taxon at rank "
+                f"{rank + 1} of {longest}. Name one for each rank, for instance "
+                "'unclassified' and the name of its parent."
             )
+    return paths
 
 
 def _check_features(features, n_features):
@@ -257,32 +248,6 @@ def _check_features(features, n_features):
             f"There are {n_features} lineages, but {len(features)} names of features."
         )
     return features
-
-
-def _climb(parents, features):
-    """Features and their lineages, from the parent of each name."""
-    above = set(parents.values())
-    if features is None:
-        features = [name for name in parents if name not in above]
-    paths = []
-    for feature in features:
-        path = [feature]
-        while parents.get(path[-1]) is not None:
-            path.append(parents[path[-1]])
-            if path[-1] in path[:-1]:
-                raise ValueError(
-                    "The parents contain a cycle: " + " < ".join(map(str, path)) + "."
-                )
-        if len(path) == 1:
-            raise ValueError(f"Feature {feature!r} has no parent in the dict.")
-        paths.append(tuple(map(str, path[:0:-1])))
-    if parents and not paths:
-        raise ValueError(
-            "Every name in the dict is the parent of another, in a cycle; the features "
-            "must be nobody's parents."
-        )
-    _check_paths(paths, [f"feature {feature!r}" for feature in features])
-    return tuple(features), paths
 
 
 def _name_ranks(paths, ranks):

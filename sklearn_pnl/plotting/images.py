@@ -1,6 +1,7 @@
 """Images in rows, drawn."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._runtime.typing import Rows, Seed
 
 
+@dataclass(eq=False, repr=False)
 class ImageRowsDisplay:
     """Images in named rows, one below the other, in one scale of colours.
 
@@ -57,16 +59,10 @@ class ImageRowsDisplay:
     (3, 4, 6)
     """
 
-    def __init__(
-        self,
-        images: Mapping[str, ArrayLike],
-        *,
-        column_names: Sequence[str] | None = None,
-        estimator_name: str | None = None,
-    ) -> None:
-        self.images = images
-        self.column_names = column_names
-        self.estimator_name = estimator_name
+    images: Mapping[str, ArrayLike]
+    _: KW_ONLY
+    column_names: Sequence[str] | None = None
+    estimator_name: str | None = None
 
     @classmethod
     def from_estimator(

@@ -1,5 +1,6 @@
 """What was asked of new rows and what they reached, drawn."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,20 @@ from ..control import SampleReport
 _MOST = 30
 
 
+def panels(whom, ax, n, figsize):
+    """So many axes: those given, or of a new figure."""
+    check_matplotlib_support(f"{whom}.plot")
+    from matplotlib.pyplot import subplots
+
+    if ax is None:
+        _, ax = subplots(1, n, figsize=figsize, layout="constrained")
+    axes = np.ravel(ax)
+    if len(axes) != n:
+        raise ValueError(f"ax must be {n} axes; got {len(axes)}.")
+    return axes
+
+
+@dataclass(eq=False, repr=False)
 class SampleReportDisplay:
     """Totals of new rows before and after they were moved, and how far columns moved.
 
@@ -49,8 +64,7 @@ class SampleReportDisplay:
     20
     """
 
-    def __init__(self, report: SampleReport) -> None:
-        self.report = report
+    report: SampleReport
 
     @classmethod
     def from_report(cls, report: SampleReport, *, ax: Any = None) -> Self:
@@ -81,14 +95,7 @@ class SampleReportDisplay:
         -------
         display : SampleReportDisplay
         """
-        check_matplotlib_support(f"{type(self).__name__}.plot")
-        from matplotlib.pyplot import subplots
-
-        if ax is None:
-            _, ax = subplots(1, 2, figsize=(10, 4), layout="constrained")
-        self.axes_ = np.ravel(ax)
-        if len(self.axes_) != 2:
-            raise ValueError(f"ax must be 2 axes; got {len(self.axes_)}.")
+        self.axes_ = panels(type(self).__name__, ax, 2, (10, 4))
         self.figure_ = self.axes_[0].figure
         report = self.report
         some = np.flatnonzero(~np.isnan(report.drawn))[:_MOST]

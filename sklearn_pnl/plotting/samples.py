@@ -1,5 +1,6 @@
 """A comparison of samples, drawn."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ from .._runtime.typing import Rows
 from ..compare import SampleComparison, compare_samples
 from ..compare.findings import summarise
 from ..compare.nearness import CLOSE
+from .reports import panels
 
 # Changes of correlations below this are drawn pale, whatever the largest one is.
 _PALE = 0.1
@@ -16,6 +18,7 @@ _PALE = 0.1
 _MOST_NAMES = 20
 
 
+@dataclass(eq=False, repr=False)
 class SampleComparisonDisplay:
     """New rows against training rows: distances, features, correlations.
 
@@ -59,11 +62,9 @@ class SampleComparisonDisplay:
     (4,)
     """
 
-    def __init__(
-        self, comparison: SampleComparison, *, estimator_name: str | None = None
-    ) -> None:
-        self.comparison = comparison
-        self.estimator_name = estimator_name
+    comparison: SampleComparison
+    _: KW_ONLY
+    estimator_name: str | None = None
 
     @classmethod
     def from_samples(
@@ -113,19 +114,13 @@ class SampleComparisonDisplay:
         -------
         display : SampleComparisonDisplay
         """
-        check_matplotlib_support(f"{type(self).__name__}.plot")
-        from matplotlib.pyplot import subplots
-
         if max_features < 1:
             raise ValueError(f"max_features must be >= 1; got {max_features!r}.")
-        if ax is None:
-            figure, ax = subplots(1, 3, figsize=(13, 5), layout="constrained")
-            title = [self.estimator_name, self.comparison.verdict]
-            figure.suptitle(": ".join(filter(None, title)))
-        self.axes_ = np.ravel(ax)
-        if len(self.axes_) != 3:
-            raise ValueError(f"ax must be 3 axes; got {len(self.axes_)}.")
+        self.axes_ = panels(type(self).__name__, ax, 3, (13, 5))
         self.figure_ = self.axes_[0].figure
+        if ax is None:
+            title = [self.estimator_name, self.comparison.verdict]
+            self.figure_.suptitle(": ".join(filter(None, title)))
         self._plot_distances(self.axes_[0])
         self._plot_features(self.axes_[1], max_features)
         self._plot_correlations(self.axes_[2])

@@ -1,7 +1,5 @@
 """What rows came as: arrays of one type, or columns of their own types."""
 
-from copy import copy
-
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
@@ -153,22 +151,6 @@ class ColumnForm:
         whole = self._head.whole_type(j) if values.dtype.kind == "f" else None
         # Whole numbers of which some are missing are read as floats.
         return kind_of(values) if whole is None else Counts(whole)
-
-    @property
-    def has_open_places(self):
-        """Numbers (D,) that are decimals in a container of any number of places."""
-        decimals = [getattr(kind, "places", None) is not None for kind in self.kinds]
-        pairs = zip(self._numeric, decimals, strict=False)
-        return [some and self._head.dtype(j) == np.dtype(object) for j, some in pairs]
-
-    def with_places(self, more):
-        """The same with more places of such decimals."""
-        finer, is_open = copy(self), self.has_open_places
-        finer.kinds = [
-            kind.with_places(more) if some else kind
-            for kind, some in zip(self.kinds, is_open, strict=True)
-        ]
-        return finer
 
     @classmethod
     def of(cls, columns, chosen, refused=None):

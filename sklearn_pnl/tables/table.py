@@ -11,14 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from .._runtime.validation import check_finite
 from .columns import ArrayColumns, columns_of, is_frame
-from .forms import (
-    BlockForm,
-    ColumnForm,
-    as_table,
-    is_made_later,
-    no_numbers,
-    places_of,
-)
+from .forms import BlockForm, ColumnForm, as_table, is_made_later, no_numbers, places_of
 from .names import column_of
 from .times import Times
 
@@ -266,20 +259,6 @@ class Table:
         part._numbers = np.empty((0, *self.shape))
         part._origin = None
         return part
-
-    @cached_property
-    def has_open_places(self):
-        """Numbers (D,) that are decimals in a container of any number of places."""
-        if isinstance(self._form, BlockForm) or self.columns[0] < 0:
-            return np.zeros(len(self.columns), bool)
-        return np.array(self._form.has_open_places, bool)
-
-    def with_places(self, more):
-        """The same for new rows with more places of such decimals."""
-        finer = copy(self)
-        vars(finer).pop("steps", None)
-        finer._form = self._form.with_places(more)
-        return finer
 
     def like(self, numbers, donors=None):
         """New rows as the others came.

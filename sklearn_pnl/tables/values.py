@@ -1,6 +1,5 @@
 """Values of a type as numbers, and numbers as values of it."""
 
-from copy import copy
 from decimal import Context, Decimal, localcontext
 
 import numpy as np
@@ -128,13 +127,6 @@ class Exact(Reals):
         self.step = 10.0 ** -(self.places or 0)
         far = max(map(abs, values)) * 10 ** (self.places or 0) > _EXACT
         self.start = min(values) if far else 0
-
-    def with_places(self, more):
-        """The same with more places."""
-        finer = copy(self)
-        finer.places += more
-        finer.step = 10.0**-finer.places
-        return finer
 
     def read(self, values):
         """Numbers of values."""

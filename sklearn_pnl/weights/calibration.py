@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -259,11 +260,12 @@ def calibrate(
         row = int(np.flatnonzero(design < 0)[0])
         raise ValueError(f"design_weights holds {design[row]:g} in row {row}.")
     low, high = _checked(bounds)
-    search = _Search(low, high, integer, time_limit, tol, max_iter)
+    search = WeightSearch(integer, time_limit, tol, max_iter)
+    report_of = partial(_report, search, low, high)
     if domains is None:
-        report = search.report(columns, totals, design)
+        report = report_of(columns, totals, design)
     else:
-        report = _by_domain(search, columns, totals, design, domains)
+        report = _by_domain(report_of, columns, totals, design, domains)
     if strict and report.reasons:
         raise CalibrationError(" ".join(report.reasons), report)
     return (report.weights, report) if return_report else report.weights
@@ -283,33 +285,35 @@ def _checked(bounds):
 
 
 @dataclass(frozen=True)
-class _Search:
-    """How weights are looked for."""
+class WeightSearch:
+    """How weights on a system are looked for."""
 
-    low: float
-    high: float
     integer: bool
     time_limit: float
     tol: float
     max_iter: int
 
-    def report(self, columns, totals, design):
-        """Weights of all rows, and what is to be said of them."""
-        system = read_totals(columns, totals)
-        floor = self.low * design
-        ceiling = np.where(design > 0, self.high, 0.0) * np.maximum(design, 1e-300)
+    def weights(self, system, design, floor, ceiling):
+        """Weights, steps, and why totals are missed, as of :func:`nearest_weights`."""
         found = nearest_weights(system, design, floor, ceiling, self.tol, self.max_iter)
         weights, n_iter, reasons = found
-        if self.integer and not reasons:
-            weights, missed = whole_weights(
-                system, weights, np.ceil(floor), np.floor(ceiling), self.time_limit
-            )
-            reasons = _missed_in_words(system, missed, self.time_limit)
-        return CalibrationReport(
-            weights, design, system.names, system.lower, system.upper,
-            system.coefficients @ design, system.coefficients @ weights,
-            relative_residual(system, weights), n_iter, reasons,
-        )  # fmt: skip
+        if not self.integer or reasons:
+            return found
+        ends = np.ceil(floor), np.floor(ceiling)
+        weights, reasons = whole_weights(system, weights, *ends, self.time_limit)
+        return weights, n_iter, reasons
+
+
+def _report(search, low, high, columns, totals, design):
+    """Weights of all rows, and what is to be said of them."""
+    system = read_totals(columns, totals)
+    ceiling = np.where(design > 0, high, 0.0) * np.maximum(design, 1e-300)
+    weights, n_iter, reasons = search.weights(system, design, low * design, ceiling)
+    return CalibrationReport(
+        weights, design, system.names, system.lower, system.upper,
+        system.coefficients @ design, system.coefficients @ weights,
+        relative_residual(system, weights), n_iter, reasons,
+    )  # fmt: skip
 
 
 def nearest_weights(system, design, floor, ceiling, tol, max_iter):
@@ -398,18 +402,7 @@ def relative_residual(system, weights):
     return np.where(missed > 0, missed / np.maximum(size, 1e-300), 0.0)
 
 
-def _missed_in_words(system, missed, time_limit):
-    worst = np.argsort(-missed, kind="stable")[:_SHOWN]
-    text = ", ".join(f"{system.names[k]} by {missed[k]:g}" for k in worst if missed[k])
-    if not text:
-        return ()
-    return (
-        f"No whole weights that meet all totals were found in time_limit={time_limit:g}"
-        f" seconds; the least that was missed is {missed.sum():g} in all: {text}.",
-    )
-
-
-def _by_domain(search, columns, totals, design, domains):
+def _by_domain(report_of, columns, totals, design, domains):
     """One report of all domains, each for itself."""
     labels = _labels(columns, domains)
     if not isinstance(totals, Mapping):
@@ -426,7 +419,7 @@ def _by_domain(search, columns, totals, design, domains):
         if not members:
             raise ValueError(f"No row is in the domain {label!r}.")
         try:
-            part = search.report(columns.rows(members), totals[label], design[members])
+            part = report_of(columns.rows(members), totals[label], design[members])
         except ValueError as error:
             raise ValueError(f"Domain {label!r}: {error}") from None
         parts.append(replace(

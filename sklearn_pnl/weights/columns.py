@@ -1,11 +1,14 @@
 """Columns of a frame, array or sparse matrix: numbers, and levels as codes."""
 
+from copy import copy
 from itertools import repeat
 from numbers import Integral
 
 import narwhals as nw
 import numpy as np
-from scipy.sparse import csc_array, issparse
+from scipy.sparse import csc_array, csr_array, issparse
+
+from ..tables.names import column_of
 
 # Columns of whole numbers up to this have a table of their levels.
 _TABLE = 2**22
@@ -16,19 +19,13 @@ class Columns:
 
     def __init__(self, X, row="row"):
         # What a row is called in messages.
-        self.row = row
-        if issparse(X):
-            self._X, self.names = csc_array(X), None
-            self.n_columns = X.shape[1]
-            return
+        self.row, self.names = row, None
         frame = nw.from_native(X, eager_only=True, pass_through=True)
-        self.names = None
         if isinstance(frame, nw.DataFrame):
             self._X, self.names = frame, list(frame.columns)
-            self.n_columns = len(self.names)
-            return
-        self._X = np.asarray(X)
-        if self._X.ndim != 2:
+        else:
+            self._X = csc_array(X) if issparse(X) else np.asarray(X)
+        if len(self._X.shape) != 2:
             raise ValueError(
                 "X must be a data frame, or have two dimensions; got shape "
                 f"{self._X.shape}."
@@ -38,11 +35,10 @@ class Columns:
     def __len__(self):
         return self._X.shape[0]
 
-    def all_numbers(self):
-        """All columns as coefficients (c, n), dense or sparse."""
-        if issparse(self._X):
-            return self._X.T.tocsr()
-        return np.array([self.numbers(j) for j in range(self.n_columns)])
+    def sums(self, coefficients):
+        """A sum of columns as coefficients (1, n), sparse if these are."""
+        row = sum(a * self.numbers(key) for key, a in coefficients.items())[None]
+        return csr_array(row) if issparse(self._X) else row
 
     def numbers(self, key):
         """A column of numbers."""
@@ -90,32 +86,14 @@ class Columns:
 
     def rows(self, rows):
         """The same columns of some rows."""
-        part = object.__new__(Columns)
+        part = copy(self)
         part._X = self._X.tocsr()[rows].tocsc() if issparse(self._X) else self._X[rows]
-        part.names, part.n_columns, part.row = self.names, self.n_columns, self.row
         return part
 
     def _column(self, key):
-        j = self._position(key)
-        if issparse(self._X):
-            return self._X[:, [j]].toarray()[:, 0]
-        return self._X[:, j]
-
-    def _position(self, key):
-        if self.names is not None and key in self.names:
-            return self.names.index(key)
-        named = self.names is not None and any(
-            isinstance(name, Integral) for name in self.names
-        )
-        numbered = isinstance(key, Integral) and not isinstance(key, bool)
-        if numbered and not named and -self.n_columns <= key < self.n_columns:
-            return int(key)
-        known = (
-            f"there are {self.n_columns}, without names"
-            if self.names is None
-            else f"there are {', '.join(map(repr, self.names))}"
-        )
-        raise ValueError(f"X has no column {key!r}; {known}.")
+        asked = "totals" if self.row == "row" else "margins"
+        j = column_of(key, asked, self.names, (self.n_columns,))
+        return self._X[:, [j]].toarray()[:, 0] if issparse(self._X) else self._X[:, j]
 
 
 def _looked_up(values, place):

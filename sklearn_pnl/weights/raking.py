@@ -11,15 +11,9 @@ from scipy.sparse import coo_array, issparse
 from sklearn.utils._optional_dependencies import check_pandas_support
 
 from ..geometry import Raking, RakingError
-from .calibration import nearest_weights
+from .calibration import WeightSearch
 from .columns import Columns
-from .totals import (
-    ColumnTotal,
-    UnmetTotals,
-    column_total,
-    read_totals,
-)
-from .whole import whole_weights
+from .totals import ColumnTotal, UnmetTotals, column_total, read_totals
 
 
 def rake(
@@ -112,7 +106,7 @@ def rake(
            [ 0., 20., 50.]])
     """
     cells = _Cells.of(table, values, lower, upper)
-    fit = _Fit(integer, time_limit, tol, max_iter)
+    search = WeightSearch(integer, time_limit, tol, max_iter)
     totals = cells.totals(margins)
     if by is None:
         parts = {0: (np.arange(len(cells.values)), totals)}
@@ -122,7 +116,7 @@ def rake(
     reasons = {}
     for label, (members, asked) in parts.items():
         try:
-            found = fit.rake(cells.some(members), asked)
+            found = _raked(search, cells.some(members), asked)
         except UnmetTotals as error:
             found = cells.values[members], np.inf, 0, str(error)
         raked[members], worst, steps, reason = found
@@ -327,10 +321,7 @@ def _by_level(cells, totals, by):
             ends = [part.get(level, {}) for part in split]
             asked[level].append(
                 replace(
-                    total,
-                    of=of if len(of) > 1 else of[0],
-                    lower=ends[0],
-                    upper=ends[1],
+                    total, of=of if len(of) > 1 else of[0], lower=ends[0], upper=ends[1]
                 )
             )
     return {level: (np.array(cell), asked[level]) for level, cell in members.items()}
@@ -348,42 +339,15 @@ def _split(ends, places, rest):
     return parts
 
 
-@dataclass(frozen=True)
-class _Fit:
-    """How a table is raked."""
-
-    integer: bool
-    time_limit: float
-    tol: float
-    max_iter: int
-
-    def rake(self, some, asked):
-        """Cells of one table, what is missed, steps, and why it failed."""
-        cells, n_cells, where = some
-        sign = np.sign(cells.values)
-        system = read_totals(cells.columns, asked).signed(sign)
-        size, (floor, ceiling) = np.abs(cells.values), cells.ranges()
-        size, steps, reasons = nearest_weights(
-            system, size, floor, ceiling, self.tol, self.max_iter
-        )
-        if self.integer and not reasons:
-            size, reasons = self.round(system, size, floor, ceiling)
-        missed = system.coefficients @ size
-        missed = np.maximum(system.lower - missed, missed - system.upper)
-        mass = max(size.sum(), np.finfo(float).tiny)
-        raked = np.zeros(n_cells)
-        raked[where] = sign * size
-        return raked, max(missed.max(), 0.0) / mass, steps, " ".join(reasons)
-
-    def round(self, system, size, floor, ceiling):
-        """Whole numbers next to the cells if there are any, else the best found."""
-        whole, missed = whole_weights(
-            system, size, np.ceil(floor), np.floor(ceiling), self.time_limit
-        )
-        if not missed.any():
-            return whole, ()
-        worst = int(missed.argmax())
-        return whole, (
-            f"No whole numbers with these margins were found; the least that was missed"
-            f" is {missed.sum():g} in all, {missed[worst]:g} of {system.names[worst]}.",
-        )
+def _raked(search, some, asked):
+    """Cells of one table, what is missed, steps, and why it failed."""
+    cells, n_cells, where = some
+    sign = np.sign(cells.values)
+    system = read_totals(cells.columns, asked).signed(sign)
+    size, steps, reasons = search.weights(system, np.abs(cells.values), *cells.ranges())
+    missed = system.coefficients @ size
+    missed = np.maximum(system.lower - missed, missed - system.upper)
+    mass = max(size.sum(), np.finfo(float).tiny)
+    raked = np.zeros(n_cells)
+    raked[where] = sign * size
+    return raked, max(missed.max(), 0.0) / mass, steps, " ".join(reasons)

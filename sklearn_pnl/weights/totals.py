@@ -49,6 +49,21 @@ class ColumnTotal:
     upper: object
     mean: bool = False
 
+    @property
+    def by_level(self) -> bool:
+        """Whether it counts."""
+        return isinstance(self.lower, dict) or isinstance(self.upper, dict)
+
+    @property
+    def coefficients(self) -> dict:
+        """Of the columns of a sum."""
+        return self.of if isinstance(self.of, dict) else {self.of: 1.0}
+
+    @property
+    def name(self) -> str:
+        """What a sum or mean is called."""
+        return f"the {'mean' if self.mean else 'sum'} of {called(self.of)}"
+
 
 def column_total(
     of: object,
@@ -229,15 +244,9 @@ def read_totals(columns: Columns, totals: object) -> TotalsSystem:
         If a column or level is unknown, an interval is empty, or two margins disagree
         on what they share.
     """
-    parts, groups = [], []
-    for total in as_list(totals):
-        if isinstance(total, ColumnTotal):
-            part, group = _one(columns, total)
-        else:
-            part, group = _all_columns(columns, total), None
-        parts.append(part)
-        if group is not None:
-            groups.append(group)
+    listed = as_list(totals, columns.names, columns.n_columns)
+    parts, groups = zip(*(_one(columns, total) for total in listed), strict=True)
+    groups = tuple(group for group in groups if group is not None)
     check_agreement(groups)
     matrices, lower, upper, names = zip(*parts, strict=True)
     return TotalsSystem(
@@ -245,12 +254,12 @@ def read_totals(columns: Columns, totals: object) -> TotalsSystem:
         np.concatenate(lower),
         np.concatenate(upper),
         tuple(name for part in names for name in part),
-        tuple(groups),
+        groups,
     )
 
 
-def as_list(totals):
-    """All that is asked for, each as a ColumnTotal or as sums of all columns."""
+def as_list(totals, names, n_columns):
+    """All that is asked for, a ColumnTotal each; an array asks for all columns."""
     if isinstance(totals, ColumnTotal):
         return [totals]
     if isinstance(totals, Mapping):
@@ -263,43 +272,29 @@ def as_list(totals):
     if isinstance(totals, Sequence) and any(
         isinstance(total, ColumnTotal | Mapping) for total in totals
     ):
-        return [one for total in totals for one in as_list(total)]
-    return [totals]
-
-
-def of_all_columns(sums, n_columns):
-    """Finite sums of all columns."""
+        return [one for total in totals for one in as_list(total, names, n_columns)]
     try:
-        found = np.asarray(sums, dtype=np.float64)
+        sums = np.asarray(totals, dtype=np.float64)
     except (TypeError, ValueError):
-        found = np.empty(0)
-    if found.shape != (n_columns,) or not np.isfinite(found).all():
+        sums = np.empty(0)
+    if sums.shape != (n_columns,) or not np.isfinite(sums).all():
         raise ValueError(
             "totals must be a dict by column, such as {'income': 2.9e6}, made by "
-            f"column_total, or finite sums of all {n_columns} columns; got {sums!r}."
+            f"column_total, or finite sums of all {n_columns} columns; got {totals!r}."
         )
-    return found
-
-
-def _all_columns(columns, sums):
-    sums = of_all_columns(sums, columns.n_columns)
-    named = columns.names or range(columns.n_columns)
-    names = [f"the sum of {name!r}" for name in named]
-    return columns.all_numbers(), sums, sums, names
+    pairs = zip(names or range(n_columns), sums, strict=True)
+    return [column_total(name, value) for name, value in pairs]
 
 
 def _one(columns, total):
     """Coefficients, ends and names of one total; its margin if it counts."""
-    by_level = isinstance(total.lower, dict) or isinstance(total.upper, dict)
-    if by_level:
+    if total.by_level:
         return counts(columns, total)
-    of = total.of if isinstance(total.of, dict) else {total.of: 1.0}
-    row = sum(weight * columns.numbers(column) for column, weight in of.items())
-    rows, lower, upper = row[None], np.array([total.lower]), np.array([total.upper])
-    name = called(total.of)
+    rows = columns.sums(total.coefficients)
+    lower, upper = np.array([total.lower]), np.array([total.upper])
     if total.mean:
-        return _as_means(rows, lower, upper, [f"the mean of {name}"]), None
-    return (rows, lower, upper, [f"the sum of {name}"]), None
+        return _as_means(rows, lower, upper, [total.name]), None
+    return (rows, lower, upper, [total.name]), None
 
 
 def counts(columns, total):
@@ -327,7 +322,7 @@ def counts(columns, total):
     names = [f"{what} {_level_named(key, level)}" for level in levels]
     if total.mean:
         names = [f"the share of {_level_named(key, level)}" for level in levels]
-        return _as_means(matrix.toarray(), lower, upper, names), None
+        return _as_means(matrix, lower, upper, names), None
     group = Margin(key, tuple(levels), codes, lower, upper)
     return (matrix, lower, upper, names), group
 
@@ -363,6 +358,7 @@ def _checked_level(key, level):
 def _as_means(rows, lower, upper, names):
     """Means, as sums of weighted differences that are 0, or on one side of it."""
     parts = []
+    rows = rows.toarray() if issparse(rows) else rows
     for row, low, high, name in zip(rows, lower, upper, names, strict=True):
         named = "{} less {:g}, times the sum of weights".format
         if low == high:

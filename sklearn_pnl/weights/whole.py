@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csc_array, csr_array, hstack, identity, issparse
 
-from ..geometry.rounding import cells_up
+from ..geometry.rounding import nearest_whole
 
 # Rows times totals: the most that is searched, and that linear programmes are for.
 _LARGEST, _LARGEST_PROGRAMME, _TINY = 2**27, 2**18, 2**12
@@ -32,10 +32,12 @@ _LARGE = 8.0
 _WHOLE, _ROUNDS = 1e-9, 1e-6
 # Entries of totals up to which the nearest rounding is asked for, and its time.
 _LARGEST_ROUNDING, _SHARE_OF_NEAREST = 2**20, 60
+# Totals that are told to be missed.
+_SHOWN = 30
 
 
 def whole_weights(system, weights, floor, ceiling, time_limit):
-    """Whole weights near to given ones, and what they miss.
+    """Whole weights near to given ones, and why they miss some totals.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ def whole_weights(system, weights, floor, ceiling, time_limit):
     Returns
     -------
     weights : ndarray of shape (n,)
-    missed : ndarray of shape (c,)
+    reasons : tuple of str
     """
     if np.any(floor > ceiling):
         row = int(np.flatnonzero(floor > ceiling)[0])
@@ -64,7 +66,7 @@ def whole_weights(system, weights, floor, ceiling, time_limit):
     search = _Search.of(system, weights, floor, ceiling)
     nearest = _next_to(system, weights, floor, ceiling, time_limit / _SHARE_OF_NEAREST)
     if nearest is not None:
-        return nearest, np.zeros(len(system.names))
+        return nearest, ()
     methods = [search.anneal]
     if entries <= _LARGEST_PROGRAMME:
         methods.insert(int(entries > _TINY), search.programme)
@@ -78,7 +80,15 @@ def whole_weights(system, weights, floor, ceiling, time_limit):
             best = found
         if proven or not search.missed(best).any():
             break
-    return best, search.missed(best)
+    missed = search.missed(best)
+    worst = np.argsort(-missed, kind="stable")[:_SHOWN]
+    told = ", ".join(f"{system.names[k]} by {missed[k]:g}" for k in worst if missed[k])
+    why = (
+        "No whole numbers that meet all totals were found in "
+        f"time_limit={time_limit:g} seconds; the least that was missed is "
+        f"{missed.sum():g} in all: {told}."
+    )
+    return best, (why,) if told else ()
 
 
 def _next_to(system, weights, floor, ceiling, time_limit):
@@ -88,20 +98,13 @@ def _next_to(system, weights, floor, ceiling, time_limit):
     """
     a = csc_array(system.coefficients)
     whole = np.all(a.data == np.round(a.data)) and np.all(system.lower == system.upper)
-    low = np.clip(np.floor(weights + _ROUNDS), floor, ceiling)
-    part = weights - low
-    free = np.flatnonzero((part > _ROUNDS) & (low + 1 <= ceiling))
-    if not whole or a.nnz > _LARGEST_ROUNDING:
+    off = np.abs(system.lower - np.round(system.lower)).max(initial=0)
+    if not whole or off > _ROUNDS or a.nnz > _LARGEST_ROUNDING:
         return None
-    missing = system.lower - a @ low
-    if np.any(np.abs(missing - np.round(missing)) > _ROUNDS) or not len(free):
-        return low if not np.round(missing).any() and not len(free) else None
     try:
-        up = cells_up(1 - 2 * part[free], a[:, free], np.round(missing), time_limit)
+        return nearest_whole(weights, a, system.lower, time_limit, floor, ceiling)
     except ValueError:
         return None
-    low[free] += up
-    return low
 
 
 @dataclass(frozen=True)
