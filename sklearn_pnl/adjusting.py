@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.utils._param_validation import validate_params
 
 from ._drawing.sets import checked
 from ._drawing.totals import Wanted
 from ._runtime.typing import Rows
+from .augment import PNLAugmenter
 from .control import Constraint, LinearSystem
 from .control.promises import asked_for, keeper_of, resolve_invariants
 from .control.search import Reader
@@ -17,6 +19,11 @@ from .tables import is_frame, read_table
 from .weights.totals import UnmetTotals
 
 
+@validate_params(
+    {name: PNLAugmenter._parameter_constraints[name]
+     for name in ("invariants", "range_slack", "offset")},
+    prefer_skip_nested_validation=True,
+)  # fmt: skip
 def adjust(
     X: Rows,
     constraints: Constraint | Sequence | None = None,

@@ -146,6 +146,8 @@ class PNLAugmenter(Recipe):
         with ``fit`` and ``sample``, which is cloned (:class:`DensityDraws`). "auto" is
         "mixup" for plain tables, and "interpolation" for rows with a structure, by more
         than one axis, an ``order`` or a ``reshaper``: images do not gain by noise.
+        Objects have parameters, names none: ``draws__noise`` in a grid needs
+        ``draws=MixupDraws()``.
 
     metric : {"kl", "euclidean"}, default="kl"
         Nearness of codes.

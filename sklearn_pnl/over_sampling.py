@@ -322,7 +322,8 @@ class _Classes:
             check_classification_targets(plain)
         except ValueError as error:
             raise ValueError(
-                f"{error} PNLRegressionSampler adds rows with numbers as targets."
+                f"{str(error).rstrip('.')}. PNLRegressionSampler adds rows with "
+                "numbers as targets."
             ) from None
         self.labels, self._binary = check_target_type(plain, indicate_one_vs_all=True)
         self._container = ArraysTransformer(np.empty(0), plain)

@@ -117,3 +117,11 @@ def test_totals_that_no_rows_have_and_counts_are_refused():
 def test_nothing_asked_is_refused():
     with pytest.raises(ValueError, match="give constraints of each row, or totals"):
         adjust(stores(0))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"invariants": "none"}, {"range_slack": -1}, {"offset": "one"}], ids=str
+)
+def test_parameters_out_of_range_are_refused(wrong):
+    with pytest.raises(ValueError, match=f"The '{next(iter(wrong))}' parameter of adj"):
+        adjust(np.eye(4), ColumnConstraint(0, lower=0), **wrong)

@@ -118,6 +118,9 @@ def test_a_table_of_categories_alone_is_refused():
     X = np.random.default_rng(0).choice(["a", "b", "c"], (40, 3)).astype(object)
     with pytest.raises(ValueError, match="All columns are categories.*RandomOverS"):
         PNLAugmenter(categorical_features=[0, 1, 2]).fit(X)
+    numbers = np.random.default_rng(0).integers(3, size=(40, 3))
+    with pytest.raises(ValueError, match="All columns are categories.*RandomOverS"):
+        PNLAugmenter(categorical_features=[0, 1, 2]).fit(numbers)
 
 
 # --- the ways to say which ------------------------------------------------------

@@ -342,7 +342,7 @@ def test_margins_that_disagree_are_named():
         ({"age": 3}, {"bounds": (-1, 1)}, "0 <= least <= largest"),
         ({"age": 3}, {"bounds": (0, None)}, "which may be infinite; got"),
         ({"age": 3}, {"bounds": 2}, "0 <= least <= largest"),
-        ({"age": 3}, {"design_weights": -np.ones(60)}, "holds -1 in row 0"),
+        ({"age": 3}, {"design_weights": -np.ones(60)}, "holds -1 < 0 in row 0"),
         ({"age": 3}, {"design_weights": np.full(60, np.nan)}, "must be finite"),
         ({"age": 3}, {"design_weights": np.ones(3)}, "one a row, 60 of them"),
         ({"age": 3}, {"domains": "region"}, "'north', which totals|domain"),

@@ -395,9 +395,8 @@ class Keeper:
                 return in_words(system.coefficients[i], lower[i], system.feature_names)
             return f"{system.names[i]} at {span(lower[i], upper[i])}"
 
-        return why.described(system.names.__getitem__, given) + self.advice(
-            lambda keeper: keeper.why(system)
-        )
+        told = why.described(system.names.__getitem__, given)
+        return told + self.advice(lambda keeper: keeper.why(system))
 
     def advice(self, why_in):
         """What to do, where ``why_in(keeper)`` finds nothing wrong in wider limits."""

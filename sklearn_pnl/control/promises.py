@@ -164,13 +164,12 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
     if found:
         by_values = marks.by_values
         flags = flags | (marks.pairs & lattice.on_it)
-    (low, high), widest = (
-        (
-            np.where(flags, least, np.maximum(below, lowest)),
-            np.where(flags, least + ranges, np.minimum(above, table.highest)),
-        )
-        for below, above in limits
-    )
+
+    def within(below, above):
+        low, high = np.maximum(below, lowest), np.minimum(above, table.highest)
+        return np.where(flags, least, low), np.where(flags, least + ranges, high)
+
+    (low, high), widest = (within(*ends) for ends in limits)
     # Large whole numbers are not all values of a type.
     ends = (np.where(np.isfinite(e), np.abs(e), 0) for e in (low, high))
     exact = lattice.on_it & ~by_values & (np.maximum(*ends) * table.precision <= 1)

@@ -55,7 +55,8 @@ def read_table(estimator, X, missing=None):
                 "data frame. Name the columns of an array by their numbers or a mask."
             )
         checked = as_table(X)
-        if checked.dtype.kind not in "biufc":
+        every = checked.shape[1] == len(places_of(None, checked.shape[1], chosen))
+        if checked.dtype.kind not in "biufc" or every:
             columns = ArrayColumns(checked)
     if columns is not None:
         form, numbers = ColumnForm.of(columns, chosen)

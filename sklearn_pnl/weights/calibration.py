@@ -258,7 +258,7 @@ def calibrate(
     design = as_column_vector(design, n, "design_weights")
     if design.min(initial=0) < 0:
         row = int(np.flatnonzero(design < 0)[0])
-        raise ValueError(f"design_weights holds {design[row]:g} in row {row}.")
+        raise ValueError(f"design_weights holds {design[row]:g} < 0 in row {row}.")
     low, high = _checked(bounds)
     search = WeightSearch(integer, time_limit, tol, max_iter)
     report_of = partial(_report, search, low, high)
