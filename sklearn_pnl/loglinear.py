@@ -244,21 +244,20 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         self.counts_ = rows.sum(axis=0).reshape(self.poset_.shape)
         reference = check_reference(self.reference, self.counts_, self.poset_)
         self.counts_ += self.offset * (reference is None or reference > 0)
-        self.base_mask_ = self._chosen_mask()
-        self.order_ = self.poset_.family(self.base_mask_)
-        fit = goodness_of_fit(
-            self.counts_, self.poset_, self.base_mask_, **self._settings
-        )
-        residual = np.atleast_1d(fit.residual)
-        warn_unconverged(type(self).__name__, residual, self.tol, self.max_iter)
+        self._reference, order = reference, self.order
+        if self.base is None and isinstance(order, str):
+            found = search_interactions(
+                self.counts_, self.poset_, criterion=order, **self._settings
+            )
+            order = found.order or 1
+        mask = free_mask(self.poset_, order, self.base)
+        fit = goodness_of_fit(self.counts_, self.poset_, mask, **self._settings)
+        warn_unconverged(type(self).__name__, fit.residual, self.tol, self.max_iter)
+        self.base_mask_, self.order_ = mask, self.poset_.family(mask)
         self.statistics_, self.expected_ = fit, fit.expected
         self.n_params_, self.n_iter_ = fit.n_params, max(1, int(fit.n_iter))
         self.theta_, self.standard_errors_ = theta_with_errors(
-            fit.expected / fit.total,
-            fit.total,
-            self.poset_,
-            self.base_mask_,
-            self.reference,
+            fit.expected / fit.total, fit.total, self.poset_, mask, reference
         )
         return self
 
@@ -332,17 +331,14 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         drawn = as_random_state(random_state).multinomial(
             int(total), p / p.sum(), n_replicates
         )
-        tables = drawn.reshape(-1, *self.poset_.shape) / total
-        reference = check_reference(self.reference, self.counts_, self.poset_)
-        settings = self._settings | {"reference": reference}
+        drawn, poset = drawn.reshape(-1, *self.poset_.shape) / total, self.poset_
         fits = mixed_projection(
-            tables, matched=self.base_mask_, poset=self.poset_, **settings
+            drawn, matched=self.base_mask_, poset=poset, **self._settings
         )
         warn_unconverged(type(self).__name__, fits.residual, self.tol, self.max_iter)
-        cells = tuple(range(1, tables.ndim))
-        replicates = 2 * total * kl_divergence(tables, fits.prob, axis=cells)
+        lost = kl_divergence(drawn, fits.prob, axis=tuple(range(1, drawn.ndim)))
         return DevianceBootstrap(
-            deviance=float(self.statistics_.deviance), replicates=replicates
+            deviance=float(self.statistics_.deviance), replicates=2 * total * lost
         )
 
     def score_tests(self, candidates: list | None = None) -> InteractionTests:
@@ -402,7 +398,8 @@ class LogLinearModel(DensityMixin, BaseEstimator):
             z = self.theta_ / self.standard_errors_
             columns = {"theta": self.theta_, "standard error": self.standard_errors_,
                        "z": z, "p": p_values(z**2, 1)}  # fmt: skip
-            return pandas.DataFrame(columns, self._cells(pandas)[self._free])
+            is_free = self.base_mask_.reshape(-1)
+            return pandas.DataFrame(columns, self._cells(pandas)[is_free])
         counts, expected = self.counts_.reshape(-1), self.expected_.reshape(-1)
         residual = np.zeros_like(counts)
         np.divide(counts - expected, np.sqrt(expected), residual, where=expected > 0)
@@ -412,14 +409,10 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     @property
     def _settings(self):
         return {
-            "reference": self.reference,
+            "reference": self._reference,
             "tol": self.tol,
             "max_iter": self.max_iter,
         }
-
-    @property
-    def _free(self):
-        return np.flatnonzero(self.base_mask_)
 
     def _cells(self, pandas):
         """An index of the cells: a level for each mode of a tensor."""
@@ -428,14 +421,6 @@ class LogLinearModel(DensityMixin, BaseEstimator):
             return pandas.RangeIndex(*shape, name="cell")
         names = [f"mode {k}" for k in range(len(shape))]
         return pandas.MultiIndex.from_product(map(range, shape), names=names)
-
-    def _chosen_mask(self):
-        if self.base is None and isinstance(self.order, str):
-            found = search_interactions(
-                self.counts_, self.poset_, criterion=self.order, **self._settings
-            )
-            return free_mask(self.poset_, found.order or 1, None)
-        return free_mask(self.poset_, self.order, self.base)
 
     def _rows(self, X, reset):
         """Rows of counts, flat."""

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import pinv
 from scipy.optimize import linprog
 from scipy.sparse import vstack
 from scipy.special import xlogy
@@ -107,14 +108,12 @@ class GoodnessOfFit(Report):
         if np.ndim(self.total):
             return f"Fits of {self.n_params} parameters to {self.total.size} tables."
         known = "" if self.converged else f"; not converged: {self.residual:.1e}"
+        values, dofs = (self.deviance, self.pearson), (self.dof, self.dof)
         lines = [
             f"{self.n_params} parameters, {self.total:g} counts, "
             f"{self.dof + 1 + self.n_params} cells{known}",
-            f"{'':4}{'statistic':>12}{'df':>6}{'p':>12}",
+            *statistics_table("", "statistic", ("G^2", "X^2"), values, dofs, 4),
         ]
-        for name, value in (("G^2", self.deviance), ("X^2", self.pearson)):
-            p = p_values(value, self.dof)
-            lines.append(f"{name:4}{value:12.4f}{self.dof:6}{p:12.4g}")
         if self.adjusted_dof != self.dof:
             p = p_values(self.deviance, self.adjusted_dof)
             lines.append(
@@ -190,10 +189,9 @@ def goodness_of_fit(
     >>> print(fit.dof, fit.deviance.round(4))
     1 0.2802
     """
-    counts, total = check_counts(counts, poset)
+    counts, total, p = check_counts(counts, poset)
     reference = check_reference(reference, counts, poset)
     mask, cells = model_mask(poset, order), tuple(range(-len(poset.shape), 0))
-    p = counts / total.reshape(total.shape + (1,) * len(poset.shape))
     found = mixed_projection(p, reference, mask, poset, tol=tol, max_iter=max_iter)
     n_params = n_params_of(poset, mask, reference)
     dof = int(_can_occur(poset, reference).sum()) - 1 - n_params
@@ -201,7 +199,7 @@ def goodness_of_fit(
     with np.errstate(divide="ignore"):
         squares = np.divide((p - q) ** 2, q, out=np.zeros_like(q), where=p != q)
     return GoodnessOfFit(
-        expected=q * (counts.sum(axis=cells, keepdims=True)),
+        expected=q * counts.sum(axis=cells, keepdims=True),
         total=total[()],
         deviance=(2 * total * kl_divergence(p, q, axis=cells))[()],
         pearson=(total * squares.sum(axis=cells))[()],
@@ -260,17 +258,15 @@ def theta_with_errors(
     (array([1.386, 0.   ]), array([0.25, 0.2 ]))
     """
     q = np.asarray(p, dtype=np.float64).reshape(-1)
+    r = np.ones(len(q)) if reference is None else 1.0 * np.ravel(reference)
     functions = level_functions(poset, model_mask(poset, order))
     root = np.sqrt(q)
     # With a constant to stand for psi: its inverse, cut down to theta, is that of G.
-    left, values, right = np.linalg.svd(root[:, None] * functions, full_matrices=False)
-    kept = values > _RANK * values.max(initial=0)
-    left, right = left[:, kept], right[kept] / values[kept, None]
-    r = np.ones(len(q)) if reference is None else np.ravel(reference) * 1.0
-    ratio = np.divide(q, r, out=np.ones(len(q)), where=q > 0)
-    energy = root * np.log(ratio)
-    theta, errors = energy @ left @ right, np.sqrt((right**2).sum(axis=0) / total)
-    known = np.abs(1 - ((right * values[kept, None]) ** 2).sum(axis=0)) < _ALIASED
+    design = root[:, None] * functions
+    inverse = pinv(design, rtol=_RANK)
+    theta = inverse @ (root * np.log(np.divide(q, r, out=np.ones(len(q)), where=q > 0)))
+    errors = np.linalg.norm(inverse, axis=1) / np.sqrt(total)
+    known = np.abs(1 - np.einsum("ij,ji->i", inverse, design)) < _ALIASED
     theta, errors = (np.where(known, x, np.nan)[1:] for x in (theta, errors))
     return theta, errors
 
@@ -282,11 +278,12 @@ def model_mask(poset, order):
 
 
 def check_counts(counts, poset):
-    """Counts as floats, and their totals; a ValueError if they are none."""
+    """Counts as floats, totals and distributions; a ValueError if they are none."""
     counts = np.asarray(counts, dtype=np.float64)
     lead = leading_shape(counts, poset)
-    if not (np.isfinite(counts).all() and counts.min(initial=0) >= 0):
-        cell = tuple(np.argwhere(~((counts >= 0) & np.isfinite(counts)))[0].tolist())
+    bad = np.argwhere(~((counts >= 0) & np.isfinite(counts)))
+    if len(bad):
+        cell = tuple(bad[0].tolist())
         raise ValueError(
             f"Counts are finite and not negative; that at index {cell} is "
             f"{counts[cell]}."
@@ -298,7 +295,7 @@ def check_counts(counts, poset):
             f"The counts{f' of table {table}' if table else ''} are all 0: there is "
             "nothing to fit. Leave such tables out."
         )
-    return counts, total
+    return counts, total, counts / total.reshape(*lead, *(1 for _ in poset.shape))
 
 
 def check_reference(reference, counts, poset):
@@ -339,6 +336,14 @@ def _can_occur(poset, reference):
 
 def _rank(design):
     return int(np.linalg.matrix_rank((design.T @ design).toarray(), hermitian=True))
+
+
+def statistics_table(term, statistic, names, values, dofs, width):
+    """Lines of a table, the first of them heads."""
+    yield f"{term:{width}}{statistic:>12}{'df':>6}{'p':>12}"
+    for name, value, dof in zip(names, values, dofs, strict=True):
+        p = p_values(value, dof)
+        yield f"{name!s:{width}}{value:12.4f}{dof:6}{p:12.4g}"
 
 
 def p_values(statistic, dof):

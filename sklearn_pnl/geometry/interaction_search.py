@@ -1,7 +1,6 @@
 """The search for the interactions that counts ask for."""
 
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import ArrayLike
 from .fit import MAX_ITER, TOL, model_mask, n_params_of
 from .interaction_tests import fit_one, scores_of
 from .posets import TensorPoset
-from .terms import cells_of, changed, maximal_terms, missing_terms, modes_of
+from .terms import cells_of, changed, maximal_terms, missing_terms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,11 +122,9 @@ def search_interactions(
     while found := search.addition(mask, value) or search.removal(mask, value, lowest):
         *step, mask, value = found
         steps.append((*step, value))
-    order = poset.family(mask)
-    if isinstance(order, int):
-        order = list(combinations(modes_of(poset), order))
+    order = maximal_terms(poset, mask)
     return InteractionSearch(
-        order=order or [], criterion=criterion, value=value, steps=tuple(steps)
+        order=order, criterion=criterion, value=value, steps=tuple(steps)
     )
 
 
@@ -135,9 +132,8 @@ class _Search:
     """Single steps of a search: fits, and the criterion."""
 
     def __init__(self, counts, poset, criterion, settings):
-        self._counts, self._poset = counts, poset
-        self._criterion, self._settings = criterion, settings
-        self._fits = {}
+        self._counts, self._poset, self._settings = counts, poset, settings
+        self._criterion, self._fits = criterion, {}
 
     def fit(self, mask):
         """The fit of a model, made once."""
@@ -168,11 +164,12 @@ class _Search:
 
     def removal(self, mask, value, lowest):
         """The term whose loss lowers the criterion most, if any does."""
-        found = []
+        best = None
         for term in maximal_terms(self._poset, mask):
             cells = cells_of(self._poset, term)
-            if not lowest.reshape(-1)[cells].any():
-                smaller = changed(mask, cells, False)
-                found.append(("drop", term, smaller, self.value(smaller)))
-        best = min(found, key=lambda step: step[-1], default=None)
-        return best if best is not None and best[-1] < value else None
+            smaller = changed(mask, cells, False)
+            if lowest.reshape(-1)[cells].any() or self.value(smaller) >= value:
+                continue
+            value = self.value(smaller)
+            best = "drop", term, smaller, value
+        return best

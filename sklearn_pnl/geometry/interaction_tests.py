@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import orth
 
 from .energies import energy_decomposition
 from .fit import (
@@ -28,6 +29,7 @@ from .fit import (
     model_mask,
     n_params_of,
     p_values,
+    statistics_table,
 )
 from .posets import PosetProtocol, TensorPoset
 from .terms import cells_of, level_functions, missing_terms, modes_of
@@ -84,12 +86,8 @@ class InteractionTests:
         if self.values.ndim > 1:
             return f"{self.statistic} of {len(self.terms)} terms in several tables."
         width = max((len(str(term)) for term in self.terms), default=4)
-        lines = [f"{'term':{width}}{self.statistic:>12}{'df':>6}{'p':>12}"]
-        lines += [
-            f"{term!s:{width}}{value:12.4f}{dof:6}{p:12.4g}"
-            for term, value, dof, p in zip(*self.columns().values(), strict=True)
-        ]
-        return "\n".join(lines)
+        columns = self.terms, self.values, self.dof
+        return "\n".join(statistics_table("term", self.statistic, *columns, width))
 
 
 def deviance_tests(
@@ -148,10 +146,9 @@ def deviance_tests(
     (1,)        0.3336     1      0.5636
     (0, 1)      8.1614     1    0.004279
     """
-    counts, total = check_counts(counts, poset)
+    counts, total, p = check_counts(counts, poset)
     reference = check_reference(reference, counts, poset)
     terms, levels = _named_levels(poset, levels)
-    p = counts / total.reshape(total.shape + (1,) * len(poset.shape))
     parts = energy_decomposition(
         p, poset, levels, reference=reference, tol=tol, max_iter=max_iter
     )
@@ -233,9 +230,7 @@ def scores_of(counts, fit, poset, mask, terms):
     root = np.sqrt(fit.expected.reshape(-1))
     misfit = counts.reshape(-1) - fit.expected.reshape(-1)
     residuals = np.divide(misfit, root, out=np.zeros_like(root), where=root > 0)
-    model = root[:, None] * level_functions(poset, mask)
-    left, sizes, _ = np.linalg.svd(model, full_matrices=False)
-    left = left[:, sizes > _RANK * sizes.max()]
+    left = orth(root[:, None] * level_functions(poset, mask), _RANK)
     values, dof = np.zeros(len(terms)), np.zeros(len(terms), int)
     for k, term in enumerate(terms):
         cells = cells_of(poset, term)

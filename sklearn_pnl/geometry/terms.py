@@ -5,6 +5,7 @@ zero in just these; of another poset, an element.
 """
 
 from functools import reduce
+from itertools import combinations
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, kron
@@ -43,16 +44,16 @@ def missing_terms(poset, mask):
     missing = ~kept
     for k in modes_of(poset):
         np.moveaxis(missing, k, 0)[1] &= np.moveaxis(kept, k, 0)[0]
-    return _ordered(missing)
+    terms = (tuple(map(int, np.flatnonzero(x))) for x in np.argwhere(missing))
+    return sorted(terms, key=lambda term: (len(term), term))
 
 
 def maximal_terms(poset, mask):
-    """Terms of a model on a tensor that are inside of no other."""
-    kept = _kept_terms(poset, mask)
-    maximal = kept.copy()
-    for k in modes_of(poset):
-        np.moveaxis(maximal, k, 0)[0] &= ~np.moveaxis(kept, k, 0)[1]
-    return _ordered(maximal)
+    """Terms of a hierarchical model on a tensor that are inside of no other."""
+    family = poset.family(mask) or []
+    if isinstance(family, int):
+        return list(combinations(modes_of(poset), family))
+    return family
 
 
 def level_functions(poset, mask):
@@ -72,14 +73,12 @@ def indicators(poset, mask):
         return csr_array(level_functions(poset, mask))
     levels = [csr_array(np.eye(length)[:, 1:]) for length in poset.shape]
     whole = [csr_array(np.ones((length, 1))) for length in poset.shape]
-    factors = (
-        [
-            own if inside else one
-            for own, one, inside in zip(levels, whole, x, strict=True)
-        ]
+    pairs = list(zip(whole, levels, strict=True))
+    columns = [
+        reduce(kron, [pair[inside] for pair, inside in zip(pairs, x, strict=True)])
         for x in np.argwhere(_kept_terms(poset, mask))
-    )
-    return hstack([reduce(kron, each) for each in factors], format="csr")
+    ]
+    return hstack(columns, format="csr")
 
 
 def _kept_terms(poset, mask):
@@ -88,8 +87,3 @@ def _kept_terms(poset, mask):
     for k in modes_of(poset):
         kept = merged(kept, k, np.all)
     return kept
-
-
-def _ordered(places):
-    terms = (tuple(map(int, np.flatnonzero(x))) for x in np.argwhere(places))
-    return sorted((term for term in terms if term), key=lambda term: (len(term), term))
