@@ -36,18 +36,14 @@ class TableFiller:
                 "of it. Leave it out."
             )
         self._near = NearRows(rows, imputer.n_neighbors or _NEIGHBORS)
+        names, of_rows = tuple(names), isinstance(imputer.invariants, str)
         places = partial(column_of, names=list(names), row_shape=imputer.input_shape_)
-        collect = partial(
-            collect_constraints,
-            feature_names=tuple(names),
-            ranges=self._near.ranges,
-            column_of=places,
+        given, asked = (
+            collect_constraints(some, names, self._near.ranges, places)
+            for some in (None if of_rows else imputer.invariants, imputer.constraints)
         )
-        if isinstance(imputer.invariants, str):
-            held = _equations_of(rows, tuple(names))
-        else:
-            held = collect(imputer.invariants)
-        self.system = held.and_also(collect(imputer.constraints))
+        held = _equations_of(rows, names) if of_rows else given
+        self.system = held.and_also(asked)
         if len(self.system.lower) > 1:
             raise ValueError(
                 "Constraints of an imputer are the same for all rows; give numbers, "

@@ -156,25 +156,16 @@ def complete(
     design = Design(poset, matched, smooth)
     if not ridge >= 0:
         raise ValueError(f"ridge must not be negative; got {ridge}.")
+    names = ["measure", "residual", "gap", "n_iter", "estimable", "rank"]
     settings = {"tol": tol, "max_iter": max_iter}
-    estimable = rank = None
     if ridge > 0:
         found = fit_with_ridge(some, design, ridge, settings)
     else:
-        some = _without_empty_sums(some, design)
-        *found, estimable, rank = fit_exactly(some, design, settings)
-        found[0][~estimable] = np.nan
-        estimable, rank = estimable.reshape(lead + poset.shape), rank.reshape(lead)
-    measure, residual, gap, n_iter = found
-    return Completion(
-        measure=measure.reshape(lead + poset.shape),
-        estimable=estimable,
-        rank=rank,
-        residual=residual.reshape(lead),
-        gap=gap.reshape(lead),
-        n_iter=n_iter.reshape(lead),
-        tol=tol,
-    )
+        found = fit_exactly(_without_empty_sums(some, design), design, settings)
+        found[0][~found[4]] = np.nan
+    shaped = (x.reshape(lead + (x.ndim - 1) * poset.shape) for x in found)
+    known = {"estimable": None, "rank": None} | dict(zip(names, shaped, strict=False))
+    return Completion(**known, tol=tol)
 
 
 def read_observed(measures, poset, observed=None, reference=None):

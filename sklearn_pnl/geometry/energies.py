@@ -212,15 +212,9 @@ def project_on_level(p, poset, level, tol=_TOL, max_iter=_MAX_ITER):
 
 def _project(p, poset, mask, tol, max_iter, reference=None):
     settings = {"tol": tol, "max_iter": max_iter}
-    projection = mixed_projection(p, reference, mask, poset, **settings)
-    if not np.all(projection.converged):
-        raise RuntimeError(
-            f"A projection did not converge: the worst residual is "
-            f"{np.max(projection.residual):.1e} > tol={tol:g} after "
-            f"{np.max(projection.n_iter)} Newton steps. Increase tol or max_iter, or "
-            "add a larger offset before normalising."
-        )
-    return projection.prob
+    found = mixed_projection(p, reference, mask, poset, **settings)
+    advice = ", or add a larger offset before normalising"
+    return found.or_error("A projection", advice).prob
 
 
 def _cells(poset):

@@ -284,10 +284,4 @@ def fit_one(counts, poset, mask, reference, tol, max_iter):
     fit = goodness_of_fit(
         counts, poset, mask, reference=reference, tol=tol, max_iter=max_iter
     )
-    if not fit.converged:
-        raise RuntimeError(
-            f"The fit of {fit.n_params} parameters did not converge: a residual of "
-            f"{fit.residual:.1e} > tol={tol:g} after {fit.n_iter} Newton steps. "
-            "Increase tol or max_iter."
-        )
-    return fit
+    return fit.or_error(f"The fit of {fit.n_params} parameters")

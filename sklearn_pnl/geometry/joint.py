@@ -12,7 +12,7 @@ whose Hessian is the Schur complement of an arrow,
 
 over the cells that are free. Newton's method with a line search ends after finitely
 many steps (Mangasarian 2002). Intervals are equations with one more cell, which costs
-next to nothing to move.
+next to nothing to move; those of totals have one in each row, for its share.
 
 O. L. Mangasarian, "A finite Newton method for classification", Optimization Methods and
 Software 17, 2002. J.-C. Deville, C.-E. Särndal, "Calibration estimators in survey
@@ -116,7 +116,8 @@ def joint_projection(
     moves, n_iter = arrow.solve(tol, max_iter)
     found = np.clip(rows + moves[:, :d] * units, floor, ceiling)
     residual = np.abs(arrow.lack(moves)) / arrow.size
-    return JointProjection(found, residual, arrow.row_miss(moves), n_iter)
+    of_rows = np.abs(arrow.missing - moves @ arrow.a.T).max(initial=0)
+    return JointProjection(found, residual, float(of_rows), n_iter)
 
 
 class _Arrow:
@@ -230,10 +231,6 @@ class _Arrow:
             y[todo] += _lengths(slope, first)[:, None] * step
             moves[todo] = self.moved(z, y[todo], todo)
         return y, moves
-
-    def row_miss(self, moves):
-        """Worst miss of an equation."""
-        return float(np.abs(self.missing - moves @ self.a.T).max(initial=0))
 
 
 def _in_own_units(a, *ends):

@@ -7,7 +7,7 @@ it offers the methods of :class:`Problem`.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +94,16 @@ class Report:
     def converged(self) -> NDArray:
         """Whether ``residual <= tol``: not where it is NaN."""
         return self.residual <= self.tol
+
+    def or_error(self, whom: str, advice: str = "") -> Self:
+        """The same; a RuntimeError if not all converged."""
+        if not np.all(self.converged):
+            raise RuntimeError(
+                f"{whom} did not converge: the worst residual is "
+                f"{np.max(self.residual):.1e} > tol={self.tol:g} after "
+                f"{np.max(self.n_iter)} Newton steps. Increase tol or max_iter{advice}."
+            )
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
