@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._filling.tables import TableFiller
 from ._filling.tensors import TensorFiller
+from ._runtime.docs import with_params_of
 from ._runtime.validation import (
     all_or_nothing,
     check_measures,
@@ -25,7 +26,7 @@ from ._runtime.validation import (
     check_rows,
 )
 from .control import CONSTRAINTS
-from .many_body import CODEC_CONSTRAINTS, ORDER
+from .many_body import CODEC_CONSTRAINTS, ORDER, ManyBodyProjector
 
 
 def _is_flat(imputer):
@@ -33,6 +34,7 @@ def _is_flat(imputer):
     return len(getattr(imputer, "input_shape_", (1,))) == 1
 
 
+@with_params_of(ManyBodyProjector)
 class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Fill missing cells by a convex fit to the observed ones, which stay as they are.
 
@@ -129,19 +131,13 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Most Newton steps that a row of ``fit_transform`` took; 1 for a closed form, and
         after ``fit``, which fills none.
 
-    input_shape_ : tuple of int
-        Shape of a row.
-
-    n_features_in_ : int
-        Length of the first axis of a row.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features seen during ``fit``, if all are strings.
+    input_shape_, n_features_in_, feature_names_in_
+        As in :class:`ManyBodyProjector`.
 
     See Also
     --------
     sklearn_pnl.geometry.complete : The fit, with its certificates.
-    ManyBodyProjector : Codes of complete rows.
+    ManyBodyProjector : Codes of rows, with missing cells if asked to.
     find_invariants : The search for equations.
 
     References

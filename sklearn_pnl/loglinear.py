@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,10 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 from sklearn.base import BaseEstimator, DensityMixin, _fit_context
 from sklearn.utils._optional_dependencies import check_pandas_support
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._drawing.coding import free_mask, lay_out
+from ._runtime.docs import with_params_of
 from ._runtime.validation import (
     all_or_nothing,
     as_random_state,
@@ -34,8 +34,9 @@ from .geometry import (
     search_interactions,
     theta_with_errors,
 )
-from .geometry.fit import check_reference, p_values
-from .manifolds import ORDER
+from .geometry.counts import check_reference
+from .geometry.fit import p_values
+from .many_body import CODEC_CONSTRAINTS, ORDER, ManyBodyProjector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +78,7 @@ class DevianceBootstrap:
         )
 
 
+@with_params_of(ManyBodyProjector)
 class LogLinearModel(DensityMixin, BaseEstimator):
     r"""Fit one log-linear model to the sum of the rows, each a table of counts.
 
@@ -122,8 +124,8 @@ class LogLinearModel(DensityMixin, BaseEstimator):
 
     Attributes
     ----------
-    poset_ : TensorPoset or Poset
-        The poset of the fit.
+    poset_
+        As in :class:`ManyBodyProjector`.
 
     base_mask_ : ndarray of bool of shape ``poset_.shape``
         Elements whose theta is free, without the bottom.
@@ -153,14 +155,8 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     n_iter_ : int
         Newton steps; a closed form counts as 1.
 
-    input_shape_ : tuple of int
-        Shape of a row.
-
-    n_features_in_ : int
-        Length of the first axis of a row.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features seen during ``fit``, if all are strings.
+    input_shape_, n_features_in_, feature_names_in_
+        As in :class:`ManyBodyProjector`.
 
     See Also
     --------
@@ -191,12 +187,11 @@ class LogLinearModel(DensityMixin, BaseEstimator):
 
     _parameter_constraints: dict = {
         "order": [*ORDER, StrOptions({"bic", "aic"})],
-        "base": ["array-like", None],
-        "poset": [PosetProtocol, None],
         "reference": ["array-like", None],
-        "offset": [Interval(Real, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        **{
+            name: CODEC_CONSTRAINTS[name]
+            for name in ("base", "poset", "offset", "tol", "max_iter")
+        },
     }
 
     def __init__(

@@ -342,7 +342,7 @@ def test_tests_of_terms_where_cells_cannot_occur(seed):
     fit = goodness_of_fit(counts, poset, 2, reference=reference)
     assert scores.values == pytest.approx([fit.pearson])
     assert scores.dof == [fit.dof]
-    found = search_interactions(counts, poset, reference=reference)
+    found = search_interactions(counts, poset, reference=reference.tolist())
     best = goodness_of_fit(counts, poset, found.order, reference=reference)
     assert found.value == pytest.approx(best.bic)
 

@@ -46,11 +46,10 @@ class TensorFiller:
         self._near = None
         if imputer.n_neighbors is not None:
             self._near = NearRows(rows, imputer.n_neighbors)
-        self.alpha, self.deviance = imputer.alpha, np.nan
-        if isinstance(imputer.alpha, str):
-            self._choose_alpha(_ALPHAS, rows[:_ROWS_HIDDEN])
-        elif np.ndim(imputer.alpha):
-            self._choose_alpha(imputer.alpha, rows[:_ROWS_HIDDEN])
+        alphas = _ALPHAS if isinstance(imputer.alpha, str) else imputer.alpha
+        self.alpha, self.deviance = alphas, np.nan
+        if np.ndim(alphas):
+            self._choose_alpha(alphas, rows[:_ROWS_HIDDEN])
 
     def fill(self, rows, missing, numbers, whom):
         """Rows that are known by some numbers, filled, and the most Newton steps."""
@@ -116,9 +115,10 @@ class TensorFiller:
 
 
 def _model_block(cells, reference, **settings):
-    tensors = (x.reshape(-1, *settings["poset"].shape) for x in (cells, reference))
-    measures, reference = tensors
-    found = complete(measures, reference=reference, **settings)
+    shape = -1, *settings["poset"].shape
+    found = complete(
+        cells.reshape(shape), reference=reference.reshape(shape), **settings
+    )
     return found.measure.reshape(cells.shape), found.residual, found.n_iter
 
 

@@ -1,4 +1,4 @@
-"""Parameters that several classes share are told once, and shown with each of them."""
+"""What several classes share is told once, and shown with each of them."""
 
 import re
 from inspect import cleandoc
@@ -25,7 +25,9 @@ def with_params_of(source):
 
 
 def _params(doc):
-    """The text of each parameter in a numpydoc docstring, by name."""
-    section = cleandoc(doc).split("\nParameters\n----------\n")[1]
-    section = re.split(r"\n\n[\w ]+\n---", section)[0]
-    return {text.split(" ", 1)[0]: text for text in re.split(r"\n\n(?=\w)", section)}
+    """The text of each parameter and attribute in a numpydoc docstring, by name."""
+    _, *sections = re.split(r"\n\n([\w ]+)\n---+\n", cleandoc(doc))
+    sections = dict(zip(sections[::2], sections[1::2], strict=True))
+    some = sections["Parameters"], sections.get("Attributes", "")
+    texts = re.split(r"\n\n(?=\w)", "\n\n".join(some).rstrip())
+    return {text.split(" ", 1)[0]: text for text in texts}

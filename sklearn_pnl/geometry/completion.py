@@ -163,6 +163,7 @@ def complete(
     else:
         found = fit_exactly(_without_empty_sums(some, design), design, settings)
         found[0][~found[4]] = np.nan
+    # Of each row, or of each of its cells.
     shaped = (x.reshape(lead + (x.ndim - 1) * poset.shape) for x in found)
     known = {"estimable": None, "rank": None} | dict(zip(names, shaped, strict=False))
     return Completion(**known, tol=tol)

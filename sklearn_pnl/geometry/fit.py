@@ -29,21 +29,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import pinv
-from scipy.optimize import linprog
-from scipy.sparse import vstack
 from scipy.special import xlogy
 from scipy.stats import chi2
 
+from .counts import (
+    check_counts,
+    check_reference,
+    n_params_of,
+    where_it_can_occur,
+    without_unfilled,
+)
 from .divergences import kl_divergence
 from .optimize import Report
-from .posets import PosetProtocol, leading_shape
+from .posets import PosetProtocol
 from .projections import mixed_projection
-from .terms import indicators, level_functions
+from .terms import level_functions
 
 TOL, MAX_ITER = 1e-12, 200
-# An empty cell of less probability than this, or so many times the tolerance, raises
-# the question whether the model can fill it at all.
-_SUSPICIOUS, _TIMES_TOL = 1e-8, 100
 # Singular values below this share of the largest, and parts of unit vectors that are
 # off the rows of a design, are rounding.
 _RANK, _ALIASED = 1e-11, 1e-6
@@ -194,8 +196,8 @@ def goodness_of_fit(
     mask, cells = model_mask(poset, order), tuple(range(-len(poset.shape), 0))
     found = mixed_projection(p, reference, mask, poset, tol=tol, max_iter=max_iter)
     n_params = n_params_of(poset, mask, reference)
-    dof = int(_can_occur(poset, reference).sum()) - 1 - n_params
-    q, adjusted = _adjusted(counts, found, mask, poset, reference, dof)
+    dof = len(where_it_can_occur(poset, reference)) - 1 - n_params
+    q, adjusted = without_unfilled(counts, found, mask, poset, reference, dof)
     with np.errstate(divide="ignore"):
         squares = np.divide((p - q) ** 2, q, out=np.zeros_like(q), where=p != q)
     return GoodnessOfFit(
@@ -277,67 +279,6 @@ def model_mask(poset, order):
     return poset.level_mask(0 if none else order)
 
 
-def check_counts(counts, poset):
-    """Counts as floats, totals and distributions; a ValueError if they are none."""
-    counts = np.asarray(counts, dtype=np.float64)
-    lead = leading_shape(counts, poset)
-    bad = np.argwhere(~((counts >= 0) & np.isfinite(counts)))
-    if len(bad):
-        cell = tuple(bad[0].tolist())
-        raise ValueError(
-            f"Counts are finite and not negative; that at index {cell} is "
-            f"{counts[cell]}."
-        )
-    total = np.asarray(counts.reshape(*lead, -1).sum(axis=-1))
-    if not total.all():
-        table = tuple(np.argwhere(total == 0)[0].tolist())
-        raise ValueError(
-            f"The counts{f' of table {table}' if table else ''} are all 0: there is "
-            "nothing to fit. Leave such tables out."
-        )
-    return counts, total, counts / total.reshape(*lead, *(1 for _ in poset.shape))
-
-
-def check_reference(reference, counts, poset):
-    """A reference as a distribution; a ValueError if counts are where it is 0."""
-    if reference is None:
-        return None
-    reference = np.asarray(reference, dtype=np.float64)
-    fine = np.isfinite(reference) & (reference >= 0)
-    if reference.shape != poset.shape or not fine.all() or not reference.any():
-        raise ValueError(
-            f"A reference is finite, not negative, somewhere positive, and of shape "
-            f"{poset.shape}; got shape {reference.shape}."
-        )
-    bad = np.argwhere((counts > 0) & (reference == 0))
-    if len(bad):
-        cell = tuple(bad[0].tolist())
-        raise ValueError(
-            f"The count at index {cell} is {counts[cell]:g} where the reference is 0, "
-            "of a cell that cannot occur. Give it a positive reference, or leave its "
-            "counts out."
-        )
-    return reference / reference.sum()
-
-
-def n_params_of(poset, mask, reference):
-    """Dimension of a model on the cells that can occur, without the total."""
-    can_occur = _can_occur(poset, reference)
-    if can_occur.all():
-        return int(mask.sum())
-    return _rank(indicators(poset, mask)[can_occur]) - 1
-
-
-def _can_occur(poset, reference):
-    return (
-        np.full(poset.n_elements, True) if reference is None else reference.ravel() > 0
-    )
-
-
-def _rank(design):
-    return int(np.linalg.matrix_rank((design.T @ design).toarray(), hermitian=True))
-
-
 def statistics_table(term, statistic, names, values, dofs, width):
     """Lines of a table, the first of them heads."""
     yield f"{term:{width}}{statistic:>12}{'df':>6}{'p':>12}"
@@ -350,45 +291,3 @@ def p_values(statistic, dof):
     """Upper tails of chi-square; 1 where there is no degree of freedom."""
     dof = np.asarray(dof)
     return np.where(dof > 0, chi2.sf(statistic, np.maximum(dof, 1)), 1.0)[()]
-
-
-def _adjusted(counts, found, mask, poset, reference, dof):
-    """Distributions without cells that cannot be filled, and adjusted df."""
-    lead, can_occur = found.residual.shape, np.flatnonzero(_can_occur(poset, reference))
-    q = found.prob.reshape(-1, poset.n_elements).copy()
-    adjusted, empty = np.full(len(q), dof), counts.reshape(q.shape)[:, can_occur] == 0
-    suspicious = empty & (q[:, can_occur] < max(_SUSPICIOUS, _TIMES_TOL * found.tol))
-    rows = np.flatnonzero(suspicious.any(axis=1))
-    design = indicators(poset, mask)[can_occur] if len(rows) else None
-    for row in rows:
-        possible = _possible_cells(design, empty[row], suspicious[row])
-        if not possible.all():
-            q[row, can_occur[~possible]] = 0
-            adjusted[row] = possible.sum() - _rank(design[np.flatnonzero(possible)])
-    return q.reshape(counts.shape), adjusted.reshape(lead)
-
-
-def _possible_cells(design, empty, suspicious):
-    """Cells positive in some distribution with the expectations of the data.
-
-    The most cells that a change of the counts can fill, which keeps all expectations
-    and may take away from cells that are not empty alone: a linear programme, with a
-    share of at most 1 of each cell to be filled counted.
-    """
-    cells = np.flatnonzero(suspicious)
-    n, k = len(empty), len(cells)
-    cost = np.concatenate([np.zeros(n), -np.ones(k)])
-    # Change = share + more of it, so that no cap keeps others from being filled.
-    system = vstack([design, design[cells]]).T
-    bounds = [(0 if e else None, None) for e in empty] + [(0, 1)] * k
-    found = linprog(
-        cost, A_eq=system, b_eq=np.zeros(design.shape[1]), bounds=bounds, method="highs"
-    )
-    if found.status != 0:
-        raise RuntimeError(
-            f"Which of {k} empty cells the model can fill could not be found out: "
-            f"{found.message}"
-        )
-    possible = np.ones(n, bool)
-    possible[cells] = found.x[n:] > 0.5
-    return possible

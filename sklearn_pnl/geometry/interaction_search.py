@@ -6,7 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .fit import MAX_ITER, TOL, model_mask, n_params_of
+from .counts import n_params_of
+from .fit import MAX_ITER, TOL, model_mask
 from .interaction_tests import fit_one, scores_of
 from .posets import TensorPoset
 from .terms import cells_of, changed, maximal_terms, missing_terms

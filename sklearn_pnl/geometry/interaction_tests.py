@@ -19,15 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import orth
 
+from .counts import check_counts, check_reference, n_params_of
 from .energies import energy_decomposition
 from .fit import (
     MAX_ITER,
     TOL,
-    check_counts,
-    check_reference,
     goodness_of_fit,
     model_mask,
-    n_params_of,
     p_values,
     statistics_table,
 )
