@@ -1,9 +1,13 @@
 """The examples run as they are; those on data from elsewhere where it is."""
 
+import multiprocessing
 import os
-import subprocess
+import runpy
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stdout
 from importlib.util import module_from_spec, spec_from_file_location
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +20,8 @@ ON_IMAGES = [
     for pattern in ("mnist_*.py", "cifar_*.py")
     for path in sorted((ROOT / "examples" / "paper").glob(pattern))
 ]
+# "pytest" is for this module, which the process of an example loads as well.
+LIBRARIES = ["imblearn", "matplotlib.pyplot", "pandas", "pytest", "sklearn_pnl"]
 
 
 def module_at(path):
@@ -31,19 +37,35 @@ def claims():
     return module_at(ROOT / "docs" / "claims.py")
 
 
-def run(example, folder):
-    # Without a display matplotlib draws to no window.
-    environment = {k: v for k, v in os.environ.items() if k != "DISPLAY"}
-    found = subprocess.run(
-        [sys.executable, "-W", "error", str(example)],
-        cwd=folder,
-        env=environment | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.returncode == 0, found.stderr[-2000:]
-    return found.stdout
+@pytest.fixture(scope="module")
+def run():
+    """What an example prints, in a process of its own where warnings are errors."""
+    # To load the libraries takes longer than most examples: where processes are forked,
+    # they are so from one that has them.
+    forks = "forkserver" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if forks else "spawn")
+    context.set_forkserver_preload(LIBRARIES)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+        environment.setenv("PYTHONWARNINGS", "error")
+        environment.setenv("OMP_NUM_THREADS", "1")
+        # Without a display matplotlib draws to no window.
+        environment.delenv("DISPLAY", raising=False)
+
+        def run(example, folder):
+            with ProcessPoolExecutor(1, context) as process:
+                return process.submit(printed_by, example, folder).result()
+
+        yield run
+
+
+def printed_by(example, folder):
+    """For the process of an example, which ends with it."""
+    os.chdir(folder)
+    sys.path.insert(0, str(example.parent))
+    with redirect_stdout(StringIO()) as printed:
+        runpy.run_path(str(example), run_name="__main__")
+    return printed.getvalue()
 
 
 def check(claims, example, printed):
@@ -59,7 +81,7 @@ def test_there_are_examples():
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_example_runs_without_a_warning(example, tmp_path, claims):
+def test_example_runs_without_a_warning(example, tmp_path, claims, run):
     printed = run(example, tmp_path)
     if example.parent.name == "paper":
         check(claims, example, printed)
@@ -70,7 +92,7 @@ def test_example_runs_without_a_warning(example, tmp_path, claims):
     reason="SKLEARN_PNL_DATA does not name a folder with mnist.npz and cifar10.npz",
 )
 @pytest.mark.parametrize("example", ON_IMAGES, ids=lambda path: path.stem)
-def test_example_on_images_runs_without_a_warning(example, tmp_path, claims):
+def test_example_on_images_runs_without_a_warning(example, tmp_path, claims, run):
     check(claims, example, run(example, tmp_path))
 
 
