@@ -2,8 +2,9 @@
 
 import os
 
-import pytest
-from threadpoolctl import threadpool_limits
+# Test processes run side by side, and threads of BLAS and OpenMP would fight for the
+# cores, also in processes that tests start. It is read as the libraries are loaded.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 try:
     from hypothesis import HealthCheck, Phase, settings
@@ -22,16 +23,13 @@ else:
 
 
 def pytest_collection_modifyitems(config, items):
-    """Array API is checked in a process of its own: a setting of SciPy at import."""
+    """What starts workers comes first: one test process then starts them for all.
+
+    Array API is checked in a process of its own: a setting of SciPy at import.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("starting") is None)
     if os.environ.get("SCIPY_ARRAY_API"):
         return
     apart = [item for item in items if "check_array_api" in item.name]
     config.hook.pytest_deselected(items=apart)
     items[:] = [item for item in items if item not in apart]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _one_blas_thread():
-    """Test processes run side by side; their BLAS threads would fight for the cores."""
-    with threadpool_limits(1, user_api="blas"):
-        yield

@@ -181,8 +181,16 @@ def test_finite_but_huge_codes_are_points_or_named(order, with_mass, dtype, make
     assert refused or not with_mass
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-@pytest.mark.parametrize("make", [ManyBodyProjector, BackwardProjector])
+@pytest.mark.starting
+@pytest.mark.parametrize(
+    "make, backend",
+    [
+        (ManyBodyProjector, "threading"),
+        (BackwardProjector, "threading"),
+        # One is enough where an error is on its way: joblib ends its workers after it.
+        (BackwardProjector, "loky"),
+    ],
+)
 def test_a_code_of_a_later_block_is_named_by_its_own_number(make, backend):
     X = np.random.default_rng(0).uniform(1, 2, size=(12, 8, 8, 8))
     projector = make(with_mass=True).fit(X)

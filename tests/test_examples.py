@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.starting
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").rglob("plot_*.py"))
 ON_IMAGES = [
@@ -48,7 +50,6 @@ def run():
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
         environment.setenv("PYTHONWARNINGS", "error")
-        environment.setenv("OMP_NUM_THREADS", "1")
         # Without a display matplotlib draws to no window.
         environment.delenv("DISPLAY", raising=False)
 

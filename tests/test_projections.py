@@ -25,7 +25,6 @@ from _oracles import (
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 from sklearn.linear_model import PoissonRegressor
-from threadpoolctl import threadpool_limits
 
 from sklearn_pnl.geometry import (
     InteractionBasis,
@@ -66,13 +65,6 @@ SHAPES_AND_ORDERS = [
     ((4, 4, 3), [(0, 2)]),
 ]
 IMAGE_SHAPE = (7, 2, 2, 7, 2, 2)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Small products: the threads of parallel pytest workers only hinder each other."""
-    with threadpool_limits(1):
-        yield
 
 
 def random_set(rng, leq, kind):

@@ -333,6 +333,7 @@ def test_rounding_does_not_depend_on_the_layout_in_memory(use, dtype, tmp_path):
     assert TABLE_USES[use](mapped).tobytes() == TABLE_USES[use](X).tobytes()
 
 
+@pytest.mark.starting
 def test_rows_that_joblib_maps_for_its_workers():
     rows = [counts(dtype) for dtype in (np.float64, np.uint8)]
     jobs = list(itertools.product(rows, USES))
