@@ -14,6 +14,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.tree import DecisionTreeClassifier
 
 from sklearn_pnl import (
     BackwardProjector,
@@ -636,13 +637,14 @@ def test_comparisons_do_not_depend_on_order_or_units(X, seed):
         size=(12, X.shape[1])
     )
     kept = ["outside_range", "ks_statistic", "std_ratio", "mean_difference"]
-    found = compare_samples(X, X_new, random_state=0)
+    fast = {"classifier": DecisionTreeClassifier(), "cv": 2, "random_state": 0}
+    found = compare_samples(X, X_new, **fast)
     order, other = rng.permutation(len(X)), rng.permutation(12)
-    moved = compare_samples(X[order] * 8, X_new[other] * 8, random_state=0)
+    moved = compare_samples(X[order] * 8, X_new[other] * 8, **fast)
     assert_allclose(moved.distance, found.distance[other], rtol=1e-6, atol=1e-9)
     for name in kept:
         own, before = (getattr(f.features, name) for f in (moved, found))
         assert_allclose(own, before, rtol=1e-6, atol=1e-12)
     assert np.isin(X[::2], X).all()
-    copies = compare_samples(X, X[::2], random_state=0)["exact copies"]
+    copies = compare_samples(X, X[::2], **fast)["exact copies"]
     assert copies.verdict == "nothing to compare" or copies.value > 0
