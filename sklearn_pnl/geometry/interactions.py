@@ -307,8 +307,7 @@ def kronecker_product(blocks, x):
 
     In the precision of ``x``, as few matrix products over all rows at once.
     """
-    n, inner = x.shape
-    return _kronecker(blocks, x, n, inner, 1).reshape(n, -1)
+    return _kronecker(blocks, x, *x.shape, 1).reshape(x.shape)
 
 
 def kronecker_of_columns(blocks, x):
@@ -324,7 +323,7 @@ def _kronecker(blocks, x, outer, inner, n):
         block = block.astype(x.dtype, copy=False)
         x = x.reshape(outer, len(block), inner * n)
         if inner * n == 1:
-            x = x.reshape(outer, -1)
+            x = x.reshape(outer, len(block))
             x = np.matmul(x, block.T, out=empty_like(x))
         else:
             x = np.matmul(block, x, out=empty_like(x))
