@@ -2,6 +2,7 @@
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from math import prod
 
 import numpy as np
 import pytest
@@ -68,8 +69,8 @@ def without_three_way_interaction(p):
         low, high = -min(even), min(odd)
         for _ in range(150):
             d = (low + high) / 2
-            logs = sum((x + d).ln() for x in even) - sum((x - d).ln() for x in odd)
-            low, high = (low, d) if logs > 0 else (d, high)
+            above = prod(x + d for x in even) > prod(x - d for x in odd)
+            low, high = (low, d) if above else (d, high)
         log_q = [(x + s * d).ln() for x, s in zip(cells, sign, strict=True)]
         return np.array([float(x) for x in log_q]).reshape(p.shape)
 
