@@ -4,6 +4,7 @@ import copy
 import io
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import joblib
 import numpy as np
@@ -84,6 +85,12 @@ def fit(name):
     return estimator.fit(data)
 
 
+@cache
+def wanted(name):
+    """What one that nobody else has does."""
+    return CASES[name][2](fit(name))
+
+
 def assert_same(found, expected):
     found, expected = (x if isinstance(x, tuple) else (x,) for x in (found, expected))
     for one, other in zip(found, expected, strict=True):
@@ -113,7 +120,7 @@ COPIES = {
 @pytest.mark.parametrize("used", [False, True])
 def test_copies_do_what_the_original_does(name, way, used):
     estimator, use = fit(name), CASES[name][2]
-    expected = use(fit(name))
+    expected = wanted(name)
     if used:
         # What it keeps for the next time goes along, or is made again.
         use(estimator)
@@ -138,7 +145,7 @@ def test_clones_are_not_fitted_and_fit_to_the_same(name):
 @pytest.mark.parametrize("name", CASES)
 def test_eight_threads_get_what_one_gets(name):
     use = CASES[name][2]
-    expected = use(fit(name))
+    expected = wanted(name)
     # One that nobody has used: what it keeps for later is made by many at once.
     shared = fit(name)
     with ThreadPoolExecutor(8) as pool:
@@ -161,7 +168,7 @@ def may_be_trusted(kind):
 def test_skops_writes_and_reads_them(name, used):
     skops = pytest.importorskip("skops.io", reason="skops is missing")
     estimator, use = fit(name), CASES[name][2]
-    expected = use(fit(name))
+    expected = wanted(name)
     if used:
         use(estimator)
     data = skops.dumps(estimator)
