@@ -77,7 +77,7 @@ class _Set:
             quotas.starts(weights, rng),
         )  # fmt: skip
         told = drawing
-        drawing = replace(drawing, keeper=self._without_marks(drawing.keeper))
+        drawing = replace(drawing, keeper=self._with_fewer_steps(drawing.keeper))
         batch = drawing.gathered(out)
         strange = np.zeros(self.n, bool)
         if wanted.margins:
@@ -102,9 +102,19 @@ class _Set:
         report = _report(told, moved, rows, met, **facts)
         return rows, parents, mixed, report
 
-    def _without_marks(self, keeper):
-        """A keeper for which marks give way in columns that are summed."""
-        some = np.flatnonzero(self.wanted.sums.coefficients.any(axis=0))
+    def _with_fewer_steps(self, keeper, every=False):
+        """A keeper for which steps give way in columns that are summed.
+
+        In those whose steps do not give the sums alone, or in every one.
+        """
+        sums, lattice = self.wanted.sums, keeper.lattice
+        unit = np.abs(sums.coefficients) @ lattice.steps
+        zero = self.n * sums.coefficients @ lattice.origins
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first, last = (np.sort((sums.ends - zero) / unit, axis=0)).round(6)
+        alone = np.count_nonzero(sums.coefficients, axis=1) == 1
+        given = alone & (unit > 0) & (np.floor(last) >= first) & (not every)
+        some = np.flatnonzero(sums.coefficients[~given].any(axis=0))
         a = np.eye(len(self.source.table.columns))[some]
         ends = np.full((1, len(a)), np.inf)
         names = self.source.table.feature_names
@@ -126,13 +136,19 @@ class _Set:
             holes = np.isnan(numbers)
             numbers, more = keeper.meet(numbers, held)
             numbers[holes], copied = np.nan, copied | more
-        own = keeper.of_rows(batch.where)
         if len(wanted.sums):
             shared = self._shared(numbers, batch.parents)
-            numbers, more, why = together(own, numbers, wanted.sums, shared, self.rng)
-            copied = copied | more
-            if why is not None:
+            fewer = self._with_fewer_steps(keeper, every=True)
+            for last in (keeper, fewer):
+                own = last.of_rows(batch.where)
+                found = together(own, numbers, wanted.sums, shared, self.rng)
+                numbers, more, why = found
+                if why is None:
+                    break
+            else:
                 raise UnmetTotals(why)
+            keeper = last
+            copied = copied | more
         batch = batch._replace(numbers=numbers, copied=copied)
         return batch, replace(drawing, keeper=keeper)
 

@@ -384,3 +384,21 @@ def test_new_rows_of_a_regression_have_totals():
     assert len(rows) == len(y) == 120
     assert rows[60:, 0].sum() == pytest.approx(33.0)
     assert sampler.report_.n_rows == 60
+
+
+@pytest.mark.parametrize("asked", [55_000, column_total("income", 550.5, mean=True)])
+def test_cents_stay_cents_under_a_total_that_cents_can_have(asked):
+    income = np.round(np.random.default_rng(0).gamma(3, 300, size=200), 2)
+    X = pd.DataFrame({"income": income, "x": np.sqrt(income)})
+    totals = {"income": asked} if isinstance(asked, int) else asked
+    rows = PNLAugmenter().fit(X).sample(100, random_state=0, totals=totals)
+    cents = 100 * rows["income"]
+    np.testing.assert_allclose(cents, np.rint(cents), rtol=0, atol=1e-6)
+    assert rows["income"].sum() == pytest.approx(55_000 if asked == 55_000 else 55_050)
+
+
+def test_cents_give_way_to_a_total_that_they_cannot_have():
+    income = np.round(np.random.default_rng(0).gamma(3, 300, size=200), 2)
+    X = pd.DataFrame({"income": income, "x": np.sqrt(income)})
+    rows = PNLAugmenter().fit(X).sample(100, totals={"income": 55_000.005})
+    assert rows["income"].sum() == pytest.approx(55_000.005, rel=1e-9)
