@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import validate_params
 from ._drawing.sets import checked
 from ._drawing.totals import Wanted
 from ._runtime.typing import Rows
+from ._runtime.validation import tells_where
 from .augment import PNLAugmenter
 from .control import Constraint, LinearSystem
 from .control.promises import asked_for, keeper_of, resolve_invariants
@@ -19,6 +20,7 @@ from .tables import is_frame, read_table
 from .weights.totals import UnmetTotals
 
 
+@tells_where()
 @validate_params(
     {name: PNLAugmenter._parameter_constraints[name]
      for name in ("invariants", "range_slack", "offset")},

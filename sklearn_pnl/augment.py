@@ -19,6 +19,7 @@ from ._drawing.steps import Embed, LayOut
 from ._runtime.callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
+    ELSEWHERE,
     NamedObjects,
     all_or_nothing,
     as_random_state,
@@ -101,7 +102,7 @@ class Recipe(NamedObjects, CallbackSupportMixin):
         return tags
 
 
-@tells_where
+@tells_where(**ELSEWHERE)
 @dataclass(eq=False, repr=False, kw_only=True)
 class PNLAugmenter(Recipe):
     """Pseudo-nonlinear data augmentation of one set of rows.
@@ -483,6 +484,7 @@ class PNLAugmenter(Recipe):
         cells = self._codec.cells(lay_out.forward(embedded))
         return cells.reshape(-1, *self.poset_.shape)
 
+    @tells_where()
     def sample(
         self,
         n_samples: int = 1,
@@ -551,6 +553,7 @@ class PNLAugmenter(Recipe):
         asked = (rows, *[parents] * return_parents, *[report] * return_report)
         return asked if len(asked) > 1 else rows
 
+    @tells_where(totals="they need all rows at once: sample(n, totals=...)")
     def iter_samples(
         self,
         n_samples: int,

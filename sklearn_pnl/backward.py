@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._drawing.coding import TrainingRows, make_codec, own
 from ._runtime.docs import with_params_of
-from ._runtime.validation import NamedObjects, check_codes, clip_neighbors
+from ._runtime.validation import NamedObjects, check_codes, clip_neighbors, tells_where
 from .geometry import rake
 from .geometry.raking import mode_set
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
@@ -22,6 +22,7 @@ from .many_body import CODEC_CONSTRAINTS, ManyBodyProjector
 METRIC = [StrOptions({"kl", "euclidean"})]
 
 
+@tells_where()
 @with_params_of(ManyBodyProjector)
 @dataclass(eq=False, repr=False, kw_only=True)
 class BackwardProjector(NamedObjects, ManyBodyProjector):

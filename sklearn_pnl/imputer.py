@@ -24,6 +24,7 @@ from ._runtime.validation import (
     check_measures,
     check_observed,
     check_rows,
+    tells_where,
 )
 from .control import CONSTRAINTS
 from .many_body import CODEC_CONSTRAINTS, ORDER, ManyBodyProjector
@@ -34,6 +35,7 @@ def _is_flat(imputer):
     return len(getattr(imputer, "input_shape_", (1,))) == 1
 
 
+@tells_where()
 @with_params_of(ManyBodyProjector)
 class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Fill missing cells by a convex fit to the observed ones, which stay as they are.

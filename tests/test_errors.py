@@ -1,20 +1,25 @@
 """What bad input gets: a ValueError that says what is wrong, where and what to do."""
 
+import pickle
 import re
 from functools import partial
+from inspect import signature
 
 import numpy as np
 import pytest
 from imblearn.pipeline import make_pipeline
 from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 
 from sklearn_pnl import (
     BackwardProjector,
     ColumnConstraint,
+    DensityDraws,
     EtaManifold,
     FiberManifold,
     KernelDraws,
@@ -29,6 +34,7 @@ from sklearn_pnl import (
     PrimeFactorReshaper,
     PriorCorrectedClassifier,
     ThetaManifold,
+    adjust,
     calibrate,
     column_total,
     compare_samples,
@@ -607,6 +613,41 @@ def people():
     X = pandas.DataFrame(rng.gamma(2.0, size=(60, 2)), columns=["income", "rent"])
     X["city"], X["rooms"] = rng.choice(["Kiel", "Ulm"], 60), rng.integers(1, 5, 60)
     return X, np.repeat([0, 1], [45, 15])
+
+
+MISSPELT = [
+    (lambda: ManyBodyProjector(ordr=1), "ManyBodyProjector .*'order'"),
+    (lambda: BackwardProjector(metrik=1), "BackwardProjector .*'metric'"),
+    (lambda: PrimeFactorReshaper(max_factr=1), "'max_factor'"),
+    (lambda: ManyBodyImputer(alfa=1), "'alpha'"),
+    (lambda: LogLinearModel(ofset=1), "'offset'"),
+    (lambda: PriorCorrectedClassifier(samplr=1), "'sampler'"),
+    (lambda: MixupDraws(noize=1), "'noise'"),
+    (lambda: KernelDraws(bandwith=1), "'bandwidth'"),
+    (lambda: DensityDraws(estimtor=1), "'estimator'"),
+    (lambda: PNLAugmenter().sample(constraint=1), "sample .*'constraints'"),
+    (lambda: calibrate(0, 0, bound=1), "calibrate .*'bounds'"),
+    (lambda: rake(0, 0, value=1), "rake .*'values'"),
+    (lambda: adjust(0, constraint=1), "adjust .*'constraints'"),
+    (lambda: compare_samples(0, 0, Xtest=1), "compare_samples .*'X_test'"),
+    (lambda: ColumnConstraint("rent", equals=5), "ColumnConstraint .*'equal'"),
+    (lambda: column_total("rent", lowr=5), "column_total .*'lower'"),
+    (lambda: PNLAugmenter().iter_samples(9, totals=5),
+     r"iter_samples .*need all rows at once: sample\(n, totals="),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "told"), MISSPELT, ids=[m for _, m in MISSPELT])
+def test_misspelt_parameters_are_told_what_was_meant(call, told):
+    with pytest.raises(TypeError, match=told):
+        call()
+
+
+def test_what_tells_of_parameters_keeps_its_signature_and_its_pickle():
+    for told in (ManyBodyImputer, calibrate, ColumnConstraint, PNLAugmenter.sample):
+        assert not {"args", "params"} & signature(told).parameters.keys()
+        assert pickle.loads(pickle.dumps(told)) is told
+    assert clone(DensityDraws(GaussianMixture(2))).estimator.n_components == 2
 
 
 MISTAKES = [

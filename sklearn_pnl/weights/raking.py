@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, issparse
 from sklearn.utils._optional_dependencies import check_pandas_support
 
+from .._runtime.validation import tells_where
 from ..geometry import Raking, RakingError
 from .calibration import WeightSearch
 from .columns import Columns
 from .totals import ColumnTotal, UnmetTotals, column_total, read_totals
 
 
+@tells_where()
 def rake(
     table: object,
     margins: Mapping[object, object],

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse, vstack
 
+from .._runtime.validation import tells_where
 from .columns import Columns
 
 # Fuller systems than this are solved as dense ones.
@@ -65,6 +66,7 @@ class ColumnTotal:
         return f"the {'mean' if self.mean else 'sum'} of {called(self.of)}"
 
 
+@tells_where()
 def column_total(
     of: object,
     equal: object = None,
