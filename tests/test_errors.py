@@ -681,6 +681,11 @@ MISTAKES = [
      "infinity; the first is at row 3, column 'rent'.*make it NaN first"),
     (lambda X, y: ManyBodyImputer(order=1).fit(-positive()),
      r"first is -1.6\d+ at row 0, cell \(0, 0\).*order=None"),
+    (lambda X, y: ManyBodyImputer(order=2).fit(positive()[0]),
+     r"order=2 .* each row is a tensor of one mode. Pass .* X\[None\]; order=None"),
+    (lambda X, y: ManyBodyImputer().fit(X), "Ulm|Kiel.* Column 'city' .* Encode it"),
+    (lambda X, y: LogLinearModel().fit(X), "Column 'city' holds no .* OneHotEncoder"),
+    (lambda X, y: LogLinearModel().fit(X.to_numpy()), "Column 2 holds no numbers"),
     (lambda X, y: LogLinearModel().fit(-positive()), "counts are 0 or more; mend or"),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
         {(0,): [[1, 2, 3]], (1,): [[1, 2, 3, 9]]}),
@@ -732,3 +737,19 @@ def test_an_imputer_names_all_that_contradicts_what_is_observed():
         ConvergenceWarning, match=r"total = income \+ rent and income = 500"
     ):
         ManyBodyImputer(constraints=asked).fit_transform(X)
+
+
+@pytest.mark.parametrize("hole", [(0, "rent"), (3, "income"), None])
+def test_rows_whose_observed_cells_contradict_a_constraint_are_named(hole):
+    X, _ = people()
+    X = X[["income", "rent"]]
+    if hole is not None:
+        X.loc[hole] = np.nan
+    low = X["income"].nlargest(5).iloc[-1]
+    asked = ColumnConstraint("income", upper=low)
+    first = X.index[X["income"] > low][0]
+    told = f"4 rows cannot have 'income <= .*observed, which stays; .* row {first}\\."
+    with pytest.warns(ConvergenceWarning, match=told):
+        filled = ManyBodyImputer(constraints=asked).fit_transform(X)
+    seen = X.notna().to_numpy()
+    np.testing.assert_array_equal(filled[seen], X.to_numpy()[seen])

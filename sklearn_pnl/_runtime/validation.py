@@ -146,12 +146,33 @@ def check_rows(estimator, X, *, reset, missing=None, dtype=(np.float64, np.float
     ``missing`` as in :func:`check_finite`.
     """
     settings = {"dtype": dtype, "allow_nd": True, "ensure_all_finite": False}
-    X = validate_data(estimator, X, reset=reset, **settings)
+    try:
+        X = validate_data(estimator, X, reset=reset, **settings)
+    except ValueError as error:
+        column = first_of_words(X)
+        if column is None:
+            raise
+        name = X.columns[column] if hasattr(X, "columns") else column
+        raise ValueError(
+            f"{error} Column {name!r} holds no numbers. Encode it first, for instance "
+            "with OneHotEncoder, or leave it out."
+        ) from error
     if reset:
         estimator.input_shape_ = X.shape[1:]
     check_shape(estimator, X)
     check_finite(X, names=feature_names(estimator), missing=missing)
     return X
+
+
+def first_of_words(X):
+    """The first column that holds a string."""
+    if issparse(X) or getattr(X, "dtype", np.dtype(object)).kind not in "OUS":
+        return None
+    X = np.array(X, dtype=object)
+    if X.ndim != 2:
+        return None
+    words = [any(isinstance(v, str | bytes) for v in column) for column in X.T]
+    return words.index(True) if any(words) else None
 
 
 def check_one_a_row(X, y):
