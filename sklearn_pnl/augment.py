@@ -204,7 +204,7 @@ class PNLAugmenter(Recipe):
         How far new values may lie beyond the range of a feature, as a share of its
         length; what is farther is reflected. An end that several rows share is taken
         for a bound and not passed, and no feature changes its sign. 0 keeps every
-        range, None sets no limit.
+        range, None sets no limit, and lets signs change too.
 
     invariants : "auto", constraints or None, default="auto"
         Linear equations that new rows keep, to 1e-9 of the features' ranges: totals,

@@ -689,7 +689,12 @@ MISTAKES = [
     (lambda X, y: LogLinearModel().fit(-positive()), "counts are 0 or more; mend or"),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
         {(0,): [[1, 2, 3]], (1,): [[1, 2, 3, 9]]}),
-     r"^The margins \(0,\) and \(1,\) have different totals: 6.* and 15[.\d]*$"),
+     r"^Row 0: .* \(0,\) and \(1,\) have different totals: 6 and 15\. Scale or mend"),
+    (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
+        {(7,): [[1, 2, 3]]}),
+     "^margins name mode 7, but the modes of the tables are 0 to 1"),
+    (lambda X, y: rake(table(X), {"city": [5, 9]}),
+     "margin 'city' says no levels: give a dict or Series of level to sum"),
     (lambda X, y: rake(table(X).rename_axis([None, None]), {"city": {"Ulm": 9}}),
      "levels of the index need names: set table.index.names"),
     (lambda X, y: rake(0 * table(X), {"city": {"Ulm": 9}}),
@@ -753,3 +758,20 @@ def test_rows_whose_observed_cells_contradict_a_constraint_are_named(hole):
         filled = ManyBodyImputer(constraints=asked).fit_transform(X)
     seen = X.notna().to_numpy()
     np.testing.assert_array_equal(filled[seen], X.to_numpy()[seen])
+
+
+def test_rows_that_are_adjusted_are_no_new_ones_and_are_told_what_to_ask():
+    X, _ = people()
+    X = X[["income", "rent"]].assign(total=X["income"] + X["rent"])
+    asked = [ColumnConstraint("total", equal=1), ColumnConstraint("rent", equal=2)]
+    told = "^Row 0 cannot .* 0 to 1. Ask for what can be reached.$"
+    with pytest.raises(ValueError, match=told) as error:
+        adjust(X, asked)
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+    augmenter = PNLAugmenter().fit(X)
+    with pytest.raises(ValueError, match="^New row 0 .* Ask for what can") as error:
+        augmenter.sample(3, 0, constraints=asked)
+    # It would help, and no sum has a negative part.
+    assert "range_slack" not in str(error.value)
+    wide = PNLAugmenter(range_slack=None).fit(X)
+    assert wide.sample(3, 0, constraints=asked)["income"].max() < 0
