@@ -137,7 +137,8 @@ class PNLAugmenter(Recipe):
     k_neighbors : int or "auto", default="auto"
         Rows among which "mixup" looks for a partner, or else that a new row is decoded
         from; fewer rows are all used, with a warning. "auto" is 10 partners, or 5 rows
-        to decode from, or as many as there are.
+        to decode from, or as many as there are: new rows of one row are copies, with a
+        warning, and those of two lie on the line through both.
 
     draws : {"auto", "mixup", "interpolation", "kde"}, Draws or estimator, \
             default="auto"
