@@ -9,8 +9,10 @@ from sklearn.utils._param_validation import validate_params
 from ._drawing.sets import checked
 from ._drawing.totals import Wanted
 from ._runtime.typing import Rows
+from ._runtime.validation import tells_where
 from .augment import PNLAugmenter
 from .control import Constraint, LinearSystem
+from .control.meeting import UnmetError
 from .control.promises import asked_for, keeper_of, resolve_invariants
 from .control.search import Reader
 from .control.together import together
@@ -19,6 +21,7 @@ from .tables import is_frame, read_table
 from .weights.totals import UnmetTotals
 
 
+@tells_where()
 @validate_params(
     {name: PNLAugmenter._parameter_constraints[name]
      for name in ("invariants", "range_slack", "offset")},
@@ -109,7 +112,12 @@ def adjust(
         keeper = keeper.asking(asked)
     every = np.arange(len(rows))
     wanted = None if totals is None else _sums(totals, table, keeper, rows)
-    rows = keeper.meet(rows)[0]
+    try:
+        rows = keeper.meet(rows)[0]
+    except UnmetError as error:
+        # It was there before.
+        error.whose = "Row"
+        raise
     if wanted is not None:
         still = np.zeros(rows.shape, bool)
         rng = np.random.RandomState(0)

@@ -19,6 +19,7 @@ from ._drawing.steps import Embed, LayOut
 from ._runtime.callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
+    ELSEWHERE,
     NamedObjects,
     all_or_nothing,
     as_random_state,
@@ -101,7 +102,7 @@ class Recipe(NamedObjects, CallbackSupportMixin):
         return tags
 
 
-@tells_where
+@tells_where(**ELSEWHERE)
 @dataclass(eq=False, repr=False, kw_only=True)
 class PNLAugmenter(Recipe):
     """Pseudo-nonlinear data augmentation of one set of rows.
@@ -136,7 +137,8 @@ class PNLAugmenter(Recipe):
     k_neighbors : int or "auto", default="auto"
         Rows among which "mixup" looks for a partner, or else that a new row is decoded
         from; fewer rows are all used, with a warning. "auto" is 10 partners, or 5 rows
-        to decode from, or as many as there are.
+        to decode from, or as many as there are: new rows of one row are copies, with a
+        warning, and those of two lie on the line through both.
 
     draws : {"auto", "mixup", "interpolation", "kde"}, Draws or estimator, \
             default="auto"
@@ -203,7 +205,7 @@ class PNLAugmenter(Recipe):
         How far new values may lie beyond the range of a feature, as a share of its
         length; what is farther is reflected. An end that several rows share is taken
         for a bound and not passed, and no feature changes its sign. 0 keeps every
-        range, None sets no limit.
+        range, None sets no limit, and lets signs change too.
 
     invariants : "auto", constraints or None, default="auto"
         Linear equations that new rows keep, to 1e-9 of the features' ranges: totals,
@@ -483,6 +485,7 @@ class PNLAugmenter(Recipe):
         cells = self._codec.cells(lay_out.forward(embedded))
         return cells.reshape(-1, *self.poset_.shape)
 
+    @tells_where()
     def sample(
         self,
         n_samples: int = 1,
@@ -551,6 +554,7 @@ class PNLAugmenter(Recipe):
         asked = (rows, *[parents] * return_parents, *[report] * return_report)
         return asked if len(asked) > 1 else rows
 
+    @tells_where(totals="they need all rows at once: sample(n, totals=...)")
     def iter_samples(
         self,
         n_samples: int,

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._drawing.coding import TrainingRows, make_codec, own
 from ._runtime.docs import with_params_of
-from ._runtime.validation import NamedObjects, check_codes, clip_neighbors
-from .geometry import rake
+from ._runtime.validation import NamedObjects, check_codes, clip_neighbors, tells_where
+from .geometry import RakingError, rake
 from .geometry.raking import mode_set
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
 from .many_body import CODEC_CONSTRAINTS, ManyBodyProjector
@@ -22,6 +22,7 @@ from .many_body import CODEC_CONSTRAINTS, ManyBodyProjector
 METRIC = [StrOptions({"kl", "euclidean"})]
 
 
+@tells_where()
 @with_params_of(ManyBodyProjector)
 @dataclass(eq=False, repr=False, kw_only=True)
 class BackwardProjector(NamedObjects, ManyBodyProjector):
@@ -233,13 +234,23 @@ class BackwardProjector(NamedObjects, ManyBodyProjector):
                 map(mode_set, margins), margins.values(), strict=True
             )
         }
-        flat = rake(np.ones(shape), lifted, n_modes=len(shape), tol=tol).tables.reshape(
-            -1, *shape
-        )
+        settings = {"n_modes": len(shape), "tol": tol}
+        try:
+            flat = rake(np.ones(shape), lifted, **settings).tables.reshape(-1, *shape)
+        except RakingError:
+            # In the figures that were given, without the offset.
+            found = rake(np.ones(shape), margins, strict=False, **settings)
+            for row, reason in found.reasons.items():
+                raise RakingError(
+                    f"Row {row}: {reason} Scale or mend one of them: the margins of a "
+                    "row must agree.",
+                    found,
+                ) from None
+            raise
         codes = self.transform(flat.reshape(-1, *self.input_shape_) - self.offset)
         near = self._training.nearest(codes, self.n_neighbors_, n_jobs=self.n_jobs)
         mean = self._training.mean(near).reshape(-1, *shape)
-        rows = rake(mean, lifted, n_modes=len(shape), tol=tol).tables - self.offset
+        rows = rake(mean, lifted, **settings).tables - self.offset
         return rows.reshape(-1, *self.input_shape_)
 
     def kneighbors(

@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from ._runtime.validation import tells_where
 from .control.conditioning import Condition
 
 # An estimator of densities is any object with `fit` and `sample`.
@@ -155,6 +156,7 @@ class Draws(BaseEstimator):
         raise NotImplementedError
 
 
+@tells_where()
 @dataclass(eq=False, repr=False)
 class MixupDraws(Draws):
     """Between two near rows, on the e-geodesic, plus noise of the shape found there.
@@ -303,6 +305,7 @@ class MixupDraws(Draws):
         return noise
 
 
+@tells_where()
 @dataclass(eq=False, repr=False)
 class KernelDraws(Draws):
     """From a Gaussian kernel density estimate in theta, as in the paper.
@@ -346,6 +349,7 @@ class KernelDraws(Draws):
         return around
 
 
+@tells_where()
 @dataclass(eq=False, repr=False)
 class DensityDraws(Draws):
     """From a density estimator fitted on the codes.

@@ -24,6 +24,7 @@ from ._runtime.validation import (
     check_measures,
     check_observed,
     check_rows,
+    tells_where,
 )
 from .control import CONSTRAINTS
 from .many_body import CODEC_CONSTRAINTS, ORDER, ManyBodyProjector
@@ -34,6 +35,7 @@ def _is_flat(imputer):
     return len(getattr(imputer, "input_shape_", (1,))) == 1
 
 
+@tells_where()
 @with_params_of(ManyBodyProjector)
 class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Fill missing cells by a convex fit to the observed ones, which stay as they are.
@@ -323,6 +325,13 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return any(one is not None for one in given)
 
     def _resolved_order(self):
+        flat = len(self.input_shape_) == 1 and not self._is_stated
+        if flat and isinstance(self.order, Integral) and self.order > 1:
+            raise ValueError(
+                f"order={self.order} is outside 1 to 1: each row is a tensor of one "
+                "mode. Pass a single tensor as X[None]; order=None takes rows for those"
+                " of a table."
+            )
         if not isinstance(self.order, str):
             return self.order
         return (
@@ -337,7 +346,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Filled rows, and the most Newton steps."""
         flat, n_iter = rows.reshape(len(rows), -1), 1
         missing, filled = np.isnan(flat), flat.copy()
-        todo = np.flatnonzero(missing.any(axis=1))
+        todo = np.flatnonzero(missing.any(axis=1) | self._filler.is_off(flat))
         if len(todo):
             some, holes, whom = flat[todo], missing[todo], type(self).__name__
             found, n_iter = self._filler.fill(some, holes, todo, whom)

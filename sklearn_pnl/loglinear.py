@@ -21,6 +21,7 @@ from ._runtime.validation import (
     check_measures,
     check_rows,
     feature_names,
+    tells_where,
     warn_unconverged,
 )
 from .geometry import (
@@ -78,6 +79,7 @@ class DevianceBootstrap:
         )
 
 
+@tells_where()
 @with_params_of(ManyBodyProjector)
 class LogLinearModel(DensityMixin, BaseEstimator):
     r"""Fit one log-linear model to the sum of the rows, each a table of counts.

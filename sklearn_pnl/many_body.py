@@ -20,6 +20,7 @@ from ._runtime.validation import (
     check_cells,
     check_codes,
     check_tensors,
+    tells_where,
 )
 from .geometry import PosetProtocol
 from .manifolds import ORDER
@@ -41,6 +42,7 @@ CODEC_CONSTRAINTS = {
 }
 
 
+@tells_where()
 @dataclass(eq=False, repr=False)
 class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     r"""Encode positive tensors by KL projection on the ell-body base.

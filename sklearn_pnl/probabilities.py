@@ -24,12 +24,14 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from ._runtime.typing import Rows
+from ._runtime.validation import tells_where
 from .tables import plain_target
 
 # Of how rows may come, what a part of the two needs, rather than what it can take.
 _NEEDED = "positive_only", "pairwise"
 
 
+@tells_where()
 @dataclass(eq=False, repr=False)
 class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit a classifier on resampled rows, and undo what they did to the prior.

@@ -16,6 +16,7 @@ from ._runtime.callbacks import fit_task, subtask, with_callbacks
 from ._runtime.docs import with_params_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
+    ELSEWHERE,
     all_or_nothing,
     as_random_state,
     check_one_a_row,
@@ -32,7 +33,7 @@ _DENSITY_RTOL, _CELLS = 1e-3, 40
 
 
 @with_params_of(PNLAugmenter)
-@tells_where
+@tells_where(**ELSEWHERE)
 @dataclass(eq=False, repr=False, kw_only=True)
 class PNLRegressionSampler(Recipe, BaseSampler):
     """Add rows to a regression problem by pseudo-nonlinear data augmentation.

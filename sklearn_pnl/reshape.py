@@ -12,11 +12,12 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ._runtime.validation import all_or_nothing, check_rows
+from ._runtime.validation import all_or_nothing, check_rows, tells_where
 
 
 # Tensors have no column names: keep scikit-learn's output wrapping off, also when a
 # global configuration asks for data frames.
+@tells_where()
 @dataclass(eq=False, repr=False)
 class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     """Reshape rows to tensors with one mode for each prime factor of each axis.

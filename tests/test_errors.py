@@ -1,20 +1,25 @@
 """What bad input gets: a ValueError that says what is wrong, where and what to do."""
 
+import pickle
 import re
 from functools import partial
+from inspect import signature
 
 import numpy as np
 import pytest
 from imblearn.pipeline import make_pipeline
 from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 
 from sklearn_pnl import (
     BackwardProjector,
     ColumnConstraint,
+    DensityDraws,
     EtaManifold,
     FiberManifold,
     KernelDraws,
@@ -29,6 +34,7 @@ from sklearn_pnl import (
     PrimeFactorReshaper,
     PriorCorrectedClassifier,
     ThetaManifold,
+    adjust,
     calibrate,
     column_total,
     compare_samples,
@@ -609,6 +615,41 @@ def people():
     return X, np.repeat([0, 1], [45, 15])
 
 
+MISSPELT = [
+    (lambda: ManyBodyProjector(ordr=1), "ManyBodyProjector .*'order'"),
+    (lambda: BackwardProjector(metrik=1), "BackwardProjector .*'metric'"),
+    (lambda: PrimeFactorReshaper(max_factr=1), "'max_factor'"),
+    (lambda: ManyBodyImputer(alfa=1), "'alpha'"),
+    (lambda: LogLinearModel(ofset=1), "'offset'"),
+    (lambda: PriorCorrectedClassifier(samplr=1), "'sampler'"),
+    (lambda: MixupDraws(noize=1), "'noise'"),
+    (lambda: KernelDraws(bandwith=1), "'bandwidth'"),
+    (lambda: DensityDraws(estimtor=1), "'estimator'"),
+    (lambda: PNLAugmenter().sample(constraint=1), "sample .*'constraints'"),
+    (lambda: calibrate(0, 0, bound=1), "calibrate .*'bounds'"),
+    (lambda: rake(0, 0, value=1), "rake .*'values'"),
+    (lambda: adjust(0, constraint=1), "adjust .*'constraints'"),
+    (lambda: compare_samples(0, 0, Xtest=1), "compare_samples .*'X_test'"),
+    (lambda: ColumnConstraint("rent", equals=5), "ColumnConstraint .*'equal'"),
+    (lambda: column_total("rent", lowr=5), "column_total .*'lower'"),
+    (lambda: PNLAugmenter().iter_samples(9, totals=5),
+     r"iter_samples .*need all rows at once: sample\(n, totals="),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "told"), MISSPELT, ids=[m for _, m in MISSPELT])
+def test_misspelt_parameters_are_told_what_was_meant(call, told):
+    with pytest.raises(TypeError, match=told):
+        call()
+
+
+def test_what_tells_of_parameters_keeps_its_signature_and_its_pickle():
+    for told in (ManyBodyImputer, calibrate, ColumnConstraint, PNLAugmenter.sample):
+        assert not {"args", "params"} & signature(told).parameters.keys()
+        assert pickle.loads(pickle.dumps(told)) is told
+    assert clone(DensityDraws(GaussianMixture(2))).estimator.n_components == 2
+
+
 MISTAKES = [
     (lambda X, y: PNLSampler(smote=5),
      r"PNLSampler has no parameter 'smote': it has \['order', 'base'"),
@@ -640,10 +681,20 @@ MISTAKES = [
      "infinity; the first is at row 3, column 'rent'.*make it NaN first"),
     (lambda X, y: ManyBodyImputer(order=1).fit(-positive()),
      r"first is -1.6\d+ at row 0, cell \(0, 0\).*order=None"),
+    (lambda X, y: ManyBodyImputer(order=2).fit(positive()[0]),
+     r"order=2 .* each row is a tensor of one mode. Pass .* X\[None\]; order=None"),
+    (lambda X, y: ManyBodyImputer().fit(X), "Ulm|Kiel.* Column 'city' .* Encode it"),
+    (lambda X, y: LogLinearModel().fit(X), "Column 'city' holds no .* OneHotEncoder"),
+    (lambda X, y: LogLinearModel().fit(X.to_numpy()), "Column 2 holds no numbers"),
     (lambda X, y: LogLinearModel().fit(-positive()), "counts are 0 or more; mend or"),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
         {(0,): [[1, 2, 3]], (1,): [[1, 2, 3, 9]]}),
-     r"^The margins \(0,\) and \(1,\) have different totals: 6.* and 15[.\d]*$"),
+     r"^Row 0: .* \(0,\) and \(1,\) have different totals: 6 and 15\. Scale or mend"),
+    (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
+        {(7,): [[1, 2, 3]]}),
+     "^margins name mode 7, but the modes of the tables are 0 to 1"),
+    (lambda X, y: rake(table(X), {"city": [5, 9]}),
+     "margin 'city' says no levels: give a dict or Series of level to sum"),
     (lambda X, y: rake(table(X).rename_axis([None, None]), {"city": {"Ulm": 9}}),
      "levels of the index need names: set table.index.names"),
     (lambda X, y: rake(0 * table(X), {"city": {"Ulm": 9}}),
@@ -691,3 +742,36 @@ def test_an_imputer_names_all_that_contradicts_what_is_observed():
         ConvergenceWarning, match=r"total = income \+ rent and income = 500"
     ):
         ManyBodyImputer(constraints=asked).fit_transform(X)
+
+
+@pytest.mark.parametrize("hole", [(0, "rent"), (3, "income"), None])
+def test_rows_whose_observed_cells_contradict_a_constraint_are_named(hole):
+    X, _ = people()
+    X = X[["income", "rent"]]
+    if hole is not None:
+        X.loc[hole] = np.nan
+    low = X["income"].nlargest(5).iloc[-1]
+    asked = ColumnConstraint("income", upper=low)
+    first = X.index[X["income"] > low][0]
+    told = f"4 rows cannot have 'income <= .*observed, which stays; .* row {first}\\."
+    with pytest.warns(ConvergenceWarning, match=told):
+        filled = ManyBodyImputer(constraints=asked).fit_transform(X)
+    seen = X.notna().to_numpy()
+    np.testing.assert_array_equal(filled[seen], X.to_numpy()[seen])
+
+
+def test_rows_that_are_adjusted_are_no_new_ones_and_are_told_what_to_ask():
+    X, _ = people()
+    X = X[["income", "rent"]].assign(total=X["income"] + X["rent"])
+    asked = [ColumnConstraint("total", equal=1), ColumnConstraint("rent", equal=2)]
+    told = "^Row 0 cannot .* 0 to 1. Ask for what can be reached.$"
+    with pytest.raises(ValueError, match=told) as error:
+        adjust(X, asked)
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+    augmenter = PNLAugmenter().fit(X)
+    with pytest.raises(ValueError, match="^New row 0 .* Ask for what can") as error:
+        augmenter.sample(3, 0, constraints=asked)
+    # It would help, and no sum has a negative part.
+    assert "range_slack" not in str(error.value)
+    wide = PNLAugmenter(range_slack=None).fit(X)
+    assert wide.sample(3, 0, constraints=asked)["income"].max() < 0

@@ -298,3 +298,14 @@ def test_results_tell_of_each_table():
     assert frame["reason"].tolist()[0] == ""
     assert "1 NOT on their margins" in str(found)
     assert "<table" in found._repr_html_()
+
+
+def test_a_series_of_sums_is_read_by_the_names_of_its_levels():
+    rng = np.random.default_rng(0)
+    index = pd.MultiIndex.from_product([["f", "m"], [1, 2, 3]], names=["sex", "age"])
+    table = pd.Series(rng.uniform(1, 2, 6), index)
+    margin = pd.Series(rng.uniform(1, 2, 6), index)
+    turned = margin.reorder_levels(["age", "sex"]).sort_index()
+    key = ("sex", "age")
+    for asked in (turned, column_total(key, turned)):
+        pd.testing.assert_series_equal(rake(table, {key: asked}).tables, margin)

@@ -431,3 +431,11 @@ def test_rounding_refuses_margins_that_are_no_whole_numbers():
         round_to_margins([[1, 1], [1, 1]], {(0,): [1.5, 2.5]}, n_modes=2)
     with pytest.raises(ValueError, match="Table 0: no table of whole numbers"):
         round_to_margins([[1, 1], [1, 1]], {(0,): [5, 3], (1,): [4, 4]})
+
+
+def test_margins_to_round_to_that_disagree_are_told_before_any_search():
+    tables, rows = np.ones((2, 2, 2)), np.full((2, 2), 2.0)
+    columns = rows + [[0, 0], [0, 1]]
+    told = r"^Table 1: .* \(0,\) and \(1,\) have different totals: 4 and 5"
+    with pytest.raises(ValueError, match=told):
+        round_to_margins(tables, {(0,): rows, (1,): columns})

@@ -8,7 +8,7 @@ import numpy as np
 from .._runtime.validation import feature_names, warn_left_missing, warn_missed
 from ..control import collect_constraints
 from ..control.filling import fill_to
-from ..control.promises import resolve_invariants
+from ..control.promises import GIVEN_TOL, resolve_invariants
 from ..control.search import Reader
 from ..tables import read_table
 from ..tables.names import column_of
@@ -60,15 +60,29 @@ class TableFiller:
             )
         guess = np.where(missing, self._near.means(rows), rows)
         found, missed = fill_to(self.system, guess, missing, self._near.ends)
+        off = self._contradicted(rows)
+        missed |= off
         if missed.any():
-            n, first = missed.any(axis=1).sum(), int(missed.any(axis=1).argmax())
+            rows_off = np.flatnonzero(missed.any(axis=1))
+            n, first = len(rows_off), int(rows_off[0])
             about = self.system.coefficients[:, missing[first]].any(axis=1)
+            about = off[first] if off[first].any() else about
             told = " and ".join(self.system.part(about).descriptions[-3:])
             warn_missed(
-                f"{whom}: {n} of {len(rows)} rows with missing values cannot have "
-                f"{told!r} with what is observed; the first is row {numbers[first]}."
+                f"{whom}: {n} row{'s' * (n > 1)} cannot have {told!r} with what is "
+                f"observed, which stays; the first is row {numbers[first]}."
             )
         return found, 1
+
+    def is_off(self, rows):
+        """Rows (n,) whose observed cells alone contradict what is asked."""
+        return self._contradicted(rows).any(axis=1)
+
+    def _contradicted(self, rows):
+        room = GIVEN_TOL * self.system.scale
+        off = np.abs(self.system.missing(np.nan_to_num(rows))) > room
+        off[np.isnan(rows) @ (self.system.coefficients != 0).T] = False
+        return off
 
 
 def _equations_of(rows, names):

@@ -69,6 +69,10 @@ class TensorFiller:
             )
         return found, max(1, int(n_iter.max()))
 
+    def is_off(self, rows):
+        """None, of no equations."""
+        return np.zeros(len(rows), bool)
+
     def _cells(self, rows):
         """Cells (n, D) on the poset, NaN where missing."""
         missing = np.isnan(rows)

@@ -1,6 +1,7 @@
 """What comes in is checked here, once, and what is wrong is said here."""
 
 import warnings
+from collections.abc import Callable
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import wraps
@@ -16,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-_Class = TypeVar("_Class")
+_Called = TypeVar("_Called")
 _FLOATS = (np.float64, np.float32)
 
 
@@ -47,8 +48,8 @@ def all_or_nothing(fit):
     return restoring
 
 
-# Parameters that are looked for where they are not, and where they are.
-_ELSEWHERE = {
+# Parameters that are looked for where rows are to be drawn, and where they are.
+ELSEWHERE = {
     "noise": "noise is a parameter of MixupDraws: pass draws=MixupDraws(noise=...)",
     "bandwidth": "bandwidth is a parameter of KernelDraws: pass "
     "draws=KernelDraws(bandwidth=...)",
@@ -61,23 +62,37 @@ _ELSEWHERE = {
 }
 
 
-def tells_where(cls: _Class) -> _Class:
-    """A class whose constructor says where a parameter is that it does not have."""
-    init, own = cls.__init__, signature(cls).parameters
+def tells_where(**elsewhere: str) -> Callable[[_Called], _Called]:
+    """A function, or a class, that says which parameter was meant by an unknown one.
 
-    @wraps(init)
-    def telling(self, *args, **params):
-        for name in params.keys() - own.keys():
-            near = get_close_matches(name, own, n=1)
-            meant = f"did you mean {near[0]!r}" if near else f"it has {[*own]}"
-            raise TypeError(
-                f"{type(self).__name__} has no parameter {name!r}: "
-                f"{_ELSEWHERE.get(name, meant)}."
-            )
-        init(self, *args, **params)
+    ``elsewhere`` says it of parameters that it does not have by any name.
+    """
 
-    cls.__init__ = telling
-    return cls
+    def decorated(called):
+        is_class = isinstance(called, type)
+        call, own = (
+            called.__init__ if is_class else called,
+            signature(called).parameters,
+        )
+        known = [name for name in own if name != "self"]
+
+        @wraps(call)
+        def telling(*args, **params):
+            for name in params.keys() - own.keys():
+                near = get_close_matches(name, known, n=1)
+                meant = f"did you mean {near[0]!r}" if near else f"it has {known}"
+                raise TypeError(
+                    f"{called.__qualname__} has no parameter {name!r}: "
+                    f"{elsewhere.get(name, meant)}."
+                )
+            return call(*args, **params)
+
+        if not is_class:
+            return telling
+        called.__init__ = telling
+        return called
+
+    return decorated
 
 
 class NamedObjects(BaseEstimator):
@@ -131,12 +146,33 @@ def check_rows(estimator, X, *, reset, missing=None, dtype=(np.float64, np.float
     ``missing`` as in :func:`check_finite`.
     """
     settings = {"dtype": dtype, "allow_nd": True, "ensure_all_finite": False}
-    X = validate_data(estimator, X, reset=reset, **settings)
+    try:
+        X = validate_data(estimator, X, reset=reset, **settings)
+    except ValueError as error:
+        column = first_of_words(X)
+        if column is None:
+            raise
+        name = X.columns[column] if hasattr(X, "columns") else column
+        raise ValueError(
+            f"{error} Column {name!r} holds no numbers. Encode it first, for instance "
+            "with OneHotEncoder, or leave it out."
+        ) from error
     if reset:
         estimator.input_shape_ = X.shape[1:]
     check_shape(estimator, X)
     check_finite(X, names=feature_names(estimator), missing=missing)
     return X
+
+
+def first_of_words(X):
+    """The first column that holds a string."""
+    if issparse(X) or getattr(X, "dtype", np.dtype(object)).kind not in "OUS":
+        return None
+    X = np.array(X, dtype=object)
+    if X.ndim != 2:
+        return None
+    words = [any(isinstance(v, str | bytes) for v in column) for column in X.T]
+    return words.index(True) if any(words) else None
 
 
 def check_one_a_row(X, y):

@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, validate_params
 
 from .._runtime.typing import Rows, Seed
+from .._runtime.validation import tells_where
 from . import features, nearness
 from .detection import detect
 from .features import compare_features, n_there
@@ -21,6 +22,7 @@ from .structure import (
 )
 
 
+@tells_where()
 @validate_params(
     {
         "classifier": [

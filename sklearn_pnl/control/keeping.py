@@ -396,11 +396,16 @@ class Keeper:
             return f"{system.names[i]} at {span(lower[i], upper[i])}"
 
         told = why.described(system.names.__getitem__, given)
-        return told + self.advice(lambda keeper: keeper.why(system))
+        advice = self.advice(lambda keeper: keeper.why(system))
+        return told + (advice or " Ask for what can be reached.")
 
     def advice(self, why_in):
-        """What to do, where ``why_in(keeper)`` finds nothing wrong in wider limits."""
-        low, high = self.widest
+        """What to do, where ``why_in(keeper)`` finds nothing wrong in wider limits.
+
+        In which no feature changes its sign: that is no way out.
+        """
+        low = np.where(self.least >= 0, 0.0, self.widest[0])
+        high = np.where(self.least + self.ranges <= 0, 0.0, self.widest[1])
         if why_in(replace(self, low=low, high=high)).equation is not None:
             return ""
         return " A larger range_slack=, or range_slack=None, gives more room."

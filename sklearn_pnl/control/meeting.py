@@ -30,17 +30,19 @@ _CORRECTIONS, _FAR = 2, 1e3
 
 
 class UnmetError(ValueError):
-    """A new row that cannot have what is asked of it; ``row`` is its number."""
+    """A row that cannot have what is asked of it; ``row`` is its number."""
+
+    whose = "New row"
 
     def __init__(self, reason, row):
         super().__init__(reason)
         self.reason, self.row = reason, row
 
     def __str__(self):
-        return f"New row {self.row} cannot meet the constraints: {self.reason}"
+        return f"{self.whose} {self.row} cannot meet the constraints: {self.reason}"
 
     def __reduce__(self):
-        return type(self), (self.reason, self.row)
+        return type(self), (self.reason, self.row), vars(self)
 
 
 def met(keeper, start, held):

@@ -12,7 +12,7 @@ from .system import LinearSystem, collect_constraints
 # Rows with more features than this are not searched for equations unless asked to.
 SEARCHED_UP_TO = 200
 # What rows may miss of equations that are given, as a share of the range.
-_GIVEN_TOL = 1e-6
+GIVEN_TOL = 1e-6
 # Sizes of features whose products do not overflow.
 _LARGEST = 1e100
 
@@ -45,7 +45,7 @@ def resolve_invariants(given, table):
     inside = for_numbers(system, table)
     violation = inside.violation(numbers)
     violation -= 2 * np.abs(inside.coefficients) @ rounding / inside.scale
-    if violation.max(initial=0) > _GIVEN_TOL:
+    if violation.max(initial=0) > GIVEN_TOL:
         k = int(np.argmax(violation))
         raise ValueError(
             f"The training rows do not keep {system.descriptions[k]!r}: they miss it "
@@ -68,7 +68,7 @@ def _found_among_holes(table):
     holes = np.isnan(table.numbers())
     numbers = np.where(holes, 0, table.numbers())
     rounding = spread(numbers, table.precision)[3]
-    room = _GIVEN_TOL * inside.scale + 2 * np.abs(inside.coefficients) @ rounding
+    room = GIVEN_TOL * inside.scale + 2 * np.abs(inside.coefficients) @ rounding
     off = np.abs(inside.missing(numbers)) > room
     off[holes @ (inside.coefficients != 0).T] = False
     return found.part(~off.any(axis=0))

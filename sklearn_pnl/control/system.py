@@ -15,6 +15,7 @@ from scipy.optimize import LinearConstraint
 from scipy.sparse import issparse
 from sklearn.utils._optional_dependencies import check_pandas_support
 
+from .._runtime.validation import tells_where
 from .readable import scales
 from .words import between, linear_form
 
@@ -22,6 +23,7 @@ from .words import between, linear_form
 _ROUNDING = 16 * np.finfo(float).eps
 
 
+@tells_where()
 class ColumnConstraint:
     """``lower <= sum of coefficient * column <= upper``, about columns by name.
 

@@ -267,6 +267,8 @@ def round_to_margins(
                 f"Tables of whole numbers need margins of whole numbers; margin {modes}"
                 f" holds {value:.10g}."
             )
+    for row, reason in problem.contradictions(0.0).items():
+        raise ValueError(f"Table {row}: {reason}")
     rounded = np.empty(problem.tables.shape, np.int64)
     rows = margin_rows(problem.shape, list(problem.wanted)).tocsc()
     wanted = np.hstack([_flat(margin) for margin in problem.wanted.values()])
@@ -340,9 +342,11 @@ class _Problem:
         last = max((max(modes, default=-1) for modes in keys.values()), default=-1)
         d = last + 1 if n_modes is None else n_modes
         if not last < d <= tables.ndim:
+            known = tables.ndim if n_modes is None else min(n_modes, tables.ndim)
+            asked = f"margins name mode {last}" if last >= known else f"{n_modes=}"
             raise ValueError(
-                f"margins name modes up to {last}, n_modes is {n_modes} and tables have"
-                f" {tables.ndim} axes: tables need an axis for every mode."
+                f"{asked}, but the modes of the tables are 0 to {known - 1}: they need "
+                "an axis for every mode."
             )
         shape = tables.shape[tables.ndim - d :]
         unnamed = ""

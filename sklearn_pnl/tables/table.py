@@ -9,7 +9,7 @@ from scipy.sparse import vstack as sparse_vstack
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from .._runtime.validation import check_finite
+from .._runtime.validation import check_finite, first_of_words
 from .columns import ArrayColumns, columns_of, is_frame
 from .forms import BlockForm, ColumnForm, as_table, is_made_later, no_numbers, places_of
 from .names import column_of
@@ -329,18 +329,7 @@ def _check_array(estimator, X):
         # Lists that hold None, fractions or decimals.
         return X.astype(np.float64) if X.dtype == object else X
     except ValueError as error:
-        column = _first_of_words(X)
+        column = first_of_words(X)
         if column is None:
             raise
         raise ValueError(f"{error} {no_numbers(f'Column {column}')}") from error
-
-
-def _first_of_words(X):
-    """The first column of an array or list that holds a string."""
-    if issparse(X) or getattr(X, "dtype", np.dtype(object)).kind not in "OUS":
-        return None
-    X = np.array(X, dtype=object)
-    if X.ndim != 2:
-        return None
-    words = [any(isinstance(v, str | bytes) for v in column) for column in X.T]
-    return words.index(True) if any(words) else None

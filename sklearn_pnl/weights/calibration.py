@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._runtime.validation import tells_where
 from ..geometry import linear_projection
 from ..geometry.reach import span
 from .columns import Columns
@@ -156,6 +157,7 @@ class CalibrationReport:
         return self.to_frame()._repr_html_()
 
 
+@tells_where()
 def calibrate(
     X: ArrayLike,
     totals: object,

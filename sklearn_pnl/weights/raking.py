@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, issparse
 from sklearn.utils._optional_dependencies import check_pandas_support
 
+from .._runtime.validation import tells_where
 from ..geometry import Raking, RakingError
 from .calibration import WeightSearch
 from .columns import Columns
 from .totals import ColumnTotal, UnmetTotals, column_total, read_totals
 
 
+@tells_where()
 def rake(
     table: object,
     margins: Mapping[object, object],
@@ -216,6 +218,13 @@ class _Cells:
         """What is asked for, a ColumnTotal each."""
         if not isinstance(margins, Mapping) or not margins:
             raise ValueError("margins must be a dict with at least one margin.")
+        for modes, margin in margins.items():
+            plain = not (isinstance(margin, ColumnTotal) or hasattr(margin, "items"))
+            if plain and self.columns.names is not None:
+                raise ValueError(
+                    f"The margin {modes!r} says no levels: give a dict or Series of "
+                    "level to sum; plain arrays are for matrices."
+                )
         return [
             margin
             if isinstance(margin, ColumnTotal)

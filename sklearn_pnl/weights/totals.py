@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse, vstack
 
+from .._runtime.validation import tells_where
 from .columns import Columns
 
 # Fuller systems than this are solved as dense ones.
@@ -65,6 +66,7 @@ class ColumnTotal:
         return f"the {'mean' if self.mean else 'sum'} of {called(self.of)}"
 
 
+@tells_where()
 def column_total(
     of: object,
     equal: object = None,
@@ -111,6 +113,7 @@ def column_total(
     """
     if within < 0:
         raise ValueError(f"within must be 0 or more; got {within!r}.")
+    equal, lower, upper = (_in_order(of, end) for end in (equal, lower, upper))
     if equal is not None:
         lower = _each(equal, lambda value: value - within * abs(value))
         upper = _each(equal, lambda value: value + within * abs(value))
@@ -134,6 +137,14 @@ def column_total(
                 f"lower <= upper; got {ends[0]:g} to {ends[1]:g}."
             )
     return ColumnTotal(of, lower, upper, mean)
+
+
+def _in_order(of, ends):
+    """A Series with the levels of its index in the order of some columns, by name."""
+    names = getattr(getattr(ends, "index", None), "names", ())
+    if isinstance(of, tuple) and set(names) == set(of):
+        return ends.reorder_levels(of)
+    return ends
 
 
 def _each(ends, function):
