@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog, minimize
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
-from sklearn_pnl import CalibrationError, calibrate, column_total
+from sklearn_pnl import CalibrationError, PNLAugmenter, calibrate, column_total
 
 SEEDS = [0, 1, 2]
 
@@ -375,6 +375,50 @@ def test_totals_that_make_no_sense(arguments, message):
     of, equal, keywords = arguments
     with pytest.raises(ValueError, match=message):
         column_total(of, equal, **keywords)
+
+
+@pytest.mark.parametrize(
+    "shares, message",
+    [
+        ({"f": 0.7, "m": 0.6}, r"'sex' must sum to 1; got 1\.3\. Percent are divided"),
+        ({"f": 0.4, "m": 0.4}, r"must sum to 1, as no row has another one; got 0\.8"),
+        ({"f": 55, "m": 45}, r"must lie in 0 to 1; got 55"),
+        ({"f": -0.1}, r"must lie in 0 to 1; got -0\.1"),
+    ],
+)
+def test_shares_that_no_rows_have(shares, message):
+    frame, asked = sample(0)[0], column_total("sex", shares, mean=True)
+    with pytest.raises(ValueError, match=message):
+        calibrate(frame, asked)
+    augmenter = PNLAugmenter(categorical_features="auto").fit(frame)
+    with pytest.raises(ValueError, match=message):
+        augmenter.sample(20, totals=asked)
+    part = dict.fromkeys(["north", "south"], 0.6)
+    with pytest.raises(ValueError, match="sum to 1 at most; got 1.2"):
+        calibrate(frame, column_total("region", part, mean=True))
+
+
+@pytest.mark.parametrize("integer", [False, True])
+@pytest.mark.parametrize("ends", [{"equal": 200}, {"lower": 200}, {"upper": 1}])
+def test_means_out_of_reach_are_not_met_by_weights_of_nothing(ends, integer):
+    frame = sample(0)[0]
+    least, most = frame["age"].min(), frame["age"].max()
+    asked = column_total("age", mean=True, **ends)
+    with pytest.raises(CalibrationError, match="the mean of 'age'") as caught:
+        calibrate(frame, asked, integer=integer)
+    assert not caught.value.report.converged
+    value = next(iter(ends.values()))
+    assert f"reaches {least - value:.7g} to {most - value:.7g}." in str(caught.value)
+    inside = column_total("age", (least + most) / 2, mean=True)
+    assert calibrate(frame, inside).sum() > 1
+
+
+def test_means_that_only_nothing_has_in_whole_weights():
+    x = np.array([[1.0], [np.pi]])
+    asked = column_total(0, 2.0, mean=True)
+    assert calibrate(x, asked) @ (x[:, 0] - 2) == pytest.approx(0, abs=1e-8)
+    with pytest.raises(CalibrationError):
+        calibrate(x, asked, integer=True, time_limit=2.0)
 
 
 # --- what other packages were asked for -----------------------------------------

@@ -12,6 +12,8 @@ from .columns import Columns
 
 # Fuller systems than this are solved as dense ones.
 _DENSE = 0.2
+# What the name of a mean ends with, as a sum.
+TIMES_SUM = ", times the sum of weights"
 # Margins of one table whose sums differ by a smaller share agree.
 _AGREE = 1e-9
 
@@ -297,8 +299,11 @@ def _one(columns, total):
     return (rows, lower, upper, [total.name]), None
 
 
-def counts(columns, total):
-    """Coefficients, ends and names of counts by level, and their margin or None."""
+def counts(columns, total, n=None):
+    """Coefficients, ends and names of counts by level, and their margin or None.
+
+    Of ``n`` rows, if given, shares are counts.
+    """
     key = (total.of,) if columns.holds(total.of) else total.of
     given = [end for end in (total.lower, total.upper) if isinstance(end, dict)]
     levels = list(dict.fromkeys(level for end in given for level in end))
@@ -321,10 +326,35 @@ def counts(columns, total):
     what = "the count of" if columns.row == "row" else "the margin at"
     names = [f"{what} {_level_named(key, level)}" for level in levels]
     if total.mean:
-        names = [f"the share of {_level_named(key, level)}" for level in levels]
-        return _as_means(matrix, lower, upper, names), None
+        if columns.row == "row":
+            _check_shares(total, lower, upper, np.all(codes >= 0))
+        if n is None:
+            names = [f"the share of {_level_named(key, level)}" for level in levels]
+            return _as_means(matrix, lower, upper, names), None
+        lower, upper = n * lower, n * upper
     group = Margin(key, tuple(levels), codes, lower, upper)
     return (matrix, lower, upper, names), group
+
+
+def _check_shares(total, lower, upper, whole):
+    """Shares lie in 0 to 1; of all levels (``whole``) they can sum to 1, else to less.
+
+    Those of cells with signs may be others.
+    """
+    least, most = np.maximum(lower, 0), np.minimum(upper, 1)
+    if np.any(least > most):
+        beyond = np.where(least > lower, upper, lower)[least > most][0]
+        wrong = f"lie in 0 to 1; got {beyond:.10g}"
+    elif least.sum() > 1 + _AGREE:
+        wrong = f"sum to 1{' at most' * (not whole)}; got {least.sum():.10g}"
+    elif whole and most.sum() < 1 - _AGREE:
+        wrong = f"sum to 1, as no row has another one; got {most.sum():.10g}"
+    else:
+        return
+    raise UnmetTotals(
+        f"Shares of the levels of {called(total.of)} must {wrong}. Percent are divided "
+        "by 100, and counts are asked for without mean=True."
+    )
 
 
 def _codes(columns, key, levels):
@@ -360,7 +390,7 @@ def _as_means(rows, lower, upper, names):
     parts = []
     rows = rows.toarray() if issparse(rows) else rows
     for row, low, high, name in zip(rows, lower, upper, names, strict=True):
-        named = "{} less {:g}, times the sum of weights".format
+        named = ("{} less {:g}" + TIMES_SUM).format
         if low == high:
             parts.append((row - low, 0.0, 0.0, named(name, low)))
             continue
