@@ -335,7 +335,7 @@ def test_margins_that_disagree_are_named():
         ({"region": {"nort": 3}}, {}, "No row has region='nort', for which 3 is asked"),
         ({("region", "sex"): {"north": 3}}, {}, "need tuples of 2 levels"),
         ({"age": "many"}, {}, "must be a number, or a dict or Series"),
-        ({"age": np.nan}, {}, "must lie in an interval: give .*; got nan to nan"),
+        ({"age": np.nan}, {}, "A total of 'age' is NaN; give a number"),
         ({"age": np.inf}, {}, "must lie in an interval"),
         ([1.0, 2.0], {}, "finite sums of all 4 columns"),
         ({"age": 3}, {"bounds": (2, 1)}, "0 <= least <= largest"),
@@ -354,6 +354,14 @@ def test_bad_input(totals, keywords, message):
         calibrate(sample(0)[0], totals, **keywords)
 
 
+def test_numbers_are_no_categories():
+    frame = sample(0)[0].astype({"age": float})
+    frame["age"] += np.arange(len(frame)) / 7
+    message = r"age=1\.5, .*'age' has \d+ values, and is a number .* sum, {'age': 1000}"
+    with pytest.raises(ValueError, match=message):
+        calibrate(frame, {"age": {1.5: 20}})
+
+
 def test_missing_numbers_are_told():
     frame = sample(0)[0].astype({"age": float})
     frame.loc[7, "age"] = np.nan
@@ -368,7 +376,7 @@ def test_missing_numbers_are_told():
         (({}, 3, {}), "at least one column"),
         (({"age": 1}, {"a": 3}, {}), "a number to be summed to"),
         (("age", None, {"lower": 3, "upper": 2}), "lie in an interval: .* got 3 to"),
-        (("age", {"a": np.nan}, {}), "'age' of level 'a' must lie"),
+        (("age", {"a": np.nan}, {}), "'age' of level 'a' is NaN; give"),
     ],
 )  # fmt: skip
 def test_totals_that_make_no_sense(arguments, message):

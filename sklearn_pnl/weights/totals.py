@@ -114,8 +114,9 @@ def column_total(
     if within < 0:
         raise ValueError(f"within must be 0 or more; got {within!r}.")
     if equal is not None:
-        lower = _each(equal, lambda value: value - within * abs(value))
-        upper = _each(equal, lambda value: value + within * abs(value))
+        # Without room infinity stays what it is.
+        lower = _each(equal, lambda value: value - (within and within * abs(value)))
+        upper = _each(equal, lambda value: value + (within and within * abs(value)))
     lower, upper = _each(lower, float), _each(upper, float)
     levels = [end for end in (lower, upper) if isinstance(end, dict)]
     if isinstance(of, Mapping):
@@ -129,11 +130,15 @@ def column_total(
         ends = _end(lower, level, -np.inf), _end(upper, level, np.inf)
         # NaN is below nothing.
         nothing = levels == [] and ends == (-np.inf, np.inf)
-        if nothing or not ends[0] <= ends[1] or np.inf in (ends[0], -ends[1]):
-            at = "" if level is None else f" of level {level!r}"
+        if np.isnan(ends).any():
             raise ValueError(
-                f"A total of {called(of)}{at} must lie in an interval: give equal, or "
-                f"lower <= upper; got {ends[0]:g} to {ends[1]:g}."
+                f"A total of {called(of)}{_at(level)} is NaN; give a number, or leave "
+                "out what is not known."
+            )
+        if nothing or not ends[0] <= ends[1] or np.inf in (ends[0], -ends[1]):
+            raise ValueError(
+                f"A total of {called(of)}{_at(level)} must lie in an interval: give "
+                f"equal, or lower <= upper; got {ends[0]:g} to {ends[1]:g}."
             )
     return ColumnTotal(of, lower, upper, mean)
 
@@ -149,6 +154,10 @@ def _each(ends, function):
             "A total must be a number, or a dict or Series of level to number; got "
             f"{ends!r}."
         ) from None
+
+
+def _at(level):
+    return "" if level is None else f" of level {level!r}"
 
 
 def _end(ends, level, otherwise):
@@ -314,11 +323,20 @@ def counts(columns, total, n=None):
     seen = np.bincount(codes[codes >= 0], minlength=len(levels))
     for k in np.flatnonzero((seen == 0) & ((lower > 0) | (upper < 0))):
         zeros = "" if columns.row == "row" else " beside cells that are 0"
-        known = [*dict.fromkeys(columns.levels(key))][:10]
+        known = [*dict.fromkeys(columns.levels(key))]
+        advice = (
+            "levels are compared as they are, and there are "
+            f"{', '.join(map(repr, known[:10])) or 'none'}{zeros}"
+        )
+        broken = (isinstance(level, float) and level % 1 > 0 for level in known)
+        if 2 * len(known) > len(columns) and any(broken):
+            advice = (
+                f"{total.of!r} has {len(known)} values, and is a number rather than a "
+                f"category: a number asks for its sum, {{{total.of!r}: 1000}}"
+            )
         raise UnmetTotals(
             f"No {columns.row} has {_level_named(key, levels[k])}, for which "
-            f"{max(lower[k], upper[k]):.10g} is asked; levels are compared as they "
-            f"are, and there are {', '.join(map(repr, known)) or 'none'}{zeros}."
+            f"{max(lower[k], upper[k]):.10g} is asked; {advice}."
         )
     rows = np.flatnonzero(codes >= 0)
     shape = len(levels), len(columns)
