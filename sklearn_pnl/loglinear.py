@@ -1,5 +1,6 @@
 """One log-linear model of a table of counts, as an estimator."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -232,6 +233,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         self : LogLinearModel
         """
         rows = self._rows(X, reset=True)
+        shares = np.any(rows % 1) and np.allclose(rows.sum(axis=1), 1, rtol=1e-6)
         self.poset_ = lay_out(self.poset, self.input_shape_)
         if self.poset_.added_bottom:
             raise ValueError(
@@ -250,6 +252,21 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         mask = free_mask(self.poset_, order, self.base)
         fit = goodness_of_fit(self.counts_, self.poset_, mask, **self._settings)
         warn_unconverged(type(self).__name__, fit.residual, self.tol, self.max_iter)
+        if shares:
+            warnings.warn(
+                "Each row sums to 1: these are shares, no counts, and the statistics "
+                "are of 1 case a row. Multiply them by the number of cases.",
+                UserWarning,
+                stacklevel=4,
+            )
+        if len(rows) > 1 == len(self.input_shape_) and fit.dof == 0:
+            warnings.warn(
+                f"X has rows of one axis, {len(rows)} of them, which are summed, and "
+                "the model has a parameter for each cell: it fits any counts. A table "
+                "is one row: fit(X[None]), or fit([X]).",
+                UserWarning,
+                stacklevel=4,
+            )
         self.base_mask_, self.order_ = mask, self.poset_.family(mask)
         self.statistics_, self.expected_ = fit, fit.expected
         self.n_params_, self.n_iter_ = fit.n_params, max(1, int(fit.n_iter))

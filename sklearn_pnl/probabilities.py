@@ -58,8 +58,8 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         ``estimator``, or before the whole.
 
     estimator : classifier
-        With ``predict_proba``; cloned. Without weights of classes, which would change
-        the prior once more.
+        With ``predict_proba``; cloned. Weights of classes (``class_weight``), which
+        would change the prior once more, are refused.
 
     decision : {"posterior", "balanced"}, default="posterior"
         What ``predict`` follows. "posterior" is the class of the largest probability
@@ -147,10 +147,11 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         -------
         self : PriorCorrectedClassifier
         """
-        _raise_for_params(params, self, None)
+        self._check_parts()
         y = _labels(plain_target(y)[0])
+        _refuse_values_of_rows(params, len(y))
+        _raise_for_params(params, self, None)
         asked = process_routing(self, "fit", **params).estimator.fit
-        _refuse_values_of_rows(asked, len(y))
         self.sampler_ = clone(self.sampler)
         X_resampled, y_resampled = self.sampler_.fit_resample(X, y)
         self.classes_, self.class_count_ = np.unique(y, return_counts=True)
@@ -161,6 +162,23 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
                 if hasattr(part, name):
                     setattr(self, name, getattr(part, name))
         return self
+
+    def _check_parts(self):
+        """Sampler and classifier are objects, and no class has a weight."""
+        for name in ("sampler", "estimator"):
+            part = getattr(self, name)
+            if isinstance(part, type):
+                raise TypeError(
+                    f"{name} is the class {part.__name__}; pass an object of it: "
+                    f"{part.__name__}()."
+                )
+        for name, value in clone(self.estimator).get_params().items():
+            if name.split("__")[-1] == "class_weight" and value is not None:
+                raise ValueError(
+                    f"{self.estimator!r} has {name}={value!r}, which changes the prior "
+                    "once more, unseen by the correction: pass None. For the best mean "
+                    "recall, set decision='balanced'."
+                )
 
     def _count(self, y_resampled):
         """Resampled rows of each class, none of others."""

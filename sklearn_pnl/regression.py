@@ -220,6 +220,12 @@ class PNLRegressionSampler(Recipe, BaseSampler):
 
     def _check(self, X, y):
         """Rows, targets (n, t), and a function to add some."""
+        n = self.n_samples
+        if not isinstance(n, Integral) and n > 10 and n == round(n):
+            raise ValueError(
+                f"n_samples={n!r} is a float, a share of the rows there are: {n:g} new "
+                f"rows for each. For {n:g} new rows pass n_samples={n:.0f}."
+            )
         values, more_targets = read_target(y, type(self).__name__)
         table = read_table(self, X, missing=is_cellwise(self))
         check_one_a_row(table, values)

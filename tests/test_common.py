@@ -77,6 +77,7 @@ def _few_rows():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*does not use y.*")
         warnings.filterwarnings("ignore", ".*neighbours were asked for.*")
+        warnings.filterwarnings("ignore", "X has rows of one axis")
         warnings.filterwarnings("ignore", ".*asks for no new row.*")
         # Nothing tells the missing cells of a single mode.
         warnings.filterwarnings("ignore", ".*do not determine a code.*")

@@ -191,7 +191,8 @@ def test_duplicates_of_test_rows_are_counted_against_the_training_rows():
     X, X_test = draw(0, 40), draw(1, 20)
     X_test[10:] = X_test[:10]
     X_test[0] = X[3]
-    found = compare_samples(X, draw(2, 10), X_test=X_test, **FAST)
+    with pytest.warns(UserWarning, match="1 of 20 rows of X_test are training rows"):
+        found = compare_samples(X, draw(2, 10), X_test=X_test, **FAST)
     assert found["exact copies"].usual == 1 / 20
     assert found["repeated rows"].usual == 0
 
@@ -1198,6 +1199,26 @@ def test_too_few_rows_are_refused():
         compare_samples(draw(0), draw(1), X_test=draw(1, 1))
     with pytest.raises(ValueError, match="0 sample"):
         compare_samples(draw(0), draw(1)[:0])
+
+
+def test_held_out_rows_that_were_trained_on_are_told():
+    X, X_test = draw(0, 60), draw(2, 60)
+    message = r"(\d+) of \1 rows of X_test are training rows: members cannot be told"
+    for train, same in (X, X[::-1]), (X, X[:20]), (np.rint(X), np.rint(X)):
+        with pytest.raises(ValueError, match=message):
+            compare_samples(train, draw(1), X_test=same, **FAST)
+    some = np.vstack([X[:5], X_test])
+    with pytest.warns(UserWarning, match="5 of 65 rows of X_test are training rows"):
+        compare_samples(X, draw(1), X_test=some, **FAST)
+
+
+def test_held_out_rows_may_equal_training_rows_by_chance():
+    whole = [np.rint(draw(seed, 60)) for seed in range(3)]
+    assert compare_samples(whole[0], whole[1], X_test=whole[2], **FAST).n_test == 60
+    # A row that is in the data twice may fall on both sides.
+    X = np.vstack([draw(0, 60), draw(0, 60)[:2]])
+    held_out = np.vstack([X[:1], draw(2, 60)])
+    assert compare_samples(X, draw(1), X_test=held_out, **FAST).n_test == 61
 
 
 def test_rows_without_values_are_refused():

@@ -229,6 +229,20 @@ def test_bad_input(table, margins, keywords, message):
         rake(table, margins, **keywords)
 
 
+@pytest.mark.parametrize(
+    "asked, keywords, message",
+    [
+        ((-5, 3), {}, "asks for -5; within the ranges and signs of cells it reaches"),
+        ((2.5, 3.5), {"integer": True}, "No whole numbers sum to 2.5, which the"),
+        ((np.nan, 3), {}, "A total of 'age' of level 'young' is NaN; give a number"),
+    ],
+)  # fmt: skip
+def test_margins_that_no_table_has(asked, keywords, message):
+    margins = {"age": dict(zip(LEVELS["age"][:2], asked, strict=True))}
+    with pytest.raises(ValueError, match=message):
+        rake(series(np.ones(SHAPE)), margins, **keywords)
+
+
 def test_tables_without_cells():
     empty = series(np.zeros(SHAPE))
     found = rake(empty, {"age": dict.fromkeys(LEVELS["age"], 0)})

@@ -268,3 +268,22 @@ def test_failed_fit_leaves_the_last_one():
         model.fit([[0, 0]])
     assert_array_equal(model.theta_, before)
     assert not hasattr(clone(model), "theta_")
+
+
+def test_a_table_in_place_of_rows_is_told():
+    table = strata(0).sum(axis=0)[0]
+    with pytest.warns(
+        UserWarning, match=r"rows of one axis, 3 of them.*fit\(X\[None\]"
+    ):
+        assert LogLinearModel().fit(table).statistics_.dof == 0
+    assert LogLinearModel().fit(table[None]).statistics_.dof == 2
+
+
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_shares_are_no_counts(n_rows):
+    shares = strata(0, n_rows) / strata(0, n_rows).sum(axis=(1, 2, 3), keepdims=True)
+    with pytest.warns(UserWarning, match="Each row sums to 1: .* number of cases"):
+        LogLinearModel().fit(shares)
+    assert LogLinearModel().fit(100 * shares).statistics_.total == pytest.approx(
+        100 * n_rows
+    )

@@ -347,13 +347,46 @@ def test_parts_of_the_wrong_kind_are_refused():
 def test_weights_of_rows_are_refused():
     X, y = uneven()
     weights = np.ones(len(y))
-    with pytest.raises(ValueError, match="enable_metadata_routing"):
+    message = "'sample_weight' has a value for each of the .* resampled rows would have"
+    with pytest.raises(ValueError, match=message):
         clone(CORRECTED[0]).fit(X, y, sample_weight=weights)
+    with pytest.raises(ValueError, match="enable_metadata_routing"):
+        clone(CORRECTED[0]).fit(X, y, word="hello")
     with config_context(enable_metadata_routing=True):
         learner = LogisticRegression(max_iter=1000).set_fit_request(sample_weight=True)
         model = PriorCorrectedClassifier(PNLSampler(), learner)
         with pytest.raises(ValueError, match="'sample_weight' has a value for each"):
             model.fit(X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("wrap", [lambda learner: learner, make_pipeline])
+def test_weights_of_classes_are_refused(wrap):
+    X, y = uneven()
+    for weight in ("balanced", {0: 1, 1: 5}):
+        learner = wrap(LogisticRegression(class_weight=weight, max_iter=1000))
+        with pytest.raises(ValueError, match="class_weight=.* changes the prior once"):
+            PriorCorrectedClassifier(PNLSampler(), learner).fit(X, y)
+    PriorCorrectedClassifier(PNLSampler(), wrap(GaussianNB())).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "sampler, learner, message",
+    [
+        (
+            PNLSampler,
+            GaussianNB(),
+            r"sampler is the class .* of it: PNLSampler\(\)",
+        ),
+        (
+            PNLSampler(),
+            GaussianNB,
+            r"estimator is the class .* it: GaussianNB\(\)",
+        ),
+    ],
+)
+def test_classes_in_place_of_objects_are_told(sampler, learner, message):
+    with pytest.raises(TypeError, match=message):
+        PriorCorrectedClassifier(sampler, learner).fit(*uneven())
 
 
 class TalkingNB(GaussianNB):

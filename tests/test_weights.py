@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog, minimize
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
-from sklearn_pnl import CalibrationError, calibrate, column_total
+from sklearn_pnl import CalibrationError, PNLAugmenter, calibrate, column_total
 
 SEEDS = [0, 1, 2]
 
@@ -335,7 +335,7 @@ def test_margins_that_disagree_are_named():
         ({"region": {"nort": 3}}, {}, "No row has region='nort', for which 3 is asked"),
         ({("region", "sex"): {"north": 3}}, {}, "need tuples of 2 levels"),
         ({"age": "many"}, {}, "must be a number, or a dict or Series"),
-        ({"age": np.nan}, {}, "must lie in an interval: give .*; got nan to nan"),
+        ({"age": np.nan}, {}, "A total of 'age' is NaN; give a number"),
         ({"age": np.inf}, {}, "must lie in an interval"),
         ([1.0, 2.0], {}, "finite sums of all 4 columns"),
         ({"age": 3}, {"bounds": (2, 1)}, "0 <= least <= largest"),
@@ -354,6 +354,14 @@ def test_bad_input(totals, keywords, message):
         calibrate(sample(0)[0], totals, **keywords)
 
 
+def test_numbers_are_no_categories():
+    frame = sample(0)[0].astype({"age": float})
+    frame["age"] += np.arange(len(frame)) / 7
+    message = r"age=1\.5, .*'age' has \d+ values, and is a number .* sum, {'age': 1000}"
+    with pytest.raises(ValueError, match=message):
+        calibrate(frame, {"age": {1.5: 20}})
+
+
 def test_missing_numbers_are_told():
     frame = sample(0)[0].astype({"age": float})
     frame.loc[7, "age"] = np.nan
@@ -368,13 +376,57 @@ def test_missing_numbers_are_told():
         (({}, 3, {}), "at least one column"),
         (({"age": 1}, {"a": 3}, {}), "a number to be summed to"),
         (("age", None, {"lower": 3, "upper": 2}), "lie in an interval: .* got 3 to"),
-        (("age", {"a": np.nan}, {}), "'age' of level 'a' must lie"),
+        (("age", {"a": np.nan}, {}), "'age' of level 'a' is NaN; give"),
     ],
 )  # fmt: skip
 def test_totals_that_make_no_sense(arguments, message):
     of, equal, keywords = arguments
     with pytest.raises(ValueError, match=message):
         column_total(of, equal, **keywords)
+
+
+@pytest.mark.parametrize(
+    "shares, message",
+    [
+        ({"f": 0.7, "m": 0.6}, r"'sex' must sum to 1; got 1\.3\. Percent are divided"),
+        ({"f": 0.4, "m": 0.4}, r"must sum to 1, as no row has another one; got 0\.8"),
+        ({"f": 55, "m": 45}, r"must lie in 0 to 1; got 55"),
+        ({"f": -0.1}, r"must lie in 0 to 1; got -0\.1"),
+    ],
+)
+def test_shares_that_no_rows_have(shares, message):
+    frame, asked = sample(0)[0], column_total("sex", shares, mean=True)
+    with pytest.raises(ValueError, match=message):
+        calibrate(frame, asked)
+    augmenter = PNLAugmenter(categorical_features="auto").fit(frame)
+    with pytest.raises(ValueError, match=message):
+        augmenter.sample(20, totals=asked)
+    part = dict.fromkeys(["north", "south"], 0.6)
+    with pytest.raises(ValueError, match="sum to 1 at most; got 1.2"):
+        calibrate(frame, column_total("region", part, mean=True))
+
+
+@pytest.mark.parametrize("integer", [False, True])
+@pytest.mark.parametrize("ends", [{"equal": 200}, {"lower": 200}, {"upper": 1}])
+def test_means_out_of_reach_are_not_met_by_weights_of_nothing(ends, integer):
+    frame = sample(0)[0]
+    least, most = frame["age"].min(), frame["age"].max()
+    asked = column_total("age", mean=True, **ends)
+    with pytest.raises(CalibrationError, match="the mean of 'age'") as caught:
+        calibrate(frame, asked, integer=integer)
+    assert not caught.value.report.converged
+    value = next(iter(ends.values()))
+    assert f"reaches {least - value:.7g} to {most - value:.7g}." in str(caught.value)
+    inside = column_total("age", (least + most) / 2, mean=True)
+    assert calibrate(frame, inside).sum() > 1
+
+
+def test_means_that_only_nothing_has_in_whole_weights():
+    x = np.array([[1.0], [np.pi]])
+    asked = column_total(0, 2.0, mean=True)
+    assert calibrate(x, asked) @ (x[:, 0] - 2) == pytest.approx(0, abs=1e-8)
+    with pytest.raises(CalibrationError):
+        calibrate(x, asked, integer=True, time_limit=2.0)
 
 
 # --- what other packages were asked for -----------------------------------------

@@ -25,7 +25,6 @@ from ..weights.totals import (
     as_list,
     called,
     check_agreement,
-    column_total,
     counts,
     stacked,
 )
@@ -71,10 +70,10 @@ class Wanted:
         parts, margins, counted = [], [], set()
         for total in as_list(totals, table.names, table.row_shape[0]):
             if total.by_level:
-                total, columns = _as_counts(total, n), Columns(rows)
+                columns = Columns(rows)
                 key = (total.of,) if columns.holds(total.of) else total.of
                 counted |= _counted(key, table, whole)
-                margins.append(_whole(counts(columns, total)[1]))
+                margins.append(_whole(counts(columns, total, n)[1]))
             else:
                 parts.append(_sum_of(total, table, n))
         check_agreement(margins)
@@ -145,17 +144,6 @@ def _sum_of(total, table, n):
     # Numbers count from a start of their column, in each row.
     shift = scale * n * float(np.nan_to_num(table.starts) @ inside)
     return scale * inside, total.lower, total.upper, shift, total.name
-
-
-def _as_counts(total, n):
-    """Shares of levels as counts."""
-    if not total.mean:
-        return total
-    lower, upper = (
-        {level: n * end for level, end in e.items()} if isinstance(e, dict) else n * e
-        for e in (total.lower, total.upper)
-    )
-    return column_total(total.of, lower=lower, upper=upper)
 
 
 def _whole(margin):

@@ -123,8 +123,9 @@ def compare_samples(
     ------
     ValueError
         For infinity (with the first place), rows of different shapes or with different
-        columns, fewer than 2 training or test rows, no new row, and values
-        farther than 1e18 training standard deviations.
+        columns, fewer than 2 training or test rows, test rows that are the training
+        rows (some of them warn), no new row, and values farther than 1e18 training
+        standard deviations.
 
     See Also
     --------

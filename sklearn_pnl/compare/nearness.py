@@ -11,6 +11,8 @@ Without held-out rows each training row and the closest other one stand in for t
 first and the last.
 """
 
+import warnings
+
 import numpy as np
 from sklearn.metrics.pairwise import paired_euclidean_distances
 from sklearn.neighbors import NearestNeighbors
@@ -94,12 +96,27 @@ def judge_copies(rows, rng):
     some = rng.permutation(len(new))[: len(train)]
     known, own = np.isin(test[0], train) if test else _repeated(train), "X_new"
     unlike = {name: _never_repeats(kind, rows["X"]) for name, kind in rows.items()}
+    if test:
+        _check_held_out(test[0], train, known & unlike["X_test"], unlike["X"])
     return (
         _judge_equal("exact copies", np.isin(new, train), known, unlike[own],
                      unlike["X_test" if test else "X"]),
         _judge_equal("repeated rows", _repeated(new[some]), _repeated(train),
                      unlike[own][some], unlike["X"]),
     )  # fmt: skip
+
+
+def _check_held_out(test, train, known, train_unlike):
+    """Held-out rows were not trained on; ``known`` are, but not by chance."""
+    n = len(test) if np.array_equal(test, train) else int(known.sum())
+    told = (
+        f"{n} of {len(test)} rows of X_test are training rows: members cannot be told "
+        "from them. Give rows that no new row was made from, as train_test_split keeps."
+    )
+    if n == len(test):
+        raise ValueError(told)
+    if n and not np.any(_repeated(train) & train_unlike):
+        warnings.warn(told, UserWarning, stacklevel=4)
 
 
 def _repeated(numbers):

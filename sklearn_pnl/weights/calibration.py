@@ -6,13 +6,14 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
 from .._runtime.validation import tells_where
 from ..geometry import linear_projection
 from ..geometry.reach import span
 from .columns import Columns
 from .sweeps import sweep
-from .totals import as_column_vector, read_totals
+from .totals import TIMES_SUM, as_column_vector, read_totals, stacked
 from .whole import whole_weights
 
 # The projection judges a total by the design weights too, which may be far from it.
@@ -303,6 +304,9 @@ class WeightSearch:
             return found
         ends = np.ceil(floor), np.floor(ceiling)
         weights, reasons = whole_weights(system, weights, *ends, self.time_limit)
+        means = any(name.endswith(TIMES_SUM) for name in system.names)
+        if means and not reasons and not weights.any():
+            reasons = ("No weights but 0 are whole numbers that have the means.",)
         return weights, n_iter, reasons
 
 
@@ -364,8 +368,12 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
     weights[used], found = _project(
         system, design[used], floor[used], ceiling[used], used, tol, max_iter
     )
-    reasons = ()
-    if relative_residual(system, weights).max(initial=0.0) > tol and found.reasons:
+    reasons, missed = (), relative_residual(system, weights).max(initial=0.0) > tol
+    if missed and not found.reasons and _vanish(system, weights, tol):
+        system = _of_sum_one(system)
+        everywhere = np.zeros(len(used)), np.full(len(used), np.inf)
+        _, found = _project(system, design[used], *everywhere, used, tol, max_iter)
+    if missed and found.reasons:
         why = found.reasons[0]
         if why.equation is None:
             reasons = (str(why),)
@@ -373,6 +381,29 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
             name = system.names.__getitem__
             reasons = (why.described(name, ranges="the bounds of the weights"),)
     return weights, int(found.n_iter[0]), reasons
+
+
+def _vanish(system, weights, tol):
+    """Whether weights are on the way to 0, where all means are met."""
+    if np.any(system.lower > 0) or np.any(system.upper < 0):
+        return False
+    values, size = system.coefficients @ weights, abs(system.coefficients).max(axis=1)
+    missed = np.maximum(system.lower - values, values - system.upper)
+    size = size.toarray().reshape(-1) if issparse(size) else size
+    return bool(np.any(missed > np.sqrt(tol) * size * weights.sum()))
+
+
+def _of_sum_one(system):
+    """The same about weights that sum to 1, so that means are what they are called."""
+    rows = stacked([np.ones((1, system.coefficients.shape[1])), system.coefficients])
+    names = (name.removesuffix(TIMES_SUM) for name in system.names)
+    return replace(
+        system,
+        coefficients=rows,
+        lower=np.concatenate([[1.0], system.lower]),
+        upper=np.concatenate([[1.0], system.upper]),
+        names=("weights that are not all 0", *names),
+    )
 
 
 def _project(system, design, floor, ceiling, used, tol, max_iter):

@@ -359,4 +359,7 @@ def _raked(search, some, asked):
     mass = max(size.sum(), np.finfo(float).tiny)
     raked = np.zeros(n_cells)
     raked[where] = sign * size
-    return raked, max(missed.max(), 0.0) / mass, steps, " ".join(reasons)
+    why = " ".join(reasons).replace(
+        "bounds of the weights", "ranges and signs of cells"
+    )
+    return raked, max(missed.max(), 0.0) / mass, steps, why

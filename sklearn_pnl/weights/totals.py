@@ -13,6 +13,8 @@ from .columns import Columns
 
 # Fuller systems than this are solved as dense ones.
 _DENSE = 0.2
+# What the name of a mean ends with, as a sum.
+TIMES_SUM = ", times the sum of weights"
 # Margins of one table whose sums differ by a smaller share agree.
 _AGREE = 1e-9
 
@@ -115,8 +117,9 @@ def column_total(
         raise ValueError(f"within must be 0 or more; got {within!r}.")
     equal, lower, upper = (_in_order(of, end) for end in (equal, lower, upper))
     if equal is not None:
-        lower = _each(equal, lambda value: value - within * abs(value))
-        upper = _each(equal, lambda value: value + within * abs(value))
+        # Without room infinity stays what it is.
+        lower = _each(equal, lambda value: value - (within and within * abs(value)))
+        upper = _each(equal, lambda value: value + (within and within * abs(value)))
     lower, upper = _each(lower, float), _each(upper, float)
     levels = [end for end in (lower, upper) if isinstance(end, dict)]
     if isinstance(of, Mapping):
@@ -130,11 +133,15 @@ def column_total(
         ends = _end(lower, level, -np.inf), _end(upper, level, np.inf)
         # NaN is below nothing.
         nothing = levels == [] and ends == (-np.inf, np.inf)
-        if nothing or not ends[0] <= ends[1] or np.inf in (ends[0], -ends[1]):
-            at = "" if level is None else f" of level {level!r}"
+        if np.isnan(ends).any():
             raise ValueError(
-                f"A total of {called(of)}{at} must lie in an interval: give equal, or "
-                f"lower <= upper; got {ends[0]:g} to {ends[1]:g}."
+                f"A total of {called(of)}{_at(level)} is NaN; give a number, or leave "
+                "out what is not known."
+            )
+        if nothing or not ends[0] <= ends[1] or np.inf in (ends[0], -ends[1]):
+            raise ValueError(
+                f"A total of {called(of)}{_at(level)} must lie in an interval: give "
+                f"equal, or lower <= upper; got {ends[0]:g} to {ends[1]:g}."
             )
     return ColumnTotal(of, lower, upper, mean)
 
@@ -158,6 +165,10 @@ def _each(ends, function):
             "A total must be a number, or a dict or Series of level to number; got "
             f"{ends!r}."
         ) from None
+
+
+def _at(level):
+    return "" if level is None else f" of level {level!r}"
 
 
 def _end(ends, level, otherwise):
@@ -308,8 +319,11 @@ def _one(columns, total):
     return (rows, lower, upper, [total.name]), None
 
 
-def counts(columns, total):
-    """Coefficients, ends and names of counts by level, and their margin or None."""
+def counts(columns, total, n=None):
+    """Coefficients, ends and names of counts by level, and their margin or None.
+
+    Of ``n`` rows, if given, shares are counts.
+    """
     key = (total.of,) if columns.holds(total.of) else total.of
     given = [end for end in (total.lower, total.upper) if isinstance(end, dict)]
     levels = list(dict.fromkeys(level for end in given for level in end))
@@ -320,11 +334,20 @@ def counts(columns, total):
     seen = np.bincount(codes[codes >= 0], minlength=len(levels))
     for k in np.flatnonzero((seen == 0) & ((lower > 0) | (upper < 0))):
         zeros = "" if columns.row == "row" else " beside cells that are 0"
-        known = [*dict.fromkeys(columns.levels(key))][:10]
+        known = [*dict.fromkeys(columns.levels(key))]
+        advice = (
+            "levels are compared as they are, and there are "
+            f"{', '.join(map(repr, known[:10])) or 'none'}{zeros}"
+        )
+        broken = (isinstance(level, float) and level % 1 > 0 for level in known)
+        if 2 * len(known) > len(columns) and any(broken):
+            advice = (
+                f"{total.of!r} has {len(known)} values, and is a number rather than a "
+                f"category: a number asks for its sum, {{{total.of!r}: 1000}}"
+            )
         raise UnmetTotals(
             f"No {columns.row} has {_level_named(key, levels[k])}, for which "
-            f"{max(lower[k], upper[k]):.10g} is asked; levels are compared as they "
-            f"are, and there are {', '.join(map(repr, known)) or 'none'}{zeros}."
+            f"{max(lower[k], upper[k]):.10g} is asked; {advice}."
         )
     rows = np.flatnonzero(codes >= 0)
     shape = len(levels), len(columns)
@@ -332,10 +355,35 @@ def counts(columns, total):
     what = "the count of" if columns.row == "row" else "the margin at"
     names = [f"{what} {_level_named(key, level)}" for level in levels]
     if total.mean:
-        names = [f"the share of {_level_named(key, level)}" for level in levels]
-        return _as_means(matrix, lower, upper, names), None
+        if columns.row == "row":
+            _check_shares(total, lower, upper, np.all(codes >= 0))
+        if n is None:
+            names = [f"the share of {_level_named(key, level)}" for level in levels]
+            return _as_means(matrix, lower, upper, names), None
+        lower, upper = n * lower, n * upper
     group = Margin(key, tuple(levels), codes, lower, upper)
     return (matrix, lower, upper, names), group
+
+
+def _check_shares(total, lower, upper, whole):
+    """Shares lie in 0 to 1; of all levels (``whole``) they can sum to 1, else to less.
+
+    Those of cells with signs may be others.
+    """
+    least, most = np.maximum(lower, 0), np.minimum(upper, 1)
+    if np.any(least > most):
+        beyond = np.where(least > lower, upper, lower)[least > most][0]
+        wrong = f"lie in 0 to 1; got {beyond:.10g}"
+    elif least.sum() > 1 + _AGREE:
+        wrong = f"sum to 1{' at most' * (not whole)}; got {least.sum():.10g}"
+    elif whole and most.sum() < 1 - _AGREE:
+        wrong = f"sum to 1, as no row has another one; got {most.sum():.10g}"
+    else:
+        return
+    raise UnmetTotals(
+        f"Shares of the levels of {called(total.of)} must {wrong}. Percent are divided "
+        "by 100, and counts are asked for without mean=True."
+    )
 
 
 def _codes(columns, key, levels):
@@ -371,7 +419,7 @@ def _as_means(rows, lower, upper, names):
     parts = []
     rows = rows.toarray() if issparse(rows) else rows
     for row, low, high, name in zip(rows, lower, upper, names, strict=True):
-        named = "{} less {:g}, times the sum of weights".format
+        named = ("{} less {:g}" + TIMES_SUM).format
         if low == high:
             parts.append((row - low, 0.0, 0.0, named(name, low)))
             continue

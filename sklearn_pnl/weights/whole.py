@@ -15,6 +15,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csc_array, csr_array, hstack, identity, issparse
 
+from ..geometry.reach import span
 from ..geometry.rounding import nearest_whole
 
 # Rows times totals: the most that is searched, and that linear programmes are for.
@@ -88,6 +89,14 @@ def whole_weights(system, weights, floor, ceiling, time_limit):
         f"time_limit={time_limit:g} seconds; the least that was missed is "
         f"{missed.sum():g} in all: {told}."
     )
+    whole = (search.rows == np.round(search.rows)).all(axis=0)
+    between = np.ceil(system.lower - _ROUNDS) > np.floor(system.upper + _ROUNDS)
+    for k in np.flatnonzero(whole & between)[:1]:
+        why += (
+            f" No whole numbers sum to {span(system.lower[k], system.upper[k])}, which "
+            f"{system.names[k]} asks for: round it, or give it room, "
+            "column_total(..., within=)."
+        )
     return best, (why,) if told else ()
 
 
