@@ -857,3 +857,11 @@ def test_a_mixture_of_single_precision_rows_does_not_warn(seed):
     density = GaussianMixture(2, reg_covar=1e-3, random_state=seed)
     X = positive(0, *SHAPE).astype(np.float32)
     assert PNLAugmenter(draws=density).fit(X).sample(4, 0).dtype == np.float32
+
+
+def test_new_rows_of_two_lie_on_the_line_through_both():
+    X = np.random.default_rng(0).normal(size=(2, 3))
+    rows, way = PNLAugmenter().fit(X).sample(50, random_state=0), X[1] - X[0]
+    there = (rows - X[0]) @ way / (way @ way)
+    np.testing.assert_allclose(rows, X[0] + np.outer(there, way), atol=1e-12)
+    assert len(np.unique(there)) > 2
