@@ -1,6 +1,5 @@
 """One log-linear model of a table of counts, as an estimator."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -23,6 +22,7 @@ from ._runtime.validation import (
     check_rows,
     feature_names,
     tells_where,
+    warn_mistaken,
     warn_unconverged,
 )
 from .geometry import (
@@ -253,19 +253,15 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         fit = goodness_of_fit(self.counts_, self.poset_, mask, **self._settings)
         warn_unconverged(type(self).__name__, fit.residual, self.tol, self.max_iter)
         if shares:
-            warnings.warn(
+            warn_mistaken(
                 "Each row sums to 1: these are shares, no counts, and the statistics "
                 "are of 1 case a row. Multiply them by the number of cases.",
-                UserWarning,
-                stacklevel=4,
             )
         if len(rows) > 1 == len(self.input_shape_) and fit.dof == 0:
-            warnings.warn(
+            warn_mistaken(
                 f"X has rows of one axis, {len(rows)} of them, which are summed, and "
                 "the model has a parameter for each cell: it fits any counts. A table "
                 "is one row: fit(X[None]), or fit([X]).",
-                UserWarning,
-                stacklevel=4,
             )
         self.base_mask_, self.order_ = mask, self.poset_.family(mask)
         self.statistics_, self.expected_ = fit, fit.expected

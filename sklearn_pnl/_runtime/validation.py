@@ -469,6 +469,11 @@ def warn_missed(message):
     warnings.warn(message, ConvergenceWarning, stacklevel=6)
 
 
+def warn_mistaken(message, stacklevel=5):
+    """Say what is hardly meant as it was given."""
+    warnings.warn(message, UserWarning, stacklevel=stacklevel)
+
+
 def warn_left_missing(message):
     """Say what an imputer knows nothing of."""
     warnings.warn(message, UserWarning, stacklevel=7)

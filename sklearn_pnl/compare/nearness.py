@@ -11,12 +11,11 @@ Without held-out rows each training row and the closest other one stand in for t
 first and the last.
 """
 
-import warnings
-
 import numpy as np
 from sklearn.metrics.pairwise import paired_euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
+from .._runtime.validation import warn_mistaken
 from .findings import (
     ALIKE,
     HELD_OUT,
@@ -116,7 +115,7 @@ def _check_held_out(test, train, known, train_unlike):
     if n == len(test):
         raise ValueError(told)
     if n and not np.any(_repeated(train) & train_unlike):
-        warnings.warn(told, UserWarning, stacklevel=4)
+        warn_mistaken(told, stacklevel=6)
 
 
 def _repeated(numbers):
