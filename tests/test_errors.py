@@ -671,7 +671,7 @@ MISTAKES = [
     (lambda X, y: column_total("rent"), "'rent' must lie .*: give equal, or lower <="),
     (lambda X, y: PNLRegressionSampler().fit_resample(
         X[["rent"]], np.r_[y[:59], np.nan]),
-     r"Input y contains NaN; the first is at row 59\. Impute or drop"),
+     r"Input y contains NaN; the first is at row 59\. Drop the rows"),
     (lambda X, y: ManyBodyImputer(alpha=[]).fit(positive()),
      r"or alpha=\[\] has no value of 0 or more. Give one alpha"),
     (lambda X, y: ManyBodyImputer(

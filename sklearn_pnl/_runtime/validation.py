@@ -310,6 +310,8 @@ def check_finite(X, name="X", names=None, missing=None):
         )
     elif isinstance(missing, str):
         advice += f" {missing}"
+    if name == "y":
+        advice = "Drop the rows without a target: new rows mix those of real ones."
     place = _place(where, names)
     raise ValueError(f"Input {name} contains {what}; the first is at {place}. {advice}")
 

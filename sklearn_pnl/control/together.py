@@ -457,4 +457,5 @@ def _reason(part, rows, sums):
         }
         why = replace(why, **moved)
     told = why.described(name, ranges="the ranges of the columns")
-    return told + part.advice(lambda keeper: _unmet(keeper, *given)[0])
+    advice = part.advice(lambda keeper: _unmet(keeper, *given)[0])
+    return told + (advice or f" That is of {len(rows)} rows; or ask for its mean.")

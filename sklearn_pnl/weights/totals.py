@@ -113,8 +113,11 @@ def column_total(
     >>> column_total({"income": 1, "tax": -3}, lower=0).lower
     0.0
     """
-    if within < 0:
-        raise ValueError(f"within must be 0 or more; got {within!r}.")
+    if not 0 <= within < 1:
+        raise ValueError(
+            "within must be 0 or more and below 1, a share of the total (.05 for 5%); "
+            f"got {within!r}. For more room give lower= and upper=."
+        )
     equal, lower, upper = (_in_order(of, end) for end in (equal, lower, upper))
     if equal is not None:
         # Without room infinity stays what it is.
@@ -163,7 +166,7 @@ def _each(ends, function):
     except (TypeError, ValueError):
         raise ValueError(
             "A total must be a number, or a dict or Series of level to number; got "
-            f"{ends!r}."
+            f"{ends!r}. It comes after its column: column_total('income', 3000)."
         ) from None
 
 
