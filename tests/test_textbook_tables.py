@@ -107,7 +107,7 @@ MONKEYS = np.array(
 [[0, 1, 5, 8, 9, 0], [29, 0, 14, 46, 4, 0], [0, 0, 0, 0, 0, 0],
  [2, 3, 1, 0, 38, 2], [0, 0, 0, 0, 0, 1], [9, 25, 4, 6, 13, 0]]
 )  # fmt: skip
-# Slides by the ratings of two pathologists: Agresti, table 10.8.
+# Slides by the ratings of two pathologists: Agresti, 2nd edition 2002, section 10.5.
 PATHOLOGISTS = np.array([[22, 2, 2, 0], [5, 7, 14, 0], [0, 2, 36, 0], [0, 1, 17, 10]])
 # Stroke patients by disability on admission and discharge, which was never the worse:
 # Bishop and Fienberg, Biometrics 25, 1969.
@@ -167,7 +167,7 @@ PRINTED = [
     (CARS, 1, "18.36179", "14.07985", 5, 5),
     # chisq.test, as a blog on correspondence analysis prints it (datanalytics.com).
     (CAITHNESS, 1, None, "1240.039", 12, 12),
-    # Agresti, section 10.5.
+    # Agresti, 2nd edition, section 10.5.
     (PATHOLOGISTS, 1, "118.0", "120.3", 9, 9),
 ]
 # Quasi-independence: the cells that can occur; G^2, X^2 and df of independence there.
@@ -176,7 +176,7 @@ INCOMPLETE = [
     # chapter 8: without the monkey that never displays.
     (MONKEYS, ~np.eye(6, dtype=bool), "135.17", "168.05", 19, 15),
     (STROKE, np.tril(np.ones((5, 5), bool)), "9.60", "8.37", 6, 6),
-    # Agresti, section 10.5: all but agreement, which leaves the last column empty.
+    # Agresti, 2nd edition, section 10.5: all but agreement; the last column is empty.
     (PATHOLOGISTS, ~np.eye(4, dtype=bool), "13.2", "11.5", 5, 3),
 ]
 
