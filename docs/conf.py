@@ -135,6 +135,7 @@ alone = (
     "guide/control",
     "start",
     "choose",
+    "beside",
     "recipes",
     "scale",
     "when_not",
