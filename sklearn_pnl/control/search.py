@@ -272,9 +272,7 @@ class _Rows:
         values = low + (high - low) / 2
         scale = scales(equations, self.ranges, values)
         rounding = np.abs(equations) @ self.rounding
-        # A value off what rows have by more would be out of reach at ends of ranges.
-        hidden = np.clip(rounding, 1e-3 * self.tol * scale, 0.1 * self.tol * scale)
-        noise = np.maximum(high - low, hidden)
+        noise = np.maximum(np.maximum(high - low, rounding), 1e-3 * self.tol * scale)
         values = np.array([shortest(*v) for v in zip(values, noise, strict=True)])
         distance = np.maximum(high - values, values - low)
         holds = distance <= self.tol * scale + 2 * rounding
