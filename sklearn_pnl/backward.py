@@ -15,7 +15,7 @@ from ._drawing.coding import TrainingRows, make_codec, own
 from ._runtime.docs import with_params_of
 from ._runtime.validation import NamedObjects, check_codes, clip_neighbors, tells_where
 from .geometry import RakingError, rake
-from .geometry.raking import mode_set
+from .geometry.raking import mode_sets
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
 from .many_body import CODEC_CONSTRAINTS, ManyBodyProjector
 
@@ -228,11 +228,9 @@ class BackwardProjector(NamedObjects, ManyBodyProjector):
         check_is_fitted(self)
         shape = self.poset_.shape
         lifted = {
-            modes: np.asarray(margin, dtype=np.float64)
+            modes: np.asarray(margins[key], dtype=np.float64)
             + self.offset * prod(n for k, n in enumerate(shape) if k not in modes)
-            for modes, margin in zip(
-                map(mode_set, margins), margins.values(), strict=True
-            )
+            for key, modes in mode_sets(margins).items()
         }
         settings = {"n_modes": len(shape), "tol": tol}
         try:

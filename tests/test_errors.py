@@ -38,6 +38,7 @@ from sklearn_pnl import (
     calibrate,
     column_total,
     compare_samples,
+    geometry,
     rake,
 )
 from sklearn_pnl.geometry import Poset
@@ -695,6 +696,9 @@ MISTAKES = [
      "^margins name mode 7, but the modes of the tables are 0 to 1"),
     (lambda X, y: rake(table(X), {"city": [5, 9]}),
      "margin 'city' says no levels: give a dict or Series of level to sum"),
+    (lambda X, y: BackwardProjector().fit(positive()).decode_margins([[1, 2, 3]]),
+     r"margins must be a dict by modes, such as {\(0,\): row_sums}; got list"),
+    (lambda X, y: geometry.rake(np.ones((2, 2)), [[1, 2]]), "dict by modes, .* got l"),
     (lambda X, y: rake(table(X).rename_axis([None, None]), {"city": {"Ulm": 9}}),
      "levels of the index need names: set table.index.names"),
     (lambda X, y: rake(0 * table(X), {"city": {"Ulm": 9}}),

@@ -338,7 +338,7 @@ class _Problem:
         if not margins:
             raise ValueError("margins is empty; give at least one, by its modes.")
         tables = _non_negative(tables, "tables")
-        keys = {modes: mode_set(modes) for modes in margins}
+        keys = mode_sets(margins)
         last = max((max(modes, default=-1) for modes in keys.values()), default=-1)
         d = last + 1 if n_modes is None else n_modes
         if not last < d <= tables.ndim:
@@ -707,6 +707,16 @@ def _non_negative(array, name):
     if array.max(initial=0) > np.finfo(float).max / max(1, array.size):
         raise ValueError(f"{name} must have a finite sum; choose a larger unit.")
     return array
+
+
+def mode_sets(margins):
+    """The modes of each key of ``margins``."""
+    if not isinstance(margins, Mapping):
+        raise ValueError(
+            "margins must be a dict by modes, such as {(0,): row_sums}; got "
+            f"{type(margins).__name__}."
+        )
+    return {modes: mode_set(modes) for modes in margins}
 
 
 def mode_set(modes):
