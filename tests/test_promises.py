@@ -422,6 +422,10 @@ def test_rows_of_which_nothing_is_asked(seed, container):
     event(outcome(made))
 
 
+def test_values_of_equations_leave_zeros_where_they_are():
+    assert outcome(case(5295118, container="polars", asks=False)) == "kept"
+
+
 @fuzz
 @given(seeds, st.sampled_from(CONTAINERS))
 def test_rows_of_which_something_is_asked(seed, container):
@@ -499,6 +503,21 @@ def test_rows_of_a_sampler(seed, container):
 def test_what_a_training_row_has_is_not_refused(seed, container):
     # Neither the projection nor the programme finds some of these rows.
     assert outcome(case(seed, container=container)) != "refused"
+
+
+@pytest.mark.parametrize("share", [0.3, [0.3, 0.7]])
+@pytest.mark.parametrize("seed", range(6))
+def test_zeros_stay_beside_a_value_that_single_precision_holds(seed, share):
+    # 0.3 of an equation would be 1e-8 below all that rows have, and move its zeros.
+    rng, n = np.random.default_rng(seed), 40
+    half = (rng.gamma(1.0, size=n) * (rng.random(n) < 0.3)).astype(np.float16)
+    single = rng.choice(np.float32(np.atleast_1d(share)), n)
+    X = pd.DataFrame({"half": half, "single": single, "count": rng.integers(0, 3, n)})
+    X["total"] = X.astype(float).sum(axis=1)
+    augmenter = PNLAugmenter(draws="kde", marks="zeros", range_slack=0, k_neighbors=1)
+    rows, parents = augmenter.fit(X).sample(n, 0, return_parents=True)
+    shared = (X.to_numpy()[parents] == 0).all(axis=1)
+    assert shared.any() and not rows.to_numpy()[shared].any()
 
 
 def test_columns_of_a_training_row_are_told():

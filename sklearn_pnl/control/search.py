@@ -272,8 +272,12 @@ class _Rows:
         values = low + (high - low) / 2
         scale = scales(equations, self.ranges, values)
         rounding = np.abs(equations) @ self.rounding
-        noise = np.maximum(np.maximum(high - low, rounding), 1e-3 * self.tol * scale)
-        values = np.array([shortest(*v) for v in zip(values, noise, strict=True)])
+        # What types round, but no farther than from one row to another: the limits are
+        # values of rows.
+        apart = np.maximum(high - low, 1e-3 * self.tol * scale)
+        coarse = _shortest(values, np.maximum(apart, rounding))
+        within = np.abs(coarse - values) <= apart
+        values = np.where(within, coarse, _shortest(values, apart))
         distance = np.maximum(high - values, values - low)
         holds = distance <= self.tol * scale + 2 * rounding
         worst = np.where(
@@ -341,6 +345,10 @@ def clearly_full_rank(X):
     except LinAlgError:
         return False
     return bool(np.diagonal(triangle).min() > np.sqrt(_CLEARLY))
+
+
+def _shortest(values, noise):
+    return np.array([shortest(*each) for each in zip(values, noise, strict=True)])
 
 
 def _triangle(Z):
