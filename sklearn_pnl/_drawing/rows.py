@@ -106,7 +106,8 @@ class Source:
 
         ``shares`` says how often from each training row, ``firsts`` from which ones.
         """
-        keeper, training = self.keeper, self.training
+        # A copy: what it looks up on its way is not kept beyond the rows.
+        keeper, training = replace(self.keeper), self.training
         if constraints is not None:
             asked = asked_for(constraints, self.table, keeper.ranges, n_samples)
             keeper = replace(keeper.asking(asked), drops=drops)

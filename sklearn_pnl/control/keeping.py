@@ -9,7 +9,7 @@ from .._runtime.validation import warn_missed
 from ..geometry.reach import span, unmet
 from .conditioning import Condition
 from .lattice import Lattice, nearest_of
-from .meeting import MAX_STEPS, TOL, UnmetError, as_types, met
+from .meeting import MAX_STEPS, TOL, UnmetError, as_types, met, narrowed
 from .system import LinearSystem, rounding_of
 from .words import in_words
 
@@ -17,6 +17,8 @@ from .words import in_words
 _FREE_MARGIN = 10.0
 # Least share of the offset that a cell of a measure keeps.
 _LEAST_SHARE = 1e-3
+# Distance from the end of a range, as a share of it, that is rounding.
+_AT_END = 1e-12
 # Freedom that is too little to make up for rounding, as a share of a largest term.
 _LITTLE = 1e-3
 
@@ -158,9 +160,34 @@ class Keeper:
         return not (len(self.system) or moved or self.shared is not None)
 
     @cached_property
+    def used(self):
+        """Columns that the system is about."""
+        return np.flatnonzero(self.system.coefficients.any(axis=0))
+
+    @cached_property
     def others(self):
         """Columns that the system says nothing of."""
         return np.flatnonzero(~self.system.coefficients.any(axis=0))
+
+    @cached_property
+    def inner(self):
+        """The same about the columns that the system is about."""
+        return self.about(self.used)
+
+    @cached_property
+    def narrowed(self):
+        """See :func:`narrowed`."""
+        return narrowed(self)
+
+    def at_ends(self, rows):
+        """Which values are at an end of the range of the training rows."""
+        room = _AT_END * self.ranges
+        low, high = self.least, self.least + self.ranges
+        found = (rows <= low + room) | (rows >= high - room)
+        if found.any():
+            # But for those beyond.
+            found &= (np.abs(rows - low) <= room) | (np.abs(rows - high) <= room)
+        return found
 
     # --- to meet it ---------------------------------------------------------------
 
@@ -174,11 +201,10 @@ class Keeper:
         fixed = None if held is None else ~np.isnan(held)
         if fixed is not None:
             np.copyto(rows, held, where=fixed)
-        used = np.setdiff1d(np.arange(rows.shape[1]), self.others)
-        copied = np.zeros(len(rows), bool)
+        used, copied = self.used, np.zeros(len(rows), bool)
         if len(used):
             some = None if fixed is None else fixed[:, used]
-            part, copied = met(self.about(used), rows[:, used], some)
+            part, copied = met(self.inner, rows[:, used], some)
             rows[:, used] = part
         rows = self.cast(rows, self.others if len(used) else slice(None))
         if fixed is not None:
@@ -298,7 +324,10 @@ class Keeper:
 
     def missed(self, rows):
         """Which of the system (n, c) rows miss."""
-        return np.abs(self.system.missing(rows)) > self.allowed(rows)
+        missing = np.abs(self.system.missing(rows))
+        missed = missing > TOL * self.system.scale
+        # Of most rows there is nothing that rounding could excuse.
+        return missing > self.allowed(rows) if missed.any() else missed
 
     def is_off(self, rows):
         """Which rows (n,) miss something, or leave their limits."""
@@ -327,7 +356,8 @@ class Keeper:
             holes = np.isnan(rows)
             there = np.where(holes, self.least, rows) if holes.any() else rows
             missed = self.missed(there)
-            missed[holes @ (self.system.coefficients != 0).T] = False
+            if holes.any():
+                missed[holes @ (self.system.coefficients != 0).T] = False
             if self.drops and len(self.asked):
                 # Also what has it at the cost of equations or limits.
                 left = ~(missed.any(axis=1) | self.outside(there).any(axis=1))

@@ -17,8 +17,6 @@ from .lattice import programme
 TOL = 1e-9
 # The projection is asked for more than the rows: the way back to their units rounds.
 _MARGIN, MAX_STEPS = 1e-2, 200
-# Distance from the end of a range, as a share of it, that is rounding.
-_AT_END = 1e-12
 # Distance from the ends of intervals at which a programme looks, as a share of a range.
 _INSIDE = 1e-5
 # Up to so many equations are solved for at once, without a look at which share columns.
@@ -85,9 +83,7 @@ def _attempts(keeper, rows, held):
     Cells that are held, and zeros and indicators that both parents share: no more than
     any mixture of the two do the equations need to move them.
     """
-    room = _AT_END * keeper.ranges
-    still = np.abs(rows - keeper.least) <= room
-    still |= np.abs(rows - (keeper.least + keeper.ranges)) <= room
+    still = keeper.at_ends(rows)
     if held is not None:
         still |= held
     if still.any():
@@ -102,7 +98,7 @@ def _attempts(keeper, rows, held):
 def projected(keeper, rows, kept):
     """Rows on a system, in their ranges, with some values as they are."""
     system = keeper.system
-    floor, ceiling, several = narrowed(keeper)
+    floor, ceiling, several = keeper.narrowed
     if kept is not None:
         floor, ceiling = np.where(kept, rows, floor), np.where(kept, rows, ceiling)
     rows = np.clip(rows, floor, ceiling)
@@ -147,31 +143,41 @@ def _few_steps(keeper, equations, rows, floor, ceiling):
     a, left = equations.coefficients, np.arange(len(rows))
     if equations.has_intervals or len(a) > _FEW_EQUATIONS:
         return rows, left
-    x, multipliers = rows.copy(), np.zeros((len(rows), len(a)))
     products, tol = (a[:, None, :] * a).reshape(-1, a.shape[1]), _MARGIN * TOL
+    tol = tol * equations.scale
     weights = keeper.measures(rows) / keeper.scale**2
     free = weights * (ceiling > floor)
+    x = near = start = rows
+    multipliers = np.zeros((len(rows), len(a)))
     ends, ridge = (floor, ceiling), 0.0
     for _ in range(_STEPS):
         grams = (free @ products.T).reshape(-1, len(a), len(a))
         grams += (
             ridge * np.trace(grams, axis1=1, axis2=2)[:, None, None] * np.eye(len(a))
         )
-        missing = equations.of_rows(left).missing(x[left])
+        some = equations.of_rows(left)
         try:
-            multipliers[left] += np.linalg.solve(grams, missing[:, :, None])[:, :, 0]
+            multipliers += np.linalg.solve(grams, some.missing(near)[:, :, None])[
+                ..., 0
+            ]
         except np.linalg.LinAlgError:
             break
-        moved = rows[left] + weights * (multipliers[left] @ a)
-        x[left] = near = np.clip(moved, *ends)
-        missing = equations.of_rows(left).missing(near) / equations.scale
-        off = (moved != near).any(axis=1) & (np.abs(missing).max(axis=1) > tol)
+        moved = start + weights * (multipliers @ a)
+        near = np.clip(moved, *ends)
+        off = (np.abs(some.missing(near)) > tol).any(axis=1)
+        # Where no end was met this is the answer, to rounding.
+        off[off] = (moved[off] != near[off]).any(axis=1)
+        if x is rows:
+            x = near
+        else:
+            x[left] = near
         if not off.any():
             return x, left[off]
-        left, ridge = left[off], _RIDGE
-        ends = tuple(_of_rows(e, off) for e in ends)
-        weights = weights[off]
-        free = weights * ((near[off] > ends[0]) & (near[off] < ends[1]))
+        left, start, near, weights, multipliers = (
+            e[off] for e in (left, start, near, weights, multipliers)
+        )
+        ends, ridge = tuple(_of_rows(e, off) for e in ends), _RIDGE
+        free = weights * ((near > ends[0]) & (near < ends[1]))
     x[left] = rows[left]
     return x, left
 
@@ -239,7 +245,7 @@ def _by_programme(keeper, row, held, number):
     Only what is asked for is worth an error: the audit tells the rest.
     """
     start, found = np.clip(row, *keeper.box), None
-    floor, ceiling, _ = narrowed(keeper)
+    floor, ceiling, _ = keeper.narrowed
     floor, ceiling = floor.reshape(-1), ceiling.reshape(-1)
     masks = (None,) if held is None else (held, None)
     for kept, inside in product(masks, (0, _INSIDE)):

@@ -6,6 +6,7 @@ in nothing but who said so: an equation is an interval of length 0.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 from typing import Any, TypeAlias
 
@@ -209,7 +210,7 @@ class LinearSystem:
         """What each is called in messages: the sum without its interval."""
         return [linear_form(a, self.feature_names) for a in self.coefficients]
 
-    @property
+    @cached_property
     def scale(self) -> NDArray:
         """Range (c,) of the largest term of each; the size asked for if none varies."""
         ends = [

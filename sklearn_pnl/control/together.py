@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, hstack, identity, kron, vstack
 
 from ..geometry.joint import joint_projection
 from ..geometry.reach import span, unmet
-from .meeting import MAX_STEPS, TOL, as_types, narrowed, projected
+from .meeting import MAX_STEPS, TOL, as_types, projected
 from .words import in_words
 
 # Distance from a sum that counts as met, as a share of the sum of its absolute terms;
@@ -142,9 +142,7 @@ def _attempts(part, rows, shared):
 
     Values that many rows have, which parents share, are marks of real rows.
     """
-    room = _AT_END * part.ranges
-    still = np.abs(rows - part.least) <= room
-    still |= np.abs(rows - (part.least + part.ranges)) <= room
+    still = part.at_ends(rows)
     for most in (still | shared, still):
         yield most
         yield most & ~part.lattice.on_it
@@ -153,7 +151,7 @@ def _attempts(part, rows, shared):
 
 def _projected(part, rows, sums, kept):
     """Rows on equations and sums, some values of which stay; None if that cannot be."""
-    floor, ceiling, several = narrowed(part)
+    floor, ceiling, several = part.narrowed
     floor, ceiling = np.where(kept, rows, floor), np.where(kept, rows, ceiling)
     system = part.system.part(several)
     least, most = sums.ends
@@ -347,7 +345,7 @@ def _programmed(part, rows, wanted, sums, some, aim):
         np.concatenate([(e / unit_a).ravel(), sum_ / unit_t])
         for e, sum_ in zip(ends, (least, most), strict=True)
     )
-    floor, ceiling, _ = narrowed(part)
+    floor, ceiling, _ = part.narrowed
     down, up = (
         np.floor(np.clip(gap / steps + _ALMOST, 0, _FAR))
         for gap in (
@@ -416,7 +414,7 @@ def _unmet(part, rows, sums, lacking):
     Of the sums over all rows of each column, which keep the equations and ranges that
     rows keep: if these are the same for all rows, that is all there is to know.
     """
-    n, (floor, ceiling, several) = len(rows), narrowed(part)
+    n, (floor, ceiling, several) = len(rows), part.narrowed
     system = part.system.part(several)
     shape = n, len(system)
     ends = [
