@@ -1,5 +1,7 @@
 """Existing rows moved as little as possible to what is asked of them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, Literal
 

@@ -1,5 +1,7 @@
 """Draw new rows from one set of rows: embed, encode, draw codes, decode, and back."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
@@ -44,7 +46,7 @@ from .tables import read_table
 
 # Rows were checked at the door; arrays are what is worked on.
 _UNCHECKED = {"assume_finite": True, "transform_output": "default"}
-_Invariants: TypeAlias = Literal["auto"] | LinearSystem | Constraint | Sequence | None
+Invariants: TypeAlias = Literal["auto"] | LinearSystem | Constraint | Sequence | None
 _INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
 
 
@@ -66,7 +68,7 @@ class Recipe(NamedObjects, CallbackSupportMixin):
     offset: float = 1.0
     with_mass: bool = True
     range_slack: float | None = 0.1
-    invariants: _Invariants = "auto"
+    invariants: Invariants = "auto"
     tol: float = 1e-6
     max_iter: int = 100
     n_jobs: int | None = None

@@ -1,5 +1,7 @@
 """Backward projection: codes to rows, through a sub-manifold of near training rows."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod

@@ -3,6 +3,8 @@
 A new one is a class here and an entry in :data:`DRAWS`.
 """
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass

@@ -1,5 +1,7 @@
 """Missing cells: of tensors by a log-linear model, of tables by near rows."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self

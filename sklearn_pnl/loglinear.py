@@ -1,5 +1,7 @@
 """One log-linear model of a table of counts, as an estimator."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self

@@ -3,6 +3,8 @@
 A new one is a class here and an entry in :data:`LOCAL_MANIFOLDS`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real

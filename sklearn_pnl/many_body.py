@@ -1,5 +1,7 @@
 """Forward projection: rows to codes on a flat base of low order."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real

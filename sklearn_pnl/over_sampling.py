@@ -1,5 +1,7 @@
 """The imbalanced-learn over-sampler: one augmenter a class."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

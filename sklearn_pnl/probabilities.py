@@ -1,5 +1,7 @@
 """A sampler and a classifier whose probabilities are those of the data as they came."""
 
+from __future__ import annotations
+
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Self
 

@@ -1,5 +1,7 @@
 """New rows with numbers as targets: the counterpart of the over-sampler."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral

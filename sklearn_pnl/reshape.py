@@ -1,5 +1,7 @@
 """Rows to tensors whose modes are prime factors, and back."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from math import prod

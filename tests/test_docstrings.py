@@ -35,7 +35,6 @@ EXCEPTIONS = {
     "sklearn_pnl.Draws": TO_DERIVE_FROM,
     "sklearn_pnl.LocalManifold": TO_DERIVE_FROM,
     "sklearn_pnl.geometry.PosetProtocol": TO_DERIVE_FROM,
-    "sklearn_pnl.Invariants": RETURNED,
     **{
         f"sklearn_pnl.geometry.{name}": RETURNED
         for name in (
@@ -103,3 +102,18 @@ def test_what_to_see_is_public(name):
     for entry in entries:
         where, _, one = entry.rpartition(".")
         assert one in importlib.import_module(where or module).__all__, entry
+
+
+@pytest.mark.parametrize("name", [name for name, _ in public_objects()])
+def test_types_are_as_short_as_they_are_written(name):
+    # ArrayLike, when it is a value, is told by all that it is made of.
+    module, _, path = name.partition(".geometry.")
+    if path:
+        module = f"{module}.geometry"
+    else:
+        module, _, path = name.partition(".")
+    told = importlib.import_module(module)
+    for part in path.split("."):
+        told = getattr(told, part)
+    if callable(told):
+        assert "_SupportsArray" not in str(inspect.signature(told))

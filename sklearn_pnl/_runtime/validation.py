@@ -1,5 +1,7 @@
 """What comes in is checked here, once, and what is wrong is said here."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager

@@ -1,5 +1,7 @@
 """Compare new rows with the training rows that they were made from."""
 
+from __future__ import annotations
+
 from numbers import Integral
 from typing import Any
 

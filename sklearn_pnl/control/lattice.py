@@ -1,5 +1,7 @@
 """Columns whose values are whole multiples of a step, and equations kept on them."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import partial
 

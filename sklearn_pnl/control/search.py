@@ -1,5 +1,7 @@
 """Linear equations that hold in every row: totals, shares, one-hot groups, copies."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import islice
 from math import lgamma, log

@@ -4,6 +4,8 @@ What is found in the training rows, what is given and what is asked of new rows 
 in nothing but who said so: an equation is an interval of length 0.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -163,7 +165,7 @@ class LinearSystem:
         feature_names: Sequence[str],
         ranges: NDArray,
         note: str = "",
-    ) -> "LinearSystem":
+    ) -> LinearSystem:
         """Equations ``coefficients @ x = values``, the same for all rows."""
         values = np.asarray(values, dtype=np.float64)[None]
         return cls(
@@ -171,7 +173,7 @@ class LinearSystem:
         )
 
     @classmethod
-    def none(cls, feature_names: Sequence[str], note: str = "") -> "LinearSystem":
+    def none(cls, feature_names: Sequence[str], note: str = "") -> LinearSystem:
         """A system that asks for nothing."""
         d = len(feature_names)
         empty = np.empty((0, d)), np.empty(0)
@@ -256,13 +258,13 @@ class LinearSystem:
         missing = self.missing(rows.reshape(len(rows), -1))
         return np.abs(missing).max(axis=0, initial=0.0) / self.scale
 
-    def noted(self, note: str) -> "LinearSystem":
+    def noted(self, note: str) -> LinearSystem:
         """The same with one more note, which is not said twice."""
         if note in self.note:
             return self
         return replace(self, note=f"{self.note} {note}".strip())
 
-    def part(self, some: slice | NDArray) -> "LinearSystem":
+    def part(self, some: slice | NDArray) -> LinearSystem:
         """Some of them."""
         return replace(
             self,
@@ -271,17 +273,17 @@ class LinearSystem:
             upper=self.upper[:, some],
         )
 
-    def wider(self, room: NDArray) -> "LinearSystem":
+    def wider(self, room: NDArray) -> LinearSystem:
         """The same, with intervals longer by ``room`` (c,) at both ends."""
         return replace(self, lower=self.lower - room, upper=self.upper + room)
 
-    def of_rows(self, rows: slice | NDArray) -> "LinearSystem":
+    def of_rows(self, rows: slice | NDArray) -> LinearSystem:
         """The same for some rows alone, where rows have their own."""
         if len(self.lower) == 1:
             return self
         return replace(self, lower=self.lower[rows], upper=self.upper[rows])
 
-    def about(self, columns: NDArray) -> "LinearSystem":
+    def about(self, columns: NDArray) -> LinearSystem:
         """The same, with some columns alone."""
         return replace(
             self,
@@ -290,7 +292,7 @@ class LinearSystem:
             ranges=self.ranges[columns],
         )
 
-    def and_also(self, other: "LinearSystem") -> "LinearSystem":
+    def and_also(self, other: LinearSystem) -> LinearSystem:
         """These, then others about the same columns."""
         if not len(other):
             return self

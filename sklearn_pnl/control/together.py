@@ -6,6 +6,8 @@ by row next; what sums then lack is made up for by the other columns, and where 
 are none by a few rows, in a mixed-integer programme of theirs.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 
 import numpy as np

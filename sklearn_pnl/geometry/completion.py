@@ -17,6 +17,8 @@ priori, whether a few functions or thousands share it. So interactions of high o
 small unless the data ask for them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

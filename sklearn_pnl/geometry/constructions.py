@@ -1,5 +1,7 @@
 """Posets from simpler descriptions: chains, trees, lattices and products."""
 
+from __future__ import annotations
+
 from functools import reduce
 from operator import index
 

@@ -8,6 +8,8 @@ where ``log p = zeta(theta)`` and ``eta = zeta_adjoint(p)``. All arrays have sha
 ``(..., *poset.shape)``; rows are independent of each other.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

@@ -1,5 +1,7 @@
 """Kullback-Leibler divergence and the two families of geodesics."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import kl_div, logsumexp

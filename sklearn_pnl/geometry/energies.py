@@ -5,6 +5,8 @@ the sum of those between its successive many-body approximations, so it divides
 among the orders, and among any nested families of coordinates.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

@@ -24,6 +24,8 @@ chapter 5 on tables with cells that cannot occur).
 A. Agresti, "Categorical Data Analysis", Wiley, 3rd edition 2013, chapters 9 and 10.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The search for the interactions that counts ask for."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Literal
 

@@ -11,6 +11,8 @@ as the part of ``X^2`` that A explains: with ``r = (p - q) / sqrt(q)`` it is
 in those of the model.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal

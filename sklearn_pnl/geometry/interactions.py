@@ -6,6 +6,8 @@ The functions of at most those modes form a linear space ``V``; this module give
 the cells that parametrise it and an orthonormal basis of it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from functools import cached_property, reduce
 from itertools import chain, combinations

@@ -19,6 +19,8 @@ step of it (Deville and Särndal 1992), the solution is ``clip(m_0 (1 + A' y), l
 without ends that are met, one Newton step is exact.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal

@@ -1,5 +1,7 @@
 """What observed cells tell of a log-linear model: functions, cells, ranks."""
 
+from __future__ import annotations
+
 from functools import cached_property, reduce
 
 import numpy as np

@@ -5,6 +5,8 @@ that have converged leave the batch. What a problem is made of is not known here
 it offers the methods of :class:`Problem`.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol, Self

@@ -4,6 +4,8 @@ What a poset offers is listed by :class:`PosetProtocol`; nothing else in the lib
 asks which class it has. Arrays have shape ``(..., *poset.shape)``.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property, reduce
@@ -133,7 +135,7 @@ class PosetProtocol(ABC):
         """
         return None
 
-    def down_closure(self, elements: NDArray) -> "tuple[PosetProtocol, Any]":
+    def down_closure(self, elements: NDArray) -> tuple[PosetProtocol, Any]:
         """Poset of elements that contains all below those given, and their indices.
 
         theta of these depends on probabilities of these alone. The whole will do.
@@ -538,7 +540,7 @@ class Poset(PosetProtocol):
         mask = np.asarray(mask, bool)
         return not np.any((self.zeta_matrix @ (~mask).astype(float))[mask])
 
-    def down_closure(self, elements: NDArray) -> "tuple[PosetProtocol, Any]":
+    def down_closure(self, elements: NDArray) -> tuple[PosetProtocol, Any]:
         """Sub-poset of all elements below those given, and their indices here.
 
         theta of these depends on probabilities of these alone.

@@ -25,6 +25,8 @@ general
     Any other M: ``q = r exp(zeta v)`` with ``v`` supported on M.
 """
 
+from __future__ import annotations
+
 from typing import Literal
 
 from numpy.typing import ArrayLike

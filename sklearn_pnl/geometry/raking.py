@@ -13,6 +13,8 @@ two margins that share no mode scale the rows and columns of a matrix, which is 
 rescaled itself. Tables that sweeps leave go on by Newton's method on the dual.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -57,7 +59,7 @@ class RakingError(ValueError):
     Raking : What raking found.
     """
 
-    def __init__(self, message: str, result: "Raking") -> None:
+    def __init__(self, message: str, result: Raking) -> None:
         super().__init__(message)
         self.result = result
 

@@ -1,5 +1,7 @@
 """What linear constraints can reach: why there is no solution, in figures."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 

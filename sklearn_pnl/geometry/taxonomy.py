@@ -1,5 +1,7 @@
 """Posets from taxonomies: totals of groups, and proportions inside of them."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Images in rows, drawn."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self

@@ -1,5 +1,7 @@
 """A comparison of samples, drawn."""
 
+from __future__ import annotations
+
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 

@@ -1,5 +1,7 @@
 """Calibration of weights: rows weighted so that their totals are those asked for."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,7 +44,7 @@ class CalibrationError(ValueError):
     the sum of 0 asks for 7; within the bounds of the weights it reaches 1.5 to 6.
     """
 
-    def __init__(self, message: str, report: "CalibrationReport") -> None:
+    def __init__(self, message: str, report: CalibrationReport) -> None:
         super().__init__(message)
         self.report = report
 

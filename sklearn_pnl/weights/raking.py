@@ -1,5 +1,7 @@
 """Raking of tables with labels: Series, frames in long form, sparse matrices."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,7 +33,7 @@ def rake(
     tol: float = 1e-9,
     max_iter: int = 1000,
     strict: bool = True,
-) -> "LabelledRaking":
+) -> LabelledRaking:
     r"""Tables with labels that have given margins, nearest to given tables.
 
     Solves ``min KL(|q|, |table|)`` over the ``q`` with the margins wanted and the signs

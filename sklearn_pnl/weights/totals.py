@@ -1,5 +1,7 @@
 """What is asked of a set of rows: sums, means and counts, as one linear system."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations

@@ -8,6 +8,8 @@ a linear hash of rows that is one look-up a row, though there are as many moves 
 of rows.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from time import perf_counter
 
