@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
+from sklearn.utils import gen_batches
 
 # What is left of a whole number by rounding.
 _ALMOST = 1e-6
@@ -23,6 +24,8 @@ _ROW_UNIT = 1e-3
 _LEAST_SIZE, _NEAR = 1e-3, 4.5
 # Rows that are looked at first for columns of whole numbers.
 _FIRST = 32
+# Cells that are looked at together: as many as stay in cache.
+_AT_ONCE = 2**15
 
 
 @dataclass(frozen=True)
@@ -194,7 +197,10 @@ def lattice_of(table, rows):
 
 def _are_whole(rows):
     """Columns of whole numbers."""
-    return np.all(np.rint(rows) == rows, axis=0)
+    whole = np.ones(rows.shape[1], bool)
+    for some in gen_batches(len(rows), 1 + _AT_ONCE // (1 + rows.shape[1])):
+        whole &= np.all(np.rint(rows[some]) == rows[some], axis=0)
+    return whole
 
 
 def nearest_of(grid, values):
