@@ -2,6 +2,7 @@
 
 import re
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from sklearn_pnl import SampleComparison, compare_samples
+from sklearn_pnl import PNLSampler, SampleComparison, compare_samples
 from sklearn_pnl.compare import detection, findings, structure
 
 SEEDS = [0, 1, 2]
@@ -1208,8 +1209,10 @@ def test_held_out_rows_that_were_trained_on_are_told():
         with pytest.raises(ValueError, match=message):
             compare_samples(train, draw(1), X_test=same, **FAST)
     some = np.vstack([X[:5], X_test])
-    with pytest.warns(UserWarning, match="5 of 65 rows of X_test are training rows"):
+    match = "5 of 65 rows of X_test are training rows"
+    with pytest.warns(UserWarning, match=match) as told:
         compare_samples(X, draw(1), X_test=some, **FAST)
+    assert Path(told[0].filename) == Path(__file__)
 
 
 def test_held_out_rows_may_equal_training_rows_by_chance():
@@ -1264,3 +1267,13 @@ def test_sparse_rows_are_refused_in_words():
     sparse = pytest.importorskip("scipy.sparse")
     with pytest.raises(TypeError, match="dense data is required"):
         compare_samples(sparse.csr_array(draw(0)), draw(1))
+
+
+def test_training_rows_before_the_new_ones_are_told():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    y = np.arange(60) < 15
+    resampled, _ = PNLSampler(random_state=0).fit_resample(X, y)
+    with pytest.warns(UserWarning, match="begins with the 60 rows of X") as told:
+        compare_samples(X, resampled)
+    assert Path(told[0].filename) == Path(__file__)
+    compare_samples(X, resampled[60:])

@@ -95,6 +95,12 @@ def judge_copies(rows, rng):
     some = rng.permutation(len(new))[: len(train)]
     known, own = np.isin(test[0], train) if test else _repeated(train), "X_new"
     unlike = {name: _never_repeats(kind, rows["X"]) for name, kind in rows.items()}
+    if len(new) > len(train) and np.array_equal(new[: len(train)], train):
+        warn_mistaken(
+            f"X_new begins with the {len(train)} rows of X, as what a sampler returns: "
+            "they are judged as copies. Give the new rows alone, X_resampled[len(X):].",
+            stacklevel=6,
+        )
     if test:
         _check_held_out(test[0], train, known & unlike["X_test"], unlike["X"])
     return (
@@ -115,7 +121,7 @@ def _check_held_out(test, train, known, train_unlike):
     if n == len(test):
         raise ValueError(told)
     if n and not np.any(_repeated(train) & train_unlike):
-        warn_mistaken(told, stacklevel=6)
+        warn_mistaken(told, stacklevel=7)
 
 
 def _repeated(numbers):
