@@ -24,8 +24,8 @@ from ._runtime.validation import (
     check_rows,
     feature_names,
     tells_where,
-    warn_mistaken,
     warn_unconverged,
+    warn_user,
 )
 from .geometry import (
     InteractionTests,
@@ -255,12 +255,12 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         fit = goodness_of_fit(self.counts_, self.poset_, mask, **self._settings)
         warn_unconverged(type(self).__name__, fit.residual, self.tol, self.max_iter)
         if shares:
-            warn_mistaken(
+            warn_user(
                 "Each row sums to 1: these are shares, no counts, and the statistics "
                 "are of 1 case a row. Multiply them by the number of cases.",
             )
         if len(rows) > 1 == len(self.input_shape_) and fit.dof == 0:
-            warn_mistaken(
+            warn_user(
                 f"X has rows of one axis, {len(rows)} of them, which are summed, and "
                 "the model has a parameter for each cell: it fits any counts. A table "
                 "is one row: fit(X[None]), or fit([X]).",

@@ -23,7 +23,7 @@ from ._runtime.validation import (
     as_random_state,
     check_one_a_row,
     tells_where,
-    warn_no_rows,
+    warn_user,
 )
 from ._runtime.workspace import workspace
 from .augment import PNLAugmenter, Recipe, is_cellwise
@@ -191,7 +191,7 @@ class PNLSampler(Recipe, BaseOverSampler):
         wanted = self._wanted(target.labels)
         # Who names numbers of rows knows.
         if not wanted and isinstance(self.sampling_strategy, str):
-            warn_no_rows(
+            warn_user(
                 f"sampling_strategy={self.sampling_strategy!r} asks for no new row "
                 f"({_told(target.labels)}): X and y are returned as they are. "
                 f"{_HOW_MANY}"

@@ -779,3 +779,25 @@ def test_rows_that_are_adjusted_are_no_new_ones_and_are_told_what_to_ask():
     assert "range_slack" not in str(error.value)
     wide = PNLAugmenter(range_slack=None).fit(X)
     assert wide.sample(3, 0, constraints=asked)["income"].max() < 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda X, y: LogLinearModel(order=1).fit(X[:, :, 0, 0]),
+        lambda X, y: ManyBodyProjector(order=2, max_iter=1).fit_transform(X),
+        lambda X, y: ManyBodyImputer(order=2, max_iter=1).fit_transform(
+            np.where(X < 0.1, np.nan, X)
+        ),
+        lambda X, y: PNLAugmenter(order=2, max_iter=1).fit(X, y).sample(3),
+        lambda X, y: make_pipeline(
+            ManyBodyProjector(order=2, max_iter=1), GaussianNB()
+        ).fit(X, y),
+        lambda X, y: compare_samples(X[:20], X),
+    ],
+)
+def test_warnings_are_given_at_the_line_of_the_user(call):
+    X, y = np.random.default_rng(0).gamma(1.0, size=(40, 3, 4, 3)), np.arange(40) < 10
+    with pytest.warns(UserWarning) as told:
+        call(X, y)
+    assert {warning.filename for warning in told} == {__file__}

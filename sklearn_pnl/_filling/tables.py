@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from .._runtime.validation import feature_names, warn_left_missing, warn_missed
+from .._runtime.validation import feature_names, warn_missed, warn_user
 from ..control import collect_constraints
 from ..control.filling import fill_to
 from ..control.promises import GIVEN_TOL, resolve_invariants
@@ -54,7 +54,7 @@ class TableFiller:
         """Rows that are known by some numbers, filled; and a step."""
         lost = np.flatnonzero(missing.all(axis=1))
         if len(lost):
-            warn_left_missing(
+            warn_user(
                 f"Row {numbers[lost[0]]} has no observed value ({len(lost)} such rows):"
                 " means of the columns are all that is known of it."
             )

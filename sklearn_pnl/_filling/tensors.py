@@ -7,7 +7,7 @@ import numpy as np
 from .._drawing.coding import free_mask
 from .._drawing.steps import LayOut
 from .._runtime.blocks import map_blocks
-from .._runtime.validation import warn_left_missing, warn_unconverged
+from .._runtime.validation import warn_unconverged, warn_user
 from ..geometry import complete, kl_divergence
 from ..geometry.observed import smooth_modes
 from .near import NearRows
@@ -61,7 +61,7 @@ class TensorFiller:
         left = missing & np.isnan(found)
         if left.any():
             row, cell = map(int, np.argwhere(left)[0])
-            warn_left_missing(
+            warn_user(
                 f"{whom}: {left.sum()} of {missing.sum()} missing cells are not "
                 "determined by the observed ones and stay missing; the first is cell "
                 f"{cell} of row {numbers[row]}. A smaller order or alpha > 0 gives "

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import wraps
-from inspect import signature
+from inspect import currentframe, signature
 from numbers import Integral
+from os import sep
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
+import imblearn
+import joblib
 import numpy as np
+import sklearn
 from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator
@@ -21,6 +27,12 @@ from sklearn.utils.validation import validate_data
 
 _Called = TypeVar("_Called")
 _FLOATS = (np.float64, np.float32)
+# Files of ours, and of those that call us.
+_LIBRARIES = (
+    f"{Path(__file__).parents[1]}{sep}",
+    *(f"{Path(one.__file__).parent}{sep}" for one in (sklearn, imblearn, joblib)),
+    contextlib.__file__,
+)
 
 
 def _row(number, numbers=None):
@@ -207,18 +219,11 @@ def warn_target_unused(y):
     """Say that targets are not used; scikit-learn's tools hand them to every fit."""
     if y is None:
         return
-    warnings.warn(
+    warn_user(
         "PNLAugmenter does not use y: new rows have no targets. Use PNLSampler for "
         "classes, PNLRegressionSampler for numbers as targets, or make the target one "
-        "more feature; else leave y out.",
-        UserWarning,
-        stacklevel=6,
+        "more feature; else leave y out."
     )
-
-
-def warn_no_rows(message):
-    """Say that there is nothing to do."""
-    warnings.warn(message, UserWarning, stacklevel=6)
 
 
 def check_tensors(estimator, X, *, reset, missing=None):
@@ -433,7 +438,7 @@ def clip_neighbors(n_neighbors, n_rows, of_rows=False, whose="the training data"
         told = f"Neighbours were asked for, but {rows}: all new rows are copies of it."
     else:
         told += " Ask for fewer if this is meant."
-    warnings.warn(told, UserWarning, stacklevel=4)
+    warn_user(told)
     return max(1, there)
 
 
@@ -442,14 +447,12 @@ def warn_unconverged(whom, residual, tol, max_iter):
     left = ~(residual <= tol)
     if not left.any():
         return
-    warnings.warn(
+    warn_missed(
         f"{whom}: {left.sum()} of {left.size} projections did not "
         f"converge in max_iter={max_iter} Newton steps: the worst residual "
         f"max|eta_q - eta*| is {residual.max():.1e} > tol={tol:g}. Increase max_iter "
         "or tol, or increase offset: cells that are nearly empty are what makes a "
-        "projection hard.",
-        ConvergenceWarning,
-        stacklevel=5,
+        "projection hard."
     )
 
 
@@ -459,28 +462,24 @@ def warn_not_identified(whom, identified):
     if not len(left):
         return
     first = ", ".join(map(str, left[:5])) + ", .." * (len(left) > 5)
-    warnings.warn(
+    warn_user(
         f"{whom}: the observed cells of {len(left)} of {len(identified)} rows do not "
         f"determine a code (row numbers {first}). They have that of the flattest "
-        "measure that fits. Keep fewer interactions, or leave such rows out.",
-        UserWarning,
-        stacklevel=6,
+        "measure that fits. Keep fewer interactions, or leave such rows out."
     )
 
 
 def warn_missed(message):
-    """Say what new rows miss of that which they should keep."""
-    warnings.warn(message, ConvergenceWarning, stacklevel=6)
+    """Say what was not reached: by new rows, of what they should keep; by steps."""
+    warn_user(message, ConvergenceWarning)
 
 
-def warn_mistaken(message, stacklevel=5):
-    """Say what is hardly meant as it was given."""
-    warnings.warn(message, UserWarning, stacklevel=stacklevel)
-
-
-def warn_left_missing(message):
-    """Say what an imputer knows nothing of."""
-    warnings.warn(message, UserWarning, stacklevel=7)
+def warn_user(message, category=UserWarning):
+    """Warn at the line that is not in a library: there it can be mended."""
+    frame, level = currentframe(), 1
+    while frame.f_back and frame.f_code.co_filename.startswith(_LIBRARIES):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.metrics.pairwise import paired_euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
-from .._runtime.validation import warn_mistaken
+from .._runtime.validation import warn_user
 from .findings import (
     ALIKE,
     HELD_OUT,
@@ -96,10 +96,9 @@ def judge_copies(rows, rng):
     known, own = np.isin(test[0], train) if test else _repeated(train), "X_new"
     unlike = {name: _never_repeats(kind, rows["X"]) for name, kind in rows.items()}
     if len(new) > len(train) and np.array_equal(new[: len(train)], train):
-        warn_mistaken(
+        warn_user(
             f"X_new begins with the {len(train)} rows of X, as what a sampler returns: "
-            "they are judged as copies. Give the new rows alone, X_resampled[len(X):].",
-            stacklevel=6,
+            "they are judged as copies. Give the new rows alone, X_resampled[len(X):]."
         )
     if test:
         _check_held_out(test[0], train, known & unlike["X_test"], unlike["X"])
@@ -121,7 +120,7 @@ def _check_held_out(test, train, known, train_unlike):
     if n == len(test):
         raise ValueError(told)
     if n and not np.any(_repeated(train) & train_unlike):
-        warn_mistaken(told, stacklevel=7)
+        warn_user(told)
 
 
 def _repeated(numbers):
