@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -10,14 +9,9 @@ from difflib import get_close_matches
 from functools import wraps
 from inspect import currentframe, signature
 from numbers import Integral
-from os import sep
-from pathlib import Path
 from typing import Any, Self, TypeVar
 
-import imblearn
-import joblib
 import numpy as np
-import sklearn
 from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator
@@ -27,12 +21,8 @@ from sklearn.utils.validation import validate_data
 
 _Called = TypeVar("_Called")
 _FLOATS = (np.float64, np.float32)
-# Files of ours, and of those that call us.
-_LIBRARIES = (
-    f"{Path(__file__).parents[1]}{sep}",
-    *(f"{Path(one.__file__).parent}{sep}" for one in (sklearn, imblearn, joblib)),
-    contextlib.__file__,
-)
+# Ours, and those that call us.
+_LIBRARIES = {"sklearn_pnl", "sklearn", "imblearn", "joblib", "contextlib"}
 
 
 def _row(number, numbers=None):
@@ -477,9 +467,13 @@ def warn_missed(message):
 def warn_user(message, category=UserWarning):
     """Warn at the line that is not in a library: there it can be mended."""
     frame, level = currentframe(), 1
-    while frame.f_back and frame.f_code.co_filename.startswith(_LIBRARIES):
+    while frame and _library_of(frame) in _LIBRARIES:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def _library_of(frame):
+    return frame.f_globals.get("__name__", "").partition(".")[0]
 
 
 @contextmanager
