@@ -287,10 +287,15 @@ class Keeper:
         )
 
     def example(self, row):
-        """The nearest of the examples that meets the system of one row, or None."""
+        """The nearest of the examples that has what is asked of one row, or None.
+
+        The equations they keep as far as their types do.
+        """
         if self.examples is None:
             return None
-        some = self.examples[~self.is_off(self.examples)]
+        missed = self.missed(self.examples)[:, self.n_kept :]
+        some = missed.any(axis=1) | self.outside(self.examples).any(axis=1)
+        some = self.examples[~some]
         if not len(some):
             return None
         units = np.where(self.ranges > 0, self.ranges, 1.0)
