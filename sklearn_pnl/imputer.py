@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +40,7 @@ def _is_flat(imputer):
 
 @tells_where()
 @with_params_of(ManyBodyProjector)
+@dataclass(eq=False, repr=False)
 class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Fill missing cells by a convex fit to the observed ones, which stay as they are.
 
@@ -170,7 +172,22 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     6.732 6.732
     """
 
-    _parameter_constraints: dict = {
+    order: int | Sequence | Literal["auto"] | None = "auto"
+    _: KW_ONLY
+    base: ArrayLike | None = None
+    poset: Any = None
+    reshaper: Any = None
+    n_neighbors: int | None = None
+    invariants: Any = "auto"
+    constraints: Any = None
+    offset: float = 0.0
+    alpha: float | ArrayLike | Literal["auto"] = 1e-4
+    smooth: Sequence[int] = ()
+    tol: float = 1e-6
+    max_iter: int = 100
+    n_jobs: int | None = None
+
+    _parameter_constraints: ClassVar[dict] = {
         "order": [*ORDER, StrOptions({"auto"}), None],
         "reshaper": [HasMethods(["fit_transform", "inverse_transform"]), None],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
@@ -187,37 +204,6 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             for name in ("base", "poset", "offset", "tol", "max_iter", "n_jobs")
         },
     }
-
-    def __init__(
-        self,
-        order: int | Sequence | Literal["auto"] | None = "auto",
-        *,
-        base: ArrayLike | None = None,
-        poset: Any = None,
-        reshaper: Any = None,
-        n_neighbors: int | None = None,
-        invariants: Any = "auto",
-        constraints: Any = None,
-        offset: float = 0.0,
-        alpha: float | ArrayLike | Literal["auto"] = 1e-4,
-        smooth: Sequence[int] = (),
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.order = order
-        self.base = base
-        self.poset = poset
-        self.reshaper = reshaper
-        self.n_neighbors = n_neighbors
-        self.invariants = invariants
-        self.constraints = constraints
-        self.offset = offset
-        self.alpha = alpha
-        self.smooth = smooth
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing

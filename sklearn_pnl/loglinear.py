@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,6 +84,7 @@ class DevianceBootstrap:
 
 @tells_where()
 @with_params_of(ManyBodyProjector)
+@dataclass(eq=False, repr=False)
 class LogLinearModel(DensityMixin, BaseEstimator):
     r"""Fit one log-linear model to the sum of the rows, each a table of counts.
 
@@ -190,7 +191,16 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     -1.4531
     """
 
-    _parameter_constraints: dict = {
+    order: int | Sequence | Literal["bic", "aic"] = 1
+    _: KW_ONLY
+    base: ArrayLike | None = None
+    poset: PosetProtocol | None = None
+    reference: ArrayLike | None = None
+    offset: float = 0.0
+    tol: float = 1e-10
+    max_iter: int = 200
+
+    _parameter_constraints: ClassVar[dict] = {
         "order": [*ORDER, StrOptions({"bic", "aic"})],
         "reference": ["array-like", None],
         **{
@@ -198,25 +208,6 @@ class LogLinearModel(DensityMixin, BaseEstimator):
             for name in ("base", "poset", "offset", "tol", "max_iter")
         },
     }
-
-    def __init__(
-        self,
-        order: int | Sequence | Literal["bic", "aic"] = 1,
-        *,
-        base: ArrayLike | None = None,
-        poset: PosetProtocol | None = None,
-        reference: ArrayLike | None = None,
-        offset: float = 0.0,
-        tol: float = 1e-10,
-        max_iter: int = 200,
-    ) -> None:
-        self.order = order
-        self.base = base
-        self.poset = poset
-        self.reference = reference
-        self.offset = offset
-        self.tol = tol
-        self.max_iter = max_iter
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
