@@ -256,6 +256,7 @@ def tables():
         found[f"control-{name}"] = _wanted(rows(f"control-{name}"))
     for script in ("forward", "backward", "whole_job"):
         found[f"speed-{script}"] = _wanted(rows(f"speed-{script}"))
+    found["control-replays"] = _replays()
     found["control-realism"], found["search"] = _realism(), _search()
     found["control-shifted"], found["spread"] = _shifted(), _spread()
     found["completion"], found["completion-wins"] = _completion(), _completion_wins()
@@ -391,6 +392,19 @@ def _realism():
         for r in rows("control-realism")
     ]
     return _markdown(["table", "new rows", "AUC", "standard error"], body)
+
+
+def _replays():
+    """What others were stuck at: what came of it here, and what a refusal says."""
+    body = [
+        [
+            *(r[key] for key in ("issue", "case", "found")),
+            "" if r["found"] == "refused" else _digits(r["worst miss"]),
+            r["says"],
+        ]
+        for r in rows("control-replays")
+    ]
+    return _markdown(["issue", "case", "here", "worst miss", "says"], body)
 
 
 def _shifted():

@@ -301,6 +301,24 @@ def test_five_modes_of_four_levels_in_whole_numbers():
         np.testing.assert_array_equal(margin(found, name), wanted)
 
 
+def test_zones_that_nobody_leaves():
+    # AequilibraE 797: trips in a sparse matrix, with empty rows and columns.
+    rng = np.random.default_rng(0)
+    target = rng.gamma(1.0, size=(60, 60)) * (rng.random((60, 60)) < 0.3)
+    target[[3, 40]], target[:, [3, 7]] = 0, 0
+    trips = csr_array((target > 0) * 1.0)
+    margins = {0: target.sum(axis=1), 1: target.sum(axis=0)}
+    found = rake(trips, margins).tables
+    assert type(found) is csr_array and found.nnz == trips.nnz
+    for k, wanted in margins.items():
+        np.testing.assert_allclose(found.sum(axis=1 - k), wanted, atol=1e-6)
+    some = margins[0].copy()
+    some[[3, 5]] = some[[5, 3]]
+    wanted = r"No cell has 0=3, for which .* there are 0, 1, 2, 4, .* and 48 more besi"
+    with pytest.raises(RakingError, match=wanted):
+        rake(trips, {0: some, 1: margins[1]})
+
+
 def test_results_tell_of_each_table():
     table = pd.DataFrame(
         {"group": [1, 1, 2, 2], "k": ["a", "b"] * 2, "n": [1.0, 2.0, 3.0, 0.0]}

@@ -458,6 +458,19 @@ def test_a_total_of_zero(seed):
     assert abs(weights @ x[:, 0]) <= 1e-9 * (weights @ np.abs(x[:, 0]))
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_totals_that_are_sums_of_others(seed):
+    # icarus 18: a matrix of totals that is not of full rank.
+    rng = np.random.default_rng(seed)
+    x = np.eye(3)[rng.integers(3, size=200)]
+    x = np.column_stack([x, x.sum(axis=1), x[:, 1] + x[:, 2], x[:, 1]])
+    totals = rng.gamma(4.0, size=200) @ x
+    np.testing.assert_allclose(calibrate(x, totals) @ x, totals, rtol=1e-9)
+    # Whatever contradicts it, the one that is wrong is named.
+    with pytest.raises(CalibrationError, match="the sum of 3"):
+        calibrate(x, totals * [1, 1, 1, 1.1, 1, 1])
+
+
 # --- whole weights --------------------------------------------------------------
 
 

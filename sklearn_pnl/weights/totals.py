@@ -340,9 +340,10 @@ def counts(columns, total, n=None):
     for k in np.flatnonzero((seen == 0) & ((lower > 0) | (upper < 0))):
         zeros = "" if columns.row == "row" else " beside cells that are 0"
         known = [*dict.fromkeys(columns.levels(key))]
+        more = f" and {len(known) - 10} more" if len(known) > 10 else ""
         advice = (
             "levels are compared as they are, and there are "
-            f"{', '.join(map(repr, known[:10])) or 'none'}{zeros}"
+            f"{', '.join(map(repr, known[:10])) or 'none'}{more}{zeros}"
         )
         broken = (isinstance(level, float) and level % 1 > 0 for level in known)
         if 2 * len(known) > len(columns) and any(broken):
