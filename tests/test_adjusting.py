@@ -106,6 +106,18 @@ def test_rows_on_totals_are_the_nearest_together(seed):
     assert_allclose(moved[:, 1], X[:, 1])
 
 
+@pytest.mark.parametrize("wanted", [0.0, 1e-6, 1.0])
+def test_totals_far_below_what_there_is_are_exact(wanted):
+    # Moves leave rounding of their own size, which is not that of the total.
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(7, 0.5, (200, 2)) * (rng.random((200, 2)) < [1, 0.4])
+    X = np.column_stack([X, X[:, 0] - X[:, 1]])
+    moved = adjust(X, totals={1: wanted})
+    assert abs(moved[:, 1].sum() - wanted) <= 1e-9 * wanted
+    assert moved[:, 1].min() >= 0
+    assert_allclose(moved[:, 0] - moved[:, 1], moved[:, 2], atol=1e-9)
+
+
 def test_totals_that_no_rows_have_and_counts_are_refused():
     X = stores(0).assign(place=np.repeat(["n", "s"], 30))
     with pytest.raises(ValueError, match="'a' asks for -1; .* it reaches 0"):

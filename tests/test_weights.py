@@ -347,6 +347,13 @@ def test_margins_that_disagree_are_named():
         ({"age": 3}, {"design_weights": np.ones(3)}, "one a row, 60 of them"),
         ({"age": 3}, {"domains": "region"}, "'north', which totals|domain"),
         ({"age": 3}, {"domains": [1, 2]}, "2 labels for 60 rows"),
+        ({"age": 3}, {"domains": "sex"}, "none is a domain: .* dict by label, {'[fm]'"),
+        ({"region": {}}, {}, "A total of 'region' names no level"),
+        ({"region": {None: 3}}, {}, "missing cells have no level"),
+        ({"region": {np.nan: 3}}, {}, "missing cells have no level"),
+        ({"age": 3}, {"tol": -1}, "'tol' parameter of calibrate"),
+        ({"age": 3}, {"max_iter": 0}, "'max_iter' parameter of calibrate must be"),
+        ({"age": 3}, {"time_limit": -1}, "'time_limit' parameter of calibrate must"),
     ],
 )  # fmt: skip
 def test_bad_input(totals, keywords, message):
@@ -360,6 +367,23 @@ def test_numbers_are_no_categories():
     message = r"age=1\.5, .*'age' has \d+ values, and is a number .* sum, {'age': 1000}"
     with pytest.raises(ValueError, match=message):
         calibrate(frame, {"age": {1.5: 20}})
+
+
+def test_times_are_not_summed():
+    frame = sample(0)[0]
+    frame["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(frame.index, "D")
+    with pytest.raises(ValueError, match="about numbers, but 'day' holds times. Pass"):
+        calibrate(frame, {"day": 3})
+
+
+def test_sums_as_a_series_are_read_by_name():
+    frame = sample(0)[0]
+    sums = 1.1 * frame.select_dtypes("number").sum()
+    expected = calibrate(frame, sums.to_dict())
+    np.testing.assert_array_equal(calibrate(frame, sums), expected)
+    augmenter = PNLAugmenter(categorical_features="auto").fit(frame)
+    rows = augmenter.sample(len(frame), 0, totals=sums.round())
+    np.testing.assert_allclose(rows[sums.index].sum(), sums.round())
 
 
 def test_missing_numbers_are_told():

@@ -34,6 +34,8 @@ _ALMOST, _LITTLE = 1e-6, 1e-9
 _MOST_PROGRAMMES = 200
 # Distance from an end that is rounding, as a share of a range.
 _AT_END = 1e-12
+# Projections, each from where the last one ended: moves leave rounding of their size.
+_PASSES = 3
 # Values that sums in less than double precision are mended by.
 _MOST_MENDED = 300
 
@@ -157,23 +159,32 @@ def _projected(part, rows, sums, kept):
     floor, ceiling = np.where(kept, rows, floor), np.where(kept, rows, ceiling)
     system = part.system.part(several)
     least, most = sums.ends
-    found = joint_projection(
-        np.clip(rows, floor, ceiling),
-        part.measures(rows) / part.scale**2,
-        system.coefficients,
-        system.lower,
-        system.upper,
-        sums.coefficients,
-        least,
-        most,
-        floor=floor,
-        ceiling=ceiling,
-        units=np.where(part.ranges > 0, part.ranges, 1.0),
-        tol=_WANTED,
-    )
-    if sums.lacking(found.rows).any() or found.row_residual > _ROW_TOL:
-        return None
-    return found.rows
+    start = np.clip(rows, floor, ceiling)
+    for _ in range(_PASSES):
+        found = joint_projection(
+            start,
+            part.measures(rows) / part.scale**2,
+            system.coefficients,
+            system.lower,
+            system.upper,
+            sums.coefficients,
+            least,
+            most,
+            floor=floor,
+            ceiling=ceiling,
+            units=np.where(part.ranges > 0, part.ranges, 1.0),
+            tol=_WANTED,
+        )
+        if found.row_residual > _ROW_TOL:
+            return None
+        if not sums.lacking(found.rows).any():
+            return found.rows
+        if found.residual.max() > _ROW_TOL:
+            return None
+        start = found.rows
+        for end in (floor, ceiling):
+            start = np.where(np.abs(start - end) <= _AT_END * part.ranges, end, start)
+    return None
 
 
 # --- types ------------------------------------------------------------------------

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
+from sklearn.utils._param_validation import Interval, validate_params
 
 from .._runtime.validation import tells_where
 from ..geometry import linear_projection
@@ -25,6 +27,14 @@ _LEAST_TOL = 1e-14
 _SWEEPS, _NEWTON_COST, _NEWTON_UP_TO = 30, 100, 5000
 # Totals in a report in words.
 _SHOWN = 30
+# What a search for weights may be told, here and in raking.
+SEARCH = {
+    "integer": ["boolean"],
+    "time_limit": [Interval(Real, 0, None, closed="right")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "strict": ["boolean"],
+}
 
 
 class CalibrationError(ValueError):
@@ -161,6 +171,9 @@ class CalibrationReport:
 
 
 @tells_where()
+@validate_params(
+    SEARCH | {"return_report": ["boolean"]}, prefer_skip_nested_validation=True
+)
 def calibrate(
     X: ArrayLike,
     totals: object,
@@ -193,7 +206,8 @@ def calibrate(
     totals : dict, ColumnTotal, list of them, or array-like of shape (n_columns,)
         What is asked of the weighted rows, by column (a name, or its number). A number
         is the sum of the column; a dict or Series holds counts by level; with a tuple
-        of columns, counts by tuple of levels. Levels that are not named are free.
+        of columns, counts by tuple of levels. Levels that are not named are free. A
+        Series by column is read as a dict.
         :func:`~sklearn_pnl.column_total` has means, intervals, tolerances and sums of
         several columns. An array asks for the sums of all columns.
     design_weights : array-like of shape (n,), default=None
@@ -442,6 +456,11 @@ def _by_domain(report_of, columns, totals, design, domains):
     labels = _labels(columns, domains)
     if not isinstance(totals, Mapping):
         raise ValueError("With domains, totals must be a dict by label of a domain.")
+    if labels and set(labels).isdisjoint(totals):
+        raise ValueError(
+            f"totals has {[*totals]}, of which none is a domain: with domains= it is a "
+            f"dict by label, {{{labels[0]!r}: ...}}."
+        )
     rows = {label: [] for label in totals}
     for row, label in enumerate(labels):
         if label not in rows:

@@ -42,9 +42,14 @@ class Columns:
 
     def numbers(self, key):
         """A column of numbers."""
-        column = self._column(key)
+        column = np.asarray(self._column(key))
+        if column.dtype.kind in "mM":
+            raise ValueError(
+                f"{self._asked.capitalize()} are about numbers, but {key!r} holds "
+                "times. Pass it as a number, such as days since a date."
+            )
         try:
-            numbers = np.asarray(column, dtype=np.float64)
+            numbers = column.astype(np.float64)
         except (TypeError, ValueError):
             raise ValueError(
                 f"Column {key!r} holds no numbers; ask for counts by level: "
@@ -90,9 +95,12 @@ class Columns:
         part._X = self._X.tocsr()[rows].tocsc() if issparse(self._X) else self._X[rows]
         return part
 
+    @property
+    def _asked(self):
+        return "totals" if self.row == "row" else "margins"
+
     def _column(self, key):
-        asked = "totals" if self.row == "row" else "margins"
-        j = column_of(key, asked, self.names, (self.n_columns,))
+        j = column_of(key, self._asked, self.names, (self.n_columns,))
         return self._X[:, [j]].toarray()[:, 0] if issparse(self._X) else self._X[:, j]
 
 

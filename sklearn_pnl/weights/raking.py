@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, issparse
 from sklearn.utils._optional_dependencies import check_pandas_support
+from sklearn.utils._param_validation import validate_params
 
 from .._runtime.validation import tells_where
 from ..geometry import Raking, RakingError
-from .calibration import WeightSearch
+from .calibration import SEARCH, WeightSearch
 from .columns import Columns
 from .totals import ColumnTotal, UnmetTotals, column_total, read_totals
 
 
 @tells_where()
+@validate_params(SEARCH, prefer_skip_nested_validation=True)
 def rake(
     table: object,
     margins: Mapping[object, object],
@@ -289,8 +291,11 @@ def _of_frame(table, name):
     columns = Columns(table, "cell")
     if name is None:
         raise ValueError(
-            "A frame needs values=, the name of the column that holds its cells."
+            "A frame needs values=, the name of the column that holds its cells. One "
+            "with a column for each level becomes a Series by table.stack()."
         )
+    if name not in columns.names:
+        raise ValueError(f"values={name!r} is none of the columns {columns.names}.")
     frame = nw.from_native(table, eager_only=True)
 
     def like(raked):

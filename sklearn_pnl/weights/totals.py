@@ -127,6 +127,8 @@ def column_total(
         upper = _each(equal, lambda value: value + (within and within * abs(value)))
     lower, upper = _each(lower, float), _each(upper, float)
     levels = [end for end in (lower, upper) if isinstance(end, dict)]
+    if {} in levels:
+        raise ValueError(f"A total of {called(of)} names no level; leave it out.")
     if isinstance(of, Mapping):
         if levels or not of:
             raise ValueError(
@@ -289,6 +291,9 @@ def as_list(totals, names, n_columns):
     """All that is asked for, a ColumnTotal each; an array asks for all columns."""
     if isinstance(totals, ColumnTotal):
         return [totals]
+    if names is not None and hasattr(totals, "items") and np.ndim(totals) == 1:
+        # A Series of sums by name.
+        totals = dict(totals.items())
     if isinstance(totals, Mapping):
         if not totals:
             raise ValueError("totals is empty; ask for at least one.")
@@ -345,6 +350,8 @@ def counts(columns, total, n=None):
             "levels are compared as they are, and there are "
             f"{', '.join(map(repr, known[:10])) or 'none'}{more}{zeros}"
         )
+        if any(part is None or str(part) == "nan" for part in levels[k]):
+            advice = "missing cells have no level: give them one first"
         broken = (isinstance(level, float) and level % 1 > 0 for level in known)
         if 2 * len(known) > len(columns) and any(broken):
             advice = (
