@@ -1,11 +1,12 @@
 """New rows with totals: drawn by weights, moved together, checked."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from ..control.diffusing import diffused
 from ..control.report import SampleReport, of_each
 from ..control.system import LinearSystem
 from ..control.together import SUM_TOL, together
@@ -15,6 +16,8 @@ from .totals import Quotas, Wanted, effective, parent_weights
 
 # Difference of values that are the same, as a share of a range.
 _ALIKE = 1e-9
+# How often marks are sought that make no copies.
+_TRIES = 4
 
 
 def sample_set(source, n_samples, rng, n_jobs, constraints, drops, totals, out=None):
@@ -86,6 +89,7 @@ class _Set:
         codes = [codes[batch.donors] for codes in wanted.codes]
         drawn = wanted.values(np.nan_to_num(batch.numbers), np.ones(self.n), codes)
         moved, met = self._met(drawing, batch)
+        moved = self._marked(told.keeper, met.keeper, moved)
         away = _distance(batch.numbers, moved.numbers, met.keeper.ranges)
         if out is not None:
             out.reshape(moved.numbers.shape)[...] = moved.numbers
@@ -119,7 +123,9 @@ class _Set:
         ends = np.full((1, len(a)), np.inf)
         names = self.source.table.feature_names
         free = LinearSystem(a, -ends, ends, names, keeper.ranges)
-        return keeper.asking(free)
+        summed = sums.coefficients.any(axis=0)
+        grids = {j: grid for j, grid in keeper.grids.items() if not summed[j]}
+        return replace(keeper.asking(free), grids=grids)
 
     def _nearest(self, row, members):
         """The training row nearest to one, among some."""
@@ -137,7 +143,7 @@ class _Set:
             numbers, more = keeper.meet(numbers, held)
             numbers[holes], copied = np.nan, copied | more
         if len(wanted.sums):
-            shared = self._shared(numbers, batch.parents)
+            shared = self._shared(numbers, batch)
             fewer = self._with_fewer_steps(keeper, every=True)
             for last in (keeper, fewer):
                 own = last.of_rows(batch.where)
@@ -152,13 +158,46 @@ class _Set:
         batch = batch._replace(numbers=numbers, copied=copied)
         return batch, replace(drawing, keeper=keeper)
 
-    def _shared(self, numbers, parents):
-        """Where (n, D) rows have the value of all their parents."""
+    def _shared(self, numbers, batch):
+        """Where (n, D) rows have the value of all parents, or take it from one."""
         room = _ALIKE * self.source.keeper.ranges
         alike = np.ones(numbers.shape, bool)
-        for parent in parents.T:
+        for parent in batch.parents.T:
             alike &= np.abs(self.numbers[parent] - numbers) <= room
-        return alike
+        return alike | self._held(numbers, batch)
+
+    def _held(self, numbers, batch):
+        """Where (n, D) rows have a value that they take from one parent."""
+        held = self.source.held(batch.parents, batch.donors)[0]
+        return np.zeros(numbers.shape, bool) if held is None else numbers == held
+
+    def _marked(self, before, after, batch):
+        """The batch with the marks that gave way for sums, which stay as they are.
+
+        ``before`` and ``after`` that, what rows keep. Rows that would copy a training
+        row keep no marks.
+        """
+        sums, source = self.wanted.sums, self.source
+        marks = source.keeper
+        some = sums.coefficients.any(axis=0) & marks.discrete & ~marks.coarse
+        some &= ~before.system.coefficients.any(axis=0)
+        some[self.wanted.counted] = False
+        lost = [
+            j for j in np.flatnonzero(some).tolist()
+            if len(marks.grids.get(j, "any")) > 1
+            and (j in marks.grids or not after.lattice.on_it[j])
+        ]  # fmt: skip
+        stays, among = self._held(batch.numbers, batch), None
+        if source.originals is not None:
+            among = partial(source.originals.among, donors=batch.donors)
+            copied = among(batch.numbers)
+        for _ in range(_TRIES):
+            numbers = diffused(marks, batch.numbers, lost, stays)
+            copies = among is not None and among(numbers) & ~copied
+            if not np.any(copies):
+                return batch._replace(numbers=numbers)
+            stays[copies] = True
+        return batch
 
     def _fixed(self, donors):
         """Numbers that are counted by their values, which donors give."""

@@ -25,6 +25,11 @@ class Originals:
         self._keys, counts = np.unique(_keys(rows, labels), return_counts=True)
         self._alone = self._keys[counts == 1]
 
+    def among(self, rows, donors):
+        """Which new rows (m,) are one of these."""
+        labels = None if self._labels is None else self._labels[donors]
+        return np.isin(_keys(rows, labels), self._alone)
+
     def apart(self, keeper, rows, raw, free, donors):
         """New rows (m, D), in place, that are none of these where that can be.
 
@@ -38,11 +43,10 @@ class Originals:
         donors : ndarray of int of shape (m,)
             Training rows that categories come from.
         """
-        labels = None if self._labels is None else self._labels[donors]
-        some = np.flatnonzero(np.isin(_keys(rows, labels), self._alone))
+        some = np.flatnonzero(self.among(rows, donors))
         if not len(some):
             return rows
-        labels = None if labels is None else labels[some]
+        labels = None if self._labels is None else self._labels[donors[some]]
         now, wanted = rows[some], raw[some]
         side = np.where(wanted >= now, 1.0, -1.0)
         near, other = keeper.beside(now, side), keeper.beside(now, -side)

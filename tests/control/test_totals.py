@@ -21,6 +21,7 @@ from sklearn_pnl import (
     SampleReportDisplay,
     column_total,
 )
+from sklearn_pnl._drawing import sets
 from sklearn_pnl._drawing.totals import Quotas
 from sklearn_pnl.geometry.joint import joint_projection
 
@@ -397,8 +398,47 @@ def test_cents_stay_cents_under_a_total_that_cents_can_have(asked):
     assert rows["income"].sum() == pytest.approx(55_000 if asked == 55_000 else 55_050)
 
 
-def test_cents_give_way_to_a_total_that_they_cannot_have():
+def test_one_value_gives_way_to_a_total_that_cents_cannot_have():
     income = np.round(np.random.default_rng(0).gamma(3, 300, size=200), 2)
     X = pd.DataFrame({"income": income, "x": np.sqrt(income)})
-    rows = PNLAugmenter().fit(X).sample(100, totals={"income": 55_000.005})
+    rows = PNLAugmenter().fit(X).sample(100, 0, totals={"income": 55_000.005})
     assert rows["income"].sum() == pytest.approx(55_000.005, rel=1e-9)
+    assert (rows["income"] != rows["income"].round(2)).sum() == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_marks_of_all_values_but_one_outlive_a_total(seed):
+    rng = np.random.default_rng(seed)
+    few = rng.choice([1, 1.5, 2, 4, 7.25, 9, 20], 300, p=[0.3, 0.2, 0.2] + [0.075] * 4)
+    cap = np.minimum(rng.gamma(2.0, 3.0, 300), 8.0)
+    X = np.column_stack([few, cap, np.round(rng.normal(size=300), 1), few * cap])
+    augmenter = PNLAugmenter().fit(X)
+    assert {0, 1} <= augmenter.marks_.grids.keys() | augmenter.marks_.spikes.keys()
+    asked = X.mean(axis=0) + X.std(axis=0) * rng.uniform(0.02, 0.1, 4)
+    totals = [column_total(j, asked[j], mean=True) for j in range(3)]
+    rows = augmenter.sample(200, seed, totals=totals)
+    np.testing.assert_allclose(rows.mean(axis=0)[:3], asked[:3], rtol=1e-9)
+    assert (~np.isin(rows[:, 0], few)).sum() <= 1
+    np.testing.assert_allclose(np.sort(np.abs(rows[:, 2] * 10 % 1 - 0.5))[1:], 0.5)
+    # A value that many rows share is taken from a parent, as without totals.
+    share = (cap == 8).mean()
+    assert abs((rows[:, 1] == 8).mean() - share) <= 0.1
+
+
+def test_marks_that_come_back_make_no_more_copies(monkeypatch):
+    rng = np.random.default_rng(0)
+    few = rng.choice([0, 1, 2.5, 4], size=200, p=[0.4, 0.3, 0.2, 0.1])
+    X = np.column_stack([few, rng.poisson(6, (200, 2))]).astype(float)
+    held, counts = np.unique(X, axis=0, return_counts=True)
+    once = set(map(tuple, held[counts == 1]))
+    augmenter = PNLAugmenter().fit(X)
+    for seed in range(3):
+        rows = augmenter.sample(150, seed, totals={0: 215.3})
+        assert rows[:, 0].sum() == pytest.approx(215.3, rel=1e-9)
+        with monkeypatch.context() as without:
+            without.setattr(sets, "_TRIES", 0)
+            moved = augmenter.sample(150, seed, totals={0: 215.3})
+        copies, others = (len(set(map(tuple, x)) & once) for x in (rows, moved))
+        assert copies <= others
+        kept, lost = (np.isin(x[:, 0], few).mean() for x in (rows, moved))
+        assert kept >= 0.9 and kept > lost
