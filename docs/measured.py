@@ -413,11 +413,13 @@ def _shifted():
         [
             *(r[key] for key in ("table", "shift", "rows")),
             _with_error(r),
+            f"{share(r['less that of copies'])} ± {share(r['its standard error'])}",
             f"{float(r['spread']):.2f}",
         ]
         for r in rows("control-shifted")
     ]
-    return _markdown(["table", "shift", "new rows", "AUC", "spread"], body)
+    head = ["table", "shift", "new rows", "AUC", "less that of copies", "spread"]
+    return _markdown(head, body)
 
 
 def _with_error(row):

@@ -37,7 +37,7 @@ from .control.copies import Originals
 from .control.marks import resolve_marks
 from .control.promises import keeper_of, resolve_invariants
 from .control.taken import Taken
-from .draws import AUGMENT, DrawsLike, as_draws
+from .draws import AUGMENT, DrawsLike, MixupDraws, as_draws
 from .embedding import ends_of, limits
 from .geometry import PosetProtocol
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
@@ -47,6 +47,8 @@ from .tables import read_table
 # Rows were checked at the door; arrays are what is worked on.
 _UNCHECKED = {"assume_finite": True, "transform_output": "default"}
 Invariants: TypeAlias = Literal["auto"] | LinearSystem | Constraint | Sequence | None
+# Rows that shape the noise of sets with totals.
+_OF_SETS = 2
 _INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
 
 
@@ -150,6 +152,8 @@ class PNLAugmenter(Recipe):
         with ``fit`` and ``sample``, which is cloned (:class:`DensityDraws`). "auto" is
         "mixup" for plain tables, and "interpolation" for rows with a structure, by more
         than one axis, an ``order`` or a ``reshaper``: images do not gain by noise.
+        ``sample(totals=...)`` draws as ``MixupDraws(noise_neighbors=2)`` where "auto"
+        is "mixup": a set is looked at, where rows that balance classes are learnt from.
         Objects have parameters, names none: ``draws__noise`` in a grid needs
         ``draws=MixupDraws()``.
 
@@ -550,8 +554,9 @@ class PNLAugmenter(Recipe):
             drawing = self._drawing(n_samples, random_state, constraints, on_unmet)
             rows, parents, _ = drawing.all()
             return (rows, parents) if return_parents else rows
+        source = None if totals is None else self._source_of_sets()
         rows, parents, _, report = self._sample_set(
-            n_samples, random_state, constraints, totals, on_unmet
+            n_samples, random_state, constraints, totals, on_unmet, source=source
         )
         asked = (rows, *[parents] * return_parents, *[report] * return_report)
         return asked if len(asked) > 1 else rows
@@ -622,12 +627,25 @@ class PNLAugmenter(Recipe):
         )
 
     def _sample_set(
-        self, n_samples, random_state, constraints, totals, on_unmet="raise", out=None
-    ):
+        self, n_samples, random_state, constraints, totals, on_unmet="raise", out=None,
+        source=None,
+    ):  # fmt: skip
         """New rows, parents, weights of these and a report."""
         n_samples, seed, drops = self._checked(n_samples, random_state, on_unmet)
+        source = source or self._source
         asked = constraints, drops, totals
-        return sample_set(self._source, n_samples, seed, self.n_jobs, *asked, out)
+        return sample_set(source, n_samples, seed, self.n_jobs, *asked, out)
+
+    def _source_of_sets(self):
+        """What sets with totals are drawn from, which are looked at.
+
+        Few rows that shape the noise break less of what holds in most rows.
+        """
+        check_is_fitted(self)
+        draws, auto = self.draws_, isinstance(self.draws, str) and self.draws == "auto"
+        if not (auto and isinstance(draws, MixupDraws) and draws.noise):
+            return self._source
+        return replace(self._source, draws=MixupDraws(noise_neighbors=_OF_SETS))
 
     def _checked(self, n_samples, random_state, on_unmet):
         """How many rows, their seed, and whether some may be left out."""

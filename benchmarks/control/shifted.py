@@ -20,7 +20,7 @@ from ..data import load
 from .script import main
 
 MOST_ROWS, N_COLUMNS, LEAST_SPREAD = 500, 3, 0.2
-SHIFTS = ("one standard error", "10%")
+SHIFTS, COPIES = ("one standard error", "10%"), "weights, replicated"
 
 
 def tables():
@@ -91,12 +91,15 @@ def measure(X, shift, seed):
     plain = augmenter.sample(n, seed)
     rescaled = plain.copy()
     rescaled[:, some] *= wanted / plain[:, some].mean(axis=0)
-    between = PNLAugmenter(draws="interpolation").fit(train)
+    others = {
+        f"the same, {draws}": PNLAugmenter(draws=draws).fit(train)
+        for draws in ("mixup", "interpolation")
+    }
     found = {
         "sample(totals=...)": augmenter.sample(n, seed, totals=asked),
-        "the same, interpolation": between.sample(n, seed, totals=asked),
+        **{way: a.sample(n, seed, totals=asked) for way, a in others.items()},
         "rescaled": rescaled,
-        "weights, replicated": copies,
+        COPIES: copies,
     }
     scores = {
         way: (told_apart(test, weights, rows, seed), spread(test, weights, rows))
@@ -117,7 +120,7 @@ def spread(real, weights, new):
 
 def run(quick):
     """Mean and standard error over splits, by table and way."""
-    n_splits = 2 if quick else 4
+    n_splits = 2 if quick else 8
     return [row for name, X in tables() for row in of_table(name, X, n_splits)]
 
 
@@ -129,7 +132,9 @@ def of_table(name, X, n_splits):
         found = [each for each in found if each is not None]
         for way in found[0] if found else ():
             aucs, spreads = np.array([each[way] for each in found]).T
-            apart = aucs - [each["plain"][0] for each in found]
+            apart, nearer = (
+                aucs - [each[other][0] for each in found] for other in ("plain", COPIES)
+            )
             root = np.sqrt(max(1, len(aucs)))
             rows.append(
                 {
@@ -139,6 +144,8 @@ def of_table(name, X, n_splits):
                     "AUC": aucs.mean(),
                     "standard error": aucs.std(ddof=1) / root,
                     "less that of plain": apart.mean(),
+                    "less that of copies": nearer.mean(),
+                    "its standard error": nearer.std(ddof=1) / root,
                     "spread": spreads.mean(),
                     "splits": len(aucs),
                 }

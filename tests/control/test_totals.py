@@ -15,6 +15,7 @@ from benchmarks.control.totals import (
 from sklearn_pnl import (
     ColumnConstraint,
     KernelDraws,
+    MixupDraws,
     PNLAugmenter,
     PNLRegressionSampler,
     PNLSampler,
@@ -192,6 +193,27 @@ def test_counts_with_other_draws_are_exact():
     _, augmenter = households(draws=KernelDraws(0.05))
     rows = augmenter.sample(60, 0, totals={"region": {"n": 5, "s": 5, "w": 50}})
     assert rows["region"].value_counts().to_dict() == {"w": 50, "n": 5, "s": 5}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sets_are_drawn_with_noise_of_few_rows(seed):
+    # In two thirds of the rows two columns are equal.
+    rng = RNG(seed)
+    a = rng.normal(size=300)
+    b = np.where(rng.random(300) < 2 / 3, a, rng.permutation(a))
+    a[:2] = b[:2] = [-4, 4]
+    X = np.column_stack([a, b, rng.normal(size=300)])
+    total = {2: 20.0}
+    own = PNLAugmenter().fit(X)
+    rows = own.sample(200, seed, totals=total)
+    few = PNLAugmenter(draws=MixupDraws(noise_neighbors=2)).fit(X)
+    np.testing.assert_array_equal(rows, few.sample(200, seed, totals=total))
+    many = PNLAugmenter(draws="mixup").fit(X).sample(200, seed, totals=total)
+    np.testing.assert_array_equal(
+        own.sample(200, seed), PNLAugmenter(draws="mixup").fit(X).sample(200, seed)
+    )
+    alike, others = ((np.abs(x[:, 0] - x[:, 1]) < 1e-9).mean() for x in (rows, many))
+    assert alike > others + 0.05
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -431,7 +453,7 @@ def test_marks_that_come_back_make_no_more_copies(monkeypatch):
     X = np.column_stack([few, rng.poisson(6, (200, 2))]).astype(float)
     held, counts = np.unique(X, axis=0, return_counts=True)
     once = set(map(tuple, held[counts == 1]))
-    augmenter = PNLAugmenter().fit(X)
+    augmenter, kept = PNLAugmenter().fit(X), []
     for seed in range(3):
         rows = augmenter.sample(150, seed, totals={0: 215.3})
         assert rows[:, 0].sum() == pytest.approx(215.3, rel=1e-9)
@@ -440,5 +462,5 @@ def test_marks_that_come_back_make_no_more_copies(monkeypatch):
             moved = augmenter.sample(150, seed, totals={0: 215.3})
         copies, others = (len(set(map(tuple, x)) & once) for x in (rows, moved))
         assert copies <= others
-        kept, lost = (np.isin(x[:, 0], few).mean() for x in (rows, moved))
-        assert kept >= 0.9 and kept > lost
+        kept.append([np.isin(x[:, 0], few).mean() for x in (rows, moved)])
+    assert np.min(kept, axis=0)[0] >= 0.9 and np.ptp(np.mean(kept, axis=0)) > 0.1
