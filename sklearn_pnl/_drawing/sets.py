@@ -118,14 +118,16 @@ class _Set:
             first, last = (np.sort((sums.ends - zero) / unit, axis=0)).round(6)
         alone = np.count_nonzero(sums.coefficients, axis=1) == 1
         given = alone & (unit > 0) & (np.floor(last) >= first) & (not every)
-        some = np.flatnonzero(sums.coefficients[~given].any(axis=0))
-        a = np.eye(len(self.source.table.columns))[some]
+        summed = sums.coefficients.any(axis=0)
+        freed = sums.coefficients[~given].any(axis=0)
+        # What asks for nothing still says that there is to be a number in each row.
+        a = np.eye(len(summed))[summed]
         ends = np.full((1, len(a)), np.inf)
         names = self.source.table.feature_names
-        free = LinearSystem(a, -ends, ends, names, keeper.ranges)
-        summed = sums.coefficients.any(axis=0)
+        asked = keeper.asking(LinearSystem(a, -ends, ends, names, keeper.ranges))
+        steps = np.where(freed, asked.lattice.steps, lattice.steps)
         grids = {j: grid for j, grid in keeper.grids.items() if not summed[j]}
-        return replace(keeper.asking(free), grids=grids)
+        return replace(asked, lattice=replace(lattice, steps=steps), grids=grids)
 
     def _nearest(self, row, members):
         """The training row nearest to one, among some."""

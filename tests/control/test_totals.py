@@ -409,6 +409,25 @@ def test_new_rows_of_a_regression_have_totals():
     assert sampler.report_.n_rows == 60
 
 
+def test_sums_of_columns_with_missing_cells():
+    rng = RNG(0)
+    X = pd.DataFrame(
+        {
+            "persons": rng.integers(1, 6, 300).astype(float),
+            "few": rng.choice([1, 2.5, 4, 9], 300),
+            "age": rng.normal(40, 10, 300),
+        }
+    ).mask(rng.random((300, 3)) < 0.15)
+    augmenter = PNLAugmenter().fit(X)
+    asked = {"persons": 310, "few": 400.3, "age": 3_900.0}
+    for totals in ({"persons": 310}, asked):
+        rows = augmenter.sample(100, 0, totals=totals)
+        np.testing.assert_allclose(rows[[*totals]].sum(), [*totals.values()])
+        lacking = rows.isna().any()
+        assert not lacking[[*totals]].any()
+        assert lacking.drop([*totals]).all()
+
+
 @pytest.mark.parametrize("asked", [55_000, column_total("income", 550.5, mean=True)])
 def test_cents_stay_cents_under_a_total_that_cents_can_have(asked):
     income = np.round(np.random.default_rng(0).gamma(3, 300, size=200), 2)
