@@ -73,7 +73,8 @@ class Wanted:
                 columns = Columns(rows)
                 key = (total.of,) if columns.holds(total.of) else total.of
                 counted |= _counted(key, table, whole)
-                margins.append(_whole(counts(columns, total, n)[1]))
+                share = f", a share of {n} rows," if total.mean else ","
+                margins.append(_whole(counts(columns, total, n)[1], share))
             else:
                 parts.append(_sum_of(total, table, n))
         check_agreement(margins)
@@ -146,14 +147,14 @@ def _sum_of(total, table, n):
     return scale * inside, total.lower, total.upper, shift, total.name
 
 
-def _whole(margin):
-    """The same with ends that are whole numbers."""
+def _whole(margin, share):
+    """The same with ends that are whole numbers; ``share`` says of what they are."""
     lower = np.ceil(np.maximum(margin.lower, 0) - _ALMOST) + 0.0
     upper = np.floor(margin.upper + _ALMOST)
     for k in np.flatnonzero(lower > upper):
         raise UnmetTotals(
-            f"{margin.names[k]} asks for {span(margin.lower[k], margin.upper[k])}, in "
-            "which there is no whole number from 0 on. Give it room: "
+            f"{margin.names[k]} asks for {span(margin.lower[k], margin.upper[k])}"
+            f"{share} in which there is no whole number from 0 on. Give it room: "
             "column_total(..., within=)."
         )
     return replace(margin, lower=lower, upper=upper)

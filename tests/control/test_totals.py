@@ -324,6 +324,11 @@ def test_values_that_are_counted_limit_their_sum():
         ([1.0, 2.0], r"sums of all 11 columns; got \[1.0, 2.0\]"),
         ({"sex": {"f": 20, "m": 30}}, "the number of rows, 60"),
         (
+            column_total("sex", {"f": 1 / 7}, mean=True),
+            r"for 8\.571428571, a share of 60 rows, in which there is no whole number",
+        ),
+        ({"kids": {}}, "'kids' names no level"),
+        (
             [{"sex": {"f": 20, "m": 40}}, {("sex", "region"): {("f", "n"): 30}}],
             "region",
         ),
