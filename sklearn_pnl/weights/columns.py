@@ -42,14 +42,14 @@ class Columns:
 
     def numbers(self, key):
         """A column of numbers."""
-        column = np.asarray(self._column(key))
-        if column.dtype.kind in "mM":
+        column = self._column(key)
+        if np.asarray(column).dtype.kind in "mM":
             raise ValueError(
                 f"{self._asked.capitalize()} are about numbers, but {key!r} holds "
                 "times. Pass it as a number, such as days since a date."
             )
         try:
-            numbers = column.astype(np.float64)
+            numbers = np.asarray(column, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError(
                 f"Column {key!r} holds no numbers; ask for counts by level: "
