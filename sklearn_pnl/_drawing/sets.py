@@ -189,6 +189,8 @@ class _Set:
             if len(marks.grids.get(j, "any")) > 1
             and (j in marks.grids or not after.lattice.on_it[j])
         ]  # fmt: skip
+        if not lost:
+            return batch
         stays, among = self._held(batch.numbers, batch), None
         if source.originals is not None:
             among = partial(source.originals.among, donors=batch.donors)
