@@ -184,11 +184,12 @@ class _Set:
         some = sums.coefficients.any(axis=0) & marks.discrete & ~marks.coarse
         some &= ~before.system.coefficients.any(axis=0)
         some[self.wanted.counted] = False
-        lost = [
-            j for j in np.flatnonzero(some).tolist()
-            if len(marks.grids.get(j, "any")) > 1
-            and (j in marks.grids or not after.lattice.on_it[j])
-        ]  # fmt: skip
+        # A grid of one value, and steps that hold the sums, have nothing to give.
+        some &= [
+            len(marks.grids[j]) > 1 if j in marks.grids else not on_it
+            for j, on_it in enumerate(after.lattice.on_it)
+        ]
+        lost = np.flatnonzero(some).tolist()
         if not lost:
             return batch
         stays, among = self._held(batch.numbers, batch), None
