@@ -189,8 +189,9 @@ class PNLAugmenter(Recipe):
         features and kept: whole numbers, decimals and other whole multiples of a step,
         also after a scaler; few values, at most half as many as rows, of which a new
         one is the nearest; and spikes, values that many rows share beside others, which
-        a new row takes from one of its parents, as it does categories. What is asked
-        for goes first, then equations, then marks.
+        a new row takes from its parents: columns whose spikes and missing cells go
+        together, or with a category, from one, others each from one of their own. What
+        is asked for goes first, then equations, then marks.
         "zeros" keeps, instead of spikes, cells that are zero in all parents of a new
         row. Without an embedding the others take over what they had, and what falls
         below zero is taken from them, so that the row keeps its sum. For compositions,
@@ -350,7 +351,7 @@ class PNLAugmenter(Recipe):
             self.marks_ = resolve_marks(
                 self.marks, table, self.invariants_, is_cellwise(self)
             )
-        taken = Taken.of(self.marks_, rows)
+        taken = Taken.of(self.marks_, rows, table.labels)
         rows = taken.hidden(rows)
         ends, d = ends_of(rows), rows.shape[1]
         times = rows[:, table.times].astype(float) if table.times.any() else None

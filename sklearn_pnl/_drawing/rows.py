@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.random import RandomState
 from sklearn import get_config
 from sklearn.utils import gen_batches
 
@@ -40,6 +41,7 @@ class Batch(NamedTuple):
     parents: Any
     weights: Any
     donors: Any
+    kinds: Any
     where: Any
     copied: Any
 
@@ -95,11 +97,11 @@ class Source:
         """Cells of the training rows that hold no number; None if all do."""
         return self.taken.lacking(len(self.table.columns))
 
-    def held(self, parents, donors):
+    def held(self, kinds):
         """Shared values (m, D) of new rows, and cells that are missing; or None."""
         if not len(self.taken.columns):
             return None, None
-        return self.taken.held(parents, donors, len(self.table.columns))
+        return self.taken.held(kinds, len(self.table.columns))
 
     def drawing(self, n_samples, rng, n_jobs, constraints, shares, drops, firsts=None):
         """``n_samples`` new rows with what is asked of them: a :class:`Drawing`.
@@ -121,13 +123,16 @@ class Source:
         nearest = partial(training.nearest, n_jobs=n_jobs)
         codes = training.codes, self.n_neighbors, nearest, training.copies
         codes = *codes, shares, self.lacking, firsts
-        chosen = None
+        chosen = coins = None
         has_donors = self.table.labels is not None or self.taken.has_donors
         if has_donors and (firsts is None or condition is not None):
             chosen = rng.uniform(size=n_samples)
+            if self.taken.is_split:
+                # Of its own, so that batches of any size draw the same from it.
+                coins = RandomState(rng.randint(np.iinfo(np.int32).max))
         with no_task():
             draw = self.draws.start(TrainingCodes(*codes), n_samples, rng, condition)
-        return Drawing(self, keeper, draw, chosen, n_samples, n_jobs)
+        return Drawing(self, keeper, draw, chosen, coins, n_samples, n_jobs)
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,7 @@ class Drawing:
     keeper: Any
     draw: Any
     chosen: Any
+    coins: Any
     n_samples: int
     n_jobs: int | None
 
@@ -164,7 +170,7 @@ class Drawing:
         table, keeper = self.source.table, self.keeper.of_rows(batch.where)
         rows = table.like(batch.numbers, batch.donors)
         with self._numbered(batch.where):
-            held, missing = self.source.held(batch.parents, batch.donors)
+            held, missing = self.source.held(batch.kinds)
             if held is not None:
                 held[missing] = np.nan
             kept = keeper.audit(table.read(rows), self.source.whom, held)
@@ -228,14 +234,16 @@ class Drawing:
         donors = parents[:, 0]
         if self.chosen is not None:
             donors = one_of(parents, weights, self.chosen[rows])
-        return codes, parents, weights, donors, np.arange(rows.start, rows.stop)
+        kinds = self.source.taken.drawn(parents, donors, self.coins)
+        where = np.arange(rows.start, rows.stop)
+        return codes, parents, weights, donors, kinds, where
 
-    def _made(self, codes, parents, weights, donors, where):
+    def _made(self, codes, parents, weights, donors, kinds, where):
         """Numbers of codes, with all that they promise."""
         source, keeper = self.source, self.keeper
         jobs = source.whom, self.n_jobs
         cells = source.training.decode(codes, parents, weights, *jobs)
-        held, missing = source.held(parents, donors)
+        held, missing = source.held(kinds)
         rows = source.back(cells, held == 0 if source.taken.by_all else None)
         if source.folded:
             rows = fold(rows, *source.limits)
@@ -262,7 +270,7 @@ class Drawing:
             free = np.ones(rows.shape, bool) if held is None else np.isnan(held)
             free &= ~np.isnan(rows) & ~source.table.times
             rows = source.originals.apart(keeper, rows, raw, free, donors)
-        return Batch(rows, parents, weights, donors, where, copied)
+        return Batch(rows, parents, weights, donors, kinds, where, copied)
 
 
 def _meet(rows, where, held=None, *, keeper):

@@ -140,7 +140,7 @@ class _Set:
         numbers, copied = batch.numbers.copy(), batch.copied
         if len(wanted.counted):
             keeper = keeper.asking(self._fixed(batch.donors))
-            held = self.source.held(batch.parents, batch.donors)[0]
+            held = self.source.held(batch.kinds)[0]
             holes = np.isnan(numbers)
             numbers, more = keeper.meet(numbers, held)
             numbers[holes], copied = np.nan, copied | more

@@ -1,13 +1,22 @@
 """Cells that new rows take from a parent as they are: shared values, and missing ones.
 
 A value that many rows share, and none at all, are no numbers to mix with: a new row
-takes them from one of its parents, as it takes categories, and its other numbers are
-those of parents that have some.
+takes them from its parents, and its other numbers are those of parents that have some.
+Columns whose cells go together in the rows have them from one parent, others each from
+one of their own: all of them from one would repeat the pattern of a training row in
+every new row of it, which learners then take for a mark of the class.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
+
+from .promises import SEARCHED_UP_TO
+
+# Deviations from chance beyond which cells go together, and rows that tell.
+_DEVIATIONS, _DECIDING = 3, 2**12
 
 
 @dataclass(frozen=True)
@@ -21,8 +30,11 @@ class Taken:
     values : ndarray of shape (s, most + 2)
         Of each kind, NaN for the first and the last.
     by_all : bool
-        Whether a new row has what all its parents share; else what its donor has.
+        Whether a new row has what all its parents share; else what one of them has.
     kinds : ndarray of int8 of shape (n, s)
+    groups : ndarray of int of shape (s,)
+        Columns of one number have their cells from one parent; 0 is that which
+        categories are from.
     ends, middle : ndarray of shape (2, s) and (s,)
         Of the numbers in each column.
     """
@@ -30,13 +42,14 @@ class Taken:
     columns: np.ndarray
     values: np.ndarray
     by_all: bool
-    kinds: np.ndarray | None = None
+    kinds: np.ndarray
+    groups: np.ndarray
     ends: np.ndarray | None = None
     middle: np.ndarray | None = None
 
     @classmethod
-    def of(cls, marks, rows):
-        """Those of the rows (n, D) of a class."""
+    def of(cls, marks, rows, labels=None):
+        """Those of the rows (n, D) of a class, with categories (n, c) or without."""
         zeros = dict.fromkeys(range(rows.shape[1]), [0.0]) if marks.zeros else {}
         shared = marks.spikes | zeros
         columns = np.array(sorted(shared.keys() | marks.missing.keys()), np.intp)
@@ -45,10 +58,13 @@ class Taken:
         for i, j in enumerate(columns.tolist()):
             own = shared.get(j, ())
             values[i, 1 : 1 + len(own)] = own
-        made = cls(columns, values, marks.zeros)
+        none = np.zeros((len(rows), len(columns)), np.int8)
+        made = cls(columns, values, marks.zeros, none, np.zeros(len(columns), np.intp))
         if not len(columns):
             return made
         kinds = made.kinds_of(rows)
+        if not marks.zeros and len(columns) <= SEARCHED_UP_TO:
+            made = replace(made, groups=_going_together(kinds, labels))
         numbers = rows[:, columns].astype(np.float64)
         numbers[kinds != 0] = np.nan
         # Where there are none, shared values are all that is known.
@@ -134,15 +150,54 @@ class Taken:
             high[there] = np.maximum(high[there], value)
         return low, high
 
-    def held(self, parents, donors, d):
-        """Shared values (m, d) of new rows, NaN where there are none; missing cells."""
+    @property
+    def is_split(self):
+        """Whether some cells have a parent of their own."""
+        return bool(self.groups.any())
+
+    def drawn(self, parents, donors, rng=None):
+        """Kinds (m, s) of the cells of new rows, whose categories donors give.
+
+        Of any of the parents, group by group, where there is a generator.
+        """
         kinds = self.kinds[donors]
-        missing = kinds < 0
+        if rng is not None:
+            chosen = rng.uniform(0, parents.shape[1], (len(donors), self.groups.max()))
+            others = np.take_along_axis(parents, chosen.astype(np.intp), axis=1)
+            givers = np.column_stack([donors, others])
+            kinds = self.kinds[givers[:, self.groups], np.arange(len(self.columns))]
         if self.by_all:
             alike = (self.kinds[parents] == kinds[:, None]).all(axis=1)
-            kinds = np.where(alike, kinds, 0)
-        held = np.full((len(donors), d), np.nan)
+            kinds = np.where(alike | (kinds < 0), kinds, 0)
+        return kinds
+
+    def held(self, kinds, d):
+        """Shared values (m, d) of new rows, NaN where there are none; missing cells."""
+        held = np.full((len(kinds), d), np.nan)
         held[:, self.columns] = self.values[np.arange(len(self.columns)), kinds]
         holes = np.zeros(held.shape, bool)
-        holes[:, self.columns] = missing
+        holes[:, self.columns] = kinds < 0
         return held, holes
+
+
+def _going_together(kinds, labels=None):
+    """Groups (s,) of columns whose kinds depend on each other; 0: on categories.
+
+    Where the correlation of two indicators is beyond that of chance.
+    """
+    s, some = kinds.shape[1], slice(None, None, 1 + len(kinds) // _DECIDING)
+    cells = (kinds if labels is None else np.hstack([kinds, labels]))[some] + np.intp(1)
+    (n, c), sizes = cells.shape, cells.max(axis=0) + 1
+    places = (cells + np.cumsum(sizes) - sizes).ravel()
+    starts = np.arange(0, n * c + 1, c)
+    ones = csr_array((np.ones(n * c), places, starts), (n, sizes.sum()))
+    # Categories are as one column more.
+    column = np.minimum(np.repeat(np.arange(c), sizes), s)
+    share, own = ones.sum(axis=0) / n, column < s
+    spread = np.sqrt(share * (1 - share))
+    common = (ones[:, own].T @ ones).toarray() / n - np.outer(share[own], share)
+    least = min(_DEVIATIONS / np.sqrt(n), 1 - 1e-9)
+    i, j = np.nonzero(np.abs(common) > least * np.outer(spread[own], spread))
+    pairs = coo_array((np.ones(len(i)), (column[own][i], column[j])), (s + 1, s + 1))
+    n_groups, groups = connected_components(pairs, directed=False)
+    return (groups[:s] - groups[s]) % n_groups
