@@ -154,15 +154,14 @@ def _of_few_rows():
         "none": "none",
         "smote": "SMOTE",
         "pnl": "PNL",
-        "order2": "PNL order 2",
-        "whole": "PNL order None",
+        "order1": "PNL order 1",
         "paper": "PNL (paper)",
         "shift": "shift",
     }
     found = {
         f"few_{key}": flags(name) for key, name in samplers.items() if key != "none"
     }
-    for key in ("pnl", "whole", "order2"):
+    for key in ("pnl", "order1"):
         found[f"few_{key}_smote"] = flags(samplers[key], "SMOTE")
     settings = {
         "mnist_1nn": ("mnist", "5", "1-NN"),
@@ -366,11 +365,12 @@ def _few_shot():
                   for s in samplers)]
         for pair in pairs
     ]  # fmt: skip
-    counts = ["settings better / worse than none", ""]
-    for s in samplers:
-        given = flags(s).split()
-        counts.append("" if s == "none" else f"{given[0]} / {given[2]}")
-    return _markdown(["problem", "learner", *samplers], [*body, counts])
+    for against in ("none", "SMOTE"):
+        body.append([f"settings better / worse than {against}", ""])
+        for s in samplers:
+            given = flags(s, against).split()
+            body[-1].append("" if s == against else f"{given[0]} / {given[2]}")
+    return _markdown(["problem", "learner", *samplers], body)
 
 
 def _mixed():

@@ -83,7 +83,7 @@ class Recipe(NamedObjects, CallbackSupportMixin):
             Interval(Integral, 1, None, closed="left"),
             StrOptions({"auto"}),
         ],
-        "draws": [*AUGMENT, StrOptions({"auto"})],
+        "draws": AUGMENT,
         "metric": METRIC,
         "reshaper": [StrOptions({"auto", "prime"}), _INVERTIBLE, None],
         "embedding": [StrOptions({"minmax"}), _INVERTIBLE, None],
@@ -150,10 +150,8 @@ class PNLAugmenter(Recipe):
         without ("interpolation", ``MixupDraws(noise=0)``), from a kernel
         density estimate as in the paper (:class:`KernelDraws`), or from an estimator
         with ``fit`` and ``sample``, which is cloned (:class:`DensityDraws`). "auto" is
-        "mixup" for plain tables, and "interpolation" for rows with a structure, by more
-        than one axis, an ``order`` or a ``reshaper``: images do not gain by noise.
-        ``sample(totals=...)`` draws as ``MixupDraws(noise_neighbors=2)`` where "auto"
-        is "mixup": a set is looked at, where rows that balance classes are learnt from.
+        "mixup", but ``sample(totals=...)`` draws as ``MixupDraws(noise_neighbors=2)``:
+        a set is looked at, where rows that balance classes are learnt from.
         Objects have parameters, names none: ``draws__noise`` in a grid needs
         ``draws=MixupDraws()``.
 
@@ -338,7 +336,7 @@ class PNLAugmenter(Recipe):
                 "new rows would be copies, which RandomOverSampler of imbalanced-learn "
                 "makes. Encode an ordered one as numbers, if there is any."
             )
-        rows, draws = table.numbers(), as_draws(self._resolve_draws(table))
+        rows, draws = table.numbers(), as_draws(self.draws)
         self.integer_features_ = table.integer_features
         self.n_neighbors_ = clip_neighbors(
             self.k_neighbors, len(rows), not draws.looks_up, table.whose
@@ -423,13 +421,6 @@ class PNLAugmenter(Recipe):
         self.base_mask_ = np.ones(self.poset_.shape, bool) if whole else base
         self._codec = make_codec(self, self.poset_, base, manifold)
         return (embed, lay_out), cells
-
-    def _resolve_draws(self, table):
-        """The way to draw: noise is for rows without a structure."""
-        if not isinstance(self.draws, str) or self.draws != "auto":
-            return self.draws
-        plain = len(table.shape) == 1 and self.reshaper in (None, "auto")
-        return "mixup" if plain and self._resolve_order() is None else "interpolation"
 
     def _resolve_order(self):
         """The order taken: nothing is reduced unless that is wished for."""
@@ -643,8 +634,7 @@ class PNLAugmenter(Recipe):
         Few rows that shape the noise break less of what holds in most rows.
         """
         check_is_fitted(self)
-        draws, auto = self.draws_, isinstance(self.draws, str) and self.draws == "auto"
-        if not (auto and isinstance(draws, MixupDraws) and draws.noise):
+        if not (isinstance(self.draws, str) and self.draws == "auto"):
             return self._source
         return replace(self._source, draws=MixupDraws(noise_neighbors=_OF_SETS))
 

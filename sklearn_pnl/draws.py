@@ -418,6 +418,7 @@ class DensityDraws(Draws):
 
 
 DRAWS = {
+    "auto": MixupDraws,
     "mixup": MixupDraws,
     "interpolation": partial(MixupDraws, noise=0),
     "kde": KernelDraws,

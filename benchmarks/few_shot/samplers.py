@@ -61,7 +61,6 @@ def rivals(few):
         "noise": (RandomOverSampler, {"shrinkage": 0.3}),
         "SMOTE": (SMOTE, {"k_neighbors": min(5, shots - 1)}),
         "PNL": (PNLSampler, as_array),
-        "PNL order 2": (PNLSampler, as_array | {"order": 2}),
         "PNL order 1": (PNLSampler, as_array | {"order": 1}),
         "PNL (paper)": (PNLSampler, paper),
     }

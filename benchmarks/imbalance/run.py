@@ -15,7 +15,7 @@ from . import report
 from .check import check
 from .learners import LEARNERS
 from .problems import load_tables, table_set
-from .samplers import RIVALS, SLOW_RIVALS
+from .samplers import RIVALS, SLOW_RIVALS, smote_variants
 from .scores import of_model
 
 FOLDER = Path(__file__).parent / "cache"
@@ -25,7 +25,10 @@ def main():
     options = _options()
     protocol = {"repeats": options.repeats, "folds": options.folds}
     tables = [replace(table, **protocol) for table in load_tables(options.tables)]
-    rivals = _chosen(options.samplers, RIVALS | SLOW_RIVALS, RIVALS)
+    known = RIVALS | SLOW_RIVALS
+    if options.samplers is not None:
+        known |= smote_variants()
+    rivals = _chosen(options.samplers, known, RIVALS)
     learners = _chosen(options.learners, LEARNERS, LEARNERS)
     if options.check:
         agreed = check(tables, rivals, learners)

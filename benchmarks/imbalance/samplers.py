@@ -1,5 +1,9 @@
 """The rivals: what is done about the imbalance before or after a learner is fitted."""
 
+from importlib import import_module
+from importlib.util import find_spec
+from logging import ERROR, getLogger
+
 from imblearn.over_sampling import (
     ADASYN,
     SMOTE,
@@ -40,3 +44,17 @@ RIVALS = {
 
 # Six times the fits of the others, so only when asked for by name.
 SLOW_RIVALS = {"tuned threshold": Rival(adapt=tune_threshold)}
+
+# The best of smote-variants by the comparison of its authors.
+VARIANTS = (
+    "polynom_fit_SMOTE_poly", "ProWSyn", "SMOTE_IPF", "Lee", "SMOBD", "G_SMOTE",
+)  # fmt: skip
+
+
+def smote_variants():
+    """Those where the package is there."""
+    if find_spec("smote_variants") is None:
+        return {}
+    kinds = import_module("smote_variants")
+    getLogger("smote_variants").setLevel(ERROR)
+    return {name: Rival(seeded(getattr(kinds, name))) for name in VARIANTS}

@@ -170,7 +170,7 @@ class _Set:
 
     def _held(self, numbers, batch):
         """Where (n, D) rows have a value that they take from one parent."""
-        held = self.source.held(batch.parents, batch.donors)[0]
+        held = self.source.held(batch.kinds)[0]
         return np.zeros(numbers.shape, bool) if held is None else numbers == held
 
     def _marked(self, before, after, batch):
