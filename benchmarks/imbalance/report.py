@@ -134,7 +134,8 @@ def costs(frame):
 
 def _blocks(frame):
     """Each learner and metric with scores by table, and by family, of each sampler."""
-    for metric in DIRECTIONS:
+    # Results of earlier runs may lack a score that was added since.
+    for metric in (metric for metric in DIRECTIONS if metric in frame):
         learners = list(frame["learner"].unique())
         wide = {learner: _wide(frame, learner, metric) for learner in learners}
         if len(learners) > 1:
