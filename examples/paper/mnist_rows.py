@@ -84,7 +84,7 @@ tell(
 # one nearly is; where these differ it is gray.
 drawn = []
 for digit, augmenter in sampler.augmenters_.items():
-    image, parents = augmenter.sample_with_parents(1, random_state=0)
+    image, parents = augmenter.sample(1, random_state=0, return_parents=True)
     row = X[y == digit][parents[:, 0]]
     reshaper = PrimeFactorReshaper().fit(row)
     projector = ManyBodyProjector(order=1, offset=1e-5, with_mass=True)
