@@ -581,3 +581,16 @@ def test_one_body_codes_from_marginals_are_those_of_the_projection(shape, with_m
     assert_allclose(projector.transform(X), expected, rtol=1e-9, atol=1e-9)
     kl = geometry.kl_divergence(p, q, axis=tuple(range(1, p.ndim)))
     assert projector.reconstruction_err_ == pytest.approx(kl.mean(), rel=1e-9)
+
+
+def test_dark_pixels_of_an_order_as_high_as_in_the_paper_are_encoded():
+    # Ten modes of 2 and one of 3 at order 5: 1,409 coordinates, where conjugate
+    # gradients give up on rows of many cells near 0.
+    rng = np.random.default_rng(0)
+    X = np.exp(rng.normal(size=(2, *[2] * 10, 3))) * (
+        rng.random((2, *[2] * 10, 3)) < 0.5
+    )
+    X[:, 0] *= 1e-3
+    projector = ManyBodyProjector(5, offset=1e-5)
+    codes = projector.fit_transform(X)
+    assert codes.shape == (2, 1409) and projector.n_iter_ < projector.max_iter

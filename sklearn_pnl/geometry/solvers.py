@@ -36,8 +36,8 @@ _LARGER = 2
 # Up to this many free coordinates dense Newton is ahead of conjugate gradients.
 _DENSE_UP_TO = 128
 # Rows too badly conditioned for conjugate gradients go on densely, up to so many
-# coordinates, and products to form a Hessian: a tenth of a second a row and step.
-_FALLBACK_UP_TO, _FALLBACK_PRODUCTS = 2048, 2**30
+# coordinates, and products to form a Hessian: about a tenth of a second a row and step.
+_FALLBACK_UP_TO, _FALLBACK_PRODUCTS = 2048, 2**33
 # Dense Newton for a general set forms a matrix of |M|^2 D products a row and step.
 _DENSE_PRODUCTS = 2**24
 # From so many on functions are written by what is pinned, if differences are local.
