@@ -387,7 +387,8 @@ class PNLAugmenter(Recipe):
         keeper = keeper_of(*promised, self.offset, self.marks_)
         inner, originals = (keeper.low, keeper.high), None
         if len(taken.columns):
-            keeper = replace(keeper, shared=taken.shared_ends(d))
+            zeros = self.marks_.zeros
+            keeper = replace(keeper, shared=taken.shared_ends(d), keeps_zeros=zeros)
         if self.marks_.searched and np.all(keeper.discrete | taken.is_any(d)):
             # Noise does not part them from training rows.
             self.marks_ = self.marks_.noted(

@@ -52,6 +52,8 @@ class Keeper:
         Ends of the values that cells may be given, beside the limits.
     n_kept : int, default=None
         How many equations are of the training rows; None is all.
+    keeps_zeros : bool, default=False
+        Whether zeros stay where equations hold as far as in the training rows.
     drops : bool, default=False
         Whether rows that cannot have what is asked for are left out, not an error.
     examples : ndarray of shape (m, D), default=None
@@ -73,6 +75,7 @@ class Keeper:
     widest: tuple
     shared: tuple | None = None
     n_kept: int | None = None
+    keeps_zeros: bool = False
     drops: bool = False
     examples: np.ndarray | None = None
 
@@ -116,11 +119,18 @@ class Keeper:
         told = self.system.descriptions
         return tuple(told[k] for k in np.flatnonzero(self._rounded.any(axis=1)))
 
-    def slack(self, rows):
-        """What rounding to the types of the columns leaves of each (n, c)."""
+    def slack(self, rows, as_found=False):
+        """What rounding to the types of the columns leaves of each (n, c).
+
+        Of equations of the training rows as much as these have, if ``as_found``.
+        """
         if not (self.coarse.any() and len(self.system)):
             return 0.0
-        return np.abs(rows) @ self._rounded.T
+        shares = self._rounded
+        if as_found:
+            shares = 2 * self.precision * np.abs(self.system.coefficients)
+            shares[self.n_kept :] = self._rounded[self.n_kept :]
+        return np.abs(rows) @ shares.T
 
     # --- what is to be met --------------------------------------------------------
 
@@ -322,17 +332,18 @@ class Keeper:
         """Where the measure of each column is the offset alone."""
         return self.least if self.scaled else np.zeros_like(self.least)
 
-    def allowed(self, rows):
+    def allowed(self, rows, as_found=False):
         """What may be missing of each (n, c): the tolerance, rounding, types."""
         system = self.system
-        return TOL * system.scale + self.slack(rows) + rounding_of(system, rows)
+        rounding = self.slack(rows, as_found) + rounding_of(system, rows)
+        return TOL * system.scale + rounding
 
-    def missed(self, rows):
+    def missed(self, rows, as_found=False):
         """Which of the system (n, c) rows miss."""
         missing = np.abs(self.system.missing(rows))
         missed = missing > TOL * self.system.scale
         # Of most rows there is nothing that rounding could excuse.
-        return missing > self.allowed(rows) if missed.any() else missed
+        return missing > self.allowed(rows, as_found) if missed.any() else missed
 
     def is_off(self, rows):
         """Which rows (n,) miss something, or leave their limits."""

@@ -64,12 +64,17 @@ def met(keeper, start, held):
     if settled.any():
         still = np.zeros_like(x, bool) if held is None else held & (x == start)
         x = keeper.settled(x)
-        todo = np.flatnonzero(keeper.is_off(x) | (still & (x != start)).any(axis=1))
+
+        def left(rows):
+            off = keeper.of_rows(rows).is_off(x[rows])
+            return rows[off | (still & (x != start))[rows].any(axis=1)]
+
+        todo = left(np.arange(len(x)))
         if len(todo) and not settled.all():
             # The others take over what that leaves, but for cells that are held.
             stay = settled | (still[todo] & (x[todo] == start[todo]))
             x[todo] = projected(keeper.of_rows(todo), x[todo], stay)
-            todo = todo[keeper.of_rows(todo).is_off(x[todo])]
+            todo = left(todo)
     for row in map(int, todo):
         some = None if held is None else held[row]
         own = keeper.of_rows(slice(row, row + 1))
@@ -248,14 +253,17 @@ def _by_programme(keeper, row, held, number):
     floor, ceiling, _ = keeper.narrowed
     floor, ceiling = floor.reshape(-1), ceiling.reshape(-1)
     masks = (None,) if held is None else (held, None)
-    for kept, inside in product(masks, (0, _INSIDE)):
+    ways = list(product(masks, (0, _INSIDE), (False,)))
+    if held is not None and keeper.keeps_zeros:
+        ways.insert(2, (held, 0, True))
+    for kept, inside, as_found in ways:
         ends = floor, ceiling
         if kept is not None:
             ends = (
                 np.where(kept & (floor <= row) & (ceiling >= row), row, e) for e in ends
             )
-        found = _programmed(keeper, start, *ends, inside)
-        if found is not None and not keeper.missed(found[None]).any():
+        found = _programmed(keeper, start, *ends, inside, as_found)
+        if found is not None and not keeper.missed(found[None], as_found).any():
             return found, False
     example = keeper.example(start)
     if example is not None:
@@ -269,7 +277,7 @@ def _by_programme(keeper, row, held, number):
     return settled, False
 
 
-def _programmed(keeper, row, floor, ceiling, inside):
+def _programmed(keeper, row, floor, ceiling, inside, as_found):
     """A row (D,) of the types of its columns that is near; None if none is found.
 
     Types come one after the other, the coarsest first: values of a type are on a
@@ -290,7 +298,7 @@ def _programmed(keeper, row, floor, ceiling, inside):
         most = np.maximum(np.abs(floor), np.abs(ceiling))
         sizes = (0 * start, start, most) if keeper.coarse.any() else (0 * start,)
         for size in sizes:
-            wider = system.wider(keeper.slack(size) / 2)
+            wider = system.wider(keeper.slack(size, as_found) / 2)
             found = programme(start, wider, floor, ceiling, lattice, units)
             if found is not None:
                 return found

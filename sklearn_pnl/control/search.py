@@ -26,6 +26,8 @@ _MAX_ROUNDS = 20
 _COUNTED = 16
 # Where rounding is a smaller share than this, rank is certain.
 _CLEARLY = 1e-6
+# Rounding beyond this share is not that of double precision.
+_CLEARLY_SINGLE = 1e-12
 # What is left of a range by rounding is none.
 _CONSTANT = 1e-12
 # An equation is taken if chance makes one of its kind less often than 2 ** -_BITS.
@@ -274,12 +276,8 @@ class _Rows:
         values = low + (high - low) / 2
         scale = scales(equations, self.ranges, values)
         rounding = np.abs(equations) @ self.rounding
-        # What types round, but no farther than from one row to another: the limits are
-        # values of rows.
-        apart = np.maximum(high - low, 1e-3 * self.tol * scale)
-        coarse = _shortest(values, np.maximum(apart, rounding))
-        within = np.abs(coarse - values) <= apart
-        values = np.where(within, coarse, _shortest(values, apart))
+        noise = np.maximum(high - low, 1e-3 * self.tol * scale)
+        values = self._short(equations, products, values, noise, rounding)
         distance = np.maximum(high - values, values - low)
         holds = distance <= self.tol * scale + 2 * rounding
         worst = np.where(
@@ -288,6 +286,24 @@ class _Rows:
             products.argmin(axis=0),
         )
         return holds, values, worst
+
+    def _short(self, equations, products, values, noise, rounding):
+        """Short numbers for the values, to what types round in each row.
+
+        Beyond that new rows like it would lose the zeros and limits that it has.
+        """
+        short = _shortest(values, np.maximum(noise, rounding))
+        if not np.any(self.rounding > _CLEARLY_SINGLE * self.size):
+            return short
+        size = np.where(self.size > 0, self.size, 1)
+        room = np.abs(self.X) @ (np.abs(equations) * self.rounding / (2 * size)).T
+        least, most = (products - room).max(axis=0), (products + room).min(axis=0)
+        between = least + (most - least) / 2
+        known = least < most
+        own = _shortest(
+            np.where(known, between, values), np.where(known, most - between, noise)
+        )
+        return np.where((least <= short) & (short <= most), short, own)
 
     def _by_chance(self, equation, fitted):
         """Whether features drawn apart would make such an equation too.
