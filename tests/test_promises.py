@@ -505,8 +505,8 @@ def test_rows_of_a_sampler(seed, container):
         *[(1002855, "numpy"), (1003054, "pandas")],
         # Equations that rows keep as far as single precision does.
         *[(30000506, "polars"), (30002951, "polars"), (30003772, "pandas")],
-        # Whole numbers that half precision does not hold, without limits.
-        (80000549, "polars"),
+        # Whole numbers that half precision does not hold, and that single does.
+        *[(80000549, "polars"), (90001985, "polars")],
     ],
 )
 def test_what_a_training_row_has_is_not_refused(seed, container):

@@ -14,7 +14,7 @@ from .system import LinearSystem, rounding_of
 from .words import in_words
 
 # Room that rows brought to constraints have where they are free otherwise, in ranges.
-FREE_MARGIN = 10.0
+_FREE_MARGIN = 10.0
 # Least share of the offset that a cell of a measure keeps.
 _LEAST_SHARE = 1e-3
 # Distance from the end of a range, as a share of it, that is rounding.
@@ -314,7 +314,7 @@ class Keeper:
     @cached_property
     def box(self):
         """Limits that rows are moved in, also where there are none."""
-        free = FREE_MARGIN * self.ranges
+        free = _FREE_MARGIN * self.ranges
         # Measures stay positive, if only just.
         empty = self.begin + (_LEAST_SHARE - 1) * self.offset / self.scale
         low = np.maximum.reduce([self.low, self.least - free, empty])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .keeping import FREE_MARGIN, Keeper
+from .keeping import Keeper
 from .lattice import lattice_of
 from .search import found_in, names_of, spread
 from .system import LinearSystem, collect_constraints
@@ -170,12 +170,11 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
         return np.where(flags, least, low), np.where(flags, least + ranges, high)
 
     (low, high), widest = (within(*ends) for ends in limits)
-    # Large whole numbers are not all values of a type.
-    with np.errstate(over="ignore"):
-        room = FREE_MARGIN * ranges
-        ends = np.maximum(low, least - room), np.minimum(high, least + ranges + room)
-    most = np.nan_to_num(np.abs(ends).max(axis=0))
-    exact = lattice.on_it & ~by_values & (most * table.precision <= 1)
+    # Large whole numbers are not all values of a type; up to here they are.
+    with np.errstate(divide="ignore"):
+        most = 1 / table.precision
+    exact = lattice.on_it & ~by_values & (np.abs(ends).max(axis=0) <= most)
+    low, high = (np.where(exact, np.clip(e, -most, most), e) for e in (low, high))
     precision = np.where(exact, 0.0, table.precision)
     inside = replace(for_numbers(system, table), ranges=ranges)
     # Equations of one column are left to its range, which they make empty.
