@@ -303,9 +303,8 @@ class Keeper:
         """
         if self.examples is None:
             return None
-        missed = self.missed(self.examples)[:, self.n_kept :]
-        some = missed.any(axis=1) | self.outside(self.examples).any(axis=1)
-        some = self.examples[~some]
+        off = self.missed(self.examples)[:, self.n_kept :].any(axis=1)
+        some = self.examples[~off & ~self.outside(self.examples).any(axis=1)]
         if not len(some):
             return None
         units = np.where(self.ranges > 0, self.ranges, 1.0)

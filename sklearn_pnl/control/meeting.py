@@ -6,8 +6,6 @@ is fixed by the type of a column (whole numbers, single precision) is settled ne
 the other columns take over what that leaves.
 """
 
-from itertools import product
-
 import numpy as np
 
 from ..geometry import linear_projection
@@ -66,6 +64,7 @@ def met(keeper, start, held):
         x = keeper.settled(x)
 
         def left(rows):
+            # Also those that meet all at the cost of a value that is held.
             off = keeper.of_rows(rows).is_off(x[rows])
             return rows[off | (still & (x != start))[rows].any(axis=1)]
 
@@ -253,8 +252,9 @@ def _by_programme(keeper, row, held, number):
     floor, ceiling, _ = keeper.narrowed
     floor, ceiling = floor.reshape(-1), ceiling.reshape(-1)
     masks = (None,) if held is None else (held, None)
-    ways = list(product(masks, (0, _INSIDE), (False,)))
+    ways = [(kept, inside, False) for kept in masks for inside in (0, _INSIDE)]
     if held is not None and keeper.keeps_zeros:
+        # Before zeros go, equations hold as far as they do in the training rows.
         ways.insert(2, (held, 0, True))
     for kept, inside, as_found in ways:
         ends = floor, ceiling
