@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from .._runtime.validation import warn_missed
 from ..geometry.reach import span, unmet
@@ -185,6 +186,16 @@ class Keeper:
         return self.about(self.used)
 
     @cached_property
+    def apart(self):
+        """The same about each set of columns that no equation leads out of."""
+        used = self.system.coefficients != 0
+        n_sets, labels = connected_components(used.T.astype(int) @ used)
+        if n_sets == 1:
+            return [(self, np.arange(len(labels)))]
+        sets = (np.flatnonzero(labels == k) for k in range(n_sets))
+        return [(self.about(columns), columns) for columns in sets]
+
+    @cached_property
     def narrowed(self):
         """See :func:`narrowed`."""
         return narrowed(self)
@@ -282,9 +293,11 @@ class Keeper:
 
     def about(self, used):
         """The same about some columns."""
+        about_them = self.system.coefficients[:, used].any(axis=1)
         return replace(
             self,
-            system=self.system.about(used),
+            system=self.system.part(about_them).about(used),
+            n_kept=int(np.count_nonzero(about_them[: self.n_kept])),
             lattice=self.lattice.about(used),
             **{
                 name: getattr(self, name)[used]
@@ -316,8 +329,9 @@ class Keeper:
         free = _FREE_MARGIN * self.ranges
         # Measures stay positive, if only just.
         empty = self.begin + (_LEAST_SHARE - 1) * self.offset / self.scale
-        low = np.maximum.reduce([self.low, self.least - free, empty])
-        return low, np.minimum(self.high, self.least + self.ranges + free)
+        ends = np.maximum(self.least - free, empty), self.least + self.ranges + free
+        # Not beyond the limits: a constant may differ from its value of the lattice.
+        return tuple(np.clip(end, self.low, self.high) for end in ends)
 
     @cached_property
     def scale(self):

@@ -59,8 +59,10 @@ def met(keeper, start, held):
         if not len(todo):
             break
     settled = keeper.lattice.on_it | keeper.coarse
+    still = np.zeros_like(x, bool)
     if settled.any():
-        still = np.zeros_like(x, bool) if held is None else held & (x == start)
+        if held is not None:
+            still = held & (x == start)
         x = keeper.settled(x)
 
         def left(rows):
@@ -75,9 +77,13 @@ def met(keeper, start, held):
             x[todo] = projected(keeper.of_rows(todo), x[todo], stay)
             todo = left(todo)
     for row in map(int, todo):
-        some = None if held is None else held[row]
         own = keeper.of_rows(slice(row, row + 1))
-        x[row], copied[row] = _by_programme(own, start[row], some, row)
+        for part, columns in own.apart:
+            at = row, columns
+            if part.is_off(x[at][None])[0] or np.any(still[at] & (x[at] != start[at])):
+                some = None if held is None else held[at]
+                x[at], is_copy = _by_programme(part, start[at], some, row)
+                copied[row] |= is_copy
     return x, copied
 
 
@@ -192,7 +198,8 @@ def narrowed(keeper):
     A constraint that leaves nothing of a range stays one of the others, to be told.
     """
     system, (floor, ceiling) = keeper.system, keeper.box
-    several = np.count_nonzero(system.coefficients, axis=1) != 1
+    used = system.coefficients != 0
+    several = np.count_nonzero(used, axis=1) != 1
     room = TOL * system.scale
     for i in np.flatnonzero(~several):
         j = int(np.argmax(system.coefficients[i] != 0))
@@ -212,7 +219,9 @@ def narrowed(keeper):
         low, high = floor[:, j].copy(), ceiling[:, j].copy()
         floor[:, j] = np.clip(ends[0], low, high)
         ceiling[:, j] = np.clip(ends[1], low, high)
-    return floor, ceiling, several
+    # Where all columns are fixed nothing can be done.
+    open_ = np.atleast_2d(ceiling > floor).any(axis=0)
+    return floor, ceiling, several & used[:, open_].any(axis=1)
 
 
 def _corrected(keeper, rows, floor, ceiling):

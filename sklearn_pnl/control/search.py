@@ -30,6 +30,10 @@ _CLEARLY = 1e-6
 _CLEARLY_SINGLE = 1e-12
 # What is left of a range by rounding is none.
 _CONSTANT = 1e-12
+# Rows in which a feature has another value than in most; coefficients that are small.
+_LEAST_SEEN, _SMALL = 3, 12
+# By how much coefficients are rounded where the rows allow it, in ranges.
+_LOOSE = 1e-6
 # An equation is taken if chance makes one of its kind less often than 2 ** -_BITS.
 _BITS = 30
 _SHUFFLED_ROWS, _FEW_ROWS = 500, 64
@@ -50,7 +54,9 @@ def find_invariants(
     are looked for: copies, up to four features that balance (coefficients 1 and -1),
     and the sum of neighbouring columns that is constant or another feature. An equation
     is taken if it holds in all rows and shuffled features would not let chance make
-    one of its size.
+    one of its size. Of coefficients other than small whole numbers, rows that are alike
+    in its features speak once; and but for plain sums each feature must differ from its
+    usual value in three rows, as what is seen in fewer explains these alone.
 
     Parameters
     ----------
@@ -217,8 +223,7 @@ class _Rows:
 
     def _readable(self, raw):
         """Small fractions for coefficients, few features, whole numbers."""
-        rounding = np.abs(raw) @ self.rounding
-        exact = as_fractions(raw, self.ranges, self.tol, rounding)
+        exact = self._fractions(raw)
         equations = whole(fewer_features(exact))
         holds, rounded, _ = self._check(equations)
         if holds.all():
@@ -229,6 +234,24 @@ class _Rows:
         equations = np.vstack([simple, raw[~good]])
         holds, rounded, _ = self._check(equations)
         return equations[holds], rounded[holds]
+
+    def _fractions(self, raw):
+        """Coefficients as small fractions, so far as equations hold with them."""
+        rounding = np.abs(raw) @ self.rounding
+        exact = as_fractions(raw, self.ranges, self.tol, rounding)
+        # Columns that nearly depend on each other, or have most of their range from a
+        # single row, leave more in the coefficients than rows may miss.
+        sizes = np.abs(raw) * self.ranges
+        most = sizes.max(axis=1, keepdims=True, initial=0)
+        simpler = as_fractions(raw, self.ranges, _LOOSE, rounding)
+        simpler[sizes <= _LOOSE * most] = 0.0
+        few = self.X[:: max(1, len(self.X) // _FEW_ROWS)]
+        near = np.ptp(few @ simpler.T, axis=0) <= 2 * self.tol * most[:, 0] + rounding
+        some = np.flatnonzero(near & (simpler != exact).any(axis=1))
+        if len(some):
+            some = some[self._check(simpler[some])[0]]
+            exact[some] = simpler[some]
+        return exact
 
     # --- few rows: simple equations ---------------------------------------------
 
@@ -320,11 +343,36 @@ class _Rows:
         rows = self._rows_apart(n, m)
         value = np.einsum("nk,k->n", self.X[rows, features], equation[features])
         unit = 10 * self.tol * scales(equation[None], self.ranges, value[:1])[0]
-        bits = _bits(value, unit) * (self.n_distinct - fitted * m)
+        n_distinct = self._n_apart(equation, features) if fitted else self.n_distinct
+        bits = _bits(value, unit) * (n_distinct - fitted * m)
         choices = (lgamma(d + 1) - lgamma(m + 1) - lgamma(d - m + 1)) / log(2)
         if not fitted:
             choices = min(choices, 3 * log(d + 1, 2) + 2 * _BITS_PER_COEFFICIENT)
         return bits < choices + _BITS_PER_COEFFICIENT * m * fitted + _BITS
+
+    def _n_apart(self, equation, features):
+        """How many different rows speak for an equation with fitted coefficients.
+
+        A plain sum, of features or of their shares of ranges as in one-hot groups, has
+        none to fit, and small whole numbers say little. Of others rows that are alike
+        in these features speak once: as few as there are features satisfy any.
+        """
+        sizes = [
+            np.abs(equation[features] * unit) for unit in (1, self.ranges[features])
+        ]
+        if any(np.ptp(own) <= _LOOSE * own.max() for own in sizes):
+            return self.n_distinct
+        step = max(1, len(self.X) // (4 * len(features) + _SHUFFLED_ROWS))
+        part = self.X[::step, features]
+        usual = np.median(part[:: max(1, len(part) // _FEW_ROWS)], axis=0)
+        rare = np.count_nonzero(part != usual, axis=0) < _LEAST_SEEN
+        others = self.X[:, features[rare]] != usual[rare]
+        # What is seen in a row or two is fitted to them, whatever the others say.
+        if rare.any() and np.count_nonzero(others, axis=0).min() < _LEAST_SEEN:
+            return 0
+        if any(_are_small(own) for own in sizes):
+            return self.n_distinct
+        return len(np.unique(part @ self._direction[features]))
 
     def _rows_apart(self, n, m):
         """Choices (k, m) of different rows, as far as there are so many."""
@@ -332,6 +380,12 @@ class _Rows:
             return self._rng.integers(n, size=(_SHUFFLED_ROWS, m))
         rows = self._rng.random((_SHUFFLED_ROWS, n)).argsort(axis=1)
         return np.unique(rows[:, np.arange(m) % n], axis=0)
+
+
+def _are_small(sizes):
+    """Whether numbers are small whole ones, but for a factor."""
+    found = whole(np.round(sizes / sizes.min() / _LOOSE)[None] * _LOOSE)[0]
+    return found.max() <= _SMALL and np.all(found == np.rint(found))
 
 
 def _bits(values, unit):

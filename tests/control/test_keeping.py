@@ -218,3 +218,16 @@ def test_more_features_than_are_searched_say_so():
     asked = PNLAugmenter(invariants=find_invariants(X)).fit(X)
     rows = asked.sample(20, random_state=0)
     np.testing.assert_allclose(rows[:, 0], rows[:, 1:4].sum(axis=1), atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_class_may_be_constant_where_scaled_whole_numbers_are_not(seed):
+    # The constant and its value of the lattice differ by rounding.
+    rng, n = np.random.default_rng(seed), 200
+    y = (np.arange(n) < 20).astype(int)
+    a = rng.integers(0, 3, n)
+    a[y == 1] = a[0]
+    X = np.column_stack([a, a, rng.normal(size=n)])
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    rows = PNLSampler(random_state=0).fit_resample(X, y)[0][n:]
+    np.testing.assert_allclose(rows[:, :2], X[0, 0], rtol=1e-12)
