@@ -71,11 +71,14 @@ def met(keeper, start, held):
             return rows[off | (still & (x != start))[rows].any(axis=1)]
 
         todo = left(np.arange(len(x)))
-        if len(todo) and not settled.all():
-            # The others take over what that leaves, but for cells that are held.
-            stay = settled | (still[todo] & (x[todo] == start[todo]))
-            x[todo] = projected(keeper.of_rows(todo), x[todo], stay)
-            todo = left(todo)
+        # The others take over what that leaves, but for cells that are held: those in
+        # double precision, or else all but whole numbers.
+        for fixed in (settled, keeper.lattice.on_it):
+            if len(todo) and not fixed.all():
+                stay = fixed | (still[todo] & (x[todo] == start[todo]))
+                found = projected(keeper.of_rows(todo), x[todo], stay)
+                x[todo] = as_types(found, keeper.precision)
+                todo = left(todo)
     for row in map(int, todo):
         own = keeper.of_rows(slice(row, row + 1))
         for part, columns in own.apart:

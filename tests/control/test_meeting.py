@@ -446,3 +446,24 @@ def test_a_column_in_double_precision_takes_what_others_round(coarse, margin):
     between = rows["a"] - rows["b"]
     eps = 4 * np.finfo(coarse).eps * np.abs(rows.to_numpy()).max()
     assert between.min() >= -eps and between.max() <= 5 + eps
+
+
+def test_coarse_columns_take_over_what_whole_numbers_leave(monkeypatch):
+    from sklearn_pnl.control import meeting
+
+    def programme(*args):
+        raise AssertionError("A programme for what a projection does.")
+
+    monkeypatch.setattr(meeting, "programme", programme)
+    rng = np.random.default_rng(0)
+    X = rng.gamma(2.0, size=(300, 4)).round(2)
+    X[:, 3] = rng.integers(0, 50, 300)
+    X = X.astype(np.float32)
+    X[:, 2] = X[:, 0] + X[:, 1].astype(float) - 0.05 * X[:, 3]
+    augmenter = PNLAugmenter().fit(X)
+    assert len(augmenter.invariants_) == 1
+    rows = augmenter.sample(500, 0).astype(float)
+    assert np.all(rows[:, 3] == np.rint(rows[:, 3]))
+    a, value = augmenter.invariants_.coefficients[0], augmenter.invariants_.values[0]
+    rounding = np.finfo(np.float32).eps * np.abs(rows) @ np.abs(a)
+    assert np.all(np.abs(rows @ a - value) <= rounding + 1e-9)
