@@ -529,7 +529,7 @@ def test_zeros_stay_beside_a_value_that_single_precision_holds(seed):
 
 
 def test_columns_of_a_training_row_are_told():
-    made = case(1000054, container="pandas")
+    made = case(1000218, container="pandas")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         augmenter = PNLAugmenter(**made.params).fit(made.X)

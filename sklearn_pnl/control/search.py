@@ -236,7 +236,7 @@ class _Rows:
         return equations[holds], rounded[holds]
 
     def _fractions(self, raw):
-        """Coefficients as small fractions, so far as equations hold with them."""
+        """Coefficients as small fractions, where equations hold with them as well."""
         rounding = np.abs(raw) @ self.rounding
         exact = as_fractions(raw, self.ranges, self.tol, rounding)
         # Columns that nearly depend on each other, or have most of their range from a
@@ -246,12 +246,15 @@ class _Rows:
         simpler = as_fractions(raw, self.ranges, _LOOSE, rounding)
         simpler[sizes <= _LOOSE * most] = 0.0
         few = self.X[:: max(1, len(self.X) // _FEW_ROWS)]
-        near = np.ptp(few @ simpler.T, axis=0) <= 2 * self.tol * most[:, 0] + rounding
-        some = np.flatnonzero(near & (simpler != exact).any(axis=1))
-        if len(some):
-            some = some[self._check(simpler[some])[0]]
-            exact[some] = simpler[some]
-        return exact
+        for rows in (few, self.X):
+            some = np.flatnonzero((simpler != exact).any(axis=1))
+            if len(some):
+                own, least = (
+                    np.ptp(rows @ e[some].T, axis=0) for e in (simpler, exact)
+                )
+                worse = own > np.maximum(2 * least, self.tol * most[some, 0])
+                simpler[some[worse]] = exact[some[worse]]
+        return simpler
 
     # --- few rows: simple equations ---------------------------------------------
 
