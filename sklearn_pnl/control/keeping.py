@@ -81,7 +81,7 @@ class Keeper:
     examples: np.ndarray | None = None
 
     def __post_init__(self):
-        low, high = self.lattice.inside(self.low, self.high)
+        low, high = self.lattice.inside(self.low, self.high, self._rounding_at_ends)
         if self.shared is not None:
             low = np.minimum(low, self.shared[0])
             high = np.maximum(high, self.shared[1])
@@ -369,8 +369,12 @@ class Keeper:
     @cached_property
     def room(self):
         """What rounding may add to the limits."""
+        return TOL * self.ranges + self._rounding_at_ends
+
+    @property
+    def _rounding_at_ends(self):
         ends = (np.where(np.isfinite(e), np.abs(e), 0.0) for e in (self.low, self.high))
-        return TOL * self.ranges + 4 * self.precision * np.maximum(*ends)
+        return 4 * self.precision * np.maximum(*ends)
 
     # --- to check it --------------------------------------------------------------
 

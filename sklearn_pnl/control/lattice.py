@@ -60,11 +60,11 @@ class Lattice:
         steps = np.where(some, steps, self.steps)
         return Lattice(steps, origins), np.where(some, _NEAR * steps, np.inf)
 
-    def inside(self, low, high):
-        """Ranges whose ends on the lattice are values of it."""
+    def inside(self, low, high, room=0.0):
+        """Ranges whose ends on the lattice are values of it, but for some ``room``."""
         some, unit = self.on_it, np.where(self.on_it, self.steps, 1.0)
-        first = np.ceil((low - self.origins) / unit - _AT_END)
-        last = np.floor((high - self.origins) / unit + _AT_END)
+        first = np.ceil((low - room - self.origins) / unit - _AT_END)
+        last = np.floor((high + room - self.origins) / unit + _AT_END)
         return (
             np.where(some & np.isfinite(low), self.origins + first * unit, low),
             np.where(some & np.isfinite(high), self.origins + last * unit, high),

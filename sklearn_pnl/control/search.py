@@ -30,8 +30,8 @@ _CLEARLY = 1e-6
 _CLEARLY_SINGLE = 1e-12
 # What is left of a range by rounding is none.
 _CONSTANT = 1e-12
-# Rows in which a feature has another value than in most; coefficients that are small.
-_LEAST_SEEN, _SMALL = 3, 12
+# Coefficients that are small; the square of a direction in which rows do not vary.
+_SMALL, _NO_SIZE = 12, 1e-10
 # By how much coefficients are rounded where the rows allow it, in ranges.
 _LOOSE = 1e-6
 # An equation is taken if chance makes one of its kind less often than 2 ** -_BITS.
@@ -55,8 +55,8 @@ def find_invariants(
     and the sum of neighbouring columns that is constant or another feature. An equation
     is taken if it holds in all rows and shuffled features would not let chance make
     one of its size. Of coefficients other than small whole numbers, rows that are alike
-    in its features speak once; and but for plain sums each feature must differ from its
-    usual value in three rows, as what is seen in fewer explains these alone.
+    in its features speak once; and but for plain sums, no coefficient may be for a
+    single row.
 
     Parameters
     ----------
@@ -365,17 +365,18 @@ class _Rows:
         ]
         if any(np.ptp(own) <= _LOOSE * own.max() for own in sizes):
             return self.n_distinct
+        is_small = any(_are_small(own) for own in sizes)
         step = max(1, len(self.X) // (4 * len(features) + _SHUFFLED_ROWS))
         part = self.X[::step, features]
-        usual = np.median(part[:: max(1, len(part) // _FEW_ROWS)], axis=0)
-        rare = np.count_nonzero(part != usual, axis=0) < _LEAST_SEEN
-        others = self.X[:, features[rare]] != usual[rare]
-        # What is seen in a row or two is fitted to them, whatever the others say.
-        if rare.any() and np.count_nonzero(others, axis=0).min() < _LEAST_SEEN:
-            return 0
-        if any(_are_small(own) for own in sizes):
-            return self.n_distinct
-        return len(np.unique(part @ self._direction[features]))
+        codes = part @ self._direction[features]
+        halves = part[::2, 1:], part[1::2, 1:]
+        if not all(map(clearly_full_rank, halves)):
+            rows = self.X[:, features[1:]] / self.ranges[features[1:]]
+            rows = rows if is_small else np.unique(rows, axis=0)
+            # What a row alone decides explains that row, whatever the others say.
+            if _leverages(rows).max() > 1 - _LOOSE:
+                return 0
+        return self.n_distinct if is_small else len(np.unique(codes))
 
     def _rows_apart(self, n, m):
         """Choices (k, m) of different rows, as far as there are so many."""
@@ -383,6 +384,15 @@ class _Rows:
             return self._rng.integers(n, size=(_SHUFFLED_ROWS, m))
         rows = self._rng.random((_SHUFFLED_ROWS, n)).argsort(axis=1)
         return np.unique(rows[:, np.arange(m) % n], axis=0)
+
+
+def _leverages(rows):
+    """How much of what rows (n, m) can vary in is decided by each alone (n,)."""
+    rows = rows - rows.mean(axis=0)
+    sizes, directions = np.linalg.eigh(rows.T @ rows)
+    some = sizes > _NO_SIZE * sizes.max()
+    rows = rows @ (directions[:, some] / np.sqrt(sizes[some]))
+    return np.einsum("nk,nk->n", rows, rows) + 1 / len(rows)
 
 
 def _are_small(sizes):

@@ -336,3 +336,15 @@ def test_coefficients_for_a_row_or_two_make_no_equation(seed):
     X[:, 1], X[:, 2] = a + 3 * often, often
     X[:, 3] = rng.normal(size=n)
     assert find_invariants(X).descriptions == ("x1 = x0 + 3 x2",)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_sums_that_a_row_breaks_are_not_one(seed):
+    # One row misses the first by 29 and the second by 11.
+    rng = np.random.default_rng(seed)
+    parts = rng.poisson(20, size=(200, 4))
+    sums = parts.reshape(-1, 2, 2).sum(axis=2)
+    sums[7] += [29, 11]
+    X = np.column_stack([parts, sums])
+    assert X.shape[1] - rank_slow(X) == 1
+    assert len(find_invariants(X)) == 0
