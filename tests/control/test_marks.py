@@ -392,13 +392,12 @@ def test_rows_of_whole_numbers_are_copies_no_more_often_than_fresh_ones(means, s
         assert copied(raw, X) > known
 
 
-@pytest.mark.parametrize("value", [0.0, 0.03, 1.0])
-def test_steps_of_single_precision_reach_the_value_of_a_class(value):
+def test_steps_of_single_precision_reach_the_value_of_a_class():
     # The step that fits the values is .01 but for 5e-10 of it.
-    rng, n = np.random.default_rng(0), 60
-    y = (np.arange(n) < 5).astype(int)
-    X = np.column_stack([rng.choice([0, 0.02, 0.04, 0.05, 0.07, 1], n), rng.random(n)])
-    X[y == 1, 0] = value
-    X = X.astype(np.float32)
-    rows = PNLSampler(random_state=0).fit_resample(X, y)[0][n:]
-    assert np.all(rows[:, 0] == np.float32(value))
+    shares = np.zeros(53)
+    shares[:3], shares[23:27] = 1, [0.07, 0.05, 0.02, 0.04]
+    X = np.column_stack([shares, np.random.default_rng(0).random(53)])
+    sampler = PNLSampler(random_state=0)
+    rows = sampler.fit_resample(X.astype(np.float32), np.arange(53) < 3)[0][53:]
+    assert sampler.marks_.lattice.steps[0] == pytest.approx(0.01)
+    assert np.all(rows[:, 0] == 1)
