@@ -472,30 +472,61 @@ def test_rows_that_cannot_have_it_are_left_out_where_that_is_asked_for(seed, con
     check_systems(new, made, augmenter.invariants_, kept=False)
 
 
+def _in_classes(made, seed, container):
+    """The table with columns that a class has one value of, and often standardised.
+
+    And labels; None where there are too few rows.
+    """
+    rng, n, d = np.random.default_rng([seed, 1]), *made.values.shape
+    y = (np.arange(n) < max(2, n // 3)).astype(int)
+    if n < 8:
+        return None
+    values = made.values.copy()
+    still = rng.random(d) < 0.2
+    for equation in made.planted:
+        if rng.random() < 0.5:
+            still |= equation != 0
+    values[:, still] = np.where(y[:, None] == 1, values[:1], values)[:, still]
+    if set(made.dtypes) == {"float64"} and rng.random() < 0.5:
+        ranges = np.ptp(values, axis=0)
+        values = (values - values.mean(axis=0)) / np.where(ranges > 0, ranges, 1)
+    made.X = as_container(rng, values, made.dtypes, container)
+    made.values = numbers(made.X)
+    return y
+
+
 @fuzz
 @given(seeds, st.sampled_from(CONTAINERS))
 def test_rows_of_a_sampler(seed, container):
     made = case(seed, container=container, asks=False)
-    n = len(made.values)
-    y = (np.arange(n) < max(2, n // 3)).astype(int)
+    y = _in_classes(made, seed, container)
+    if y is None:
+        return
+    n, new_rows = len(y), len(y) - 2 * y.sum()
     params = {"invariants": "auto", "range_slack": 0.1}
     made.params |= params
     names = ("order", "local_manifold", "k_neighbors", "draws", "marks", "offset")
-    if n - y.sum() == y.sum() or n < 8:
-        return
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         sampler = PNLSampler(
             random_state=0, **{name: made.params[name] for name in names}, **params
         )
         rows, labels = sampler.fit_resample(made.X, y)
-    assert len(rows) == len(labels) == 2 * (n - y.sum())
+    assert len(rows) == len(labels) == n + new_rows
     check_kind(rows, made, len(rows))
-    new = numbers(rows)
-    np.testing.assert_array_equal(new[:n], made.values)
-    check_values(new[n:], made)
+    rows = numbers(rows)
+    np.testing.assert_array_equal(rows[:n], made.values)
+    new, of_class = rows[n:], made.values[y == 1]
+    check_values(new, made)
     missed = any("miss what all training rows keep" in str(w.message) for w in said)
-    check_systems(new[n:], made, sampler.invariants_, not missed)
+    check_systems(new, made, sampler.invariants_, not missed)
+    parents = sampler.parent_indices_
+    parents = np.where(parents < 0, parents[:, :1], parents)
+    check_marks(new, made, sampler, parents)
+    still = np.ptp(of_class, axis=0) == 0
+    np.testing.assert_allclose(
+        new[:, still], np.tile(of_class[0, still], (new_rows, 1)), rtol=1e-12, atol=0
+    )
 
 
 @pytest.mark.parametrize(
