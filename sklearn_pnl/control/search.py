@@ -159,6 +159,7 @@ class _Rows:
     def __init__(self, X, varying, ranges, size, tol, rounding):
         self.X, self.varying, self.ranges, self.size = X, varying, ranges, size
         self.tol, self.rounding = tol, rounding
+        self.decided_alone = True
         self._rng = np.random.default_rng(0)
         # One number a row: those that are alike have the same.
         unit = np.where(ranges > 0, ranges, np.inf)
@@ -197,7 +198,8 @@ class _Rows:
     def _dependent(self, some):
         """Equations (k, D) that give some features by others, in some rows.
 
-        Features of small range come first: what depends on them are totals.
+        Features of small range come first: what depends on them are totals. Whether a
+        single row decides some coefficients is kept.
         """
         order = self.varying[np.argsort(self.ranges[self.varying], kind="stable")]
         Z = self.X[np.ix_(some, order)]
@@ -213,7 +215,11 @@ class _Rows:
             return np.empty((0, self.X.shape[1]))
         triangle = _triangle(triangle[:, [*free, *follow]])
         k = len(free)
-        weights = solve_triangular(triangle[:k, :k], triangle[:k, k:]).T
+        root = triangle[:k, :k]
+        orthonormal = solve_triangular(root, Z[:, free].T, trans="T")
+        leverages = np.einsum("kn,kn->n", orthonormal, orthonormal)
+        self.decided_alone = leverages.max() + 1 / len(Z) > 1 - _LOOSE
+        weights = solve_triangular(root, triangle[:k, k:]).T
         weights[np.abs(weights) < self.tol / 10] = 0.0
         equations = np.zeros((len(follow), self.X.shape[1]))
         own = self.ranges[order[follow], None]
@@ -365,18 +371,17 @@ class _Rows:
         ]
         if any(np.ptp(own) <= _LOOSE * own.max() for own in sizes):
             return self.n_distinct
-        is_small = any(_are_small(own) for own in sizes)
-        step = max(1, len(self.X) // (4 * len(features) + _SHUFFLED_ROWS))
-        part = self.X[::step, features]
-        codes = part @ self._direction[features]
-        halves = part[::2, 1:], part[1::2, 1:]
-        if not all(map(clearly_full_rank, halves)):
-            rows = self.X[:, features[1:]] / self.ranges[features[1:]]
-            rows = rows if is_small else np.unique(rows, axis=0)
-            # What a row alone decides explains that row, whatever the others say.
-            if _leverages(rows).max() > 1 - _LOOSE:
-                return 0
-        return self.n_distinct if is_small else len(np.unique(codes))
+        step = max(1, len(self.X) // _SHUFFLED_ROWS)
+        codes = self.X[::step, features] @ self._direction[features]
+        if not self.decided_alone and len(np.unique(codes)) == len(codes):
+            return self.n_distinct
+        rows, is_small = self.X[:, features], any(map(_are_small, sizes))
+        if not is_small:
+            _, first = np.unique(rows @ self._direction[features], return_index=True)
+            rows = rows[first]
+        # What a row alone decides explains that row, whatever the others say.
+        alone = _leverages(rows[:, 1:] / self.ranges[features[1:]]) > 1 - _LOOSE
+        return 0 if alone.any() else self.n_distinct if is_small else len(rows)
 
     def _rows_apart(self, n, m):
         """Choices (k, m) of different rows, as far as there are so many."""
@@ -437,7 +442,7 @@ def _shortest(values, noise):
 
 
 def _triangle(Z):
-    return qr(Z, mode="r", check_finite=False, overwrite_a=True)[0][: Z.shape[1]]
+    return qr(Z, mode="r", check_finite=False)[0][: Z.shape[1]]
 
 
 def names_of(table):
