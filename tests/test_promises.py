@@ -394,7 +394,8 @@ def check_marks(new, made, augmenter, parents):
         elif marks.lattice is not None and marks.lattice.steps[j]:
             step, origin = marks.lattice.steps[j], marks.lattice.origins[j]
             off = np.abs(own - origin - np.rint((own - origin) / step) * step)
-            size, eps = 1.2 * np.abs(made.values[:, j]).max(), precision(made.dtypes)
+            size = 1.2 * np.abs(np.r_[made.values[:, j], own]).max()
+            eps = precision(made.dtypes)
             room = 1e-9 * np.ptp(made.values[:, j]) + 4 * eps[j] * size
             assert off.max(initial=0) <= room, "steps"
 
