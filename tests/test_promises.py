@@ -539,6 +539,8 @@ def test_rows_of_a_sampler(seed, container):
         *[(30000506, "polars"), (30002951, "polars"), (30003772, "pandas")],
         # Whole numbers that half precision does not hold, and that single does.
         *[(80000549, "polars"), (90001985, "polars")],
+        # Single precision, and an embedding that scales by ranges.
+        (4010141185, "numpy"),
     ],
 )
 def test_what_a_training_row_has_is_not_refused(seed, container):

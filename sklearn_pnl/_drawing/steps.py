@@ -30,7 +30,9 @@ class Embed:
             ends = np.zeros(rows.shape[1]), 1.0 * (ends[1] > ends[0])
         else:
             self.transformer = clone(self.transformer)
-            embedded = np.asarray(self.transformer.fit_transform(rows))
+            # In single precision scalers lose what is small beside a range.
+            double = rows.astype(np.float64, copy=False)
+            embedded = np.asarray(self.transformer.fit_transform(double))
             names = names if embedded.shape == rows.shape else None
             check_embedded(embedded, names)
             ends = ends_of(embedded)
@@ -49,7 +51,8 @@ class Embed:
     def forward(self, rows):
         """Rows (n, D) of other values."""
         if self.transformer is not None:
-            rows = np.asarray(self.transformer.transform(rows))
+            double = rows.astype(np.float64, copy=False)
+            rows = np.asarray(self.transformer.transform(double))
         return rows.reshape(len(rows), -1)
 
     def back(self, embedded, zeros=None):
