@@ -1,26 +1,34 @@
 """Tables of codes: what SMOTE's lead is where its rows hold no value of a real row.
 
-``python -m benchmarks.imbalance.codes``: the fresh tables whose columns are all codes
-of few levels, with SMOTE as it is and as it returns rows of whole numbers: cut to them.
+``python -m benchmarks.imbalance.codes``: tables whose columns are all codes of few
+levels, the fresh ones and seven of KEEL, with SMOTE as it is and as it returns rows of
+whole numbers: cut to them.
 """
 
 from dataclasses import replace
 
 import numpy as np
 from imblearn.over_sampling import SMOTE
+from sklearn.preprocessing import OrdinalEncoder
 
 from benchmarks.tables import report
+from sklearn_pnl import PNLSampler
 
 from ..harness import evaluate
 from ..rivals import Rival, seeded
+from . import fresh
 from .learners import LEARNERS
-from .problems import load_tables
+from .problems import Table, _keel, load_tables
 from .report import summarise
 from .run import FOLDER
 from .samplers import RIVALS
 from .scores import of_model
 
 TABLES = ("balance", "hayes-roth", "monk-2", "nursery", "tae")
+KEEL = (
+    "breast", "chess", "housevotes", "led7digit", "mushroom", "splice", "tic-tac-toe",
+)  # fmt: skip
+MAX_ROWS = 1200
 SCORES = ("average precision", "ROC AUC", "balanced accuracy", "Brier")
 
 
@@ -38,24 +46,41 @@ class WholeSMOTE(SMOTE):
         return rows, labels
 
 
+def _as_codes(name):
+    """A table of KEEL with names as numbers in the order of the alphabet."""
+    frame = _keel()[0](name, "balanced", raw=True)
+    X, labels = frame.iloc[:, :-1].astype(str), frame.iloc[:, -1]
+    X.loc[:, :] = OrdinalEncoder().fit_transform(X).astype(str)
+    return Table(name, name, *fresh.prepared(X.astype(float), labels, MAX_ROWS))
+
+
 def main():
     tables = [table for table in load_tables("fresh") if table.name in TABLES]
+    tables += [_as_codes(name) for name in KEEL]
     tables = [replace(table, repeats=4, folds=2) for table in tables]
-    rivals = {name: RIVALS[name] for name in ("none", "SMOTE", "PNL")}
+    rivals = {name: RIVALS[name] for name in ("none", "ROS", "SMOTE", "PNL")}
     rivals["SMOTE, whole numbers"] = Rival(seeded(WholeSMOTE))
+    rivals["PNL, no marks"] = Rival(seeded(PNLSampler, marks=None))
     found = evaluate(tables, rivals, LEARNERS, of_model, folder=FOLDER)
     rows = [
-        {"table": name, "sampler": rival, **_means(found, name, rival)}
-        for name in (*TABLES, "mean")
+        {"tables": told, "sampler": rival, **_means(found, names, rival)}
+        for told, names in _groups()
         for rival in rivals
     ]
     report(rows, "imbalance-codes")
 
 
-def _means(found, name, rival):
-    """Means over learners, and over tables for "mean"."""
+def _groups():
+    """Tables, each alone and together."""
+    alone = [(name, (name,)) for name in TABLES + KEEL]
+    whole = [("fresh", TABLES), ("KEEL", KEEL), ("all", TABLES + KEEL)]
+    return alone + whole
+
+
+def _means(found, names, rival):
+    """Means over tables and learners."""
     of = [row for row in summarise(found) if row["sampler"] == rival]
-    of = [row for row in of if name in (row["table"], "mean")]
+    of = [row for row in of if row["table"] in names]
     return {score: float(np.mean([row[score] for row in of])) for score in SCORES}
 
 

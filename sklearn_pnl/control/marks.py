@@ -85,13 +85,27 @@ class Marks:
 
     def giving_way(self, system):
         """The same without the steps that equations of the numbers cannot keep."""
-        notes = ("Equations go first: of their columns only steps are kept.",)
-        some = system.part(system.coefficients[:, self.by_values].any(axis=1))
-        lattice, by_values = self.lattice, self.by_values
-        if len(lattice.totals(some)) < len(some):
-            lost = by_values & some.coefficients.any(axis=0)
+        notes = (
+            *self.notes,
+            "Equations go first: of their columns only steps are kept.",
+        )
+        # Two values are one or the other, by a programme if need be.
+        lattice, by_values = self.lattice, self.by_values & ~self.pairs
+        lost = np.zeros_like(by_values)
+        while True:
             steps = np.where(lost, 0.0, lattice.steps)
             lattice, by_values = replace(lattice, steps=steps), by_values & ~lost
+            some = system.part(system.coefficients[:, by_values].any(axis=1))
+            kept = [len(lattice.totals(some.part([k]))) > 0 for k in range(len(some))]
+            off = some.part(~np.array(kept, bool))
+            if all(kept) and len(lattice.totals(some)) < len(some):
+                off = some
+            if not len(off):
+                break
+            lost = by_values & off.coefficients.any(axis=0)
+        by_values = self.by_values & (lattice.steps > 0)
+        lost = self.by_values & ~by_values
+        if lost.any():
             names = ", ".join(self.feature_names[j] for j in np.flatnonzero(lost)[:5])
             notes += (f"Equations that are no sums of steps: {names} have none.",)
         return replace(self, lattice=lattice, by_values=by_values, notes=notes)
@@ -161,18 +175,32 @@ def resolve_marks(given, table, system, cellwise):
     # Steps and few values would not leave rows the sums that zeros do.
     if given == "zeros" or len(table.shape) > 1 or not cellwise:
         return marks
-    if d > SEARCHED_UP_TO:
-        note = f"Of more than {SEARCHED_UP_TO} features only whole numbers are kept."
-        return replace(marks, notes=(note,))
     inside, bound = None, none
     several = np.count_nonzero(system.coefficients, axis=1) > 1
     if several.any():
         inside = for_numbers(system, table).part(several)
         bound = inside.coefficients.any(axis=0)
     rows = table.numbers() if rows is None else rows
-    search = _Search(rows, table, bound)
-    marks = search.marks(marks)
+    if d > SEARCHED_UP_TO:
+        note = f"Of more than {SEARCHED_UP_TO} features only whole numbers are kept."
+        marks = replace(marks, notes=(note,))
+        if inside is None:
+            return marks
+        marks = _with_pairs(marks, table, rows, np.flatnonzero(bound))
+    else:
+        marks = _Search(rows, table, bound).marks(marks)
     return marks if inside is None else marks.giving_way(inside)
+
+
+def _with_pairs(marks, table, rows, columns):
+    """Steps of the columns that have two values, as one-hot groups do."""
+    lattice, part = lattice_of(table, rows), rows[:, columns].astype(np.float64)
+    steps, origins = lattice.steps.copy(), lattice.origins.copy()
+    low, high = part.min(axis=0), part.max(axis=0)
+    some = ((part == low) | (part == high)).all(axis=0) & (steps[columns] == 0)
+    pairs = np.isin(np.arange(len(steps)), columns[some])
+    steps[pairs], origins[pairs] = (high - low)[some], low[some]
+    return replace(marks, lattice=Lattice(steps, origins), by_values=pairs, pairs=pairs)
 
 
 class _Search:
@@ -204,6 +232,8 @@ class _Search:
         wanted = [j for j in np.flatnonzero(self.open).tolist() if grids.get(j) is None]
         for j, (step, origin) in self._steps(wanted, values).items():
             steps[j], origins[j] = step, origin
+        for j in np.flatnonzero(pairs & self.bound & self.open).tolist():
+            steps[j], origins[j] = values[j][1] - values[j][0], values[j][0]
         return replace(
             marks,
             lattice=Lattice(steps, origins),

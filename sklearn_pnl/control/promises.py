@@ -6,7 +6,7 @@ import numpy as np
 
 from .keeping import Keeper
 from .lattice import lattice_of
-from .search import found_in, names_of, spread
+from .search import found_in, groups_in, names_of, spread
 from .system import LinearSystem, collect_constraints
 
 # Rows with more features than this are not searched for equations unless asked to.
@@ -82,10 +82,10 @@ def _found(table):
         return LinearSystem.none(names, why)
     if len(table.columns) > SEARCHED_UP_TO:
         why = (
-            f"More than {SEARCHED_UP_TO} features: equations were not looked for. "
-            "Pass invariants=find_invariants(X) to keep them."
+            f"More than {SEARCHED_UP_TO} features: of equations only one-hot groups "
+            "were looked for. Pass invariants=find_invariants(X) to keep others."
         )
-        return LinearSystem.none(names, why)
+        return groups_in(table, names).noted(why)
     found = found_in(table, names)
     if len(found) and _has_extreme_units(table.numbers()):
         why = "Features in extreme units: equations were not looked for. Rescale X to "

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from .._runtime.threads import one_blas_thread
 from ..tables import is_frame, read_table
 from .candidates import balances, sums
+from .groups import one_hot_groups
 from .readable import as_fractions, fewer_features, scales, shortest, whole
 from .system import LinearSystem
 
@@ -52,11 +53,13 @@ def find_invariants(
     twice as many distinct rows as features that vary, equations with any coefficients
     are found there. With fewer, rows satisfy equations by chance, and only simple ones
     are looked for: copies, up to four features that balance (coefficients 1 and -1),
-    and the sum of neighbouring columns that is constant or another feature. An equation
-    is taken if it holds in all rows and shuffled features would not let chance make
-    one of its size. Of coefficients other than small whole numbers, rows that are alike
-    in its features speak once; and but for plain sums, no coefficient may be for a
-    single row.
+    and the sum of neighbouring columns that is constant or another feature. One-hot
+    groups are neighbouring columns of two values, in any units, with the upper one in
+    just one of them in each row; counts tell whether chance makes them. Other equations
+    are taken if they hold in all rows and shuffled features would not let chance make
+    one of their size. Of coefficients other than small whole numbers, rows that are
+    alike in its features speak once; and but for plain sums, no coefficient may be for
+    a single row.
 
     Parameters
     ----------
@@ -105,7 +108,21 @@ class Reader(BaseEstimator):
 
 def found_in(table, names, tol=1e-9):
     """Equations of the rows of a table, about the columns of X with these names."""
-    found = search(table.numbers(), tol, table.precision)
+    return _about_columns(search(table.numbers(), tol, table.precision), table, names)
+
+
+def groups_in(table, names):
+    """One-hot groups alone, among any number of columns."""
+    X = table.numbers()
+    coefficients, values = one_hot_groups(X)
+    ranges, used = np.zeros(X.shape[1]), coefficients.any(axis=0)
+    ranges[used] = np.ptp(X[:, used], axis=0)
+    found = LinearSystem.equations(coefficients, values, (), ranges)
+    return _about_columns(found, table, names)
+
+
+def _about_columns(found, table, names):
+    """Equations about the numbers of a table as some about the columns of X."""
     coefficients, ranges = np.zeros((len(found), len(names))), np.zeros(len(names))
     coefficients[:, table.columns] = found.coefficients
     ranges[table.columns] = found.ranges
@@ -138,6 +155,7 @@ def search(X, tol=1e-9, precision=None):
             "up to four features that balance and sums of neighbouring columns were "
             "looked for."
         )
+    found, values = rows.with_groups(found, values)
     coefficients = np.vstack([np.eye(d)[constant], found])
     values = np.concatenate([low[constant], values])
     return LinearSystem.equations(coefficients, values, names, ranges, note)
@@ -297,6 +315,22 @@ class _Rows:
         return found, self._check(found)[1]
 
     # --- both -------------------------------------------------------------------
+
+    def with_groups(self, found, values):
+        """Also one-hot groups, before what was found and they do not say."""
+        groups, _ = one_hot_groups(self.X, min(1, self.n_distinct / len(self.X)))
+        if not len(groups):
+            return found, values
+        groups = whole(groups)
+        basis = qr((groups * self.ranges).T, mode="economic")[0]
+        new = np.zeros(len(found), bool)
+        for k, own in enumerate(found * self.ranges):
+            rest = own - basis @ (basis.T @ own)
+            new[k] = np.linalg.norm(rest) > 1e-6 * np.linalg.norm(own)
+            if new[k]:
+                basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
+        ones = self._check(groups)[1]
+        return np.vstack([groups, found[new]]), np.concatenate([ones, values[new]])
 
     def _none(self):
         return np.empty((0, self.X.shape[1])), np.empty(0)
