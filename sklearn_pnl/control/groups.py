@@ -31,11 +31,12 @@ def one_hot_groups(X, share_distinct=1.0):
         apart = not found or found[-1].stop <= first
         if apart and share_distinct * _bits(counts[some], n) > wanted:
             found.append(some)
-    equations, values = np.zeros((len(found), d)), np.ones(len(found))
+    equations, values = np.zeros((len(found), d)), np.zeros(len(found))
     for k, some in enumerate(found):
-        weights = 1 / (high[some] - low[some])
+        ranges = high[some] - low[some]
+        weights = ranges.max() / ranges
         equations[k, columns[some]] = weights
-        values[k] += weights @ low[some]
+        values[k] = weights @ low[some] + ranges.max()
     return equations, values
 
 

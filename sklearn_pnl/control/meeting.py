@@ -114,6 +114,7 @@ def projected(keeper, rows, kept):
     floor, ceiling, several = keeper.narrowed
     if kept is not None:
         floor, ceiling = np.where(kept, rows, floor), np.where(kept, rows, ceiling)
+        several = several & _can_move(system, floor, ceiling)
     rows = np.clip(rows, floor, ceiling)
     if several.any():
         part = system.part(several) if not several.all() else system
@@ -154,6 +155,7 @@ def _few_steps(keeper, equations, rows, floor, ceiling):
     small equation a row. A few more, in the values that are free, do for most others.
     """
     a, left = equations.coefficients, np.arange(len(rows))
+    own = np.arange(len(a))
     if equations.has_intervals or len(a) > _FEW_EQUATIONS:
         return rows, left
     products, tol = (a[:, None, :] * a).reshape(-1, a.shape[1]), _MARGIN * TOL
@@ -165,6 +167,8 @@ def _few_steps(keeper, equations, rows, floor, ceiling):
     ends, ridge = (floor, ceiling), 0.0
     for _ in range(_STEPS):
         grams = (free @ products.T).reshape(-1, len(a), len(a))
+        # Of which all columns are fixed, an equation moves none.
+        grams[:, own, own] += grams[:, own, own] == 0
         grams += (
             ridge * np.trace(grams, axis1=1, axis2=2)[:, None, None] * np.eye(len(a))
         )
@@ -201,8 +205,7 @@ def narrowed(keeper):
     A constraint that leaves nothing of a range stays one of the others, to be told.
     """
     system, (floor, ceiling) = keeper.system, keeper.box
-    used = system.coefficients != 0
-    several = np.count_nonzero(used, axis=1) != 1
+    several = np.count_nonzero(system.coefficients, axis=1) != 1
     room = TOL * system.scale
     for i in np.flatnonzero(~several):
         j = int(np.argmax(system.coefficients[i] != 0))
@@ -222,9 +225,13 @@ def narrowed(keeper):
         low, high = floor[:, j].copy(), ceiling[:, j].copy()
         floor[:, j] = np.clip(ends[0], low, high)
         ceiling[:, j] = np.clip(ends[1], low, high)
-    # Where all columns are fixed nothing can be done.
-    open_ = np.atleast_2d(ceiling > floor).any(axis=0)
-    return floor, ceiling, several & used[:, open_].any(axis=1)
+    return floor, ceiling, several & _can_move(system, floor, ceiling)
+
+
+def _can_move(system, floor, ceiling):
+    """Which of a system have a column that is not fixed, in some row."""
+    free = np.atleast_2d(ceiling > floor).any(axis=0)
+    return system.coefficients[:, free].any(axis=1)
 
 
 def _corrected(keeper, rows, floor, ceiling):

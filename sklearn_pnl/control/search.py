@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import islice
 from math import lgamma, log
 
@@ -177,7 +178,6 @@ class _Rows:
     def __init__(self, X, varying, ranges, size, tol, rounding):
         self.X, self.varying, self.ranges, self.size = X, varying, ranges, size
         self.tol, self.rounding = tol, rounding
-        self.decided_alone = True
         self._rng = np.random.default_rng(0)
         # One number a row: those that are alike have the same.
         unit = np.where(ranges > 0, ranges, np.inf)
@@ -236,7 +236,8 @@ class _Rows:
         root = triangle[:k, :k]
         orthonormal = solve_triangular(root, Z[:, free].T, trans="T")
         leverages = np.einsum("kn,kn->n", orthonormal, orthonormal)
-        self.decided_alone = leverages.max() + 1 / len(Z) > 1 - _LOOSE
+        self._some_alone = leverages.max() + 1 / len(Z) > 1 - _LOOSE
+        self._free = order[free]
         weights = solve_triangular(root, triangle[:k, k:]).T
         weights[np.abs(weights) < self.tol / 10] = 0.0
         equations = np.zeros((len(follow), self.X.shape[1]))
@@ -405,17 +406,31 @@ class _Rows:
         ]
         if any(np.ptp(own) <= _LOOSE * own.max() for own in sizes):
             return self.n_distinct
-        step = max(1, len(self.X) // _SHUFFLED_ROWS)
-        codes = self.X[::step, features] @ self._direction[features]
-        if not self.decided_alone and len(np.unique(codes)) == len(codes):
-            return self.n_distinct
-        rows, is_small = self.X[:, features], any(map(_are_small, sizes))
-        if not is_small:
-            _, first = np.unique(rows @ self._direction[features], return_index=True)
-            rows = rows[first]
         # What a row alone decides explains that row, whatever the others say.
-        alone = _leverages(rows[:, 1:] / self.ranges[features[1:]]) > 1 - _LOOSE
-        return 0 if alone.any() else self.n_distinct if is_small else len(rows)
+        if self._some_alone and self._decided_alone[features].any():
+            return 0
+        step = max(1, len(self.X) // _SHUFFLED_ROWS)
+        for rows in (self.X[::step, features], self.X[:, features]):
+            n_apart = len(np.unique(rows @ self._direction[features]))
+            if n_apart == len(rows) or any(map(_are_small, sizes)):
+                return self.n_distinct
+        return n_apart
+
+    @cached_property
+    def _decided_alone(self):
+        """Columns (D,) with a combination that is nought in all rows but one."""
+        _, first = np.unique(self.X @ self._direction, return_index=True)
+        rows = self.X[np.ix_(first, self._free)] / self.ranges[self._free]
+        rows -= rows.mean(axis=0)
+        sizes, directions = np.linalg.eigh(rows.T @ rows)
+        some = sizes > _NO_SIZE * sizes.max()
+        root = directions[:, some] / np.sqrt(sizes[some])
+        rows = rows @ root
+        leverages = np.einsum("nk,nk->n", rows, rows) + 1 / len(rows)
+        alone = np.abs(root @ rows[leverages > 1 - _LOOSE].T)
+        found = np.zeros(self.X.shape[1], bool)
+        found[self._free] = (alone > _LOOSE * alone.max(axis=0, initial=0)).any(axis=1)
+        return found
 
     def _rows_apart(self, n, m):
         """Choices (k, m) of different rows, as far as there are so many."""
@@ -423,15 +438,6 @@ class _Rows:
             return self._rng.integers(n, size=(_SHUFFLED_ROWS, m))
         rows = self._rng.random((_SHUFFLED_ROWS, n)).argsort(axis=1)
         return np.unique(rows[:, np.arange(m) % n], axis=0)
-
-
-def _leverages(rows):
-    """How much of what rows (n, m) can vary in is decided by each alone (n,)."""
-    rows = rows - rows.mean(axis=0)
-    sizes, directions = np.linalg.eigh(rows.T @ rows)
-    some = sizes > _NO_SIZE * sizes.max()
-    rows = rows @ (directions[:, some] / np.sqrt(sizes[some]))
-    return np.einsum("nk,nk->n", rows, rows) + 1 / len(rows)
 
 
 def _are_small(sizes):
