@@ -448,13 +448,34 @@ def test_a_column_in_double_precision_takes_what_others_round(coarse, margin):
     assert between.min() >= -eps and between.max() <= 5 + eps
 
 
-def test_coarse_columns_take_over_what_whole_numbers_leave(monkeypatch):
+@pytest.fixture
+def no_programme(monkeypatch):
+    """No row by a programme, where a projection does."""
     from sklearn_pnl.control import meeting
 
     def programme(*args):
         raise AssertionError("A programme for what a projection does.")
 
     monkeypatch.setattr(meeting, "programme", programme)
+
+
+@pytest.mark.usefixtures("no_programme")
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_that_are_settled_leave_other_equations_to_their_columns(seed):
+    rng, n = np.random.default_rng(seed), 300
+    group, flag = np.eye(3)[rng.choice(3, n, p=[0.9, 0.08, 0.02])], rng.random(n) < 0.1
+    a = rng.gamma(2.0, size=n)
+    X = np.column_stack([group, flag, a, 0.5 * a + 3 * flag])
+    X = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32)
+    augmenter = PNLAugmenter().fit(X)
+    assert len(augmenter.invariants_) == 2
+    rows = augmenter.sample(500, 0)
+    assert len(np.unique(rows[:, :3], axis=0)) <= 3
+    assert augmenter.invariants_.violation(rows).max() < 1e-6
+
+
+@pytest.mark.usefixtures("no_programme")
+def test_coarse_columns_take_over_what_whole_numbers_leave():
     rng = np.random.default_rng(0)
     X = rng.gamma(2.0, size=(300, 4)).round(2)
     X[:, 3] = rng.integers(0, 50, 300)
