@@ -6,10 +6,11 @@ They are looked for by counts, among any number of columns, in any units.
 from math import lgamma, log
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import gen_batches
 
 # Rows that are looked at before all of them are; cells that are counted at once.
-_FIRST, _CELLS = (64, 2048), 2**20
+_FIRST, _CELLS = (64, 512, 2048), 2**20
 # Chance makes a group of such counts less often than 2 ** -_BITS; of fewer rows than
 # this it makes many.
 _BITS, _LEAST = 2, 8
@@ -18,12 +19,12 @@ _BITS, _LEAST = 2, 8
 def one_hot_groups(X, share_distinct=1.0):
     """Sums of neighbouring columns, each as a share of its range, that are 1.
 
-    Their coefficients (k, D) and values; a ``share_distinct`` of the rows (n, D)
-    differ. Columns that are constant do not part a group.
+    Their coefficients (k, D) and values; a ``share_distinct`` of the rows (n, D),
+    which may be sparse, differ. Columns that are constant do not part a group.
     """
     (n, d), found = X.shape, []
     columns, low, high = _of_two_values(X)
-    on = X[:, columns] == high
+    on = _dense(X[:, columns]) == high
     firsts, ends = _runs(on) if n >= _LEAST else ([], [])
     wanted, counts = _BITS + log(1 + len(firsts), 2), on.sum(axis=0)
     for first, end in zip(firsts, ends, strict=True):
@@ -43,8 +44,8 @@ def one_hot_groups(X, share_distinct=1.0):
 def _of_two_values(X):
     """Columns that have two values, and these; none if no few rows have a group."""
     columns = np.arange(X.shape[1])
-    for size in (*_FIRST, len(X)):
-        part = X[:: max(1, len(X) // size)][:, columns]
+    for size in (*_FIRST, X.shape[0]):
+        part = _dense(X[:: max(1, X.shape[0] // size)][:, columns])
         low, high = part.min(axis=0), part.max(axis=0)
         some = ((part == low) | (part == high)).all(axis=0)
         columns, low, high = columns[some], low[some], high[some]
@@ -55,6 +56,10 @@ def _of_two_values(X):
     varying = low < high
     low, high = (end[varying].astype(np.float64) for end in (low, high))
     return columns[varying], low, high
+
+
+def _dense(rows):
+    return rows.toarray() if issparse(rows) else rows
 
 
 def _runs(on):

@@ -49,6 +49,14 @@ class Lattice:
         """The same of some columns."""
         return Lattice(self.steps[columns], self.origins[columns])
 
+    def filled(self, other):
+        """The same, with the steps of another where it has none."""
+        own = self.on_it
+        return Lattice(
+            np.where(own, self.steps, other.steps),
+            np.where(own, self.origins, other.origins),
+        )
+
     def also_near(self, row, some, precision, units):
         """Also values of a precision, in some columns near to those of a row.
 

@@ -64,6 +64,7 @@ class Marks:
     by_types: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
     by_values: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
     pairs: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    two: Lattice | None = None
     grids: dict = field(default_factory=dict)
     spikes: dict = field(default_factory=dict)
     missing: dict = field(default_factory=dict)
@@ -180,27 +181,23 @@ def resolve_marks(given, table, system, cellwise):
     if several.any():
         inside = for_numbers(system, table).part(several)
         bound = inside.coefficients.any(axis=0)
-    rows = table.numbers() if rows is None else rows
     if d > SEARCHED_UP_TO:
         note = f"Of more than {SEARCHED_UP_TO} features only whole numbers are kept."
-        marks = replace(marks, notes=(note,))
-        if inside is None:
-            return marks
-        marks = _with_pairs(marks, table, rows, np.flatnonzero(bound))
-    else:
-        marks = _Search(rows, table, bound).marks(marks)
+        two = None if inside is None else _of_two_values(table, np.flatnonzero(bound))
+        return replace(marks, notes=(note,), two=two)
+    rows = table.numbers() if rows is None else rows
+    marks = _Search(rows, table, bound).marks(marks)
     return marks if inside is None else marks.giving_way(inside)
 
 
-def _with_pairs(marks, table, rows, columns):
-    """Steps of the columns that have two values, as one-hot groups do."""
-    lattice, part = lattice_of(table, rows), rows[:, columns].astype(np.float64)
-    steps, origins = lattice.steps.copy(), lattice.origins.copy()
+def _of_two_values(table, columns):
+    """Steps (D,) from one value to the other, of those columns that have two."""
+    part = table.columns_of(columns).astype(np.float64)
     low, high = part.min(axis=0), part.max(axis=0)
-    some = ((part == low) | (part == high)).all(axis=0) & (steps[columns] == 0)
-    pairs = np.isin(np.arange(len(steps)), columns[some])
-    steps[pairs], origins[pairs] = (high - low)[some], low[some]
-    return replace(marks, lattice=Lattice(steps, origins), by_values=pairs, pairs=pairs)
+    some = ((part == low) | (part == high)).all(axis=0)
+    steps, origins = np.zeros((2, len(table.columns)))
+    steps[columns[some]], origins[columns[some]] = (high - low)[some], low[some]
+    return Lattice(steps, origins)
 
 
 class _Search:

@@ -164,6 +164,9 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
     if found:
         by_values = marks.by_values
         flags = flags | (marks.pairs & lattice.on_it)
+    elif marks is not None and marks.two is not None:
+        by_values = marks.two.on_it & ~lattice.on_it
+        lattice, flags = lattice.filled(marks.two), flags | by_values
 
     def within(below, above):
         low, high = np.maximum(below, lowest), np.minimum(above, table.highest)

@@ -114,10 +114,11 @@ def found_in(table, names, tol=1e-9):
 
 def groups_in(table, names):
     """One-hot groups alone, among any number of columns."""
-    X = table.numbers()
-    coefficients, values = one_hot_groups(X)
-    ranges, used = np.zeros(X.shape[1]), coefficients.any(axis=0)
-    ranges[used] = np.ptp(X[:, used], axis=0)
+    coefficients, values = one_hot_groups(table.raw())
+    used = np.flatnonzero(coefficients.any(axis=0))
+    ranges = np.zeros(coefficients.shape[1])
+    if len(used):
+        ranges[used] = np.ptp(table.columns_of(used), axis=0)
     found = LinearSystem.equations(coefficients, values, (), ranges)
     return _about_columns(found, table, names)
 

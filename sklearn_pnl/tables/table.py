@@ -238,6 +238,16 @@ class Table:
         """Rows (n, D) of numbers in float64, or in float32 if X is no more precise."""
         return self._dense(self._numbers).reshape(len(self), -1)
 
+    def raw(self):
+        """Rows (n, D) as they came: of any type, or sparse."""
+        rows = self._numbers
+        return rows if issparse(rows) else rows.reshape(len(self), -1)
+
+    def columns_of(self, columns):
+        """Some columns (n, m) of the numbers of all rows, dense, in any type."""
+        part = self.raw()[:, columns]
+        return part.toarray() if issparse(part) else part
+
     def _dense(self, rows):
         return self._form.dense(rows) if is_made_later(rows) else rows
 

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csc_array, csr_array, random_array
 from sklearn.compose import make_column_transformer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -94,6 +95,22 @@ def test_levels_that_no_row_has_do_not_part_a_group():
     X = np.insert(X, 2, 0.0, axis=1)
     equations, _ = one_hot_groups(X)
     np.testing.assert_array_equal(equations, [[1, 1, 0, 1, 1]])
+
+
+@pytest.mark.parametrize("form", [csr_array, csc_array])
+def test_groups_among_sparse_columns(form):
+    rng, n = np.random.default_rng(0), 3000
+    groups, firsts = encoded(rng, n, [5, 3, 2])
+    words = random_array((n, 400), density=0.01, rng=rng).toarray()
+    X = np.hstack([words, groups])
+    for dense, sparse in zip(one_hot_groups(X), one_hot_groups(form(X)), strict=True):
+        np.testing.assert_array_equal(dense, sparse)
+    y = (np.arange(n) < 50).astype(int)
+    sampler = PNLSampler(random_state=0, sampling_strategy={1: 150})
+    new = sampler.fit_resample(form(X), y)[0][n:].toarray()
+    for first, size in zip(firsts, (5, 3, 2), strict=True):
+        group = new[:, 400 + first : 400 + first + size]
+        assert np.all(np.sort(group) == np.eye(size)[-1])
 
 
 def test_an_equation_is_not_said_twice():
