@@ -90,8 +90,10 @@ class Marks:
             *self.notes,
             "Equations go first: of their columns only steps are kept.",
         )
-        # Two values are one or the other, by a programme if need be.
-        lattice, by_values = self.lattice, self.by_values & ~self.pairs
+        # In groups two values are one or the other, by a programme if need be.
+        used = system.coefficients != 0
+        groups = used[~(used & ~self.pairs).any(axis=1)].any(axis=0)
+        lattice, by_values = self.lattice, self.by_values & ~groups
         lost = np.zeros_like(by_values)
         while True:
             steps = np.where(lost, 0.0, lattice.steps)
