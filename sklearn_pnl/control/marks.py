@@ -84,15 +84,19 @@ class Marks:
         """The same with one more note."""
         return replace(self, notes=(*self.notes, note))
 
-    def giving_way(self, system):
-        """The same without the steps that equations of the numbers cannot keep."""
+    def giving_way(self, system, precision):
+        """The same without the steps that equations of the numbers cannot keep.
+
+        ``precision`` (D,) is the rounding of each column's type.
+        """
         notes = (
             *self.notes,
             "Equations go first: of their columns only steps are kept.",
         )
         # In groups two values are one or the other, by a programme if need be.
         used = system.coefficients != 0
-        groups = used[~(used & ~self.pairs).any(axis=1)].any(axis=0)
+        alike = [np.ptp(precision[some]) == 0 for some in used]
+        groups = used[alike & ~(used & ~self.pairs).any(axis=1)].any(axis=0)
         lattice, by_values = self.lattice, self.by_values & ~groups
         lost = np.zeros_like(by_values)
         while True:
@@ -189,7 +193,7 @@ def resolve_marks(given, table, system, cellwise):
         return replace(marks, notes=(note,), two=two)
     rows = table.numbers() if rows is None else rows
     marks = _Search(rows, table, bound).marks(marks)
-    return marks if inside is None else marks.giving_way(inside)
+    return marks if inside is None else marks.giving_way(inside, table.precision)
 
 
 def _of_two_values(table, columns):

@@ -182,6 +182,8 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
     inside = replace(for_numbers(system, table), ranges=ranges)
     # Equations of one column are left to its range, which they make empty.
     several = np.count_nonzero(inside.coefficients, axis=1) > 1
+    # Those of fixed columns alone hold as far as they do in the rows.
+    several &= inside.coefficients[:, low < high].any(axis=1)
     kept = inside.part(several)
     grids = {} if marks is None else marks.grids
     inside = {j: v[(v >= low[j]) & (v <= high[j])] for j, v in grids.items()}
