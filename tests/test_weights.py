@@ -447,6 +447,66 @@ def test_means_out_of_reach_are_not_met_by_weights_of_nothing(ends, integer):
     assert calibrate(frame, inside).sum() > 1
 
 
+@pytest.mark.parametrize("past", [1e-8, 1e-7, 1e-5, 1e-3])
+def test_means_just_out_of_reach_are_refused_by_name(past):
+    frame = sample(0)[0]
+    most = frame["income"].max()
+    asked = column_total("income", most * (1 + past), mean=True)
+    with pytest.raises(CalibrationError, match="the mean of 'income' less .* not all"):
+        calibrate(frame, asked)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_only_the_end_of_a_range_has(seed):
+    # There all weights are at an end, which a finite multiplier cannot say.
+    frame, design = sample(seed)[:2]
+    income, north = frame["income"], frame["region"] == "north"
+    largest = column_total("income", income.max(), mean=True)
+    weights, report = calibrate(
+        frame, largest, design_weights=design, return_report=True
+    )
+    np.testing.assert_array_equal(weights > 0, income == income.max())
+    ends = np.where(income > income.median(), 2 * design, design / 2)
+    centred = pd.DataFrame({"income": income - income.median()})
+    total = {"income": float(ends @ centred["income"])}
+    weights = calibrate(centred, total, design_weights=design, bounds=(0.5, 2))
+    np.testing.assert_allclose(weights, ends, rtol=1e-9)
+    none = {"region": {"north": 0}, "income": float(income.sum())}
+    weights, report = calibrate(frame, none, design_weights=design, return_report=True)
+    np.testing.assert_array_equal(weights == 0, north)
+    assert report.residual.max() <= 1e-9
+
+
+@pytest.mark.parametrize("value", [0.1, 0.48, 1 / 3, -7.7])
+@pytest.mark.parametrize("share", [False, True])
+def test_the_mean_of_a_constant_column_holds_whatever_rounding_makes_of_it(
+    value, share
+):
+    frame, design, totals, _, true = sample(0)
+    frame = frame.assign(constant="same" if share else value)
+    held = np.ones(len(frame)) if share else frame["constant"]
+    mean = true @ held / true.sum()
+    for rounded in (mean, np.nextafter(mean, -9), np.nextafter(mean, 9)):
+        equal = {"same": min(rounded, 1.0)} if share else rounded
+        constant = column_total("constant", equal, mean=True)
+        asked = [constant, {"income": totals["income"]}]
+        weights = calibrate(frame, asked, design_weights=design)
+        assert weights @ frame["income"] == pytest.approx(totals["income"], rel=1e-9)
+
+
+@pytest.mark.parametrize("power", [-9, 9])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_totals_far_from_the_design_are_met_by_their_own_size(seed, power):
+    # A level that is to have next to nothing, or nearly all.
+    frame, design, totals, *_ = sample(seed)
+    counts = totals["region"] * [10.0**power, 1, 1]
+    asked = {"region": counts, "income": column_total("income", lower=0)}
+    weights, report = calibrate(frame, asked, design_weights=design, return_report=True)
+    assert report.residual.max() <= 1e-9
+    found = pd.Series(weights).groupby(frame["region"]).sum()
+    np.testing.assert_allclose(found, counts, rtol=2e-9)
+
+
 def test_means_that_only_nothing_has_in_whole_weights():
     x = np.array([[1.0], [np.pi]])
     asked = column_total(0, 2.0, mean=True)
