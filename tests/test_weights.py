@@ -399,6 +399,8 @@ def test_missing_numbers_are_told():
         (("age", 3, {"within": -1}), "within must be 0 or more"),
         (("age", 3, {"within": 5}), "below 1, a share .* got 5"),
         ((3500, "age", {}), "It comes after its column"),
+        (("age", {"a": None}, {}), "number, or a dict or Series of level to number"),
+        (("age", pd.DataFrame({"n": [1.0, 2.0]}), {}), "Series of level to number"),
         (({}, 3, {}), "at least one column"),
         (({"age": 1}, {"a": 3}, {}), "a number to be summed to"),
         (("age", None, {"lower": 3, "upper": 2}), "lie in an interval: .* got 3 to"),

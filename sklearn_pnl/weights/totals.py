@@ -165,9 +165,9 @@ def _in_order(of, ends):
 
 def _each(ends, function):
     """A function of a number, or of the numbers of all levels."""
-    if hasattr(ends, "items"):
-        return {level: float(function(end)) for level, end in ends.items()}
     try:
+        if hasattr(ends, "items"):
+            return {level: float(function(end)) for level, end in ends.items()}
         return float(function(ends))
     except (TypeError, ValueError):
         raise ValueError(
