@@ -310,6 +310,28 @@ def test_refused_only_where_a_linear_programme_finds_none(seed):
         assert can_be_met([k for k in named if k != j])
 
 
+@pytest.mark.parametrize("bounds", [(0, np.inf), (0.5, 2.0)])
+@pytest.mark.parametrize("beyond", [0.99, 1.01])
+def test_of_many_rows_the_reach_is_that_of_a_programme_of_all(bounds, beyond):
+    rng = np.random.default_rng(0)
+    x = rng.gamma(2.0, size=(4000, 3)) * (rng.random((4000, 3)) < 0.4)
+    x[:, 2] += x[:, 0]
+    asked = rng.uniform(*np.minimum(bounds, 2.0), size=4000) @ x
+    high = None if np.isinf(bounds[1]) else bounds[1]
+    box = {"bounds": (bounds[0], high), "A_eq": x[:, :2].T, "b_eq": asked[:2]}
+    asked[2] = beyond * linprog(x[:, 2], **box).fun
+    if beyond > 1:
+        assert calibrate(x, asked, bounds=bounds) @ x == pytest.approx(asked)
+        return
+    with pytest.raises(CalibrationError) as error:
+        calibrate(x, asked, bounds=bounds)
+    named = [j for j in range(3) if f"the sum of {j}" in str(error.value)]
+    box["bounds"] = [box["bounds"]] * 4000
+    for some, status in ((named, 2), (named[1:], 0), (named[:-1], 0)):
+        box["A_eq"], box["b_eq"] = x[:, some].T, asked[some]
+        assert linprog(np.zeros(4000), **box).status == status
+
+
 def test_margins_that_disagree_are_named():
     frame, *_ = sample(0)
     by_sex = dict.fromkeys(product(["north", "south", "west"], "fm"), 10.0)

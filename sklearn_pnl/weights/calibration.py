@@ -383,7 +383,7 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
         )
     weights = np.zeros(len(design))
     given = floor[used], ceiling[used]
-    ends = _forced(system.lower, _of_some(system, used), system.upper, *given)
+    ends = _forced(system.lower, _of_some(system, used), system.upper, given)
     settings = tol, max_iter
     weights[used], found = _project(system, design[used], *ends, used, *settings)
     if found.reasons and ends is not given:
@@ -415,7 +415,7 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
     return weights, int(found.n_iter[0]), reasons
 
 
-def _forced(lower, a, upper, *ends):
+def _forced(lower, a, upper, ends):
     """Ends of weights, without what totals at the end of what they reach rule out.
 
     Their multipliers would be infinite (E. D. Andersen and K. D. Andersen, "Presolving
