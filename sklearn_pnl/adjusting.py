@@ -15,7 +15,7 @@ from ._runtime.validation import tells_where
 from .augment import PNLAugmenter
 from .control import Constraint, LinearSystem
 from .control.meeting import UnmetError
-from .control.promises import asked_for, keeper_of, resolve_invariants
+from .control.promises import asked_for, for_numbers, keeper_of, resolve_invariants
 from .control.search import Reader
 from .control.together import together
 from .embedding import ends_of, limits
@@ -43,8 +43,9 @@ def adjust(
     Each row is the nearest in the sense of
     ``sum (m - m_0)**2 / m_0`` (chi-square) that meets what is asked of it and keeps
     what all rows of ``X`` keep, where ``m`` are its columns in units of their ranges
-    plus ``offset``. So totals follow their parts, whole numbers stay whole, zeros that
-    need not move stay zero: scenarios, reconciled forecasts, controlled adjustment.
+    plus ``offset``; where ranges are too short for that, of ranges and sizes together.
+    So totals follow their parts, whole numbers stay whole, zeros that need not move
+    stay zero: scenarios, reconciled forecasts, controlled adjustment.
 
     Parameters
     ----------
@@ -98,21 +99,43 @@ def adjust(
             "Nothing is asked: give constraints of each row, or totals of all of them."
         )
     table = read_table(Reader("auto" if is_frame(X) else None), X)
-    rows = np.array(table.numbers(), dtype=np.float64)
-    ends = ends_of(rows)
-    system = resolve_invariants(invariants, table)
-    widest = limits(rows, ends, None)
+    given = np.array(table.numbers(), dtype=np.float64)
+    system, ends = resolve_invariants(invariants, table), ends_of(given)
+    asked = constraints, totals, range_slack, offset
+    try:
+        rows, keeper, wanted = _moved(table, given.copy(), system, ends, *asked)
+    except (UnmetError, UnmetTotals) as error:
+        if len(given) == 1 and isinstance(invariants, str):
+            raise ValueError(
+                f"{error} Of one row every value is an invariant: give as invariants= "
+                "the equations that are to hold, or None."
+            ) from None
+        if range_slack is not None:
+            raise
+        # Ranges may be short beside the values, as those of one row are.
+        ends = _ends_by_size(system, table, ends)
+        rows, keeper, wanted = _moved(table, given, system, ends, *asked)
+    every = np.arange(len(rows))
+    moved = table.like(rows, every)
+    keeper.audit(table.read(moved), "adjust")
+    if wanted is not None:
+        checked(wanted, table, keeper.precision, moved)
+    if hasattr(X, "iloc"):
+        # They are the rows that there were.
+        moved.index = X.index
+    return moved.tolist() if isinstance(X, list) else moved
+
+
+def _moved(table, rows, system, ends, constraints, totals, range_slack, offset):
+    """Rows (n, D) with all that is asked, what they keep, and totals or None."""
+    widest, (least, most) = limits(rows, ends, None), ends_of(rows)
     # A feature keeps its sign, and an end that is a bound is one.
-    widest = (
-        np.where(ends[0] >= 0, 0.0, widest[0]),
-        np.where(ends[1] <= 0, 0.0, widest[1]),
-    )
+    widest = np.where(least >= 0, 0.0, widest[0]), np.where(most <= 0, 0.0, widest[1])
     allowed = widest if range_slack is None else limits(rows, ends, range_slack)
     keeper = keeper_of(system, table, rows, ends, (allowed, widest), True, offset)
     if constraints is not None:
         asked = asked_for(constraints, table, keeper.ranges, len(rows))
         keeper = keeper.asking(asked)
-    every = np.arange(len(rows))
     wanted = None if totals is None else _sums(totals, table, keeper, rows)
     try:
         rows = keeper.meet(rows)[0]
@@ -122,18 +145,23 @@ def adjust(
         raise
     if wanted is not None:
         still = np.zeros(rows.shape, bool)
-        rng = np.random.RandomState(0)
-        rows, _, why = together(keeper.of_rows(every), rows, wanted.sums, still, rng)
+        rng, own = np.random.RandomState(0), keeper.of_rows(np.arange(len(rows)))
+        rows, _, why = together(own, rows, wanted.sums, still, rng)
         if why is not None:
             raise UnmetTotals(why)
-    moved = table.like(rows, every)
-    keeper.audit(table.read(moved), "adjust")
-    if wanted is not None:
-        checked(wanted, table, keeper.precision, moved)
-    if hasattr(X, "iloc"):
-        # They are the rows that there were.
-        moved.index = X.index
-    return moved.tolist() if isinstance(X, list) else moved
+    return rows, keeper, wanted
+
+
+def _ends_by_size(system, table, ends):
+    """Ends farther out by half the size of the values.
+
+    But for flags, and columns that an equation says the value of.
+    """
+    (low, high), inside = ends, for_numbers(system, table).coefficients
+    own = inside[np.count_nonzero(inside, axis=1) == 1].any(axis=0)
+    half = np.maximum(np.abs(low), np.abs(high)) / 2
+    half[own | ((low == 0) & (high == 1))] = 0.0
+    return low - half, high + half
 
 
 def _sums(totals, table, keeper, rows):

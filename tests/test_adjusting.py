@@ -118,6 +118,43 @@ def test_totals_far_below_what_there_is_are_exact(wanted):
     assert_allclose(moved[:, 0] - moved[:, 1], moved[:, 2], atol=1e-9)
 
 
+@pytest.mark.parametrize("factor", [0.01, 0.5, 2.0, 5.0])
+@pytest.mark.parametrize("n", [1, 2, 50])
+@pytest.mark.parametrize("together", [False, True])
+def test_no_range_is_too_short_for_what_is_asked(n, factor, together):
+    # Of rows that are nearly alike, or one alone.
+    X = stores(0, 1).to_numpy() + 3
+    X = X * (1 + 1e-4 * np.random.default_rng(0).random((n, 4)))
+    X[:, 3] = X[:, :3].sum(axis=1)
+    wanted = factor * X[:, 3]
+    held = ColumnConstraint({0: 1, 1: 1, 2: 1, 3: -1}, equal=0)
+    if together:
+        asked = {"totals": {3: wanted.sum()}}
+    else:
+        asked = {"constraints": ColumnConstraint(3, equal=wanted)}
+    moved = adjust(X, invariants=held, **asked)
+    assert moved[:, 3].sum() == pytest.approx(wanted.sum(), rel=1e-9)
+    assert_allclose(moved[:, :3].sum(axis=1), moved[:, 3], rtol=1e-9)
+    assert moved.min() >= 0
+    with pytest.raises(ValueError, match="asks for -"):
+        adjust(X, ColumnConstraint(3, equal=-1.0), invariants=held)
+
+
+def test_constant_columns_move_unless_they_are_to_be_kept():
+    X = np.column_stack(
+        [np.full(40, 7.5), np.random.default_rng(0).gamma(3.0, size=40)]
+    )
+    asked = ColumnConstraint(0, equal=8.0)
+    assert_allclose(adjust(X, asked, invariants=None), X + [0.5, 0.0])
+    with pytest.raises(ValueError, match="x0 asks for 8; .* it reaches 7.5"):
+        adjust(X, asked)
+    with pytest.raises(ValueError, match="Of one row .* give as invariants="):
+        adjust(X[:1], asked)
+    flags = np.eye(2)[np.arange(40) % 2]
+    with pytest.raises(ValueError, match="x0 asks for 2; .* reaches 0 to 1"):
+        adjust(flags, ColumnConstraint(0, equal=2.0), invariants=None)
+
+
 def test_totals_that_no_rows_have_and_counts_are_refused():
     X = stores(0).assign(place=np.repeat(["n", "s"], 30))
     with pytest.raises(ValueError, match="'a' asks for -1; .* it reaches 0"):

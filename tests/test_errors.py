@@ -691,6 +691,8 @@ MISTAKES = [
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
         {(0,): [[1, 2, 3]], (1,): [[1, 2, 3, 9]]}),
      r"^Row 0: .* \(0,\) and \(1,\) have different totals: 6 and 15\. Scale or mend"),
+    (lambda X, y: geometry.rake(np.ones((2, 3)), {(): 6.0}),
+     "^No margin names a mode; .*, such as n_modes=2"),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
         {(7,): [[1, 2, 3]]}),
      "^margins name mode 7, but the modes of the tables are 0 to 1"),

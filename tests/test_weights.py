@@ -310,6 +310,28 @@ def test_refused_only_where_a_linear_programme_finds_none(seed):
         assert can_be_met([k for k in named if k != j])
 
 
+@pytest.mark.parametrize("bounds", [(0, np.inf), (0.5, 2.0)])
+@pytest.mark.parametrize("beyond", [0.99, 1.01])
+def test_of_many_rows_the_reach_is_that_of_a_programme_of_all(bounds, beyond):
+    rng = np.random.default_rng(0)
+    x = rng.gamma(2.0, size=(4000, 3)) * (rng.random((4000, 3)) < 0.4)
+    x[:, 2] += x[:, 0]
+    asked = rng.uniform(*np.minimum(bounds, 2.0), size=4000) @ x
+    high = None if np.isinf(bounds[1]) else bounds[1]
+    box = {"bounds": (bounds[0], high), "A_eq": x[:, :2].T, "b_eq": asked[:2]}
+    asked[2] = beyond * linprog(x[:, 2], **box).fun
+    if beyond > 1:
+        assert calibrate(x, asked, bounds=bounds) @ x == pytest.approx(asked)
+        return
+    with pytest.raises(CalibrationError) as error:
+        calibrate(x, asked, bounds=bounds)
+    named = [j for j in range(3) if f"the sum of {j}" in str(error.value)]
+    box["bounds"] = [box["bounds"]] * 4000
+    for some, status in ((named, 2), (named[1:], 0), (named[:-1], 0)):
+        box["A_eq"], box["b_eq"] = x[:, some].T, asked[some]
+        assert linprog(np.zeros(4000), **box).status == status
+
+
 def test_margins_that_disagree_are_named():
     frame, *_ = sample(0)
     by_sex = dict.fromkeys(product(["north", "south", "west"], "fm"), 10.0)
@@ -399,6 +421,8 @@ def test_missing_numbers_are_told():
         (("age", 3, {"within": -1}), "within must be 0 or more"),
         (("age", 3, {"within": 5}), "below 1, a share .* got 5"),
         ((3500, "age", {}), "It comes after its column"),
+        (("age", {"a": None}, {}), "number, or a dict or Series of level to number"),
+        (("age", pd.DataFrame({"n": [1.0, 2.0]}), {}), "Series of level to number"),
         (({}, 3, {}), "at least one column"),
         (({"age": 1}, {"a": 3}, {}), "a number to be summed to"),
         (("age", None, {"lower": 3, "upper": 2}), "lie in an interval: .* got 3 to"),
@@ -445,6 +469,66 @@ def test_means_out_of_reach_are_not_met_by_weights_of_nothing(ends, integer):
     assert f"reaches {least - value:.7g} to {most - value:.7g}." in str(caught.value)
     inside = column_total("age", (least + most) / 2, mean=True)
     assert calibrate(frame, inside).sum() > 1
+
+
+@pytest.mark.parametrize("past", [1e-8, 1e-7, 1e-5, 1e-3])
+def test_means_just_out_of_reach_are_refused_by_name(past):
+    frame = sample(0)[0]
+    most = frame["income"].max()
+    asked = column_total("income", most * (1 + past), mean=True)
+    with pytest.raises(CalibrationError, match="the mean of 'income' less .* not all"):
+        calibrate(frame, asked)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_only_the_end_of_a_range_has(seed):
+    # There all weights are at an end, which a finite multiplier cannot say.
+    frame, design = sample(seed)[:2]
+    income, north = frame["income"], frame["region"] == "north"
+    largest = column_total("income", income.max(), mean=True)
+    weights, report = calibrate(
+        frame, largest, design_weights=design, return_report=True
+    )
+    np.testing.assert_array_equal(weights > 0, income == income.max())
+    ends = np.where(income > income.median(), 2 * design, design / 2)
+    centred = pd.DataFrame({"income": income - income.median()})
+    total = {"income": float(ends @ centred["income"])}
+    weights = calibrate(centred, total, design_weights=design, bounds=(0.5, 2))
+    np.testing.assert_allclose(weights, ends, rtol=1e-9)
+    none = {"region": {"north": 0}, "income": float(income.sum())}
+    weights, report = calibrate(frame, none, design_weights=design, return_report=True)
+    np.testing.assert_array_equal(weights == 0, north)
+    assert report.residual.max() <= 1e-9
+
+
+@pytest.mark.parametrize("value", [0.1, 0.48, 1 / 3, -7.7])
+@pytest.mark.parametrize("share", [False, True])
+def test_the_mean_of_a_constant_column_holds_whatever_rounding_makes_of_it(
+    value, share
+):
+    frame, design, totals, _, true = sample(0)
+    frame = frame.assign(constant="same" if share else value)
+    held = np.ones(len(frame)) if share else frame["constant"]
+    mean = true @ held / true.sum()
+    for rounded in (mean, np.nextafter(mean, -9), np.nextafter(mean, 9)):
+        equal = {"same": min(rounded, 1.0)} if share else rounded
+        constant = column_total("constant", equal, mean=True)
+        asked = [constant, {"income": totals["income"]}]
+        weights = calibrate(frame, asked, design_weights=design)
+        assert weights @ frame["income"] == pytest.approx(totals["income"], rel=1e-9)
+
+
+@pytest.mark.parametrize("power", [-9, 9])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_totals_far_from_the_design_are_met_by_their_own_size(seed, power):
+    # A level that is to have next to nothing, or nearly all.
+    frame, design, totals, *_ = sample(seed)
+    counts = totals["region"] * [10.0**power, 1, 1]
+    asked = {"region": counts, "income": column_total("income", lower=0)}
+    weights, report = calibrate(frame, asked, design_weights=design, return_report=True)
+    assert report.residual.max() <= 1e-9
+    found = pd.Series(weights).groupby(frame["region"]).sum()
+    np.testing.assert_allclose(found, counts, rtol=2e-9)
 
 
 def test_means_that_only_nothing_has_in_whole_weights():

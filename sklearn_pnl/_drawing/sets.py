@@ -59,8 +59,9 @@ class _Set:
     def numbers(self):
         """The training rows (n_train, D), as they are decoded."""
         source = self.source
-        rows = source.taken.shown(source.back(source.training.decoded()))
-        return source.keeper.cast(rows.copy())
+        rows = source.back(source.training.decoded()).copy()
+        # Shared values are not on the grids of the others.
+        return source.taken.shown(source.keeper.cast(rows))
 
     @cached_property
     def wanted(self):

@@ -350,6 +350,11 @@ class _Problem:
                 f"{asked}, but the modes of the tables are 0 to {known - 1}: they need "
                 "an axis for every mode."
             )
+        if d == 0:
+            raise ValueError(
+                "No margin names a mode; n_modes says how many the tables have, such as"
+                f" n_modes={tables.ndim} for all axes."
+            )
         shape = tables.shape[tables.ndim - d :]
         unnamed = ""
         if n_modes is None and d < tables.ndim:

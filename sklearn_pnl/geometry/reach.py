@@ -15,6 +15,10 @@ _CERTAIN = 1e-8
 _LARGEST_PROGRAMME = 2**21
 # What equations given are relaxed by, so that rounding does not contradict them.
 _RELAXED = 1e-10
+# Of more than twice as many cells so many are tried first, and how often more are.
+_FEW, _ROUNDS = 1000, 8
+# Gain of a cell by which it is at the wrong end of its range.
+_GAIN = 1e-10
 _OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
@@ -183,25 +187,77 @@ class _Programme:
         return tuple(ends)
 
     def _violation(self, equations):
-        """Least sum of what is missed of some equations, and those to blame for it."""
-        found = self._solve(np.zeros(self._rows.shape[1]), equations, slack=True)
+        """Least sum of what is missed of some equations, and those to blame for it.
+
+        Or less that is missed for certain, as prices of a few cells say (column
+        generation: Dantzig and Wolfe, "Decomposition principle for linear programs",
+        Operations Research, 1960).
+        """
+        bounds, (floor, ceiling) = self._bounds, self._bounds.T
+        n = len(floor)
+        if n > 2 * _FEW:
+            some = np.arange(0, n, n // _FEW)
+            # Each for many.
+            many = n / len(some)
+            found = self._solve(None, equations, some, many * bounds[some])
+            missed, blamed, gain = self._priced(found, equations)
+            others = floor.copy()
+            if found.status == 0:
+                others = np.repeat(found.x[: len(some)] / many, n // _FEW)[:n]
+                others = np.clip(others, floor, ceiling)
+            chosen = np.zeros(n, bool)
+            chosen[some] = True
+            for k in range(_ROUNDS):
+                if missed > _CERTAIN:
+                    return missed, blamed
+                others[chosen], some = 0.0, np.flatnonzero(chosen)
+                found = self._solve(None, equations, some, bounds[some], others)
+                if found.status == 0 and found.fun <= _CERTAIN:
+                    return found.fun, []
+                missed, blamed, gain = self._priced(found, equations)
+                wrong = (gain > _GAIN) & (others < ceiling)
+                wrong |= (gain < -_GAIN) & (others > floor)
+                wrong = np.flatnonzero(wrong & ~chosen)
+                worst = np.argsort(-np.abs(gain[wrong]))[: _FEW * 2**k]
+                chosen[wrong[worst]] = True
+        found = self._solve(None, equations, slice(None), bounds)
         if found.status != 0:
             return np.inf, equations
-        # Equations without a multiplier could be left out (Farkas).
-        asked = np.concatenate([-self._lower[equations], self._upper[equations]])
-        blamed = np.tile(equations, 2)[np.isfinite(asked)]
-        blamed = blamed[np.abs(found.ineqlin.marginals) > _CERTAIN]
-        return found.fun, [i for i in equations if i in blamed]
+        return found.fun, self._priced(found, equations)[1]
 
-    def _solve(self, cost, equations, slack=False):
-        rows, bounds = self._rows[equations], self._bounds
-        right = np.concatenate([-self._lower[equations], self._upper[equations]])
+    def _priced(self, found, equations):
+        """What is missed whatever the cells are, equations to blame, gains of cells.
+
+        By the prices of a programme of some cells (weak duality).
+        """
+        ends = np.concatenate([-self._lower[equations], self._upper[equations]])
+        asked, prices = np.isfinite(ends), np.zeros(len(ends))
+        if found.status == 0:
+            prices[asked] = np.clip(found.ineqlin.marginals, -1, 0)
+        # Equations without a multiplier could be left out (Farkas).
+        blamed = np.abs(prices).reshape(2, -1).max(axis=0) > _CERTAIN
+        low, high = np.split(prices, 2)
+        gain = self._rows[equations].T @ (high - low)
+        gain[np.abs(gain) <= _GAIN] = 0.0
+        floor, ceiling = self._bounds.T
+        at = np.where(gain > 0, ceiling, floor)
+        most = np.multiply(gain, at, out=np.zeros_like(gain), where=gain != 0).sum()
+        missed = prices[asked] @ ends[asked] - most
+        return missed, [i for i, to in zip(equations, blamed, strict=True) if to], gain
+
+    def _solve(self, cost, equations, cells=slice(None), bounds=None, others=None):
+        """Cells of least cost, or with no ``cost`` those that miss least."""
+        rows = self._rows[equations]
+        held = 0.0 if others is None else rows @ others
+        rows, bounds = rows[:, cells], self._bounds if bounds is None else bounds
+        right = [-self._lower[equations] + held, self._upper[equations] - held]
+        right = np.concatenate(right)
         matrix = vstack([-rows, rows], format="csr")[np.isfinite(right)]
         right = right[np.isfinite(right)]
-        if slack:
+        if cost is None:
             m = len(right)
             matrix = hstack([matrix, -identity(m)], format="csr")
-            cost = np.concatenate([cost, np.ones(m)])
+            cost = np.repeat([0.0, 1.0], [rows.shape[1], m])
             bounds = np.vstack([bounds, np.tile([0.0, np.inf], (m, 1))])
         else:
             right = right + _RELAXED

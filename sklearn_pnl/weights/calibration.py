@@ -9,12 +9,11 @@ from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.utils._param_validation import Interval, validate_params
 
 from .._runtime.validation import tells_where
 from ..geometry import linear_projection
-from ..geometry.reach import span
+from ..geometry.reach import box_reach, span
 from .columns import Columns
 from .sweeps import sweep
 from .totals import TIMES_SUM, as_column_vector, read_totals, stacked
@@ -22,6 +21,8 @@ from .whole import whole_weights
 
 # The projection judges a total by the design weights too, which may be far from it.
 _LEAST_TOL = 1e-14
+# What ends of ranges reach is known to this share of its terms.
+_ROUNDING = 1e-14
 # Sweeps before Newton's method, and more where its steps are long; it is used for at
 # most so many totals.
 _SWEEPS, _NEWTON_COST, _NEWTON_UP_TO = 30, 100, 5000
@@ -381,14 +382,29 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
             f"for exactly, without bounds; there are {len(system.names)}."
         )
     weights = np.zeros(len(design))
-    weights[used], found = _project(
-        system, design[used], floor[used], ceiling[used], used, tol, max_iter
-    )
-    reasons, missed = (), relative_residual(system, weights).max(initial=0.0) > tol
-    if missed and not found.reasons and _vanish(system, weights, tol):
-        system = _of_sum_one(system)
+    given = floor[used], ceiling[used]
+    ends = _forced(system.lower, _of_some(system, used), system.upper, given)
+    settings = tol, max_iter
+    weights[used], found = _project(system, design[used], *ends, used, *settings)
+    if found.reasons and ends is not given:
+        # Told of what was given.
+        weights[used], found = _project(system, design[used], *given, used, *settings)
+    missed = relative_residual(system, weights).max(initial=0.0) > tol
+    if missed and not found.reasons:
+        # The same exponential goes on from there, judged by its own size.
+        some = weights[used] > 0
+        near = weights[used[some]]
+        ends = [end[some] for end in ends]
+        near, better = _project(system, near, *ends, used[some], *settings)
+        if not better.reasons:
+            weights[used[some]], missed = near, False
+    reasons, unproven = (), not found.reasons or found.reasons[0].equation is None
+    if unproven and _may_vanish(system) and (missed or not weights.any()):
+        of_one = _of_sum_one(system)
         everywhere = np.zeros(len(used)), np.full(len(used), np.inf)
-        _, found = _project(system, design[used], *everywhere, used, tol, max_iter)
+        _, other = _project(of_one, design[used], *everywhere, used, *settings)
+        if other.reasons and other.reasons[0].equation is not None:
+            system, found, missed = of_one, other, True
     if missed and found.reasons:
         why = found.reasons[0]
         if why.equation is None:
@@ -399,14 +415,30 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
     return weights, int(found.n_iter[0]), reasons
 
 
-def _vanish(system, weights, tol):
-    """Whether weights are on the way to 0, where all means are met."""
-    if np.any(system.lower > 0) or np.any(system.upper < 0):
-        return False
-    values, size = system.coefficients @ weights, abs(system.coefficients).max(axis=1)
-    missed = np.maximum(system.lower - values, values - system.upper)
-    size = size.toarray().reshape(-1) if issparse(size) else size
-    return bool(np.any(missed > np.sqrt(tol) * size * weights.sum()))
+def _forced(lower, a, upper, ends):
+    """Ends of weights, without what totals at the end of what they reach rule out.
+
+    Their multipliers would be infinite (E. D. Andersen and K. D. Andersen, "Presolving
+    in linear programming", Mathematical Programming 71, 1995, forcing constraints).
+    """
+    while True:
+        floor, ceiling = ends
+        least, most = (end[0] for end in box_reach(a, floor[None], ceiling[None]))
+        room = _ROUNDING * (abs(a) @ np.where(np.isinf(ceiling), floor, ceiling))
+        up, down = lower >= most - room, upper <= least + room
+        plus, minus = a > 0, a < 0
+        high = up @ plus + down @ minus > 0
+        low = up @ minus + down @ plus > 0
+        free = floor < ceiling
+        if np.any(high & low & free) or not np.any((high | low) & free):
+            return ends
+        ends = np.where(high, ceiling, floor), np.where(low, floor, ceiling)
+
+
+def _may_vanish(system):
+    """Whether weights of 0 meet all, as they do means."""
+    of_nothing = np.all((system.lower <= 0) & (system.upper >= 0))
+    return of_nothing and not system.is_raking
 
 
 def _of_sum_one(system):
@@ -422,10 +454,15 @@ def _of_sum_one(system):
     )
 
 
+def _of_some(system, used):
+    """Coefficients of some weights."""
+    a = system.coefficients
+    return a if len(used) == a.shape[1] else a[:, used]
+
+
 def _project(system, design, floor, ceiling, used, tol, max_iter):
     """Positive design weights on the system, by Newton's method."""
-    a = system.coefficients
-    a = a if len(used) == a.shape[1] else a[:, used]
+    a = _of_some(system, used)
     ends = np.array([system.lower, system.upper])
     asked = np.abs(np.where(np.isfinite(ends), ends, 0)).max(axis=0)
     usual = np.maximum(asked, abs(a) @ design)

@@ -19,6 +19,8 @@ _DENSE = 0.2
 TIMES_SUM = ", times the sum of weights"
 # Margins of one table whose sums differ by a smaller share agree.
 _AGREE = 1e-9
+# Shares by which a mean of equal numbers differs from them.
+_ROUNDING = 1e-12
 
 
 class UnmetTotals(ValueError):
@@ -163,9 +165,9 @@ def _in_order(of, ends):
 
 def _each(ends, function):
     """A function of a number, or of the numbers of all levels."""
-    if hasattr(ends, "items"):
-        return {level: float(function(end)) for level, end in ends.items()}
     try:
+        if hasattr(ends, "items"):
+            return {level: float(function(end)) for level, end in ends.items()}
         return float(function(ends))
     except (TypeError, ValueError):
         raise ValueError(
@@ -434,14 +436,21 @@ def _as_means(rows, lower, upper, names):
     for row, low, high, name in zip(rows, lower, upper, names, strict=True):
         named = ("{} less {:g}" + TIMES_SUM).format
         if low == high:
-            parts.append((row - low, 0.0, 0.0, named(name, low)))
+            parts.append((_less(row, low), 0.0, 0.0, named(name, low)))
             continue
         if np.isfinite(low):
-            parts.append((row - low, 0.0, np.inf, named(name, low)))
+            parts.append((_less(row, low), 0.0, np.inf, named(name, low)))
         if np.isfinite(high):
-            parts.append((row - high, -np.inf, 0.0, named(name, high)))
+            parts.append((_less(row, high), -np.inf, 0.0, named(name, high)))
     rows, lower, upper, names = zip(*parts, strict=True)
     return np.array(rows), np.array(lower), np.array(upper), names
+
+
+def _less(row, mean):
+    """Differences to a mean, without those that its rounding alone makes."""
+    differences = row - mean
+    differences[np.abs(differences) <= _ROUNDING * abs(mean)] = 0.0
+    return differences
 
 
 def stacked(matrices):

@@ -273,6 +273,19 @@ def test_values_that_are_counted_are_those_of_donors():
         augmenter.sample(60, 0, totals={"wage": {float(X["wage"].iloc[0]): 3}})
 
 
+@pytest.mark.parametrize("shared", [0, 4, 99])
+def test_values_that_are_counted_may_be_those_that_many_rows_share(shared):
+    # Beside it there are few others, of which it is none.
+    rng = RNG(0)
+    visits = np.where(rng.random(400) < 0.9, shared, rng.choice([1, 2, 3, 5, 7], 400))
+    X = np.column_stack([rng.normal(size=(400, 2)), visits])
+    augmenter = PNLAugmenter().fit(X)
+    for counts in ({shared: 9, 7: 1}, {shared: 0, 1: 10}, {shared: 10}):
+        rows = augmenter.sample(10, random_state=0, totals={2: counts})
+        for value, count in counts.items():
+            assert np.count_nonzero(rows[:, 2] == value) == count
+
+
 def test_weights_bring_parents_near_and_rows_move_less():
     X, augmenter = households()
     n, wanted = 300, 1.15 * X["wage"].mean()
