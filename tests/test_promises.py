@@ -429,6 +429,11 @@ def test_equations_leave_zeros_where_they_are(seed):
     outcome(case(seed, container="polars", asks=False))
 
 
+def test_half_precision_ends_where_it_ends():
+    # Beside columns of millions, and without limits.
+    assert outcome(case(2716732, container="polars", asks=False)) == "kept"
+
+
 @fuzz
 @given(seeds, st.sampled_from(CONTAINERS))
 def test_rows_of_which_something_is_asked(seed, container):

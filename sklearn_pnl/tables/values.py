@@ -50,7 +50,10 @@ class Reals:
         return values.astype(np.promote_types(self.dtype, np.float32), copy=False)
 
     def restore(self, numbers):
-        """Values of numbers."""
+        """Values of numbers: in half precision within the type, which ends at 65504."""
+        if self.dtype == np.float16:
+            most = float(np.finfo(self.dtype).max)
+            numbers = np.clip(numbers, -most, most)
         return numbers.astype(self.dtype, copy=False)
 
 
