@@ -6,6 +6,8 @@ is fixed by the type of a column (whole numbers, single precision) is settled ne
 the other columns take over what that leaves.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..geometry import linear_projection
@@ -335,8 +337,11 @@ def _programmed(keeper, row, floor, ceiling, inside, as_found):
         return None
     found = as_types(found[None], keeper.precision)
     kept = np.broadcast_to(lattice.on_it, found.shape)
-    if not kept.all() and keeper.missed(found).any():
-        found = projected(keeper, found, kept)
+    if not kept.all() and keeper.missed(found, as_found).any():
+        # What is free makes up for the programme, not for what types round.
+        room = keeper.slack(found, as_found) / 2
+        wider = replace(keeper, system=keeper.system.wider(room))
+        found = projected(wider, found, kept)
     return found[0]
 
 
