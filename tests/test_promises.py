@@ -559,6 +559,11 @@ def test_what_a_training_row_has_is_not_refused(seed, container):
     assert outcome(case(seed, container=container)) != "refused"
 
 
+def test_zeros_of_a_class_stay_where_types_round():
+    # All of a range and a zero leave an equation 1e-8, which single precision has.
+    test_rows_of_a_sampler.hypothesis.inner_test(78253914, "polars")
+
+
 @pytest.mark.parametrize("seed", [8, 11, 14, 17])
 def test_zeros_stay_beside_a_value_that_single_precision_holds(seed):
     # 0.3 of an equation would be 1e-8 below all that rows have, and move its zeros.

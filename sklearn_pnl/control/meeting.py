@@ -50,9 +50,13 @@ def met(keeper, start, held):
     they can.
     """
     x, todo, copied = start, np.arange(len(start)), np.zeros(len(start), bool)
-    for kept in _attempts(keeper, start, held):
+    for kept, rounded in _attempts(keeper, start, held):
         kept = None if kept is None else kept[todo]
-        found = projected(keeper.of_rows(todo), start[todo], kept)
+        own = keeper.of_rows(todo)
+        if rounded:
+            room = own.slack(np.clip(start[todo], *own.box)) / 2
+            own = replace(own, system=own.system.wider(room))
+        found = projected(own, start[todo], kept)
         if len(todo) == len(x):
             x = found
         else:
@@ -95,19 +99,22 @@ def met(keeper, start, held):
 def _attempts(keeper, rows, held):
     """Masks of the values that stay, from most of them to none.
 
-    Cells that are held, and zeros and indicators that both parents share: no more than
-    any mixture of the two do the equations need to move them.
+    And whether the system gives way as far as types round. Cells that are held, and
+    zeros and indicators that both parents share: no more than any mixture of the two do
+    the equations need to move them.
     """
     still = keeper.at_ends(rows)
     if held is not None:
         still |= held
     if still.any():
-        yield still
+        yield still, False
     if held is not None:
-        yield held
+        yield held, False
         # What is asked for goes first, and the equations do not need them.
-        yield held & ~keeper.asked.coefficients.any(axis=0)
-    yield None
+        yield held & ~keeper.asked.coefficients.any(axis=0), False
+        if keeper.keeps_zeros and keeper.coarse.any():
+            yield held, True
+    yield None, False
 
 
 def projected(keeper, rows, kept):
