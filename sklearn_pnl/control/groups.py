@@ -16,11 +16,12 @@ _FIRST, _CELLS = (64, 512, 2048), 2**20
 _BITS, _LEAST = 2, 8
 
 
-def one_hot_groups(X, share_distinct=1.0):
+def one_hot_groups(X, share_distinct=1.0, precision=0.0):
     """Sums of neighbouring columns, each as a share of its range, that are 1.
 
     Their coefficients (k, D) and values; a ``share_distinct`` of the rows (n, D),
-    which may be sparse, differ. Columns that are constant do not part a group.
+    which may be sparse, differ. Columns that are constant do not part a group; those of
+    other types, by their ``precision`` (D,), are of none.
     """
     (n, d), found = X.shape, []
     columns, low, high = _of_two_values(X)
@@ -29,8 +30,9 @@ def one_hot_groups(X, share_distinct=1.0):
     wanted, counts = _BITS + log(1 + len(firsts), 2), on.sum(axis=0)
     for first, end in zip(firsts, ends, strict=True):
         some = slice(first, end)
-        apart = not found or found[-1].stop <= first
-        if apart and share_distinct * _bits(counts[some], n) > wanted:
+        types = np.broadcast_to(precision, d)[columns[some]]
+        allowed = np.ptp(types) == 0 and (not found or found[-1].stop <= first)
+        if allowed and share_distinct * _bits(counts[some], n) > wanted:
             found.append(some)
     equations, values = np.zeros((len(found), d)), np.zeros(len(found))
     for k, some in enumerate(found):

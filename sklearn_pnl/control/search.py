@@ -114,7 +114,7 @@ def found_in(table, names, tol=1e-9):
 
 def groups_in(table, names):
     """One-hot groups alone, among any number of columns."""
-    coefficients, values = one_hot_groups(table.raw())
+    coefficients, values = one_hot_groups(table.raw(), precision=table.precision)
     used = np.flatnonzero(coefficients.any(axis=0))
     ranges = np.zeros(coefficients.shape[1])
     if len(used):
@@ -157,7 +157,9 @@ def search(X, tol=1e-9, precision=None):
             "up to four features that balance and sums of neighbouring columns were "
             "looked for."
         )
-    found, values = rows.with_groups(found, values)
+    found, values = rows.with_groups(
+        found, values, 0.0 if precision is None else precision
+    )
     coefficients = np.vstack([np.eye(d)[constant], found])
     values = np.concatenate([low[constant], values])
     return LinearSystem.equations(coefficients, values, names, ranges, note)
@@ -318,9 +320,10 @@ class _Rows:
 
     # --- both -------------------------------------------------------------------
 
-    def with_groups(self, found, values):
+    def with_groups(self, found, values, precision):
         """Also one-hot groups, before what was found and they do not say."""
-        groups, _ = one_hot_groups(self.X, min(1, self.n_distinct / len(self.X)))
+        share = min(1, self.n_distinct / len(self.X))
+        groups, _ = one_hot_groups(self.X, share, precision)
         if not len(groups):
             return found, values
         groups = whole(groups)
