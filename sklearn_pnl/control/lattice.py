@@ -93,7 +93,7 @@ class Lattice:
         counts = np.rint((rows[:, some] - origins) / steps)
         # The double that is nearest to a decimal is a quotient, not a product.
         per = np.rint(1 / steps)
-        whole = np.abs(per * steps - 1) < _AT_END
+        whole = steps == 1 / np.maximum(per, 1)
         counts = np.where(whole, counts / np.maximum(per, 1), counts * steps)
         rows[:, some] = origins + counts
         return rows

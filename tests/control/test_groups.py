@@ -97,6 +97,18 @@ def test_levels_that_no_row_has_do_not_part_a_group():
     np.testing.assert_array_equal(equations, [[1, 1, 0, 1, 1]])
 
 
+def test_values_of_a_group_are_those_of_its_rows():
+    # Nearly a sixth, which is no reason to make it one.
+    rng, n = np.random.default_rng(0), 100
+    value, y = 0.16666666666666644, (np.arange(n) < 10).astype(int)
+    first = np.where(y == 1, 1, rng.integers(0, 2, n))
+    X = np.column_stack([first, 1 - first, rng.normal(size=n)]) * [value, value, 1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        new = PNLSampler(random_state=0).fit_resample(X, y)[0][n:]
+    np.testing.assert_array_equal(new[:, :2], np.tile([value, 0], (80, 1)))
+
+
 @pytest.mark.parametrize("form", [csr_array, csc_array])
 def test_groups_among_sparse_columns(form):
     rng, n = np.random.default_rng(0), 3000
