@@ -45,6 +45,8 @@ class Marks:
         Columns whose step values tell, but for whole numbers: what is asked goes first.
     pairs : ndarray of bool of shape (D,)
         Columns of two values, of which there are no others.
+    two : Lattice or None
+        Steps of the columns of one-hot groups, where no others are looked for.
     grids : dict of int to ndarray
         Values of columns that have few.
     spikes : dict of int to ndarray
@@ -198,7 +200,7 @@ def resolve_marks(given, table, system, cellwise):
 
 def _of_two_values(table, columns):
     """Steps (D,) from one value to the other, of those columns that have two."""
-    part = table.columns_of(columns).astype(np.float64)
+    part = table.columns_of(columns)
     low, high = part.min(axis=0), part.max(axis=0)
     some = ((part == low) | (part == high)).all(axis=0)
     steps, origins = np.zeros((2, len(table.columns)))

@@ -239,14 +239,18 @@ class Table:
         return self._dense(self._numbers).reshape(len(self), -1)
 
     def raw(self):
-        """Rows (n, D) as they came: of any type, or sparse."""
+        """Rows (n, D) of numbers that are not made yet: of any type, or sparse."""
         rows = self._numbers
+        if np.nan_to_num(self.starts).any():
+            # As they came they are no numbers that a double holds.
+            rows = self.numbers()
         return rows if issparse(rows) else rows.reshape(len(self), -1)
 
     def columns_of(self, columns):
-        """Some columns (n, m) of the numbers of all rows, dense, in any type."""
+        """Some columns (n, m) of the numbers of all rows, dense, in float64."""
         part = self.raw()[:, columns]
-        return part.toarray() if issparse(part) else part
+        part = part.toarray() if issparse(part) else part
+        return part.astype(np.float64)
 
     def _dense(self, rows):
         return self._form.dense(rows) if is_made_later(rows) else rows

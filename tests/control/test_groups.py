@@ -138,3 +138,16 @@ def test_random_flags_are_no_groups(share):
         X = (rng.random((rng.integers(8, 60), 40)) < share).astype(float)
         found += len(one_hot_groups(X)[0])
     assert found <= 1
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32])
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_groups_of_any_type_among_many_columns(form, dtype):
+    rng, n = np.random.default_rng(0), 100
+    X = np.eye(4)[rng.integers(0, 4, (n, 60))].reshape(n, 240).astype(dtype)
+    sampler = PNLSampler(random_state=0)
+    rows = sampler.fit_resample(form(X), np.arange(n) < 20)[0][n:]
+    assert len(sampler.invariants_) == 60
+    rows = rows.toarray() if form is csr_array else rows
+    groups = rows.astype(float).reshape(-1, 4)
+    assert np.all(np.sort(groups) == [0, 0, 0, 1])
