@@ -6,8 +6,9 @@ They are looked for by counts, among any number of columns, in any units.
 from math import lgamma, log
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils import gen_batches
+
+from ..tables.forms import as_dense
 
 # Rows that are looked at before all of them are; cells that are counted at once.
 _FIRST, _CELLS = (64, 512, 2048), 2**20
@@ -25,7 +26,7 @@ def one_hot_groups(X, share_distinct=1.0, precision=0.0):
     """
     (n, d), found = X.shape, []
     columns, low, high = _of_two_values(X)
-    on = _dense(X[:, columns]) == high
+    on = as_dense(X[:, columns]) == high
     firsts, ends = _runs(on) if n >= _LEAST else ([], [])
     wanted, counts = _BITS + log(1 + len(firsts), 2), on.sum(axis=0)
     for first, end in zip(firsts, ends, strict=True):
@@ -44,10 +45,10 @@ def one_hot_groups(X, share_distinct=1.0, precision=0.0):
 
 
 def _of_two_values(X):
-    """Columns that have two values, and these; none if no few rows have a group."""
+    """Columns of two values, and these; none where some of the rows show no group."""
     columns = np.arange(X.shape[1])
     for size in (*_FIRST, X.shape[0]):
-        part = _dense(X[:: max(1, X.shape[0] // size)][:, columns])
+        part = as_dense(X[:: max(1, X.shape[0] // size)][:, columns])
         low, high = part.min(axis=0), part.max(axis=0)
         some = ((part == low) | (part == high)).all(axis=0)
         columns, low, high = columns[some], low[some], high[some]
@@ -58,10 +59,6 @@ def _of_two_values(X):
     varying = low < high
     low, high = (end[varying].astype(np.float64) for end in (low, high))
     return columns[varying], low, high
-
-
-def _dense(rows):
-    return rows.toarray() if issparse(rows) else rows
 
 
 def _runs(on):

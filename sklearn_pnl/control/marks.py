@@ -191,14 +191,14 @@ def resolve_marks(given, table, system, cellwise):
         bound = inside.coefficients.any(axis=0)
     if d > SEARCHED_UP_TO:
         note = f"Of more than {SEARCHED_UP_TO} features only whole numbers are kept."
-        two = None if inside is None else _of_two_values(table, np.flatnonzero(bound))
+        two = None if inside is None else _steps_of_two(table, np.flatnonzero(bound))
         return replace(marks, notes=(note,), two=two)
     rows = table.numbers() if rows is None else rows
     marks = _Search(rows, table, bound).marks(marks)
     return marks if inside is None else marks.giving_way(inside, table.precision)
 
 
-def _of_two_values(table, columns):
+def _steps_of_two(table, columns):
     """Steps (D,) from one value to the other, of those columns that have two."""
     part = table.columns_of(columns)
     low, high = part.min(axis=0), part.max(axis=0)

@@ -46,7 +46,7 @@ class BlockForm:
         self.kinds = [kind_of(rows if issparse(rows) else rows.reshape(len(rows), -1))]
         self.labels, self._levels = None, []
         if categorical:
-            columns = [_dense(X[:, [j]]).ravel() for j in self.categorical]
+            columns = [as_dense(X[:, [j]]).ravel() for j in self.categorical]
             found = [level_codes(column.tolist()) for column in columns]
             self.labels = np.column_stack([codes for codes, _ in found])
             pairs = zip(columns, found, strict=True)
@@ -71,7 +71,7 @@ class BlockForm:
 
     def dense(self, rows):
         """Numbers (n, *shape) of rows without their categories."""
-        flat = _dense(rows).reshape(rows.shape[0], -1)
+        flat = as_dense(rows).reshape(rows.shape[0], -1)
         return self.kinds[0].read(flat).reshape(-1, *self.shape)
 
     def read(self, X):
@@ -82,7 +82,7 @@ class BlockForm:
                 f"X has rows of shape {X.shape[1:]}, but the rows of fit had "
                 f"{self.row_shape}."
             )
-        flat = _dense(self._part(X)).reshape(X.shape[0], -1)
+        flat = as_dense(self._part(X)).reshape(X.shape[0], -1)
         return self.kinds[0].read(flat)
 
     def restore(self, numbers, codes):
@@ -267,5 +267,6 @@ def _labels(columns, j):
         ) from error
 
 
-def _dense(rows):
+def as_dense(rows):
+    """Rows as an array, if they are sparse."""
     return rows.toarray() if issparse(rows) else rows

@@ -11,7 +11,15 @@ from sklearn.utils.validation import validate_data
 
 from .._runtime.validation import check_finite, first_of_words
 from .columns import ArrayColumns, columns_of, is_frame
-from .forms import BlockForm, ColumnForm, as_table, is_made_later, no_numbers, places_of
+from .forms import (
+    BlockForm,
+    ColumnForm,
+    as_dense,
+    as_table,
+    is_made_later,
+    no_numbers,
+    places_of,
+)
 from .names import column_of
 from .times import Times
 
@@ -248,9 +256,7 @@ class Table:
 
     def columns_of(self, columns):
         """Some columns (n, m) of the numbers of all rows, dense, in float64."""
-        part = self.raw()[:, columns]
-        part = part.toarray() if issparse(part) else part
-        return part.astype(np.float64)
+        return as_dense(self.raw()[:, columns]).astype(np.float64)
 
     def _dense(self, rows):
         return self._form.dense(rows) if is_made_later(rows) else rows
