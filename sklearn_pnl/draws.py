@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ._runtime.validation import tells_where
+from ._runtime.workspace import take
 from .control.conditioning import Condition
 
 # An estimator of densities is any object with `fit` and `sample`.
@@ -232,7 +233,7 @@ class MixupDraws(Draws):
             near = group[which[rows]]
             parents = np.column_stack([near[:, 0], second[rows]])
             weights = np.column_stack([1 - position[rows], position[rows]])
-            mixed, added = codes[parents[:, 0]], codes[parents[:, 1]]
+            mixed, added = (take(codes, own, axis=0) for own in parents.T)
             if lacking is not None:
                 # What one lacks the other gives.
                 np.copyto(mixed, added, where=lacking[parents[:, 0]])

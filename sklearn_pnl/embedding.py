@@ -184,7 +184,7 @@ def fold(rows, low, high):
     # They are few.
     far = rows < low
     far |= rows > high
-    where = np.nonzero(far)
+    where = np.unravel_index(np.flatnonzero(far), rows.shape)
     low, high = (np.broadcast_to(end, rows.shape)[where] for end in (low, high))
     values = rows[where]
     # Twice an end may overflow, and then an infinite value would become NaN.

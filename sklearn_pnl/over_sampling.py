@@ -314,15 +314,17 @@ class _Classes:
 
     def __init__(self, y):
         plain, self._as_they_came = plain_target(y)
-        shape = np.shape(plain)
-        if len(shape) == 2 and shape[1] > 1 and np.asarray(plain).dtype.kind == "f":
+        shape, kind = np.shape(plain), np.asarray(plain).dtype.kind
+        if len(shape) == 2 and shape[1] > 1 and kind == "f":
             raise ValueError(
                 f"y has the shape {shape}: it must have one class for each row. "
                 "Are X and y swapped? PNLRegressionSampler adds rows with several "
                 "numbers as targets."
             )
         try:
-            check_classification_targets(plain)
+            # Whole numbers and words are classes, whatever they are.
+            if len(shape) > 1 or kind not in "biuU":
+                check_classification_targets(plain)
         except ValueError as error:
             raise ValueError(
                 f"{str(error).rstrip('.')}. PNLRegressionSampler adds rows with "

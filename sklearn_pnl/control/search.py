@@ -413,8 +413,8 @@ class _Rows:
         # What a row alone decides explains that row, whatever the others say.
         if self._some_alone and self._decided_alone[features].any():
             return 0
-        step = max(1, len(self.X) // _SHUFFLED_ROWS)
-        for rows in (self.X[::step, features], self.X[:, features]):
+        for step in (max(1, len(self.X) // _SHUFFLED_ROWS), 1):
+            rows = self.X[::step, features]
             n_apart = len(np.unique(rows @ self._direction[features]))
             if n_apart == len(rows) or any(map(_are_small, sizes)):
                 return self.n_distinct
