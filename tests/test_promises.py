@@ -398,6 +398,11 @@ def check_marks(new, made, augmenter, parents):
             eps = precision(made.dtypes)
             room = 1e-9 * np.ptp(made.values[:, j]) + 4 * eps[j] * size
             assert off.max(initial=0) <= room, "steps"
+    if marks.flags is not None:
+        flags = marks.flags
+        is_on = new[:, flags.columns] > (flags.off + flags.on) / 2
+        is_on &= free[flags.columns]
+        assert not (is_on & (is_on.astype(float) @ flags.apart > 0)).any(), "flags"
 
 
 def found_groups(made, system):

@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from .._runtime.validation import warn_missed
 from ..geometry.reach import span, unmet
 from .conditioning import Condition
+from .flags import Flags
 from .lattice import Lattice, nearest_of
 from .meeting import MAX_STEPS, TOL, UnmetError, as_types, met, narrowed
 from .system import LinearSystem, rounding_of
@@ -51,6 +52,8 @@ class Keeper:
         Limits with the most room that a user may give.
     shared : tuple of two ndarray of shape (D,), default=None
         Ends of the values that cells may be given, beside the limits.
+    flags : Flags, default=None
+        Columns of which no two are on in a row that are never on together.
     n_kept : int, default=None
         How many equations are of the training rows; None is all.
     keeps_zeros : bool, default=False
@@ -75,6 +78,7 @@ class Keeper:
     grids: dict
     widest: tuple
     shared: tuple | None = None
+    flags: Flags | None = None
     n_kept: int | None = None
     keeps_zeros: bool = False
     drops: bool = False
@@ -235,6 +239,7 @@ class Keeper:
 
     def cast(self, rows, columns=slice(None)):
         """Rows as the types, lattices and grids of some columns hold them."""
+        rows = self.parted(rows, columns)
         lattice, coarse = self.lattice.about(columns), self.coarse[columns]
         if lattice.on_it.any() or coarse.any():
             part = lattice.nearest(rows[:, columns])
@@ -244,6 +249,14 @@ class Keeper:
         for j in self.grids.keys() & set(np.arange(rows.shape[1])[columns].tolist()):
             rows[:, j] = nearest_of(self.grids[j], rows[:, j])
         return rows
+
+    def parted(self, rows, columns):
+        """Rows, in place, with no two flags on in some columns that are apart."""
+        if self.flags is None:
+            return rows
+        free = np.zeros(rows.shape[1], bool)
+        free[columns] = self.discrete[columns]
+        return self.flags.parted(rows, free)
 
     @cached_property
     def discrete(self):
@@ -304,6 +317,7 @@ class Keeper:
                 for name in ("low", "high", "least", "ranges", "precision", "by_values")
             },
             grids={},
+            flags=None,
             widest=[e[used] for e in self.widest],
             shared=None if self.shared is None else [e[used] for e in self.shared],
             examples=None if self.examples is None else self.examples[:, used],

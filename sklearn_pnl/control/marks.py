@@ -9,6 +9,7 @@ from math import inf, remainder
 
 import numpy as np
 
+from .flags import Flags
 from .lattice import Lattice, lattice_of
 from .promises import SEARCHED_UP_TO, for_numbers
 
@@ -53,6 +54,8 @@ class Marks:
         Values of a column that many rows share.
     missing : dict of int to float
         Share of rows in which a column is missing.
+    flags : Flags or None
+        Columns of two values, some of which are never on together.
     zeros : bool
         Whether cells that are zero in all parents stay so.
     searched : bool
@@ -70,6 +73,7 @@ class Marks:
     grids: dict = field(default_factory=dict)
     spikes: dict = field(default_factory=dict)
     missing: dict = field(default_factory=dict)
+    flags: Flags | None = None
     zeros: bool = False
     searched: bool = False
     notes: tuple = ()
@@ -123,6 +127,7 @@ class Marks:
     def descriptions(self):
         """What is kept of each column, in words, by its name."""
         told = {}
+        apart = self.flags.never_with(self.feature_names) if self.flags else {}
         for j, name in enumerate(self.feature_names):
             parts = []
             if j in self.missing:
@@ -138,6 +143,8 @@ class Marks:
                 and not self.by_types[j]
             ):
                 parts.append(_steps_in_words(self.lattice, j))
+            if j in apart:
+                parts.append(apart[j])
             if parts:
                 told[name] = "; ".join(parts)
         return told
@@ -237,6 +244,7 @@ class _Search:
         wanted = [j for j in np.flatnonzero(self.open).tolist() if grids.get(j) is None]
         for j, (step, origin) in self._steps(wanted, values).items():
             steps[j], origins[j] = step, origin
+        free = np.flatnonzero(pairs & ~self.bound)
         for j in np.flatnonzero(pairs & self.bound & self.open).tolist():
             steps[j], origins[j] = values[j][1] - values[j][0], values[j][0]
         return replace(
@@ -246,6 +254,7 @@ class _Search:
             pairs=pairs & self.bound,
             grids={j: v for j, v in grids.items() if v is not None},
             spikes={j: v for j, v in spikes.items() if len(v)},
+            flags=Flags.of(self.rows, free) if len(free) > 1 else None,
             searched=True,
         )
 

@@ -200,4 +200,5 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
         by_values,
         {j: v for j, v in inside.items() if len(v)},
         widest,
+        flags=None if marks is None else marks.flags,
     )

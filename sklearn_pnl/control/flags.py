@@ -1,0 +1,72 @@
+"""Columns of two values of which no training row has two upper ones: dummies.
+
+Of categories whose first level is dropped, for one: no equation says that a row has at
+most one of them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Flags:
+    """Columns of two values, and which of them are never on together.
+
+    Attributes
+    ----------
+    columns : ndarray of int of shape (m,)
+    off, on : ndarray of shape (m,)
+        Their lower and upper values.
+    apart : ndarray of bool of shape (m, m)
+        Which no training row has on together.
+    """
+
+    columns: np.ndarray
+    off: np.ndarray
+    on: np.ndarray
+    apart: np.ndarray
+
+    @classmethod
+    def of(cls, rows, columns):
+        """Those among some columns of rows (n, D), where NaN is missing; or None."""
+        part = np.asarray(rows[:, columns], np.float64)
+        off, on = np.fmin.reduce(part), np.fmax.reduce(part)
+        is_on = part == on
+        two = (is_on | (part == off) | np.isnan(part)).all(axis=0) & (off < on)
+        ones = is_on[:, two].astype(np.float32)
+        apart = ones.T @ ones == 0
+        some = apart.any(axis=0)
+        if not some.any():
+            return None
+        return cls(
+            columns[two][some], off[two][some], on[two][some], apart[some][:, some]
+        )
+
+    def parted(self, rows, free):
+        """Rows (n, D), in place, with no two on that are apart: the larger ones stay.
+
+        Of flags that are not ``free`` (D,) all do.
+        """
+        free, todo = free[self.columns], np.arange(len(rows))
+        shares = (rows[:, self.columns] - self.off) / (self.on - self.off)
+        while len(todo):
+            is_on = shares[todo] > 0.5
+            clash = is_on & free & (is_on.astype(np.float32) @ self.apart > 0)
+            some = clash.any(axis=1)
+            todo = todo[some]
+            least = np.where(clash[some], shares[todo], np.inf).argmin(axis=1)
+            shares[todo, least] = 0
+            rows[todo, self.columns[least]] = self.off[least]
+        return rows
+
+    def never_with(self, names):
+        """Of each column in words, those that it is never on with."""
+        names = [names[j] for j in self.columns]
+        told = {}
+        for j, apart in zip(self.columns.tolist(), self.apart, strict=True):
+            others = [names[k] for k in np.flatnonzero(apart)]
+            if others:
+                more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+                told[j] = f"not on with {', '.join(others[:3])}{more}"
+        return told

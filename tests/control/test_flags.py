@@ -1,0 +1,102 @@
+"""Columns of two values that no training row has on together."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler
+from sklearn_pnl.control.flags import Flags
+
+LEVELS = {"colour": list("abcde"), "size": list("xyz")}
+
+
+def categories(seed, n=300):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"amount": rng.normal(size=n)})
+    for name, levels in LEVELS.items():
+        frame[name] = rng.choice(levels, n)
+    return frame
+
+
+def dummies(seed, n=300):
+    return pd.get_dummies(categories(seed, n), drop_first=True)
+
+
+def on_together(rows):
+    """Most columns of a dropped level's group that are on in a row, group by group."""
+    return [
+        int((rows.filter(like=f"{name}_") > 0.5).sum(axis=1).max()) for name in LEVELS
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("dtype", [bool, "uint8", "float64", "float32"])
+def test_no_row_has_two_levels_of_which_the_first_is_dropped(dtype, seed):
+    X = dummies(seed)
+    some = X.columns[1:]
+    X[some] = X[some].astype(dtype)
+    rows = PNLAugmenter().fit(X).sample(500, random_state=seed)
+    assert on_together(X) == on_together(rows) == [1, 1]
+    assert set(np.unique(rows[some].to_numpy(float))) == {0, 1}
+
+
+def test_without_a_look_at_pairs_rows_have_two(monkeypatch):
+    monkeypatch.setattr(Flags, "of", lambda rows, columns: None)
+    X = [dummies(seed, 60) for seed in range(5)]
+    rows = [PNLAugmenter().fit(x).sample(2000, random_state=0) for x in X]
+    assert max(max(on_together(r)) for r in rows) > 1
+
+
+def test_nor_after_scalers_and_in_samplers():
+    frame = categories(0, 400)
+    encoder = OneHotEncoder(drop="first", sparse_output=False)
+    scaler = StandardScaler()
+    X = scaler.fit_transform(encoder.fit_transform(frame[[*LEVELS]]))
+    X = np.column_stack([frame[["amount"]], X])
+    y = (np.arange(400) < 60).astype(int)
+    rows = PNLSampler(random_state=0).fit_resample(X, y)[0][400:]
+    rows = scaler.inverse_transform(rows[:, 1:])
+    np.testing.assert_allclose(rows, np.rint(rows), atol=1e-9)
+    for group in (slice(0, 4), slice(4, 6)):
+        assert np.all(rows[:, group].sum(axis=1) < 1.5)
+
+
+def test_what_is_asked_for_stays_on():
+    X = dummies(1)
+    augmenter = PNLAugmenter().fit(X)
+    asked = ColumnConstraint("colour_c", equal=1)
+    rows = augmenter.sample(200, constraints=asked, random_state=0)
+    assert rows["colour_c"].all()
+    assert on_together(rows) == [1, 1]
+
+
+def test_flags_that_some_row_has_together_are_free():
+    X = dummies(2)
+    X.loc[0, ["colour_b", "colour_c"]] = True
+    augmenter = PNLAugmenter().fit(X)
+    told = augmenter.marks_.descriptions["colour_b"]
+    assert told.endswith("not on with colour_d, colour_e")
+
+
+def test_marks_name_the_others():
+    told = PNLAugmenter().fit(dummies(0)).marks_.descriptions
+    assert told["size_y"].endswith("not on with size_z")
+    assert told["colour_b"].endswith("not on with colour_c, colour_d, colour_e")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_are_no_copies_have_no_two_levels_either(seed):
+    X = dummies(seed, 80).drop(columns="amount")
+    X["more"] = np.random.default_rng(seed).integers(9, size=80)
+    rows = PNLAugmenter().fit(X).sample(400, random_state=seed)
+    assert on_together(rows) == [1, 1]
+
+
+def test_the_audit_tells():
+    X = dummies(0)
+    augmenter = PNLAugmenter().fit(X)
+    rows = X.to_numpy(float)[:5].copy()
+    rows[3, 1:5] = 1
+    with pytest.warns(UserWarning, match="have other values than rows of colour_"):
+        augmenter._source.keeper.audit(rows, "PNLAugmenter")
