@@ -342,8 +342,8 @@ class _Rows:
 
     def _check(self, equations):
         """Whether equations hold in all rows, their values, and the worst rows."""
-        products = self.X @ equations.T
-        low, high = products.min(axis=0), products.max(axis=0)
+        products = equations @ self.X.T
+        low, high = products.min(axis=1), products.max(axis=1)
         values = low + (high - low) / 2
         scale = scales(equations, self.ranges, values)
         rounding = np.abs(equations) @ self.rounding
@@ -353,8 +353,8 @@ class _Rows:
         holds = distance <= self.tol * scale + 2 * rounding
         worst = np.where(
             high - values > values - low,
-            products.argmax(axis=0),
-            products.argmin(axis=0),
+            products.argmax(axis=1),
+            products.argmin(axis=1),
         )
         return holds, values, worst
 
@@ -367,8 +367,8 @@ class _Rows:
         if not np.any(self.rounding > _CLEARLY_SINGLE * self.size):
             return short
         size = np.where(self.size > 0, self.size, 1)
-        room = np.abs(self.X) @ (np.abs(equations) * self.rounding / (2 * size)).T
-        least, most = (products - room).max(axis=0), (products + room).min(axis=0)
+        room = (np.abs(equations) * self.rounding / (2 * size)) @ np.abs(self.X).T
+        least, most = (products - room).max(axis=1), (products + room).min(axis=1)
         between = least + (most - least) / 2
         known = least < most
         own = _shortest(
