@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import islice
-from math import lgamma, log
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +13,7 @@ from sklearn.base import BaseEstimator
 from .._runtime.threads import one_blas_thread
 from ..tables import is_frame, read_table
 from .candidates import balances, sums
+from .chance import LOOSE, Chance
 from .groups import one_hot_groups
 from .readable import as_fractions, fewer_features, scales, shortest, whole
 from .system import LinearSystem
@@ -24,22 +23,14 @@ _ROWS_PER_FEATURE = 2
 # Rows that the null space is taken from, per feature, before all rows are asked.
 _SAMPLE = 1.25
 _MAX_ROUNDS = 20
-# Rows, per feature, among which distinct ones are counted first.
-_COUNTED = 16
 # Where rounding is a smaller share than this, rank is certain.
 _CLEARLY = 1e-6
 # Rounding beyond this share is not that of double precision.
 _CLEARLY_SINGLE = 1e-12
 # What is left of a range by rounding is none.
 _CONSTANT = 1e-12
-# Coefficients that are small; the square of a direction in which rows do not vary.
-_SMALL, _NO_SIZE = 12, 1e-10
-# By how much coefficients are rounded where the rows allow it, in ranges.
-_LOOSE = 1e-6
-# An equation is taken if chance makes one of its kind less often than 2 ** -_BITS.
-_BITS = 30
-_SHUFFLED_ROWS, _FEW_ROWS = 500, 64
-_BITS_PER_COEFFICIENT = 2
+# Rows in which rounded coefficients are tried first.
+_FEW_ROWS = 64
 # Candidates that are tried.
 _MOST_CANDIDATES = 5000
 
@@ -181,17 +172,8 @@ class _Rows:
     def __init__(self, X, varying, ranges, size, tol, rounding):
         self.X, self.varying, self.ranges, self.size = X, varying, ranges, size
         self.tol, self.rounding = tol, rounding
-        self._rng = np.random.default_rng(0)
-        # One number a row: those that are alike have the same.
-        unit = np.where(ranges > 0, ranges, np.inf)
-        self._direction = self._rng.uniform(1, 2, size=X.shape[1]) / unit
-        step = max(1, len(X) // (_COUNTED * X.shape[1] + _SHUFFLED_ROWS))
-        self.n_distinct = self._count(X[::step])
-        if step > 1 and self.n_distinct < _ROWS_PER_FEATURE * len(varying):
-            self.n_distinct = self._count(X)
-
-    def _count(self, rows):
-        return len(np.unique(rows @ self._direction))
+        self.chance = Chance(X, varying, ranges, tol, _ROWS_PER_FEATURE)
+        self.n_distinct = self.chance.n_distinct
 
     # --- many rows: any equation ------------------------------------------------
 
@@ -213,7 +195,7 @@ class _Rows:
                 break
             some = np.concatenate([some, worst[~holds]])
         found, values = self._readable(raw[holds])
-        likely = np.array([not self._by_chance(a, fitted=True) for a in found], bool)
+        likely = np.array([not self.chance.makes(a, fitted=True) for a in found], bool)
         return found[likely], values[likely]
 
     def _dependent(self, some):
@@ -239,8 +221,8 @@ class _Rows:
         root = triangle[:k, :k]
         orthonormal = solve_triangular(root, Z[:, free].T, trans="T")
         leverages = np.einsum("kn,kn->n", orthonormal, orthonormal)
-        self._some_alone = leverages.max() + 1 / len(Z) > 1 - _LOOSE
-        self._free = order[free]
+        some_alone = leverages.max() + 1 / len(Z) > 1 - LOOSE
+        self.chance.fitted(order[free], some_alone)
         weights = solve_triangular(root, triangle[:k, k:]).T
         weights[np.abs(weights) < self.tol / 10] = 0.0
         equations = np.zeros((len(follow), self.X.shape[1]))
@@ -271,8 +253,8 @@ class _Rows:
         # single row, leave more in the coefficients than rows may miss.
         sizes = np.abs(raw) * self.ranges
         most = sizes.max(axis=1, keepdims=True, initial=0)
-        simpler = as_fractions(raw, self.ranges, _LOOSE, rounding)
-        simpler[sizes <= _LOOSE * most] = 0.0
+        simpler = as_fractions(raw, self.ranges, LOOSE, rounding)
+        simpler[sizes <= LOOSE * most] = 0.0
         few = self.X[:: max(1, len(self.X) // _FEW_ROWS)]
         for rows in (few, self.X):
             some = np.flatnonzero((simpler != exact).any(axis=1))
@@ -292,7 +274,7 @@ class _Rows:
             return self._none()
         found, directions = [], np.empty((0, self.X.shape[1]))
         # One number a feature: equations between features hold between these.
-        weights = self._rng.uniform(-1, 1, size=len(self.X))
+        weights = self.chance.rng.uniform(-1, 1, size=len(self.X))
         code = (weights - weights.mean()) @ self.X
         for make in (balances, sums):
             candidates = make(code, self.varying, self.tol)
@@ -306,7 +288,7 @@ class _Rows:
                 if length < 1e-6 * np.linalg.norm(equation):
                     continue
                 holds, _, _ = self._check(equation[None])
-                if not holds[0] or self._by_chance(equation, fitted=False):
+                if not holds[0] or self.chance.makes(equation, fitted=False):
                     continue
                 found.append(equation)
                 directions = np.vstack([directions, new / length])
@@ -375,91 +357,6 @@ class _Rows:
             np.where(known, between, values), np.where(known, most - between, noise)
         )
         return np.where((least <= short) & (short <= most), short, own)
-
-    def _by_chance(self, equation, fitted):
-        """Whether features drawn apart would make such an equation too.
-
-        Features of different rows give its value in a row the chance that it takes its
-        most frequent value, or where none comes twice, that it falls so near another;
-        all rows, and all choices of as many features, make the rest. A fitted equation
-        has spent a row on each coefficient.
-        """
-        features = np.flatnonzero(equation)
-        (n, d), m = (len(self.X), len(self.varying)), len(features)
-        if n < 3:
-            return True
-        rows = self._rows_apart(n, m)
-        value = np.einsum("nk,k->n", self.X[rows, features], equation[features])
-        unit = 10 * self.tol * scales(equation[None], self.ranges, value[:1])[0]
-        n_distinct = self._n_apart(equation, features) if fitted else self.n_distinct
-        bits = _bits(value, unit) * (n_distinct - fitted * m)
-        choices = (lgamma(d + 1) - lgamma(m + 1) - lgamma(d - m + 1)) / log(2)
-        if not fitted:
-            choices = min(choices, 3 * log(d + 1, 2) + 2 * _BITS_PER_COEFFICIENT)
-        return bits < choices + _BITS_PER_COEFFICIENT * m * fitted + _BITS
-
-    def _n_apart(self, equation, features):
-        """How many different rows speak for an equation with fitted coefficients.
-
-        A plain sum, of features or of their shares of ranges as in one-hot groups, has
-        none to fit, and small whole numbers say little. Of others rows that are alike
-        in these features speak once: as few as there are features satisfy any.
-        """
-        sizes = [
-            np.abs(equation[features] * unit) for unit in (1, self.ranges[features])
-        ]
-        if any(np.ptp(own) <= _LOOSE * own.max() for own in sizes):
-            return self.n_distinct
-        # What a row alone decides explains that row, whatever the others say.
-        if self._some_alone and self._decided_alone[features].any():
-            return 0
-        for step in (max(1, len(self.X) // _SHUFFLED_ROWS), 1):
-            rows = self.X[::step, features]
-            n_apart = len(np.unique(rows @ self._direction[features]))
-            if n_apart == len(rows) or any(map(_are_small, sizes)):
-                return self.n_distinct
-        return n_apart
-
-    @cached_property
-    def _decided_alone(self):
-        """Columns (D,) with a combination that is nought in all rows but one."""
-        _, first = np.unique(self.X @ self._direction, return_index=True)
-        rows = self.X[np.ix_(first, self._free)] / self.ranges[self._free]
-        rows -= rows.mean(axis=0)
-        sizes, directions = np.linalg.eigh(rows.T @ rows)
-        some = sizes > _NO_SIZE * sizes.max()
-        root = directions[:, some] / np.sqrt(sizes[some])
-        rows = rows @ root
-        leverages = np.einsum("nk,nk->n", rows, rows) + 1 / len(rows)
-        alone = np.abs(root @ rows[leverages > 1 - _LOOSE].T)
-        found = np.zeros(self.X.shape[1], bool)
-        found[self._free] = (alone > _LOOSE * alone.max(axis=0, initial=0)).any(axis=1)
-        return found
-
-    def _rows_apart(self, n, m):
-        """Choices (k, m) of different rows, as far as there are so many."""
-        if n > _FEW_ROWS:
-            return self._rng.integers(n, size=(_SHUFFLED_ROWS, m))
-        rows = self._rng.random((_SHUFFLED_ROWS, n)).argsort(axis=1)
-        return np.unique(rows[:, np.arange(m) % n], axis=0)
-
-
-def _are_small(sizes):
-    """Whether numbers are small whole ones, but for a factor."""
-    found = whole(np.round(sizes / sizes.min() / _LOOSE)[None] * _LOOSE)[0]
-    return found.max() <= _SMALL and np.all(found == np.rint(found))
-
-
-def _bits(values, unit):
-    """How surprising it is, in bits, that a value is one of these, to this unit."""
-    values = np.sort(values)
-    apart = np.flatnonzero(np.diff(values) > unit)
-    runs = np.diff(np.concatenate([[-1], apart, [len(values) - 1]]))
-    if runs.max() > 1:
-        share = (runs.max() + 1) / len(values)
-    else:
-        share = unit / np.diff(values).min(initial=np.inf) / len(values)
-    return -log(min(1.0, max(share, 1e-300)), 2)
 
 
 def clearly_full_rank(X):
