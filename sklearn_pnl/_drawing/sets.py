@@ -158,6 +158,8 @@ class _Set:
                 raise UnmetTotals(why)
             keeper = last
             copied = copied | more
+        # Flags that sums are not about make room for those that they turned on.
+        numbers = keeper.parted(numbers, keeper.others)
         batch = batch._replace(numbers=numbers, copied=copied)
         return batch, replace(drawing, keeper=keeper)
 

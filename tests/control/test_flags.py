@@ -100,3 +100,15 @@ def test_the_audit_tells():
     rows[3, 1:5] = 1
     with pytest.warns(UserWarning, match="have other values than rows of colour_"):
         augmenter._source.keeper.audit(rows, "PNLAugmenter")
+
+
+@pytest.mark.parametrize("dtype", [bool, float, int])
+def test_levels_that_sums_are_not_about_make_room(dtype):
+    X = dummies(0)
+    some = X.columns[1:]
+    X[some] = X[some].astype(dtype)
+    totals = {"colour_b": 70, "colour_c": 60, "amount": 20}
+    rows = PNLAugmenter().fit(X).sample(200, random_state=0, totals=totals)
+    assert rows["colour_b"].sum() == 70
+    asked = rows["colour_b"].astype(bool) | rows["colour_c"].astype(bool)
+    assert not rows.loc[asked, ["colour_d", "colour_e"]].astype(bool).any(axis=None)
