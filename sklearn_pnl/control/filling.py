@@ -6,20 +6,27 @@ import numpy as np
 
 from .keeping import Keeper
 from .lattice import Lattice
-from .meeting import projected
-from .system import LinearSystem
+from .meeting import TOL, projected
+from .system import LinearSystem, rounding_of
 
-# Units of the measure, in ranges; the second for rows that need to go far beyond these.
-_FAR = 1.0, 1e6
+# Units of the measure, in ranges, for rows that need to leave what was observed; the
+# second for those that need to go far.
+_FAR = 1e3, 1e6
 
 
 def fill_to(
-    system: LinearSystem, rows: np.ndarray, missing: np.ndarray, ends: tuple
+    system: LinearSystem,
+    rows: np.ndarray,
+    missing: np.ndarray,
+    ends: tuple,
+    room: np.ndarray | float = 0.0,
 ) -> tuple:
     """Rows (n, D) with missing values moved least to a system; which of it is missed.
 
-    Least in chi-square of the measures ``(value - least) / range + offset``. Columns
-    without negative values get none. What has no missing value in a row is left out.
+    Within what was observed of each column, if some such values meet the system: least
+    in chi-square of the measures ``(value - least) / range + offset``. Else beyond, in
+    squares of ranges, but columns without negative values get none. What has no missing
+    value in a row is left out.
 
     Parameters
     ----------
@@ -29,6 +36,8 @@ def fill_to(
     missing : ndarray of bool of shape (n, D)
     ends : pair of ndarray of shape (D,)
         Of the values that were observed.
+    room : ndarray of shape (c,), default=0
+        What their types round.
 
     Returns
     -------
@@ -38,12 +47,13 @@ def fill_to(
     rows, d = rows.copy(), rows.shape[1]
     least, ranges = ends[0], ends[1] - ends[0]
     about = missing @ (system.coefficients != 0).T
-    told = about | ~missing.any(axis=1)[:, None]
+    # What has no missing value in a row asks for what is there.
+    there = rows @ system.coefficients.T
     asked = replace(
         system,
         ranges=ranges,
-        lower=np.where(told, system.lower, -np.inf),
-        upper=np.where(told, system.upper, np.inf),
+        lower=np.where(about, system.lower, there),
+        upper=np.where(about, system.upper, there),
     )
     none, limits = np.zeros(d), (np.where(least >= 0, 0.0, -np.inf), np.full(d, np.inf))
     keeper = Keeper(
@@ -59,11 +69,22 @@ def fill_to(
         widest=limits,
         grids={},
     )
-    left = np.flatnonzero(about.any(axis=1))
-    for far in _FAR if len(left) else ():
-        own = replace(keeper, ranges=far * ranges).of_rows(left)
-        rows[left] = projected(own, rows[left], ~missing[left])
-        left = left[own.missed(rows[left]).any(axis=1)]
+    # A column of one value has the range that its equations leave it.
+    sizes = np.abs(np.where(system.coefficients == 0, np.inf, system.coefficients))
+    wide = (asked.scale[:, None] / sizes).max(axis=0, initial=0.0)
+    wide = np.where(ranges > 0, ranges, wide)
+    left, start = np.flatnonzero(about.any(axis=1)), rows.copy()
+    within = replace(keeper, low=ends[0], high=ends[1])
+    ways = within, *(replace(keeper, ranges=far * wide) for far in _FAR)
+    for way in ways if len(left) else ():
+        own = way.of_rows(left)
+        rows[left] = projected(own, start[left], ~missing[left])
+        left = left[_missed(own.system, rows[left], room).any(axis=1)]
         if not len(left):
             break
-    return rows, keeper.missed(rows)
+    return rows, _missed(asked, rows, room)
+
+
+def _missed(system, rows, room):
+    room = room + TOL * system.scale + rounding_of(system, rows)
+    return np.abs(system.missing(rows)) > room
