@@ -56,7 +56,9 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     **Without one** (a plain table) missing cells are the means of near rows, moved
     least so that equations hold: those that all complete rows satisfy, such as totals
-    of their parts, and what is asked for.
+    of their parts, and what is asked for. A row stays within the values that ``fit``
+    observed in each column if any such cells meet them; else it goes beyond, but to
+    negative values in no column without one.
 
     Parameters
     ----------
@@ -283,8 +285,11 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"constraints are about columns of a table, and order={self.order_!r} "
                 "takes rows for tensors. Pass order=None, or constraints=None."
             )
-        filler = TableFiller if self._is_table else TensorFiller
-        self._filler = filler(self, rows.reshape(len(rows), -1))
+        flat = rows.reshape(len(rows), -1)
+        if self._is_table:
+            self._filler = TableFiller(self, flat, X)
+        else:
+            self._filler = TensorFiller(self, flat)
         self.poset_, self.base_mask_ = self._filler.poset, self._filler.mask
         self.alpha_ = self._filler.alpha
         self.held_out_deviance_ = self._filler.deviance
@@ -294,6 +299,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _checked(self, X, *, reset):
         """Rows (n, *shape) in double precision."""
         rows = check_rows(self, X, reset=reset, missing=True, dtype=np.float64)
+        # Distances of rows that tie are rounded by how these lie in memory.
+        rows = np.ascontiguousarray(rows)
         if reset:
             self.order_ = self._resolved_order()
         if not self._is_table:

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import Bounds, LinearConstraint, milp
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import KNNImputer
@@ -148,6 +149,125 @@ def test_totals_of_a_table_hold_and_what_is_observed_stays(seed):
     assert imputer.invariants_.violation(imputer.transform(new)).max() < 1e-9
 
 
+def has_fill_within(rows, missing, system, ends):
+    """Which rows (n,) a linear programme can fill to within these ends."""
+    able = ~missing.any(axis=1)
+    for i in np.flatnonzero(~able):
+        hidden = missing[i]
+        a = system.coefficients[:, hidden]
+        told = a.any(axis=1)
+        rest = system.coefficients[told][:, ~hidden] @ rows[i, ~hidden]
+        lower, upper = (e[0, told] - rest for e in (system.lower, system.upper))
+        found = milp(
+            np.zeros(a.shape[1]),
+            constraints=LinearConstraint(a[told], lower, upper),
+            bounds=Bounds(*(e[hidden] for e in ends)),
+        )
+        able[i] = found.success
+    return able
+
+
+def two_levels(rng):
+    """Parts with negative values, subtotals and their total."""
+    parts = rng.normal(size=(80, 4))
+    subtotals = np.column_stack([parts[:, :2].sum(axis=1), parts[:, 2:].sum(axis=1)])
+    X = np.column_stack([parts, subtotals, subtotals.sum(axis=1)])
+    a = [[1, 1, 0, 0, -1, 0, 0], [0, 0, 1, 1, 0, -1, 0], [0, 0, 0, 0, 1, 1, -1]]
+    return X, LinearConstraint(a, 0, 0)
+
+
+def one_total(rng):
+    return with_total(rng, 80), LinearConstraint([[1, 1, 1, 1, -1]], 0, 0)
+
+
+def intervals(rng):
+    """A total that is nearly that of its parts, two of which are no large share."""
+    X = with_total(rng, 80)
+    share = (X[:, 0] + X[:, 1]).max() / X[:, 4].min()
+    a = [[1, 1, 0, 0, -share], [1, 1, 1, 1, -1]]
+    return X, LinearConstraint(a, [-np.inf, -5], [0, 5])
+
+
+@pytest.mark.parametrize("table", [two_levels, one_total, intervals])
+@pytest.mark.parametrize("seed", range(4))
+def test_fills_are_within_what_was_observed_wherever_such_fills_exist(table, seed):
+    rng = np.random.default_rng(seed)
+    X, asked = table(rng)
+    # Few rows are observed: the others reach beyond them.
+    given = np.where(rng.random(X.shape) < 0.5, np.nan, X)
+    given[np.isnan(given).all(axis=1), 0] = X[np.isnan(given).all(axis=1), 0]
+    given[70:] *= 2
+    ends = np.nanmin(given[:40], axis=0), np.nanmax(given[:40], axis=0)
+    imputer = ManyBodyImputer(invariants=None, constraints=asked).fit(given[:40])
+    filled, missing = imputer.transform(given), np.isnan(given)
+    outside = missing & ((filled < ends[0]) | (filled > ends[1]))
+    assert np.all(filled[missing & (ends[0] >= 0)] >= 0)
+    system = imputer.invariants_
+    assert_array_equal(filled[~missing], given[~missing])
+    off = np.abs(system.missing(filled)) / system.scale > 1e-9
+    off[~(missing @ (system.coefficients != 0).T)] = False
+    assert not off.any()
+    # A programme has tolerances: ends are a little nearer for it, or farther.
+    room = 1e-5 * (ends[1] - ends[0])
+    inner, outer = (
+        has_fill_within(
+            given, missing, system, (ends[0] + k * room, ends[1] - k * room)
+        )
+        for k in (1, -1)
+    )
+    assert not outside[inner].any()
+    assert np.all(outside[~outer].any(axis=1))
+    assert 0 < np.count_nonzero(~outer) < np.count_nonzero(inner)
+
+
+def test_a_column_that_was_observed_once_is_what_its_equation_says():
+    """Of a total with one value nothing is known but that it is one."""
+    rng = np.random.default_rng(0)
+    X = with_total(rng, 30)
+    given = hidden(rng, X, 0.1)
+    given[0], given[1:, 4] = X[0], np.nan
+    total = ColumnConstraint({0: 1, 1: 1, 2: 1, 3: 1, 4: -1}, equal=0)
+    imputer = ManyBodyImputer(invariants=total)
+    filled = imputer.fit_transform(given)
+    assert imputer.invariants_.violation(filled).max() < 1e-9
+    whole = ~np.isnan(given[:, :4]).any(axis=1)
+    assert_allclose(filled[whole], X[whole], rtol=1e-9)
+
+
+@pytest.mark.parametrize("shift", [0, 2000])
+def test_totals_in_single_precision_are_found_and_hold_as_far_as_it_rounds(shift):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = with_total(rng) + shift
+    if not shift:
+        # Of zeros rounding asks for less than nothing.
+        X[::2, 2] = 0
+    X[:, 4] = X[:, :4].sum(axis=1)
+    given = hidden(rng, X, 0.1)
+    frame = pd.DataFrame(given, columns=list("abcde"))
+    frame["n"] = np.arange(len(X))
+    mixed = frame.astype({"a": np.float32, "e": np.float32})
+    for rows in (given.astype(np.float32), mixed):
+        imputer = ManyBodyImputer()
+        filled = imputer.fit_transform(rows)
+        assert len(imputer.invariants_) == 1
+        room = 8 * np.finfo(np.float32).eps * np.abs(X).max()
+        assert np.abs(imputer.invariants_.missing(filled)).max() < room
+        assert_array_equal(imputer.transform(rows), filled)
+
+
+def test_frames_are_filled_like_arrays_where_rows_are_equally_near():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, size=(200, 5)).astype(float)
+    given = hidden(rng, np.column_stack([X, X.sum(axis=1)]))
+    filled = ManyBodyImputer().fit_transform(given)
+    whole = pd.DataFrame(given, columns=list("abcdef"))
+    nullable = whole.convert_dtypes()
+    for rows in (np.asfortranarray(given), whole, nullable):
+        assert_array_equal(ManyBodyImputer().fit_transform(rows), filled)
+
+
 def test_without_equations_missing_cells_are_those_of_near_rows():
     rng = np.random.default_rng(0)
     X = hidden(rng, rng.normal(size=(50, 3)))
@@ -288,6 +408,13 @@ def test_values_that_do_not_fit():
     arrays = ColumnConstraint(0, lower=[1.0, 2.0])
     with pytest.raises(ValueError, match="the same for all rows"):
         ManyBodyImputer(constraints=arrays).fit(with_total(np.random.default_rng(0)))
+
+
+def test_dates_are_no_numbers():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"day": pd.date_range("2020", periods=9), "a": np.arange(9.0)})
+    with pytest.raises(TypeError, match="takes numbers alone: pass dates and times"):
+        ManyBodyImputer().fit(frame)
 
 
 def test_a_fit_that_did_not_converge_warns():

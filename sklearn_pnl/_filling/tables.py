@@ -10,7 +10,7 @@ from ..control import collect_constraints
 from ..control.filling import fill_to
 from ..control.promises import GIVEN_TOL, resolve_invariants
 from ..control.search import Reader
-from ..tables import read_table
+from ..tables import is_frame, read_table
 from ..tables.names import column_of
 from .near import NearRows
 
@@ -19,13 +19,14 @@ _NEIGHBORS = 5
 
 
 class TableFiller:
-    """Rows (n, D) of a table, filled as an imputer asks."""
+    """Rows (n, D) of a table X, filled as an imputer asks."""
 
     # Of no model.
     poset = mask = None
     alpha = deviance = np.nan
 
-    def __init__(self, imputer, rows):
+    def __init__(self, imputer, rows, X):
+        table = _with_types(rows, X)
         names = feature_names(imputer)
         if names is None:
             names = [f"x{j}" for j in range(rows.shape[1])]
@@ -42,8 +43,12 @@ class TableFiller:
             collect_constraints(some, names, self._near.ranges, places)
             for some in (None if of_rows else imputer.invariants, imputer.constraints)
         )
-        held = _equations_of(rows, names) if of_rows else given
+        held = _equations_of(table, names) if of_rows else given
         self.system = held.and_also(asked)
+        sizes = np.abs(self._near.ends).max(axis=0)[table.columns]
+        terms = np.abs(self.system.coefficients)[:, table.columns]
+        # What types of the columns round.
+        self._room = terms @ (2 * table.precision * sizes)
         if len(self.system.lower) > 1:
             raise ValueError(
                 "Constraints of an imputer are the same for all rows; give numbers, "
@@ -59,7 +64,9 @@ class TableFiller:
                 " means of the columns are all that is known of it."
             )
         guess = np.where(missing, self._near.means(rows), rows)
-        found, missed = fill_to(self.system, guess, missing, self._near.ends)
+        found, missed = fill_to(
+            self.system, guess, missing, self._near.ends, self._room
+        )
         off = self._contradicted(rows)
         missed |= off
         if missed.any():
@@ -79,15 +86,23 @@ class TableFiller:
         return self._contradicted(rows).any(axis=1)
 
     def _contradicted(self, rows):
-        room = GIVEN_TOL * self.system.scale
+        room = self._room + GIVEN_TOL * self.system.scale
         off = np.abs(self.system.missing(np.nan_to_num(rows))) > room
         off[np.isnan(rows) @ (self.system.coefficients != 0).T] = False
         return off
 
 
-def _equations_of(rows, names):
+def _with_types(rows, X):
+    """Rows as a table that knows in which types they came."""
+    if is_frame(X):
+        return read_table(Reader("auto"), X, missing=True)
+    came = X if isinstance(X, np.ndarray) and X.dtype.kind == "f" else rows
+    return read_table(Reader(), came, missing=True)
+
+
+def _equations_of(table, names):
     """Equations of the complete rows, about several columns each."""
-    found = resolve_invariants("auto", read_table(Reader(), rows, missing=True))
+    found = resolve_invariants("auto", table)
     # A column that is constant in complete rows need not be in others.
     several = np.count_nonzero(found.coefficients, axis=1) > 1
     found = replace(found.part(several), feature_names=names)

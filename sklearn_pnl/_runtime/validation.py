@@ -161,6 +161,11 @@ def check_rows(estimator, X, *, reset, missing=None, dtype=(np.float64, np.float
             f"{error} Column {name!r} holds no numbers. Encode it first, for instance "
             "with OneHotEncoder, or leave it out."
         ) from error
+    except np.exceptions.DTypePromotionError as error:
+        raise TypeError(
+            f"{error} {type(estimator).__name__} takes numbers alone: pass dates and "
+            "times as such, for instance days since a date."
+        ) from error
     if reset:
         estimator.input_shape_ = X.shape[1:]
     check_shape(estimator, X)
