@@ -92,7 +92,7 @@ def shortest(value, noise):
     """The shortest decimal number that is nearer than the noise."""
     if noise <= 0 or not np.isfinite(value):
         return value
-    return round(value, -floor(log10(noise))) + 0.0
+    return round(float(value), -floor(log10(noise))) + 0.0
 
 
 def scales(equations, ranges, values):

@@ -138,6 +138,13 @@ def test_large_offsets_and_all_scales():
     assert find_invariants(small).descriptions == ("x1 = 3 x0 + 1e-07",)
 
 
+@pytest.mark.parametrize("unit", [1e-305, 1e-300, 1e300])
+def test_totals_in_units_at_the_ends_of_double_precision(unit):
+    parts = np.random.default_rng(0).normal(size=(60, 3)) * unit
+    X = np.column_stack([parts, parts.sum(axis=1)])
+    assert find_invariants(X).descriptions == ("x3 = x0 + x1 + x2",)
+
+
 def test_constants_up_to_rounding_have_no_range():
     rng = np.random.default_rng(0)
     a = 10 * rng.normal(size=40)
