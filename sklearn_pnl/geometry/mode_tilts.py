@@ -78,7 +78,7 @@ class ModeTilt:
             residual = np.maximum(residual, eta)
         return np.hstack(gradients), residual
 
-    def longest(self, step):
+    def longest(self, step, *_):
         bound = np.abs(step).sum(axis=1)
         if not bound.max() <= LONGEST_STEP:
             parts = np.split(step, self._split, axis=1)

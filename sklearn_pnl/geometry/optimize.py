@@ -32,6 +32,8 @@ _FALLING = 1e-6
 _SETTLED = 1e-8
 # Steps shorter than this that do not shrink are rounding.
 _NEAR = 1e-3
+# A row that moves by less has nowhere to go: the next step would be the same.
+_STILL = 1e-12
 # Up to this many variables one call of NumPy for a batch beats SciPy row by row.
 _BATCHED_UP_TO = 128
 _RIDGES = 1e-14, 1e-11, 1e-8
@@ -61,8 +63,11 @@ class Problem(Protocol):
     ) -> tuple[NDArray, NDArray]:
         """Return ``(gradient, residual)`` of shapes (r, m) and (r,)."""
 
-    def longest(self, step: NDArray) -> NDArray:
-        """Return the largest multiple of each step, at most 1, that is sensible."""
+    def longest(self, step: NDArray, point: NDArray, slope: NDArray) -> NDArray:
+        """Return the largest multiple of each step that is sensible.
+
+        ``slope`` (r,) is the derivative along the steps.
+        """
 
     def hessian(self, point: NDArray, rows: NDArray | slice) -> NDArray:
         """Return the Hessians, of shape (r, m, m)."""
@@ -176,6 +181,7 @@ class _Stop:
         done = here.residual <= self.tol
         done &= (past.moved <= self.settled) | past.stalled
         done |= (past.waited >= self.patience) | (past.strains >= self.max_strains)
+        done |= past.moved <= _STILL
         return done | (here.residual <= self.enough)
 
 
@@ -271,7 +277,7 @@ def _line_search(problem, here, step, rows):
         slope[bad] = np.einsum("ij,ij->i", here.gradient[bad], step[bad])
     rounding = _EPS * np.maximum(1.0, np.abs(here.value))
     slack = np.where(-slope <= _NO_DESCENT * rounding, np.inf, 8 * rounding)
-    length, found = problem.longest(step), None
+    length, found = problem.longest(step, here.point, slope), None
     trying = np.arange(len(rows))
     for _ in range(_MAX_HALVINGS + 1):
         x = some_rows(step, trying)

@@ -19,6 +19,7 @@ from .posets import leading_shape, matched_mask, zeta_columns
 from .settling import settle_rows
 from .tilts import (
     ExponentialTilt,
+    IndicatorBasis,
     ScaledBasis,
     SortedTilt,
     ZetaBasis,
@@ -45,6 +46,8 @@ _PINNED_FROM = 256
 # Where cells are lighter than this, and rounding may amount to more than this in a
 # coordinate, theta is settled in better ones.
 _LIGHT, _UNSETTLED = 1e-6, 1e-7
+# Conjugate gradients give up rows of which so large a share of the cells is as light.
+_HOLLOW = 0.75
 # Where theta need not be settled, a residual of so much of the tolerance ends it all.
 _ENOUGH = 1e-4
 # Raking starts the tilt, over at most so many marginals. It brings nearly empty
@@ -116,7 +119,7 @@ def mixed_solver(poset, matched, route="auto"):
             f"{route!r}."
         )
     if route in ("auto", "splice") and poset.is_up_set(matched):
-        return SpliceSolver(poset, matched)
+        return SpliceSolver(poset, matched, np.flatnonzero(~matched.reshape(-1)))
     family = poset.family(matched) if route in ("auto", "tilt") else None
     if family is not None:
         return TiltSolver(poset, family)
@@ -125,7 +128,7 @@ def mixed_solver(poset, matched, route="auto"):
         if greatest is not None:
             return ClassSolver(poset, matched, greatest)
     if route in ("auto", "general"):
-        return GeneralSolver(poset, matched)
+        return _spliced(poset, matched) or GeneralSolver(poset, matched)
     raise ValueError(f"The {route} route needs {_NEEDS[route]}; use route='auto'.")
 
 
@@ -177,26 +180,32 @@ class _Solver:
 
 
 class SpliceSolver(_Solver):
-    """M an up-set: target on M, the reference rescaled off it."""
+    """The target on an up-set within M, and the others of its elements apart.
 
-    route = "splice"
+    ``rest``, all elements but that up-set, has nothing of M: the reference is rescaled
+    there. Or ``inner`` solves the same problem on these elements alone.
+    """
 
-    def __init__(self, poset, matched):
+    def __init__(self, poset, matched, rest, inner=None):
         self.poset = poset
         self.elements = np.flatnonzero(matched)
-        self._rest = np.flatnonzero(~matched.reshape(-1))
+        self._rest, self._inner = rest, inner
+        self.route = inner.route if inner else "splice"
+        self.matrix_free = bool(inner) and inner.matrix_free
 
     def solve(self, target, reference, tol, max_iter, settle=True):
         """Distributions, residuals and steps for flat rows that need no check."""
-        q = target.copy()
-        if reference is None:
-            rest = np.full((1, len(self._rest)), 1 / len(self._rest))
+        q, (wanted, mass) = target.copy(), _normalized(target[:, self._rest])
+        if reference is not None:
+            reference, _ = _normalized(reference[:, self._rest])
+        if self._inner:
+            given = wanted, reference, tol, max_iter, settle
+            rest, residual, n_iter = self._inner.solve(*given)
         else:
-            rest = reference[:, self._rest]
-            total = rest.sum(axis=1, keepdims=True)
-            rest = np.divide(rest, total, out=np.zeros_like(rest), where=total > 0)
-        q[:, self._rest] = rest * target[:, self._rest].sum(axis=1, keepdims=True)
-        return _closed_form(q)
+            rest = 1 / len(self._rest) if reference is None else reference
+            _, residual, n_iter = _closed_form(q)
+        q[:, self._rest] = rest * mass
+        return q, residual * mass[:, 0], n_iter
 
 
 class ClassSolver(_Solver):
@@ -250,15 +259,19 @@ class _NewtonSolver(_Solver):
         if len(left):
             residual[left] = self.residual(q[left] - target[left])
         left = left[n_iter[left] < max_iter]
-        m = len(self.elements)
-        fits = m <= _FALLBACK_UP_TO and m * m * q.shape[1] <= _FALLBACK_PRODUCTS
-        if len(left) and fits:
+        if len(left) and self._fits_densely:
             budget = max_iter - int(n_iter[left].max())
             more = self._dense(q[left], target[left], found.tol, budget, found.tol)
             better = more[1] < residual[left]
             q[left[better]], residual[left[better]] = more[0][better], more[1][better]
             n_iter[left] += more[2]
         return q, residual, n_iter
+
+    @property
+    def _fits_densely(self):
+        m = len(self.elements)
+        products = m * m * self.poset.n_elements
+        return m <= _FALLBACK_UP_TO and products <= _FALLBACK_PRODUCTS
 
     def _dense(self, start, target, tol, max_iter, enough):
         pieces = []
@@ -391,8 +404,23 @@ class GeneralSolver(_NewtonSolver):
             return _closed_form(start.copy())
         return self._tilt(start, target, tol, max_iter, settle)
 
+    def _tilt(self, start, target, tol, max_iter, settle):
+        if not (self.matrix_free and self._fits_densely):
+            return super()._tilt(start, target, tol, max_iter, settle)
+        hollow = _is_hollow(target)
+        rows, others = np.flatnonzero(hollow), np.flatnonzero(~hollow)
+        pieces = []
+        if len(others):
+            given = some_rows(start, others), some_rows(target, others)
+            pieces.append((others, super()._tilt(*given, tol, max_iter, settle)))
+        if len(rows):
+            given = some_rows(start, rows), some_rows(target, rows)
+            pieces.append((rows, self._dense(*given, tol, max_iter, tol)))
+        return joined(pieces)
+
     def _problems(self, start, target):
-        problem = ExponentialTilt(self._zeta_basis, start, target, self.residual)
+        basis = self._indicators if self.matrix_free else self._zeta_basis
+        problem = ExponentialTilt(basis, start, target, self.residual)
         yield np.arange(len(start)), problem
 
     @cached_property
@@ -402,8 +430,33 @@ class GeneralSolver(_NewtonSolver):
         return pinned or self._zeta_basis
 
     @cached_property
+    def _indicators(self):
+        return IndicatorBasis(self.poset, self.elements)
+
+    @cached_property
     def _zeta_basis(self):
         return ZetaBasis(self.poset, self.elements)
+
+
+def _spliced(poset, matched):
+    """The solver that takes the largest up-set within M from the target.
+
+    None if there is none, or if what is left of M is small in any case.
+    """
+    rest_poset, rest = poset.down_closure(np.flatnonzero(~matched))
+    if rest_poset.n_elements == poset.n_elements:
+        return None
+    inner = matched[rest]
+    if np.count_nonzero(inner) <= _DENSE_UP_TO:
+        return None
+    return SpliceSolver(poset, matched, rest, mixed_solver(rest_poset, inner))
+
+
+def _normalized(x):
+    """Rows divided by their sums (n, 1); uniform where these are 0."""
+    total = x.sum(axis=1, keepdims=True)
+    uniform = np.full_like(x, 1 / x.shape[1])
+    return np.divide(x, total, out=uniform, where=total > 0), total
 
 
 def rows_at_once(poset, solver=None):
@@ -416,6 +469,11 @@ def rows_at_once(poset, solver=None):
 
 def _is_uneven(target):
     return target.min(axis=1) * target.shape[1] < _UNEVEN
+
+
+def _is_hollow(target):
+    """Rows of which most cells hold next to nothing."""
+    return np.quantile(target, _HOLLOW, axis=1) < _LIGHT
 
 
 def is_light(q):
