@@ -179,13 +179,13 @@ def mode_marginals(x, shape, modes):
     return {k: products[:, end - length : end] for k, length, end in ends}
 
 
-def levels_by_mass(target, shape, modes):
-    """Flat cell order in which the most probable level of each of ``modes`` is first.
+def levels_by_mass(masses, shape):
+    """Flat cell order in which the level of most mass is first in each mode.
 
-    The levels of other modes keep their order.
+    ``masses`` are some of the :func:`mode_marginals`; the levels of other modes keep
+    their order.
     """
-    n, d = len(target), len(shape)
-    masses = mode_marginals(target, shape, modes)
+    n, d = len(next(iter(masses.values()))), len(shape)
     flat = np.zeros((n, *(1,) * d), np.intp)
     for k, length in enumerate(shape):
         if k in masses:

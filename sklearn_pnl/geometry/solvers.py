@@ -371,7 +371,8 @@ class TiltSolver(_NewtonSolver):
                 yield shared, ExponentialTilt(cells, begin, wanted, residual)
         if len(own):
             begin, wanted = some_rows(start, own), some_rows(target, own)
-            order = levels_by_mass(wanted, poset.shape, self._modes)
+            masses = {k: some_rows(mass, own) for k, mass in masses.items()}
+            order = levels_by_mass(masses, poset.shape)
             yield own, SortedTilt(self._cells({}), begin, wanted, residual, order)
 
     def _cells(self, references):

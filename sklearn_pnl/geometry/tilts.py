@@ -109,16 +109,21 @@ class SortedTilt(ExponentialTilt):
 
     def __init__(self, basis, start, target, residual, order):
         self._back = np.argsort(order, axis=1)
-        start, target = (np.take_along_axis(x, order, axis=1) for x in (start, target))
+        start, target = (_ordered(x, order) for x in (start, target))
         super().__init__(basis, start, target, residual)
 
     def gradient(self, q, rows):
         difference = q - some_rows(self._target, rows)
-        original = np.take_along_axis(difference, self._back[rows], axis=1)
+        original = _ordered(difference, some_rows(self._back, rows))
         return self._basis.analysis(difference), self._residual(original, rows)
 
     def distributions(self, q):
-        return np.take_along_axis(q, self._back, axis=1)
+        return _ordered(q, self._back)
+
+
+def _ordered(x, order):
+    """Each row in an order of its own; NumPy's way takes long for short ones."""
+    return x[np.arange(len(x))[:, None], order]
 
 
 class Basis:
