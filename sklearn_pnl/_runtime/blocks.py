@@ -72,8 +72,9 @@ def run_tasks(function, tasks, n_jobs):
 
     To be closed by who may leave it early, in the thread that it was begun in.
     """
-    # All at once where joblib cannot do better.
-    return_as = "generator" if gives_back_singly() else "list"
+    backend, _ = get_active_backend(prefer="threads")
+    # All at once where joblib cannot do better: with "multiprocessing".
+    return_as = "generator" if backend.supports_return_generator else "list"
     parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
     results = parallel(delayed(function)(*task) for task in tasks)
     try:
@@ -84,12 +85,6 @@ def run_tasks(function, tasks, n_jobs):
         with unheard():
             getattr(results, "close", list)()
         raise
-
-
-def gives_back_singly():
-    """Whether results come one by one: not with "multiprocessing"."""
-    backend, _ = get_active_backend(prefer="threads")
-    return backend.supports_return_generator
 
 
 def shares_memory():

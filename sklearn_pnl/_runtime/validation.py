@@ -21,6 +21,9 @@ from sklearn.utils.validation import validate_data
 
 _Called = TypeVar("_Called")
 _FLOATS = (np.float64, np.float32)
+# Shapes and values that are not finite are told of here, with the place.
+LOOSE = {"allow_nd": True, "ensure_all_finite": False}
+_NUMBERS = LOOSE | {"dtype": _FLOATS, "ensure_2d": False}
 # Ours, and those that call us.
 _LIBRARIES = {"sklearn_pnl", "sklearn", "imblearn", "joblib", "contextlib"}
 
@@ -73,11 +76,8 @@ def tells_where(**elsewhere: str) -> Callable[[_Called], _Called]:
     """
 
     def decorated(called):
-        is_class = isinstance(called, type)
-        call, own = (
-            called.__init__ if is_class else called,
-            signature(called).parameters,
-        )
+        call = called.__init__ if isinstance(called, type) else called
+        own = signature(called).parameters
         known = [name for name in own if name != "self"]
 
         @wraps(call)
@@ -91,7 +91,7 @@ def tells_where(**elsewhere: str) -> Callable[[_Called], _Called]:
                 )
             return call(*args, **params)
 
-        if not is_class:
+        if call is called:
             return telling
         called.__init__ = telling
         return called
@@ -143,24 +143,18 @@ def as_random_state(seed):
     return check_random_state(seed)
 
 
-def check_rows(estimator, X, *, reset, missing=None, dtype=(np.float64, np.float32)):
+def check_rows(estimator, X, *, reset, missing=None, dtype=_FLOATS):
     """Validate rows of any shape: numbers, finite, of the shape that was fitted.
 
     Returns a float array of shape ``(n, *shape)``; sets ``input_shape_`` on reset;
     ``missing`` as in :func:`check_finite`.
     """
-    settings = {"dtype": dtype, "allow_nd": True, "ensure_all_finite": False}
+    advice = (
+        "{} holds no numbers. Encode it first, for instance with OneHotEncoder, or "
+        "leave it out."
+    )
     try:
-        X = validate_data(estimator, X, reset=reset, **settings)
-    except ValueError as error:
-        column = first_of_words(X)
-        if column is None:
-            raise
-        name = X.columns[column] if hasattr(X, "columns") else column
-        raise ValueError(
-            f"{error} Column {name!r} holds no numbers. Encode it first, for instance "
-            "with OneHotEncoder, or leave it out."
-        ) from error
+        X = validated(estimator, X, advice.format, reset=reset, dtype=dtype)
     except np.exceptions.DTypePromotionError as error:
         raise TypeError(
             f"{error} {type(estimator).__name__} takes numbers alone: pass dates and "
@@ -173,7 +167,24 @@ def check_rows(estimator, X, *, reset, missing=None, dtype=(np.float64, np.float
     return X
 
 
-def first_of_words(X):
+def validated(estimator, X, no_numbers, **settings):
+    """Rows of any shape; ``no_numbers`` says what to say of a column of words."""
+    try:
+        return validate_data(estimator, as_array(X), **settings, **LOOSE)
+    except ValueError as error:
+        column = _first_of_words(X)
+        if column is None:
+            raise
+        name = X.columns[column] if hasattr(X, "columns") else column
+        raise ValueError(f"{error} {no_numbers(f'Column {name!r}')}") from error
+
+
+def as_array(X):
+    """Rows with a type: None, fractions and decimals in lists become numbers by it."""
+    return X if hasattr(X, "shape") else np.asanyarray(X)
+
+
+def _first_of_words(X):
     """The first column that holds a string."""
     if issparse(X) or getattr(X, "dtype", np.dtype(object)).kind not in "OUS":
         return None
@@ -266,14 +277,7 @@ def check_observed(rows, offset):
 
 def as_numbers(X):
     """Rows of any shape as floats, whatever their columns are called."""
-    return check_array(
-        X,
-        accept_sparse=True,
-        dtype=_FLOATS,
-        ensure_2d=False,
-        allow_nd=True,
-        ensure_all_finite=False,
-    )
+    return check_array(X, accept_sparse=True, **_NUMBERS)
 
 
 def check_finite(X, name="X", names=None, missing=None):
@@ -324,10 +328,9 @@ def check_measures(X, whom, offset, lowest=0, *, names=None, numbers=None, advic
     ``whom`` says what holds the negative values, ``numbers`` what its rows are known
     by, ``advice`` what to do.
     """
-    if offset == 0:
-        _check_positive(X, numbers)
-    if X.min(initial=0) >= lowest:
-        if lowest < 0:
+    least = X.min(initial=np.inf)
+    if least >= lowest:
+        if offset is not None and least <= -offset:
             _check_mass(X, offset, numbers)
         return
     where = _first(X < lowest)
@@ -357,31 +360,22 @@ def check_embedded(embedded, names=None):
 
 
 def _check_mass(X, offset, numbers):
-    """Refuse rows that are ``-offset`` throughout."""
+    """Refuse rows that are ``-offset`` throughout, and single cells if that is 0."""
     flat = X.reshape(len(X), -1)
-    empty = np.flatnonzero(flat.max(axis=1, initial=-offset) <= -offset)
+    empty = np.flatnonzero(flat.max(axis=1) <= -offset)
     if len(empty):
+        why = f"-offset={-offset:g} in all cells: nothing of it is left as a"
+        advice = "."
+        if offset == 0:
+            why, advice = "all zero and offset=0: it has no", " or set offset > 0."
+        row = _row(int(empty[0]), numbers).capitalize()
+        raise ValueError(f"{row} is {why} distribution. Drop the row{advice}")
+    if offset == 0:
+        row, cell = _first(flat == 0)
         raise ValueError(
-            f"{_row(int(empty[0]), numbers).capitalize()} is -offset={-offset:g} in "
-            "all cells: nothing of it is left as a distribution. Drop the row."
+            f"Cell {cell} of {_row(row, numbers)} is zero and offset=0: its log is "
+            "infinite. Set offset > 0."
         )
-
-
-def _check_positive(X, numbers):
-    if X.min(initial=1) > 0 or X.min() < 0:
-        return
-    flat = X.reshape(len(X), -1)
-    empty = np.flatnonzero(flat.max(axis=1) == 0)
-    if len(empty):
-        raise ValueError(
-            f"{_row(int(empty[0]), numbers).capitalize()} is all zero and offset=0: it "
-            "has no distribution. Drop the row or set offset > 0."
-        )
-    row, cell = _first(flat == 0)
-    raise ValueError(
-        f"Cell {cell} of {_row(row, numbers)} is zero and offset=0: its log is "
-        "infinite. Set offset > 0."
-    )
 
 
 def check_masses(mass, numbers=None):
@@ -395,15 +389,7 @@ def check_masses(mass, numbers=None):
 
 def check_codes(codes, n_params, whom):
     """Validate codes of shape (n, n_params) for decoding."""
-    codes = check_array(
-        codes,
-        dtype=_FLOATS,
-        ensure_2d=False,
-        allow_nd=True,
-        ensure_all_finite=False,
-        input_name="codes",
-        ensure_min_features=min(1, n_params),
-    )
+    codes = check_array(codes, input_name="codes", ensure_min_features=0, **_NUMBERS)
     if codes.ndim != 2 or codes.shape[1] != n_params:
         raise ValueError(
             f"Codes for {whom} have shape (n_rows, {n_params}); got {codes.shape}."
@@ -472,20 +458,15 @@ def warn_missed(message):
 def warn_user(message, category=UserWarning):
     """Warn at the line that is not in a library: there it can be mended."""
     frame, level = currentframe(), 1
-    while frame and _library_of(frame) in _LIBRARIES:
+    while frame and frame.f_globals.get("__name__", "").split(".")[0] in _LIBRARIES:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
-
-
-def _library_of(frame):
-    return frame.f_globals.get("__name__", "").partition(".")[0]
 
 
 @contextmanager
 def unheard():
     """Nothing is warned of inside."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         yield
 
 

@@ -44,10 +44,8 @@ def empty(shape, dtype):
     back and handed on as any other array.
     """
     kept = getattr(_thread, "kept", None)
-    if kept is None:
-        return np.empty(shape, dtype)
     size = prod(shape) * np.dtype(dtype).itemsize
-    if size <= _SMALL:
+    if kept is None or size <= _SMALL:
         return np.empty(shape, dtype)
     memory = _unused(kept, size)
     # Views of the array keep it alive, since the owner of its memory is no array.

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_array
 
-from .._runtime.validation import check_finite, unheard
+from .._runtime.validation import LOOSE, check_finite, unheard
 from ..tables import columns_of, is_frame
 from ..tables.categories import is_missing, level_codes
 
@@ -80,16 +80,16 @@ def _check_numbers(X, name, names=None):
     """Rows in float64, with as many as are needed."""
     X = check_array(
         X,
-        dtype=[np.float64, np.float32],
-        allow_nd=True,
-        ensure_all_finite=False,
+        dtype=np.float64,
+        order="C",
         ensure_min_samples=_FEWEST[name],
         ensure_min_features=0,
         estimator="compare_samples",
         input_name=name,
+        **LOOSE,
     )
     check_finite(X, name, names, missing=True)
-    return X.astype(np.float64, order="C")
+    return X
 
 
 def _read_frames(given):

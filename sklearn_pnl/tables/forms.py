@@ -4,6 +4,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
+from .._runtime.validation import LOOSE, as_array
 from .categories import level_codes
 from .columns import ArrayColumns, columns_of, is_frame, what
 from .names import column_of
@@ -82,8 +83,7 @@ class BlockForm:
                 f"X has rows of shape {X.shape[1:]}, but the rows of fit had "
                 f"{self.row_shape}."
             )
-        flat = as_dense(self._part(X)).reshape(X.shape[0], -1)
-        return self.kinds[0].read(flat)
+        return self.dense(self._part(X)).reshape(X.shape[0], -1)
 
     def restore(self, numbers, codes):
         """New rows of numbers (m, D) and of categories (m, n_categorical)."""
@@ -215,11 +215,7 @@ def _values(columns, j):
 def as_numeric(X, **settings):
     """Numbers in an array or sparse matrix, in their type; NaN may be among them."""
     settings = {"accept_sparse": ["csr", "csc"], "ensure_2d": False} | settings
-    X = check_array(
-        X, dtype="numeric", allow_nd=True, ensure_all_finite=False, **settings
-    )
-    # Lists that hold None, fractions or decimals.
-    return X.astype(np.float64) if X.dtype == object else X
+    return check_array(as_array(X), dtype="numeric", **settings, **LOOSE)
 
 
 def places_of(names, n, chosen):

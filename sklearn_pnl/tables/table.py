@@ -7,9 +7,8 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
 from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
 
-from .._runtime.validation import check_finite, first_of_words
+from .._runtime.validation import check_finite, validated
 from .columns import ArrayColumns, columns_of, is_frame
 from .forms import (
     BlockForm,
@@ -72,12 +71,13 @@ def read_table(estimator, X, missing=None):
         numbers = check_array(numbers, estimator=estimator, **settings)
         rows, owned = columns, True
     else:
-        rows = _check_array(estimator, X)
+        settings = {"accept_sparse": ["csr", "csc"], "dtype": "numeric"}
+        rows = validated(estimator, X, no_numbers, **settings)
         places = None if chosen is None else places_of(None, rows.shape[1], chosen)
         form = BlockForm(rows, places)
         numbers = form.numbers(rows)
         # The rows that came are needed again, behind which new ones are put.
-        owned = not _may_share(numbers, rows)
+        owned = issparse(rows) or not np.may_share_memory(numbers, rows)
     table = Table(form, numbers, rows, owned, isinstance(X, list))
     table.describe(estimator)
     plain = len(form.row_shape) == 1
@@ -327,11 +327,6 @@ class Table:
         return whole
 
 
-def _may_share(numbers, rows):
-    """Whether numbers may be the memory that rows came in."""
-    return not issparse(rows) and np.may_share_memory(numbers, rows)
-
-
 def _check_size(columns):
     """Refuse frames without columns or rows."""
     n_rows, n_columns = len(columns), columns.n_columns
@@ -340,16 +335,3 @@ def _check_size(columns):
             f"Found 0 {'sample' if n_columns else 'feature'}(s): X is a data frame of "
             f"{n_rows} rows and {n_columns} columns; at least one of each is required."
         )
-
-
-def _check_array(estimator, X):
-    settings = {"dtype": "numeric", "allow_nd": True, "ensure_all_finite": False}
-    try:
-        X = validate_data(estimator, X, accept_sparse=["csr", "csc"], **settings)
-        # Lists that hold None, fractions or decimals.
-        return X.astype(np.float64) if X.dtype == object else X
-    except ValueError as error:
-        column = first_of_words(X)
-        if column is None:
-            raise
-        raise ValueError(f"{error} {no_numbers(f'Column {column}')}") from error

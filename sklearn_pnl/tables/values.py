@@ -74,7 +74,9 @@ class Counts:
     def __init__(self, dtype, start=0, unit=1):
         self.dtype, self.start, self.unit = np.dtype(dtype), start, unit
         self._plain = np.ndim(start) == 0 and start == 0 and unit == 1
-        ends = (0, 1) if self.dtype.kind == "b" else _ends_of(self.dtype)
+        ends = (0, 1)
+        if self.dtype.kind != "b":
+            ends = np.iinfo(self.dtype).min, np.iinfo(self.dtype).max
         self.lowest, self.highest = self._in_steps(*ends)
 
     def _in_steps(self, low, high):
@@ -166,11 +168,6 @@ def _far_start(values):
         low, high = low.toarray().ravel(), high.toarray().ravel()
     start = np.where((high > _EXACT) | (low < -_EXACT), low, np.zeros_like(low))
     return (start if start.ndim else int(start),)
-
-
-def _ends_of(dtype):
-    limits = np.iinfo(dtype)
-    return int(limits.min), int(limits.max)
 
 
 def _within(whole):
