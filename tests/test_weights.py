@@ -364,8 +364,8 @@ def test_margins_that_disagree_are_named():
         ({"age": 3}, {"bounds": (-1, 1)}, "0 <= least <= largest"),
         ({"age": 3}, {"bounds": (0, None)}, "which may be infinite; got"),
         ({"age": 3}, {"bounds": 2}, "0 <= least <= largest"),
-        ({"age": 3}, {"design_weights": -np.ones(60)}, "holds -1 < 0 in row 0"),
-        ({"age": 3}, {"design_weights": np.full(60, np.nan)}, "must be finite"),
+        ({"age": 3}, {"design_weights": -np.ones(60)}, "holds -1 in row 0"),
+        ({"age": 3}, {"design_weights": np.full(60, np.nan)}, "nan in row 0"),
         ({"age": 3}, {"design_weights": np.ones(3)}, "one a row, 60 of them"),
         ({"age": 3}, {"domains": "region"}, "'north', which totals|domain"),
         ({"age": 3}, {"domains": [1, 2]}, "2 labels for 60 rows"),
@@ -612,12 +612,26 @@ def test_whole_weights_of_an_annealed_search():
     system = read_totals(Columns(x), totals)
     real = calibrate(x, totals)
     floor, ceiling = np.zeros(400), np.floor(3 * real) + 1
-    search = _Search.of(system, real, floor, ceiling)
+    search = _Search(system, real, floor, ceiling)
     weights, proven = search.anneal(30.0)
     assert not proven
     np.testing.assert_array_equal(weights @ x, totals)
     assert np.all((weights >= 0) & (weights <= ceiling))
     np.testing.assert_array_equal(search.anneal(30.0)[0], weights)
+
+
+def test_whole_weights_of_a_programme_without_time_are_rounded_ones(monkeypatch):
+    from scipy.optimize import OptimizeResult
+
+    from sklearn_pnl.weights import whole
+
+    late = OptimizeResult(x=None, status=1)
+    monkeypatch.setattr(whole, "milp", lambda *_, **__: late)
+    x = np.array([[2.0, 1.0], [2.0, 0.0], [4.0, 1.0]])
+    with pytest.raises(CalibrationError, match=r"the sum of 0 by \d") as error:
+        calibrate(x, [7.0, 2.0], integer=True, time_limit=0.1)
+    weights = error.value.report.weights
+    np.testing.assert_array_equal(weights, np.round(weights))
 
 
 def test_whole_weights_that_there_are_not():

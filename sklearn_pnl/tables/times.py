@@ -102,11 +102,8 @@ def step_of_time(ticks, unit):
     """The longest unit of time, in ticks, of which all differences are multiples."""
     bits = ticks.view(np.uint64)
     differences = bits - bits[ticks.argmin()] if len(ticks) else bits
-    for length in _LENGTHS:
-        step, rest = divmod(length, UNITS[unit])
-        if step and not rest and not np.any(differences % np.uint64(step)):
-            return step
-    return 1
+    steps = [length // UNITS[unit] for length in _LENGTHS if length % UNITS[unit] == 0]
+    return next(step for step in steps if not np.any(differences % np.uint64(step)))
 
 
 def utc_of(walls, clock):

@@ -16,7 +16,7 @@ from ..geometry import linear_projection
 from ..geometry.reach import box_reach, span
 from .columns import Columns
 from .sweeps import sweep
-from .totals import TIMES_SUM, as_column_vector, read_totals, stacked
+from .totals import TIMES_SUM, read_totals, stacked
 from .whole import whole_weights
 
 # The projection judges a total by the design weights too, which may be far from it.
@@ -112,9 +112,7 @@ class CalibrationReport:
     @property
     def missed(self) -> NDArray:
         """Distance of each total from what was asked, in its units."""
-        return np.maximum(
-            0, np.maximum(self.lower - self.after, self.after - self.upper)
-        )
+        return np.abs(self.after - np.clip(self.after, self.lower, self.upper))
 
     @property
     def ratios(self) -> NDArray:
@@ -273,12 +271,7 @@ def calibrate(
     with the count of 0=0, the count of 0=1 it reaches 2400 to 5200.
     """
     columns = Columns(X)
-    n = len(columns)
-    design = np.ones(n) if design_weights is None else design_weights
-    design = as_column_vector(design, n, "design_weights")
-    if design.min(initial=0) < 0:
-        row = int(np.flatnonzero(design < 0)[0])
-        raise ValueError(f"design_weights holds {design[row]:g} < 0 in row {row}.")
+    design = _checked_design(design_weights, len(columns))
     low, high = _checked(bounds)
     search = WeightSearch(integer, time_limit, tol, max_iter)
     report_of = partial(_report, search, low, high)
@@ -289,6 +282,22 @@ def calibrate(
     if strict and report.reasons:
         raise CalibrationError(" ".join(report.reasons), report)
     return (report.weights, report) if return_report else report.weights
+
+
+def _checked_design(given, n):
+    design = np.asarray(1.0 if given is None else given, dtype=np.float64)
+    if design.shape not in ((), (n,)):
+        raise ValueError(
+            f"design_weights must be a number or one a row, {n} of them; it has the "
+            f"shape {design.shape}."
+        )
+    design = np.broadcast_to(design, n)
+    for row in np.flatnonzero(~(design >= 0) | np.isinf(design)):
+        raise ValueError(
+            f"design_weights holds {design[row]:g} in row {row}: give finite numbers, "
+            "0 or more."
+        )
+    return design
 
 
 def _checked(bounds):
@@ -484,7 +493,7 @@ def relative_residual(system, weights):
     """What is missed of each total, as a share of the sum of its absolute terms."""
     values = system.coefficients @ weights
     size = abs(system.coefficients) @ np.abs(weights)
-    missed = np.maximum(0, np.maximum(system.lower - values, values - system.upper))
+    missed = np.abs(values - np.clip(values, system.lower, system.upper))
     return np.where(missed > 0, missed / np.maximum(size, 1e-300), 0.0)
 
 
@@ -505,7 +514,7 @@ def _by_domain(report_of, columns, totals, design, domains):
                 f"Row {row} is in the domain {label!r}, which totals has nothing for."
             )
         rows[label].append(row)
-    parts = []
+    weights, parts, names, reasons = np.empty(len(columns)), [], [], []
     for label, members in rows.items():
         if not members:
             raise ValueError(f"No row is in the domain {label!r}.")
@@ -513,23 +522,16 @@ def _by_domain(report_of, columns, totals, design, domains):
             part = report_of(columns.rows(members), totals[label], design[members])
         except ValueError as error:
             raise ValueError(f"Domain {label!r}: {error}") from None
-        parts.append(replace(
-            part,
-            names=tuple(f"{label!r}: {name}" for name in part.names),
-            reasons=tuple(f"Domain {label!r}: {why}" for why in part.reasons),
-        ))  # fmt: skip
-    weights = np.empty(len(columns))
-    for part, members in zip(parts, rows.values(), strict=True):
         weights[members] = part.weights
+        names += [f"{label!r}: {name}" for name in part.names]
+        reasons += [f"Domain {label!r}: {why}" for why in part.reasons]
+        parts.append(part)
     several = ("lower", "upper", "before", "after", "residual")
     joined = {k: np.concatenate([getattr(part, k) for part in parts]) for k in several}
+    n_iter = max(part.n_iter for part in parts)
+    names, reasons = tuple(names), tuple(reasons)
     return CalibrationReport(
-        weights,
-        design,
-        sum((part.names for part in parts), ()),
-        n_iter=max(part.n_iter for part in parts),
-        reasons=sum((part.reasons for part in parts), ()),
-        **joined,
+        weights, design, names, n_iter=n_iter, reasons=reasons, **joined
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import narwhals as nw
@@ -17,7 +18,7 @@ from .._runtime.validation import tells_where
 from ..geometry import Raking, RakingError
 from .calibration import SEARCH, WeightSearch
 from .columns import Columns
-from .totals import ColumnTotal, UnmetTotals, column_total, read_totals
+from .totals import ColumnTotal, UnmetTotals, as_list, read_totals
 
 
 @tells_where()
@@ -169,10 +170,8 @@ class LabelledRaking(Raking):
     def to_frame(self) -> Any:
         """A row a table, as a data frame of pandas."""
         pandas = check_pandas_support("LabelledRaking.to_frame")
-        held: dict[str, Any] = {
-            name: np.ravel(getattr(self, name))
-            for name in ("residual", "n_iter", "converged")
-        }
+        columns = "residual", "n_iter", "converged"
+        held: dict[str, Any] = {name: np.ravel(getattr(self, name)) for name in columns}
         held["reason"] = [self.reasons.get(label, "") for label in self.labels]
         index = pandas.Index(list(self.labels), name="table", tupleize_cols=False)
         return pandas.DataFrame(held, index=index)
@@ -222,19 +221,18 @@ class _Cells:
         """What is asked for, a ColumnTotal each."""
         if not isinstance(margins, Mapping) or not margins:
             raise ValueError("margins must be a dict with at least one margin.")
+        asked = dict(margins)
         for modes, margin in margins.items():
-            plain = not (isinstance(margin, ColumnTotal) or hasattr(margin, "items"))
-            if plain and self.columns.names is not None:
+            if isinstance(margin, ColumnTotal) or hasattr(margin, "items"):
+                continue
+            if self.columns.names is not None:
                 raise ValueError(
                     f"The margin {modes!r} says no levels: give a dict or Series of "
                     "level to sum; plain arrays are for matrices."
                 )
-        return [
-            margin
-            if isinstance(margin, ColumnTotal)
-            else column_total(modes, _by_number(margin))
-            for modes, margin in margins.items()
-        ]
+            # Levels of a matrix are numbers.
+            asked[modes] = dict(enumerate(np.ravel(margin)))
+        return as_list(asked, self.columns.names, self.columns.n_columns)
 
     def some(self, members):
         """The cells among some that are not 0, and where they are."""
@@ -275,11 +273,11 @@ def _of_series(table):
         raise ValueError("The levels of the index need names: set table.index.names.")
     columns = Columns(table.index.to_frame(index=False), "cell")
     values = table.to_numpy(dtype=np.float64)
-    return (
-        columns,
-        values,
-        lambda raked: type(table)(raked, index=table.index, name=table.name),
-    )
+
+    def like(raked):
+        return type(table)(raked, index=table.index, name=table.name)
+
+    return columns, values, like
 
 
 def _of_frame(table, name):
@@ -300,18 +298,9 @@ def _of_frame(table, name):
 
     def like(raked):
         new = nw.new_series(name, raked, backend=frame.implementation)
-        if frame.implementation.is_pandas():
-            new = nw.from_native(
-                new.to_native().set_axis(table.index), series_only=True
-            )
         return frame.with_columns(new).to_native()
 
     return columns, columns.numbers(name), like
-
-
-def _by_number(margin):
-    """Arrays as dicts by number, which is what levels of a matrix are."""
-    return margin if hasattr(margin, "items") else dict(enumerate(np.ravel(margin)))
 
 
 def _by_level(cells, totals, by):
@@ -332,14 +321,10 @@ def _by_level(cells, totals, by):
         if not rest:
             raise ValueError(f"The margin {total.of!r} names nothing but by.")
         split = [_split(end, places, rest) for end in (total.lower, total.upper)]
-        of = tuple(modes[k] for k in rest)
+        of = itemgetter(*rest)(modes)
         for level in members:
-            ends = [part.get(level, {}) for part in split]
-            asked[level].append(
-                replace(
-                    total, of=of if len(of) > 1 else of[0], lower=ends[0], upper=ends[1]
-                )
-            )
+            lower, upper = (part.get(level, {}) for part in split)
+            asked[level].append(replace(total, of=of, lower=lower, upper=upper))
     return {level: (np.array(cell), asked[level]) for level, cell in members.items()}
 
 
@@ -347,11 +332,9 @@ def _split(ends, places, rest):
     """Ends by level of some modes, then of the others."""
     if not isinstance(ends, dict):
         raise ValueError("With by, both ends of a margin are needed, by level.")
-    parts = {}
+    parts, first, last = {}, itemgetter(*places), itemgetter(*rest)
     for level, end in ends.items():
-        first, last = (tuple(level[k] for k in some) for some in (places, rest))
-        first, last = (x if len(x) > 1 else x[0] for x in (first, last))
-        parts.setdefault(first, {})[last] = end
+        parts.setdefault(first(level), {})[last(level)] = end
     return parts
 
 
@@ -359,14 +342,13 @@ def _raked(search, some, asked):
     """Cells of one table, what is missed, steps, and why it failed."""
     cells, n_cells, where = some
     sign = np.sign(cells.values)
-    system = read_totals(cells.columns, asked).signed(sign)
+    system = read_totals(cells.columns, asked)
+    system = replace(system, coefficients=system.coefficients * sign, signs=sign)
     size, steps, reasons = search.weights(system, np.abs(cells.values), *cells.ranges())
-    missed = system.coefficients @ size
-    missed = np.maximum(system.lower - missed, missed - system.upper)
-    mass = max(size.sum(), np.finfo(float).tiny)
+    sums = system.coefficients @ size
+    missed = np.abs(sums - np.clip(sums, system.lower, system.upper)).max()
     raked = np.zeros(n_cells)
     raked[where] = sign * size
-    why = " ".join(reasons).replace(
-        "bounds of the weights", "ranges and signs of cells"
-    )
-    return raked, max(missed.max(), 0.0) / mass, steps, why
+    why = " ".join(reasons)
+    why = why.replace("bounds of the weights", "ranges and signs of cells")
+    return raked, missed / max(size.sum(), np.finfo(float).tiny), steps, why

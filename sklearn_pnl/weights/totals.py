@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse, vstack
 
 from .._runtime.validation import tells_where
@@ -211,12 +210,6 @@ class TotalsSystem:
         """Whether all that is asked for are exact margins."""
         n = sum(len(group.levels) for group in self.groups)
         return n == len(self.names) and bool(np.all(self.lower == self.upper))
-
-    def signed(self, signs):
-        """The same about weights that are summed with these signs."""
-        if not np.any(signs < 0):
-            return self
-        return replace(self, coefficients=self.coefficients * signs, signs=signs)
 
 
 @dataclass(frozen=True)
@@ -434,14 +427,11 @@ def _as_means(rows, lower, upper, names):
     parts = []
     rows = rows.toarray() if issparse(rows) else rows
     for row, low, high, name in zip(rows, lower, upper, names, strict=True):
-        named = ("{} less {:g}" + TIMES_SUM).format
-        if low == high:
-            parts.append((_less(row, low), 0.0, 0.0, named(name, low)))
-            continue
-        if np.isfinite(low):
-            parts.append((_less(row, low), 0.0, np.inf, named(name, low)))
-        if np.isfinite(high):
-            parts.append((_less(row, high), -np.inf, 0.0, named(name, high)))
+        sides = {low: (0.0, np.inf), high: (-np.inf, 0.0)}
+        for end, side in sides.items() if low < high else [(low, (0.0, 0.0))]:
+            if np.isfinite(end):
+                named = f"{name} less {end:g}{TIMES_SUM}"
+                parts.append((_less(row, end), *side, named))
     rows, lower, upper, names = zip(*parts, strict=True)
     return np.array(rows), np.array(lower), np.array(upper), names
 
@@ -492,17 +482,3 @@ def called(of):
         return repr(of)
     terms = (f"{weight:+g} {column}" for column, weight in of.items())
     return " ".join(terms).removeprefix("+")
-
-
-def as_column_vector(values: ArrayLike, n: int, name: str) -> np.ndarray:
-    """Finite numbers, one a row."""
-    values = np.asarray(values, dtype=np.float64)
-    if values.shape not in ((), (n,)):
-        raise ValueError(
-            f"{name} must be a number or one a row, {n} of them; it has the shape "
-            f"{values.shape}."
-        )
-    values = np.broadcast_to(values, n)
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite.")
-    return values

@@ -10,7 +10,6 @@ of rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
@@ -66,7 +65,7 @@ def whole_weights(system, weights, floor, ceiling, time_limit):
             f"Whole weights are for up to {_LARGEST} rows times totals; there are "
             f"{entries}. Calibrate domains apart, or parts of the rows."
         )
-    search = _Search.of(system, weights, floor, ceiling)
+    search = _Search(system, weights, floor, ceiling)
     nearest = _next_to(system, weights, floor, ceiling, time_limit / _SHARE_OF_NEAREST)
     if nearest is not None:
         return nearest, ()
@@ -77,9 +76,7 @@ def whole_weights(system, weights, floor, ceiling, time_limit):
     for k, method in enumerate(methods):
         left = time_limit - (perf_counter() - start)
         found, proven = method(left / (len(methods) - k))
-        if found is not None and (
-            best is None or search.worth(found) < search.worth(best)
-        ):
+        if best is None or search.worth(found) < search.worth(best):
             best = found
         if proven or not search.missed(best).any():
             break
@@ -91,9 +88,8 @@ def whole_weights(system, weights, floor, ceiling, time_limit):
         f"time_limit={time_limit:g} seconds; the least that was missed is "
         f"{missed.sum():g} in all: {told}."
     )
-    whole = (search.rows == np.round(search.rows)).all(axis=0)
     between = np.ceil(system.lower - _ROUNDS) > np.floor(system.upper + _ROUNDS)
-    for k in np.flatnonzero(whole & between)[:1]:
+    for k in np.flatnonzero(search.whole & between)[:1]:
         why += (
             f" No whole numbers sum to {span(system.lower[k], system.upper[k])}, which "
             f"{system.names[k]} asks for: round it, or give it room, "
@@ -118,34 +114,24 @@ def _next_to(system, weights, floor, ceiling, time_limit):
         return None
 
 
-@dataclass(frozen=True)
 class _Search:
-    """Rows (n, c) in units, in a random order, and what they are to sum to."""
+    """Rows (n, c), their units, and what they are to sum to."""
 
-    rows: np.ndarray
-    unit: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    start: np.ndarray
-    floor: np.ndarray
-    ceiling: np.ndarray
-    exact: bool
-
-    @classmethod
-    def of(cls, system, weights, floor, ceiling):
+    def __init__(self, system, weights, floor, ceiling):
         a = system.coefficients
-        rows = (a.toarray() if issparse(a) else np.asarray(a)).T
+        self.rows = rows = (a.toarray() if issparse(a) else np.asarray(a)).T
+        self.lower, self.upper = system.lower, system.upper
+        self.start, self.floor, self.ceiling = weights, floor, ceiling
         used = np.maximum(1, np.count_nonzero(rows, axis=0))
         mean = np.abs(rows).sum(axis=0) / used
-        whole = (rows == np.round(rows)).all(axis=0)
-        unit = np.where(whole & (mean <= _LARGE), 1.0, np.maximum(mean, 1e-300))
-        ends = system.lower, system.upper
-        return cls(rows, unit, *ends, weights, floor, ceiling, bool(whole.all()))
+        # Totals of whole numbers alone.
+        self.whole = whole = (rows == np.round(rows)).all(axis=0)
+        self.unit = np.where(whole & (mean <= _LARGE), 1.0, np.maximum(mean, 1e-300))
 
     def missed(self, weights):
         """Distance of each total from what is asked for; rounding is none."""
         values = weights @ self.rows
-        missed = np.maximum(0, np.maximum(self.lower - values, values - self.upper))
+        missed = np.abs(values - np.clip(values, self.lower, self.upper))
         size = np.abs(weights) @ np.abs(self.rows)
         return np.where(missed > _WHOLE * size, missed, 0.0)
 
@@ -171,9 +157,8 @@ class _Search:
             integrality=np.repeat([1, 0], [n, 2 * c]),
             options={"time_limit": max(0.01, time_limit)},
         )
-        if found.x is None:
-            return None, False
-        return np.round(found.x[:n]), found.status == 0
+        near = self.start if found.x is None else found.x[:n]
+        return np.clip(np.round(near), self.floor, self.ceiling), found.status == 0
 
     def anneal(self, time_limit):
         """The best state of a heat bath, in rounds twice as long as the last."""
@@ -186,7 +171,7 @@ class _Search:
             for temperature in np.geomspace(_HOT, _COLD, n_steps):
                 if not bath.step(temperature):
                     continue
-                if 0 < bath.energy <= _NEAR and self.exact:
+                if 0 < bath.energy <= _NEAR and self.whole.all():
                     bath.finish()
                 if bath.energy < best:
                     best, kept = bath.energy, bath.weights.copy()
@@ -216,7 +201,7 @@ class _Bath:
         self._goal = np.clip(values, search.lower, search.upper) / search.unit
         self._scaled = rows / search.unit
         self._marks = rng.integers(2**62, size=rows.shape[1])
-        if search.exact:
+        if search.whole.all():
             self._whole = np.vstack([rows, np.zeros(rows.shape[1])]).astype(np.int64)
             self._hashes = self._whole @ self._marks
             self._sorted = self._hashes.argsort()
