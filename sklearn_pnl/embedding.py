@@ -45,7 +45,8 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : RangeEmbedding
         """
-        self.fit_transform(X)
+        X = self._check(X, reset=True)
+        self.low_, self.high_ = ends_of(X)
         return self
 
     def transform(self, X):
@@ -60,25 +61,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         embedded : ndarray of float64 of the same shape
         """
         check_is_fitted(self)
-        X = self._check(X, reset=False)
-        return self._embed(X)
-
-    def fit_transform(self, X, y=None):
-        """Learn the ranges of the rows, and give these in units of them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        embedded : ndarray of float64 of the same shape
-        """
-        X = self._check(X, reset=True)
-        self.low_, self.high_ = ends_of(X)
-        return self._embed(X)
+        return self._embed(self._check(X, reset=False))
 
     def _embed(self, X, out=None):
         low, length, unit = self._range
@@ -153,16 +136,14 @@ def limits(rows, ends, slack):
     if slack is None:
         varies = high > low
         return np.where(varies, -np.inf, low), np.where(varies, np.inf, high)
-    shared_low, shared_high = _count_equal(rows, low), _count_equal(rows, high)
+    shared_low, shared_high = (_count_equal(rows, end) > 1 for end in ends)
     low, high = low.astype(np.float64), high.astype(np.float64)
     with np.errstate(over="ignore"):
         beyond = slack * high - slack * low
         below = np.where(low >= 0, np.maximum(low - beyond, 0), low - beyond)
         above = np.where(high <= 0, np.minimum(high + beyond, 0), high + beyond)
-    below, above = (
-        np.where(shared_low > 1, low, below),
-        np.where(shared_high > 1, high, above),
-    )
+    below = np.where(shared_low, low, below)
+    above = np.where(shared_high, high, above)
     limit = np.finfo(rows.dtype if rows.dtype.kind == "f" else np.float64).max
     return np.maximum(below, -limit), np.minimum(above, limit)
 

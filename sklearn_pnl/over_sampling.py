@@ -301,12 +301,11 @@ class PNLSampler(Recipe, BaseOverSampler):
     def _stack_parents(self, parents):
         """Parents of all classes; where a class had fewer of them, -1."""
         k = max((some.shape[1] for some in parents), default=2)
-        stacked = np.full((sum(map(len, parents)), k), -1)
-        done = 0
-        for some in parents:
-            stacked[done : done + len(some), : some.shape[1]] = some
-            done += len(some)
-        return stacked
+        padded = [
+            np.pad(some, ((0, 0), (0, k - some.shape[1])), constant_values=-1)
+            for some in parents
+        ]
+        return np.concatenate([np.empty((0, k), int), *padded])
 
 
 class _Classes:

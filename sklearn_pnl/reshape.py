@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from math import prod
+from itertools import count
+from math import isqrt, prod
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -165,8 +166,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
                 f"Expected tensors of shape {self.tensor_shape_}; got rows of shape "
                 f"{X.shape[1:]}."
             )
-        kept = X.reshape(-1, *self.padded_axes_)
-        kept = kept[(slice(None), *(slice(length) for length in self.axes_))]
+        kept = X.reshape(-1, *self.padded_axes_)[self._kept]
         return kept.reshape(-1, *self.input_shape_)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
@@ -203,27 +203,26 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         return axes
 
     def _padded_length(self, length):
-        alone = len(self.axes_) == 1
-        while not self._factors_well(length, alone):
-            length += 1
-        return length
-
-    def _factors_well(self, length, alone):
-        factors = prime_factors(length)
-        if alone and len(factors) < 2:
-            return False
-        return self.max_factor is None or max(factors, default=1) <= self.max_factor
+        """The next length whose factors are several, if it is alone, and small."""
+        for padded in count(length):
+            factors, largest = prime_factors(padded), self.max_factor or padded
+            alone = len(self.axes_) == 1 and len(factors) < 2
+            if not alone and max(factors, default=1) <= largest:
+                return padded
 
     def _pad(self, rows):
-        n = len(rows)
-        if self.pad_value == "mean":
-            fill = rows.reshape(n, -1).mean(axis=1)
-        else:
-            fill = np.full(n, self.pad_value)
-        padded = np.empty((n, *self.padded_axes_), rows.dtype)
-        padded[:] = fill.reshape(-1, *(1,) * len(self.axes_))
-        padded[(slice(None), *(slice(length) for length in self.axes_))] = rows
+        fill = self.pad_value
+        if fill == "mean":
+            fill = rows.reshape(len(rows), -1).mean(axis=1)
+            fill = fill.reshape(-1, *(1,) * len(self.axes_))
+        padded = np.full((len(rows), *self.padded_axes_), fill, rows.dtype)
+        padded[self._kept] = rows
         return padded
+
+    @property
+    def _kept(self):
+        """Where rows are among padded ones."""
+        return (slice(None), *(slice(length) for length in self.axes_))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -252,10 +251,9 @@ def prime_factors(number):
     >>> prime_factors(60)
     [2, 2, 3, 5]
     """
-    factors, divisor = [], 2
-    while divisor * divisor <= number:
+    factors = []
+    for divisor in range(2, isqrt(number) + 1):
         while number % divisor == 0:
             factors.append(divisor)
             number //= divisor
-        divisor += 1
     return factors + [number] if number > 1 else factors

@@ -7,7 +7,7 @@ a difference too small to matter, and the largest that real rows may show.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import betabinom, mannwhitneyu
+from scipy.stats import betabinom
 
 FINE, FEW = "fine", "too few rows to tell"
 ALIKE, HELD_OUT = "nothing to compare", "needs X_test"
@@ -112,9 +112,3 @@ def most_by_chance(count, n, n_new):
     """
     n_new = max(1, n_new // 2)
     return betabinom.isf(LEVEL, n_new, count / 2 + 1, (n - count) / 2 + 1) / n_new
-
-
-def share_farther(distance, usual):
-    """How likely a distance is the longer of two; ties count half."""
-    found = mannwhitneyu(distance, usual, method="asymptotic").statistic
-    return found / (len(distance) * len(usual))

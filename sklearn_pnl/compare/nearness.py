@@ -12,19 +12,12 @@ first and the last.
 """
 
 import numpy as np
+from scipy.stats import mannwhitneyu
 from sklearn.metrics.pairwise import paired_euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
 from .._runtime.validation import warn_user
-from .findings import (
-    ALIKE,
-    HELD_OUT,
-    judge,
-    judge_area,
-    most_by_chance,
-    share_farther,
-    untold,
-)
+from .findings import ALIKE, HELD_OUT, judge, judge_area, most_by_chance, untold
 
 # A close copy lies within this share of the usual median distance. On six tables of 4
 # to 64 features and 25 to 300 rows, 80 to 100% of rows jittered by a tenth of a std
@@ -67,8 +60,7 @@ def judge_membership(train, test, new, n_jobs):
         "area under the ROC curve of who takes the rows nearest to new ones, among "
         "training and held-out rows, for training rows"
     )
-    area = share_farther(others, known)
-    return judge_area("membership", area, len(known), len(others), reason)
+    return _judge_farther("membership", others, known, reason)
 
 
 def judge_distance(train, test, new, distance, usual, n_jobs):
@@ -79,8 +71,14 @@ def judge_distance(train, test, new, distance, usual, n_jobs):
     reason = f"how likely a new row is farther from {rows} rows than a real row is"
     if middle > 0:
         reason += f", the ratio of the medians is {np.median(distance) / middle:.2g}"
-    area = share_farther(distance, usual)
-    return judge_area("distance", area, len(distance), len(usual), reason)
+    return _judge_farther("distance", distance, usual, reason)
+
+
+def _judge_farther(criterion, distance, usual, reason):
+    """How likely a distance is the longer of two; ties count half."""
+    n, m = len(distance), len(usual)
+    area = mannwhitneyu(distance, usual, method="asymptotic").statistic / (n * m)
+    return judge_area(criterion, area, n, m, reason)
 
 
 def judge_copies(rows, rng):

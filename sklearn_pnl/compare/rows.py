@@ -93,7 +93,10 @@ def _check_numbers(X, name, names=None):
 
 
 def _read_frames(given):
-    tables = {name: _columns(X) for name, X in given.items()}
+    tables = {
+        name: columns_of(X if is_frame(X) else np.asarray(X))
+        for name, X in given.items()
+    }
     first = tables["X"]
     values = {
         name: [columns.values(j) for j in range(columns.n_columns)]
@@ -107,25 +110,21 @@ def _read_frames(given):
     plain = [j for j, kind in enumerate(kinds) if kind != "other"]
     others = [j for j, kind in enumerate(kinds) if kind == "other"]
     names = tuple(str(first.names[j]) for j in plain)
-    words = [[v for c in tables.values() for v in c.objects(j)] for j in others]
-    coded = [level_codes(column) for column in words]
+    codes, levels = [], []
+    for j in others:
+        words = [word for columns in tables.values() for word in columns.objects(j)]
+        found, at = level_codes(words)
+        held = [None if is_missing(words[i]) else words[i] for i in at]
+        codes.append(found)
+        levels.append((str(first.names[j]), held))
     ends = np.cumsum([len(columns) for columns in tables.values()])
-    codes = np.array([codes for codes, _ in coded], np.intp).reshape(-1, ends[-1]).T
+    codes = np.array(codes, np.intp).reshape(-1, ends[-1]).T
     rows = {}
     for name, own in zip(tables, np.split(codes, ends[:-1]), strict=True):
         numbers = [_numbers(values[name][j]) for j in plain]
         stacked = np.column_stack(numbers or [np.empty((len(own), 0))])
         rows[name] = Rows(_check_numbers(stacked, name, names), own)
-    held = [
-        [None if is_missing(w[i]) else w[i] for i in at]
-        for w, (_, at) in zip(words, coded, strict=True)
-    ]
-    called = [str(first.names[j]) for j in others]
-    return rows, names, list(zip(called, held, strict=True))
-
-
-def _columns(X):
-    return columns_of(X if is_frame(X) else np.asarray(X))
+    return rows, names, levels
 
 
 def _kind(values):
