@@ -97,6 +97,11 @@ class Recipe(NamedObjects, CallbackSupportMixin):
         """An augmenter with these parameters."""
         return PNLAugmenter(**{f.name: getattr(self, f.name) for f in fields(Recipe)})
 
+    def _resolved(self, table):
+        """Equations and marks of rows that were read."""
+        system = resolve_invariants(self.invariants, table)
+        return system, resolve_marks(self.marks, table, system, is_cellwise(self))
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
@@ -325,11 +330,11 @@ class PNLAugmenter(Recipe):
             self._fit(table, type(self).__name__)
         return self
 
-    def _fit(self, table, whom, system=None, marks=None):
+    def _fit(self, table, whom, resolved=None):
         """Fit rows that were read: those of ``fit``, or a class of a sampler.
 
-        Messages are those of ``whom``; ``system`` holds the equations of all classes,
-        ``marks`` those of all classes.
+        Messages are those of ``whom``; ``resolved`` are equations and marks of all
+        classes.
         """
         if table.columns.max() < 0:
             raise ValueError(
@@ -342,14 +347,7 @@ class PNLAugmenter(Recipe):
         self.n_neighbors_ = clip_neighbors(
             self.k_neighbors, len(rows), not draws.looks_up, table.whose
         )
-        self.invariants_ = system
-        if system is None:
-            self.invariants_ = resolve_invariants(self.invariants, table)
-        self.marks_ = marks
-        if marks is None:
-            self.marks_ = resolve_marks(
-                self.marks, table, self.invariants_, is_cellwise(self)
-            )
+        self.invariants_, self.marks_ = resolved or self._resolved(table)
         taken = Taken.of(self.marks_, rows, table.labels)
         rows = taken.hidden(rows)
         ends, d = ends_of(rows), rows.shape[1]

@@ -28,8 +28,6 @@ from ._runtime.validation import (
 from ._runtime.workspace import workspace
 from .augment import PNLAugmenter, Recipe, is_cellwise
 from .control import CONSTRAINTS, Constraint
-from .control.marks import resolve_marks
-from .control.promises import resolve_invariants
 from .tables import plain_target, read_table
 
 _HOW_MANY = (
@@ -185,8 +183,7 @@ class PNLSampler(Recipe, BaseOverSampler):
             Classes.
         """
         target = _Classes(y)
-        missing = is_cellwise(self)
-        table = read_table(self, X, missing)
+        table = read_table(self, X, is_cellwise(self))
         check_one_a_row(table, target.labels)
         wanted = self._wanted(target.labels)
         # Who names numbers of rows knows.
@@ -197,8 +194,7 @@ class PNLSampler(Recipe, BaseOverSampler):
                 f"{_HOW_MANY}"
             )
         self.augmenters_, self.reports_ = {}, {}
-        self.invariants_ = resolve_invariants(self.invariants, table)
-        self.marks_ = resolve_marks(self.marks, table, self.invariants_, missing)
+        self.invariants_, self.marks_ = self._resolved(table)
         whole, done = table.room(sum(wanted.values())), len(table)
         new, labels, parents = [], [target.labels], []
         with fit_task(self, "fit_resample", len(wanted)) as progress:
@@ -282,7 +278,7 @@ class PNLSampler(Recipe, BaseOverSampler):
                 part = take(members, whose)
                 part.describe(augmenter)
                 whom = f"{type(self).__name__}, {whose}"
-                augmenter._fit(part, whom, self.invariants_, self.marks_)
+                augmenter._fit(part, whom, (self.invariants_, self.marks_))
             with subtask(own, "decode"):
                 if label in (self.totals or {}):
                     rows, near, _, self.reports_[label] = augmenter._sample_set(

@@ -705,6 +705,32 @@ MISTAKES = [
      "levels of the index need names: set table.index.names"),
     (lambda X, y: rake(0 * table(X), {"city": {"Ulm": 9}}),
      "No cell has city='Ulm', for which 9 .* there are none beside cells that are 0"),
+    (lambda X, y: rake(table(X), {"city": {"Ulm": 9}}, by="city"),
+     "The margin 'city' names nothing but by"),
+    (lambda X, y: rake(table(X), {("city", "rooms"): column_total(
+        ("city", "rooms"), lower={("Ulm", 1): 9})}, by="city"),
+     "both ends of a margin are needed, by level"),
+    (lambda X, y: calibrate(X["rent"].to_numpy(), [9]), r"two dimensions; .* \(60,\)"),
+    (lambda X, y: calibrate(X, [9], domains="city"), "must be a dict by label of a do"),
+    (lambda X, y: calibrate(X, {k: {"rent": 9} for k in ("Kiel", "Ulm", "Rom")},
+                            domains="city"), "No row is in the domain 'Rom'"),
+    (lambda X, y: calibrate(X, {"Kiel": {"rant": 9}, "Ulm": {}}, domains="city"),
+     "^Domain 'Kiel': .*'rant'"),
+    (lambda X, y: calibrate(X[["rent", "income"]], [90, 80], max_iter=1),
+     "A solution exists, but max_iter=1 .* Increase max_iter"),
+    (lambda X, y: compare_samples(X[[]], X[[]]), "X has no column"),
+    (lambda X, y: compare_samples(X[["rent"]], X[["city"]].to_numpy()),
+     r"Column 'rent' of X_new \(object\) holds no numbers"),
+    (lambda X, y: PNLSampler().fit_resample(y, X[["rent", "income"]].to_numpy()),
+     r"y has the shape \(60, 2\).* Are X and y swapped"),
+    (lambda X, y: PNLAugmenter(categorical_features=[0, 1]).fit(
+        csr_array(np.ones((9, 2)))), "All columns are categories"),
+    (lambda X, y: PNLAugmenter(categorical_features=[0]).fit(
+        np.array([[1, 2j], [2, 3]], object)), "^Column 1 holds no numbers"),
+    (lambda X, y: PNLAugmenter().fit(X[["rent"]]).sample(on_unmet="skip"),
+     "on_unmet must be 'raise' or 'drop'; got 'skip'"),
+    (lambda X, y: PrimeFactorReshaper().fit([[["one", "two"]], [["three", "four"]]]),
+     "could not convert|arrays of bytes/strings"),
 ]  # fmt: skip
 
 

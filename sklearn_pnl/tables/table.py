@@ -64,7 +64,7 @@ def read_table(estimator, X, missing=None):
         checked = as_table(X)
         every = checked.shape[1] == len(places_of(None, checked.shape[1], chosen))
         if checked.dtype.kind not in "biufc" or every:
-            columns = ArrayColumns(checked)
+            columns = ArrayColumns(as_dense(checked))
     if columns is not None:
         form, numbers = ColumnForm.of(columns, chosen)
         settings = {"dtype": "numeric", "ensure_all_finite": False}
