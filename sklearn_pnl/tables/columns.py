@@ -162,12 +162,6 @@ class FrameColumns:
         frames = [nw.from_native(frame, eager_only=True) for frame in frames]
         return nw.concat([self._frame, *frames]).to_native()
 
-    def __getstate__(self):
-        return self._frame.to_native()
-
-    def __setstate__(self, frame):
-        self.__init__(frame)
-
 
 class PandasColumns(FrameColumns):
     """Columns of a data frame of pandas.
@@ -218,9 +212,6 @@ class PandasColumns(FrameColumns):
         """All rows of this frame, then those of others, with a new index."""
         concat = self._frame.implementation.to_native_namespace().concat
         return concat([self._given, *frames], ignore_index=True)
-
-    def __getstate__(self):
-        return self._given
 
 
 class ArrayColumns:
