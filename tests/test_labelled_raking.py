@@ -170,6 +170,17 @@ def test_soft_margins():
     )
 
 
+@pytest.mark.parametrize("by", [None, "age"])
+def test_a_cell_without_range_is_named_by_its_place_in_the_table(by):
+    table = series(np.ones(SHAPE))
+    table.iloc[[0, 3, 5]] = 0.0
+    upper = np.full(len(table), 9.0)
+    upper[12] = -1.0
+    margins = {("age", "sex"): margin(table, ("age", "sex"))}
+    with pytest.raises(ValueError, match="nothing of the sign of cell 12, which is 1"):
+        rake(table, margins, upper=upper, by=by)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("keys", [MARGINS, ["age", "sex", "region"]])
 def test_whole_numbers_keep_margins(keys, seed):

@@ -112,7 +112,7 @@ def rake(
     array([[20., 10.,  0.],
            [ 0., 20., 50.]])
     """
-    cells = _Cells.of(table, values, lower, upper)
+    cells = _Cells(table, values, lower, upper)
     search = WeightSearch(integer, time_limit, tol, max_iter)
     totals = cells.totals(margins)
     if by is None:
@@ -123,7 +123,7 @@ def rake(
     reasons = {}
     for label, (members, asked) in parts.items():
         try:
-            found = _raked(search, cells.some(members), asked)
+            found = _raked(search, cells, members, asked)
         except UnmetTotals as error:
             found = cells.values[members], np.inf, 0, str(error)
         raked[members], worst, steps, reason = found
@@ -189,33 +189,25 @@ class LabelledRaking(Raking):
         return self.to_frame()._repr_html_()
 
 
-@dataclass(frozen=True)
 class _Cells:
     """Cells of a table: their levels, values and ranges, and the way back."""
 
-    columns: Columns
-    values: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    like: object = None
-
-    @classmethod
-    def of(cls, table, name, lower, upper):
+    def __init__(self, table, name, lower, upper):
         if issparse(table):
-            columns, values, like = _of_matrix(table)
+            self.columns, values, self.like = _of_matrix(table)
         elif hasattr(type(table), "iloc") and not hasattr(table, "columns"):
-            columns, values, like = _of_series(table)
+            self.columns, values, self.like = _of_series(table)
         else:
-            columns, values, like = _of_frame(table, name)
-        if not np.isfinite(values).all():
-            cell = int(np.flatnonzero(~np.isfinite(values))[0])
+            self.columns, values, self.like = _of_frame(table, name)
+        for cell in np.flatnonzero(~np.isfinite(values)):
             raise ValueError(f"Cells must be finite; cell {cell} is {values[cell]}.")
-        for end in (lower, upper):
-            if end is not None and np.isnan(np.asarray(end, dtype=float)).any():
-                raise ValueError("lower and upper must hold no NaN.")
-        lower = np.broadcast_to(-np.inf if lower is None else lower, len(values))
-        upper = np.broadcast_to(np.inf if upper is None else upper, len(values))
-        return cls(columns, values, lower, upper, like)
+        given = -np.inf if lower is None else lower, np.inf if upper is None else upper
+        lower, upper = (np.asarray(end, dtype=np.float64) for end in given)
+        if np.isnan(lower).any() or np.isnan(upper).any():
+            raise ValueError("lower and upper must hold no NaN.")
+        self.values = values
+        self.lower = np.broadcast_to(lower, len(values))
+        self.upper = np.broadcast_to(upper, len(values))
 
     def totals(self, margins):
         """What is asked for, a ColumnTotal each."""
@@ -234,20 +226,12 @@ class _Cells:
             asked[modes] = dict(enumerate(np.ravel(margin)))
         return as_list(asked, self.columns.names, self.columns.n_columns)
 
-    def some(self, members):
-        """The cells among some that are not 0, and where they are."""
-        used = members[self.values[members] != 0]
-        ends = self.lower[used], self.upper[used]
-        part = _Cells(self.columns.rows(used), self.values[used], *ends)
-        return part, len(members), np.searchsorted(members, used)
-
-    def ranges(self):
-        """Least and largest size of each cell, whose sign stays."""
-        up = self.values > 0
-        floor = np.maximum(0.0, np.where(up, self.lower, -self.upper))
-        ceiling = np.where(up, self.upper, -self.lower)
-        if np.any(floor > ceiling):
-            cell = int(np.flatnonzero(floor > ceiling)[0])
+    def ranges(self, some):
+        """Least and largest size of some cells, whose signs stay."""
+        up, lower, upper = self.values[some] > 0, self.lower[some], self.upper[some]
+        floor = np.maximum(0.0, np.where(up, lower, -upper))
+        ceiling = np.where(up, upper, -lower)
+        for cell in some[floor > ceiling]:
             raise ValueError(
                 f"lower and upper leave nothing of the sign of cell {cell}, which is "
                 f"{self.values[cell]:g}."
@@ -338,17 +322,18 @@ def _split(ends, places, rest):
     return parts
 
 
-def _raked(search, some, asked):
+def _raked(search, cells, members, asked):
     """Cells of one table, what is missed, steps, and why it failed."""
-    cells, n_cells, where = some
-    sign = np.sign(cells.values)
-    system = read_totals(cells.columns, asked)
+    values = cells.values[members]
+    used, sign = members[values != 0], np.sign(values[values != 0])
+    system = read_totals(cells.columns.rows(used), asked)
     system = replace(system, coefficients=system.coefficients * sign, signs=sign)
-    size, steps, reasons = search.weights(system, np.abs(cells.values), *cells.ranges())
+    sizes = np.abs(cells.values[used]), *cells.ranges(used)
+    size, steps, reasons = search.weights(system, *sizes)
     sums = system.coefficients @ size
     missed = np.abs(sums - np.clip(sums, system.lower, system.upper)).max()
-    raked = np.zeros(n_cells)
-    raked[where] = sign * size
+    raked = np.zeros(len(members))
+    raked[values != 0] = sign * size
     why = " ".join(reasons)
     why = why.replace("bounds of the weights", "ranges and signs of cells")
     return raked, missed / max(size.sum(), np.finfo(float).tiny), steps, why
