@@ -263,9 +263,8 @@ def check_observed(rows, offset):
     missing = np.isnan(rows)
     mass = np.where(missing, 0.0, rows.astype(np.float64) + offset).sum(axis=1)
     check_masses(mass)
-    empty = np.flatnonzero(missing.any(axis=1) & (mass == 0))
-    if len(empty):
-        row, why, advice = int(empty[0]), "no observed cell", "."
+    for row in np.flatnonzero(missing.any(axis=1) & (mass == 0)):
+        why, advice = "no observed cell", "."
         if not missing[row].all():
             why = f"observed cells that are all {0 - offset:g}, and offset={offset:g}"
             advice = ", or set offset > 0." if offset == 0 else "."
@@ -362,14 +361,13 @@ def check_embedded(embedded, names=None):
 def _check_mass(X, offset, numbers):
     """Refuse rows that are ``-offset`` throughout, and single cells if that is 0."""
     flat = X.reshape(len(X), -1)
-    empty = np.flatnonzero(flat.max(axis=1) <= -offset)
-    if len(empty):
+    for row in np.flatnonzero(flat.max(axis=1) <= -offset):
         why = f"-offset={-offset:g} in all cells: nothing of it is left as a"
         advice = "."
         if offset == 0:
             why, advice = "all zero and offset=0: it has no", " or set offset > 0."
-        row = _row(int(empty[0]), numbers).capitalize()
-        raise ValueError(f"{row} is {why} distribution. Drop the row{advice}")
+        whose = _row(row, numbers).capitalize()
+        raise ValueError(f"{whose} is {why} distribution. Drop the row{advice}")
     if offset == 0:
         row, cell = _first(flat == 0)
         raise ValueError(
@@ -380,8 +378,7 @@ def _check_mass(X, offset, numbers):
 
 def check_masses(mass, numbers=None):
     """Refuse rows whose sum is not a number of double precision."""
-    if not np.all(np.isfinite(mass)):
-        row = int(np.argmin(np.isfinite(mass)))
+    for row in np.flatnonzero(~np.isfinite(mass)):
         raise ValueError(
             f"The sum of {_row(row, numbers)} overflows; divide X by a constant first."
         )

@@ -155,12 +155,11 @@ class CalibrationReport:
             f"effect {self.design_effect:.4g}; effective sample size "
             f"{self.effective_sample_size:.1f}.",
         ]
-        ends = zip(self.names, self.lower, self.upper, strict=True)
-        asked = [f"{name}: {span(low, high)} asked" for name, low, high in ends]
-        pairs = zip(self.before, self.after, strict=True)
-        held = [f"{before:.10g} before, {after:.10g} now" for before, after in pairs]
-        shown = zip(asked[:_SHOWN], held[:_SHOWN], strict=True)
-        lines += [f"  {one}, {other}" for one, other in shown]
+        totals = self.lower, self.upper, self.before, self.after
+        lines += [
+            f"  {name}: {span(low, high)} asked, {before:.10g} before, {after:.10g} now"
+            for name, low, high, before, after in zip(self.names, *totals, strict=True)
+        ][:_SHOWN]
         if len(self.names) > _SHOWN:
             lines.append(f"  and {len(self.names) - _SHOWN} more")
         return "\n".join([*lines, *self.reasons])

@@ -55,8 +55,7 @@ class Columns:
                 f"Column {key!r} holds no numbers; ask for counts by level: "
                 "{column: {level: count}}."
             ) from None
-        if not np.isfinite(numbers).all():
-            row = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        for row in np.flatnonzero(~np.isfinite(numbers)):
             raise ValueError(
                 f"Column {key!r} must hold numbers to be summed; {self.row} {row} is "
                 f"{numbers[row]}. Impute it, or leave it out."

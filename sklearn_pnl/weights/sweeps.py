@@ -47,13 +47,11 @@ def sweep(groups, size, sign, tol, max_iter):
 
 def _sums(group, size, sign, negative):
     """Sizes of positive and of negative cells, by level."""
-    n, some = len(group.levels), group.codes >= 0
-    codes, size = (group.codes, size) if some.all() else (group.codes[some], size[some])
+    # Those of no level come first.
+    codes, n = group.codes + 1, len(group.levels) + 1
     if not negative:
-        return np.bincount(codes, size, n), np.zeros(n)
-    sign = sign if some.all() else sign[some]
-    sums = (np.bincount(codes, np.maximum(s * size, 0), n) for s in (sign, -sign))
-    return tuple(sums)
+        return np.bincount(codes, size, n)[1:], np.zeros(n - 1)
+    return [np.bincount(codes, np.maximum(s * size, 0), n)[1:] for s in (sign, -sign)]
 
 
 def _factors(plus, minus, wanted):

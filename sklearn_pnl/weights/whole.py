@@ -56,8 +56,7 @@ def whole_weights(system, weights, floor, ceiling, time_limit):
     weights : ndarray of shape (n,)
     reasons : tuple of str
     """
-    if np.any(floor > ceiling):
-        row = int(np.flatnonzero(floor > ceiling)[0])
+    for row in np.flatnonzero(floor > ceiling):
         raise ValueError(f"bounds leave no whole weight for row {row}.")
     entries = system.coefficients.shape[0] * len(weights)
     if entries > _LARGEST:
