@@ -336,12 +336,6 @@ class PNLAugmenter(Recipe):
         Messages are those of ``whom``; ``resolved`` are equations and marks of all
         classes.
         """
-        if table.columns.max() < 0:
-            raise ValueError(
-                "All columns are categories: there are no numbers to draw between, and "
-                "new rows would be copies, which RandomOverSampler of imbalanced-learn "
-                "makes. Encode an ordered one as numbers, if there is any."
-            )
         rows, draws = table.numbers(), as_draws(self.draws)
         self.integer_features_ = table.integer_features
         self.n_neighbors_ = clip_neighbors(

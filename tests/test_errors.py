@@ -38,6 +38,7 @@ from sklearn_pnl import (
     calibrate,
     column_total,
     compare_samples,
+    find_invariants,
     geometry,
     rake,
 )
@@ -725,6 +726,7 @@ MISTAKES = [
      r"y has the shape \(60, 2\).* Are X and y swapped"),
     (lambda X, y: PNLAugmenter(categorical_features=[0, 1]).fit(
         csr_array(np.ones((9, 2)))), "All columns are categories"),
+    (lambda X, y: find_invariants(X[["city"]]), "All columns are categories"),
     (lambda X, y: PNLAugmenter(categorical_features=[0]).fit(
         np.array([[1, 2j], [2, 3]], object)), "^Column 1 holds no numbers"),
     (lambda X, y: PNLAugmenter().fit(X[["rent"]]).sample(on_unmet="skip"),

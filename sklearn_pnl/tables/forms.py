@@ -9,7 +9,7 @@ from .categories import level_codes
 from .columns import ArrayColumns, columns_of, is_frame, what
 from .names import column_of
 from .times import Times, count_from_one_start, held_in
-from .values import Counts, Reals, kind_of
+from .values import Counts, kind_of
 
 
 class BlockForm:
@@ -120,15 +120,14 @@ class ColumnForm:
     names : list or None
         Of all columns.
     row_shape, shape, columns, categorical, kinds, labels : object
-        As in :class:`BlockForm`. Where all columns are categories, a row of numbers is
-        one constant, of column -1.
+        As in :class:`BlockForm`.
     """
 
     def __init__(self, columns, categorical, values):
         self.names, self.n_columns = columns.names, columns.n_columns
         self.row_shape, self.categorical = (self.n_columns,), categorical
         self._numeric = [j for j in range(self.n_columns) if j not in set(categorical)]
-        self.columns = np.array(self._numeric or [-1], dtype=np.intp)
+        self.columns = np.array(self._numeric, dtype=np.intp)
         self.shape = self.columns.shape
         self._head = columns.head()
         self.kinds = [
@@ -143,7 +142,6 @@ class ColumnForm:
                 columns.some(j, first)
                 for j, (_, first) in zip(categorical, found, strict=True)
             ]
-        self.kinds = self.kinds or [Reals(np.float64)]
 
     def _kind(self, j, values):
         if values.dtype.kind in "mM":
@@ -186,7 +184,7 @@ class ColumnForm:
                 f"{self.n_columns}."
             )
         values = [_values(columns, j) for j in self._numeric]
-        for j, kind, some in zip(self._numeric, self.kinds, values, strict=False):
+        for j, kind, some in zip(self._numeric, self.kinds, values, strict=True):
             if some is None or held_in(some.dtype) != kind.holds:
                 raise ValueError(
                     f"{what(columns, j)} holds no {kind.holds}, as it did in the rows "

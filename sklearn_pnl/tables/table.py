@@ -6,7 +6,6 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
-from sklearn.utils import check_array
 
 from .._runtime.validation import check_finite, validated
 from .columns import ArrayColumns, columns_of, is_frame
@@ -48,13 +47,12 @@ def read_table(estimator, X, missing=None):
     Raises
     ------
     ValueError
-        Of NaN and infinity, with row and column, and of columns without numbers that
-        are no categories.
+        Of NaN and infinity, with row and column, of columns without numbers that are
+        no categories, and where all are categories.
     """
     chosen, columns = estimator.categorical_features, None
     if is_frame(X):
         columns = columns_of(X)
-        _check_size(columns)
     elif chosen is not None:
         if isinstance(chosen, str):
             raise ValueError(
@@ -62,13 +60,11 @@ def read_table(estimator, X, missing=None):
                 "data frame. Name the columns of an array by their numbers or a mask."
             )
         checked = as_table(X)
-        every = checked.shape[1] == len(places_of(None, checked.shape[1], chosen))
-        if checked.dtype.kind not in "biufc" or every:
-            columns = ArrayColumns(as_dense(checked))
+        if checked.dtype.kind not in "biufc":
+            columns = ArrayColumns(checked)
     if columns is not None:
+        _check_size(columns)
         form, numbers = ColumnForm.of(columns, chosen)
-        settings = {"dtype": "numeric", "ensure_all_finite": False}
-        numbers = check_array(numbers, estimator=estimator, **settings)
         rows, owned = columns, True
     else:
         settings = {"accept_sparse": ["csr", "csc"], "dtype": "numeric"}
@@ -78,6 +74,12 @@ def read_table(estimator, X, missing=None):
         numbers = form.numbers(rows)
         # The rows that came are needed again, behind which new ones are put.
         owned = issparse(rows) or not np.may_share_memory(numbers, rows)
+    if form.shape == (0,):
+        raise ValueError(
+            "All columns are categories: there are no numbers to draw between, and new "
+            "rows would be copies, which RandomOverSampler of imbalanced-learn makes. "
+            "Encode an ordered one as numbers, if there is any."
+        )
     table = Table(form, numbers, rows, owned, isinstance(X, list))
     table.describe(estimator)
     plain = len(form.row_shape) == 1
@@ -145,10 +147,7 @@ class Table:
 
     @cached_property
     def columns(self):
-        """Flat column (D,) of X behind each number.
-
-        It is -1 for the one constant of a table in which all columns are categories.
-        """
+        """Flat column (D,) of X behind each number."""
         return self._form.columns
 
     @cached_property
@@ -328,10 +327,10 @@ class Table:
 
 
 def _check_size(columns):
-    """Refuse frames without columns or rows."""
+    """Refuse tables without columns or rows."""
     n_rows, n_columns = len(columns), columns.n_columns
     if n_rows == 0 or n_columns == 0:
         raise ValueError(
-            f"Found 0 {'sample' if n_columns else 'feature'}(s): X is a data frame of "
-            f"{n_rows} rows and {n_columns} columns; at least one of each is required."
+            f"Found 0 {'sample' if n_columns else 'feature'}(s): X has {n_rows} rows "
+            f"and {n_columns} columns; at least one of each is required."
         )

@@ -56,15 +56,12 @@ def test_missing_values_are_a_category(container):
 
 
 @pytest.mark.parametrize("container", [*CONTAINERS, "objects"])
-def test_tables_of_categories_alone_have_one_constant_number(container):
+def test_tables_of_categories_alone_are_refused(container):
     X = pd.DataFrame({"a": ["x", "y", "x"], "b": ["u", "u", "v"]})
     objects = container == "objects"
     X = X.to_numpy(dtype=object) if objects else in_container(X, container)
-    table = read(X, [0, 1] if objects else "auto")
-    assert_array_equal(table.numbers(), np.zeros((3, 1)))
-    assert_array_equal(table.columns, [-1])
-    assert len(table.integer_features) == len(table.column_names) - 1 == 0
-    assert equal(there_and_back(table), X)
+    with pytest.raises(ValueError, match="All columns are categories"):
+        read(X, [0, 1] if objects else "auto")
 
 
 def test_labels_of_a_part_are_those_of_its_rows():
