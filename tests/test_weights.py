@@ -634,6 +634,14 @@ def test_whole_weights_of_a_programme_without_time_are_rounded_ones(monkeypatch)
     np.testing.assert_array_equal(weights, np.round(weights))
 
 
+@pytest.mark.parametrize("asked", [{"lower": 80.5}, {"upper": 20.5}])
+def test_whole_weights_of_totals_with_one_end(asked):
+    x = np.random.default_rng(0).integers(0, 3, size=(30, 2)).astype(float)
+    weights = calibrate(x, column_total(0, **asked), integer=True)
+    np.testing.assert_array_equal(weights, np.round(weights))
+    assert asked.get("lower", 0) <= weights @ x[:, 0] <= asked.get("upper", np.inf)
+
+
 def test_whole_weights_that_there_are_not():
     # Twos cannot sum to an odd number: 1 is the least that is missed.
     x = np.array([[2.0, 1.0], [2.0, 0.0], [4.0, 1.0]])

@@ -99,12 +99,10 @@ class SampleReportDisplay:
         self.figure_ = self.axes_[0].figure
         report = self.report
         some = np.flatnonzero(~np.isnan(report.drawn))[:_MOST]
-        low, high = report.lower[some], report.upper[some]
+        low, high, drawn = report.lower[some], report.upper[some], report.drawn[some]
         aim = np.clip(report.reached[some], low, high)
         size = np.where(aim != 0, np.abs(aim), 1.0)
-        away = (
-            100 * (report.drawn[some] - np.clip(report.drawn[some], low, high)) / size
-        )
+        away = 100 * (drawn - np.clip(drawn, low, high)) / size
         names = [report.names[k] for k in some]
         self.bars_ = [self._bars(self.axes_[0], names, away)]
         self.axes_[0].set(xlabel="from what was asked, as drawn (%)", title="totals")

@@ -181,23 +181,19 @@ class SampleComparisonDisplay:
         _legend_below(ax, 0.08, title="new against training values")
 
     def _plot_correlations(self, ax):
-        found, names = self.comparison, self.comparison.features.names
-        constant = np.isnan(found.correlation_difference)
-        changes = np.where(constant, 0, found.correlation_difference)
+        found, changes = self.comparison, self.comparison.correlation_difference
         # Symmetric colours, with a floor: rounding errors are no differences.
-        limit = max(np.abs(changes).max(), _PALE)
+        limit = np.nanmax(np.abs(changes), initial=_PALE)
         ax.set_facecolor("lightgray")
-        self.image_ = ax.imshow(
-            found.correlation_difference, cmap="RdBu_r", vmin=-limit, vmax=limit
-        )
-        names = [names[i] for i in found.correlation_features]
-        shown = np.arange(0, len(names), -(-len(names) // _MOST_NAMES))
-        names = [names[i] for i in shown]
+        self.image_ = ax.imshow(changes, cmap="RdBu_r", vmin=-limit, vmax=limit)
+        features = found.correlation_features
+        shown = np.arange(0, len(features), -(-len(features) // _MOST_NAMES))
+        names = [found.features.names[i] for i in features[shown]]
         ax.set_xticks(shown, names, rotation=90)
         ax.set_yticks(shown, names)
         ax.tick_params(labelsize="small")
         ax.set(
-            xlabel="feature (gray: constant)" if constant.any() else "feature",
+            xlabel="feature (gray: constant)" if np.isnan(changes).any() else "feature",
             ylabel="feature",
             title=self._panel_title("correlations", "correlations"),
         )

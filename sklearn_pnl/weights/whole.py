@@ -10,6 +10,7 @@ of rows.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from time import perf_counter
 
 import numpy as np
@@ -65,7 +66,7 @@ def whole_weights(system, weights, floor, ceiling, time_limit):
             f"{entries}. Calibrate domains apart, or parts of the rows."
         )
     search = _Search(system, weights, floor, ceiling)
-    nearest = _next_to(system, weights, floor, ceiling, time_limit / _SHARE_OF_NEAREST)
+    nearest = search.nearest(time_limit / _SHARE_OF_NEAREST)
     if nearest is not None:
         return nearest, ()
     methods = [search.anneal]
@@ -97,22 +98,6 @@ def whole_weights(system, weights, floor, ceiling, time_limit):
     return best, (why,) if told else ()
 
 
-def _next_to(system, weights, floor, ceiling, time_limit):
-    """The nearest rounding up or down that meets whole totals; None if none is found.
-
-    Margins of a table in two modes always have one.
-    """
-    a = csc_array(system.coefficients)
-    whole = np.all(a.data == np.round(a.data)) and np.all(system.lower == system.upper)
-    off = np.abs(system.lower - np.round(system.lower)).max(initial=0)
-    if not whole or off > _ROUNDS or a.nnz > _LARGEST_ROUNDING:
-        return None
-    try:
-        return nearest_whole(weights, a, system.lower, time_limit, floor, ceiling)
-    except ValueError:
-        return None
-
-
 class _Search:
     """Rows (n, c), their units, and what they are to sum to."""
 
@@ -137,6 +122,21 @@ class _Search:
     def worth(self, weights):
         """What is missed in all, in units of the totals."""
         return float((self.missed(weights) / self.unit).sum())
+
+    def nearest(self, time_limit):
+        """The nearest rounding up or down that meets whole totals; None if not found.
+
+        Margins of a table in two modes always have one.
+        """
+        if not self.whole.all() or np.any(self.lower < self.upper):
+            return None
+        a, off = csc_array(self.rows.T), np.abs(self.lower - np.round(self.lower))
+        if off.max(initial=0) > _ROUNDS or a.nnz > _LARGEST_ROUNDING:
+            return None
+        with suppress(ValueError):
+            ends = self.floor, self.ceiling
+            return nearest_whole(self.start, a, self.lower, time_limit, *ends)
+        return None
 
     def programme(self, time_limit):
         """Least sum of what is missed, by branch and bound; whether it is proven."""
