@@ -3,9 +3,9 @@
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import gen_batches
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ._runtime.validation import check_finite
+from ._runtime.validation import check_rows
 
 # Cells that fit a cache, with what is made of them.
 _BLOCK_CELLS = 2**17
@@ -23,6 +23,9 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     low_, high_ : ndarray of shape (n_features_in_,)
         Ends of the range of each feature.
+
+    input_shape_ : tuple of int
+        Shape of a row.
 
     Examples
     --------
@@ -45,7 +48,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : RangeEmbedding
         """
-        X = self._check(X, reset=True)
+        X = check_rows(self, X, reset=True)
         self.low_, self.high_ = ends_of(X)
         return self
 
@@ -61,7 +64,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         embedded : ndarray of float64 of the same shape
         """
         check_is_fitted(self)
-        return self._embed(self._check(X, reset=False))
+        return self._embed(check_rows(self, X, reset=False))
 
     def _embed(self, X, out=None):
         low, length, unit = self._range
@@ -95,13 +98,6 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             rows /= unit
         return rows
 
-    def _check(self, X, *, reset):
-        """Finite numbers, also where their sum is not."""
-        dtypes = [np.float64, np.float32]
-        X = validate_data(self, X, reset=reset, dtype=dtypes, ensure_all_finite=False)
-        check_finite(X)
-        return X
-
     @property
     def _range(self):
         """Lower ends and lengths, times a unit with which no length overflows."""
@@ -121,6 +117,7 @@ def ends_of(rows):
 def range_embedding(rows, ends, out=None):
     """A fitted :class:`RangeEmbedding` of rows that were checked, and these in it."""
     embedding = RangeEmbedding()
+    embedding.input_shape_ = (rows.shape[1],)
     embedding.n_features_in_ = rows.shape[1]
     embedding.low_, embedding.high_ = ends
     return embedding, embedding._embed(rows, out)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._drawing.coding import free_mask, lay_out
 from ._runtime.docs import with_params_of
+from ._runtime.typing import Seed
 from ._runtime.validation import (
     all_or_nothing,
     as_random_state,
@@ -302,9 +303,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         return float(self.score_samples(X).sum() / total)
 
     def bootstrap(
-        self,
-        n_replicates: int = 999,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        self, n_replicates: int = 999, random_state: Seed = None
     ) -> DevianceBootstrap:
         """Parametric bootstrap of ``G^2``: no chi-square, whatever the counts.
 
