@@ -289,20 +289,18 @@ def as_numbers(values):
     types -= missing
     if not all(issubclass(t, Real | Decimal | np.bool_) for t in types):
         return None
-    if missing and all(issubclass(t, Decimal) for t in types) and types:
-        there = [Decimal("nan") if type(v) in missing else v for v in values]
-        return np.array(there, dtype=object)
+    decimals = bool(types) and all(issubclass(t, Decimal) for t in types)
     if missing:
-        there = [np.nan if type(v) in missing else v for v in values]
-        return np.array(there, dtype=np.float64)
+        nan, dtype = (Decimal("nan"), object) if decimals else (np.nan, np.float64)
+        there = [nan if type(v) in missing else v for v in values]
+        return np.array(there, dtype=dtype)
     if all(issubclass(t, Integral | np.bool_) for t in types):
         try:
             return values.astype(np.int64)
         except OverflowError:
             return values
     numbers = values.astype(np.float64)
-    exact = all(issubclass(t, Decimal) for t in types) and not np.isinf(numbers).any()
-    return values if exact else numbers
+    return values if decimals and not np.isinf(numbers).any() else numbers
 
 
 def is_missing_type(kind):

@@ -240,10 +240,8 @@ def no_numbers(column):
 
 
 def as_table(X):
-    """An array of two axes, of objects if need be."""
-    if issparse(X):
-        return X if X.format in ("csr", "csc") else X.tocsr()
-    X = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+    """An array of two axes, of objects if need be, or a sparse one."""
+    X = X if issparse(X) or isinstance(X, np.ndarray) else np.array(X, dtype=object)
     if X.ndim != 2:
         raise ValueError(
             f"categorical_features needs rows of one axis; got X of shape {X.shape}."
