@@ -103,7 +103,7 @@ def test_digits_without_embedding_stay_in_their_range():
 # --- few rows ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("label", [1, "rare"])
+@pytest.mark.parametrize("label", [1, "rare", "a: b"])
 @pytest.mark.parametrize(
     "n_rows, message",
     [

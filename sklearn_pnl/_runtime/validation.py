@@ -409,9 +409,8 @@ def clip_neighbors(n_neighbors, n_rows, of_rows=False, whose="the training data"
     if n_neighbors <= n_rows:
         return max(1, min(n_neighbors, there))
     rows = f"{whose} has {n_rows} row{'s' * (n_rows != 1)}"
-    told = f"{n_neighbors} neighbours were asked for, but {rows}: using {there}."
-    if of_rows:
-        told = told.replace(":", f", {there} near each:")
+    near = f", {there} near each" * of_rows
+    told = f"{n_neighbors} neighbours were asked for, but {rows}{near}: using {there}."
     if there == 0:
         told = f"Neighbours were asked for, but {rows}: all new rows are copies of it."
     else:
