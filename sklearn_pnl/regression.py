@@ -205,10 +205,9 @@ class PNLRegressionSampler(Recipe, BaseSampler):
             with subtask(task, "encode"):
                 augmenter._fit(table, type(self).__name__)
             with subtask(task, "decode"):
-                new, parents, weights, report = self._drawn(
-                    augmenter, n_new, seed, shares
-                )
-        self.augmenter_, self.report_ = augmenter, report
+                drawn = self._drawn(augmenter, n_new, seed, shares)
+        new, parents, weights, self.report_ = drawn
+        self.augmenter_ = augmenter
         self.parent_indices_, self.parent_weights_ = parents, weights
         targets = np.einsum("nk,nkt->nt", weights, values[parents])
         return table.stack([new]), more_targets(targets)

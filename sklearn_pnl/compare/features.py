@@ -154,11 +154,10 @@ def judge_shares(criterion, found, n, n_new):
 def unseen_levels(rows, levels):
     """For each category with any, levels of new rows that no training row has."""
     last = rows["X"].codes.max(axis=0, initial=-1)
+    kinds = zip(levels, rows["X_new"].codes.T, last, strict=True)
     return {
         name: [held[k] for k in np.unique(codes[codes > end])]
-        for (name, held), codes, end in zip(
-            levels, rows["X_new"].codes.T, last, strict=True
-        )
+        for (name, held), codes, end in kinds
         if np.any(codes > end)
     }
 

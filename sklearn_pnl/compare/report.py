@@ -148,19 +148,12 @@ class SampleComparison:
         )
 
     def __str__(self):
+        lines = [self._title(), f"verdict: {self.verdict}"]
+        for c, word, value, usual, end in [_HEADS, *self._lines()]:
+            lines.append(f"  {c:15}{word:23}{value:>11}{usual:>11}{end:>12}".rstrip())
         told = [f for f in self.findings if f.verdict != FINE]
-        return "\n".join(
-            [
-                self._title(),
-                f"verdict: {self.verdict}",
-                *(
-                    f"  {c:15}{word:23}{value:>11}{usual:>11}{end:>12}".rstrip()
-                    for c, word, value, usual, end in [_HEADS, *self._lines()]
-                ),
-                *(_note(f"{f.criterion}: {f.reason}.") for f in told),
-                _note(PRIVACY),
-            ]
-        )
+        lines += [_note(f"{f.criterion}: {f.reason}.") for f in told]
+        return "\n".join([*lines, _note(PRIVACY)])
 
     def _repr_html_(self):
         """For notebooks: a line for each criterion, with its reason."""

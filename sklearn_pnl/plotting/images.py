@@ -109,14 +109,11 @@ class ImageRowsDisplay:
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         X, rng = np.asarray(X), check_random_state(random_state)
         drawn = _augmenters_of(estimator, X, y)
+        shares = map(len, np.array_split(np.arange(n_images), len(drawn)))
         columns = [
-            _with_relatives(augmenter, rows, len(some), rng)
-            for (augmenter, rows), some in zip(
-                drawn.values(),
-                np.array_split(np.arange(n_images), len(drawn)),
-                strict=True,
-            )
-            if len(some)
+            _with_relatives(augmenter, rows, share, rng)
+            for (augmenter, rows), share in zip(drawn.values(), shares, strict=True)
+            if share
         ]
         shape = X.shape[1:] if image_shape is None else tuple(image_shape)
         images = {

@@ -141,17 +141,11 @@ class SampleComparisonDisplay:
                 label="close rows: left of this",
             ),
         ]
+        told = "exact copies", "repeated rows", "close rows", "membership", "distance"
         ax.set(
             xlabel="distance to the closest training row\n(training std)",
             ylabel="share of rows below",
-            title=self._panel_title(
-                "distances",
-                "exact copies",
-                "repeated rows",
-                "close rows",
-                "membership",
-                "distance",
-            ),
+            title=self._panel_title("distances", *told),
         )
         _legend_below(ax, 0.2)
 

@@ -414,11 +414,9 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
         if other.reasons and other.reasons[0].equation is not None:
             system, found, missed = of_one, other, True
     if missed and found.reasons:
-        why = found.reasons[0]
-        if why.equation is None:
-            reasons = (str(why),)
-        else:
-            name = system.names.__getitem__
+        why, name = found.reasons[0], system.names.__getitem__
+        reasons = (str(why),)
+        if why.equation is not None:
             reasons = (why.described(name, ranges="the bounds of the weights"),)
     return weights, int(found.n_iter[0]), reasons
 

@@ -68,10 +68,8 @@ class Columns:
         native = column.to_native() if hasattr(column, "to_native") else column
         if hasattr(native, "factorize"):
             found, levels = native.factorize()
-            numbers = np.array(
-                [*(place.get(level, -1) for level in levels.tolist()), -1]
-            )
-            return numbers[found]
+            numbers = [place.get(level, -1) for level in levels.tolist()]
+            return np.array([*numbers, -1])[found]
         values = np.asarray(column)
         counts = values.dtype.kind in "iu" and values.min(initial=0) >= 0
         if counts and values.max(initial=0) <= _TABLE:
