@@ -48,10 +48,10 @@ class BlockForm:
         self.labels, self._levels = None, []
         if categorical:
             columns = [as_dense(X[:, [j]]).ravel() for j in self.categorical]
-            found = [level_codes(column.tolist()) for column in columns]
-            self.labels = np.column_stack([codes for codes, _ in found])
-            pairs = zip(columns, found, strict=True)
-            self._levels = [column[first] for column, (_, first) in pairs]
+            found = (level_codes(column.tolist()) for column in columns)
+            codes, firsts = zip(*found, strict=True)
+            self.labels = np.column_stack(codes)
+            self._levels = list(map(np.take, columns, firsts))
 
     @property
     def columns(self):
@@ -136,12 +136,10 @@ class ColumnForm:
         count_from_one_start([kind for kind in self.kinds if isinstance(kind, Times)])
         self.labels, self._levels = None, []
         if categorical:
-            found = [_labels(columns, j) for j in categorical]
-            self.labels = np.column_stack([codes for codes, _ in found])
-            self._levels = [
-                columns.some(j, first)
-                for j, (_, first) in zip(categorical, found, strict=True)
-            ]
+            found = (_labels(columns, j) for j in categorical)
+            codes, firsts = zip(*found, strict=True)
+            self.labels = np.column_stack(codes)
+            self._levels = list(map(columns.some, categorical, firsts))
 
     def _kind(self, j, values):
         if values.dtype.kind in "mM":
