@@ -986,7 +986,8 @@ def test_other_columns_than_those_of_a_mixed_frame_are_refused():
         (X.drop(columns="note"), "X_new has 4 columns, but X has 5"),
         (X[["city", "size", "seen", "rooms", "note"]], "column 0 is 'city' instead"),
         (X.assign(rooms="two"), r"Column 'rooms' of X_new .* holds no numbers"),
-        (X.assign(seen=3), "Column 'seen' of X_new .* holds no times"),
+        (X.assign(seen=3), "Column 'seen' of X_new .* holds no points in time"),
+        (X.assign(seen=X["seen"] - X["seen"].min()), "'seen' .* holds no points in"),
     ):
         with pytest.raises(ValueError, match=message):
             compare_samples(X, X_new, **FAST)

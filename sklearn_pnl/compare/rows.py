@@ -18,6 +18,7 @@ from sklearn.utils import check_array
 from .._runtime.validation import LOOSE, check_finite, unheard
 from ..tables import columns_of, is_frame
 from ..tables.categories import is_missing, level_codes
+from ..tables.times import held_in
 
 # Standardised values beyond this have squares that overflow in the float32 of trees.
 _LARGEST = 1e18
@@ -102,13 +103,13 @@ def _read_frames(given):
         name: [columns.values(j) for j in range(columns.n_columns)]
         for name, columns in tables.items()
     }
-    kinds = [_kind(column) for column in values["X"]]
+    kinds = [column is not None and held_in(column.dtype) for column in values["X"]]
     for name, columns in tables.items():
         _check_columns(columns, name, first, kinds, values[name])
     if not kinds:
         raise ValueError("X has no column.")
-    plain = [j for j, kind in enumerate(kinds) if kind != "other"]
-    others = [j for j, kind in enumerate(kinds) if kind == "other"]
+    plain = [j for j, kind in enumerate(kinds) if kind]
+    others = [j for j, kind in enumerate(kinds) if not kind]
     names = tuple(str(first.names[j]) for j in plain)
     codes, levels = [], []
     for j in others:
@@ -127,19 +128,13 @@ def _read_frames(given):
     return rows, names, levels
 
 
-def _kind(values):
-    if values is None:
-        return "other"
-    return "time" if values.dtype.kind in "mM" else "number"
-
-
 def _check_columns(columns, name, first, kinds, values):
     """Refuse other columns than those of the training rows."""
     if columns.n_columns != len(kinds):
         raise ValueError(
             f"{name} has {columns.n_columns} columns, but X has {len(kinds)}."
         )
-    if columns.names is None and any(kind != "number" for kind in kinds):
+    if columns.names is None and any(kind != "numbers" for kind in kinds):
         raise ValueError(
             f"{name} must be a data frame, as X is, whose columns are not all numbers."
         )
@@ -150,10 +145,10 @@ def _check_columns(columns, name, first, kinds, values):
                 f"is {other!r} instead of {first.names[at]!r}."
             )
     for j, kind in enumerate(kinds):
-        if kind != "other" and _kind(values[j]) != kind:
+        if kind and (values[j] is None or held_in(values[j].dtype) != kind):
             raise ValueError(
                 f"Column {first.names[j]!r} of {name} ({columns.dtype(j)}) holds no "
-                f"{kind}s, as that of X does."
+                f"{kind}, as that of X does."
             )
 
 
