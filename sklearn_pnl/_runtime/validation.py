@@ -327,7 +327,7 @@ def check_measures(X, whom, offset, lowest=0, *, names=None, numbers=None, advic
     ``whom`` says what holds the negative values, ``numbers`` what its rows are known
     by, ``advice`` what to do.
     """
-    least = X.min(initial=np.inf)
+    least = X.min(initial=1)
     if least >= lowest:
         if offset is not None and least <= -offset:
             _check_mass(X, offset, numbers)
