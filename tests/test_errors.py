@@ -727,6 +727,8 @@ MISTAKES = [
     (lambda X, y: PNLAugmenter(categorical_features=[0, 1]).fit(
         csr_array(np.ones((9, 2)))), "All columns are categories"),
     (lambda X, y: find_invariants(X[["city"]]), "All columns are categories"),
+    (lambda X, y: adjust(X[["rent"]], ColumnConstraint("rent", equal=99),
+                         range_slack=0.1), "rent asks for 99; within the ranges"),
     (lambda X, y: PNLAugmenter(categorical_features=[0]).fit(
         np.array([[1, 2j], [2, 3]], object)), "^Column 1 holds no numbers"),
     (lambda X, y: PNLAugmenter().fit(X[["rent"]]).sample(on_unmet="skip"),

@@ -383,6 +383,12 @@ def test_bad_input(totals, keywords, message):
         calibrate(sample(0)[0], totals, **keywords)
 
 
+@pytest.mark.parametrize("size", [1e-170, 1e160])
+def test_counts_of_any_size(size):
+    weights = calibrate([[0], [0], [1]], {0: {0: size, 1: 3.0}})
+    np.testing.assert_allclose(weights, [size / 2, size / 2, 3.0], rtol=1e-9)
+
+
 def test_numbers_are_no_categories():
     frame = sample(0)[0].astype({"age": float})
     frame["age"] += np.arange(len(frame)) / 7

@@ -33,7 +33,7 @@ def sweep(groups, size, sign, tol, max_iter):
         for group in groups:
             plus, minus = _sums(group, size, sign, negative)
             gap = np.abs(plus - minus - group.lower)
-            worst = max(worst, np.max(gap / np.maximum(plus + minus, 1e-300)))
+            worst = np.maximum(worst, np.max(gap / np.maximum(plus + minus, 1e-300)))
             factors = np.append(_factors(plus, minus, group.lower), 1.0)[group.codes]
             if negative:
                 np.divide(1, factors, out=factors, where=(sign < 0) & (factors > 0))
@@ -59,7 +59,7 @@ def _factors(plus, minus, wanted):
 
     The positive root of ``plus f - minus / f = wanted``; 1 where there is none.
     """
-    root = np.sqrt(wanted**2 + 4 * plus * minus)
+    root = np.hypot(wanted, 2 * np.sqrt(plus * minus))
     up = wanted >= 0
     above = np.where(up, wanted + root, 2 * minus)
     below = np.where(up, 2 * plus, root - wanted)

@@ -125,6 +125,13 @@ def test_groups_among_sparse_columns(form):
         assert np.all(np.sort(group) == np.eye(size)[-1])
 
 
+def test_groups_beside_numbers_that_doubles_do_not_hold():
+    rng = np.random.default_rng(0)
+    flags = np.eye(3, dtype=np.int64)[rng.integers(0, 3, 40)]
+    X = np.column_stack([2**60 + rng.integers(0, 9, 40), flags])
+    assert find_invariants(X).descriptions == ("x1 + x2 + x3 = 1",)
+
+
 def test_an_equation_is_not_said_twice():
     X, _ = encoded(np.random.default_rng(0), 200, [3, 2])
     assert find_invariants(X).descriptions == ("x0 + x1 + x2 = 1", "x4 + x5 = 1")

@@ -255,6 +255,14 @@ def test_decimals_are_multiples_of_a_step(far):
     assert new["price"].tolist() == [far + Decimal("0.13")]
 
 
+def test_decimals_are_read_from_floats_too():
+    pandas = pytest.importorskip("pandas")
+    prices = [Decimal(k) / 4 for k in range(9)]
+    X = pandas.DataFrame({"price": prices, "n": range(9)})
+    table = read(X)
+    assert_array_equal(table.read(X.astype({"price": float})), table.numbers())
+
+
 def test_decimals_that_are_missing_are_refused():
     prices = [Decimal(1), Decimal("NaN"), None]
     with pytest.raises(ValueError, match="NaN; .* row 1, column 'price'"):
