@@ -362,12 +362,14 @@ def _check_mass(X, offset, numbers):
     """Refuse rows that are ``-offset`` throughout, and single cells if that is 0."""
     flat = X.reshape(len(X), -1)
     for row in np.flatnonzero(flat.max(axis=1) <= -offset):
-        why = f"-offset={-offset:g} in all cells: nothing of it is left as a"
-        advice = "."
+        why = (
+            f"is -offset={-offset:g} in all cells: nothing of it is left as a "
+            "distribution. Drop the row."
+        )
         if offset == 0:
-            why, advice = "all zero and offset=0: it has no", " or set offset > 0."
-        whose = _row(row, numbers).capitalize()
-        raise ValueError(f"{whose} is {why} distribution. Drop the row{advice}")
+            why = "is all zero and offset=0: it has no distribution. Drop the row or "
+            why += "set offset > 0."
+        raise ValueError(f"{_row(row, numbers).capitalize()} {why}")
     if offset == 0:
         row, cell = _first(flat == 0)
         raise ValueError(
