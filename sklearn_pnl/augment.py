@@ -382,7 +382,8 @@ class PNLAugmenter(Recipe):
         if len(taken.columns):
             zeros = self.marks_.zeros
             keeper = replace(keeper, shared=taken.shared_ends(d), keeps_zeros=zeros)
-        if self.marks_.searched and np.all(keeper.discrete | taken.is_any(d)):
+        marked = keeper.discrete | (keeper.low == keeper.high) | taken.is_any(d)
+        if self.marks_.searched and marked.all():
             # Noise does not part them from training rows.
             self.marks_ = self.marks_.noted(
                 "Rows may hold no number of any size: one that would copy a row that "

@@ -185,6 +185,9 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
     # Those of fixed columns alone hold as far as they do in the rows.
     several &= inside.coefficients[:, low < high].any(axis=1)
     kept = inside.part(several)
+    # Values are on their steps as far as these are known, which no constant is to miss.
+    still = by_values & (low == high) & ~kept.coefficients.any(axis=0)
+    lattice = replace(lattice, steps=np.where(still, 0.0, lattice.steps))
     grids = {} if marks is None else marks.grids
     inside = {j: v[(v >= low[j]) & (v <= high[j])] for j, v in grids.items()}
     return Keeper(

@@ -349,8 +349,14 @@ class _Rows:
         if not np.any(self.rounding > _CLEARLY_SINGLE * self.size):
             return short
         size = np.where(self.size > 0, self.size, 1)
-        room = (np.abs(equations) * self.rounding / (2 * size)) @ np.abs(self.X).T
-        least, most = (products - room).max(axis=1), (products + room).min(axis=1)
+        room = (np.abs(equations) * self.rounding / (4 * size)) @ np.abs(self.X).T
+        # What types round alone, or else also what sums in them have lost.
+        ends = (
+            ((products - own).max(axis=1), (products + own).min(axis=1))
+            for own in (room, 2 * room)
+        )
+        (least, most), wider = ends
+        least, most = np.where(least < most, (least, most), wider)
         between = least + (most - least) / 2
         known = least < most
         own = _shortest(

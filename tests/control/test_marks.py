@@ -1,5 +1,7 @@
 """Marks of columns: what is found, and what new rows keep of it."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -401,3 +403,18 @@ def test_steps_of_single_precision_reach_the_value_of_a_class():
     rows = sampler.fit_resample(X.astype(np.float32), np.arange(53) < 3)[0][53:]
     assert sampler.marks_.lattice.steps[0] == pytest.approx(0.01)
     assert np.all(rows[:, 0] == 1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_constant_in_a_class_stays_so_beside_steps_that_values_miss(seed):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 40, 24) * 1.0
+    b = rng.choice(np.array([0.1, 0.5, 2.5], np.float32), 24).astype(float)
+    a[:4], b[:4] = 22, 0.5
+    X, y = np.column_stack([a, b - a, rng.normal(size=24)]), np.arange(24) < 4
+    sampler = PNLSampler(random_state=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="5 neighbours")
+        rows = sampler.fit_resample(X, y)[0][24:]
+    assert "steps of" in sampler.marks_.descriptions["x1"]
+    assert_array_equal(rows[:, 1], -21.5)

@@ -1,6 +1,7 @@
 """Linear equations that hold in every row: those that are found, and no others."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sklearn_pnl import PNLAugmenter, find_invariants
@@ -355,3 +356,16 @@ def test_two_sums_that_a_row_breaks_are_not_one(seed):
     X = np.column_stack([parts, sums])
     assert X.shape[1] - rank_slow(X) == 1
     assert len(find_invariants(X)) == 0
+
+
+@pytest.mark.parametrize("value", [0.300048828125, 0.1343994140625, 0.29345703125])
+def test_values_of_equations_are_those_of_the_smallest_rows_in_single_precision(value):
+    # Else new rows with the lowest values would have to leave them.
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 3, 60)
+    raised = level.astype(np.float32) + np.float32(value)
+    X = pd.DataFrame({"level": level.astype(np.uint8), "raised": raised})
+    found = find_invariants(X.assign(other=rng.normal(size=60)))
+    assert len(found) == 1
+    own = float(found.values[0] / found.coefficients[0, 1])
+    assert abs(own - value) <= 2**-24 * value
