@@ -251,6 +251,9 @@ class Drawing:
             times, between = source.table.times, source.times[parents]
             ends = between.min(axis=1), between.max(axis=1)
             rows[:, times] = fold(rows[:, times], *ends)
+        if missing is not None:
+            # What is missing is not on.
+            rows[missing & keeper.is_flag] = np.nan
         copied, raw = np.zeros(len(rows), bool), None
         if source.originals is not None:
             raw = rows.copy()

@@ -259,6 +259,15 @@ class Keeper:
         return self.flags.parted(rows, free)
 
     @cached_property
+    def is_flag(self):
+        """Columns (D,) outside the system that flags are kept apart in."""
+        found = np.zeros(len(self.low), bool)
+        if self.flags is not None:
+            found[self.flags.columns] = True
+        found[self.used] = False
+        return found
+
+    @cached_property
     def discrete(self):
         """Columns (D,) of the lattice or of grids."""
         found = self.lattice.on_it.copy()
@@ -423,7 +432,8 @@ class Keeper:
         """Columns (D,), but for those of the system, that lost their marks."""
         lost, some = np.zeros(rows.shape[1], bool), self.others
         if self.lattice.on_it[some].any() or self.grids or held is not None:
-            wanted = self.cast(np.where(np.isnan(rows), self.least, rows), some)
+            holes = np.isnan(rows) & ~self.is_flag
+            wanted = self.cast(np.where(holes, self.least, rows), some)
             if held is not None:
                 np.copyto(wanted, held, where=~np.isnan(held))
             lost[some] = (np.abs(wanted - rows) > self.room)[:, some].any(axis=0)

@@ -112,3 +112,16 @@ def test_levels_that_sums_are_not_about_make_room(dtype):
     assert rows["colour_b"].sum() == 70
     asked = rows["colour_b"].astype(bool) | rows["colour_c"].astype(bool)
     assert not rows.loc[asked, ["colour_d", "colour_e"]].astype(bool).any(axis=None)
+
+
+def test_a_missing_flag_is_not_on():
+    X = dummies(0, 200).astype(float)
+    y = np.arange(200) < 60
+    # In one class all that is there of a flag is on, and what is missing is not.
+    X.loc[y, X.columns[1:]] = 0
+    X.loc[y, "colour_c"] = np.where(np.arange(60) < 30, 1, np.nan)
+    X.loc[y & X["colour_c"].isna(), "colour_b"] = 1
+    rows = PNLSampler(random_state=0).fit_resample(X, y)[0][200:]
+    assert on_together(rows) == [1, 0]
+    np.testing.assert_array_equal(rows["colour_c"].isna(), rows["colour_b"] == 1)
+    assert 0.3 < rows["colour_b"].mean() < 0.7
