@@ -255,7 +255,7 @@ class Keeper:
         if self.flags is None:
             return rows
         free = np.zeros(rows.shape[1], bool)
-        free[columns] = self.discrete[columns]
+        free[columns] = (self.discrete & (self.low < self.high))[columns]
         return self.flags.parted(rows, free)
 
     @cached_property

@@ -125,3 +125,18 @@ def test_a_missing_flag_is_not_on():
     assert on_together(rows) == [1, 0]
     np.testing.assert_array_equal(rows["colour_c"].isna(), rows["colour_b"] == 1)
     assert 0.3 < rows["colour_b"].mean() < 0.7
+
+
+def test_a_flag_that_a_class_has_on_stays_on():
+    X = dummies(0, 120)[["amount", "colour_b", "colour_c"]].astype(float)
+    y = np.arange(120) < 20
+    X[["colour_b", "colour_c"]] = 0.0
+    X.loc[y, "colour_c"] = np.where(np.arange(20) < 14, 1, np.nan)
+    X.loc[14:17, "colour_b"] = 1
+    sampler = PNLSampler(random_state=0)
+    sampler.fit_resample(X, y)
+    keeper = sampler.augmenters_[True]._source.keeper
+    # Values between rows may lie beyond those of flags, before they are one of the two.
+    rows = keeper.cast(np.array([[0.0, 1.1, 1.0], [0.0, 1.1, np.nan]]))
+    np.testing.assert_array_equal(rows[:, 1], [0, 1])
+    assert rows[0, 2] == 1
