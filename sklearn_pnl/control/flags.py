@@ -49,14 +49,16 @@ class Flags:
         Of flags that are not ``free`` (D,) all do.
         """
         free, todo = free[self.columns], np.arange(len(rows))
-        shares = (rows[:, self.columns] - self.off) / (self.on - self.off)
+        middle, apart = (self.off + self.on) / 2, self.apart.astype(np.float32)
+        values = rows[:, self.columns]
         while len(todo):
-            is_on = shares[todo] > 0.5
-            clash = is_on & free & (is_on.astype(np.float32) @ self.apart > 0)
+            is_on = values > middle
+            clash = is_on & free & (is_on.astype(np.float32) @ apart > 0)
             some = clash.any(axis=1)
-            todo = todo[some]
-            least = np.where(clash[some], shares[todo], np.inf).argmin(axis=1)
-            shares[todo, least] = 0
+            todo, values = todo[some], values[some]
+            shares = (values - self.off) / (self.on - self.off)
+            least = np.where(clash[some], shares, np.inf).argmin(axis=1)
+            values[np.arange(len(todo)), least] = self.off[least]
             rows[todo, self.columns[least]] = self.off[least]
         return rows
 
@@ -66,7 +68,6 @@ class Flags:
         told = {}
         for j, apart in zip(self.columns.tolist(), self.apart, strict=True):
             others = [names[k] for k in np.flatnonzero(apart)]
-            if others:
-                more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-                told[j] = f"not on with {', '.join(others[:3])}{more}"
+            more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+            told[j] = f"not on with {', '.join(others[:3])}{more}"
         return told
