@@ -54,9 +54,9 @@ def met(keeper, start, held):
         kept = None if kept is None else kept[todo]
         own = keeper.of_rows(todo)
         if rounded:
-            room = own.slack(np.clip(start[todo], *own.box)) / 2
-            own = replace(own, system=own.system.wider(room))
-        found = projected(own, start[todo], kept)
+            found = _rounded(own, start[todo], kept)
+        else:
+            found = projected(own, start[todo], kept)
         if len(todo) == len(x):
             x = found
         else:
@@ -135,6 +135,17 @@ def projected(keeper, rows, kept):
             )
             rows[left] = _in_ranges(keeper, part, rows[left], *ranges)
     return _corrected(keeper, rows, floor, ceiling)
+
+
+def _rounded(keeper, rows, kept):
+    """The same, on a system that gives way as far as types round."""
+    found = rows
+    # What values round that are left is not what those that are reached do.
+    for _ in range(2):
+        room = keeper.slack(np.clip(found, *keeper.box)) / 2
+        wider = replace(keeper, system=keeper.system.wider(room))
+        found = projected(wider, rows, kept)
+    return found
 
 
 def _in_ranges(keeper, system, rows, floor, ceiling):
@@ -336,6 +347,9 @@ def _programmed(keeper, row, floor, ceiling, inside, as_found):
         if found is None:
             return None
         some = (precision == eps) & ~lattice.on_it
+        # Those of a programme are whole to 1e-6, which finer ones would make up for.
+        floor = np.where(lattice.on_it, found, floor)
+        ceiling = np.where(lattice.on_it, found, ceiling)
         lattice, room = lattice.also_near(found, some, eps, units)
         floor = np.maximum(floor, found - room)
         ceiling = np.minimum(ceiling, found + room)
@@ -343,7 +357,7 @@ def _programmed(keeper, row, floor, ceiling, inside, as_found):
     if found is None:
         return None
     found = as_types(found[None], keeper.precision)
-    kept = np.broadcast_to(lattice.on_it, found.shape)
+    kept = np.broadcast_to(lattice.on_it | (floor >= ceiling), found.shape)
     if not kept.all() and keeper.missed(found, as_found).any():
         # What is free makes up for the programme, not for what types round.
         room = keeper.slack(found, as_found) / 2
