@@ -48,6 +48,20 @@ def over_sampling(n, n_columns, n_redundant):
     return [partial(sampler.fit_resample, X, y) for sampler in samplers]
 
 
+def dummies():
+    """A table that is nearly all dummies, first levels dropped, beside SMOTE."""
+    from imblearn.over_sampling import SMOTE
+
+    from sklearn_pnl import PNLSampler
+
+    rng, n = np.random.default_rng(0), 5_000
+    levels = rng.integers(0, 6, (n, 10, 1)) == np.arange(1, 6)
+    X = np.hstack([rng.standard_normal((n, 5)), levels.reshape(n, -1)])
+    y = (rng.uniform(size=n) < 0.1).astype(int)
+    samplers = PNLSampler(random_state=0), SMOTE(random_state=0)
+    return [partial(sampler.fit_resample, X, y) for sampler in samplers]
+
+
 def encoding(n, shape, order, against_sum=False):
     """Codes of fitted tensors; order 1 in passes of ``X.sum()``."""
     from sklearn_pnl import ManyBodyProjector
@@ -124,10 +138,7 @@ def constrained():
 
     X = np.random.default_rng(0).gamma(2.0, size=(1_000, 10))
     X[:, 0] = X[:, 1:].sum(axis=1)
-    try:
-        asked = ColumnConstraint(0, equal=20.0)
-    except TypeError:
-        asked = ColumnConstraint(0, equal=20.0)
+    asked = ColumnConstraint(0, equal=20.0)
     augmenter = PNLAugmenter().fit(X)
     return [partial(augmenter.sample, 2_000, random_state=0, constraints=asked)]
 
@@ -168,6 +179,7 @@ JOBS = {
     "encode one (4, 4, 4)": partial(one_row, True),
     "decode one (4, 4, 4), fiber": partial(one_row, False),
     "rake 50 x 50 x 10": raking,
+    "sampler, 5,000 x 55, dummies": dummies,
     "mixed frame of 2,000 rows": mixed_frame,
     "find equations, 2,000 x 60": equations,
     "2,000 rows with a column given": constrained,
