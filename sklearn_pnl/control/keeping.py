@@ -240,13 +240,19 @@ class Keeper:
     def cast(self, rows, columns=slice(None)):
         """Rows as the types, lattices and grids of some columns hold them."""
         rows = self.parted(rows, columns)
-        lattice, coarse = self.lattice.about(columns), self.coarse[columns]
-        if lattice.on_it.any() or coarse.any():
-            part = lattice.nearest(rows[:, columns])
-            part = as_types(part, self.precision[columns])
+        some = np.zeros(rows.shape[1], bool)
+        some[columns] = True
+        grids = [j for j in self.grids if some[j]]
+        # Values of a grid are those of its type and lattice.
+        some[grids] = False
+        some &= self.lattice.on_it | self.coarse
+        if some.any():
+            some = slice(None) if some.all() else np.flatnonzero(some)
+            part = self.lattice.about(some).nearest(rows[:, some])
+            part = as_types(part, self.precision[some])
             if part is not rows:
-                rows[:, columns] = part
-        for j in self.grids.keys() & set(np.arange(rows.shape[1])[columns].tolist()):
+                rows[:, some] = part
+        for j in grids:
             rows[:, j] = nearest_of(self.grids[j], rows[:, j])
         return rows
 

@@ -83,13 +83,12 @@ class Lattice:
         some = np.flatnonzero(self.on_it)
         if not len(some):
             return rows
-        if (
-            len(some) == rows.shape[1]
-            and np.all(self.steps == 1)
-            and not self.origins.any()
-        ):
-            return np.rint(rows, out=rows)
         origins, steps = self.origins[some], self.steps[some]
+        if np.all(steps == 1) and not origins.any():
+            if len(some) == rows.shape[1]:
+                return np.rint(rows, out=rows)
+            rows[:, some] = np.rint(rows[:, some])
+            return rows
         counts = np.rint((rows[:, some] - origins) / steps)
         # The double that is nearest to a decimal is a quotient, not a product.
         per = np.rint(1 / steps)
@@ -213,7 +212,10 @@ def _are_whole(rows):
 
 def nearest_of(grid, values):
     """The nearest values (n,) of a grid, ascending."""
-    return grid[np.searchsorted((grid[1:] + grid[:-1]) / 2, values)]
+    middles = (grid[1:] + grid[:-1]) / 2
+    if len(grid) == 2:
+        return np.where(values <= middles, *grid)
+    return grid[np.searchsorted(middles, values)]
 
 
 @dataclass(frozen=True)
