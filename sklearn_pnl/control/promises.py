@@ -6,6 +6,7 @@ import numpy as np
 
 from .keeping import Keeper
 from .lattice import lattice_of
+from .meeting import TOL
 from .search import found_in, groups_in, names_of, spread
 from .system import LinearSystem, collect_constraints
 
@@ -185,6 +186,12 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
     # Those of fixed columns alone hold as far as they do in the rows.
     several &= inside.coefficients[:, low < high].any(axis=1)
     kept = inside.part(several)
+    loose = exact & (table.precision > np.finfo(float).eps)
+    if (loose & kept.coefficients.any(axis=0)).any():
+        # Whole numbers may be what types leave of others, in all rows of a class.
+        off = (np.abs(kept.missing(rows)) > TOL * kept.scale).any(axis=0)
+        loose &= kept.coefficients[off].any(axis=0)
+        precision = np.where(loose, table.precision, precision)
     # Values are on their steps as far as these are known, which no constant is to miss.
     still = by_values & (low == high) & ~kept.coefficients.any(axis=0)
     lattice = replace(lattice, steps=np.where(still, 0.0, lattice.steps))
