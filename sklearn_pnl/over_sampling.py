@@ -209,7 +209,7 @@ class PNLSampler(Recipe, BaseOverSampler):
                 labels.append(np.full(n_new, label, dtype=target.labels.dtype))
                 parents.append(members[near])
                 done += n_new
-        self.parent_indices_ = self._stack_parents(parents)
+        self.parent_indices_ = self._stack_parents(parents, len(table))
         whole = table.stack(new) if whole is None else whole
         return whole, target.like(np.concatenate(labels))
 
@@ -294,14 +294,16 @@ class PNLSampler(Recipe, BaseOverSampler):
         """All is done in :meth:`fit_resample`."""
         raise NotImplementedError
 
-    def _stack_parents(self, parents):
-        """Parents of all classes; where a class had fewer of them, -1."""
+    def _stack_parents(self, parents, n):
+        """Parents of all classes among ``n``; where a class had fewer of them, -1."""
         k = max((some.shape[1] for some in parents), default=2)
         padded = [
             np.pad(some, ((0, 0), (0, k - some.shape[1])), constant_values=-1)
             for some in parents
         ]
-        return np.concatenate([np.empty((0, k), int), *padded])
+        # Half of what a pickle holds beside the codes.
+        dtype = np.promote_types(np.int32, np.min_scalar_type(-n))
+        return np.concatenate([np.empty((0, k), dtype), *padded], dtype=dtype)
 
 
 class _Classes:
