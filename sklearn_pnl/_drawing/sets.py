@@ -9,7 +9,7 @@ import numpy as np
 from ..control.diffusing import diffused
 from ..control.report import SampleReport, of_each
 from ..control.system import LinearSystem
-from ..control.together import SUM_TOL, together
+from ..control.together import SUM_TOL, rounding_of_one, together
 from ..geometry.reach import span
 from ..weights.totals import UnmetTotals
 from .totals import Quotas, Wanted, effective, parent_weights
@@ -233,9 +233,8 @@ def checked(wanted, table, precision, rows):
     size = np.ones(len(values))
     k = len(wanted.sums)
     size[:k] = np.maximum(wanted.sums.size(numbers), 1e-300)
-    typical = np.abs(numbers).mean(axis=0) * precision
     room = np.where(np.arange(len(values)) < k, SUM_TOL * size, 0.0)
-    room[:k] += np.abs(wanted.sums.coefficients) @ typical
+    room[:k] += rounding_of_one(wanted.sums, numbers, precision)
     if np.any(missed > room):
         worst = int(np.argmax(missed - room))
         asked = span(wanted.lower[worst], wanted.upper[worst])

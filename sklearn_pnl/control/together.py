@@ -26,7 +26,7 @@ SUM_TOL, _WANTED = 1e-9, 1e-13
 _ROW_TOL = 1e-10
 # Rows of a programme: at least, for each step that is lacking, and at most.
 _FEW, _FOR_EACH, _MOST_ROWS = 16, 4, 128
-# Steps of a value in a programme, its least cost, in steps, and its branches.
+# Steps of a value in a first programme, its least cost, in steps, and its branches.
 _FAR, _LEAST_COST, _MOST_NODES = 2, 0.01, 1000
 # What is left of a whole number by rounding, and of a coefficient.
 _ALMOST, _LITTLE = 1e-6, 1e-9
@@ -201,9 +201,9 @@ def _settled(part, wanted, sums, rng):
             break
         some, aim = _few(part, rows, wanted, hard, lacking, rng)
         moves = _programmed(part, rows, wanted, hard, some, aim)
-        if moves is None and len(some) < len(rows):
+        if moves is None:
             some = rng.permutation(len(rows))[: 4 * _MOST_ROWS]
-            moves = _programmed(part, rows, wanted, hard, some, lacking)
+            moves = _programmed(part, rows, wanted, hard, some, lacking, np.inf)
         if moves is None:
             return rows, copied, _lattice_reason(hard, rows)
         changed = some[moves.any(axis=1)]
@@ -224,11 +224,16 @@ def _settled(part, wanted, sums, rng):
             found = _projected(part, rows, some, kept)
             rows = rows if found is None else as_types(found, part.precision)
     why = None
-    # Rounding of one value of a type is no miss.
-    room = np.abs(sums.coefficients) @ (np.abs(rows).mean(axis=0) * part.precision)
+    room = rounding_of_one(sums, rows, part.precision)
     if np.any(np.abs(sums.lacking(rows, SUM_TOL)) > room):
         why = _lattice_reason(sums, rows)
     return rows, copied, why
+
+
+def rounding_of_one(sums, rows, precision):
+    """What sums (k,) may miss: rounding of one value, of those that make them up."""
+    size = (rows**2).sum(axis=0) / np.maximum(np.abs(rows).sum(axis=0), 1e-300)
+    return np.abs(sums.coefficients) @ (size * precision)
 
 
 def _hard(part, rows, sums):
@@ -336,11 +341,12 @@ def _steps(part, sums):
     return np.abs(sums.coefficients) * part.lattice.steps
 
 
-def _programmed(part, rows, wanted, sums, some, aim):
+def _programmed(part, rows, wanted, sums, some, aim, far=_FAR):
     """Moves (r, D) of columns with steps that add what is lacking; None if none do.
 
     A programme in whole numbers of all these rows: steps up and steps down, the fewest
-    away from the rows wanted. Equations with other columns are left to these.
+    away from the rows wanted, ``far`` of each at most. Equations with other columns are
+    left to these.
     """
     on_it, steps = np.flatnonzero(part.lattice.on_it), part.lattice.steps
     steps, r = steps[on_it], len(some)
@@ -360,7 +366,7 @@ def _programmed(part, rows, wanted, sums, some, aim):
     )
     floor, ceiling, _ = part.narrowed
     down, up = (
-        np.floor(np.clip(gap / steps + _ALMOST, 0, _FAR))
+        np.floor(np.clip(gap / steps + _ALMOST, 0, far))
         for gap in (
             near - np.broadcast_to(floor, rows.shape)[some][:, on_it],
             np.broadcast_to(ceiling, rows.shape)[some][:, on_it] - near,

@@ -138,6 +138,9 @@ class _Arrow:
         self.missing, self.lacking = inside[:, :c], inside[:, c:].sum(axis=0)
         self.weights = np.hstack([weights, loose])
         self.floor, self.ceiling, self.size = floor, ceiling, size
+        # What is fixed is no measure of what can be moved.
+        self.movable = self.weights * (floor < ceiling)
+        self.some = self.movable.any(axis=0)
 
     def solve(self, tol, max_iter):
         """Moves and steps."""
@@ -172,11 +175,11 @@ class _Arrow:
         every = slice(None)
         free = self.free(moves, every)
         schur = (free.sum(axis=0) * self.t) @ self.t.T
-        whole = self.weights.sum(axis=0) @ (self.t**2).T
+        whole = self.movable.sum(axis=0) @ (self.t**2).T
         cross = np.einsum("cd,nd,kd->nck", self.a, free, self.t, optimize=True)
         back = np.linalg.solve(self.grams(free, every), cross)
         schur -= np.einsum("nck,ncl->kl", cross, back)
-        root = 1 / np.sqrt(np.maximum(whole, 1e-300))
+        root = 1 / np.sqrt(np.where(whole > 0, whole, 1.0))
         schur = schur * root * root[:, None] + _RIDGE * np.eye(len(schur))
         step = root * np.linalg.solve(schur, root * missing)
         return self.capped(step[None], self.t, every)[0], back
@@ -191,8 +194,9 @@ class _Arrow:
         c = len(self.a)
         products = (self.a[:, None, :] * self.a).reshape(c * c, self.a.shape[1])
         grams = (free @ products.T).reshape(len(free), c, c)
-        whole = self.weights[rows] @ (self.a**2).T
-        grams[:, np.arange(c), np.arange(c)] += _RIDGE * np.maximum(whole, 1e-300)
+        whole = self.movable[rows] @ (self.a**2).T
+        ridge = _RIDGE * np.where(whole > 0, whole, 1.0)
+        grams[:, np.arange(c), np.arange(c)] += ridge
         return grams
 
     def capped(self, step, coefficients, rows):
@@ -200,7 +204,7 @@ class _Arrow:
         w = self.weights[rows]
         ends = self.ceiling[rows], -self.floor[rows]
         far = max((np.where(np.isfinite(e), e, 0) / w).max(initial=1.0) for e in ends)
-        change = np.abs(step @ coefficients).max(axis=1, initial=0)
+        change = np.abs(step @ coefficients[:, self.some]).max(axis=1, initial=0)
         return step * np.minimum(1, 4 * far / np.maximum(change, 1e-300))[:, None]
 
     def moved(self, z, y, rows=slice(None)):

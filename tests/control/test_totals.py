@@ -104,6 +104,25 @@ def test_totals_alone_have_the_closed_form_of_calibrated_values():
     np.testing.assert_allclose(found.rows, rows + weights * (z @ totals), atol=1e-9)
 
 
+def test_cells_that_are_fixed_do_not_hold_back_the_others():
+    # Their terms are 1e5 times those of the others, in sums and in equations.
+    rng = RNG(0)
+    rows = np.column_stack([1e5 * rng.uniform(size=20), rng.uniform(size=(20, 2))])
+    ends = np.zeros((20, 3)), np.ones((20, 3))
+    for end in ends:
+        end[:, 0] = rows[:, 0]
+    totals, a = np.array([[2.0, 1.0, 0.0]]), np.array([[1.0, 0.5, 0.5]])
+    asked = totals @ rows.sum(axis=0) + 0.4
+    equal = rows @ a.T
+    found = joint_projection(
+        rows, np.ones((20, 3)) * [1e10, 1, 1], a, equal, equal, totals, asked, asked,
+        floor=ends[0], ceiling=ends[1], units=np.array([1e5, 1.0, 1.0]),
+    )  # fmt: skip
+    assert found.residual.max() < 1e-12
+    np.testing.assert_allclose(found.rows @ a.T, equal, rtol=1e-14)
+    np.testing.assert_array_equal(found.rows[:, 0], rows[:, 0])
+
+
 # --- rows -------------------------------------------------------------------------
 
 
@@ -455,6 +474,28 @@ def test_cents_stay_cents_under_a_total_that_cents_can_have(asked):
     cents = 100 * rows["income"]
     np.testing.assert_allclose(cents, np.rint(cents), rtol=0, atol=1e-6)
     assert rows["income"].sum() == pytest.approx(55_000 if asked == 55_000 else 55_050)
+
+
+def test_shares_make_up_for_whole_numbers_that_are_far_larger():
+    rng, n = RNG(0), 60
+    X = np.column_stack(
+        [rng.integers(1, 100, n), rng.uniform(size=n), rng.lognormal(8, 2, n).round()]
+    )
+    for asked in (2e5 + 0.08, 3e5 + 0.37):
+        total = column_total({0: -1.0, 1: 1.0, 2: 2.0}, asked)
+        rows = PNLAugmenter().fit(X).sample(20, random_state=0, totals=total)
+        assert rows.sum(axis=0) @ [-1, 1, 2] == pytest.approx(asked, rel=1e-12)
+        np.testing.assert_array_equal(rows[:, [0, 2]], rows[:, [0, 2]].round())
+
+
+@pytest.mark.parametrize("asked", [1.0, 1.1, 1.65])
+def test_a_sum_of_few_values_in_single_precision(asked):
+    # Each of them rounds more than 1e-9 of the sum.
+    rng, n = RNG(0), 150
+    few = np.where(rng.uniform(size=n) < 0.02, rng.choice([0.5, 0.55], n), 0.0)
+    X = np.column_stack([rng.normal(size=n), few]).astype(np.float32)
+    rows = PNLAugmenter().fit(X).sample(100, random_state=0, totals={1: asked})
+    assert rows[:, 1].astype(float).sum() == pytest.approx(asked, rel=1e-7)
 
 
 def test_one_value_gives_way_to_a_total_that_cents_cannot_have():
