@@ -91,6 +91,8 @@ class _Set:
         drawn = wanted.values(np.nan_to_num(batch.numbers), np.ones(self.n), codes)
         moved, met = self._met(drawing, batch)
         moved = self._marked(told.keeper, met.keeper, moved)
+        # Flags that sums are not about make room for those that they turned on.
+        met.keeper.parted(moved.numbers, met.keeper.others)
         away = _distance(batch.numbers, moved.numbers, met.keeper.ranges)
         if out is not None:
             out.reshape(moved.numbers.shape)[...] = moved.numbers
@@ -158,8 +160,6 @@ class _Set:
                 raise UnmetTotals(why)
             keeper = last
             copied = copied | more
-        # Flags that sums are not about make room for those that they turned on.
-        numbers = keeper.parted(numbers, keeper.others)
         batch = batch._replace(numbers=numbers, copied=copied)
         return batch, replace(drawing, keeper=keeper)
 

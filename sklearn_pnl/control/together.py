@@ -232,6 +232,7 @@ def _settled(part, wanted, sums, rng):
 
 def rounding_of_one(sums, rows, precision):
     """What sums (k,) may miss: rounding of one value, of those that make them up."""
+    rows = np.asarray(rows, np.float64)
     size = (rows**2).sum(axis=0) / np.maximum(np.abs(rows).sum(axis=0), 1e-300)
     return np.abs(sums.coefficients) @ (size * precision)
 
@@ -345,14 +346,17 @@ def _programmed(part, rows, wanted, sums, some, aim, far=_FAR):
     """Moves (r, D) of columns with steps that add what is lacking; None if none do.
 
     A programme in whole numbers of all these rows: steps up and steps down, the fewest
-    away from the rows wanted, ``far`` of each at most. Equations with other columns are
-    left to these.
+    away from the rows wanted, ``far`` of each at most.
     """
     on_it, steps = np.flatnonzero(part.lattice.on_it), part.lattice.steps
     steps, r = steps[on_it], len(some)
     near, system = rows[some][:, on_it], part.system
-    system = system.part(~system.coefficients[:, ~part.lattice.on_it].any(axis=1))
-    ends = _room_of_rows(system, rows, some)
+    system = system.part(system.coefficients[:, on_it].any(axis=1))
+    floor, ceiling, _ = part.narrowed
+    floor, ceiling = (
+        np.broadcast_to(end, rows.shape)[some] for end in (floor, ceiling)
+    )
+    ends = _room_of_rows(part, system, rows, some, floor, ceiling)
     values, lacking = sums.values(rows), sums.lacking(rows)
     # At least what is aimed at, at most what there is room for.
     least = np.where(lacking > 0, aim, sums.least - values)
@@ -364,13 +368,9 @@ def _programmed(part, rows, wanted, sums, some, aim, far=_FAR):
         np.concatenate([(e / unit_a).ravel(), sum_ / unit_t])
         for e, sum_ in zip(ends, (least, most), strict=True)
     )
-    floor, ceiling, _ = part.narrowed
     down, up = (
         np.floor(np.clip(gap / steps + _ALMOST, 0, far))
-        for gap in (
-            near - np.broadcast_to(floor, rows.shape)[some][:, on_it],
-            np.broadcast_to(ceiling, rows.shape)[some][:, on_it] - near,
-        )
+        for gap in (near - floor[:, on_it], ceiling[:, on_it] - near)
     )
     towards = 2 * (wanted[some][:, on_it] - near) / steps
     size = steps / np.where(part.ranges > 0, part.ranges, 1.0)[on_it]
@@ -393,17 +393,23 @@ def _programmed(part, rows, wanted, sums, some, aim, far=_FAR):
     return moves
 
 
-def _room_of_rows(system, rows, some):
-    """What the equations and intervals of some rows leave (r, c) to move."""
-    values = rows[some] @ system.coefficients.T
+def _room_of_rows(part, system, rows, some, floor, ceiling):
+    """What the equations and intervals of some rows leave (r, c) columns with steps.
+
+    Other columns make up for what they can within their ranges.
+    """
+    a, near = system.coefficients, rows[some]
     shape = len(rows), len(system)
     ends = (np.broadcast_to(e, shape)[some] for e in (system.lower, system.upper))
-    least, most = (end - values for end in ends)
+    least, most = (end - near @ a.T for end in ends)
     # Equations hold already, to rounding.
     exact = least == most
-    return np.where(exact, 0.0, np.minimum(least, 0)), np.where(
-        exact, 0.0, np.maximum(most, 0)
-    )
+    least = np.where(exact, 0.0, np.minimum(least, 0))
+    most = np.where(exact, 0.0, np.maximum(most, 0))
+    a = np.where(part.lattice.on_it, 0.0, a)
+    up, down = np.maximum(ceiling - near, 0), np.minimum(floor - near, 0)
+    plus, minus = np.maximum(a, 0).T, np.minimum(a, 0).T
+    return least - (up @ plus + down @ minus), most - (down @ plus + up @ minus)
 
 
 def _in_steps(a):

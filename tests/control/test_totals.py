@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
+from sklearn.preprocessing import StandardScaler
 
 from benchmarks.control.totals import (
     infeasible,
@@ -15,6 +16,7 @@ from benchmarks.control.totals import (
 from sklearn_pnl import (
     ColumnConstraint,
     KernelDraws,
+    LinearSystem,
     MixupDraws,
     PNLAugmenter,
     PNLRegressionSampler,
@@ -496,6 +498,35 @@ def test_a_sum_of_few_values_in_single_precision(asked):
     X = np.column_stack([rng.normal(size=n), few]).astype(np.float32)
     rows = PNLAugmenter().fit(X).sample(100, random_state=0, totals={1: asked})
     assert rows[:, 1].astype(float).sum() == pytest.approx(asked, rel=1e-7)
+
+
+@pytest.mark.parametrize("asked", [3439, 3440, 3301])
+def test_steps_go_no_farther_than_other_columns_make_up_for(asked):
+    # Two whole numbers differ by what two shares differ, which is less than 1.
+    rng, n = RNG(0), 40
+    count, share = rng.integers(40, 256, n), rng.uniform(0, 0.2, n)
+    X = np.column_stack([count, count, share, share])
+    a, zero = np.array([[1.0, -1.0, -1.0, 1.0]]), np.zeros((1, 1))
+    names = tuple(f"x{j}" for j in range(4))
+    equation = LinearSystem(a, zero, zero, names, np.ptp(X, axis=0))
+    augmenter = PNLAugmenter(invariants=equation).fit(X)
+    rows = augmenter.sample(20, random_state=0, totals={1: asked})
+    assert rows[:, 1].sum() == asked
+    np.testing.assert_allclose(rows @ [1, -1, -1, 1], 0, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", [7, 16])
+def test_flags_make_room_for_one_whose_total_is_asked_for(seed):
+    # It has its two values again after the total is met, and is on in other rows then.
+    rng, n = RNG(seed), 12
+    flags = np.eye(6)[rng.permutation(n) % 6][:, 1:]
+    X = StandardScaler().fit_transform(np.hstack([rng.normal(size=(n, 3)), flags]))
+    augmenter, on = PNLAugmenter().fit(X), X.max(axis=0)
+    for j in range(3, 8):
+        total = X[rng.integers(0, n, 100), j].sum()
+        rows = augmenter.sample(100, random_state=0, totals={j: total})
+        assert rows[:, j].sum() == pytest.approx(total)
+        assert not ((rows == on)[:, 3:].sum(axis=1) > 1).any()
 
 
 def test_one_value_gives_way_to_a_total_that_cents_cannot_have():
