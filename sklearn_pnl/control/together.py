@@ -240,11 +240,11 @@ def rounding_of_one(sums, rows, precision):
 def _hard(part, rows, sums):
     """Sums that nothing but columns with steps can make up for.
 
-    Those that are about such columns alone, and what is left where others cancel out of
-    sums and equations.
+    Those that are about such columns alone, what is left where others cancel out of
+    sums and equations, and what others do not reach in their ranges.
     """
     on_it, n, system = part.lattice.on_it, len(rows), part.system
-    hard = sums.part(~sums.coefficients[:, ~on_it].any(axis=1))
+    hard = _of_steps(part, rows, sums)
     soft = sums.part(
         (sums.least == sums.most) & sums.coefficients[:, ~on_it].any(axis=1)
     )
@@ -275,6 +275,22 @@ def _hard(part, rows, sums):
     arrays = ("coefficients", "least", "most", "shift", "names")
     joined = (np.concatenate([getattr(hard, k), getattr(more, k)]) for k in arrays)
     return Sums(*joined)
+
+
+def _of_steps(part, rows, sums):
+    """Sums of columns with steps alone, as far from what is asked as others reach."""
+    on_it = part.lattice.on_it
+    least, most = (
+        np.broadcast_to(e, rows.shape).sum(axis=0) for e in part.narrowed[:2]
+    )
+    a = np.where(on_it, 0.0, sums.coefficients)
+    plus, minus = np.maximum(a, 0), np.minimum(a, 0)
+    return replace(
+        sums,
+        coefficients=np.where(on_it, sums.coefficients, 0.0),
+        least=sums.least - plus @ most - minus @ least,
+        most=sums.most - plus @ least - minus @ most,
+    ).part(sums.coefficients[:, on_it].any(axis=1))
 
 
 def _dithered(part, rows):

@@ -515,6 +515,19 @@ def test_steps_go_no_farther_than_other_columns_make_up_for(asked):
     np.testing.assert_allclose(rows @ [1, -1, -1, 1], 0, atol=1e-7)
 
 
+@pytest.mark.parametrize("asked", [-601.5, -598.75, -640.25])
+def test_steps_go_as_far_as_shares_cannot(asked):
+    # Shares that are nearly all 0 can add to a sum, and take nothing from it.
+    rng, n = RNG(0), 80
+    share = np.where(rng.uniform(size=n) < 0.03, rng.uniform(size=n) / 10, 0.0)
+    X = np.column_stack([rng.integers(0, 3, n), share, rng.integers(1, 30, n)])
+    augmenter = PNLAugmenter(marks="zeros").fit(X)
+    total = column_total({0: -1.0, 1: 2.0, 2: -1.0}, asked)
+    rows = augmenter.sample(40, random_state=0, totals=total)
+    assert rows.sum(axis=0) @ [-1, 2, -1] == pytest.approx(asked, rel=1e-9)
+    np.testing.assert_array_equal(rows[:, [0, 2]], rows[:, [0, 2]].round())
+
+
 @pytest.mark.parametrize("seed", [7, 16])
 def test_flags_make_room_for_one_whose_total_is_asked_for(seed):
     # It has its two values again after the total is met, and is on in other rows then.
