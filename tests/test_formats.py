@@ -70,6 +70,18 @@ def test_sparse_rows_come_back_sparse(make):
     assert_array_equal(rows.toarray(), restored(X))
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sparse_rows_of_any_layout_have_the_same_near_ties(seed):
+    # Dummies, of which many rows are equally near.
+    rng = np.random.default_rng(seed)
+    levels = [np.eye(k)[rng.integers(0, k, 400)][:, 1:] for k in (3, 4, 5, 6)]
+    X, y = np.hstack(levels), np.repeat([0, 1], [360, 40])
+    dense = PNLSampler(random_state=0).fit_resample(X, y)[0]
+    for make in (sp.csr_array, sp.csc_array):
+        rows = PNLSampler(random_state=0).fit_resample(make(X), y)[0]
+        assert_array_equal(rows.toarray(), dense)
+
+
 def test_lists_come_back_as_arrays():
     assert_array_equal(restored(table().tolist()), restored(table()))
 

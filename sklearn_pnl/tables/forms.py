@@ -259,4 +259,5 @@ def _labels(columns, j):
 
 def as_dense(rows):
     """Rows as an array, if they are sparse."""
-    return rows.toarray() if issparse(rows) else rows
+    # Row by row: rounding, and with it the order of near-ties, depends on the layout.
+    return rows.toarray(order="C") if issparse(rows) else rows
