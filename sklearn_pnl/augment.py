@@ -510,8 +510,9 @@ class PNLAugmenter(Recipe):
             sums of several columns. Training rows are weighed to have them (minimum
             KL), and are drawn from by these weights; then all rows are moved together,
             as little as possible (chi-square), to all of it and to all that each row
-            keeps. Sums are met to 1e-9 of their absolute terms, counts and sums of
-            whole numbers exactly.
+            keeps. Sums are met to 1e-9 of their absolute terms, or as far as one value
+            of a column in single precision rounds, counts and sums of whole numbers
+            exactly.
         on_unmet : {"raise", "drop"}, default="raise"
             What becomes of a row that cannot have what is asked for: an error that says
             why, or it is left out, which totals do not allow.
