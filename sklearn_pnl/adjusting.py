@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import validate_params
 
 from ._drawing.sets import checked
 from ._drawing.totals import Wanted
+from ._runtime.blocks import ends_of
 from ._runtime.typing import Rows
 from ._runtime.validation import tells_where
 from .augment import PNLAugmenter
@@ -18,7 +19,7 @@ from .control.meeting import UnmetError
 from .control.promises import asked_for, for_numbers, keeper_of, resolve_invariants
 from .control.search import Reader
 from .control.together import together
-from .embedding import ends_of, limits
+from .embedding import limits
 from .tables import is_frame, read_table
 from .weights.totals import UnmetTotals
 

@@ -18,6 +18,7 @@ from ._drawing.coding import TrainingRows, encode_rows, free_mask, make_codec
 from ._drawing.rows import Source
 from ._drawing.sets import sample_set
 from ._drawing.steps import Embed, LayOut
+from ._runtime.blocks import ends_of
 from ._runtime.callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
@@ -38,7 +39,7 @@ from .control.marks import resolve_marks
 from .control.promises import keeper_of, resolve_invariants
 from .control.taken import Taken
 from .draws import AUGMENT, DrawsLike, MixupDraws, as_draws
-from .embedding import ends_of, limits
+from .embedding import limits
 from .geometry import PosetProtocol
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
 from .many_body import CODEC_CONSTRAINTS

@@ -245,7 +245,8 @@ class MixupDraws(Draws):
                 noise, still = self._noise(codes, near, rng, lacking), added == 0
                 if lacking is not None:
                     still &= lacking[parents[:, 0]] == lacking[parents[:, 1]]
-                np.copyto(noise, 0, where=still)
+                if still.any():
+                    np.copyto(noise, 0, where=still)
                 mixed += noise
             return mixed, parents, weights
 

@@ -5,6 +5,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from ._runtime.blocks import ends_of
 from ._runtime.validation import check_rows
 
 # Cells that fit a cache, with what is made of them.
@@ -90,13 +91,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows : ndarray of float64 of the same shape
         """
         check_is_fitted(self)
-        low, length, unit = self._range
-        rows = np.array(X, dtype=np.float64)
-        rows *= length
-        rows += low
-        if unit != 1:
-            rows /= unit
-        return rows
+        return in_units_of(self, np.array(X, dtype=np.float64))
 
     @property
     def _range(self):
@@ -109,11 +104,6 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return 0.25 * low, 0.25 * high - 0.25 * low, 0.25
 
 
-def ends_of(rows):
-    """Smallest and largest value of each feature."""
-    return rows.min(axis=0), rows.max(axis=0)
-
-
 def range_embedding(rows, ends, out=None):
     """A fitted :class:`RangeEmbedding` of rows that were checked, and these in it."""
     embedding = RangeEmbedding()
@@ -121,6 +111,16 @@ def range_embedding(rows, ends, out=None):
     embedding.n_features_in_ = rows.shape[1]
     embedding.low_, embedding.high_ = ends
     return embedding, embedding._embed(rows, out)
+
+
+def in_units_of(embedding, rows):
+    """Rows of a range embedding in units of the features, in place."""
+    low, length, unit = embedding._range
+    rows *= length
+    rows += low
+    if unit != 1:
+        rows /= unit
+    return rows
 
 
 def limits(rows, ends, slack):

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.preprocessing import MinMaxScaler
 
 from sklearn_pnl import PNLAugmenter, PNLSampler
+from sklearn_pnl._runtime.blocks import ends_of
 from sklearn_pnl.embedding import RangeEmbedding, fold
 
 SEEDS = [0, 1, 2]
@@ -17,6 +18,18 @@ def normal(seed, *shape):
 
 def uniform(seed, *shape):
     return np.random.default_rng(seed).uniform(-1, 1, size=shape)
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (7, 2000), (2500, 2), (300, 1), (64, 0)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_ends_are_those_of_each_column_in_any_layout(shape, dtype):
+    X = normal(0, *shape).astype(dtype)
+    holes = np.where(X == X.max(initial=-9), np.nan, X)
+    for rows in (X, holes):
+        for same in (rows, np.asfortranarray(rows), rows[::-1]):
+            for found, end in zip(ends_of(same), (np.min, np.max), strict=True):
+                assert found.dtype == rows.dtype
+                assert_array_equal(found, end(rows, axis=0))
 
 
 # --- to [0, 1] and back ---------------------------------------------------------

@@ -230,7 +230,7 @@ class TrainingRows:
     def decoded(self):
         """The rows (n, D), as they are decoded from their own codes."""
         if self.codec.needs_rows:
-            return self.rows
+            return self.rows.copy()
         own = np.arange(len(self.codes))[:, None]
         return self.decode(self.codes, own, np.ones(own.shape), "")
 

@@ -5,6 +5,7 @@ One direction, batch by batch: :meth:`Drawing.batches` draws and decodes numbers
 """
 
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -109,7 +110,7 @@ class Source:
         ``shares`` says how often from each training row, ``firsts`` from which ones.
         """
         # A copy: what it looks up on its way is not kept beyond the rows.
-        keeper, training = replace(self.keeper), self.training
+        keeper, training = copy(self.keeper), self.training
         if constraints is not None:
             asked = asked_for(constraints, self.table, keeper.ranges, n_samples)
             keeper = replace(keeper.asking(asked), drops=drops)
@@ -156,7 +157,8 @@ class Drawing:
         d = len(self.source.table.columns)
         numbers = np.empty((self.n_samples, d)) if out is None else out.reshape(-1, d)
         # Temporaries of a batch are used again, where those of all would not fit.
-        size = min(self.n_samples, 1 + _BATCH_CELLS // d)
+        step = self.source.training.codec.decoded_at_once
+        size = min(self.n_samples, whole_steps(1 + _BATCH_CELLS // d, step))
         made, done = [], 0
         for batch in self.batches(size):
             numbers[done : done + len(batch.numbers)] = batch.numbers

@@ -59,7 +59,7 @@ class _Set:
     def numbers(self):
         """The training rows (n_train, D), as they are decoded."""
         source = self.source
-        rows = source.back(source.training.decoded()).copy()
+        rows = source.back(source.training.decoded())
         # Shared values are not on the grids of the others.
         return source.taken.shown(source.keeper.cast(rows))
 

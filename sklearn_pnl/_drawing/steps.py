@@ -3,8 +3,9 @@
 import numpy as np
 from sklearn.base import clone
 
+from .._runtime.blocks import ends_of
 from .._runtime.validation import check_embedded, check_measures
-from ..embedding import RangeEmbedding, ends_of, range_embedding
+from ..embedding import RangeEmbedding, in_units_of, range_embedding
 from ..reshape import PrimeFactorReshaper
 from .coding import lay_out
 
@@ -59,10 +60,13 @@ class Embed:
         """Values (n, D) in double precision, some of which are ``zeros``."""
         if self.transformer is None and zeros is not None and zeros.size:
             embedded = _with_zeros(embedded, zeros)
-        if not isinstance(self.transformer, RangeEmbedding):
-            # The offset leaves cells below 0, which not every embedding goes on to.
-            # A range does, and how far is for `range_slack` to say.
-            embedded = np.maximum(embedded, 0, out=embedded)
+        if isinstance(self.transformer, RangeEmbedding):
+            return in_units_of(
+                self.transformer, embedded.astype(np.float64, copy=False)
+            )
+        # The offset leaves cells below 0, which not every embedding goes on to.
+        # A range does, and how far is for `range_slack` to say.
+        embedded = np.maximum(embedded, 0, out=embedded)
         if self.transformer is not None:
             embedded = np.asarray(self.transformer.inverse_transform(embedded))
         return embedded.astype(np.float64, copy=False).reshape(len(embedded), -1)

@@ -15,6 +15,8 @@ from .workspace import slices, workspace
 # Workers that share no memory get several blocks at once: enough tasks for each of
 # them to even out, none of them larger than 64 MiB.
 _TASKS_PER_WORKER, _BLOCKS_PER_TASK = 4, 64
+# Cells that one pass goes over at once.
+_LONG = 2**10
 
 
 def map_blocks(function, *arrays, step, n_jobs=None, into=None):
@@ -142,6 +144,21 @@ def even_step(n, step):
     if n <= step:
         return step
     return -(-n // (4 * max(1, round(n / (4 * step)))))
+
+
+def ends_of(rows):
+    """Smallest and largest value (D,) of each column of rows (n, D)."""
+    n, d = rows.shape
+    # Several rows as one: passes over short rows take up to eight times as long.
+    side = max(1, min(_LONG // max(d, 1), n)) if rows.flags.c_contiguous else 1
+    whole = n // side * side
+    long = rows[:whole].reshape(n // side, side * d)
+
+    def reduced(end):
+        first = end.reduce(long, axis=0).reshape(side, d)
+        return end.reduce(np.concatenate([first, rows[whole:]]), axis=0)
+
+    return reduced(np.minimum), reduced(np.maximum)
 
 
 def whole_steps(size, step):

@@ -77,7 +77,9 @@ class BlockForm:
 
     def read(self, X):
         """Numbers (n, D) of other rows."""
-        X = as_numeric(X)
+        # A check of few rows takes longer than they do.
+        if type(X) is not np.ndarray or X.dtype.kind not in "biuf" or not X.size:
+            X = as_numeric(X)
         if X.shape[1:] != self.row_shape:
             raise ValueError(
                 f"X has rows of shape {X.shape[1:]}, but the rows of fit had "
