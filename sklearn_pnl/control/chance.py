@@ -1,7 +1,7 @@
 """What chance makes: equations that rows satisfy though nothing ties their features."""
 
 from functools import cached_property
-from math import lgamma, log
+from math import inf, lgamma, log
 
 import numpy as np
 
@@ -60,15 +60,21 @@ class Chance:
         (n, d), m = (len(self.X), len(self.varying)), len(features)
         if n < 3:
             return True
-        rows = self._rows_apart(n, m)
-        value = np.einsum("nk,k->n", self.X[rows, features], equation[features])
-        unit = 10 * self.tol * scales(equation[None], self.ranges, value[:1])[0]
         n_distinct = self._n_apart(equation, features) if fitted else self.n_distinct
-        bits = _bits(value, unit) * (n_distinct - fitted * m)
         choices = (lgamma(d + 1) - lgamma(m + 1) - lgamma(d - m + 1)) / log(2)
         if not fitted:
             choices = min(choices, 3 * log(d + 1, 2) + 2 * _BITS_PER_COEFFICIENT)
-        return bits < choices + _BITS_PER_COEFFICIENT * m * fitted + _BITS
+        wanted = choices + _BITS_PER_COEFFICIENT * m * fitted + _BITS
+        apart = self._rows_apart(n, m)
+        # A few rows tell that no value is that of most: a bit, which mostly is enough.
+        known = [(apart[:_FEW_ROWS], 1)] if n > _FEW_ROWS else []
+        for rows, most in (*known, (apart, inf)):
+            value = np.einsum("nk,k->n", self.X[rows, features], equation[features])
+            unit = 10 * self.tol * scales(equation[None], self.ranges, value[:1])[0]
+            bits = min(_bits(value, unit), most) * (n_distinct - fitted * m)
+            if bits >= wanted:
+                return False
+        return True
 
     def _n_apart(self, equation, features):
         """How many different rows speak for an equation with fitted coefficients.
@@ -85,9 +91,10 @@ class Chance:
         # What a row alone decides explains that row, whatever the others say.
         if self._some_alone and self._decided_alone[features].any():
             return 0
+        direction = np.where(equation != 0, self._direction, 0.0)
         for step in (max(1, len(self.X) // _SHUFFLED_ROWS), 1):
-            rows = self.X[::step, features]
-            n_apart = len(np.unique(rows @ self._direction[features]))
+            rows = self.X[::step]
+            n_apart = len(np.unique(rows @ direction))
             if n_apart == len(rows) or any(map(_are_small, sizes)):
                 return self.n_distinct
         return n_apart

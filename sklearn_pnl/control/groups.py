@@ -52,6 +52,8 @@ def _of_two_values(X):
         low, high = part.min(axis=0), part.max(axis=0)
         some = ((part == low) | (part == high)).all(axis=0)
         columns, low, high = columns[some], low[some], high[some]
+        if not len(columns):
+            break
         on = (part[:, some] == high) & (low < high)
         if size == max(_FIRST) and not _runs(on)[0]:
             some = slice(0)

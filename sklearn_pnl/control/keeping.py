@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
+from .._runtime.blocks import ends_of
 from .._runtime.validation import warn_missed
 from ..geometry.reach import span, unmet
 from .conditioning import Condition
@@ -211,7 +212,7 @@ class Keeper:
         found = (rows <= low + room) | (rows >= high - room)
         if found.any():
             # But for those beyond.
-            found &= (np.abs(rows - low) <= room) | (np.abs(rows - high) <= room)
+            found &= (rows >= low - room) & (rows <= high + room)
         return found
 
     # --- to meet it ---------------------------------------------------------------
@@ -222,7 +223,7 @@ class Keeper:
         In place where they can be. Cells that are ``held``, not NaN, have these values,
         unless what is asked for needs others.
         """
-        rows = np.clip(rows, self.low, self.high, out=rows)
+        rows = np.minimum(np.maximum(rows, self.low, out=rows), self.high, out=rows)
         fixed = None if held is None else ~np.isnan(held)
         if fixed is not None:
             np.copyto(rows, held, where=fixed)
@@ -314,7 +315,8 @@ class Keeper:
 
     def measures(self, rows):
         """Rows in the measure in which they are moved least."""
-        measures = (rows - self.begin) * self.scale
+        measures = rows - self.begin
+        measures *= self.scale
         measures += self.offset
         least = max(_LEAST_SHARE * self.offset, np.finfo(float).tiny)
         return np.maximum(measures, least, out=measures)
@@ -430,7 +432,10 @@ class Keeper:
                 missed[~left] = False
             if missed.any():
                 self._tell(there, missed, whom)
-        self._warn(self.outside(rows).any(axis=0), whom, "leave the limits of")
+        # Ends tell of all values, but where some are missing.
+        ends = np.array(ends_of(rows))
+        ends = rows if np.isnan(ends).any() else ends
+        self._warn(self.outside(ends).any(axis=0), whom, "leave the limits of")
         self._warn(self._unmarked(rows, held), whom, "have other values than rows of")
         return left
 

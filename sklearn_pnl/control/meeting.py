@@ -124,7 +124,7 @@ def projected(keeper, rows, kept):
     if kept is not None:
         floor, ceiling = np.where(kept, rows, floor), np.where(kept, rows, ceiling)
         several = several & _can_move(system, floor, ceiling)
-    rows = np.clip(rows, floor, ceiling)
+    rows = np.minimum(np.maximum(rows, floor), ceiling)
     if several.any():
         part = system.part(several) if not several.all() else system
         rows, left = _few_steps(keeper, part, rows, floor, ceiling)
@@ -180,27 +180,25 @@ def _few_steps(keeper, equations, rows, floor, ceiling):
         return rows, left
     products, tol = (a[:, None, :] * a).reshape(-1, a.shape[1]), _MARGIN * TOL
     tol = tol * equations.scale
-    weights = keeper.measures(rows) / keeper.scale**2
-    free = weights * (ceiling > floor)
+    weights, fixed = keeper.measures(rows), ceiling <= floor
+    weights /= keeper.scale**2
+    free = weights * ~fixed if fixed.any() else weights
     x = near = start = rows
-    multipliers = np.zeros((len(rows), len(a)))
+    multipliers = np.zeros((len(a), len(rows)))
     ends, ridge = (floor, ceiling), 0.0
     for _ in range(_STEPS):
-        grams = (free @ products.T).reshape(-1, len(a), len(a))
+        grams = (products @ free.T).reshape(len(a), len(a), -1)
         # Of which all columns are fixed, an equation moves none.
-        grams[:, own, own] += grams[:, own, own] == 0
-        grams += (
-            ridge * np.trace(grams, axis1=1, axis2=2)[:, None, None] * np.eye(len(a))
-        )
+        grams[own, own] += grams[own, own] == 0
+        grams[own, own] += ridge * np.trace(grams)
         some = equations.of_rows(left)
-        try:
-            multipliers += np.linalg.solve(grams, some.missing(near)[:, :, None])[
-                ..., 0
-            ]
-        except np.linalg.LinAlgError:
+        multipliers += _solved(grams, some.missing(near).T)
+        if not np.isfinite(multipliers).all():
             break
-        moved = start + weights * (multipliers @ a)
-        near = np.clip(moved, *ends)
+        moved = (a.T @ multipliers).T
+        moved *= weights
+        moved += start
+        near = np.minimum(np.maximum(moved, ends[0]), ends[1])
         off = (np.abs(some.missing(near)) > tol).any(axis=1)
         # Where no end was met this is the answer, to rounding.
         off[off] = (moved[off] != near[off]).any(axis=1)
@@ -210,13 +208,24 @@ def _few_steps(keeper, equations, rows, floor, ceiling):
             x[left] = near
         if not off.any():
             return x, left[off]
-        left, start, near, weights, multipliers = (
-            e[off] for e in (left, start, near, weights, multipliers)
-        )
+        multipliers = multipliers[:, off]
+        left, start, near, weights = (e[off] for e in (left, start, near, weights))
         ends, ridge = tuple(_of_rows(e, off) for e in ends), _RIDGE
         free = weights * ((near > ends[0]) & (near < ends[1]))
     x[left] = rows[left]
     return x, left
+
+
+def _solved(grams, values):
+    """What small positive definite matrices (c, c, n) make ``values`` (c, n) of."""
+    both = np.concatenate([grams, values[:, None]], axis=1)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        for k, own in enumerate(both):
+            own /= own[k].copy()
+            others = both[:, k].copy()
+            others[k] = 0
+            both -= others[:, None] * own
+    return both[:, -1]
 
 
 def narrowed(keeper):

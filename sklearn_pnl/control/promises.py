@@ -87,17 +87,7 @@ def _found(table):
             "were looked for. Pass invariants=find_invariants(X) to keep others."
         )
         return groups_in(table, names).noted(why)
-    found = found_in(table, names)
-    if len(found) and _has_extreme_units(table.numbers()):
-        why = "Features in extreme units: equations were not looked for. Rescale X to "
-        return LinearSystem.none(names, f"{why}keep them.")
-    return found
-
-
-def _has_extreme_units(numbers):
-    low, high = numbers.min(axis=0), numbers.max(axis=0)
-    size = np.maximum(high.astype(np.float64), -low.astype(np.float64))
-    return np.any((size > 0) & ((size < 1 / _LARGEST) | (size > _LARGEST)))
+    return found_in(table, names, most=_LARGEST)
 
 
 def _check_names(given, names):

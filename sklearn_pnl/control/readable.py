@@ -10,6 +10,8 @@ _DENOMINATORS = np.array(
 )[:, None, None]
 # Factors of coefficients that are tried for whole numbers.
 _FACTORS = np.array([*range(1, 13), 20, 50, 100])[:, None]
+# So few equations are faster one by one than as a matrix.
+_FEW = 4
 
 
 def as_fractions(equations, ranges, tol, rounding):
@@ -93,6 +95,14 @@ def shortest(value, noise):
     if noise <= 0 or not np.isfinite(value):
         return value
     return round(float(value), -floor(log10(noise))) + 0.0
+
+
+def values_of(equations, rows):
+    """What equations (c, D) are about, in each of some rows (n, D): (c, n)."""
+    if len(equations) > _FEW:
+        return equations @ rows.T
+    values = [rows @ equation for equation in equations]
+    return np.reshape(values, (len(equations), len(rows)))
 
 
 def scales(equations, ranges, values):

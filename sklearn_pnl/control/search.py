@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
 from sklearn.base import BaseEstimator
 
+from .._runtime.blocks import ends_of
 from .._runtime.threads import one_blas_thread
 from ..tables import is_frame, read_table
 from .candidates import balances, sums
 from .chance import LOOSE, Chance
 from .groups import one_hot_groups
-from .readable import as_fractions, fewer_features, scales, shortest, whole
+from .readable import as_fractions, fewer_features, scales, shortest, values_of, whole
 from .system import LinearSystem
 
 # Rows in which equations of any kind are looked for: so many times the features.
@@ -98,9 +99,13 @@ class Reader(BaseEstimator):
         self.categorical_features = categorical_features
 
 
-def found_in(table, names, tol=1e-9):
-    """Equations of the rows of a table, about the columns of X with these names."""
-    return _about_columns(search(table.numbers(), tol, table.precision), table, names)
+def found_in(table, names, tol=1e-9, most=np.inf):
+    """Equations of the rows of a table, about the columns of X with these names.
+
+    Of none with features of sizes beyond ``most``, or of less than its inverse.
+    """
+    found = search(table.numbers(), tol, table.precision, most)
+    return _about_columns(found, table, names)
 
 
 def groups_in(table, names):
@@ -125,10 +130,11 @@ def _about_columns(found, table, names):
 
 
 @one_blas_thread()
-def search(X, tol=1e-9, precision=None):
+def search(X, tol=1e-9, precision=None, most=np.inf):
     """Equations of finite numbers (n, D), as :func:`find_invariants` tells.
 
-    ``precision`` (D,) is the rounding of each column's type.
+    ``precision`` (D,) is the rounding of each column's type; ``most`` as in
+    :func:`found_in`.
     """
     d = X.shape[1]
     names = tuple(f"x{j}" for j in range(d))
@@ -136,6 +142,9 @@ def search(X, tol=1e-9, precision=None):
         return LinearSystem.none(names)
     X = np.asarray(X, dtype=np.float64)
     low, ranges, size, rounding = spread(X, precision)
+    if np.any((size > most) | ((size > 0) & (size < 1 / most))):
+        why = "Features in extreme units: equations were not looked for. Rescale X to "
+        return LinearSystem.none(names, f"{why}keep them.")
     varying, constant = np.flatnonzero(ranges), np.flatnonzero(ranges == 0)
     rows = _Rows(X, varying, ranges, size, tol, rounding)
     if rows.n_distinct >= _ROWS_PER_FEATURE * len(varying):
@@ -158,7 +167,7 @@ def search(X, tol=1e-9, precision=None):
 
 def spread(X, precision=None):
     """Smallest values (D,) of columns, ranges, sizes, and what their types round."""
-    low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    low, high = (end.astype(np.float64) for end in ends_of(X))
     size, ranges = np.maximum(np.abs(low), np.abs(high)), high - low
     # What is left of constants is rounding, which nothing is a share of.
     ranges[ranges <= _CONSTANT * size] = 0
@@ -216,7 +225,9 @@ class _Rows:
         free, follow = np.flatnonzero(~depends), np.flatnonzero(depends)
         if not len(follow):
             return np.empty((0, self.X.shape[1]))
-        triangle = _triangle(triangle[:, [*free, *follow]])
+        # Up to the first that follows it is a triangle as it is.
+        first, triangle = follow[0], triangle[:, [*free, *follow]]
+        triangle[first:, first:] = _triangle(triangle[first:, first:])
         k = len(free)
         root = triangle[:k, :k]
         orthonormal = solve_triangular(root, Z[:, free].T, trans="T")
@@ -324,7 +335,7 @@ class _Rows:
 
     def _check(self, equations):
         """Whether equations hold in all rows, their values, and the worst rows."""
-        products = equations @ self.X.T
+        products = values_of(equations, self.X)
         low, high = products.min(axis=1), products.max(axis=1)
         values = low + (high - low) / 2
         scale = scales(equations, self.ranges, values)

@@ -19,7 +19,7 @@ from scipy.sparse import issparse
 from sklearn.utils._optional_dependencies import check_pandas_support
 
 from .._runtime.validation import tells_where
-from .readable import scales
+from .readable import scales, values_of
 from .words import between, linear_form
 
 # Rounding of double precision that a sum of terms may show, as a share of these.
@@ -239,7 +239,7 @@ class LinearSystem:
 
     def missing(self, rows: NDArray) -> NDArray:
         """What rows (n, n_columns) lack of each interval (n, c), with its sign."""
-        values = rows @ self.coefficients.T
+        values = values_of(self.coefficients, rows).T
         return np.maximum(self.lower - values, 0) - np.maximum(values - self.upper, 0)
 
     def violation(self, X: ArrayLike) -> NDArray:

@@ -12,7 +12,20 @@ from sklearn.exceptions import ConvergenceWarning
 from test_search import NAMES, table
 
 from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler, find_invariants
+from sklearn_pnl.control.meeting import _solved
 from sklearn_pnl.geometry import linear_projection
+
+
+@pytest.mark.parametrize("n_equations", [1, 2, 7])
+def test_small_equations_of_all_rows_are_solved_at_once(n_equations):
+    rng = np.random.default_rng(0)
+    roots = rng.normal(size=(50, n_equations, 12))
+    grams, values = roots @ roots.transpose(0, 2, 1), rng.normal(size=(50, n_equations))
+    found = _solved(grams.transpose(1, 2, 0), values.T)
+    expected = np.linalg.solve(grams, values[:, :, None])[:, :, 0]
+    np.testing.assert_allclose(found.T, expected, rtol=1e-8)
+    # Who asks takes another way where there is no answer.
+    assert not np.isfinite(_solved(0 * grams.transpose(1, 2, 0), values.T)).any()
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,18 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from scipy.optimize import LinearConstraint
 
 from sklearn_pnl import ColumnConstraint, LinearSystem, PNLAugmenter, find_invariants
+from sklearn_pnl.control.readable import values_of
+
+
+@pytest.mark.parametrize("n_equations", [0, 1, 4, 5])
+def test_values_of_few_and_of_many_equations(n_equations):
+    rng = np.random.default_rng(0)
+    equations, rows = rng.normal(size=(n_equations, 6)), rng.normal(size=(9, 6))
+    assert_allclose(values_of(equations, rows), equations @ rows.T, rtol=1e-12)
 
 
 @pytest.fixture(scope="module")
