@@ -817,13 +817,13 @@ def test_rows_that_are_adjusted_are_no_new_ones_and_are_told_what_to_ask():
     "call",
     [
         lambda X, y: LogLinearModel(order=1).fit(X[:, :, 0, 0]),
-        lambda X, y: ManyBodyProjector(order=2, max_iter=1).fit_transform(X),
+        lambda X, y: ManyBodyProjector(2, tol=1e-12, max_iter=1).fit_transform(X),
         lambda X, y: ManyBodyImputer(order=2, max_iter=1).fit_transform(
             np.where(X < 0.1, np.nan, X)
         ),
         lambda X, y: PNLAugmenter(order=2, max_iter=1).fit(X, y).sample(3),
         lambda X, y: make_pipeline(
-            ManyBodyProjector(order=2, max_iter=1), GaussianNB()
+            ManyBodyProjector(2, tol=1e-12, max_iter=1), GaussianNB()
         ).fit(X, y),
         lambda X, y: compare_samples(X[:20], X),
     ],

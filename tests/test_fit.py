@@ -245,7 +245,8 @@ def test_what_is_no_table_is_refused(bad, message):
 
 
 def test_fit_that_stops_early_says_so():
-    counts = random_counts(0, (3, 3, 3))
+    # Squared, so that interactions are too strong for a single step.
+    counts = random_counts(0, (3, 3, 3)) ** 2
     fit = goodness_of_fit(counts, TensorPoset((3, 3, 3)), 2, max_iter=1)
     assert not fit.converged
     assert "not converged" in str(fit)

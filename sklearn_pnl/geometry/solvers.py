@@ -57,7 +57,7 @@ _ENOUGH = 1e-4
 _RAKING_SETS = 64
 # Rows whose emptiest cell holds less than this share of the uniform one.
 _UNEVEN = 0.01
-_SWEEPS, _SWEEPS_OF_MODES, _SWEEPS_OF_UNEVEN = 6, 4, 2
+_SWEEPS, _SWEEPS_OF_MODES, _SWEEPS_OF_UNEVEN = 8, 4, 2
 # A level with at least this share of the mass serves as reference for its mode.
 _FILLED = 0.01
 # Functions of single modes: from so many cells on it pays not to form the tensor.
@@ -357,8 +357,8 @@ class TiltSolver(_NewtonSolver):
         poset, residual = self.poset, self.residual
         masses = mode_marginals(target, poset.shape, self._modes)
         common = {k: int(mass.sum(axis=0).argmax()) for k, mass in masses.items()}
-        least = np.min([masses[k][:, r] for k, r in common.items()], axis=0)
-        fits = least >= _FILLED
+        filled = [masses[k][:, r] >= _FILLED for k, r in common.items()]
+        fits = np.logical_and.reduce(filled)
         if not self._independent:
             fits &= ~_is_uneven(target)
         shared, own = np.flatnonzero(fits), np.flatnonzero(~fits)
