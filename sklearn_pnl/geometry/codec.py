@@ -28,6 +28,8 @@ from .solvers import BLOCK_CELLS, joined, mixed_solver, rows_at_once
 _MARGINAL_CELLS = 128
 # Up to so many coordinates the Fisher metric of a base is factored, else its diagonal.
 _FACTORED_UP_TO = 2048
+# Of the largest number in double precision.
+_LARGEST_LOG = np.log(np.finfo(np.float64).max)
 
 
 class CodeError(ValueError):
@@ -240,19 +242,20 @@ class Codec:
         if not self.base.has_bottom:
             return self.base.energy(codes), 0.0
         constant = codes[:, 0] if self.with_mass else 0.0
-        theta = codes[:, 1:] if self.with_mass else codes
-        with_bottom = np.hstack([np.zeros((len(codes), 1)), theta])
+        with_bottom = zeros((len(codes), self.base.n_coordinates), np.float64)
+        with_bottom[:, 1:] = codes[:, 1:] if self.with_mass else codes
         with np.errstate(over="ignore", invalid="ignore"):
             return self.base.energy(with_bottom), constant
 
     def points(self, codes):
         """Distributions (n, D) that codes stand for, and log masses, 0 without mass."""
         energy, constant = self._energy(codes)
+        q, psi = normalized_exp(energy)
+        if not self.with_mass:
+            return q, np.zeros(len(q))
         with np.errstate(over="ignore", invalid="ignore"):
-            q, psi = normalized_exp(energy)
-            log_mass = psi + constant if self.with_mass else np.zeros(len(q))
-        limit = np.log(np.finfo(np.float64).max)
-        _refuse_far(codes, np.isfinite(psi) & (log_mass <= limit))
+            log_mass = psi + constant
+        _refuse_far(codes, log_mass <= _LARGEST_LOG)
         return q, log_mass
 
     def measures(self, codes):

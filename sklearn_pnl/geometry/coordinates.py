@@ -110,9 +110,9 @@ def normalized_exp(energy):
 
     A ValueError if a row has no such distribution: its energies overflow.
     """
-    _check_energy(energy)
+    top = _finite_top(energy)
     with np.errstate(over="ignore"):
-        return tilted_exp(energy)
+        return tilted_exp(energy, top)
 
 
 def _energy(theta, poset):
@@ -120,19 +120,22 @@ def _energy(theta, poset):
         return poset.zeta(theta)
 
 
-def _check_energy(energy):
-    bad = np.flatnonzero(~np.isfinite(energy.max(axis=1)))
-    if len(bad):
-        raise ValueError(
-            f"Row {bad[0]} has no distribution: theta is so large that log p, a sum of "
-            f"theta, is {energy[bad[0]].max()}. Choose theta closer to 0, or codes "
-            "closer to those of data."
-        )
-
-
-def tilted_exp(energy):
-    """:func:`normalized_exp` unchecked: for steps that a search may refuse."""
+def _finite_top(energy):
     top = energy.max(axis=1)
+    finite = np.isfinite(top)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise ValueError(
+            f"Row {row} has no distribution: theta is so large that log p, a sum of "
+            f"theta, is {top[row]}. Choose theta closer to 0, or codes closer to those "
+            "of data."
+        )
+    return top
+
+
+def tilted_exp(energy, top=None):
+    """:func:`normalized_exp` unchecked: for steps that a search may refuse."""
+    top = energy.max(axis=1) if top is None else top
     energy -= top[:, None]
     p = np.exp(energy, out=energy)
     total = row_sums(p)
@@ -171,7 +174,7 @@ def measure_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
            [2., 2.]])
     """
     energy = _energy(theta, poset)
-    _check_energy(energy.reshape(-1, poset.n_elements))
+    _finite_top(energy.reshape(-1, poset.n_elements))
     return np.exp(energy)
 
 

@@ -17,6 +17,8 @@ from .coordinates import row_sums
 _LARGEST_INDICATORS = 2**22
 # Up to so many cells a product with indicators of marginals is faster than sums.
 _SUMMED_BY_PRODUCTS = 2**8
+# Sums are divided by so much at least: those that are empty stay so.
+_LEAST = 1e-300
 
 
 def marginal_of(tensor, modes):
@@ -111,11 +113,6 @@ def product_of_marginals(target, shape, modes):
     return product
 
 
-def ratio(wanted, now):
-    """What brings sums to those wanted; a sum that is empty stays so."""
-    return np.divide(wanted, now, out=np.ones_like(now), where=now > 0)
-
-
 def rake(start, target, shape, mode_sets, n_sweeps):
     """Sweeps of iterative proportional fitting: rescale marginal by marginal."""
     q = empty(target.shape, np.float64)
@@ -126,12 +123,14 @@ def rake(start, target, shape, mode_sets, n_sweeps):
         fits = [(indicators, target @ indicators) for indicators in cells]
         spread = empty_like(q)
         for indicators, wanted in fits * n_sweeps:
-            q *= np.matmul(ratio(wanted, q @ indicators), indicators.T, out=spread)
+            q *= np.matmul(
+                wanted / np.maximum(q @ indicators, _LEAST), indicators.T, out=spread
+            )
         return q
     tensor, wanted = q.reshape(-1, *shape), target.reshape(-1, *shape)
     fits = [(modes, marginal_of(wanted, modes)) for modes in mode_sets]
     for modes, there in fits * n_sweeps:
-        tensor *= ratio(there, marginal_of(tensor, modes))
+        tensor *= there / np.maximum(marginal_of(tensor, modes), _LEAST)
     return q
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._runtime.workspace import empty_like, some_rows
 from .coordinates import row_sums
-from .marginals import along_mode, levels_of_mode, mode_marginals, ratio
+from .marginals import along_mode, levels_of_mode, mode_marginals
 from .tilts import LONGEST_STEP
 
 
@@ -133,7 +133,9 @@ class ModeGroup:
         for mode in own:
             has = mode_marginals(now * whole, self.lengths, [mode])[mode]
             along = along_mode(mode, self.lengths[mode], len(self.lengths))
-            cells *= ratio(wanted[mode], has).reshape(-1, *along[1:])
+            # A sum that is empty stays so.
+            by = np.divide(wanted[mode], has, out=np.ones_like(has), where=has > 0)
+            cells *= by.reshape(-1, *along[1:])
         return whole
 
     def functions(self, references):

@@ -1,7 +1,7 @@
 """Nearness of codes in Kullback-Leibler divergence, as one of Euclid."""
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtrs
 
 from .._runtime.workspace import slices
 from .codec import CodeError
@@ -92,7 +92,7 @@ class KLEmbedding:
         if self._factor.ndim == 1:
             eta /= self._factor
         else:
-            eta[:] = solve_triangular(self._factor, eta.T, lower=True).T
+            eta[:] = dtrtrs(self._factor, eta.T, lower=True)[0].T
         if isinstance(self._varying, slice):
             return queries
         return np.column_stack([eta[:, self._varying], queries[:, -1]])

@@ -18,7 +18,7 @@ from scipy.linalg import cho_factor, cho_solve
 from .._runtime.workspace import empty, empty_like, slices, some_rows, take
 
 _ARMIJO = 1e-4
-_EPS = float(np.finfo(np.float64).eps)
+_EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
 # A descent of so many rounding errors is none.
 _NO_DESCENT = 1000
 _MAX_HALVINGS = 40
@@ -178,11 +178,10 @@ class _Stop:
 
     def leaving(self, here, past):
         """Rows that go no farther."""
-        done = here.residual <= self.tol
-        done &= (past.moved <= self.settled) | past.stalled
-        done |= (past.waited >= self.patience) | (past.strains >= self.max_strains)
-        done |= past.moved <= _STILL
-        return done | (here.residual <= self.enough)
+        still = (past.moved <= self.settled) | past.stalled
+        done = (here.residual <= self.tol) & still | (here.residual <= self.enough)
+        tired = (past.waited >= self.patience) | (past.strains >= self.max_strains)
+        return done | tired | (past.moved <= _STILL)
 
 
 class _Place(NamedTuple):
@@ -254,8 +253,8 @@ def _arrived(here, there, past, strained, tol):
     moved = np.abs(moved, out=moved).max(axis=1, initial=0.0)
     stalled = (moved < _NEAR) & (moved > 0.25 * past.moved)
     # What was reached must not be lost again.
-    lost = np.flatnonzero((here.residual <= tol) & ~(there.residual <= tol))
-    if len(lost):
+    lost = (here.residual <= tol) & ~(there.residual <= tol)
+    if lost.any():
         for new, old in zip(there, here, strict=True):
             new[lost] = old[lost]
     improved = there.residual < 0.5 * past.best
@@ -271,8 +270,8 @@ def _line_search(problem, here, step, rows):
     A step that does not descend gives way to the steepest one that does.
     """
     slope = np.einsum("ij,ij->i", here.gradient, step)
-    bad = np.flatnonzero(~(slope < 0))
-    if len(bad):
+    bad = ~(slope < 0)
+    if bad.any():
         step[bad] = -here.gradient[bad]
         slope[bad] = np.einsum("ij,ij->i", here.gradient[bad], step[bad])
     rounding = _EPS * np.maximum(1.0, np.abs(here.value))
@@ -327,31 +326,29 @@ def rounding_error(
     error = np.empty(len(rows))
     for part in _batches(len(rows), solution.x.shape[1]):
         hessian = problem.hessian(solution.point[rows[part]], rows[part])
-        scale = _to_unit_diagonal(hessian)
-        m = hessian.shape[1]
-        hessian[:, np.arange(m), np.arange(m)] += _RIDGES[0]
+        scale, diagonal = _to_unit_diagonal(hessian)
+        diagonal += _RIDGES[0]
         inverse = np.abs(np.linalg.inv(hessian))
         error[part] = (scale * np.einsum("nij,nj->ni", inverse, 1 / scale)).max(axis=1)
     return _EPS * error
 
 
 def _to_unit_diagonal(hessian):
-    """Scale Hessians in place; the factors of their rows and columns."""
+    """Scale Hessians in place; the factors of their rows, and the new diagonals."""
     diagonal = np.einsum("nii->ni", hessian)
-    scale = 1 / np.sqrt(np.maximum(diagonal, np.finfo(np.float64).tiny))
+    scale = 1 / np.sqrt(np.maximum(diagonal, _TINY))
     hessian *= scale[:, :, None]
     hessian *= scale[:, None, :]
-    return scale
+    return scale, diagonal
 
 
 def _solve_scaled(hessian, right):
     """Solve with the Hessian scaled to unit diagonal and a ridge at rounding level."""
-    scale = _to_unit_diagonal(hessian)
+    scale, diagonal = _to_unit_diagonal(hessian)
     right = right * scale
-    m = hessian.shape[1]
-    solve = _solve_batch if m <= _BATCHED_UP_TO else _solve_each
+    solve = _solve_batch if len(hessian[0]) <= _BATCHED_UP_TO else _solve_each
     for ridge in _RIDGES:
-        hessian[:, np.arange(m), np.arange(m)] += ridge
+        diagonal += ridge
         try:
             return solve(hessian, right) * scale
         except np.linalg.LinAlgError:

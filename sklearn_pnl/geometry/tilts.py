@@ -16,7 +16,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse.linalg import splu
 
 from .._runtime.workspace import columns, empty, empty_like, some_rows, take, zeros
-from .coordinates import row_sums, tilted_exp
+from .coordinates import tilted_exp
 from .interactions import (
     interaction_mask,
     kronecker_blocks,
@@ -37,9 +37,6 @@ _SPARSE_COST, _LARGEST_MATRIX = 16, 2**25
 _DENSE_FUNCTIONS = 64
 # Bases of so many functions times cells are kept from call to call.
 _KEPT_FUNCTIONS = 2**13
-# Sums of the absolute coefficients of indicators below which no exponential
-# overflows, nor all of them together vanish.
-_NO_OVERFLOW = 600.0
 # Up to this many coordinates a basis is made orthonormal by a dense factor.
 _LARGEST_FACTOR = 2048
 # What no eta is farther off than, from where on it is worth to know how far.
@@ -79,7 +76,7 @@ class ExponentialTilt:
     def value(self, x, rows):
         energy = self._basis.synthesis(x)
         energy += some_rows(self._log_start, rows)
-        q, psi = self._basis.normalized(energy, x)
+        q, psi = tilted_exp(energy)
         return psi - np.einsum("ij,ij->i", x, some_rows(self.moments, rows)), q
 
     def gradient(self, q, rows):
@@ -136,10 +133,6 @@ class Basis:
 
     def analysis_of_columns(self, x):
         return np.ascontiguousarray(self.analysis(x.T).T)
-
-    def normalized(self, energy, x):
-        """``exp(energy - psi)`` over the energy of the coefficients x, and psi."""
-        return tilted_exp(energy)
 
     def gradient(self, difference, residual):
         return self.analysis(difference), residual(difference)
@@ -214,16 +207,6 @@ class MarginalCells(Basis):
         """For each cell, the sum of all cells that agree with its non-zero indices."""
         return kronecker_product(self._blocks, x)
 
-    def normalized(self, energy, x):
-        # The functions are indicators, so what is added to log probabilities is
-        # bounded by the coefficients: no need to look for the largest.
-        if not np.abs(x, out=empty_like(x)).sum(axis=1).max() < _NO_OVERFLOW:
-            return tilted_exp(energy)
-        q = np.exp(energy, out=energy)
-        total = row_sums(q)
-        q *= (1 / total)[:, None]
-        return q, np.log(total)
-
     def gradient(self, difference, residual):
         if self._gradient_and_eta is None:
             return super().gradient(difference, residual)
@@ -243,7 +226,7 @@ class MarginalCells(Basis):
         padded[:, :-1], padded[:, -1] = marginals, 0
         mean = marginals[:, self._elements]
         gram = empty((len(q), *meets.shape), q.dtype)
-        step = max(1, _PAIRS_AT_ONCE // meets.size)
+        step = min(len(q), max(1, _PAIRS_AT_ONCE // meets.size))
         products = empty((step, *meets.shape), q.dtype)
         for start in range(0, len(q), step):
             some = slice(start, start + step)
