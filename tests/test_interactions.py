@@ -29,7 +29,7 @@ from sklearn_pnl.geometry import (
 )
 from sklearn_pnl.geometry.interactions import (
     family_from_mask,
-    kronecker_blocks_of_columns,
+    kronecker_blocks,
 )
 
 # With a mode of length 1, and with blocks of modes of more than 64 levels.
@@ -309,6 +309,6 @@ def test_long_rows_need_no_matrix_of_their_length():
 def test_joined_blocks_are_the_product_of_all_matrices(shape):
     rng = np.random.default_rng(0)
     matrices = [rng.normal(size=(n, n)) for n in shape]
-    blocks = kronecker_blocks_of_columns(matrices)
+    blocks = kronecker_blocks(matrices)
     assert np.prod([len(block) for block in blocks]) == np.prod(shape)
     assert_allclose(reduce(np.kron, blocks), reduce(np.kron, matrices), atol=1e-12)

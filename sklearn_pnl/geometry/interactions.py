@@ -13,19 +13,17 @@ from functools import cached_property, reduce
 from itertools import chain, combinations
 from math import comb, prod
 from numbers import Integral
+from operator import index
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import helmert
 
-from .._runtime.workspace import columns, empty_like, zeros
+from .._runtime.workspace import empty_like
 
 # An order, or the sets of modes kept.
 Interactions: TypeAlias = int | Iterable[Sequence[int]]
-# Neighbouring modes are merged until a block has about this many levels, so that
-# a transform is two or three matrix products over the whole batch.
-_BLOCK = 64
 # What a pass over the cells takes, and to start a product, in multiplications.
 _PASS, _PRODUCT = 30, 100
 
@@ -231,25 +229,17 @@ class InteractionBasis:
         """Coefficients ``mask * (H_1 x .. x H_d) x`` of shape (..., m)."""
         x = np.asarray(x, dtype=np.float64)
         lead = x.shape[: x.ndim - len(self.shape)]
-        flat = self.analysis_flat(x.reshape(-1, np.prod(self.shape)))
-        return flat.reshape(*lead, self.n_functions)
+        flat = kronecker_product(self._blocks, x.reshape(-1, prod(self.shape)))
+        return flat[:, self.cells].reshape(*lead, self.n_functions)
 
     def synthesis(self, v: ArrayLike) -> NDArray:
         """Transpose of :meth:`analysis`: the function with coefficients ``v``."""
         v = np.asarray(v, dtype=np.float64)
-        # There may be no functions, and then no size to tell the rows by.
-        flat = self.synthesis_flat(v.reshape(prod(v.shape[:-1]), self.n_functions))
+        coefficients = np.zeros((*v.shape[:-1], prod(self.shape)))
+        coefficients[..., self.cells] = v
+        blocks = [block.T for block in self._blocks]
+        flat = kronecker_product(blocks, coefficients.reshape(-1, prod(self.shape)))
         return flat.reshape(*v.shape[:-1], *self.shape)
-
-    def analysis_flat(self, x: NDArray) -> NDArray:
-        """:meth:`analysis` of rows of shape (n, D)."""
-        return columns(kronecker_product(self._blocks, x), self.cells)
-
-    def synthesis_flat(self, v: NDArray) -> NDArray:
-        """:meth:`synthesis` to rows of shape (n, D)."""
-        coefficients = zeros((len(v), prod(self.shape)), v.dtype)
-        coefficients[:, self.cells] = v
-        return kronecker_product(self._transposed, coefficients)
 
     @property
     def matrices(self) -> list:
@@ -260,10 +250,6 @@ class InteractionBasis:
     def _blocks(self):
         return kronecker_blocks(self.matrices)
 
-    @cached_property
-    def _transposed(self):
-        return [block.T for block in self._blocks]
-
 
 def helmert_matrices(shape):
     """Orthogonal matrices whose Kronecker product is the transform of all modes."""
@@ -271,18 +257,7 @@ def helmert_matrices(shape):
 
 
 def kronecker_blocks(matrices):
-    """Neighbouring matrices joined to Kronecker products of at most 64 rows."""
-    blocks = []
-    for matrix in matrices:
-        if blocks and len(blocks[-1]) * len(matrix) <= _BLOCK:
-            blocks[-1] = np.kron(blocks[-1], matrix)
-        else:
-            blocks.append(matrix)
-    return blocks
-
-
-def kronecker_blocks_of_columns(matrices):
-    """Neighbouring matrices joined as is fastest for :func:`kronecker_of_columns`.
+    """Neighbouring matrices joined as is fastest for Kronecker products.
 
     A block takes the time of as many multiplications a cell as it has rows, of some
     more for the pass, and of some for each of its products, which are as many cells.
@@ -335,7 +310,7 @@ def _kronecker(blocks, x, outer, inner, n):
 
 def _check_mode_set(modes, n_modes):
     try:
-        modes = tuple(int(k) for k in modes if isinstance(k, Integral) or _refuse(k))
+        modes = tuple(map(index, modes))
     except TypeError as error:
         raise ValueError(
             f"An interaction is a tuple of modes, such as (0, 2); got {modes!r}."
@@ -351,10 +326,6 @@ def _check_mode_set(modes, n_modes):
     if len(set(modes)) < len(modes):
         raise ValueError(f"Interaction {modes} names a mode twice.")
     return tuple(sorted(modes))
-
-
-def _refuse(mode):
-    raise TypeError(f"{mode!r} is not a mode")
 
 
 def _subsets(modes):

@@ -138,14 +138,10 @@ class Design:
 class _Functions(Basis):
     """Functions on the cells as rows of a matrix."""
 
+    whole = True
+
     def __init__(self, functions):
         self.functions = functions
-
-    def synthesis(self, v):
-        return v @ self.functions
-
-    def analysis(self, x):
-        return x @ self.functions.T
 
 
 class _OrderedBasis(InteractionBasis):

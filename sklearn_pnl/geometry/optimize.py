@@ -1,15 +1,29 @@
 """Many small convex problems at once: batched damped Newton methods.
 
 Minimises ``f_i(x_i)`` for rows ``i = 1, .., n`` that share one structure. Rows
-that have converged leave the batch. What a problem is made of is not known here:
-it offers the methods of :class:`Problem`.
+that have converged leave the batch. What a problem is made of is not known here. It
+is n convex functions of m variables each, and offers, with ``rows`` some r of the n,
+
+``value(x, rows)``
+    values (r,), and as ``point`` whatever it wants to keep about ``x``: an array with
+    one leading entry a row;
+``gradient(point, rows)``
+    gradients (r, m) and residuals (r,);
+``longest(step, point, slope)``
+    the largest multiple (r,) of each step that is sensible, ``slope`` (r,) being the
+    derivative along it;
+``hessian(point, rows)``
+    Hessians (r, m, m), for the dense method;
+``hessian_product(point, v)``
+    the Hessians times ``v``, in the type of ``v``, for conjugate gradients. Here all
+    are columns, ``point`` (..., r), ``v`` and the products (m, r), so that products
+    with the same matrix are one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,41 +57,11 @@ _HESSIAN_BYTES = 2**21
 # Conjugate gradients reduce the residual of Newton's equation to this share. Smaller
 # ones save Newton steps, which are cheap beside the products that they cost.
 _FORCING = 0.3
+# Steps for an equation, and equations that take more before a row is left as it is.
+_MOST_CG_STEPS, _MOST_STRAINS = 200, 4
 # Rows that have reached it are dropped once they are more than a tenth: to copy the
 # rest at every step would cost more than to go on with them.
 _CROWDED = 0.9
-
-
-class Problem(Protocol):
-    """n convex functions of m variables each.
-
-    ``rows`` selects some of the n; ``point`` is whatever the problem wants to
-    keep about ``x``, an array with one leading entry a row.
-    """
-
-    def value(self, x: NDArray, rows: NDArray | slice) -> tuple[NDArray, NDArray]:
-        """Return ``(f, point)``: values of shape (r,) and an array of r entries."""
-
-    def gradient(
-        self, point: NDArray, rows: NDArray | slice
-    ) -> tuple[NDArray, NDArray]:
-        """Return ``(gradient, residual)`` of shapes (r, m) and (r,)."""
-
-    def longest(self, step: NDArray, point: NDArray, slope: NDArray) -> NDArray:
-        """Return the largest multiple of each step that is sensible.
-
-        ``slope`` (r,) is the derivative along the steps.
-        """
-
-    def hessian(self, point: NDArray, rows: NDArray | slice) -> NDArray:
-        """Return the Hessians, of shape (r, m, m)."""
-
-    def hessian_product(self, point: NDArray, v: NDArray) -> NDArray:
-        """Return the Hessians times ``v``, in the type of ``v``.
-
-        Here all are columns: ``point`` has shape (..., r), ``v`` and the products
-        (m, r), so that products with the same matrix are one.
-        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,9 +114,7 @@ class Solution(Report):
     point: np.ndarray
 
 
-def newton_dense(
-    problem: Problem, x: NDArray, *, tol: float, max_iter: int, enough: float = 0.0
-) -> Solution:
+def newton_dense(problem, x, *, tol, max_iter, enough=0.0):
     """Damped Newton with dense Hessians, until the variables themselves are settled.
 
     A small residual can leave variables of little influence far off. A row that has
@@ -144,26 +126,17 @@ def newton_dense(
     return _newton(problem, x, _dense_direction, stop, max_iter)
 
 
-def newton_cg(
-    problem: Problem,
-    x: NDArray,
-    *,
-    tol: float,
-    max_iter: int,
-    max_cg_steps: int = 200,
-    max_strains: int = 4,
-) -> Solution:
+def newton_cg(problem, x, *, tol, max_iter):
     """Damped Newton with directions from conjugate gradients: no Hessian is formed.
 
     The variables should be scaled so that the Hessian is near the identity. Newton's
     equation is solved to a few digits only, in single precision; values, gradients
     and the test for convergence keep the precision of ``x``. A row leaves unconverged
-    after ``max_strains`` equations that took more than ``max_cg_steps`` steps: its
-    Hessian is nearly singular in these variables.
+    after some equations that took too many steps: its Hessian is nearly singular in
+    these variables.
     """
-    stop = _Stop(tol, _PATIENCE_CG, max_strains=max_strains)
-    direction = partial(_cg_direction, max_steps=max_cg_steps)
-    return _newton(problem, x, direction, stop, max_iter)
+    stop = _Stop(tol, _PATIENCE_CG, max_strains=_MOST_STRAINS)
+    return _newton(problem, x, _cg_direction, stop, max_iter)
 
 
 @dataclass(frozen=True)
@@ -315,9 +288,7 @@ def _dense_direction(problem, point, gradient, rows):
     return step, np.zeros(n, bool)
 
 
-def rounding_error(
-    problem: Problem, solution: Solution, rows: NDArray | slice
-) -> NDArray:
+def rounding_error(problem, solution, rows):
     """What rounding of the gradient may amount to in the variables of some rows.
 
     A gradient that is right to the last digit of each diagonal entry of the Hessian
@@ -370,7 +341,7 @@ def _solve_each(matrices, right):
     )
 
 
-def _cg_direction(problem, point, gradient, rows, max_steps):
+def _cg_direction(problem, point, gradient, rows):
     """Newton's equation by conjugate gradients, to a share of its residual."""
     # Scaled to length 1: small gradients would underflow when squared.
     length = np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
@@ -380,7 +351,7 @@ def _cg_direction(problem, point, gradient, rows, max_steps):
     remaining = np.ones(len(live), np.float32)
     step = np.zeros(gradient.shape, np.float32)
     search, taken = residual.copy(), np.zeros_like(residual)
-    for _ in range(max_steps):
+    for _ in range(_MOST_CG_STEPS):
         if not len(live):
             break
         product = problem.hessian_product(here, search)

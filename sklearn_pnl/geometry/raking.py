@@ -629,8 +629,8 @@ def _newton(problem, start, tol, max_iter):
 class _Dual:
     """``sum q - <y, wanted>`` for ``q = start * exp(y summed to cells)``, mass 1.
 
-    As :class:`~.optimize.Problem`. The variables are ``y`` times the root
-    of the margin wanted, which makes the diagonal of the Hessian 1 at the solution.
+    As :mod:`.optimize` asks for. The variables are ``y`` times the root of the margin
+    wanted, which makes the diagonal of the Hessian 1 at the solution.
     The point kept is ``q``, and these roots.
     """
 

@@ -50,37 +50,14 @@ def _cycle_through(covers, start):
 
 
 def transitive_closure(covers):
-    """Zeta matrix from relations: each row the union of those right below it.
-
-    In topological order; what lies below an element already taken in is left out, so
-    that the work is that of the covers alone, and no array is larger than the result.
-    """
+    """Zeta matrix from relations: each row what a search from an element comes to."""
     n = covers.shape[0]
-    below, rank, taken = [None] * n, np.empty(n, int), np.zeros(n, bool)
-    for position, element in enumerate(_topological_order(covers)):
-        rank[element] = position
-        lower = covers.indices[covers.indptr[element] : covers.indptr[element + 1]]
-        parts = [np.array([element], np.int32)]
-        for x in lower[np.argsort(-rank[lower])]:
-            if not taken[x]:
-                parts.append(below[x][~taken[below[x]]])
-                taken[parts[-1]] = True
-        below[element] = np.concatenate(parts)
-        taken[below[element]] = False
-    indptr = np.cumsum([0, *map(len, below)])
-    indices = np.concatenate(below)
-    below = csr_array((np.ones(len(indices)), indices, indptr), shape=(n, n))
-    below.sort_indices()
-    return below
-
-
-def _topological_order(covers):
-    """Elements sorted so that each comes after everything below it (Kahn)."""
-    above = covers.T.tocsr()
-    waiting = np.diff(covers.indptr)
-    ready = list(np.flatnonzero(waiting == 0))
-    for element in ready:
-        successors = above.indices[above.indptr[element] : above.indptr[element + 1]]
-        waiting[successors] -= 1
-        ready.extend(successors[waiting[successors] == 0])
-    return ready
+    # In the type that each search would else turn it to.
+    covers = covers.astype(np.float64)
+    below = [
+        breadth_first_order(covers, x, return_predecessors=False) for x in range(n)
+    ]
+    indices, indptr = np.concatenate(below), np.cumsum([0, *map(len, below)])
+    closure = csr_array((np.ones(len(indices)), indices, indptr), shape=(n, n))
+    closure.sort_indices()
+    return closure

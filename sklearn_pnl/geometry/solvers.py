@@ -57,7 +57,7 @@ _ENOUGH = 1e-4
 _RAKING_SETS = 64
 # Rows whose emptiest cell holds less than this share of the uniform one.
 _UNEVEN = 0.01
-_SWEEPS, _SWEEPS_OF_MODES, _SWEEPS_OF_UNEVEN = 8, 4, 2
+_SWEEPS, _SWEEPS_OF_UNEVEN = 8, 2
 # A level with at least this share of the mass serves as reference for its mode.
 _FILLED = 0.01
 # Functions of single modes: from so many cells on it pays not to form the tensor.
@@ -337,7 +337,7 @@ class TiltSolver(_NewtonSolver):
     def _rake(self, start, target):
         shape, sets = self.poset.shape, self._raked
         if self._independent:
-            return rake_modes(start, target, shape, self._modes, _SWEEPS_OF_MODES)
+            return rake_modes(start, target, shape, self._modes, _SWEEPS)
         if not self.matrix_free:
             return rake(start, target, shape, sets, _SWEEPS)
         uneven = np.flatnonzero(_is_uneven(target))

@@ -20,7 +20,6 @@ from .coordinates import tilted_exp
 from .interactions import (
     interaction_mask,
     kronecker_blocks,
-    kronecker_blocks_of_columns,
     kronecker_of_columns,
     kronecker_product,
 )
@@ -124,9 +123,23 @@ def _ordered(x, order):
 
 
 class Basis:
-    """Functions on the cells; for columns by way of rows."""
+    """Functions on the cells; for columns by way of rows.
 
-    well_scaled = False
+    Applied as one matrix if they are ``whole``, else by ``_apart`` and its transpose.
+    """
+
+    well_scaled = whole = False
+
+    @cached_property
+    def functions(self):
+        """All functions as rows (m, D)."""
+        return self._apart(np.eye(self.n_functions))
+
+    def synthesis(self, v):
+        return v @ self.functions if self.whole else self._apart(v)
+
+    def analysis(self, x):
+        return x @ self.functions.T if self.whole else self._transposed(x)
 
     def synthesis_of_columns(self, v):
         return np.ascontiguousarray(self.synthesis(v.T).T)
@@ -159,7 +172,34 @@ class Basis:
         return covariances
 
 
-class MarginalCells(Basis):
+class KroneckerBasis(Basis):
+    """Some of the Kronecker products of rows of square matrices, one a mode."""
+
+    def __init__(self, matrices, cells):
+        self.n_functions, self._elements = len(cells), cells
+        self._n_cells = prod(map(len, matrices))
+        self._blocks = kronecker_blocks(matrices)
+        self._turned = [block.T for block in self._blocks]
+
+    def _apart(self, v):
+        x = zeros((len(v), self._n_cells), v.dtype)
+        x[:, self._elements] = v
+        return kronecker_product(self._turned, x)
+
+    def _transposed(self, x):
+        return columns(kronecker_product(self._blocks, x), self._elements)
+
+    def synthesis_of_columns(self, v):
+        x = zeros((self._n_cells, v.shape[1]), v.dtype)
+        x[self._elements] = v
+        return kronecker_of_columns(self._turned, x)
+
+    def analysis_of_columns(self, x):
+        x = kronecker_of_columns(self._blocks, x)
+        return take(x, self._elements, axis=0)
+
+
+class MarginalCells(KroneckerBasis):
     """Indicators of the cells of marginal tables that avoid reference levels.
 
     Each mode has a reference level that is not nearly empty; a coordinate multiplies
@@ -173,45 +213,24 @@ class MarginalCells(Basis):
     well_scaled = True
 
     def __init__(self, poset, family, references):
-        self._elements, self._meets = _meeting_cells(poset.shape, family)
-        elements = self._elements
-        self._n_cells = poset.n_elements
+        elements, self._meets = _meeting_cells(poset.shape, family)
         matrices = []
         for length, first in zip(poset.shape, references, strict=True):
             levels = np.r_[first, np.delete(np.arange(length), first)]
             matrix = np.eye(length)[levels]
             matrix[0] = 1
             matrices.append(matrix)
-        self._blocks = kronecker_blocks(matrices)
-        self._transposed = [block.T for block in self._blocks]
-        self.functions = self._gradient_and_eta = None
-        if len(elements) <= _DENSE_FUNCTIONS:
-            self.functions = self.synthesis(np.eye(len(elements)))
-            eta = zeta_columns(poset, elements)
-            if eta is not None:
-                self._gradient_and_eta = np.hstack([self.functions.T, eta])
-
-    def synthesis(self, v):
-        if self.functions is not None:
-            return v @ self.functions
-        x = zeros((len(v), self._n_cells), v.dtype)
-        x[:, self._elements] = v
-        return kronecker_product(self._transposed, x)
-
-    def analysis(self, x):
-        if self.functions is not None:
-            return x @ self.functions.T
-        return columns(self._marginals(x), self._elements)
-
-    def _marginals(self, x):
-        """For each cell, the sum of all cells that agree with its non-zero indices."""
-        return kronecker_product(self._blocks, x)
+        super().__init__(matrices, elements)
+        self.whole, self._gradient_and_eta = len(elements) <= _DENSE_FUNCTIONS, None
+        eta = zeta_columns(poset, elements) if self.whole else None
+        if eta is not None:
+            self._gradient_and_eta = np.hstack([self.functions.T, eta])
 
     def gradient(self, difference, residual):
         if self._gradient_and_eta is None:
             return super().gradient(difference, residual)
         both = difference @ self._gradient_and_eta
-        gradient, eta = both[:, : len(self._elements)], both[:, len(self._elements) :]
+        gradient, eta = both[:, : self.n_functions], both[:, self.n_functions :]
         return gradient, np.abs(eta).max(axis=1)
 
     def longest(self, step, *_):
@@ -221,7 +240,8 @@ class MarginalCells(Basis):
         return super().longest(step)
 
     def covariances(self, q):
-        marginals, meets = self._marginals(q), self._meets
+        # Of each cell the sum of all that agree with its non-zero indices.
+        marginals, meets = kronecker_product(self._blocks, q), self._meets
         padded = empty((len(q), marginals.shape[1] + 1), q.dtype)
         padded[:, :-1], padded[:, -1] = marginals, 0
         mean = marginals[:, self._elements]
@@ -279,7 +299,7 @@ class ZetaBasis(Basis):
         m, D = len(elements), poset.n_elements
         uniform = np.full((1, *poset.shape), 1 / D)
         eta = poset.eta(uniform).reshape(-1)[elements]
-        self._n_functions = m
+        self.n_functions = m
         self._whiten, self._scale = None, 1 / np.sqrt(eta * (1 - eta))
         if m <= _LARGEST_FACTOR:
             gram = poset.fisher_gram(uniform, elements)[0] - np.outer(eta, eta)
@@ -287,20 +307,9 @@ class ZetaBasis(Basis):
             self._whiten = solve_triangular(factor, np.eye(m), lower=True).T
             # A matrix of all functions, where that is cheaper to apply.
             apart = _SPARSE_COST * self._columns.n_terms + m * m
-            self._whole = m * D < min(apart, _LARGEST_MATRIX)
-        else:
-            self._whole = False
+            self.whole = m * D < min(apart, _LARGEST_MATRIX)
 
-    @cached_property
-    def functions(self):
-        return self._apart(np.eye(self._n_functions))
-
-    def synthesis(self, v):
-        return v @ self.functions if self._whole else self._apart(v)
-
-    def analysis(self, x):
-        if self._whole:
-            return x @ self.functions.T
+    def _transposed(self, x):
         eta = self._columns.analysis(x)
         return eta * self._scale if self._whiten is None else eta @ self._whiten
 
@@ -397,21 +406,12 @@ def pinned_basis(poset, elements):
     return PinnedBasis(rows)
 
 
-class ScaledBasis(Basis):
+class ScaledBasis(KroneckerBasis):
     """An interaction basis times ``sqrt(D)``: unit Fisher information at uniform."""
 
     def __init__(self, basis):
-        self._basis = basis
-        self._n_cells = int(np.prod(basis.shape))
-        self._scale = float(np.sqrt(self._n_cells))
-        first, *rest = kronecker_blocks_of_columns(basis.matrices)
-        self._blocks = [first * self._scale, *rest]
-        self._transposed = [block.T for block in self._blocks]
-
-    @cached_property
-    def functions(self):
-        """All functions as rows (m, D)."""
-        return self.synthesis(np.eye(self._basis.n_functions))
+        first, *rest = basis.matrices
+        super().__init__([first * np.sqrt(prod(basis.shape)), *rest], basis.cells)
 
     def gradient(self, difference, residual):
         """The gradient, and a bound of the residual where that is far from small.
@@ -425,21 +425,3 @@ class ScaledBasis(Basis):
         if len(near):
             bound[near] = residual(some_rows(difference, near))
         return gradient, bound
-
-    def synthesis(self, v):
-        scaled = np.multiply(v, self._scale, out=empty_like(v))
-        return self._basis.synthesis_flat(scaled)
-
-    def analysis(self, x):
-        coefficients = self._basis.analysis_flat(x)
-        coefficients *= self._scale
-        return coefficients
-
-    def synthesis_of_columns(self, v):
-        x = zeros((self._n_cells, v.shape[1]), v.dtype)
-        x[self._basis.cells] = v
-        return kronecker_of_columns(self._transposed, x)
-
-    def analysis_of_columns(self, x):
-        x = kronecker_of_columns(self._blocks, x)
-        return take(x, self._basis.cells, axis=0)
