@@ -72,9 +72,10 @@ def interaction_energy(
     >>> round(interaction_energy(dependent, TensorPoset((2, 2))), 4)
     0.1927
     """
-    low = project_on_level(p, poset, order, tol, max_iter)
-    high = p if upper is None else project_on_level(p, poset, upper, tol, max_iter)
-    return kl_divergence(high, low, axis=_cells(poset))
+    levels = [order] if upper is None else [order, upper]
+    masks = [poset.level_mask(level) for level in levels]
+    low, *high = (_project(p, poset, mask, tol, max_iter) for mask in masks)
+    return kl_divergence(high[0] if high else p, low, axis=_cells(poset))
 
 
 def energy_decomposition(
@@ -207,14 +208,9 @@ def geodesic_energy(
     )
 
 
-def project_on_level(p, poset, level, tol=_TOL, max_iter=_MAX_ITER):
-    """The m-projection on a level; a RuntimeError if it does not converge."""
-    return _project(p, poset, poset.level_mask(level), tol, max_iter)
-
-
 def _project(p, poset, mask, tol, max_iter, reference=None):
-    settings = {"tol": tol, "max_iter": max_iter}
-    found = mixed_projection(p, reference, mask, poset, **settings)
+    """The projection on a level; a RuntimeError if it does not converge."""
+    found = mixed_projection(p, reference, mask, poset, tol=tol, max_iter=max_iter)
     advice = ", or add a larger offset before normalising"
     return found.or_error("A projection", advice).prob
 

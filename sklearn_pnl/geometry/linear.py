@@ -31,7 +31,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.special import xlogy
 
-from .reach import Unmet, box_reach, unmet
+from .reach import Unmet, box_reach, largest_of_rows, unmet
 
 _ARMIJO, _SLOPE = 1e-4, 0.9
 _MAX_HALVINGS = 40
@@ -235,8 +235,9 @@ def linear_projection(
         unsolved = np.flatnonzero(~(residual <= tol)).tolist()
         for row in [k for k in unsolved if k not in reasons]:
             if len(reasons) < n_reasons:
+                ends = (end[row] for end in (p.lower, p.upper, p.floor, p.ceiling))
                 shown = tol, max_iter, residual[row]
-                reasons[row] = unmet(p.coefficients, *p.bounds(row), *shown)
+                reasons[row] = unmet(p.coefficients, *ends, *shown)
         known = [k for k, why in reasons.items() if why.equation is not None]
         todo = np.setdiff1d(np.intersect1d(todo, unsolved), known)
     for row in unsolved:
@@ -251,13 +252,13 @@ class _Problem:
     """Rows of one problem; ``coefficients`` (c, D) are shared."""
 
     start: np.ndarray
-    coefficients: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
     floor: np.ndarray
     ceiling: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
     scale: np.ndarray
-    divergence: type = _KullbackLeibler
+    coefficients: np.ndarray
+    divergence: type
 
     @classmethod
     def from_user(
@@ -290,33 +291,22 @@ class _Problem:
         ends = [np.where(np.isfinite(e), np.abs(e), 0.0) for e in (lower, upper)]
         scale = np.maximum.reduce([usual, *ends])
         scale[scale == 0] = 1.0
-        return cls(start, a, lower, upper, floor, ceiling, scale, divergence)
-
-    def bounds(self, row):
-        arrays = self.lower, self.upper, self.floor, self.ceiling
-        return [array[row] for array in arrays]
+        return cls(start, floor, ceiling, lower, upper, scale, a, divergence)
 
     def rows(self, rows):
-        arrays = self.lower, self.upper, self.floor, self.ceiling, self.scale
-        arrays = self.start[rows], self.coefficients, *(a[rows] for a in arrays)
-        return _Problem(*arrays, self.divergence)
+        of_cells = self.start, self.floor, self.ceiling
+        arrays = (x[rows] for x in (*of_cells, self.lower, self.upper, self.scale))
+        return _Problem(*arrays, self.coefficients, self.divergence)
 
     def part(self, equations, cells):
         """Some equations and the cells that they are about."""
         a = self.coefficients
         if a.shape == (len(equations), len(cells)):
             return self
-        sparse = issparse(a)
-        return _Problem(
-            self.start[:, cells],
-            a[equations][:, cells] if sparse else a[np.ix_(equations, cells)],
-            self.lower[:, equations],
-            self.upper[:, equations],
-            self.floor[:, cells],
-            self.ceiling[:, cells],
-            self.scale[:, equations],
-            self.divergence,
-        )
+        of_cells = (x[:, cells] for x in (self.start, self.floor, self.ceiling))
+        of_equations = (x[:, equations] for x in (self.lower, self.upper, self.scale))
+        a = a[np.ix_(equations, cells)]
+        return _Problem(*of_cells, *of_equations, a, self.divergence)
 
     def solve_rows(self, rows, m, y, n_iter, tol, max_iter):
         """Write cells, multipliers and steps of some rows, part by part."""
@@ -373,8 +363,7 @@ class _Problem:
     @cached_property
     def largest(self):
         """Largest coefficient (c,) of each equation."""
-        found = abs(self.coefficients).max(axis=1)
-        return found.toarray().reshape(-1) if issparse(found) else found
+        return largest_of_rows(self.coefficients)
 
     @cached_property
     def squares(self):

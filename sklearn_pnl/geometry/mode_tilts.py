@@ -79,13 +79,8 @@ class ModeTilt:
         return np.hstack(gradients), residual
 
     def longest(self, step, *_):
-        bound = np.abs(step).sum(axis=1)
-        if not bound.max() <= LONGEST_STEP:
-            parts = np.split(step, self._split, axis=1)
-            bound = sum(
-                np.ptp(part @ functions, axis=1)
-                for part, functions in zip(parts, self._functions, strict=True)
-            )
+        parts = zip(np.split(step, self._split, axis=1), self._functions, strict=True)
+        bound = sum(np.ptp(part @ functions, axis=1) for part, functions in parts)
         return np.minimum(1.0, LONGEST_STEP / np.maximum(bound, LONGEST_STEP))
 
     def hessian(self, point, rows):

@@ -177,7 +177,8 @@ def rake(
     if observed is not None:
         whole, problem, seen = problem.observed_alone(observed)
     blocks, reasons = [], {}
-    for rows in problem.blocks():
+    step = max(1, _BLOCK_CELLS // max(1, prod(problem.shape)))
+    for rows in slices(len(problem.tables), step) or [slice(0)]:
         *found, hopeless = _rake_block(problem.rows(rows), tol, max_iter)
         blocks.append(found)
         reasons |= {rows.start + row: reason for row, reason in hopeless.items()}
@@ -375,11 +376,9 @@ class _Problem:
             given[key] = margin
         n = prod(lead)
         tables = np.broadcast_to(tables, lead + shape).reshape(n, *shape)
-        given = {
-            modes: np.broadcast_to(margin, lead + margin.shape[margin.ndim - d :])
-            .reshape(n, *margin.shape[margin.ndim - d :])
-            for modes, margin in given.items()
-        }  # fmt: skip
+        for modes, margin in given.items():
+            axes = margin.shape[margin.ndim - d :]
+            given[modes] = np.broadcast_to(margin, lead + axes).reshape(n, *axes)
         totals = [_flat(margin).sum(axis=1) for margin in given.values()]
         return cls(tables, given, np.max(totals, axis=0), lead)
 
@@ -437,10 +436,6 @@ class _Problem:
         mass = up.reshape(-1) * self.mass
         return _Problem(down * self.tables, given, mass, self.lead), 1 / up
 
-    def blocks(self):
-        step = max(1, _BLOCK_CELLS // max(1, prod(self.shape)))
-        return slices(len(self.tables), step) or [slice(0)]
-
     def residual(self, q):
         """``max |margin - wanted|`` over all margins given, as a share of the mass."""
         return np.max(
@@ -467,10 +462,10 @@ class _Problem:
             asked = np.where(held > 0, 0.0, margin)
             for row in np.flatnonzero(_shares(asked, self.mass) > tol):
                 if int(row) not in reasons:
-                    cell = _worst_cell(asked[row], modes)
+                    cell = np.unravel_index(asked[row].argmax(), asked[row].shape)
                     reasons[int(row)] = (
-                        f"Margin {modes} asks for {asked[row].max():.10g} at {cell}, "
-                        "where all cells of the table are 0."
+                        f"Margin {modes} asks for {asked[row].max():.10g} at "
+                        f"{_levels(cell, modes)}, where all cells of the table are 0."
                     )
         return reasons
 
@@ -766,11 +761,6 @@ def _disagreement(first, second, shared, shape, one, other):
         f"The margins {first} and {second} disagree on what they share: at {levels} "
         f"they sum to {sums}"
     )
-
-
-def _worst_cell(margin, modes):
-    cell = np.unravel_index(int(np.argmax(np.abs(margin))), margin.shape)
-    return _levels(cell, modes)
 
 
 def _levels(cell, modes):

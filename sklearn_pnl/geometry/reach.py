@@ -106,7 +106,7 @@ def box_reach(coefficients, floor, ceiling):
 def unmet(coefficients, lower, upper, floor, ceiling, tol, max_iter, residual):
     """Why one row does not meet its equations: :class:`Unmet`."""
     least, most = box_reach(coefficients, floor[None], ceiling[None])
-    size = np.maximum(_largest_of_rows(coefficients), 1e-300)
+    size = np.maximum(largest_of_rows(coefficients), 1e-300)
     slack = _CERTAIN * np.maximum(size, np.where(np.isinf(lower), 0, np.abs(lower)))
     alone = np.flatnonzero((lower > most[0] + slack) | (upper < least[0] - slack))
     if len(alone):
@@ -132,7 +132,8 @@ def unmet(coefficients, lower, upper, floor, ceiling, tol, max_iter, residual):
     return Unmet(i, tuple(given), lower[i], upper[i], *reached)
 
 
-def _largest_of_rows(coefficients):
+def largest_of_rows(coefficients):
+    """Largest size of a coefficient (c,) of each equation."""
     if not coefficients.shape[1]:
         return np.zeros(coefficients.shape[0])
     found = abs(coefficients).max(axis=1)
@@ -147,7 +148,7 @@ class _Programme:
         self._unit = np.abs(ends[np.isfinite(ends)]).max(initial=0.0)
         asked = np.concatenate([lower, upper])
         asked = np.abs(asked[np.isfinite(asked)]).max(initial=0.0)
-        self._size = _largest_of_rows(coefficients)
+        self._size = largest_of_rows(coefficients)
         largest = self._size.max(initial=0.0)
         self._unit = max(self._unit, asked / largest if largest else 0.0) or 1.0
         self._size[self._size == 0] = 1.0
