@@ -79,11 +79,6 @@ class FlatBase:
         self._columns = zeta_columns(poset, self.elements)
         self._below, self._closure = poset.down_closure(self.elements)
 
-    @property
-    def n_coordinates(self):
-        """Length of coordinates."""
-        return len(self.elements)
-
     def coordinates(self, q, log_mass):
         """theta of distributions ``q`` (n, D) times their mass."""
         below = q[:, self._closure].reshape(-1, *self._below.shape)
@@ -143,11 +138,6 @@ class WholeBase:
     def __init__(self, poset):
         self.poset = poset
         self.elements = np.arange(poset.n_elements)
-
-    @property
-    def n_coordinates(self):
-        """Length of coordinates."""
-        return self.poset.n_elements
 
     def energy(self, coordinates):
         """Log measures (n, D): the coordinates, in an array of their own."""
@@ -221,7 +211,7 @@ class Codec:
     @property
     def n_params(self):
         """Length of a code."""
-        return self.base.n_coordinates - (self.base.has_bottom and not self.with_mass)
+        return len(self.base.elements) - (self.base.has_bottom and not self.with_mass)
 
     def codes(self, coordinates):
         """The free part of coordinates."""
@@ -242,7 +232,7 @@ class Codec:
         if not self.base.has_bottom:
             return self.base.energy(codes), 0.0
         constant = codes[:, 0] if self.with_mass else 0.0
-        with_bottom = zeros((len(codes), self.base.n_coordinates), np.float64)
+        with_bottom = zeros((len(codes), len(self.base.elements)), np.float64)
         with_bottom[:, 1:] = codes[:, 1:] if self.with_mass else codes
         with np.errstate(over="ignore", invalid="ignore"):
             return self.base.energy(with_bottom), constant
@@ -304,7 +294,7 @@ class Codec:
         with np.errstate(over="ignore"):
             mass = p.sum(axis=1)
         if not np.all(np.isfinite(mass)):
-            coordinates = np.full((len(p), self.base.n_coordinates), np.nan)
+            coordinates = np.full((len(p), len(self.base.elements)), np.nan)
             return Encoded.closed(coordinates, mass)
         p /= mass[:, None]
         q, residual, n_iter = self._solver.solve(p, None, self.tol, self.max_iter)

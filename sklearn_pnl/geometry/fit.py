@@ -263,7 +263,7 @@ def theta_with_errors(
     """
     q = np.asarray(p, dtype=np.float64).reshape(-1)
     r = np.ones(len(q)) if reference is None else 1.0 * np.ravel(reference)
-    functions = level_functions(poset, model_mask(poset, order))
+    functions = level_functions(poset, np.flatnonzero(model_mask(poset, order)))
     root = np.sqrt(q)
     # With a constant to stand for psi: its inverse, cut down to theta, is that of G.
     design = root[:, None] * functions

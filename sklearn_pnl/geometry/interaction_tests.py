@@ -230,7 +230,7 @@ def scores_of(counts, fit, poset, mask, terms):
     root = np.sqrt(fit.expected.reshape(-1))
     misfit = counts.reshape(-1) - fit.expected.reshape(-1)
     residuals = np.divide(misfit, root, out=np.zeros_like(root), where=root > 0)
-    left = orth(root[:, None] * level_functions(poset, mask), _RANK)
+    left = orth(root[:, None] * level_functions(poset, np.flatnonzero(mask)), _RANK)
     values, dof = np.zeros(len(terms)), np.zeros(len(terms), int)
     for k, term in enumerate(terms):
         cells = cells_of(poset, term)

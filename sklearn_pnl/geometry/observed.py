@@ -132,7 +132,7 @@ class Design:
     @cached_property
     def indicators(self):
         """The constant and the indicators of what lies above each free element."""
-        return level_functions(self.poset, self.matched).T
+        return level_functions(self.poset, np.flatnonzero(self.matched)).T
 
 
 class _Functions(Basis):

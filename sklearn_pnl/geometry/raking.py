@@ -374,13 +374,9 @@ class _Problem:
                     f"margins name the modes {key} twice, the second time as {modes}."
                 )
             given[key] = margin
-        n = prod(lead)
-        tables = np.broadcast_to(tables, lead + shape).reshape(n, *shape)
-        for modes, margin in given.items():
-            axes = margin.shape[margin.ndim - d :]
-            given[modes] = np.broadcast_to(margin, lead + axes).reshape(n, *axes)
+        given = {modes: _spread(margin, lead, d) for modes, margin in given.items()}
         totals = [_flat(margin).sum(axis=1) for margin in given.values()]
-        return cls(tables, given, np.max(totals, axis=0), lead)
+        return cls(_spread(tables, lead, d), given, np.max(totals, axis=0), lead)
 
     @property
     def shape(self):
@@ -400,16 +396,12 @@ class _Problem:
         """The problem for each mask, that of its observed cells, and the masks."""
         seen = np.asarray(observed, bool)
         lead = np.broadcast_shapes(self.lead, seen.shape[: -len(self.shape)])
-        n = prod(lead)
 
         def spread(array):
             array = array.reshape(self.lead + array.shape[1:])
-            shape = lead + array.shape[len(self.lead) :]
-            return np.broadcast_to(array, shape).reshape(
-                n, *array.shape[len(self.lead) :]
-            )
+            return _spread(array, lead, array.ndim - len(self.lead))
 
-        seen = np.broadcast_to(seen, lead + self.shape).reshape(n, *self.shape)
+        seen = _spread(seen, lead, len(self.shape))
         given = {modes: spread(margin) for modes, margin in self.given.items()}
         whole = _Problem(spread(self.tables), given, spread(self.mass), lead)
         return whole, replace(whole, tables=whole.tables * seen), seen
@@ -682,6 +674,12 @@ class _Dual:
     def _margins(self, q):
         tensor = q.reshape(len(q), *self._shape)
         return np.hstack([_flat(marginal_of(tensor, modes)) for modes in self._sets])
+
+
+def _spread(array, lead, n_axes):
+    """Leading axes broadcast, and then as one; the last ``n_axes`` as they are."""
+    own = array.shape[array.ndim - n_axes :]
+    return np.broadcast_to(array, lead + own).reshape(prod(lead), *own)
 
 
 def _shares(difference, mass):

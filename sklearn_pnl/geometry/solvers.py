@@ -17,6 +17,7 @@ from .mode_tilts import ModeTilt, rake_modes
 from .optimize import Report, newton_cg, newton_dense, rounding_error
 from .posets import leading_shape, matched_mask, zeta_columns
 from .settling import settle_rows
+from .terms import level_functions
 from .tilts import (
     ExponentialTilt,
     IndicatorBasis,
@@ -140,6 +141,9 @@ class _Solver:
     # Whether no Hessian is formed: conjugate gradients take many products instead.
     matrix_free = False
 
+    def __init__(self, poset, matched):
+        self.poset, self.elements = poset, np.flatnonzero(matched)
+
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
         """Solve for all rows of ``target`` and ``reference``, some at a time."""
         target, reference, lead = _flat_rows(target, reference, self.poset)
@@ -169,7 +173,7 @@ class _Solver:
         """Columns of a small M, with which eta on M is one product; or None."""
         return zeta_columns(self.poset, self.elements)
 
-    def residual(self, difference, rows=None):
+    def residual(self, difference):
         """``max |eta_q - eta_t|`` over M from the cellwise difference ``q - t``."""
         if self.zeta_columns is not None:
             eta = difference @ self.zeta_columns
@@ -187,8 +191,7 @@ class SpliceSolver(_Solver):
     """
 
     def __init__(self, poset, matched, rest, inner=None):
-        self.poset = poset
-        self.elements = np.flatnonzero(matched)
+        super().__init__(poset, matched)
         self._rest, self._inner = rest, inner
         self.route = inner.route if inner else "splice"
         self.matrix_free = bool(inner) and inner.matrix_free
@@ -217,8 +220,7 @@ class ClassSolver(_Solver):
     route = "classes"
 
     def __init__(self, poset, matched, greatest):
-        self.poset = poset
-        self.elements = np.flatnonzero(matched)
+        super().__init__(poset, matched)
         ones = np.ones(poset.n_elements)
         places = (np.arange(poset.n_elements), greatest + 1)
         self._classes = csr_array((ones, places))
@@ -291,8 +293,7 @@ class _NewtonSolver(_Solver):
     @cached_property
     def _functions(self):
         """The constant and the indicators of what lies above each element of M."""
-        above = self.poset.columns(self.elements).synthesis(np.eye(len(self.elements)))
-        return np.vstack([np.ones(self.poset.n_elements), above])
+        return level_functions(self.poset, self.elements).T
 
 
 class TiltSolver(_NewtonSolver):
@@ -306,9 +307,8 @@ class TiltSolver(_NewtonSolver):
     route = "tilt"
 
     def __init__(self, poset, family):
-        self.poset = poset
+        super().__init__(poset, interaction_mask(poset.shape, family))
         self.family = family if isinstance(family, int) else frozenset(family)
-        self.elements = np.flatnonzero(interaction_mask(poset.shape, family))
         d = len(poset.shape)
         self._raked = maximal_mode_sets(family, d, _RAKING_SETS)
         every = isinstance(family, int)
@@ -390,8 +390,7 @@ class GeneralSolver(_NewtonSolver):
     route = "general"
 
     def __init__(self, poset, matched):
-        self.poset = poset
-        self.elements = np.flatnonzero(matched)
+        super().__init__(poset, matched)
         m = len(self.elements)
         dense = m <= _DENSE_UP_TO and m * m * poset.n_elements <= _DENSE_PRODUCTS
         self.matrix_free = not dense

@@ -56,10 +56,10 @@ def maximal_terms(poset, mask):
     return family
 
 
-def level_functions(poset, mask):
+def level_functions(poset, elements):
     """The constant and the indicators of what is above each element, (D, 1 + m)."""
     # The bottom is below all: its column is the constant.
-    elements = np.concatenate([[poset.bottom], np.flatnonzero(mask)])
+    elements = np.r_[poset.bottom, elements]
     return poset.columns(elements).synthesis(np.eye(len(elements))).T
 
 
@@ -70,7 +70,7 @@ def indicators(poset, mask):
     given levels in the modes of each term, the first levels left out.
     """
     if poset.family(mask) is None:
-        return csr_array(level_functions(poset, mask))
+        return csr_array(level_functions(poset, np.flatnonzero(mask)))
     levels = [csr_array(np.eye(length)[:, 1:]) for length in poset.shape]
     whole = [csr_array(np.ones((length, 1))) for length in poset.shape]
     pairs = list(zip(whole, levels, strict=True))

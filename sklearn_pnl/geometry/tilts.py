@@ -8,7 +8,7 @@ its transpose ``analysis(x)``; and both for columns, of which conjugate gradient
 many products: there the rows of a block make one large matrix product.
 """
 
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
@@ -59,8 +59,7 @@ class ExponentialTilt:
     """``psi(x) - <x, moments>`` for ``q = start * exp(synthesis(x) - psi)``.
 
     The point kept is ``q``. Gradient ``analysis(q - t)``, Hessian the covariance of
-    the basis functions under ``q``. ``residual(q - t, rows)`` is what is small in the
-    end.
+    the basis functions under ``q``. ``residual(q - t)`` is what is small in the end.
     """
 
     def __init__(self, basis, start, target, residual):
@@ -81,7 +80,7 @@ class ExponentialTilt:
     def gradient(self, q, rows):
         target = some_rows(self._target, rows)
         difference = np.subtract(q, target, out=empty_like(q))
-        return self._basis.gradient(difference, partial(self._residual, rows=rows))
+        return self._basis.gradient(difference, self._residual)
 
     def hessian(self, q, rows):
         return self._basis.covariances(q)
@@ -111,7 +110,7 @@ class SortedTilt(ExponentialTilt):
     def gradient(self, q, rows):
         difference = q - some_rows(self._target, rows)
         original = _ordered(difference, some_rows(self._back, rows))
-        return self._basis.analysis(difference), self._residual(original, rows)
+        return self._basis.analysis(difference), self._residual(original)
 
     def distributions(self, q):
         return _ordered(q, self._back)
