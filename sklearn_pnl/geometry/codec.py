@@ -220,10 +220,9 @@ class Codec:
 
     def coordinates(self, codes):
         """Coordinates of codes, in full."""
-        energy, _ = self._energy(codes)
         if self.with_mass:
             return np.array(codes, dtype=np.float64)
-        psi = normalized_exp(energy)[1][:, None]
+        psi = normalized_exp(self._energy(codes)[0])[1][:, None]
         return np.hstack([-psi, codes]) if self.base.has_bottom else codes - psi
 
     def _energy(self, codes):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property, reduce
-from itertools import chain, combinations
+from itertools import chain, combinations, starmap
 from math import comb, prod
 from numbers import Integral
 from operator import index
@@ -65,7 +65,8 @@ def close_downward(
     kept = _check_interactions(interactions, n_modes)
     if isinstance(kept, int):
         return kept
-    return frozenset(chain.from_iterable(map(_subsets, kept)))
+    sizes = ((modes, size) for modes in kept for size in range(1, len(modes) + 1))
+    return frozenset(chain.from_iterable(starmap(combinations, sizes)))
 
 
 def _check_interactions(interactions, n_modes):
@@ -244,16 +245,11 @@ class InteractionBasis:
     @property
     def matrices(self) -> list:
         """An orthogonal matrix a mode, the first row of each a constant."""
-        return helmert_matrices(self.shape)
+        return [helmert(n, full=True) if n > 1 else np.ones((1, 1)) for n in self.shape]
 
     @cached_property
     def _blocks(self):
         return kronecker_blocks(self.matrices)
-
-
-def helmert_matrices(shape):
-    """Orthogonal matrices whose Kronecker product is the transform of all modes."""
-    return [helmert(n, full=True) if n > 1 else np.ones((1, 1)) for n in shape]
 
 
 def kronecker_blocks(matrices):
@@ -326,8 +322,3 @@ def _check_mode_set(modes, n_modes):
     if len(set(modes)) < len(modes):
         raise ValueError(f"Interaction {modes} names a mode twice.")
     return tuple(sorted(modes))
-
-
-def _subsets(modes):
-    sizes = range(1, len(modes) + 1)
-    return chain.from_iterable(combinations(modes, size) for size in sizes)

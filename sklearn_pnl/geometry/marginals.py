@@ -191,10 +191,10 @@ def levels_by_mass(masses, shape):
             ranked = np.argsort(-masses[k], axis=1, kind="stable")
         else:
             ranked = np.broadcast_to(np.arange(length), (n, length))
-        flat = flat * length + ranked.reshape(n, *along_mode(k, length, d)[1:])
+        flat = flat * length + ranked.reshape(n, *kept_axes([k], shape))
     return flat.reshape(n, -1)
 
 
-def along_mode(mode, length, n_modes):
-    """Shape with ``length`` in one mode and 1 elsewhere, rows first."""
-    return (1, *(length if k == mode else 1 for k in range(n_modes)))
+def kept_axes(modes, shape):
+    """Shape with the lengths of some modes, and 1 for all others."""
+    return tuple(length if k in modes else 1 for k, length in enumerate(shape))

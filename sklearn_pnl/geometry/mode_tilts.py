@@ -13,7 +13,7 @@ import numpy as np
 
 from .._runtime.workspace import empty_like, some_rows
 from .coordinates import row_sums
-from .marginals import along_mode, levels_of_mode, mode_marginals
+from .marginals import kept_axes, levels_of_mode, mode_marginals
 from .tilts import LONGEST_STEP
 
 
@@ -127,10 +127,9 @@ class ModeGroup:
         wanted = mode_marginals(wanted, self.lengths, own)
         for mode in own:
             has = mode_marginals(now * whole, self.lengths, [mode])[mode]
-            along = along_mode(mode, self.lengths[mode], len(self.lengths))
             # A sum that is empty stays so.
             by = np.divide(wanted[mode], has, out=np.ones_like(has), where=has > 0)
-            cells *= by.reshape(-1, *along[1:])
+            cells *= by.reshape(-1, *kept_axes([mode], self.lengths))
         return whole
 
     def functions(self, references):

@@ -296,11 +296,6 @@ class TensorPoset(PosetProtocol):
         """Number of non-zero indices of each cell."""
         return cell_orders(self.shape)
 
-    @property
-    def max_order(self) -> int:
-        """Largest order that occurs."""
-        return sum(length > 1 for length in self.shape)
-
     def zeta(self, theta: ArrayLike) -> NDArray:
         """Sum of ``theta`` over all elements below each: ``f(x) = sum_{y<=x}``."""
         return self._along_modes(theta, _cumulate)

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._runtime.workspace import slices
 from .completion import complete
-from .marginals import margin_rows, marginal_of
+from .marginals import kept_axes, margin_rows, marginal_of
 from .optimize import newton_cg, newton_dense
 from .posets import TensorPoset
 from .reach import unmet
@@ -396,14 +396,9 @@ class _Problem:
         """The problem for each mask, that of its observed cells, and the masks."""
         seen = np.asarray(observed, bool)
         lead = np.broadcast_shapes(self.lead, seen.shape[: -len(self.shape)])
-
-        def spread(array):
-            array = array.reshape(self.lead + array.shape[1:])
-            return _spread(array, lead, array.ndim - len(self.lead))
-
         seen = _spread(seen, lead, len(self.shape))
-        given = {modes: spread(margin) for modes, margin in self.given.items()}
-        whole = _Problem(spread(self.tables), given, spread(self.mass), lead)
+        rows = _spread(np.arange(len(self.tables)).reshape(self.lead), lead, 0)
+        whole = replace(self.rows(rows), lead=lead)
         return whole, replace(whole, tables=whole.tables * seen), seen
 
     def rows(self, some):
@@ -444,21 +439,20 @@ class _Problem:
         for first, second in combinations(self.given, 2):
             shared = tuple(sorted(set(first) & set(second)))
             one, other = (marginal_of(self.given[m], shared) for m in (first, second))
-            for row in np.flatnonzero(_shares(one - other, self.mass) > tol):
-                if int(row) not in reasons:
-                    sums = one[row].reshape(-1), other[row].reshape(-1)
-                    text = _disagreement(first, second, shared, one.shape[1:], *sums)
-                    reasons[int(row)] = text
+            for row in np.flatnonzero(_shares(one - other, self.mass) > tol).tolist():
+                sums = one[row].reshape(-1), other[row].reshape(-1)
+                text = _disagreement(first, second, shared, one.shape[1:], *sums)
+                reasons.setdefault(row, text)
         for modes, margin in self.given.items():
             held = marginal_of(self.tables, modes)
             asked = np.where(held > 0, 0.0, margin)
-            for row in np.flatnonzero(_shares(asked, self.mass) > tol):
-                if int(row) not in reasons:
-                    cell = np.unravel_index(asked[row].argmax(), asked[row].shape)
-                    reasons[int(row)] = (
-                        f"Margin {modes} asks for {asked[row].max():.10g} at "
-                        f"{_levels(cell, modes)}, where all cells of the table are 0."
-                    )
+            for row in np.flatnonzero(_shares(asked, self.mass) > tol).tolist():
+                cell = np.unravel_index(asked[row].argmax(), asked[row].shape)
+                text = (
+                    f"Margin {modes} asks for {asked[row].max():.10g} at "
+                    f"{_levels(cell, modes)}, where all cells of the table are 0."
+                )
+                reasons.setdefault(row, text)
         return reasons
 
     def why_not(self, row, residual, tol, max_iter):
@@ -477,7 +471,7 @@ class _Problem:
         names = [
             f"margin {modes} at {_levels(cell, modes)}"
             for modes in one.wanted
-            for cell in np.ndindex(_kept_axes(modes, self.shape))
+            for cell in np.ndindex(kept_axes(modes, self.shape))
         ]
         told = why.described(names.__getitem__, ranges="the zeros of the table")
         return f"No table with these structural zeros has these margins: {told}"
@@ -668,7 +662,7 @@ class _Dual:
         for modes, part in zip(
             self._sets, np.split(y, self._split, axis=1), strict=True
         ):
-            cells += part.reshape(len(y), *_kept_axes(modes, self._shape))
+            cells += part.reshape(len(y), *kept_axes(modes, self._shape))
         return _flat(cells)
 
     def _margins(self, q):
@@ -686,10 +680,6 @@ def _shares(difference, mass):
     """Largest entry of each row as a share of its mass."""
     worst = np.abs(_flat(difference)).max(axis=1, initial=0.0)
     return np.divide(worst, mass, out=worst, where=mass > 0)
-
-
-def _kept_axes(modes, shape):
-    return tuple(length if k in modes else 1 for k, length in enumerate(shape))
 
 
 def _flat(array):
@@ -745,7 +735,7 @@ def _as_margin(margin, modes, shape, unnamed):
         )
     order = (*range(lead), *(lead + int(k) for k in np.argsort(modes)))
     return margin.transpose(order).reshape(
-        *margin.shape[:lead], *_kept_axes(modes, shape)
+        *margin.shape[:lead], *kept_axes(modes, shape)
     )
 
 

@@ -77,7 +77,9 @@ class Taxonomy:
             The first feature of each taxon, but for the bottom. For ``base`` and
             ``local_base`` of the estimators.
         """
-        first = _first_members(self.members[self._level(rank)], self._position)
+        # Features below others come before them.
+        position = np.diff(self.poset.zeta_matrix.indptr)
+        first = _first_members(self.members[self._level(rank)], position)
         return np.setdiff1d(first, self.poset.bottom)
 
     def totals(self, X: ArrayLike, rank: str) -> NDArray:
@@ -95,11 +97,6 @@ class Taxonomy:
         """
         members = self.members[self._level(rank)]
         return np.asarray(X) @ np.equal.outer(members, np.unique(members))
-
-    @property
-    def _position(self):
-        """Features below others come before them."""
-        return np.diff(self.poset.zeta_matrix.indptr)
 
     def _level(self, rank):
         if rank not in self.ranks:

@@ -70,6 +70,8 @@ class ExponentialTilt:
         with np.errstate(divide="ignore"):
             self._log_start = np.log(start, out=empty_like(start))
         self.longest, self.hessian_product = basis.longest, basis.hessian_product
+        # Whether rounding in the variables is all that theta has.
+        self.well_scaled = basis.well_scaled
 
     def value(self, x, rows):
         energy = self._basis.synthesis(x)
@@ -88,11 +90,6 @@ class ExponentialTilt:
     def distributions(self, q):
         """Cells of all rows in the tensor's own order."""
         return q
-
-    @property
-    def well_scaled(self):
-        """Whether rounding in the variables is all that theta has."""
-        return self._basis.well_scaled
 
 
 class SortedTilt(ExponentialTilt):
