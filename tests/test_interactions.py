@@ -303,6 +303,14 @@ def test_long_rows_need_no_matrix_of_their_length():
     assert peak < 100 * target.nbytes
 
 
+def test_functions_of_another_shape_are_refused():
+    basis = InteractionBasis((2, 3), 1)
+    with pytest.raises(ValueError, match=r"\(2, 3\).*got \(3, 2\)"):
+        basis.analysis(np.ones((3, 2)))
+    with pytest.raises(ValueError):
+        basis.synthesis(np.ones((4, 1)))
+
+
 @pytest.mark.parametrize(
     "shape", [(2,) * 9, (7, 2, 2, 7, 2, 2), (5, 5, 5, 2, 2), (1, 3), (40, 40)], ids=str
 )

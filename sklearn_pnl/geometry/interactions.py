@@ -229,7 +229,9 @@ class InteractionBasis:
     def analysis(self, x: ArrayLike) -> NDArray:
         """Coefficients ``mask * (H_1 x .. x H_d) x`` of shape (..., m)."""
         x = np.asarray(x, dtype=np.float64)
-        lead = x.shape[: x.ndim - len(self.shape)]
+        lead = x.shape[: max(0, x.ndim - len(self.shape))]
+        if x.shape[len(lead) :] != self.shape:
+            raise ValueError(f"x must have shape (..., *{self.shape}); got {x.shape}.")
         flat = kronecker_product(self._blocks, x.reshape(-1, prod(self.shape)))
         return flat[:, self.cells].reshape(*lead, self.n_functions)
 
@@ -237,7 +239,7 @@ class InteractionBasis:
         """Transpose of :meth:`analysis`: the function with coefficients ``v``."""
         v = np.asarray(v, dtype=np.float64)
         coefficients = np.zeros((*v.shape[:-1], prod(self.shape)))
-        coefficients[..., self.cells] = v
+        coefficients[..., self.cells] = v.reshape(*v.shape[:-1], self.n_functions)
         blocks = [block.T for block in self._blocks]
         flat = kronecker_product(blocks, coefficients.reshape(-1, prod(self.shape)))
         return flat.reshape(*v.shape[:-1], *self.shape)

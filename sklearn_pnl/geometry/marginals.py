@@ -12,6 +12,7 @@ from scipy.sparse import csr_array, vstack
 
 from .._runtime.workspace import empty, empty_like
 from .coordinates import row_sums
+from .interactions import cell_orders
 
 # Largest matrix of indicators of the levels of single modes that is kept.
 _LARGEST_INDICATORS = 2**22
@@ -87,17 +88,11 @@ def _marginal_cells(shape):
     marginal cell, the columns of the cells of order 1 in flat order, and the column
     of the first level of each mode.
     """
-    indicators = _levels_of_modes(shape, tuple(range(len(shape))))
+    indicators = levels_of_modes(shape, tuple(range(len(shape))))
     firsts = np.cumsum([0, *shape[:-1]])
-    strides = [prod(shape[k + 1 :]) for k in range(len(shape))]
-    flat, columns = np.array(
-        [
-            (i * stride, first + i)
-            for length, stride, first in zip(shape, strides, firsts, strict=True)
-            for i in range(1, length)
-        ]
-    ).T
-    return indicators, indicators.sum(axis=0), columns[np.argsort(flat)], firsts
+    cells = np.array(np.nonzero(cell_orders(shape) == 1))
+    columns = firsts @ (cells > 0) + cells.sum(axis=0)
+    return indicators, indicators.sum(axis=0), columns, firsts
 
 
 def product_of_marginals(target, shape, modes):
@@ -157,14 +152,10 @@ def _indicators(shape, modes):
 _cells_of_marginal = lru_cache(maxsize=256)(_indicators)
 
 
-@lru_cache(maxsize=64)
-def _levels_of_modes(shape, modes):
-    return np.hstack([levels_of_mode(shape, k) for k in modes])
-
-
-def levels_of_mode(shape, mode):
-    """Indicators (D, I_k) of the levels of one mode."""
-    return _indicators(shape, (mode,))
+@lru_cache(maxsize=256)
+def levels_of_modes(shape, modes):
+    """Indicators (D, sum(I_k)) of the levels of some modes, one after the other."""
+    return np.hstack([_indicators(shape, (k,)) for k in modes])
 
 
 def mode_marginals(x, shape, modes):
@@ -173,7 +164,7 @@ def mode_marginals(x, shape, modes):
     if x.shape[1] * sum(lengths) > _LARGEST_INDICATORS:
         tensor = x.reshape(-1, *shape)
         return {k: marginal_of(tensor, (k,)).reshape(len(x), -1) for k in modes}
-    products = x @ _levels_of_modes(shape, tuple(modes))
+    products = x @ levels_of_modes(shape, tuple(modes))
     ends = zip(modes, lengths, accumulate(lengths), strict=True)
     return {k: products[:, end - length : end] for k, length, end in ends}
 

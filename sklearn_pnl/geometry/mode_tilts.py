@@ -13,7 +13,7 @@ import numpy as np
 
 from .._runtime.workspace import empty_like, some_rows
 from .coordinates import row_sums
-from .marginals import kept_axes, levels_of_mode, mode_marginals
+from .marginals import kept_axes, levels_of_modes, mode_marginals
 from .tilts import LONGEST_STEP
 
 
@@ -135,25 +135,25 @@ class ModeGroup:
     def functions(self, references):
         """Indicators (m, cells) of the levels of the modes but their references."""
         return self._of_modes(
-            np.delete(
-                levels_of_mode(self.lengths, mode),
-                references[self.first + mode],
-                axis=1,
-            )
-            for mode in self._own(references)
+            np.delete(levels, references[self.first + mode], axis=1)
+            for mode, levels in self._levels(references)
         ).T.copy()
 
     def tails(self, modes):
         """Indicators (cells, m) of the levels from each on, but not from the first."""
         return self._of_modes(
-            np.cumsum(levels_of_mode(self.lengths, mode)[:, ::-1], axis=1)[:, -2::-1]
-            for mode in self._own(modes)
+            np.cumsum(levels[:, ::-1], axis=1)[:, -2::-1]
+            for _, levels in self._levels(modes)
         )
 
     def _own(self, modes):
         """Those of the modes that are in the group, counted from its first."""
         own = (mode - self.first for mode in modes)
         return [mode for mode in own if 0 <= mode < len(self.lengths)]
+
+    def _levels(self, modes):
+        """The group's own of the modes, and indicators of their levels."""
+        return [(k, levels_of_modes(self.lengths, (k,))) for k in self._own(modes)]
 
     def _of_modes(self, columns):
         return np.hstack([np.empty((self.n_cells, 0)), *columns])

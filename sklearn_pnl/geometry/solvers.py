@@ -342,11 +342,8 @@ class TiltSolver(_NewtonSolver):
             return rake(start, target, shape, sets, _SWEEPS)
         uneven = np.flatnonzero(_is_uneven(target))
         some, wanted = some_rows(start, uneven), some_rows(target, uneven)
-        raked = rake(some, wanted, shape, sets, _SWEEPS_OF_UNEVEN)
-        if len(uneven) == len(target):
-            return raked
         start = start.copy()
-        start[uneven] = raked
+        start[uneven] = rake(some, wanted, shape, sets, _SWEEPS_OF_UNEVEN)
         return start
 
     def _problems(self, start, target):
