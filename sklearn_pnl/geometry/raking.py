@@ -617,14 +617,13 @@ class _Dual:
 
     def __init__(self, problem, start):
         self._shape, self._sets = problem.shape, list(problem.wanted)
-        self._lengths = [[self._shape[k] for k in modes] for modes in self._sets]
         mass = problem.mass[:, None]
         self._start = _flat(start) / mass
-        wanted = np.hstack([_flat(margin) for margin in problem.wanted.values()])
-        self._wanted = wanted / mass
+        wanted = [_flat(margin) for margin in problem.wanted.values()]
+        self._split = np.cumsum([margin.shape[1] for margin in wanted])[:-1]
+        self._wanted = np.hstack(wanted) / mass
         self._scale = 1 / np.sqrt(np.maximum(self._wanted, _NEGLIGIBLE))
-        self.n_rows, self.n_cells = wanted.shape
-        self._split = np.cumsum([prod(lengths) for lengths in self._lengths])[:-1]
+        self.n_rows, self.n_cells = self._wanted.shape
 
     def value(self, x, rows):
         scale = self._scale[rows]

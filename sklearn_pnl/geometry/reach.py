@@ -88,10 +88,8 @@ def span(low, high, digits=10):
 
 def box_reach(coefficients, floor, ceiling):
     """Least and most of each equation, (n, c), over ranges (n, D) of the cells."""
-    if issparse(coefficients):
-        plus, minus = coefficients.maximum(0), coefficients.minimum(0)
-    else:
-        plus, minus = np.maximum(coefficients, 0), np.minimum(coefficients, 0)
+    plus = (coefficients + abs(coefficients)) / 2
+    minus = coefficients - plus
     infinite = np.isinf(ceiling)
     finite = np.where(infinite, 0.0, ceiling)
     least = floor @ plus.T + finite @ minus.T
@@ -155,13 +153,9 @@ class _Programme:
         rows = csr_array(coefficients) * (1 / self._size)[:, None]
         bounds = np.column_stack([floor, ceiling]) / self._unit
         self._rows, self._bounds = _joined_cells(csr_array(rows), bounds)
+        self.n_entries = self._rows.nnz
         self._lower = lower / (self._size * self._unit)
         self._upper = upper / (self._size * self._unit)
-
-    @property
-    def n_entries(self):
-        """Coefficients that are not 0."""
-        return self._rows.nnz
 
     def contradiction(self):
         """Equations that no cells meet together, none of them needless; or None."""
