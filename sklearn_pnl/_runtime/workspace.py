@@ -79,15 +79,6 @@ def some_rows(array, rows):
     return array if len(rows) == len(array) else take(array, rows, axis=0)
 
 
-def columns(array, indices):
-    """``array[:, indices]`` in the memory layout of that, which sums depend on."""
-    found = empty((len(indices), len(array)), array.dtype).T
-    step = max(1, _SMALL // max(1, len(indices) * array.itemsize))
-    for rows in slices(len(array), step):
-        found[rows] = array[rows][:, indices]
-    return found
-
-
 def _unused(kept, size):
     """Memory that is large enough, the last that was asked for, or new one."""
     for k in range(len(kept) - 1, -1, -1):

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse.linalg import splu
 
-from .._runtime.workspace import columns, empty, empty_like, some_rows, take, zeros
+from .._runtime.workspace import empty, empty_like, some_rows, take, zeros
 from .coordinates import tilted_exp
 from .interactions import (
     interaction_mask,
@@ -183,7 +183,7 @@ class KroneckerBasis(Basis):
         return kronecker_product(self._turned, x)
 
     def _transposed(self, x):
-        return columns(kronecker_product(self._blocks, x), self._elements)
+        return take(kronecker_product(self._blocks, x), self._elements, axis=1)
 
     def synthesis_of_columns(self, v):
         x = zeros((self._n_cells, v.shape[1]), v.dtype)
