@@ -24,8 +24,9 @@ from .._runtime.workspace import empty_like
 
 # An order, or the sets of modes kept.
 Interactions: TypeAlias = int | Iterable[Sequence[int]]
-# What a pass over the cells takes, and to start a product, in multiplications.
-_PASS, _PRODUCT = 30, 100
+# What a pass over the cells takes for each, to start a product, and to call for all
+# of them, in multiplications.
+_PASS, _PRODUCT, _CALL = 30, 100, 2**12
 
 
 def close_downward(
@@ -265,7 +266,7 @@ def kronecker_blocks(matrices):
     # is chosen is joined, for a block may be as long as a row.
     best = {len(lengths): (0.0, [])}
     for first in range(len(lengths) - 1, -1, -1):
-        overhead = _PASS + _PRODUCT / prod(lengths[first:])
+        overhead = _PASS + _PRODUCT / prod(lengths[first:]) + _CALL / prod(lengths)
         best[first] = min(
             (best[end][0] + prod(lengths[first:end]) + overhead, [end, *best[end][1]])
             for end in range(first + 1, len(lengths) + 1)
