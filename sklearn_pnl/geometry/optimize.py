@@ -23,7 +23,7 @@ is n convex functions of m variables each, and offers, with ``rows`` some r of t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +114,9 @@ class Solution(Report):
     point: np.ndarray
 
 
-def newton_dense(problem, x, *, tol, max_iter, enough=0.0):
+def newton_dense(
+    problem: Any, x: NDArray, *, tol: float, max_iter: int, enough: float = 0.0
+) -> Solution:
     """Damped Newton with dense Hessians, until the variables themselves are settled.
 
     A small residual can leave variables of little influence far off. A row that has
@@ -126,7 +128,7 @@ def newton_dense(problem, x, *, tol, max_iter, enough=0.0):
     return _newton(problem, x, _dense_direction, stop, max_iter)
 
 
-def newton_cg(problem, x, *, tol, max_iter):
+def newton_cg(problem: Any, x: NDArray, *, tol: float, max_iter: int) -> Solution:
     """Damped Newton with directions from conjugate gradients: no Hessian is formed.
 
     The variables should be scaled so that the Hessian is near the identity. Newton's
@@ -288,7 +290,7 @@ def _dense_direction(problem, point, gradient, rows):
     return step, np.zeros(n, bool)
 
 
-def rounding_error(problem, solution, rows):
+def rounding_error(problem: Any, solution: Solution, rows: NDArray) -> NDArray:
     """What rounding of the gradient may amount to in the variables of some rows.
 
     A gradient that is right to the last digit of each diagonal entry of the Hessian
