@@ -26,7 +26,7 @@ from .._runtime.workspace import empty_like
 Interactions: TypeAlias = int | Iterable[Sequence[int]]
 # What a pass over the cells takes for each, to start a product, and to call for all
 # of them, in multiplications.
-_PASS, _PRODUCT, _CALL = 30, 100, 2**12
+_PASS, _PRODUCT, _CALL = 30, 100, 2**10
 
 
 def close_downward(
