@@ -352,7 +352,7 @@ def test_classes_are_the_bytes_of_home(kind, backend):
 
 
 def test_what_workers_meet_is_said_here():
-    hard = {"order": 1, "draws": "mixup", "max_iter": 1, "tol": 1e-15}
+    hard = {"order": 2, "offset": 1e-4, "max_iter": 1, "tol": 1e-15}
     with joblib.parallel_config("loky", n_jobs=2):
         with pytest.warns(ConvergenceWarning, match=r"Sampler, class \d: .* converge"):
             resampled(FEW, hard)
