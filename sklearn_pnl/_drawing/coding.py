@@ -295,8 +295,9 @@ def _in_order(search, queries, k):
     """
     distances, near = search.kneighbors(queries, k)
     tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
-    order = np.lexsort((near[tied], distances[tied]), axis=1)
-    near[tied] = np.take_along_axis(near[tied], order, axis=1)
+    if len(tied):
+        order = np.lexsort((near[tied], distances[tied]), axis=1)
+        near[tied] = np.take_along_axis(near[tied], order, axis=1)
     return near
 
 
