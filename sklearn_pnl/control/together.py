@@ -232,9 +232,12 @@ def _settled(part, wanted, sums, rng):
 
 def rounding_of_one(sums, rows, precision):
     """What sums (k,) may miss: rounding of one value, of those that make them up."""
-    rows = np.asarray(rows, np.float64)
-    size = (rows**2).sum(axis=0) / np.maximum(np.abs(rows).sum(axis=0), 1e-300)
-    return np.abs(sums.coefficients) @ (size * precision)
+    size = np.abs(rows, dtype=np.float64)
+    most = np.maximum(size.max(axis=0), np.finfo(float).tiny)
+    size /= most
+    # Shares of the largest, whose squares do not overflow.
+    typical = most * (size**2).sum(axis=0) / np.maximum(size.sum(axis=0), 1)
+    return np.abs(sums.coefficients) @ (typical * precision)
 
 
 def _hard(part, rows, sums):

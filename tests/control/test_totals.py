@@ -26,6 +26,7 @@ from sklearn_pnl import (
 )
 from sklearn_pnl._drawing import sets
 from sklearn_pnl._drawing.totals import Quotas
+from sklearn_pnl.control.together import Sums, rounding_of_one
 from sklearn_pnl.geometry.joint import joint_projection
 
 TOL = 1e-9
@@ -498,6 +499,14 @@ def test_a_sum_of_few_values_in_single_precision(asked):
     X = np.column_stack([rng.normal(size=n), few]).astype(np.float32)
     rows = PNLAugmenter().fit(X).sample(100, random_state=0, totals={1: asked})
     assert rows[:, 1].astype(float).sum() == pytest.approx(asked, rel=1e-7)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
+def test_what_single_precision_rounds_is_that_of_values_that_make_up_a_sum(size):
+    sums = Sums(np.ones((1, 1)), *np.zeros((3, 1)), ("all",))
+    rows = size * np.array([[1e-9], [0.0], [3.0], [-3.0]])
+    room = rounding_of_one(sums, rows, np.array([2.0**-24]))
+    np.testing.assert_allclose(room, 3 * size * 2.0**-24)
 
 
 @pytest.mark.parametrize("asked", [3439, 3440, 3301])
