@@ -179,7 +179,8 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
     loose = exact & (table.precision > np.finfo(float).eps)
     if (loose & kept.coefficients.any(axis=0)).any():
         # Whole numbers may be what types leave of others, in all rows of a class.
-        off = (np.abs(kept.missing(rows)) > TOL * kept.scale).any(axis=0)
+        room = np.abs(rows) @ (2 * precision * np.abs(kept.coefficients)).T
+        off = (np.abs(kept.missing(rows)) > TOL * kept.scale + room).any(axis=0)
         loose &= kept.coefficients[off].any(axis=0)
         precision = np.where(loose, table.precision, precision)
     # Values are on their steps as far as these are known, which no constant is to miss.
