@@ -12,7 +12,7 @@ from ..geometry.reach import span, unmet
 from .conditioning import Condition
 from .flags import Flags
 from .lattice import Lattice, nearest_of
-from .meeting import MAX_STEPS, TOL, UnmetError, as_types, met, narrowed
+from .meeting import MAX_STEPS, TOL, UnmetError, as_types, clipped, met, narrowed
 from .system import LinearSystem, rounding_of
 from .words import in_words
 
@@ -223,7 +223,7 @@ class Keeper:
         In place where they can be. Cells that are ``held``, not NaN, have these values,
         unless what is asked for needs others.
         """
-        rows = np.minimum(np.maximum(rows, self.low, out=rows), self.high, out=rows)
+        rows = clipped(rows, self.low, self.high, out=rows)
         fixed = None if held is None else ~np.isnan(held)
         if fixed is not None:
             np.copyto(rows, held, where=fixed)

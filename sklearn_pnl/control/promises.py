@@ -169,20 +169,12 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
         most = 1 / table.precision
     exact = lattice.on_it & ~by_values & (np.abs(ends).max(axis=0) <= most)
     low, high = (np.where(exact, np.clip(e, -most, most), e) for e in (low, high))
-    precision = np.where(exact, 0.0, table.precision)
     inside = replace(for_numbers(system, table), ranges=ranges)
     # Equations of one column are left to its range, which they make empty.
     several = np.count_nonzero(inside.coefficients, axis=1) > 1
     # Those of fixed columns alone hold as far as they do in the rows.
     several &= inside.coefficients[:, low < high].any(axis=1)
     kept = inside.part(several)
-    loose = exact & (table.precision > np.finfo(float).eps)
-    if (loose & kept.coefficients.any(axis=0)).any():
-        # Whole numbers may be what types leave of others, in all rows of a class.
-        room = np.abs(rows) @ (2 * precision * np.abs(kept.coefficients)).T
-        off = (np.abs(kept.missing(rows)) > TOL * kept.scale + room).any(axis=0)
-        loose &= kept.coefficients[off].any(axis=0)
-        precision = np.where(loose, table.precision, precision)
     # Values are on their steps as far as these are known, which no constant is to miss.
     still = by_values & (low == high) & ~kept.coefficients.any(axis=0)
     lattice = replace(lattice, steps=np.where(still, 0.0, lattice.steps))
@@ -197,9 +189,25 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
         scaled,
         offset,
         lattice,
-        precision,
+        _precision(table, rows, kept, exact),
         by_values,
         {j: v for j, v in inside.items() if len(v)},
         widest,
         flags=None if marks is None else marks.flags,
     )
+
+
+def _precision(table, rows, kept, exact):
+    """What types round (D,): nothing where columns are ``exact``, whole numbers.
+
+    But for those that are what a type leaves of others, in all rows of a class: these
+    have equations of decimals as far as it rounds.
+    """
+    precision = np.where(exact, 0.0, table.precision)
+    loose = exact & (table.precision > np.finfo(float).eps)
+    if (loose & kept.coefficients.any(axis=0)).any():
+        room = np.abs(rows) @ (2 * precision * np.abs(kept.coefficients)).T
+        off = (np.abs(kept.missing(rows)) > TOL * kept.scale + room).any(axis=0)
+        loose &= kept.coefficients[off].any(axis=0)
+        precision[loose] = np.broadcast_to(table.precision, loose.shape)[loose]
+    return precision

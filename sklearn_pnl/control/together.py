@@ -15,7 +15,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, hstack, identity, kron, vstack
 
 from ..geometry.joint import joint_projection
-from ..geometry.reach import span, unmet
+from ..geometry.reach import box_reach, span, unmet
 from .meeting import MAX_STEPS, TOL, as_types, projected
 from .words import in_words
 
@@ -282,18 +282,13 @@ def _hard(part, rows, sums):
 
 def _of_steps(part, rows, sums):
     """Sums of columns with steps alone, as far from what is asked as others reach."""
-    on_it = part.lattice.on_it
-    least, most = (
-        np.broadcast_to(e, rows.shape).sum(axis=0) for e in part.narrowed[:2]
+    own = np.where(part.lattice.on_it, sums.coefficients, 0.0)
+    ends = [np.broadcast_to(e, rows.shape).sum(axis=0)[None] for e in part.narrowed[:2]]
+    (low,), (high,) = box_reach(sums.coefficients - own, *ends)
+    found = replace(
+        sums, coefficients=own, least=sums.least - high, most=sums.most - low
     )
-    a = np.where(on_it, 0.0, sums.coefficients)
-    plus, minus = np.maximum(a, 0), np.minimum(a, 0)
-    return replace(
-        sums,
-        coefficients=np.where(on_it, sums.coefficients, 0.0),
-        least=sums.least - plus @ most - minus @ least,
-        most=sums.most - plus @ least - minus @ most,
-    ).part(sums.coefficients[:, on_it].any(axis=1))
+    return found.part(own.any(axis=1))
 
 
 def _dithered(part, rows):
@@ -425,10 +420,10 @@ def _room_of_rows(part, system, rows, some, floor, ceiling):
     exact = least == most
     least = np.where(exact, 0.0, np.minimum(least, 0))
     most = np.where(exact, 0.0, np.maximum(most, 0))
-    a = np.where(part.lattice.on_it, 0.0, a)
-    up, down = np.maximum(ceiling - near, 0), np.minimum(floor - near, 0)
-    plus, minus = np.maximum(a, 0).T, np.minimum(a, 0).T
-    return least - (up @ plus + down @ minus), most - (down @ plus + up @ minus)
+    others = np.where(part.lattice.on_it, 0.0, a)
+    gaps = np.minimum(floor - near, 0), np.maximum(ceiling - near, 0)
+    low, high = box_reach(others, *gaps)
+    return least - high, most - low
 
 
 def _in_steps(a):

@@ -439,20 +439,21 @@ class _Problem:
         for first, second in combinations(self.given, 2):
             shared = tuple(sorted(set(first) & set(second)))
             one, other = (marginal_of(self.given[m], shared) for m in (first, second))
-            for row in np.flatnonzero(_shares(one - other, self.mass) > tol).tolist():
+            off = np.flatnonzero(_shares(one - other, self.mass) > tol)
+            for row in set(off.tolist()) - reasons.keys():
                 sums = one[row].reshape(-1), other[row].reshape(-1)
                 text = _disagreement(first, second, shared, one.shape[1:], *sums)
-                reasons.setdefault(row, text)
+                reasons[row] = text
         for modes, margin in self.given.items():
             held = marginal_of(self.tables, modes)
             asked = np.where(held > 0, 0.0, margin)
-            for row in np.flatnonzero(_shares(asked, self.mass) > tol).tolist():
+            off = np.flatnonzero(_shares(asked, self.mass) > tol)
+            for row in set(off.tolist()) - reasons.keys():
                 cell = np.unravel_index(asked[row].argmax(), asked[row].shape)
-                text = (
+                reasons[row] = (
                     f"Margin {modes} asks for {asked[row].max():.10g} at "
                     f"{_levels(cell, modes)}, where all cells of the table are 0."
                 )
-                reasons.setdefault(row, text)
         return reasons
 
     def why_not(self, row, residual, tol, max_iter):

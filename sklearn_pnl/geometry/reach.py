@@ -88,7 +88,8 @@ def span(low, high, digits=10):
 
 def box_reach(coefficients, floor, ceiling):
     """Least and most of each equation, (n, c), over ranges (n, D) of the cells."""
-    plus = (coefficients + abs(coefficients)) / 2
+    # Halves, which do not overflow, of a matrix that may be sparse.
+    plus = coefficients / 2 + abs(coefficients) / 2
     minus = coefficients - plus
     infinite = np.isinf(ceiling)
     finite = np.where(infinite, 0.0, ceiling)
