@@ -188,9 +188,10 @@ class _Set:
         some &= ~before.system.coefficients.any(axis=0)
         some[self.wanted.counted] = False
         # A grid of one value, and steps that hold the sums, have nothing to give.
+        fewer = after.lattice.steps < marks.lattice.steps
         some &= [
-            len(marks.grids[j]) > 1 if j in marks.grids else not on_it
-            for j, on_it in enumerate(after.lattice.on_it)
+            len(marks.grids[j]) > 1 if j in marks.grids else gave
+            for j, gave in enumerate(fewer)
         ]
         lost = np.flatnonzero(some).tolist()
         if not lost:

@@ -65,7 +65,7 @@ def fill_to(
         offset=1.0,
         lattice=Lattice(none, none),
         precision=none,
-        by_values=none > 0,
+        plain=none,
         widest=limits,
         grids={},
     )

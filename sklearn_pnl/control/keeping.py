@@ -45,8 +45,9 @@ class Keeper:
     lattice : Lattice
     precision : ndarray of shape (D,)
         Rounding of the type of each column; 0 on the lattice.
-    by_values : ndarray of bool of shape (D,)
-        Columns whose steps are those of values: what is asked for goes before.
+    plain : ndarray of shape (D,)
+        Steps that types and whole numbers have, which nothing goes before; those of the
+        lattice that values show give way to what is asked.
     grids : dict of int to ndarray
         Values of columns that have few, where nothing is asked of them.
     widest : tuple of two ndarray of shape (D,)
@@ -75,7 +76,7 @@ class Keeper:
     offset: float
     lattice: Lattice
     precision: np.ndarray
-    by_values: np.ndarray
+    plain: np.ndarray
     grids: dict
     widest: tuple
     shared: tuple | None = None
@@ -142,9 +143,28 @@ class Keeper:
 
     def asking(self, asked):
         """The same, with a system that is asked of new rows."""
-        freed = self.by_values & asked.coefficients.any(axis=0)
-        lattice = replace(self.lattice, steps=np.where(freed, 0, self.lattice.steps))
-        return replace(self, system=self.system.and_also(asked), lattice=lattice)
+        system, freed = self.system.and_also(asked), asked.coefficients.any(axis=0)
+        off = self._off_steps(asked)
+        if off.any():
+            # What equations tie to such a value has no steps that it could keep.
+            used = system.coefficients != 0
+            _, sets = connected_components(used.T.astype(int) @ used)
+            freed |= np.isin(sets, sets[off])
+        steps = np.where(freed, self.plain, self.lattice.steps)
+        return replace(self, system=system, lattice=replace(self.lattice, steps=steps))
+
+    def _off_steps(self, asked):
+        """Columns (D,) of which values are asked for that their steps do not have."""
+        off = np.zeros(len(self.low), bool)
+        for k in np.flatnonzero(np.count_nonzero(asked.coefficients, axis=1) == 1):
+            j = int(np.argmax(asked.coefficients[k] != 0))
+            if self.plain[j] < self.lattice.steps[j]:
+                ends = np.stack([asked.lower[:, k], asked.upper[:, k]])
+                low, high = np.sort(ends / asked.coefficients[k, j], axis=0)
+                own, room = self.lattice.about([j]), TOL * self.ranges[j]
+                low, high = own.inside(low[:, None], high[:, None], room)
+                off[j] |= np.any(low > high)
+        return off
 
     def of_rows(self, rows):
         """The same for a slice of the new rows, which may have values of their own."""
@@ -331,7 +351,7 @@ class Keeper:
             lattice=self.lattice.about(used),
             **{
                 name: getattr(self, name)[used]
-                for name in ("low", "high", "least", "ranges", "precision", "by_values")
+                for name in ("low", "high", "least", "ranges", "precision", "plain")
             },
             grids={},
             flags=None,

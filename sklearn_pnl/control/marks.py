@@ -42,8 +42,8 @@ class Marks:
         Steps of types and of values; None where they are those of a class.
     by_types : ndarray of bool of shape (D,)
         Columns whose step their type tells.
-    by_values : ndarray of bool of shape (D,)
-        Columns whose step values tell, but for whole numbers: what is asked goes first.
+    plain : ndarray of shape (D,)
+        Steps of types and of whole numbers: others give way to what is asked.
     pairs : ndarray of bool of shape (D,)
         Columns of two values, of which there are no others.
     two : Lattice or None
@@ -67,7 +67,7 @@ class Marks:
     feature_names: tuple
     lattice: Lattice | None = None
     by_types: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
-    by_values: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    plain: np.ndarray = field(default_factory=lambda: np.zeros(0))
     pairs: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
     two: Lattice | None = None
     grids: dict = field(default_factory=dict)
@@ -103,10 +103,10 @@ class Marks:
         used = system.coefficients != 0
         alike = [np.ptp(precision[some]) == 0 for some in used]
         groups = used[alike & ~(used & ~self.pairs).any(axis=1)].any(axis=0)
-        lattice, by_values = self.lattice, self.by_values & ~groups
+        lattice, by_values = self.lattice, (self.lattice.steps > self.plain) & ~groups
         lost = np.zeros_like(by_values)
         while True:
-            steps = np.where(lost, 0.0, lattice.steps)
+            steps = np.where(lost, self.plain, lattice.steps)
             lattice, by_values = replace(lattice, steps=steps), by_values & ~lost
             some = system.part(system.coefficients[:, by_values].any(axis=1))
             kept = [len(lattice.totals(some.part([k]))) > 0 for k in range(len(some))]
@@ -116,12 +116,11 @@ class Marks:
             if not len(off):
                 break
             lost = by_values & off.coefficients.any(axis=0)
-        by_values = self.by_values & (lattice.steps > 0)
-        lost = self.by_values & ~by_values
+        lost = (self.lattice.steps > 0) & (lattice.steps == 0)
         if lost.any():
             names = ", ".join(self.feature_names[j] for j in np.flatnonzero(lost)[:5])
             notes += (f"Equations that are no sums of steps: {names} have none.",)
-        return replace(self, lattice=lattice, by_values=by_values, notes=notes)
+        return replace(self, lattice=lattice, notes=notes)
 
     @property
     def descriptions(self):
@@ -140,7 +139,7 @@ class Marks:
             elif (
                 self.lattice is not None
                 and self.lattice.steps[j] > 0
-                and not self.by_types[j]
+                and not (self.by_types[j] and self.lattice.steps[j] == self.plain[j])
             ):
                 parts.append(_steps_in_words(self.lattice, j))
             if j in apart:
@@ -175,7 +174,6 @@ def resolve_marks(given, table, system, cellwise):
     marks = Marks(
         names,
         by_types=table.steps > 0,
-        by_values=none,
         pairs=none,
         zeros=given == "zeros",
     )
@@ -187,7 +185,7 @@ def resolve_marks(given, table, system, cellwise):
         )
     if given is None:
         types = Lattice(table.steps.astype(np.float64), np.zeros(d))
-        return replace(marks, lattice=types)
+        return replace(marks, lattice=types, plain=types.steps)
     # Steps and few values would not leave rows the sums that zeros do.
     if given == "zeros" or len(table.shape) > 1 or not cellwise:
         return marks
@@ -198,20 +196,27 @@ def resolve_marks(given, table, system, cellwise):
         bound = inside.coefficients.any(axis=0)
     if d > SEARCHED_UP_TO:
         note = f"Of more than {SEARCHED_UP_TO} features only whole numbers are kept."
-        two = None if inside is None else _steps_of_two(table, np.flatnonzero(bound))
+        two = None if inside is None else _steps_of_two(table, inside.coefficients)
         return replace(marks, notes=(note,), two=two)
     rows = table.numbers() if rows is None else rows
     marks = _Search(rows, table, bound).marks(marks)
     return marks if inside is None else marks.giving_way(inside, table.precision)
 
 
-def _steps_of_two(table, columns):
-    """Steps (D,) from one value to the other, of those columns that have two."""
+def _steps_of_two(table, equations):
+    """Steps (D,) from one value to the other, of those columns that have two.
+
+    Of whole numbers those in groups: with others they need not add up.
+    """
+    used = equations != 0
+    columns = np.flatnonzero(used.any(axis=0))
     part = table.columns_of(columns)
     low, high = part.min(axis=0), part.max(axis=0)
     some = ((part == low) | (part == high)).all(axis=0)
     steps, origins = np.zeros((2, len(table.columns)))
     steps[columns[some]], origins[columns[some]] = (high - low)[some], low[some]
+    mixed = used[(used & (steps == 0)).any(axis=1)].any(axis=0)
+    steps[mixed & (np.rint(steps) == steps) & (np.rint(origins) == origins)] = 0
     return Lattice(steps, origins)
 
 
@@ -242,15 +247,16 @@ class _Search:
         pairs[[j for j, own in values.items() if len(own) == 2]] = True
         steps, origins = self.lattice.steps.copy(), self.lattice.origins.copy()
         wanted = [j for j in np.flatnonzero(self.open).tolist() if grids.get(j) is None]
-        for j, (step, origin) in self._steps(wanted, values).items():
+        found = self._steps(wanted, values) | self._multiples(grids)
+        for j, (step, origin) in found.items():
             steps[j], origins[j] = step, origin
         free = np.flatnonzero(pairs & ~self.bound)
-        for j in np.flatnonzero(pairs & self.bound & self.open).tolist():
+        for j in np.flatnonzero(pairs & self.bound).tolist():
             steps[j], origins[j] = values[j][1] - values[j][0], values[j][0]
         return replace(
             marks,
             lattice=Lattice(steps, origins),
-            by_values=self.open & (steps > 0),
+            plain=self.lattice.steps,
             pairs=pairs & self.bound,
             grids={j: v for j, v in grids.items() if v is not None},
             spikes={j: v for j, v in spikes.items() if len(v)},
@@ -302,6 +308,36 @@ class _Search:
                 if fitted is not None:
                     found[j] = fitted
         return found
+
+    def _multiples(self, grids):
+        """Steps and origins of columns of whole numbers whose differences share one."""
+        whole = np.flatnonzero(self.lattice.steps == 1)
+        whole = whole[[grids.get(j) is None for j in whole.tolist()]]
+        found = {}
+        if not len(whole):
+            return found
+        for j in whole[_shared_factors(self.first[:, whole]) > 1].tolist():
+            own = self.rows[:, j]
+            own = own[~np.isnan(own)] if self.has_missing else own
+            step, n_values = int(_shared_factors(own[:, None])[0]), len(np.unique(own))
+            few = len(own) >= _GRID_ROWS and n_values <= _GRID_SHARE * len(own)
+            # One whole number in so many is a multiple by chance.
+            n_steps = np.ptp(own) / max(step, 1)
+            if step > 1 and (few or _is_no_chance(n_values, 0.5 / step, n_steps)):
+                found[j] = float(step), float(own[0] % step)
+        return found
+
+
+def _shared_factors(rows):
+    """The largest numbers (D,) that all differences of whole numbers are multiples of.
+
+    0 where there are no differences, 1 where these are no exact numbers.
+    """
+    rows = rows.astype(np.float64)
+    exact = np.fmax.reduce(np.abs(rows)) < 2.0**53
+    rows = np.where(exact, rows, 0)
+    away = np.nan_to_num(rows - np.fmin.reduce(rows)).astype(np.int64)
+    return np.where(exact, np.gcd.reduce(away, axis=0), 1)
 
 
 def _counted(values):

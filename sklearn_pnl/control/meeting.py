@@ -313,6 +313,10 @@ def _by_programme(keeper, row, held, number):
         found = _programmed(keeper, start, *ends, inside, as_found)
         if found is not None and not keeper.missed(found[None], as_found).any():
             return found, False
+    if len(keeper.asked) and not np.array_equal(keeper.plain, keeper.lattice.steps):
+        # What is asked goes before the steps that values show.
+        plainly = replace(keeper, lattice=replace(keeper.lattice, steps=keeper.plain))
+        return _by_programme(plainly, row, held, number)
     example = keeper.example(start)
     if example is not None:
         return example, True

@@ -151,23 +151,21 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
     lattice = marks.lattice if found else lattice_of(table, rows)
     # Whole numbers from 0 to 1 are indicators, of which there are no others.
     flags = (lattice.steps == 1) & (least == 0) & (ranges == 1)
-    by_values = np.zeros(len(least), bool)
+    plain = marks.plain if found else lattice.steps
     if found:
-        by_values = marks.by_values
         flags = flags | (marks.pairs & lattice.on_it)
     elif marks is not None and marks.two is not None:
-        by_values = marks.two.on_it & ~lattice.on_it
-        lattice, flags = lattice.filled(marks.two), flags | by_values
+        lattice, flags = marks.two.filled(lattice), flags | marks.two.on_it
 
     def within(below, above):
         low, high = np.maximum(below, lowest), np.minimum(above, table.highest)
-        return np.where(flags, least, low), np.where(flags, least + ranges, high)
+        return np.where(flags, least, low), np.where(flags, ends[1], high)
 
     (low, high), widest = (within(*ends) for ends in limits)
     # Large whole numbers are not all values of a type; up to here they are.
     with np.errstate(divide="ignore"):
         most = 1 / table.precision
-    exact = lattice.on_it & ~by_values & (np.abs(ends).max(axis=0) <= most)
+    exact = (plain > 0) & (np.abs(ends).max(axis=0) <= most)
     low, high = (np.where(exact, np.clip(e, -most, most), e) for e in (low, high))
     inside = replace(for_numbers(system, table), ranges=ranges)
     # Equations of one column are left to its range, which they make empty.
@@ -176,8 +174,8 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
     several &= inside.coefficients[:, low < high].any(axis=1)
     kept = inside.part(several)
     # Values are on their steps as far as these are known, which no constant is to miss.
-    still = by_values & (low == high) & ~kept.coefficients.any(axis=0)
-    lattice = replace(lattice, steps=np.where(still, 0.0, lattice.steps))
+    still = (low == high) & ~kept.coefficients.any(axis=0)
+    lattice = replace(lattice, steps=np.where(still, plain, lattice.steps))
     grids = {} if marks is None else marks.grids
     inside = {j: v[(v >= low[j]) & (v <= high[j])] for j, v in grids.items()}
     return Keeper(
@@ -190,7 +188,7 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
         offset,
         lattice,
         _precision(table, rows, kept, exact),
-        by_values,
+        plain,
         {j: v for j, v in inside.items() if len(v)},
         widest,
         flags=None if marks is None else marks.flags,

@@ -43,6 +43,7 @@ LATTICES = {
     "cents": (lambda rng, n: np.round(rng.lognormal(3, 1, n), 2), 0.01),
     "halves": (lambda rng, n: rng.permutation(n) / 2, 0.5),
     "whole": (lambda rng, n: rng.permutation(3 * n)[:n] * 1.0, 1.0),
+    "hundreds": (lambda rng, n: rng.permutation(3 * n)[:n] * 100 + 37.0, 100.0),
     "sevenths": (lambda rng, n: rng.permutation(5 * n)[:n] / 7 + 0.1, 1 / 7),
 }
 
@@ -103,6 +104,63 @@ def test_groups_of_indicators_are_of_one_level_after_scalers(scaler):
     given, back = scaled(X, scaler)
     rows = back(PNLAugmenter().fit(given).sample(200, random_state=0))
     assert_allclose(np.sort(rows[:, :3], axis=1), [[0, 0, 1]] * 200, atol=1e-9)
+
+
+@pytest.mark.parametrize("more", [2, 250])
+@pytest.mark.parametrize("dtype", [float, np.int64])
+@pytest.mark.parametrize("codes", [(-1, 1), (0, 4), (0, 100)])
+def test_groups_in_whole_numbers_are_of_one_level(codes, dtype, more):
+    rng = np.random.default_rng(0)
+    coded = np.where(np.eye(3)[rng.integers(0, 3, 90)], codes[1], codes[0])
+    side = rng.choice(codes, 90)
+    others = rng.integers(0, 500, (90, more))
+    X = np.column_stack([coded, side, sum(codes) - side, others]).astype(dtype)
+    rows = PNLAugmenter().fit(X).sample(200, random_state=0)
+    assert np.isin(rows[:, :5], codes).all()
+    assert_array_equal((rows[:, :3] == codes[1]).sum(axis=1), np.ones(200))
+    assert_array_equal(rows[:, 3] + rows[:, 4], np.full(200, sum(codes)))
+
+
+@pytest.mark.parametrize("scaler", SCALERS[:2], ids=str)
+def test_totals_of_hundreds_are_kept_with_their_steps(scaler):
+    rng = np.random.default_rng(0)
+    X = 100.0 * rng.integers(1, 400, (200, 2))
+    X = np.column_stack([X, X.sum(axis=1), rng.normal(size=200)])
+    given, back = scaled(X, scaler)
+    rows = back(PNLAugmenter().fit(given).sample(200, random_state=0))[:, :3] / 100
+    assert_allclose(rows, np.rint(rows), atol=1e-7)
+    assert_allclose(rows[:, 2], rows[:, 0] + rows[:, 1], atol=1e-7)
+
+
+@pytest.mark.parametrize("unit", [0.5, 100.0])
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_what_equations_tie_to_a_value_that_is_asked_for_has_no_steps(n_columns, unit):
+    rng = np.random.default_rng(0)
+    X = unit * rng.integers(1, 40, (200, 3))
+    X = np.column_stack([X, X.sum(axis=1), rng.normal(size=200)])
+    sums = dict.fromkeys(range(n_columns), 1.0)
+    low, high = 20.1 * unit, 20.4 * unit
+    # Between two steps.
+    for ends in ({"equal": 20.2 * unit}, {"lower": low, "upper": high}):
+        asked = ColumnConstraint(sums, **ends)
+        rows = PNLAugmenter().fit(X).sample(30, 0, constraints=asked)
+        held = rows[:, :n_columns].sum(axis=1)
+        assert np.all((held > low - 1e-6 * unit) & (held < high + 1e-6 * unit))
+        assert_allclose(rows[:, 3], rows[:, :3].sum(axis=1), rtol=1e-9)
+
+
+def test_sums_that_steps_do_not_have_leave_the_steps_to_all_rows_but_one():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([100.0 * rng.permutation(400), rng.normal(size=(400, 2))])
+    rows = PNLAugmenter().fit(X).sample(50, 0, totals={0: 1_000_037})
+    assert rows[:, 0].sum() == 1_000_037
+    assert np.count_nonzero(rows[:, 0] % 100) == 1
+
+
+def test_few_whole_numbers_have_no_step_that_chance_makes():
+    # In nine rows all numbers may well be even.
+    X = np.column_stack([continuous(0, 9), np.arange(0, 90, 10) // 10 * 2])
+    assert PNLAugmenter().fit(X).marks_.descriptions == {"x3": "whole numbers"}
 
 
 def test_equations_that_are_no_sums_of_steps_go_first_and_this_is_told():
