@@ -20,6 +20,10 @@ from benchmarks.harness import Split, evaluate
 from benchmarks.paper import printed, report
 from benchmarks.paper.problems import DATA_SETS, experiments
 from benchmarks.paper.recipe import base_size, equation, recipe, reshaper
+from benchmarks.promises.asks import Ask
+from benchmarks.promises.checks import misses
+from benchmarks.promises.run import trials
+from benchmarks.promises.tables import sources
 from benchmarks.rivals import PNL_PAPER, Rival, seeded
 from benchmarks.speed import guard
 from benchmarks.tables import read_csv
@@ -246,6 +250,58 @@ def test_missing_data_end_with_a_message(monkeypatch, tmp_path, name):
     monkeypatch.setattr(data, "fetch_openml", fetch)
     with pytest.raises(SystemExit, match=f"that folder has no {name}.npz"):
         data.load(name)
+
+
+def test_promises_are_kept_on_a_table_and_each_form_is_tried():
+    kinds = ["rows", "constraints", "totals", "frames", "classes"]
+    rows = trials("wine", sources(everything=False)["wine"], kinds, seed=0)
+    assert {row["kind"] for row in rows} == set(kinds)
+    assert len({row["form"] for row in rows}) >= 15
+    assert {row["outcome"] for row in rows} == {"kept"}
+
+
+def broken(rows, word):
+    """New rows with one promise broken."""
+    rows = rows.copy()
+    if word == "whole numbers":
+        rows[0, 0] += 0.5
+    elif word == "values of column 1":
+        rows[:, 1] = 4.0
+    elif word == "one of the levels":
+        rows[0, 2:5] = 0.0
+    elif word == "ranges":
+        rows[0, 5] = 100.0
+    elif word == "equation":
+        rows[0, 6] += 0.001
+    elif word == "constraint":
+        rows[0, 5] += 1e-6
+    elif word == "total":
+        rows[0, 7] += 1e-4
+    elif word == "type":
+        rows = rows.astype(np.float32)
+    return rows
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["whole numbers", "values of column 1", "one of the levels", "ranges", "equation",
+     "constraint", "total", "type"],
+)  # fmt: skip
+def test_what_rows_miss_of_promises_is_found(word):
+    rng = np.random.default_rng(0)
+    levels = np.eye(3)[rng.integers(0, 3, 100)]
+    X = np.column_stack([rng.integers(0, 999, 100), rng.choice([1.0, 3.0, 9.0], 100),
+                         levels, rng.normal(size=(100, 3))])  # fmt: skip
+    X[:, 6] = 1 - X[:, 5]
+    augmenter = sklearn_pnl.PNLAugmenter().fit(X)
+    ask = Ask("it", 50, bounds=[(np.eye(8)[5], 0.0, 0.0)], sums=[(np.eye(8)[7], 3.0)])
+    given = {"constraints": sklearn_pnl.ColumnConstraint(5, equal=0.0)}
+    rows = augmenter.sample(50, 0, totals={7: 3.0}, **given)
+    assert misses(X, rows, {}, [[2, 3, 4]], ask, augmenter) == []
+    if word == "ranges":
+        ask = Ask("it")
+    found = misses(X, broken(rows, word), {}, [[2, 3, 4]], ask, augmenter)
+    assert any(told.startswith(word) for told in found), found
 
 
 def test_the_guard_takes_a_state_from_its_folder_alone(tmp_path, capsys):

@@ -18,7 +18,7 @@ from ..harness import evaluate
 from ..rivals import Rival, seeded
 from . import fresh
 from .learners import LEARNERS
-from .problems import Table, _keel, load_tables
+from .problems import Table, keel, load_tables
 from .report import summarise
 from .run import FOLDER
 from .samplers import RIVALS
@@ -48,7 +48,7 @@ class WholeSMOTE(SMOTE):
 
 def _as_codes(name):
     """A table of KEEL with names as numbers in the order of the alphabet."""
-    frame = _keel()[0](name, "balanced", raw=True)
+    frame = keel()[0](name, "balanced", raw=True)
     X, labels = frame.iloc[:, :-1].astype(str), frame.iloc[:, -1]
     X.loc[:, :] = OrdinalEncoder().fit_transform(X).astype(str)
     return Table(name, name, *fresh.prepared(X.astype(float), labels, MAX_ROWS))

