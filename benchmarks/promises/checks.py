@@ -15,8 +15,11 @@ SLACK = 0.1
 ENOUGH_ROWS, ENOUGH_OF_A_LEVEL = 40, 3
 
 
-def misses(training, new, parameters, groups, ask, augmenter):
-    """Words for each promise that new rows (n, D) miss."""
+def misses(training, new, parameters, groups, ask, augmenter, own=slice(None)):
+    """Words for each promise that new rows (n, D) miss.
+
+    They have the ranges of the training rows that are their ``own``.
+    """
     rows, known = np.asarray(new, float), np.asarray(training, float)
     unit = np.finfo(new.dtype).eps if new.dtype.kind == "f" else 0.0
     found = list(_asked(rows, known, ask, unit))
@@ -36,7 +39,7 @@ def misses(training, new, parameters, groups, ask, augmenter):
             if j in augmenter.marks_.grids and not _among(rows[:, j], known[:, j]):
                 found.append(f"values of column {j}")
     if not parameters:
-        found += _in_ranges(rows[:, ~about], known[:, ~about], unit)
+        found += _in_ranges(rows[:, ~about], known[own][:, ~about], unit)
         found += _one_hot(rows, known, [g for g in groups if not about[g].any()])
     return found
 
@@ -85,9 +88,7 @@ def _equations(rows, known, equations, unit):
 
 
 def _in_ranges(rows, known, unit):
-    if not rows.size:
-        return
-    low, high = np.nanmin(known, axis=0), np.nanmax(known, axis=0)
+    low, high = np.fmin.reduce(known), np.fmax.reduce(known)
     rounding = ROUNDINGS * unit * np.maximum(abs(low), abs(high))
     room = (SLACK + SHARE) * (high - low) + rounding
     if np.any((rows < low - room) | (rows > high + room)):

@@ -165,7 +165,8 @@ def _of_classes(name, form, X, rare, parameters, groups):
     missed = []
     if error is None:
         new = found[0][len(X) :]
-        missed = misses(X, new, parameters, groups, asks.Ask("nothing"), sampler)
+        ask = asks.Ask("nothing")
+        missed = misses(X, new, parameters, groups, ask, sampler, rare)
         if not np.array_equal(found[0][: len(X)], X, equal_nan=X.dtype.kind == "f"):
             missed.append("the rows that were there")
     words = f"{missed or ''} {error or ''} {told or ''}"
