@@ -137,7 +137,7 @@ def _moved(table, rows, system, ends, constraints, totals, range_slack, offset):
     if constraints is not None:
         asked = asked_for(constraints, table, keeper.ranges, len(rows))
         keeper = keeper.asking(asked)
-    wanted = None if totals is None else _sums(totals, table, keeper, rows)
+    wanted = None if totals is None else _sums(totals, table, rows)
     try:
         rows = keeper.meet(rows)[0]
     except UnmetError as error:
@@ -165,10 +165,12 @@ def _ends_by_size(system, table, ends):
     return low - half, high + half
 
 
-def _sums(totals, table, keeper, rows):
+def _sums(totals, table, rows):
     """Totals of numbers, which are all that is moved."""
     given = table.like(rows.copy(), np.arange(len(rows)))
-    wanted = Wanted.of(totals, table, keeper.lattice.on_it, given, len(rows))
+    # What is counted, of whatever, is refused here.
+    every = np.ones(len(table.columns), bool)
+    wanted = Wanted.of(totals, table, every, given, len(rows))
     if wanted.margins:
         raise ValueError(
             f"{wanted.margins[0].names[0]}: rows that are moved keep their categories. "

@@ -35,7 +35,7 @@ class Ask:
         return about
 
 
-def constraints(X, rng):
+def constraints(X, rng, marks):
     """Intervals and sums, one for all rows or a value a row."""
     X = np.asarray(X, float)
     varying = np.flatnonzero(np.ptp(X, axis=0) > 0)
@@ -75,7 +75,7 @@ def _constrained(name, X, asked):
     return Ask(name, given={"constraints": given}, bounds=bounds)
 
 
-def totals(X, rng):
+def totals(X, rng, marks):
     """Sums, means and counts of rows drawn from the table again."""
     numbers = np.asarray(X, float)
     varying = np.flatnonzero(np.ptp(numbers, axis=0) > 0)
@@ -101,9 +101,11 @@ def totals(X, rng):
     terms = {int(k): float(weights[k]) for k in some}
     total = column_total(terms, equal=float((drawn @ weights).sum()))
     yield sums("sum of columns", total, weights)
-    # What is counted is whole numbers, or named as a category.
-    whole = (numbers == np.rint(numbers)).all(axis=0)
-    few = [k for k in varying if whole[k] and len(np.unique(numbers[:, k])) <= 6]
+    # What is counted is whole numbers, or one of few values where these are marks.
+    most = min(6, len(numbers) // 2)
+    few = [k for k in varying if len(np.unique(numbers[:, k])) <= most]
+    whole = (numbers == np.rint(numbers)).all(axis=0) & (marks is not None)
+    few = [k for k in few if whole[k] or marks == "auto"]
     if few:
         k = int(rng.choice(few))
         levels = [X.dtype.type(value).item() for value in np.unique(numbers[:, k])]
@@ -111,7 +113,7 @@ def totals(X, rng):
         yield Ask("counts", n, {"totals": {k: counts}}, counts={k: counts})
 
 
-def nothing(X, rng):
+def nothing(X, rng, marks):
     """New rows as they are drawn."""
     yield Ask("nothing", 60)
 

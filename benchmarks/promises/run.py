@@ -109,8 +109,10 @@ def _of_arrays(name, form, X, parameters, groups, kinds, chance):
         what = outcome(told, error, [])
         return [_row("fit", name, form, "", what, f"{error} {told}", seconds)]
     rows = []
+    # Codes of an order are not the row: values are no marks then.
+    marks = "zeros" if "order" in parameters else parameters.get("marks", "auto")
     for kind in (kind for kind in KINDS if kind in kinds):
-        for ask in KINDS[kind](X, chance(form, kind)):
+        for ask in KINDS[kind](X, chance(form, kind), marks):
             new, told, error, seconds = attempt(
                 lambda ask=ask: augmenter.sample(
                     ask.n_rows, random_state=0, **ask.given

@@ -68,8 +68,7 @@ class _Set:
         """What is asked."""
         table, every = self.source.table, np.arange(len(self.numbers))
         rows = table.like(self.numbers.copy(), every)
-        whole = self.source.keeper.lattice.on_it
-        return Wanted.of(self.totals, table, whole, rows, self.n)
+        return Wanted.of(self.totals, table, self.source.keeper.discrete, rows, self.n)
 
     def sampled(self, out):
         """All there is to do."""

@@ -62,17 +62,17 @@ class Wanted:
     counted: np.ndarray
 
     @classmethod
-    def of(cls, totals, table, whole, rows, n):
+    def of(cls, totals, table, discrete, rows, n):
         """Read totals about ``n`` new rows like ``rows``, as they came.
 
-        ``whole`` tells the columns (D,) of whole numbers.
+        ``discrete`` tells the columns (D,) that new rows have such values of alone.
         """
         parts, margins, counted = [], [], set()
         for total in as_list(totals, table.names, table.row_shape[0]):
             if total.by_level:
                 columns = Columns(rows)
                 key = (total.of,) if columns.holds(total.of) else total.of
-                counted |= _counted(key, table, whole)
+                counted |= _counted(key, table, discrete)
                 share = f", a share of {n} rows," if total.mean else ","
                 margins.append(_whole(counts(columns, total, n)[1], share))
             else:
@@ -160,16 +160,16 @@ def _whole(margin, share):
     return replace(margin, lower=lower, upper=upper)
 
 
-def _counted(key, table, whole):
+def _counted(key, table, discrete):
     """Numbers among the columns that are counted."""
     places = {int(j): i for i, j in enumerate(table.columns)}
     found = {table.column_of(column, "totals") for column in key}
     inside = {places[j] for j in found & set(places)}
     for i in inside:
-        if not whole[i]:
+        if not discrete[i]:
             raise ValueError(
-                f"Column {table.column_names[i]!r} is counted by its values, but not "
-                "all of them are whole numbers. Name it in categorical_features."
+                f"Column {table.column_names[i]!r} is counted by its values, of "
+                "which new rows may have others. Name it in categorical_features."
             )
     return inside
 

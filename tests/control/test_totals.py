@@ -295,6 +295,18 @@ def test_values_that_are_counted_are_those_of_donors():
         augmenter.sample(60, 0, totals={"wage": {float(X["wage"].iloc[0]): 3}})
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_values_that_are_counted_may_be_any_few_ones(dtype):
+    rng = RNG(0)
+    levels = np.array([-1.37, 0.2, 0.9, 7 / 3], dtype)
+    X = rng.normal(size=(200, 3)).astype(dtype)
+    X[:, 2] = rng.choice(levels, 200)
+    counts = dict(zip(levels.tolist(), (20, 0, 5, 15), strict=True))
+    rows = PNLAugmenter().fit(X).sample(40, 0, totals={2: counts})
+    found = {level: np.count_nonzero(rows[:, 2] == level) for level in levels.tolist()}
+    assert found == counts
+
+
 @pytest.mark.parametrize("shared", [0, 4, 99])
 def test_values_that_are_counted_may_be_those_that_many_rows_share(shared):
     # Beside it there are few others, of which it is none.
