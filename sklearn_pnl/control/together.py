@@ -153,11 +153,15 @@ def _attempts(part, rows, shared):
     yield np.zeros_like(still)
 
 
-def _projected(part, rows, sums, kept):
-    """Rows on equations and sums, some values of which stay; None if that cannot be."""
+def _projected(part, rows, sums, kept, rounded=False):
+    """Rows on equations and sums, some values of which stay; None if that cannot be.
+
+    On equations as far as types round, if ``rounded``.
+    """
     floor, ceiling, several = part.narrowed
     floor, ceiling = np.where(kept, rows, floor), np.where(kept, rows, ceiling)
-    system = part.system.part(several)
+    system = part.system.wider(part.slack(rows) / 2) if rounded else part.system
+    system = system.part(several)
     least, most = sums.ends
     start = np.clip(rows, floor, ceiling)
     for _ in range(_PASSES):
@@ -222,6 +226,8 @@ def _settled(part, wanted, sums, rng):
         if some.lacking(rows).any():
             kept = np.broadcast_to(stay, rows.shape)
             found = _projected(part, rows, some, kept)
+            if found is None and part.coarse.any():
+                found = _projected(part, rows, some, kept, rounded=True)
             rows = rows if found is None else as_types(found, part.precision)
     why = None
     room = rounding_of_one(sums, rows, part.precision)

@@ -295,6 +295,22 @@ def test_values_that_are_counted_are_those_of_donors():
         augmenter.sample(60, 0, totals={"wage": {float(X["wage"].iloc[0]): 3}})
 
 
+@pytest.mark.parametrize("seed", [1, 2, 6])
+def test_sums_of_scaled_dummies_in_single_precision_are_had_where_rows_have_them(seed):
+    # Equations of such rows hold up to rounding, where all their columns are at ends.
+    rng = RNG(seed)
+    X = [np.eye(3)[rng.integers(0, 3, 60)], np.eye(4)[rng.integers(0, 4, 60)]]
+    X = np.column_stack([*X, rng.normal(size=(60, 2))])
+    X = StandardScaler().fit_transform(X).astype(np.float32)
+    terms = {1: 1.0, 4: -1.0, 5: 2.0}
+    weights = np.zeros(9)
+    weights[list(terms)] = list(terms.values())
+    wanted = (X[rng.integers(0, 60, 20)].astype(float) @ weights).sum()
+    totals = column_total(terms, wanted)
+    rows = PNLAugmenter().fit(X).sample(20, 0, totals=totals)
+    assert (rows.astype(float) @ weights).sum() == pytest.approx(wanted, abs=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_values_that_are_counted_may_be_any_few_ones(dtype):
     rng = RNG(0)
