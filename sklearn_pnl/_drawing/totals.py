@@ -8,7 +8,7 @@ give them, in whole numbers.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 
 from ..control.lattice import Lattice, programme
 from ..control.promises import for_numbers
@@ -74,7 +74,7 @@ class Wanted:
                 key = (total.of,) if columns.holds(total.of) else total.of
                 counted |= _counted(key, table, discrete)
                 share = f", a share of {n} rows," if total.mean else ","
-                margins.append(_whole(counts(columns, total, n)[1], share))
+                margins.append(_whole(counts(columns, total, n), share))
             else:
                 parts.append(_sum_of(total, table, n))
         check_agreement(margins)
@@ -101,12 +101,8 @@ class Wanted:
 
     def levels(self, codes):
         """Indicators (m, n) of the levels that are counted, by margin."""
-        parts = []
-        for margin, own in zip(self.margins, codes, strict=True):
-            rows = np.flatnonzero(own >= 0)
-            shape = len(margin.levels), len(own)
-            parts.append(csr_array((np.ones(len(rows)), (own[rows], rows)), shape))
-        return stacked(parts)
+        pairs = zip(self.margins, codes, strict=True)
+        return stacked([margin.indicators(own) for margin, own in pairs])
 
     def values(self, numbers, weights, codes):
         """All that is asked (k,) of weighted rows: of numbers (n, D) and levels."""
@@ -206,19 +202,13 @@ def parent_weights(wanted, numbers):
 
 def _counts_alone(wanted, n):
     """The counts asked for, and the number of rows, about weights of training rows."""
-    rows, margins = [np.ones((1, n))], wanted.margins
-    if margins:
-        rows.append(wanted.levels(wanted.codes))
-    return TotalsSystem(
-        stacked(rows),
-        np.concatenate([[wanted.n], *(m.lower for m in margins)]),
-        np.concatenate([[wanted.n], *(m.upper for m in margins)]),
-        (
-            f"the number of rows, {wanted.n}",
-            *(name for m in margins for name in m.names),
-        ),
-        (),
-    )
+    name = f"the number of rows, {wanted.n}"
+    parts = [(np.ones((1, n)), [wanted.n], [wanted.n], [name])]
+    if wanted.margins:
+        k, levels = len(wanted.sums), wanted.levels(wanted.codes)
+        ends = wanted.lower[k:], wanted.upper[k:]
+        parts.append((levels, *ends, wanted.names[k:]))
+    return TotalsSystem.of(parts)
 
 
 def _towards(sums, numbers, counted, design, weights):
@@ -339,15 +329,9 @@ def _whole_numbers(system, near):
         a = a.toarray() if issparse(a) else a
         asked = LinearSystem(a, *ends, names, ones)
         found = programme(near, asked, floor, ceiling, Lattice(ones, 0 * ones), ones)
-        if found is not None and not _missed(system, found).any():
+        if found is not None and not system.missed(found)[0].round(6).any():
             return found
     found, reasons = whole_weights(system, near, floor, ceiling, _SECONDS)
     for reason in reasons:
         raise UnmetTotals(f"{reason} Give them room: column_total(..., within=).")
     return found
-
-
-def _missed(system, found):
-    values = system.coefficients @ found
-    missed = np.maximum(system.lower - values, values - system.upper)
-    return np.round(np.maximum(missed, 0), 6)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from itertools import chain
 from numbers import Integral, Real
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..geometry import linear_projection
 from ..geometry.reach import box_reach, span
 from .columns import Columns
 from .sweeps import sweep
-from .totals import TIMES_SUM, read_totals, stacked
+from .totals import TIMES_SUM, TotalsSystem, read_totals
 from .whole import whole_weights
 
 # The projection judges a total by the design weights too, which may be far from it.
@@ -272,12 +272,33 @@ def calibrate(
     columns = Columns(X)
     design = _checked_design(design_weights, len(columns))
     low, high = _checked(bounds)
+    ceiling = np.where(design > 0, high, 0.0) * np.maximum(design, 1e-300)
     search = WeightSearch(integer, time_limit, tol, max_iter)
-    report_of = partial(_report, search, low, high)
-    if domains is None:
-        report = report_of(columns, totals, design)
-    else:
-        report = _by_domain(report_of, columns, totals, design, domains)
+    parts = {None: (slice(None), totals)}
+    if domains is not None:
+        parts = _by_domain(columns, totals, domains)
+    weights, found = np.empty(len(columns)), []
+    for label, (members, asked) in parts.items():
+        own = [ends[members] for ends in (design, low * design, ceiling)]
+        part = columns if domains is None else columns.rows(members)
+        try:
+            system = read_totals(part, asked)
+            some, n_iter, reasons = search.weights(system, *own)
+        except ValueError as error:
+            if domains is None:
+                raise
+            raise ValueError(f"Domain {label!r}: {error}") from None
+        names = system.names
+        if domains is not None:
+            names = tuple(f"{label!r}: {name}" for name in names)
+            reasons = tuple(f"Domain {label!r}: {why}" for why in reasons)
+        weights[members], sums = some, system.coefficients
+        ends, sums = (system.lower, system.upper), (sums @ own[0], sums @ some)
+        found.append((names, *ends, *sums, system.residual(some), n_iter, reasons))
+    names, *held, n_iter, reasons = zip(*found, strict=True)
+    held, words = map(np.concatenate, held), (chain(*names), chain(*reasons))
+    names, reasons = map(tuple, words)
+    report = CalibrationReport(weights, design, names, *held, max(n_iter), reasons)
     if strict and report.reasons:
         raise CalibrationError(" ".join(report.reasons), report)
     return (report.weights, report) if return_report else report.weights
@@ -335,18 +356,6 @@ class WeightSearch:
         return weights, n_iter, reasons
 
 
-def _report(search, low, high, columns, totals, design):
-    """Weights of all rows, and what is to be said of them."""
-    system = read_totals(columns, totals)
-    ceiling = np.where(design > 0, high, 0.0) * np.maximum(design, 1e-300)
-    weights, n_iter, reasons = search.weights(system, design, low * design, ceiling)
-    return CalibrationReport(
-        weights, design, system.names, system.lower, system.upper,
-        system.coefficients @ design, system.coefficients @ weights,
-        relative_residual(system, weights), n_iter, reasons,
-    )  # fmt: skip
-
-
 def nearest_weights(system, design, floor, ceiling, tol, max_iter):
     """Weights on a system, nearest to given ones in the sense of KL.
 
@@ -377,7 +386,7 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
         if met:
             return weights, n_iter, ()
         if large:
-            worst = relative_residual(system, weights)
+            worst = system.residual(weights)
             why = (
                 f"{n_iter} sweeps ended at a residual of {worst.max():.1e} > "
                 f"tol={tol:g}, for {system.names[int(worst.argmax())]}. Increase "
@@ -397,7 +406,7 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
     if found.reasons and ends is not given:
         # Told of what was given.
         weights[used], found = _project(system, design[used], *given, used, *settings)
-    missed = relative_residual(system, weights).max(initial=0.0) > tol
+    missed = system.residual(weights).max(initial=0.0) > tol
     if missed and not found.reasons:
         # The same exponential goes on from there, judged by its own size.
         some = weights[used] > 0
@@ -449,15 +458,11 @@ def _may_vanish(system):
 
 def _of_sum_one(system):
     """The same about weights that sum to 1, so that means are what they are called."""
-    rows = stacked([np.ones((1, system.coefficients.shape[1])), system.coefficients])
-    names = (name.removesuffix(TIMES_SUM) for name in system.names)
-    return replace(
-        system,
-        coefficients=rows,
-        lower=np.concatenate([[1.0], system.lower]),
-        upper=np.concatenate([[1.0], system.upper]),
-        names=("weights that are not all 0", *names),
-    )
+    names = [name.removesuffix(TIMES_SUM) for name in system.names]
+    ones = np.ones((1, system.coefficients.shape[1]))
+    whole = ones, [1.0], [1.0], ["weights that are not all 0"]
+    held = system.coefficients, system.lower, system.upper, names
+    return TotalsSystem.of([whole, held])
 
 
 def _of_some(system, used):
@@ -486,16 +491,8 @@ def _project(system, design, floor, ceiling, used, tol, max_iter):
     return found.measure[0], found
 
 
-def relative_residual(system, weights):
-    """What is missed of each total, as a share of the sum of its absolute terms."""
-    values = system.coefficients @ weights
-    size = abs(system.coefficients) @ np.abs(weights)
-    missed = np.abs(values - np.clip(values, system.lower, system.upper))
-    return np.where(missed > 0, missed / np.maximum(size, 1e-300), 0.0)
-
-
-def _by_domain(report_of, columns, totals, design, domains):
-    """One report of all domains, each for itself."""
+def _by_domain(columns, totals, domains):
+    """Rows and totals of each domain, by its label."""
     labels = _labels(columns, domains)
     if not isinstance(totals, Mapping):
         raise ValueError("With domains, totals must be a dict by label of a domain.")
@@ -504,32 +501,25 @@ def _by_domain(report_of, columns, totals, design, domains):
             f"totals has {[*totals]}, of which none is a domain: with domains= it is a "
             f"dict by label, {{{labels[0]!r}: ...}}."
         )
-    rows = {label: [] for label in totals}
-    for row, label in enumerate(labels):
-        if label not in rows:
+    members = members_of(labels)
+    for label, rows in members.items():
+        if label not in totals:
             raise ValueError(
-                f"Row {row} is in the domain {label!r}, which totals has nothing for."
+                f"Row {rows[0]} is in the domain {label!r}, which totals has nothing "
+                "for."
             )
-        rows[label].append(row)
-    weights, parts, names, reasons = np.empty(len(columns)), [], [], []
-    for label, members in rows.items():
-        if not members:
+    for label in totals:
+        if label not in members:
             raise ValueError(f"No row is in the domain {label!r}.")
-        try:
-            part = report_of(columns.rows(members), totals[label], design[members])
-        except ValueError as error:
-            raise ValueError(f"Domain {label!r}: {error}") from None
-        weights[members] = part.weights
-        names += [f"{label!r}: {name}" for name in part.names]
-        reasons += [f"Domain {label!r}: {why}" for why in part.reasons]
-        parts.append(part)
-    several = ("lower", "upper", "before", "after", "residual")
-    joined = {k: np.concatenate([getattr(part, k) for part in parts]) for k in several}
-    n_iter = max(part.n_iter for part in parts)
-    names, reasons = tuple(names), tuple(reasons)
-    return CalibrationReport(
-        weights, design, names, n_iter=n_iter, reasons=reasons, **joined
-    )
+    return {label: (members[label], asked) for label, asked in totals.items()}
+
+
+def members_of(labels):
+    """Rows of each label, in the order in which labels come."""
+    members = {}
+    for row, label in enumerate(labels):
+        members.setdefault(label, []).append(row)
+    return {label: np.array(rows) for label, rows in members.items()}
 
 
 def _labels(columns, domains):

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import validate_params
 
 from .._runtime.validation import tells_where
 from ..geometry import Raking, RakingError
-from .calibration import SEARCH, WeightSearch
+from .calibration import SEARCH, WeightSearch, members_of
 from .columns import Columns
 from .totals import ColumnTotal, UnmetTotals, as_list, read_totals
 
@@ -289,9 +289,7 @@ def _of_frame(table, name):
 
 def _by_level(cells, totals, by):
     """Cells and totals of each table, by its level or tuple of levels."""
-    members = {}
-    for cell, level in enumerate(cells.columns.levels(by)):
-        members.setdefault(level, []).append(cell)
+    members = members_of(cells.columns.levels(by))
     asked = {level: [] for level in members}
     for total in totals:
         modes = total.of if isinstance(total.of, tuple) else (total.of,)
@@ -309,7 +307,7 @@ def _by_level(cells, totals, by):
         for level in members:
             lower, upper = (part.get(level, {}) for part in split)
             asked[level].append(replace(total, of=of, lower=lower, upper=upper))
-    return {level: (np.array(cell), asked[level]) for level, cell in members.items()}
+    return {level: (some, asked[level]) for level, some in members.items()}
 
 
 def _split(ends, places, rest):
@@ -330,8 +328,7 @@ def _raked(search, cells, members, asked):
     system = replace(system, coefficients=system.coefficients * sign, signs=sign)
     sizes = np.abs(cells.values[used]), *cells.ranges(used)
     size, steps, reasons = search.weights(system, *sizes)
-    sums = system.coefficients @ size
-    missed = np.abs(sums - np.clip(sums, system.lower, system.upper)).max()
+    missed = system.missed(size)[0].max()
     raked = np.zeros(len(members))
     raked[values != 0] = sign * size
     why = " ".join(reasons)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
@@ -122,11 +122,11 @@ def column_total(
             f"got {within!r}. For more room give lower= and upper=."
         )
     equal, lower, upper = (_in_order(of, end) for end in (equal, lower, upper))
-    if equal is not None:
-        # Without room infinity stays what it is.
-        lower = _each(equal, lambda value: value - (within and within * abs(value)))
-        upper = _each(equal, lambda value: value + (within and within * abs(value)))
-    lower, upper = _each(lower, float), _each(upper, float)
+    if equal is None:
+        within = 0.0
+    else:
+        lower = upper = equal
+    lower, upper = _each(lower, -within), _each(upper, within)
     levels = [end for end in (lower, upper) if isinstance(end, dict)]
     if {} in levels:
         raise ValueError(f"A total of {called(of)} names no level; leave it out.")
@@ -162,12 +162,13 @@ def _in_order(of, ends):
     return ends
 
 
-def _each(ends, function):
-    """A function of a number, or of the numbers of all levels."""
+def _each(ends, room):
+    """A number and a share of it as room, or the numbers of all levels with theirs."""
     try:
         if hasattr(ends, "items"):
-            return {level: float(function(end)) for level, end in ends.items()}
-        return float(function(ends))
+            return {level: _each(end, room) for level, end in ends.items()}
+        # Without room infinity stays what it is.
+        return float(ends + room * abs(ends) if room else ends)
     except (TypeError, ValueError):
         raise ValueError(
             "A total must be a number, or a dict or Series of level to number; got "
@@ -205,6 +206,24 @@ class TotalsSystem:
     groups: tuple
     signs: np.ndarray | None = None
 
+    @classmethod
+    def of(cls, parts, groups=()):
+        """One system of several: coefficients, lower and upper ends, and names."""
+        matrices, lower, upper, names = zip(*parts, strict=True)
+        ends = np.concatenate(lower), np.concatenate(upper)
+        return cls(stacked(matrices), *ends, tuple(chain(*names)), tuple(groups))
+
+    def missed(self, weights):
+        """Distance of each total from what is asked, and the size of its terms."""
+        values = self.coefficients @ weights
+        size = abs(self.coefficients) @ np.abs(weights)
+        return np.abs(values - np.clip(values, self.lower, self.upper)), size
+
+    def residual(self, weights):
+        """What is missed of each total, as a share of the sum of its absolute terms."""
+        missed, size = self.missed(weights)
+        return np.where(missed > 0, missed / np.maximum(size, 1e-300), 0.0)
+
     @property
     def is_raking(self):
         """Whether all that is asked for are exact margins."""
@@ -221,6 +240,7 @@ class Margin:
     codes: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    what: str = "the count of"
 
     @property
     def name(self):
@@ -231,7 +251,13 @@ class Margin:
     def names(self):
         """What the count of each level is called."""
         named = (_level_named(self.key, level) for level in self.levels)
-        return tuple(f"the count of {name}" for name in named)
+        return tuple(f"{self.what} {name}" for name in named)
+
+    def indicators(self, codes):
+        """Which of some rows (n,) have which level, of shape (n_levels, n)."""
+        rows = np.flatnonzero(codes >= 0)
+        shape = len(self.levels), len(codes)
+        return csr_array((np.ones(len(rows)), (codes[rows], rows)), shape=shape)
 
     def codes_in(self, columns):
         """Levels of other rows; -1 for none that is asked for."""
@@ -268,18 +294,19 @@ def read_totals(columns: Columns, totals: object) -> TotalsSystem:
         If a column or level is unknown, an interval is empty, or two margins disagree
         on what they share.
     """
-    listed = as_list(totals, columns.names, columns.n_columns)
-    parts, groups = zip(*(_one(columns, total) for total in listed), strict=True)
-    groups = tuple(group for group in groups if group is not None)
+    parts, groups = [], []
+    for total in as_list(totals, columns.names, columns.n_columns):
+        if total.by_level:
+            group = counts(columns, total)
+            matrix = group.indicators(group.codes)
+            part = matrix, group.lower, group.upper, group.names
+            groups += [] if total.mean else [group]
+        else:
+            row, ends = columns.sums(total.coefficients), (total.lower, total.upper)
+            part = row, *map(np.atleast_1d, ends), (total.name,)
+        parts.append(_as_means(*part) if total.mean else part)
     check_agreement(groups)
-    matrices, lower, upper, names = zip(*parts, strict=True)
-    return TotalsSystem(
-        stacked(matrices),
-        np.concatenate(lower),
-        np.concatenate(upper),
-        tuple(name for part in names for name in part),
-        groups,
-    )
+    return TotalsSystem.of(parts, groups)
 
 
 def as_list(totals, names, n_columns):
@@ -313,64 +340,54 @@ def as_list(totals, names, n_columns):
     return [column_total(name, value) for name, value in pairs]
 
 
-def _one(columns, total):
-    """Coefficients, ends and names of one total; its margin if it counts."""
-    if total.by_level:
-        return counts(columns, total)
-    rows = columns.sums(total.coefficients)
-    lower, upper = np.array([total.lower]), np.array([total.upper])
-    if total.mean:
-        return _as_means(rows, lower, upper, [total.name]), None
-    return (rows, lower, upper, [total.name]), None
-
-
 def counts(columns, total, n=None):
-    """Coefficients, ends and names of counts by level, and their margin or None.
-
-    Of ``n`` rows, if given, shares are counts.
-    """
+    """Counts by level; or shares, which are counts of ``n`` rows, if given."""
     key = (total.of,) if columns.holds(total.of) else total.of
     given = [end for end in (total.lower, total.upper) if isinstance(end, dict)]
     levels = list(dict.fromkeys(level for end in given for level in end))
     lower = np.array([_end(total.lower, level, -np.inf) for level in levels])
     upper = np.array([_end(total.upper, level, np.inf) for level in levels])
-    levels = [_checked_level(key, level) for level in levels]
+    levels = [level if len(key) > 1 else (level,) for level in levels]
+    for level in levels:
+        if not isinstance(level, tuple) or len(level) != len(key):
+            raise ValueError(
+                f"Totals of {key} need tuples of {len(key)} levels as keys; got "
+                f"{level!r}."
+            )
     codes = _codes(columns, key, levels)
     seen = np.bincount(codes[codes >= 0], minlength=len(levels))
     for k in np.flatnonzero((seen == 0) & ((lower > 0) | (upper < 0))):
-        zeros = "" if columns.row == "row" else " beside cells that are 0"
-        known = [*dict.fromkeys(columns.levels(key))]
-        more = f" and {len(known) - 10} more" if len(known) > 10 else ""
-        advice = (
-            "levels are compared as they are, and there are "
-            f"{', '.join(map(repr, known[:10])) or 'none'}{more}{zeros}"
-        )
-        if any(part is None or str(part) == "nan" for part in levels[k]):
-            advice = "missing cells have no level: give them one first"
-        broken = (isinstance(level, float) and level % 1 > 0 for level in known)
-        if 2 * len(known) > len(columns) and any(broken):
-            advice = (
-                f"{total.of!r} has {len(known)} values, and is a number rather than a "
-                f"category: a number asks for its sum, {{{total.of!r}: 1000}}"
-            )
         raise UnmetTotals(
             f"No {columns.row} has {_level_named(key, levels[k])}, for which "
-            f"{max(lower[k], upper[k]):.10g} is asked; {advice}."
+            f"{max(lower[k], upper[k]):.10g} is asked; "
+            f"{_about_levels(columns, total.of, key, levels[k])}."
         )
-    rows = np.flatnonzero(codes >= 0)
-    shape = len(levels), len(columns)
-    matrix = csr_array((np.ones(len(rows)), (codes[rows], rows)), shape=shape)
     what = "the count of" if columns.row == "row" else "the margin at"
-    names = [f"{what} {_level_named(key, level)}" for level in levels]
     if total.mean:
         if columns.row == "row":
             _check_shares(total, lower, upper, np.all(codes >= 0))
         if n is None:
-            names = [f"the share of {_level_named(key, level)}" for level in levels]
-            return _as_means(matrix, lower, upper, names), None
-        lower, upper = n * lower, n * upper
-    group = Margin(key, tuple(levels), codes, lower, upper)
-    return (matrix, lower, upper, names), group
+            what = "the share of"
+        else:
+            lower, upper = n * lower, n * upper
+    return Margin(key, tuple(levels), codes, lower, upper, what)
+
+
+def _about_levels(columns, of, key, lacking):
+    """Why no row may have a level, in words."""
+    known = [*dict.fromkeys(columns.levels(key))]
+    broken = (isinstance(level, float) and level % 1 > 0 for level in known)
+    if 2 * len(known) > len(columns) and any(broken):
+        return (
+            f"{of!r} has {len(known)} values, and is a number rather than a category: "
+            f"a number asks for its sum, {{{of!r}: 1000}}"
+        )
+    if any(part is None or str(part) == "nan" for part in lacking):
+        return "missing cells have no level: give them one first"
+    zeros = "" if columns.row == "row" else " beside cells that are 0"
+    more = f" and {len(known) - 10} more" if len(known) > 10 else ""
+    there = ", ".join(map(repr, known[:10])) or "none"
+    return f"levels are compared as they are, and there are {there}{more}{zeros}"
 
 
 def _check_shares(total, lower, upper, whole):
@@ -412,16 +429,6 @@ def _codes(columns, key, levels):
     return np.where(known & (asked[found] == rows), found, -1)
 
 
-def _checked_level(key, level):
-    """A level as a tuple, one part a column."""
-    level = level if len(key) > 1 else (level,)
-    if not isinstance(level, tuple) or len(level) != len(key):
-        raise ValueError(
-            f"Totals of {key} need tuples of {len(key)} levels as keys; got {level!r}."
-        )
-    return level
-
-
 def _as_means(rows, lower, upper, names):
     """Means, as sums of weighted differences that are 0, or on one side of it."""
     parts = []
@@ -431,16 +438,11 @@ def _as_means(rows, lower, upper, names):
         for end, side in sides.items() if low < high else [(low, (0.0, 0.0))]:
             if np.isfinite(end):
                 named = f"{name} less {end:g}{TIMES_SUM}"
-                parts.append((_less(row, end), *side, named))
+                # Differences that its rounding alone makes are none.
+                rounds = np.abs(row - end) <= _ROUNDING * abs(end)
+                parts.append((np.where(rounds, 0.0, row - end), *side, named))
     rows, lower, upper, names = zip(*parts, strict=True)
-    return np.array(rows), np.array(lower), np.array(upper), names
-
-
-def _less(row, mean):
-    """Differences to a mean, without those that its rounding alone makes."""
-    differences = row - mean
-    differences[np.abs(differences) <= _ROUNDING * abs(mean)] = 0.0
-    return differences
+    return np.array(rows), lower, upper, names
 
 
 def stacked(matrices):
