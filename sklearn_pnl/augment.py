@@ -539,14 +539,10 @@ class PNLAugmenter(Recipe):
             If a constraint cannot be met within the limits of the features, or totals
             contradict each other or the rows: which, and the range that can be reached.
         """
-        if totals is None and not return_report:
-            drawing = self._drawing(n_samples, random_state, constraints, on_unmet)
-            rows, parents, _ = drawing.all()
-            return (rows, parents) if return_parents else rows
-        source = None if totals is None else self._source_of_sets()
-        rows, parents, _, report = self._sample_set(
-            n_samples, random_state, constraints, totals, on_unmet, source=source
-        )
+        rows, parents, _, report = self._sample(
+            n_samples, random_state, constraints, totals, on_unmet=on_unmet,
+            is_looked_at=totals is not None, is_told=return_report,
+        )  # fmt: skip
         asked = (rows, *[parents] * return_parents, *[report] * return_report)
         return asked if len(asked) > 1 else rows
 
@@ -601,39 +597,29 @@ class PNLAugmenter(Recipe):
         [100, 100, 50]
         """
         batch_size = check_count("batch_size", batch_size, or_none=True)
-        drawing = self._drawing(n_samples, random_state, constraints, on_unmet)
+        n_samples, seed, drops = self._checked(n_samples, random_state, on_unmet)
+        drawing = self._source.drawing(
+            n_samples, seed, self.n_jobs, constraints, None, drops
+        )
         size = min(batch_size or drawing.rows_in_memory(), n_samples)
         finished = (drawing.finished(batch) for batch in drawing.batches(size))
         return (each[:2] if return_parents else each[0] for each in finished)
 
-    def _drawing(
-        self, n_samples, random_state, constraints=None, on_unmet="raise", shares=None
-    ):
-        """New rows to be drawn; ``shares`` says how often from each training row."""
-        n_samples, seed, drops = self._checked(n_samples, random_state, on_unmet)
-        return self._source.drawing(
-            n_samples, seed, self.n_jobs, constraints, shares, drops
-        )
-
-    def _sample_set(
-        self, n_samples, random_state, constraints, totals, on_unmet="raise", out=None,
-        source=None,
+    def _sample(
+        self, n_samples, random_state, constraints, totals=None, *, on_unmet="raise",
+        is_looked_at=False, **settings,
     ):  # fmt: skip
-        """New rows, parents, weights of these and a report."""
-        n_samples, seed, drops = self._checked(n_samples, random_state, on_unmet)
-        source = source or self._source
-        asked = constraints, drops, totals
-        return sample_set(source, n_samples, seed, self.n_jobs, *asked, out)
+        """New rows, parents, weights of these and a report, as :func:`sample_set`.
 
-    def _source_of_sets(self):
-        """What sets with totals are drawn from, which are looked at.
-
-        Few rows that shape the noise break less of what holds in most rows.
+        Of a set that is looked at few rows shape the noise, which so breaks less of
+        what holds in most rows.
         """
-        check_is_fitted(self)
-        if not (isinstance(self.draws, str) and self.draws == "auto"):
-            return self._source
-        return replace(self._source, draws=MixupDraws(noise_neighbors=_OF_SETS))
+        n_samples, seed, drops = self._checked(n_samples, random_state, on_unmet)
+        source = self._source
+        if is_looked_at and isinstance(self.draws, str) and self.draws == "auto":
+            source = replace(source, draws=MixupDraws(noise_neighbors=_OF_SETS))
+        asked = constraints, drops, totals
+        return sample_set(source, n_samples, seed, self.n_jobs, *asked, **settings)
 
     def _checked(self, n_samples, random_state, on_unmet):
         """How many rows, their seed, and whether some may be left out."""

@@ -280,12 +280,12 @@ class PNLSampler(Recipe, BaseOverSampler):
                 whom = f"{type(self).__name__}, {whose}"
                 augmenter._fit(part, whom, (self.invariants_, self.marks_))
             with subtask(own, "decode"):
-                if label in (self.totals or {}):
-                    rows, near, _, self.reports_[label] = augmenter._sample_set(
-                        n_new, seed, asked, self.totals[label], out=out
-                    )
-                else:
-                    rows, near, _ = augmenter._drawing(n_new, seed, asked).all(out)
+                totals = (self.totals or {}).get(label)
+                rows, near, _, report = augmenter._sample(
+                    n_new, seed, asked, totals, out=out
+                )
+        if report is not None:
+            self.reports_[label] = report
         augmenter._source.training.forget_search()
         self.augmenters_[label], self.order_ = augmenter, augmenter.order_
         return rows, near

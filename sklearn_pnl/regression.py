@@ -205,19 +205,13 @@ class PNLRegressionSampler(Recipe, BaseSampler):
             with subtask(task, "encode"):
                 augmenter._fit(table, type(self).__name__)
             with subtask(task, "decode"):
-                drawn = self._drawn(augmenter, n_new, seed, shares)
-        new, parents, weights, self.report_ = drawn
+                new, parents, weights, self.report_ = augmenter._sample(
+                    n_new, seed, self.constraints, self.totals, shares=shares
+                )
         self.augmenter_ = augmenter
         self.parent_indices_, self.parent_weights_ = parents, weights
         targets = np.einsum("nk,nkt->nt", weights, values[parents])
         return table.stack([new]), more_targets(targets)
-
-    def _drawn(self, augmenter, n_new, seed, shares):
-        """New rows, their parents, the weights of these, and a report on totals."""
-        if self.totals is not None:
-            return augmenter._sample_set(n_new, seed, self.constraints, self.totals)
-        drawing = augmenter._drawing(n_new, seed, self.constraints, shares=shares)
-        return *drawing.all(), None
 
     def _check(self, X, y):
         """Rows, targets (n, t), and a function to add some."""

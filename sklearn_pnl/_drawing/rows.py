@@ -148,12 +148,8 @@ class Drawing:
     n_samples: int
     n_jobs: int | None
 
-    def all(self, out=None):
-        """Rows in their container, parents and weights; ``out`` is room for them."""
-        return self.finished(self.gathered(out))
-
     def gathered(self, out=None):
-        """All rows as one batch."""
+        """All rows as one batch; ``out`` is room for them."""
         d = len(self.source.table.columns)
         numbers = np.empty((self.n_samples, d)) if out is None else out.reshape(-1, d)
         # Temporaries of a batch are used again, where those of all would not fit.

@@ -20,10 +20,14 @@ _ALIKE = 1e-9
 _TRIES = 4
 
 
-def sample_set(source, n_samples, rng, n_jobs, constraints, drops, totals, out=None):
-    """Rows in their container, parents, weights and a report; with totals or without.
+def sample_set(
+    source, n_samples, rng, n_jobs, constraints, drops, totals=None, *, shares=None,
+    out=None, is_told=False,
+):  # fmt: skip
+    """Rows in their container, parents, weights and a report.
 
-    ``out`` is room for the rows.
+    Which is on totals or, without any, there if it ``is_told``. ``shares`` says how
+    often they start from each training row, ``out`` is room for the rows.
 
     Raises
     ------
@@ -32,10 +36,10 @@ def sample_set(source, n_samples, rng, n_jobs, constraints, drops, totals, out=N
         can be reached.
     """
     if totals is None:
-        drawing = source.drawing(n_samples, rng, n_jobs, constraints, None, drops)
-        batch = drawing.gathered()
+        drawing = source.drawing(n_samples, rng, n_jobs, constraints, shares, drops)
+        batch = drawing.gathered(out)
         made = drawing.finished(batch)
-        return *made, _report(drawing, batch, made[0])
+        return *made, _report(drawing, batch, made[0]) if is_told else None
     if drops:
         raise ValueError(
             "Totals are of all rows, so that none can be left out: pass "

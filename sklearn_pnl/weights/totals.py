@@ -164,11 +164,15 @@ def _in_order(of, ends):
 
 def _each(ends, room):
     """A number and a share of it as room, or the numbers of all levels with theirs."""
+
+    def moved(end):
+        # Without room infinity stays what it is.
+        return float(end + room * abs(end) if room else end)
+
     try:
         if hasattr(ends, "items"):
-            return {level: _each(end, room) for level, end in ends.items()}
-        # Without room infinity stays what it is.
-        return float(ends + room * abs(ends) if room else ends)
+            return {level: moved(end) for level, end in ends.items()}
+        return moved(ends)
     except (TypeError, ValueError):
         raise ValueError(
             "A total must be a number, or a dict or Series of level to number; got "

@@ -102,7 +102,7 @@ class _Search:
     """Rows (n, c), their units, and what they are to sum to."""
 
     def __init__(self, system, weights, floor, ceiling):
-        a = system.coefficients
+        self._system, a = system, system.coefficients
         self.rows = rows = (a.toarray() if issparse(a) else np.asarray(a)).T
         self.lower, self.upper = system.lower, system.upper
         self.start, self.floor, self.ceiling = weights, floor, ceiling
@@ -114,9 +114,7 @@ class _Search:
 
     def missed(self, weights):
         """Distance of each total from what is asked for; rounding is none."""
-        values = weights @ self.rows
-        missed = np.abs(values - np.clip(values, self.lower, self.upper))
-        size = np.abs(weights) @ np.abs(self.rows)
+        missed, size = self._system.missed(weights)
         return np.where(missed > _WHOLE * size, missed, 0.0)
 
     def worth(self, weights):
