@@ -13,7 +13,7 @@ from .._runtime.typing import Rows, Seed
 from .._runtime.validation import tells_where
 from . import features, nearness
 from .detection import detect
-from .features import compare_features, n_there
+from .features import compare_features
 from .report import SampleComparison
 from .rows import Scale, read_rows
 from .structure import (
@@ -178,43 +178,32 @@ def compare_samples(
     given = {"X": X, "X_new": X_new} | ({"X_test": X_test} if held_out else {})
     rows, numbers, levels = read_rows(given)
     scale = Scale(rows, numbers, levels)
-    scaled = {name: scale.features(kind, name) for name, kind in rows.items()}
-    filled = {name: scale.filled(X) for name, X in scaled.items()}
-    points = {name: scale.points(rows[name], X) for name, X in filled.items()}
-    scaled = {name: X[:, : len(scale.names)] for name, X in scaled.items()}
-    train, new, real = scaled["X"], scaled["X_new"], scaled.get("X_test", scaled["X"])
-    near = points["X"], points.get("X_test"), points["X_new"]
-    distance, closest = nearness.closest(near[0], near[2], n_jobs)
-    usual = nearness.closest(near[0], near[1], n_jobs)[0]
-    sizes, found = (len(train), len(new)), compare_features(scale, train, new, rows)
-    there = n_there(train), n_there(new)
-    chosen, correlations = compare_correlations(train, new, rng)
-    fold_auc, detection = detect(
-        filled.get("X_test", filled["X"]),
-        filled["X_new"],
-        held_out=held_out,
-        classifier=classifier,
-        cv=cv,
-        max_samples=max_samples,
-        rng=rng,
-        n_jobs=n_jobs,
-    )
-    real = np.concatenate([train, real]) if held_out else train
+    rows = {name: scale.scaled(kind, name) for name, kind in rows.items()}
+    train, new, test = map(rows.get, ("X", "X_new", "X_test"))
+    sizes, found = (len(train), len(new)), compare_features(scale, train, new)
+    distance, closest = nearness.closest(train.points, new.points, n_jobs)
+    others = test.points if held_out else None
+    usual = nearness.closest(train.points, others, n_jobs)[0]
+    chosen, correlations = compare_correlations(train.features, new.features, rng)
+    settings = classifier, cv, max_samples, rng, n_jobs
+    fold_auc, detection = detect(test or train, new, held_out, *settings)
+    real = [kind.features for name, kind in rows.items() if name != "X_new"]
+    real = np.concatenate(real)
     change = usual_change(real, *sizes, chosen, max_samples, rng)
-    unseen = features.unseen_levels(rows, levels)
+    unseen = features.unseen_levels(train, new, levels)
     return SampleComparison(
         *sizes,
         n_test=len(real) - len(train),
         findings=(
             *nearness.judge_copies(rows, rng),
             nearness.judge_closeness(distance, usual),
-            nearness.judge_membership(*near, n_jobs),
-            nearness.judge_distance(*near, distance, usual, n_jobs),
-            features.judge_ranges(found, *there),
-            features.judge_levels(rows, unseen),
-            features.judge_location(found, *there),
+            nearness.judge_membership(train, test, new, n_jobs),
+            nearness.judge_distance(train, test, new, distance, usual, n_jobs),
+            features.judge_ranges(found, train.there, new.there),
+            features.judge_levels(train, new, unseen),
+            features.judge_location(found, train.there, new.there),
             judge_spread(found, train, new),
-            features.judge_shares("zeros", found, *there),
+            features.judge_shares("zeros", found, train.there, new.there),
             features.judge_shares("missing", found, *sizes),
             judge_correlations(correlations, change),
             detection,

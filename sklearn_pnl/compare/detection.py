@@ -16,12 +16,12 @@ from .findings import FEW, judge_area, untold
 _CLASSIFIER = ExtraTreesClassifier(40, min_samples_leaf=2)
 
 
-def detect(real, new, *, held_out, classifier, cv, max_samples, rng, n_jobs):
+def detect(real, new, held_out, classifier, cv, max_samples, rng, n_jobs):
     """Area under the ROC curve in each fold, and the finding.
 
     ``held_out`` says that no new row was made from a real one given here.
     """
-    rows, kinds = balanced(real, new, max_samples, rng)
+    rows, kinds = balanced(real.filled, new.filled, max_samples, rng)
     classifier = seeded(_CLASSIFIER if classifier is None else classifier, rng)
     # Threads: trees free the interpreter, and processes take longer to start.
     auc = Parallel(n_jobs=n_jobs, prefer="threads")(

@@ -56,34 +56,28 @@ class FeatureComparison:
 
 # Of a column without any value nothing is known, which NaN says.
 @unheard()
-def compare_features(scale, train, new, rows):
-    """Of standardised features (n, n_features) and of rows as they were read."""
-    varies = np.where(scale.constant[: train.shape[1]], np.nan, 1)
-    levels = np.full(train.shape[1] - scale.n_numbers, np.nan)
-    n, n_new = n_there(train), n_there(new)
-    zeros = {
-        name: np.append(np.sum(rows[name].numbers == 0, axis=0), levels)
-        for name in ("X", "X_new")
-    }
-    outside = (new < np.nanmin(train, axis=0)) | (new > np.nanmax(train, axis=0))
-    mean, new_mean = np.nanmean(train, axis=0), np.nanmean(new, axis=0)
-    ks = ks_2samp(train, new, method="asymp", nan_policy="omit")
+def compare_features(scale, train, new):
+    """Of samples of training and of new rows."""
+    X, X_new, n, n_new = train.features, new.features, train.there, new.there
+    varies = np.where(scale.constant[: X.shape[1]], np.nan, 1)
+    levels = np.full(X.shape[1] - scale.n_numbers, np.nan)
+    zeros, new_zeros = (
+        np.append(np.sum(rows.numbers == 0, axis=0), levels) for rows in (train, new)
+    )
+    outside = (X_new < np.nanmin(X, axis=0)) | (X_new > np.nanmax(X, axis=0))
+    mean, new_mean = np.nanmean(X, axis=0), np.nanmean(X_new, axis=0)
+    ks = ks_2samp(X, X_new, method="asymp", nan_policy="omit")
     return FeatureComparison(
         names=scale.names,
         outside_range=outside.sum(axis=0) / n_new,
         mean_difference=varies * (new_mean - mean),
-        std_ratio=varies * spreads(new),
+        std_ratio=varies * spreads(X_new),
         ks_statistic=ks.statistic,
-        zero_share=zeros["X_new"] / n_new,
-        train_zero_share=zeros["X"] / n,
+        zero_share=new_zeros / n_new,
+        train_zero_share=zeros / n,
         missing_share=(len(new) - n_new) / len(new),
         train_missing_share=(len(train) - n) / len(train),
     )
-
-
-def n_there(X):
-    """How many values of each feature there are."""
-    return np.sum(~np.isnan(X), axis=0)
 
 
 @unheard()
@@ -151,10 +145,10 @@ def judge_shares(criterion, found, n, n_new):
     return judge(criterion, new[worst], known[worst], slack[worst], reason, both=True)
 
 
-def unseen_levels(rows, levels):
+def unseen_levels(train, new, levels):
     """For each category with any, levels of new rows that no training row has."""
-    last = rows["X"].codes.max(axis=0, initial=-1)
-    kinds = zip(levels, rows["X_new"].codes.T, last, strict=True)
+    last = train.codes.max(axis=0, initial=-1)
+    kinds = zip(levels, new.codes.T, last, strict=True)
     return {
         name: [held[k] for k in np.unique(codes[codes > end])]
         for (name, held), codes, end in kinds
@@ -162,9 +156,9 @@ def unseen_levels(rows, levels):
     }
 
 
-def judge_levels(rows, unseen):
+def judge_levels(train, new, unseen):
     """New rows with a level that no training row has, in any category."""
-    known, codes = rows["X"].codes, rows["X_new"].codes
+    known, codes = train.codes, new.codes
     if not codes.shape[1]:
         return untold("categories", ALIKE, "no column is a category")
     value = np.mean(np.any(codes > known.max(axis=0), axis=1))

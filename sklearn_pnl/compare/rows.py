@@ -9,7 +9,9 @@ A number may be missing. Where distances and classifiers need one, it is the med
 the training rows, and one more feature of 0 and 1 says so, standardised likewise.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -30,16 +32,40 @@ _FEWEST = {"X": 2, "X_new": 1, "X_test": 2}
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as read: numbers (n, n_numbers), and codes (n, n_categories) of levels.
+    """Rows of one kind as read, and in standard deviations of the training rows.
 
-    NaN is a number that is missing.
+    Attributes
+    ----------
+    numbers : ndarray of shape (n, n_numbers)
+        NaN where they are missing.
+    codes : ndarray of int of shape (n, n_categories)
+        Levels.
+    features : ndarray of shape (n, n_features)
+        NaN where they are missing.
+    filled : ndarray of shape (n, n_filled)
+        Without NaN, and behind the features which of them were missing.
+    points : ndarray or csr_array
+        Where rows are for distances; sparse if there are categories.
     """
 
     numbers: np.ndarray
     codes: np.ndarray
+    features: Any = None
+    filled: Any = None
+    points: Any = None
 
     def __len__(self):
         return len(self.numbers)
+
+    @cached_property
+    def there(self):
+        """How many values of each feature there are."""
+        return n_there(self.features)
+
+
+def n_there(X):
+    """How many values of each feature there are."""
+    return np.sum(~np.isnan(X), axis=0)
 
 
 def read_rows(given):
@@ -204,8 +230,8 @@ class Scale:
         holes = np.isnan(rows.numbers[:, self._holed])
         return np.hstack([rows.numbers, *indicators, holes])
 
-    def features(self, rows, name):
-        """Standardised features, NaN for what is missing, and behind them what is."""
+    def scaled(self, rows, name):
+        """Rows as they are compared."""
         with np.errstate(over="ignore"):
             X = (self._raw(rows) / self._unit - self._mean) / self._std
         largest = np.where(np.isnan(X), 0, np.abs(X)).max(axis=0)
@@ -216,14 +242,11 @@ class Scale:
                 f"(at most {_LARGEST:.0e}). Divide that feature of all rows by a "
                 "constant, or leave it out."
             )
-        return X
+        filled = np.where(np.isnan(X), self._medians, X)
+        features, points = X[:, : len(self.names)], self._points(rows, filled)
+        return replace(rows, features=features, filled=filled, points=points)
 
-    def filled(self, features):
-        """The same without NaN."""
-        return np.where(np.isnan(features), self._medians, features)
-
-    def points(self, rows, filled):
-        """Where rows are for distances: an array, or a sparse one of categories too."""
+    def _points(self, rows, filled):
         if not self._lengths:
             return filled
         weights = np.broadcast_to(self._weights, rows.codes.shape)

@@ -4,8 +4,9 @@ import numpy as np
 from scipy.stats import mode, t
 
 from .._runtime.validation import unheard
-from .features import FEWEST, n_there, spreads
+from .features import FEWEST, spreads
 from .findings import ALIKE, FEW, LEVEL, judge, untold
+from .rows import n_there
 
 # Features whose correlations are compared: three matrices of 32 megabytes.
 _CORRELATED = 2000
@@ -103,13 +104,13 @@ def usual_change(real, n_train, n_new, chosen, max_samples, rng):
 @unheard()
 def judge_spread(found, train, new):
     """The standard deviation that changes most beyond what those of real rows do."""
-    n, n_new, level = n_there(train), n_there(new), LEVEL / 2 / train.shape[1]
+    n, n_new, level = train.there, new.there, LEVEL / 2 / len(found.names)
     few = np.minimum(n, n_new) < FEWEST
     if few.all():
         return untold("spread", FEW, f"fewer than {FEWEST} rows")
     # Of a logarithm of a standard deviation, by the delta method. Few rows hide heavy
     # tails: those of the kind that shows more.
-    squares = [_standardised(X) ** 2 for X in (train, new)]
+    squares = [_standardised(rows.features) ** 2 for rows in (train, new)]
     tails = np.fmax(*(np.nanmean(kind**2, axis=0) for kind in squares))
     error = np.sqrt((np.fmax(tails, 1) - 1) * (1 / n + 1 / n_new) / 4)
     allowed = np.maximum(_SPREAD, t.isf(level, np.minimum(n, n_new) - 1) * error)
@@ -118,7 +119,8 @@ def judge_spread(found, train, new):
     # values may be the one that most training values are. Shares of levels are for
     # location.
     alone = np.any([np.nanmax(k, axis=0) > n_there(k) / 2 for k in squares], axis=0)
-    share = np.sum(train == mode(train, nan_policy="omit").mode, axis=0) / n
+    X = train.features
+    share = np.sum(X == mode(X, nan_policy="omit").mode, axis=0) / n
     often = np.isinf(change) & (share**n_new > level)
     told = ~(np.isnan(change + found.zero_share) | few | alone | often)
     if not np.any(told):
