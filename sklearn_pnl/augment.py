@@ -30,7 +30,7 @@ from ._runtime.validation import (
     check_measures,
     clip_neighbors,
     tells_where,
-    warn_target_unused,
+    warn_user,
 )
 from .backward import METRIC
 from .control import CONSTRAINTS, Constraint, LinearSystem
@@ -325,7 +325,13 @@ class PNLAugmenter(Recipe):
         -------
         self : PNLAugmenter
         """
-        warn_target_unused(y)
+        if y is not None:
+            # scikit-learn's tools hand targets to every fit.
+            warn_user(
+                "PNLAugmenter does not use y: new rows have no targets. Use PNLSampler "
+                "for classes, PNLRegressionSampler for numbers as targets, or make the "
+                "target one more feature; else leave y out."
+            )
         with fit_task(self):
             table = read_table(self, X, missing=is_cellwise(self))
             self._fit(table, type(self).__name__)

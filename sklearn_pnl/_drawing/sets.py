@@ -11,8 +11,9 @@ from ..control.report import SampleReport, of_each
 from ..control.system import LinearSystem
 from ..control.together import SUM_TOL, rounding_of_one, together
 from ..geometry.reach import span
+from ..weights.calibration import effective
 from ..weights.totals import UnmetTotals
-from .totals import Quotas, Wanted, effective, parent_weights
+from .totals import Quotas, Wanted, parent_weights
 
 # Difference of values that are the same, as a share of a range.
 _ALIKE = 1e-9

@@ -17,7 +17,7 @@ from ..control.system import LinearSystem
 from ..control.together import Sums
 from ..geometry import linear_projection
 from ..geometry.reach import span
-from ..weights.calibration import nearest_weights
+from ..weights.calibration import effective, nearest_weights
 from ..weights.columns import Columns
 from ..weights.totals import (
     TotalsSystem,
@@ -185,16 +185,12 @@ def parent_weights(wanted, numbers):
     # No row of a level that no new row is to have.
     ceiling = counted.coefficients.T @ ((counted.upper == 0) * 1.0) == 0
     design = design * ceiling
-    found = nearest_weights(
-        counted, design, np.zeros(n), np.full(n, np.inf), _WEIGHTS_TOL, _STEPS
+    ends, ranges = (np.zeros(n), np.full(n, np.inf)), "what training rows hold"
+    weights, _, reasons = nearest_weights(
+        counted, design, *ends, _WEIGHTS_TOL, _STEPS, ranges
     )
-    weights, _, reasons = found
     if reasons:
-        raise UnmetTotals(
-            " ".join(reasons).replace(
-                "the bounds of the weights", "what training rows hold"
-            )
-        )
+        raise UnmetTotals(" ".join(reasons))
     if not len(wanted.sums):
         return weights
     return _towards(wanted.sums, numbers, counted, design, weights)
@@ -235,11 +231,6 @@ def _towards(sums, numbers, counted, design, weights):
             weights[used] = found.measure[0]
             return weights
     return weights
-
-
-def effective(weights):
-    """``(sum w)^2 / sum w^2``: equal weights of so many rows vary as little."""
-    return float(weights.sum()) ** 2 / float(np.sum(weights**2))
 
 
 @dataclass(frozen=True)

@@ -221,25 +221,14 @@ def check_shape(estimator, X):
         )
 
 
-def warn_target_unused(y):
-    """Say that targets are not used; scikit-learn's tools hand them to every fit."""
-    if y is None:
-        return
-    warn_user(
-        "PNLAugmenter does not use y: new rows have no targets. Use PNLSampler for "
-        "classes, PNLRegressionSampler for numbers as targets, or make the target one "
-        "more feature; else leave y out."
-    )
-
-
 def check_tensors(estimator, X, *, reset, missing=None):
     """Validate non-negative rows of any shape; returns them flat, (n, D).
 
     Later rows may reach down to ``-offset``: decoded rows do, where a cell of the
     distribution holds less than the offset, and must encode to their code again.
     """
-    rows = check_rows(estimator, X, reset=reset, missing=missing)
-    return check_cells(estimator, rows, reset=reset, missing=missing)
+    asked = {"reset": reset, "missing": missing}
+    return check_cells(estimator, check_rows(estimator, X, **asked), **asked)
 
 
 def check_cells(estimator, X, *, reset=False, missing=None):
@@ -292,17 +281,16 @@ def check_finite(X, name="X", names=None, missing=None):
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)):
             return False
-    if np.all(np.isfinite(values)):
-        return False
-    if missing is True and not np.isinf(values).any():
-        return True
+    bad = np.isinf(values) if missing is True else ~np.isfinite(values)
+    if not bad.any():
+        return bool(np.isnan(values).any())
     if issparse(X):
         # Not as a whole, which need not fit.
         cells = X.tocsr().tocoo()
         bad = ~np.isfinite(cells.data)
         where = min(zip(cells.row[bad].tolist(), cells.col[bad].tolist(), strict=True))
     else:
-        where = _first(np.isinf(X) if missing is True else ~np.isfinite(X))
+        where = _first(bad)
     what = "NaN" if np.isnan(X[where]) else "infinity"
     advice = (
         "Impute or drop such values before this step, for instance with SimpleImputer "

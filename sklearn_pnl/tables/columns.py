@@ -57,6 +57,7 @@ class FrameColumns:
     Attributes
     ----------
     names : list
+    n_columns : int
     """
 
     _others_with_numbers = (nw.Boolean, nw.Datetime, nw.Duration, nw.Unknown)
@@ -64,14 +65,10 @@ class FrameColumns:
     def __init__(self, X):
         self._frame = nw.from_native(X, eager_only=True)
         self.names = list(self._frame.columns)
+        self.n_columns = len(self.names)
 
     def __len__(self):
         return len(self._frame)
-
-    @property
-    def n_columns(self):
-        """How many there are."""
-        return len(self.names)
 
     def _column(self, j):
         return self._frame.get_column(self.names[j])
@@ -220,15 +217,10 @@ class ArrayColumns:
     names = None
 
     def __init__(self, X):
-        self._array = X
+        self._array, self.n_columns = X, X.shape[1]
 
     def __len__(self):
         return len(self._array)
-
-    @property
-    def n_columns(self):
-        """How many there are."""
-        return self._array.shape[1]
 
     def dtype(self, j):
         """Type of all columns."""

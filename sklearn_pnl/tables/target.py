@@ -8,8 +8,7 @@ from scipy.sparse import issparse
 from .._runtime.validation import check_finite
 from .categories import is_missing
 from .columns import columns_of, is_frame
-from .forms import ColumnForm, as_numeric
-from .values import kind_of
+from .forms import BlockForm, ColumnForm, as_numeric
 
 
 def plain_target(y):
@@ -94,14 +93,13 @@ def read_target(y, whom):
             f"y must have shape (n,) or (n, n_targets); got {array.shape}."
         )
     check_finite(array, "y")
-    kind = kind_of(array)
+    form = BlockForm(array)
 
     def with_more(new):
-        new = kind.restore(new.reshape(-1, *array.shape[1:]))
-        joined = np.concatenate([array, new])
+        joined = np.concatenate([array, form.restore(new, None)])
         return joined.tolist() if isinstance(y, list) else joined
 
-    return kind.read(array).reshape(len(array), -1).astype(np.float64), with_more
+    return form.dense(array).reshape(len(array), -1).astype(np.float64), with_more
 
 
 def _no_target(column):

@@ -124,8 +124,7 @@ class CalibrationReport:
     @property
     def effective_sample_size(self) -> float:
         """``(sum w)^2 / sum w^2``: equal weights of so many rows vary as little."""
-        squares = float(np.sum(self.weights**2))
-        return float(self.weights.sum()) ** 2 / squares if squares else 0.0
+        return effective(self.weights)
 
     @property
     def design_effect(self) -> float:
@@ -166,6 +165,12 @@ class CalibrationReport:
 
     def _repr_html_(self):
         return self.to_frame()._repr_html_()
+
+
+def effective(weights):
+    """Effective number of rows with some weights."""
+    squares = float(np.sum(weights**2))
+    return float(weights.sum()) ** 2 / squares if squares else 0.0
 
 
 @tells_where()
@@ -341,10 +346,12 @@ class WeightSearch:
     time_limit: float
     tol: float
     max_iter: int
+    ranges: str = "the bounds of the weights"
 
     def weights(self, system, design, floor, ceiling):
         """Weights, steps, and why totals are missed, as of :func:`nearest_weights`."""
-        found = nearest_weights(system, design, floor, ceiling, self.tol, self.max_iter)
+        settings = self.tol, self.max_iter, self.ranges
+        found = nearest_weights(system, design, floor, ceiling, *settings)
         weights, n_iter, reasons = found
         if not self.integer or reasons:
             return found
@@ -356,7 +363,7 @@ class WeightSearch:
         return weights, n_iter, reasons
 
 
-def nearest_weights(system, design, floor, ceiling, tol, max_iter):
+def nearest_weights(system, design, floor, ceiling, tol, max_iter, ranges):
     """Weights on a system, nearest to given ones in the sense of KL.
 
     Parameters
@@ -365,6 +372,8 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
     design, floor, ceiling : ndarray of shape (n,)
     tol : float
     max_iter : int
+    ranges : str
+        What ``floor`` and ``ceiling`` are called in reasons.
 
     Returns
     -------
@@ -423,10 +432,10 @@ def nearest_weights(system, design, floor, ceiling, tol, max_iter):
         if other.reasons and other.reasons[0].equation is not None:
             system, found, missed = of_one, other, True
     if missed and found.reasons:
-        why, name = found.reasons[0], system.names.__getitem__
+        why = found.reasons[0]
         reasons = (str(why),)
         if why.equation is not None:
-            reasons = (why.described(name, ranges="the bounds of the weights"),)
+            reasons = (why.described(system.names.__getitem__, ranges=ranges),)
     return weights, int(found.n_iter[0]), reasons
 
 

@@ -113,7 +113,8 @@ def rake(
            [ 0., 20., 50.]])
     """
     cells = _Cells(table, values, lower, upper)
-    search = WeightSearch(integer, time_limit, tol, max_iter)
+    ranges = "the ranges and signs of cells"
+    search = WeightSearch(integer, time_limit, tol, max_iter, ranges)
     totals = cells.totals(margins)
     if by is None:
         parts = {0: (np.arange(len(cells.values)), totals)}
@@ -331,6 +332,5 @@ def _raked(search, cells, members, asked):
     missed = system.missed(size)[0].max()
     raked = np.zeros(len(members))
     raked[values != 0] = sign * size
-    why = " ".join(reasons)
-    why = why.replace("bounds of the weights", "ranges and signs of cells")
-    return raked, missed / max(size.sum(), np.finfo(float).tiny), steps, why
+    share = missed / max(size.sum(), np.finfo(float).tiny)
+    return raked, share, steps, " ".join(reasons)
