@@ -17,7 +17,7 @@ from ..control.system import LinearSystem
 from ..control.together import Sums
 from ..geometry import linear_projection
 from ..geometry.reach import span
-from ..weights.calibration import effective, nearest_weights
+from ..weights.calibration import WeightSearch, effective
 from ..weights.columns import Columns
 from ..weights.totals import (
     TotalsSystem,
@@ -185,10 +185,9 @@ def parent_weights(wanted, numbers):
     # No row of a level that no new row is to have.
     ceiling = counted.coefficients.T @ ((counted.upper == 0) * 1.0) == 0
     design = design * ceiling
-    ends, ranges = (np.zeros(n), np.full(n, np.inf)), "what training rows hold"
-    weights, _, reasons = nearest_weights(
-        counted, design, *ends, _WEIGHTS_TOL, _STEPS, ranges
-    )
+    search = WeightSearch(_WEIGHTS_TOL, _STEPS, "what training rows hold")
+    ends = np.zeros(n), np.full(n, np.inf)
+    weights, _, reasons = search.weights(counted, design, *ends)
     if reasons:
         raise UnmetTotals(" ".join(reasons))
     if not len(wanted.sums):
@@ -204,7 +203,7 @@ def _counts_alone(wanted, n):
         k, levels = len(wanted.sums), wanted.levels(wanted.codes)
         ends = wanted.lower[k:], wanted.upper[k:]
         parts.append((levels, *ends, wanted.names[k:]))
-    return TotalsSystem.of(parts)
+    return TotalsSystem.stacked(parts)
 
 
 def _towards(sums, numbers, counted, design, weights):

@@ -278,7 +278,7 @@ def calibrate(
     design = _checked_design(design_weights, len(columns))
     low, high = _checked(bounds)
     ceiling = np.where(design > 0, high, 0.0) * np.maximum(design, 1e-300)
-    search = WeightSearch(integer, time_limit, tol, max_iter)
+    search = WeightSearch(tol, max_iter, integer=integer, time_limit=time_limit)
     parts = {None: (slice(None), totals)}
     if domains is not None:
         parts = _by_domain(columns, totals, domains)
@@ -340,18 +340,46 @@ def _checked(bounds):
 
 @dataclass(frozen=True)
 class WeightSearch:
-    """How weights on a system are looked for."""
+    """How weights on a system are looked for.
 
-    integer: bool
-    time_limit: float
+    Attributes
+    ----------
+    tol : float
+    max_iter : int
+    ranges : str
+        What least and largest weights are called in reasons.
+    integer : bool
+    time_limit : float
+    """
+
     tol: float
     max_iter: int
     ranges: str = "the bounds of the weights"
+    integer: bool = False
+    time_limit: float = 60.0
 
     def weights(self, system, design, floor, ceiling):
-        """Weights, steps, and why totals are missed, as of :func:`nearest_weights`."""
-        settings = self.tol, self.max_iter, self.ranges
-        found = nearest_weights(system, design, floor, ceiling, *settings)
+        """Weights on a system, nearest to given ones in the sense of KL.
+
+        Parameters
+        ----------
+        system : TotalsSystem
+        design, floor, ceiling : ndarray of shape (n,)
+
+        Returns
+        -------
+        weights : ndarray of shape (n,)
+        n_iter : int
+        reasons : tuple of str
+            Why there are no such weights.
+        """
+        found = self._by_sweeps(system, design, floor, ceiling)
+        if found is None:
+            # Rows without weight stay so.
+            used, weights = design > 0, np.zeros(len(design))
+            own = design[used], (floor[used], ceiling[used])
+            weights[used], *told = self._by_newton(system.of(used), *own)
+            found = weights, *told
         weights, n_iter, reasons = found
         if not self.integer or reasons:
             return found
@@ -362,94 +390,90 @@ class WeightSearch:
             reasons = ("No weights but 0 are whole numbers that have the means.",)
         return weights, n_iter, reasons
 
-
-def nearest_weights(system, design, floor, ceiling, tol, max_iter, ranges):
-    """Weights on a system, nearest to given ones in the sense of KL.
-
-    Parameters
-    ----------
-    system : TotalsSystem
-    design, floor, ceiling : ndarray of shape (n,)
-    tol : float
-    max_iter : int
-    ranges : str
-        What ``floor`` and ``ceiling`` are called in reasons.
-
-    Returns
-    -------
-    weights : ndarray of shape (n,)
-    n_iter : int
-    reasons : tuple of str
-        Why there are no such weights.
-    """
-    used = np.flatnonzero(design > 0)
-    free = not floor.any() and np.isinf(ceiling[used]).all()
-    large = len(system.names) > _NEWTON_UP_TO
-    if system.is_raking and free:
-        signs = np.ones(len(design)) if system.signs is None else system.signs
-        n_sweeps = max_iter
+    def _by_sweeps(self, system, design, floor, ceiling):
+        """The same by sweeps; None where others are to find it."""
+        free = not floor.any() and np.isinf(ceiling[design > 0]).all()
+        n_sweeps, large = self.max_iter, len(system.names) > _NEWTON_UP_TO
+        if not (system.is_raking and free):
+            if large:
+                raise ValueError(
+                    f"More than {_NEWTON_UP_TO} totals at once must be counts that are "
+                    f"asked for exactly, without bounds; there are {len(system.names)}."
+                )
+            return None
         if not large:
             worth = len(system.names) ** 3 // (_NEWTON_COST * max(1, len(design)))
-            n_sweeps = min(max_iter, _SWEEPS + worth)
-        weights, n_iter, met = sweep(system.groups, design, signs, tol, n_sweeps)
+            n_sweeps = min(n_sweeps, _SWEEPS + worth)
+        signs = np.ones(len(design)) if system.signs is None else system.signs
+        weights, n_iter, met = sweep(system.groups, design, signs, self.tol, n_sweeps)
         if met:
             return weights, n_iter, ()
-        if large:
-            worst = system.residual(weights)
-            why = (
-                f"{n_iter} sweeps ended at a residual of {worst.max():.1e} > "
-                f"tol={tol:g}, for {system.names[int(worst.argmax())]}. Increase "
-                "max_iter or tol; cells that are 0 may allow no solution."
-            )
-            return weights, n_iter, (why,)
-    elif large:
-        raise ValueError(
-            f"More than {_NEWTON_UP_TO} totals at once must be counts that are asked "
-            f"for exactly, without bounds; there are {len(system.names)}."
+        if not large:
+            return None
+        worst = system.residual(weights)
+        why = (
+            f"{n_iter} sweeps ended at a residual of {worst.max():.1e} > "
+            f"tol={self.tol:g}, for {system.names[int(worst.argmax())]}. Increase "
+            "max_iter or tol; cells that are 0 may allow no solution."
         )
-    weights = np.zeros(len(design))
-    given = floor[used], ceiling[used]
-    ends = _forced(system.lower, _of_some(system, used), system.upper, given)
-    settings = tol, max_iter
-    weights[used], found = _project(system, design[used], *ends, used, *settings)
-    if found.reasons and ends is not given:
-        # Told of what was given.
-        weights[used], found = _project(system, design[used], *given, used, *settings)
-    missed = system.residual(weights).max(initial=0.0) > tol
-    if missed and not found.reasons:
-        # The same exponential goes on from there, judged by its own size.
-        some = weights[used] > 0
-        near = weights[used[some]]
-        ends = [end[some] for end in ends]
-        near, better = _project(system, near, *ends, used[some], *settings)
-        if not better.reasons:
-            weights[used[some]], missed = near, False
-    reasons, unproven = (), not found.reasons or found.reasons[0].equation is None
-    if unproven and _may_vanish(system) and (missed or not weights.any()):
-        of_one = _of_sum_one(system)
-        everywhere = np.zeros(len(used)), np.full(len(used), np.inf)
-        _, other = _project(of_one, design[used], *everywhere, used, *settings)
-        if other.reasons and other.reasons[0].equation is not None:
-            system, found, missed = of_one, other, True
-    if missed and found.reasons:
-        why = found.reasons[0]
-        reasons = (str(why),)
-        if why.equation is not None:
-            reasons = (why.described(system.names.__getitem__, ranges=ranges),)
-    return weights, int(found.n_iter[0]), reasons
+        return weights, n_iter, (why,)
+
+    def _by_newton(self, system, design, given):
+        """The same of positive design weights, within ends that are given."""
+        ends = _forced(system, given)
+        weights, found = self._project(system, design, *ends)
+        if found.reasons and ends is not given:
+            # Told of what was given.
+            weights, found = self._project(system, design, *given)
+        missed = system.residual(weights).max(initial=0.0) > self.tol
+        if missed and not found.reasons:
+            # The same exponential goes on from there, judged by its own size.
+            some = weights > 0
+            own = weights[some], *(end[some] for end in ends)
+            near, better = self._project(system.of(some), *own)
+            if not better.reasons:
+                weights[some], missed = near, False
+        unproven = not found.reasons or found.reasons[0].equation is None
+        # Weights of 0 meet means.
+        may_vanish = np.all((system.lower <= 0) & (system.upper >= 0))
+        may_vanish &= unproven and not system.is_raking
+        if may_vanish and (missed or not weights.any()):
+            of_one = _of_sum_one(system)
+            everywhere = np.zeros(len(design)), np.full(len(design), np.inf)
+            _, other = self._project(of_one, design, *everywhere)
+            if other.reasons and other.reasons[0].equation is not None:
+                system, found, missed = of_one, other, True
+        reasons = ()
+        if missed and found.reasons:
+            why, name = found.reasons[0], system.names.__getitem__
+            told = why.equation is not None
+            reasons = (why.described(name, ranges=self.ranges) if told else str(why),)
+        return weights, int(found.n_iter[0]), reasons
+
+    def _project(self, system, design, floor, ceiling):
+        a, ends = system.coefficients, np.array([system.lower, system.upper])
+        asked = np.abs(np.where(np.isfinite(ends), ends, 0)).max(axis=0)
+        usual = np.maximum(asked, abs(a) @ design)
+        smaller = np.min(asked[asked > 0] / usual[asked > 0], initial=1.0)
+        found = linear_projection(
+            design[None], a, *ends, floor=floor, ceiling=ceiling,
+            tol=max(_LEAST_TOL, self.tol * smaller), max_iter=self.max_iter,
+        )  # fmt: skip
+        return found.measure[0], found
 
 
-def _forced(lower, a, upper, ends):
+def _forced(system, ends):
     """Ends of weights, without what totals at the end of what they reach rule out.
 
     Their multipliers would be infinite (E. D. Andersen and K. D. Andersen, "Presolving
     in linear programming", Mathematical Programming 71, 1995, forcing constraints).
     """
+    a = system.coefficients
     while True:
         floor, ceiling = ends
         least, most = (end[0] for end in box_reach(a, floor[None], ceiling[None]))
         room = _ROUNDING * (abs(a) @ np.where(np.isinf(ceiling), floor, ceiling))
-        up, down = lower >= most - room, upper <= least + room
+        up, down = system.lower >= most - room, system.upper <= least + room
         plus, minus = a > 0, a < 0
         high = up @ plus + down @ minus > 0
         low = up @ minus + down @ plus > 0
@@ -459,45 +483,13 @@ def _forced(lower, a, upper, ends):
         ends = np.where(high, ceiling, floor), np.where(low, floor, ceiling)
 
 
-def _may_vanish(system):
-    """Whether weights of 0 meet all, as they do means."""
-    of_nothing = np.all((system.lower <= 0) & (system.upper >= 0))
-    return of_nothing and not system.is_raking
-
-
 def _of_sum_one(system):
     """The same about weights that sum to 1, so that means are what they are called."""
     names = [name.removesuffix(TIMES_SUM) for name in system.names]
     ones = np.ones((1, system.coefficients.shape[1]))
     whole = ones, [1.0], [1.0], ["weights that are not all 0"]
     held = system.coefficients, system.lower, system.upper, names
-    return TotalsSystem.of([whole, held])
-
-
-def _of_some(system, used):
-    """Coefficients of some weights."""
-    a = system.coefficients
-    return a if len(used) == a.shape[1] else a[:, used]
-
-
-def _project(system, design, floor, ceiling, used, tol, max_iter):
-    """Positive design weights on the system, by Newton's method."""
-    a = _of_some(system, used)
-    ends = np.array([system.lower, system.upper])
-    asked = np.abs(np.where(np.isfinite(ends), ends, 0)).max(axis=0)
-    usual = np.maximum(asked, abs(a) @ design)
-    smaller = np.min(asked[asked > 0] / usual[asked > 0], initial=1.0)
-    found = linear_projection(
-        design[None],
-        a,
-        system.lower,
-        system.upper,
-        floor=floor,
-        ceiling=ceiling,
-        tol=max(_LEAST_TOL, tol * smaller),
-        max_iter=max_iter,
-    )
-    return found.measure[0], found
+    return TotalsSystem.stacked([whole, held])
 
 
 def _by_domain(columns, totals, domains):

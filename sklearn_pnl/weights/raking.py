@@ -114,27 +114,24 @@ def rake(
     """
     cells = _Cells(table, values, lower, upper)
     ranges = "the ranges and signs of cells"
-    search = WeightSearch(integer, time_limit, tol, max_iter, ranges)
+    search = WeightSearch(tol, max_iter, ranges, integer, time_limit)
     totals = cells.totals(margins)
     if by is None:
         parts = {0: (np.arange(len(cells.values)), totals)}
     else:
         parts = _by_level(cells, totals, by if isinstance(by, tuple) else (by,))
-    raked, residual, n_iter = cells.values.copy(), [], []
-    reasons = {}
+    raked, told = cells.values.copy(), {}
     for label, (members, asked) in parts.items():
         try:
             found = _raked(search, cells, members, asked)
         except UnmetTotals as error:
             found = cells.values[members], np.inf, 0, str(error)
-        raked[members], worst, steps, reason = found
-        residual.append(worst)
-        n_iter.append(steps)
-        if reason:
-            reasons[label] = reason
-    done = np.array([label not in reasons for label in parts])
+        raked[members], *told[label] = found
+    residual, n_iter, reasons = zip(*told.values(), strict=True)
     lead = () if by is None else (len(parts),)
+    done = np.equal(reasons, "")
     shaped = (np.reshape(x, lead) for x in (residual, n_iter, done))
+    reasons = {label: why for label, (*_, why) in told.items() if why}
     result = LabelledRaking(cells.like(raked), *shaped, reasons, tuple(parts))
     if strict and reasons:
         label, reason = next(iter(reasons.items()))

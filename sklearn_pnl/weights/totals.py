@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
 import numpy as np
@@ -211,11 +211,16 @@ class TotalsSystem:
     signs: np.ndarray | None = None
 
     @classmethod
-    def of(cls, parts, groups=()):
+    def stacked(cls, parts, groups=()):
         """One system of several: coefficients, lower and upper ends, and names."""
         matrices, lower, upper, names = zip(*parts, strict=True)
         ends = np.concatenate(lower), np.concatenate(upper)
         return cls(stacked(matrices), *ends, tuple(chain(*names)), tuple(groups))
+
+    def of(self, some):
+        """The same about some of the weights (n,), the others being 0."""
+        a = self.coefficients
+        return self if some.all() else replace(self, coefficients=a[:, some])
 
     def missed(self, weights):
         """Distance of each total from what is asked, and the size of its terms."""
@@ -310,7 +315,7 @@ def read_totals(columns: Columns, totals: object) -> TotalsSystem:
             part = row, *map(np.atleast_1d, ends), (total.name,)
         parts.append(_as_means(*part) if total.mean else part)
     check_agreement(groups)
-    return TotalsSystem.of(parts, groups)
+    return TotalsSystem.stacked(parts, groups)
 
 
 def as_list(totals, names, n_columns):
