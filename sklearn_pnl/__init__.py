@@ -6,6 +6,7 @@ new codes are drawn, and each is decoded by projection on a flat sub-manifold bu
 from the nearest training rows (Hu and Sugiyama, ICLR 2026).
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -45,16 +46,13 @@ except PackageNotFoundError:  # a source tree on the path, not installed
     __version__ = "0+unknown"
 
 
+_SAMPLERS = {"PNLSampler": "over_sampling", "PNLRegressionSampler": "regression"}
+
+
 def __getattr__(name):
     """Import samplers on demand: all else works without imbalanced-learn."""
-    if name == "PNLSampler":
-        from .over_sampling import PNLSampler
-
-        return PNLSampler
-    if name == "PNLRegressionSampler":
-        from .regression import PNLRegressionSampler
-
-        return PNLRegressionSampler
+    if name in _SAMPLERS:
+        return getattr(import_module(f"{__name__}.{_SAMPLERS[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -409,7 +409,10 @@ class PNLAugmenter(Recipe):
         """Steps from numbers to cells, and the cells (n, D) of rows."""
         embed = Embed(self.embedding, self.offset, type(self).__name__)
         embedded = embed.fit(table, rows, ends)
-        self.order_ = self._resolve_order()
+        self.order_ = self.order
+        if isinstance(self.order, str):
+            # Nothing is reduced unless that is wished for.
+            self.order_ = None if self.poset is None and self.base is None else 1
         manifold = as_local_manifold(self.local_manifold)
         whole = self.order_ is None and self.base is None
         lay_out = LayOut.made(
@@ -423,13 +426,6 @@ class PNLAugmenter(Recipe):
         self.base_mask_ = np.ones(self.poset_.shape, bool) if whole else base
         self._codec = make_codec(self, self.poset_, base, manifold)
         return (embed, lay_out), cells
-
-    def _resolve_order(self):
-        """The order taken: nothing is reduced unless that is wished for."""
-        if not isinstance(self.order, str):
-            return self.order
-        given = self.poset is not None or self.base is not None
-        return 1 if given else None
 
     def _check_order(self, shape, lay_out):
         """Refuse an order that rows of one axis have too few prime factors for."""

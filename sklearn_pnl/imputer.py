@@ -320,18 +320,17 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return any(one is not None for one in given)
 
     def _resolved_order(self):
-        flat = len(self.input_shape_) == 1 and not self._is_stated
+        n_modes = len(self.input_shape_)
+        if isinstance(self.order, str):
+            return 1 if self._is_stated else (None, 1, 2)[min(n_modes, 3) - 1]
+        flat = n_modes == 1 and not self._is_stated
         if flat and isinstance(self.order, Integral) and self.order > 1:
             raise ValueError(
                 f"order={self.order} is outside 1 to 1: each row is a tensor of one "
                 "mode. Pass a single tensor as X[None]; order=None takes rows for those"
                 " of a table."
             )
-        if not isinstance(self.order, str):
-            return self.order
-        return (
-            1 if self._is_stated else (None, 1, 2)[min(len(self.input_shape_), 3) - 1]
-        )
+        return self.order
 
     @property
     def _is_table(self):

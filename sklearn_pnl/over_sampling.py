@@ -198,7 +198,11 @@ class PNLSampler(Recipe, BaseOverSampler):
         whole, done = table.room(sum(wanted.values())), len(table)
         new, labels, parents = [], [target.labels], []
         with fit_task(self, "fit_resample", len(wanted)) as progress:
-            seeds = self._seeds(len(wanted))
+            rng = as_random_state(self.random_state)
+            # One class alone has the seed of the sampler.
+            seeds = [rng]
+            if len(wanted) != 1:
+                seeds = rng.randint(np.iinfo(np.int32).max, size=len(wanted))
             for (label, n_new), seed in zip(wanted.items(), seeds, strict=True):
                 members = np.flatnonzero(target.labels == label)
                 out = None if whole is None else whole[done : done + n_new]
@@ -259,13 +263,6 @@ class PNLSampler(Recipe, BaseOverSampler):
                         "sampling_strategy."
                     )
         return wanted
-
-    def _seeds(self, n_classes):
-        """A seed a class; one class alone has that of the sampler."""
-        rng = as_random_state(self.random_state)
-        if n_classes == 1:
-            return [rng]
-        return rng.randint(np.iinfo(np.int32).max, size=n_classes)
 
     def _augment(self, label, take, members, n_new, seed, out, progress):
         """New rows of one class and their parents among its members."""

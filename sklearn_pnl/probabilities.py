@@ -151,7 +151,13 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         """
         self._check_parts()
         y = _labels(plain_target(y)[0])
-        _refuse_values_of_rows(params, len(y))
+        for name, value in params.items():
+            if np.shape(value)[:1] == (len(y),):
+                raise ValueError(
+                    f"{name!r} has a value for each of the {len(y)} rows, and "
+                    "resampled rows would have none. Leave it out, or fit the "
+                    "estimator without a sampler."
+                )
         _raise_for_params(params, self, None)
         asked = process_routing(self, "fit", **params).estimator.fit
         self.sampler_ = clone(self.sampler)
@@ -285,12 +291,3 @@ def _labels(y):
         )
     check_classification_targets(y)
     return column_or_1d(y, warn=True)
-
-
-def _refuse_values_of_rows(params, n):
-    for name, value in params.items():
-        if np.shape(value)[:1] == (n,):
-            raise ValueError(
-                f"{name!r} has a value for each of the {n} rows, and resampled rows "
-                "would have none. Leave it out, or fit the estimator without a sampler."
-            )

@@ -93,18 +93,9 @@ def _within(task, n_subtasks):
     task.end()
 
 
-def begin_blocks(number):
-    """Say how many blocks of rows there are to do."""
-    task = _current.get()
-    if task is not None:
-        task.begin(number)
-
-
-def block_done():
-    """One more of them is done."""
-    task = _current.get()
-    if task is not None:
-        task.block_done()
+def current_task():
+    """The task that blocks of rows belong to, or None."""
+    return _current.get()
 
 
 def no_task():

@@ -21,8 +21,10 @@ def one_blas_thread():
     global _users, _limit
     with _lock:
         # It is still there if giving it back was interrupted.
-        if _users == 0 and _limit is None:
-            _limit = _take()
+        if _users == 0 and _limit is None and _most_threads() > 1:
+            limit = _threadpools().limit(limits=1, user_api="blas")
+            # None if there was no way to.
+            _limit = limit if _most_threads() == 1 else None
         _users += 1
     try:
         yield
@@ -32,14 +34,6 @@ def one_blas_thread():
             if _users == 0 and _limit is not None:
                 _give_back(_limit)
                 _limit = None
-
-
-def _take():
-    """The limit, to be given back; None if there is nothing to change, or no way to."""
-    if _most_threads() == 1:
-        return None
-    limit = _threadpools().limit(limits=1, user_api="blas")
-    return limit if _most_threads() == 1 else None
 
 
 def _give_back(limit):

@@ -187,8 +187,8 @@ def compare_samples(
     chosen, correlations = compare_correlations(train.features, new.features, rng)
     settings = classifier, cv, max_samples, rng, n_jobs
     fold_auc, detection = detect(test or train, new, held_out, *settings)
-    real = [kind.features for name, kind in rows.items() if name != "X_new"]
-    real = np.concatenate(real)
+    known = [kind.features for name, kind in rows.items() if name != "X_new"]
+    real = np.concatenate(known)
     change = usual_change(real, *sizes, chosen, max_samples, rng)
     unseen = features.unseen_levels(train, new, levels)
     return SampleComparison(

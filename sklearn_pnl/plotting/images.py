@@ -111,8 +111,8 @@ class ImageRowsDisplay:
         drawn = _augmenters_of(estimator, X, y)
         shares = map(len, np.array_split(np.arange(n_images), len(drawn)))
         columns = [
-            _with_relatives(augmenter, rows, share, rng)
-            for (augmenter, rows), share in zip(drawn.values(), shares, strict=True)
+            _with_relatives(*each, share, rng)
+            for each, share in zip(drawn, shares, strict=True)
             if share
         ]
         shape = X.shape[1:] if image_shape is None else tuple(image_shape)
@@ -220,9 +220,9 @@ def _with_relatives(augmenter, X, n, rng):
 
 
 def _augmenters_of(estimator, X, y):
-    """Fitted augmenters with the rows that each was fitted on, by class.
+    """Fitted augmenters with the rows that each was fitted on, one a class.
 
-    An estimator without classes has one, by the class None. A sampler whose ``fit``
+    An estimator without classes has one. A sampler whose ``fit``
     was called has checked rows alone, as all of imbalanced-learn's do: a clone of it
     resamples ``X`` and ``y``.
     """
@@ -231,7 +231,7 @@ def _augmenters_of(estimator, X, y):
     if hasattr(estimator, "iter_samples"):
         if y is not None:
             raise ValueError(f"y is for samplers; {name} has no classes.")
-        return {None: (estimator, X)}
+        return [(estimator, X)]
     if not {"augmenter_", "augmenters_"} & set(vars(estimator)):
         if not hasattr(estimator, "fit_resample"):
             raise TypeError(f"{name} draws no rows: give an augmenter or a sampler.")
@@ -242,7 +242,7 @@ def _augmenters_of(estimator, X, y):
         estimator = clone(estimator)
         estimator.fit_resample(X, y)
     if hasattr(estimator, "augmenter_"):
-        return {None: (estimator.augmenter_, X)}
+        return [(estimator.augmenter_, X)]
     known = estimator.augmenters_
     if not known:
         raise ValueError(f"{name} drew no rows: no class lacks any.")
@@ -251,5 +251,5 @@ def _augmenters_of(estimator, X, y):
             f"{name} has augmenters for the classes {list(known)}: give y, the classes "
             "of the rows."
         )
-    rows = {label: X if y is None else X[np.asarray(y) == label] for label in known}
-    return {label: (known[label], rows[label]) for label in known}
+    rows = (X if y is None else X[np.asarray(y) == label] for label in known)
+    return list(zip(known.values(), rows, strict=True))

@@ -301,9 +301,10 @@ def calibrate(
         ends, sums = (system.lower, system.upper), (sums @ own[0], sums @ some)
         found.append((names, *ends, *sums, system.residual(some), n_iter, reasons))
     names, *held, n_iter, reasons = zip(*found, strict=True)
-    held, words = map(np.concatenate, held), (chain(*names), chain(*reasons))
-    names, reasons = map(tuple, words)
-    report = CalibrationReport(weights, design, names, *held, max(n_iter), reasons)
+    report = CalibrationReport(
+        weights, design, tuple(chain(*names)), *map(np.concatenate, held),
+        n_iter=max(n_iter), reasons=tuple(chain(*reasons)),
+    )  # fmt: skip
     if strict and report.reasons:
         raise CalibrationError(" ".join(report.reasons), report)
     return (report.weights, report) if return_report else report.weights

@@ -127,11 +127,10 @@ def rake(
         except UnmetTotals as error:
             found = cells.values[members], np.inf, 0, str(error)
         raked[members], *told[label] = found
-    residual, n_iter, reasons = zip(*told.values(), strict=True)
-    lead = () if by is None else (len(parts),)
-    done = np.equal(reasons, "")
-    shaped = (np.reshape(x, lead) for x in (residual, n_iter, done))
     reasons = {label: why for label, (*_, why) in told.items() if why}
+    residual, n_iter, why = zip(*told.values(), strict=True)
+    lead = () if by is None else (len(parts),)
+    shaped = (np.reshape(x, lead) for x in (residual, n_iter, np.equal(why, "")))
     result = LabelledRaking(cells.like(raked), *shaped, reasons, tuple(parts))
     if strict and reasons:
         label, reason = next(iter(reasons.items()))
