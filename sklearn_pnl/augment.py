@@ -343,6 +343,7 @@ class PNLAugmenter(Recipe):
         Messages are those of ``whom``; ``resolved`` are equations and marks of all
         classes.
         """
+        table.describe(self)
         rows, draws = table.numbers(), as_draws(self.draws)
         self.integer_features_ = table.integer_features
         self.n_neighbors_ = clip_neighbors(

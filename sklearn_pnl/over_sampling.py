@@ -272,10 +272,9 @@ class PNLSampler(Recipe, BaseOverSampler):
         augmenter = self._augmenter()
         with subtask(progress, whose, 2) as own, workspace():
             with subtask(own, "encode"):
-                part = take(members, whose)
-                part.describe(augmenter)
                 whom = f"{type(self).__name__}, {whose}"
-                augmenter._fit(part, whom, (self.invariants_, self.marks_))
+                resolved = self.invariants_, self.marks_
+                augmenter._fit(take(members, whose), whom, resolved)
             with subtask(own, "decode"):
                 totals = (self.totals or {}).get(label)
                 rows, near, _, report = augmenter._sample(

@@ -200,7 +200,6 @@ class PNLRegressionSampler(Recipe, BaseSampler):
         n_new = max(1, round(self.n_samples * len(values))) if share else self.n_samples
         shares, seed = self._shares(values), as_random_state(self.random_state)
         augmenter = self._augmenter()
-        table.describe(augmenter)
         with fit_task(self, "fit_resample", 2) as task:
             with subtask(task, "encode"):
                 augmenter._fit(table, type(self).__name__)

@@ -71,8 +71,7 @@ class Wanted:
         for total in as_list(totals, table.names, table.row_shape[0]):
             if total.by_level:
                 columns = Columns(rows)
-                key = (total.of,) if columns.holds(total.of) else total.of
-                counted |= _counted(key, table, discrete)
+                counted |= _counted(columns.keys(total.of), table, discrete)
                 share = f", a share of {n} rows," if total.mean else ","
                 margins.append(_whole(counts(columns, total, n), share))
             else:

@@ -527,8 +527,7 @@ def members_of(labels):
 def _labels(columns, domains):
     """A label a row, from columns or as they are given."""
     if isinstance(domains, str | int | tuple):
-        keys = (domains,) if columns.holds(domains) else domains
-        return columns.levels(keys)
+        return columns.levels(columns.keys(domains))
     labels = domains.tolist() if hasattr(domains, "tolist") else list(domains)
     if len(labels) != len(columns):
         raise ValueError(f"domains has {len(labels)} labels for {len(columns)} rows.")

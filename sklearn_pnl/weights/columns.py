@@ -82,9 +82,10 @@ class Columns:
         columns = [np.asarray(self._column(key)).tolist() for key in keys]
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
-    def holds(self, key):
-        """Whether it is a column, not several."""
-        return not isinstance(key, tuple) or key in (self.names or ())
+    def keys(self, of):
+        """The columns that a column, or a tuple of some, means."""
+        several = isinstance(of, tuple) and of not in (self.names or ())
+        return of if several else (of,)
 
     def rows(self, rows):
         """The same columns of some rows."""

@@ -351,7 +351,7 @@ def as_list(totals, names, n_columns):
 
 def counts(columns, total, n=None):
     """Counts by level; or shares, which are counts of ``n`` rows, if given."""
-    key = (total.of,) if columns.holds(total.of) else total.of
+    key = columns.keys(total.of)
     given = [end for end in (total.lower, total.upper) if isinstance(end, dict)]
     levels = list(dict.fromkeys(level for end in given for level in end))
     lower = np.array([_end(total.lower, level, -np.inf) for level in levels])
