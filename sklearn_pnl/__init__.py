@@ -28,8 +28,7 @@ from .manifolds import (
 )
 from .many_body import ManyBodyProjector
 from .plotting.images import ImageRowsDisplay
-from .plotting.reports import SampleReportDisplay
-from .plotting.samples import SampleComparisonDisplay
+from .plotting.samples import SampleComparisonDisplay, SampleReportDisplay
 from .probabilities import PriorCorrectedClassifier
 from .reshape import PrimeFactorReshaper
 from .weights.calibration import CalibrationError, CalibrationReport, calibrate

@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from sklearn_pnl import PNLSampler, SampleComparison, compare_samples
-from sklearn_pnl.compare import detection, findings, structure
+from sklearn_pnl.compare import detection, features, findings
 
 SEEDS = [0, 1, 2]
 FAST = {"classifier": DecisionTreeClassifier(max_depth=2), "cv": 2, "random_state": 0}
@@ -495,7 +495,7 @@ def test_one_feature_has_no_pair():
 
 
 def test_of_very_many_features_some_are_drawn_and_named(monkeypatch):
-    monkeypatch.setattr(structure, "_CORRELATED", 5)
+    monkeypatch.setattr(features, "_CORRELATED", 5)
     X, X_new = np.random.default_rng(0).normal(size=(2, 30, 12))
     found = compare_samples(X, X_new, **FAST)
     drawn = found.correlation_features
@@ -729,7 +729,7 @@ def test_changes_of_real_rows_are_scaled_to_the_sizes_compared(seed):
     rng = np.random.RandomState(seed)
     real = np.random.default_rng(seed).normal(size=(400, 30))
     for sizes in ((400, 400), (400, 50), (400, 4000)):
-        change = structure.usual_change(real, *sizes, np.arange(30), 2000, rng)
+        change = features.usual_change(real, *sizes, np.arange(30), 2000, rng)
         error = np.sqrt(1 / sizes[0] + 1 / sizes[1])
         assert change == pytest.approx(error, rel=0.25)
 

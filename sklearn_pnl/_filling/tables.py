@@ -11,7 +11,7 @@ from ..control.filling import fill_to
 from ..control.promises import GIVEN_TOL, resolve_invariants
 from ..control.search import Reader
 from ..tables import is_frame, read_table
-from ..tables.names import column_of
+from ..tables.columns import column_of
 from .near import NearRows
 
 # Near rows, unless their number is given.

@@ -13,15 +13,8 @@ from .._runtime.typing import Rows, Seed
 from .._runtime.validation import tells_where
 from . import features, nearness
 from .detection import detect
-from .features import compare_features
 from .report import SampleComparison
 from .rows import Scale, read_rows
-from .structure import (
-    compare_correlations,
-    judge_correlations,
-    judge_spread,
-    usual_change,
-)
 
 
 @tells_where()
@@ -180,16 +173,16 @@ def compare_samples(
     scale = Scale(rows, numbers, levels)
     rows = {name: scale.scaled(kind, name) for name, kind in rows.items()}
     train, new, test = map(rows.get, ("X", "X_new", "X_test"))
-    sizes, found = (len(train), len(new)), compare_features(scale, train, new)
+    sizes, found = (len(train), len(new)), features.compare_features(scale, train, new)
     distance, closest = nearness.closest(train.points, new.points, n_jobs)
     others = test.points if held_out else None
     usual = nearness.closest(train.points, others, n_jobs)[0]
-    chosen, correlations = compare_correlations(train.features, new.features, rng)
+    chosen, correlations = features.compare_correlations(train, new, rng)
     settings = classifier, cv, max_samples, rng, n_jobs
     fold_auc, detection = detect(test or train, new, held_out, *settings)
     known = [kind.features for name, kind in rows.items() if name != "X_new"]
     real = np.concatenate(known)
-    change = usual_change(real, *sizes, chosen, max_samples, rng)
+    change = features.usual_change(real, *sizes, chosen, max_samples, rng)
     unseen = features.unseen_levels(train, new, levels)
     return SampleComparison(
         *sizes,
@@ -202,10 +195,10 @@ def compare_samples(
             features.judge_ranges(found, train.there, new.there),
             features.judge_levels(train, new, unseen),
             features.judge_location(found, train.there, new.there),
-            judge_spread(found, train, new),
+            features.judge_spread(found, train, new),
             features.judge_shares("zeros", found, train.there, new.there),
             features.judge_shares("missing", found, *sizes),
-            judge_correlations(correlations, change),
+            features.judge_correlations(correlations, change),
             detection,
         ),
         features=found,

@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
 
 from .._runtime.validation import check_finite, validated
-from .columns import ArrayColumns, columns_of, is_frame
+from .columns import ArrayColumns, column_of, columns_of, is_frame
 from .forms import (
     BlockForm,
     ColumnForm,
@@ -18,7 +18,6 @@ from .forms import (
     no_numbers,
     places_of,
 )
-from .names import column_of
 from .times import Times
 
 # Why what is missing cannot be had.

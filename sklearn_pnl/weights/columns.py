@@ -8,7 +8,7 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse
 
-from ..tables.names import column_of
+from ..tables.columns import column_of
 
 # Columns of whole numbers up to this have a table of their levels.
 _TABLE = 2**22
