@@ -174,9 +174,8 @@ def compare_samples(
     rows = {name: scale.scaled(kind, name) for name, kind in rows.items()}
     train, new, test = map(rows.get, ("X", "X_new", "X_test"))
     sizes, found = (len(train), len(new)), features.compare_features(scale, train, new)
-    distance, closest = nearness.closest(train.points, new.points, n_jobs)
-    others = test.points if held_out else None
-    usual = nearness.closest(train.points, others, n_jobs)[0]
+    distance, closest = nearness.closest(train, new, n_jobs)
+    usual = nearness.closest(train, test, n_jobs)[0]
     chosen, correlations = features.compare_correlations(train, new, rng)
     settings = classifier, cv, max_samples, rng, n_jobs
     fold_auc, detection = detect(test or train, new, held_out, *settings)

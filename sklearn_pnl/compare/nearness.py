@@ -28,8 +28,9 @@ CLOSE = 0.25
 _CLOSE_SHARE = 2 / 3
 
 
-def closest(points, queries=None, n_jobs=None):
-    """Distances to the closest point, and which; None asks for the closest other."""
+def closest(known, rows=None, n_jobs=None):
+    """Distances of rows to the closest known one, and which; None is to another one."""
+    points, queries = known.points, None if rows is None else rows.points
     search = NearestNeighbors(n_neighbors=1, n_jobs=n_jobs).fit(points)
     nearest = search.kneighbors(queries, return_distance=False)[:, 0]
     # The search may get distances by expanding squares, which leaves copies at 1e-8.
@@ -55,9 +56,7 @@ def judge_membership(train, test, new, n_jobs):
     if test is None:
         reason = "it takes rows that were not trained on"
         return untold("membership", HELD_OUT, reason)
-    known, others = (
-        closest(new.points, rows.points, n_jobs)[0] for rows in (train, test)
-    )
+    known, others = (closest(new, rows, n_jobs)[0] for rows in (train, test))
     reason = (
         "area under the ROC curve of who takes the rows nearest to new ones, among "
         "training and held-out rows, for training rows"
@@ -68,9 +67,7 @@ def judge_membership(train, test, new, n_jobs):
 def judge_distance(train, test, new, distance, usual, n_jobs):
     """Whether new rows lie where no real row lies."""
     if test is not None:
-        distance, usual = (
-            closest(test.points, rows.points, n_jobs)[0] for rows in (new, train)
-        )
+        distance, usual = (closest(test, rows, n_jobs)[0] for rows in (new, train))
     rows, middle = "training" if test is None else "held-out", np.median(usual)
     reason = f"how likely a new row is farther from {rows} rows than a real row is"
     if middle > 0:
