@@ -278,28 +278,25 @@ def calibrate(
     design = _checked_design(design_weights, len(columns))
     low, high = _checked(bounds)
     ceiling = np.where(design > 0, high, 0.0) * np.maximum(design, 1e-300)
+    ends = design, low * design, ceiling
     search = WeightSearch(tol, max_iter, integer=integer, time_limit=time_limit)
     parts = {None: (slice(None), totals)}
     if domains is not None:
         parts = _by_domain(columns, totals, domains)
     weights, found = np.empty(len(columns)), []
     for label, (members, asked) in parts.items():
-        own = [ends[members] for ends in (design, low * design, ceiling)]
-        part = columns if domains is None else columns.rows(members)
+        some = columns if domains is None else columns.rows(members)
         try:
-            system = read_totals(part, asked)
-            some, n_iter, reasons = search.weights(system, *own)
+            part = _found(search, some, asked, *(end[members] for end in ends))
         except ValueError as error:
             if domains is None:
                 raise
             raise ValueError(f"Domain {label!r}: {error}") from None
-        names = system.names
+        weights[members], names, *held, reasons = part
         if domains is not None:
-            names = tuple(f"{label!r}: {name}" for name in names)
-            reasons = tuple(f"Domain {label!r}: {why}" for why in reasons)
-        weights[members], sums = some, system.coefficients
-        ends, sums = (system.lower, system.upper), (sums @ own[0], sums @ some)
-        found.append((names, *ends, *sums, system.residual(some), n_iter, reasons))
+            names = [f"{label!r}: {name}" for name in names]
+            reasons = [f"Domain {label!r}: {why}" for why in reasons]
+        found.append((names, *held, reasons))
     names, *held, n_iter, reasons = zip(*found, strict=True)
     report = CalibrationReport(
         weights, design, tuple(chain(*names)), *map(np.concatenate, held),
@@ -308,6 +305,15 @@ def calibrate(
     if strict and report.reasons:
         raise CalibrationError(" ".join(report.reasons), report)
     return (report.weights, report) if return_report else report.weights
+
+
+def _found(search, columns, totals, design, floor, ceiling):
+    """Weights of some rows, and what a report says of them."""
+    system = read_totals(columns, totals)
+    weights, n_iter, reasons = search.weights(system, design, floor, ceiling)
+    before, after = (system.coefficients @ each for each in (design, weights))
+    held = system.lower, system.upper, before, after, system.residual(weights)
+    return weights, system.names, *held, n_iter, reasons
 
 
 def _checked_design(given, n):
