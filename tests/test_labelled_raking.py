@@ -356,3 +356,19 @@ def test_a_series_of_sums_is_read_by_the_names_of_its_levels():
     key = ("sex", "age")
     for asked in (turned, column_total(key, turned)):
         pd.testing.assert_series_equal(rake(table, {key: asked}).tables, margin)
+
+
+def test_by_level_without_a_margin_is_free_and_one_without_cells_is_told():
+    """Neither is forgotten: levels in margins are named, in tables or not."""
+    table, key = series(np.arange(1.0, 1 + np.prod(SHAPE))), ("region", "sex")
+    found = rake(table, {key: {("n", "f"): 7}}, by="region")
+    assert found.labels == ("n", "s", "e", "w") and found.converged.all()
+    others = [(region, sex) != ("n", "f") for _, sex, region in table.index]
+    np.testing.assert_array_equal(found.tables[others], table[others])
+    assert found.tables.xs("n", level="region").xs("f", level="sex").sum() == 7
+    asked = {key: {("n", "f"): 7, ("north", "f"): 5}}
+    with pytest.raises(RakingError, match="Table 'north': No cell has sex='f'"):
+        rake(table, asked, by="region")
+    rest = rake(table, asked, by="region", strict=False)
+    assert list(rest.reasons) == ["north"]
+    np.testing.assert_array_equal(rest.tables, found.tables)

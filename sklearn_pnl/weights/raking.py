@@ -301,10 +301,13 @@ def _by_level(cells, totals, by):
             raise ValueError(f"The margin {total.of!r} names nothing but by.")
         split = [_split(end, places, rest) for end in (total.lower, total.upper)]
         of = itemgetter(*rest)(modes)
-        for level in members:
+        # Of a level without cells too: what is asked of it is refused, not forgotten.
+        for level in dict.fromkeys(level for part in split for level in part):
             lower, upper = (part.get(level, {}) for part in split)
-            asked[level].append(replace(total, of=of, lower=lower, upper=upper))
-    return {level: (some, asked[level]) for level, some in members.items()}
+            own = replace(total, of=of, lower=lower, upper=upper)
+            asked.setdefault(level, []).append(own)
+    none = np.empty(0, np.intp)
+    return {level: (members.get(level, none), own) for level, own in asked.items()}
 
 
 def _split(ends, places, rest):
@@ -320,6 +323,8 @@ def _split(ends, places, rest):
 def _raked(search, cells, members, asked):
     """Cells of one table, what is missed, steps, and why it failed."""
     values = cells.values[members]
+    if not asked:
+        return values, 0.0, 0, ""
     used, sign = members[values != 0], np.sign(values[values != 0])
     system = read_totals(cells.columns.rows(used), asked)
     system = replace(system, coefficients=system.coefficients * sign, signs=sign)
