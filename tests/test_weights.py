@@ -672,3 +672,14 @@ def test_whole_weights_keep_bounds_and_tolerances():
     assert np.all(weights <= np.floor(1.6 * design))
     assert np.all(np.abs(weights @ x - totals) <= 0.02 * totals + 1e-9)
     assert report.converged
+
+
+@pytest.mark.parametrize("asked", [1e-30, 1e-300])
+def test_totals_too_small_for_their_start_are_not_called_met(asked):
+    X = np.random.default_rng(0).integers(0, 3, size=(50, 1))
+    message = "the sum of 0 is .* Start from weights that come nearer"
+    with pytest.raises(CalibrationError, match=message) as error:
+        calibrate(X, {0: asked})
+    assert not error.value.report.converged
+    near = calibrate(X, {0: asked}, design_weights=asked)
+    np.testing.assert_allclose(near @ X, asked, rtol=1e-8)

@@ -439,7 +439,9 @@ class WeightSearch:
             own = weights[some], *(end[some] for end in ends)
             near, better = self._project(system.of(some), *own)
             if not better.reasons:
-                weights[some], missed = near, False
+                weights[some] = near
+            worst = system.residual(weights).max(initial=0.0)
+            missed = worst > max(self.tol, _LEAST_TOL)
         unproven = not found.reasons or found.reasons[0].equation is None
         # Weights of 0 meet means.
         may_vanish = np.all((system.lower <= 0) & (system.upper >= 0))
@@ -451,7 +453,10 @@ class WeightSearch:
             if other.reasons and other.reasons[0].equation is not None:
                 system, found, missed = of_one, other, True
         reasons = ()
-        if missed and found.reasons:
+        if missed and not found.reasons:
+            # Sums may lie so far below the terms that they start from.
+            reasons = (_told_missed(system, weights, self.tol),)
+        elif missed:
             why, name = found.reasons[0], system.names.__getitem__
             told = why.equation is not None
             reasons = (why.described(name, ranges=self.ranges) if told else str(why),)
@@ -467,6 +472,16 @@ class WeightSearch:
             tol=max(_LEAST_TOL, self.tol * smaller), max_iter=self.max_iter,
         )  # fmt: skip
         return found.measure[0], found
+
+
+def _told_missed(system, weights, tol):
+    worst = system.residual(weights)
+    k = int(worst.argmax())
+    return (
+        f"{system.names[k]} is {(system.coefficients @ weights)[k]:.10g}, missed by "
+        f"{worst[k]:.1e} > tol={tol:g} of its terms: what is asked is too small beside "
+        "what there was. Start from weights that come nearer, or choose a larger tol."
+    )
 
 
 def _forced(system, ends):
