@@ -358,6 +358,9 @@ def test_margins_that_disagree_are_named():
         ({("region", "sex"): {"north": 3}}, {}, "need tuples of 2 levels"),
         ({"age": "many"}, {}, "must be a number, or a dict or Series"),
         ({"age": np.nan}, {}, "A total of 'age' is NaN; give a number"),
+        ({"sex": {"f": None}}, {}, "of 'sex' of level 'f' is NaN; give a number"),
+        ({"sex": pd.Series({"f": 3, "m": pd.NA}, dtype="Int64")}, {},
+         "of 'sex' of level 'm' is NaN; give a number"),
         ({"age": np.inf}, {}, "must lie in an interval"),
         ([1.0, 2.0], {}, "finite sums of all 4 columns"),
         ({"age": 3}, {"bounds": (2, 1)}, "0 <= least <= largest"),
@@ -427,7 +430,7 @@ def test_missing_numbers_are_told():
         (("age", 3, {"within": -1}), "within must be 0 or more"),
         (("age", 3, {"within": 5}), "below 1, a share .* got 5"),
         ((3500, "age", {}), "It comes after its column"),
-        (("age", {"a": None}, {}), "number, or a dict or Series of level to number"),
+        (("age", {"a": "many"}, {}), "number, or a dict or Series of level to number"),
         (("age", pd.DataFrame({"n": [1.0, 2.0]}), {}), "Series of level to number"),
         (({}, 3, {}), "at least one column"),
         (({"age": 1}, {"a": 3}, {}), "a number to be summed to"),
@@ -683,3 +686,17 @@ def test_totals_too_small_for_their_start_are_not_called_met(asked):
     assert not error.value.report.converged
     near = calibrate(X, {0: asked}, design_weights=asked)
     np.testing.assert_allclose(near @ X, asked, rtol=1e-8)
+
+
+@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_missing_cells_have_no_level_in_any_container(container):
+    frame = container({"region": ["north", None, "south", None]})
+    with pytest.raises(ValueError, match="missing cells have no level"):
+        calibrate(frame, {"region": {"north": 3, None: 5}})
+    weights = calibrate(frame, {"region": {"north": 3}})
+    np.testing.assert_array_equal(weights, [3, 1, 1, 1])
+
+
+def test_lazy_frames_are_to_be_collected():
+    with pytest.raises(TypeError, match="lazy data frame: collect it first"):
+        calibrate(pl.LazyFrame({"age": [1.0, 2.0]}), {"age": 7})

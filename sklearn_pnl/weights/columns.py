@@ -20,7 +20,9 @@ class Columns:
     def __init__(self, X, row="row"):
         # What a row is called in messages.
         self.row, self.names = row, None
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        frame = nw.from_native(X, pass_through=True)
+        if isinstance(frame, nw.LazyFrame):
+            raise TypeError("X is a lazy data frame: collect it first.")
         if isinstance(frame, nw.DataFrame):
             self._X, self.names = frame, list(frame.columns)
         else:
@@ -65,6 +67,8 @@ class Columns:
     def codes(self, key, place):
         """The number of each row's level; -1 for levels that have none."""
         column = self._column(key)
+        # Some containers call a missing cell None, which is no level in any.
+        place = {level: k for level, k in place.items() if level is not None}
         native = column.to_native() if hasattr(column, "to_native") else column
         if hasattr(native, "factorize"):
             found, levels = native.factorize()

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
 from .._runtime.validation import tells_where
+from ..tables.categories import is_missing
 from .columns import Columns
 
 # Fuller systems than this are solved as dense ones.
@@ -171,7 +172,10 @@ def _each(ends, room):
 
     try:
         if hasattr(ends, "items"):
-            return {level: moved(end) for level, end in ends.items()}
+            return {
+                level: np.nan if is_missing(end) else moved(end)
+                for level, end in ends.items()
+            }
         return moved(ends)
     except (TypeError, ValueError):
         raise ValueError(
