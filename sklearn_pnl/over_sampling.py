@@ -10,9 +10,9 @@ import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_sampling_strategy, check_target_type
 from imblearn.utils._validation import ArraysTransformer
+from scipy.sparse import issparse
 from sklearn.base import _fit_context
-from sklearn.preprocessing import label_binarize
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from ._runtime.callbacks import fit_task, subtask, with_callbacks
 from ._runtime.docs import with_params_of
@@ -248,6 +248,13 @@ class PNLSampler(Recipe, BaseOverSampler):
             alone = "PNLAugmenter draws rows without classes."
             advice = alone if len(known) == 1 else _HOW_MANY
             raise ValueError(f"{error} ({_told(labels)}). {advice}") from None
+        for label, n in self.sampling_strategy_.items():
+            if not float(n).is_integer():
+                raise ValueError(
+                    f"sampling_strategy asks for {n} new rows of class {label!r}: give "
+                    "whole numbers of rows, for instance with round()."
+                )
+            self.sampling_strategy_[label] = int(n)
         wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
         by_class = self.constraints if isinstance(self.constraints, dict) else {}
         for name, asked in (("constraints", by_class), ("totals", self.totals or {})):
@@ -308,7 +315,12 @@ class _Classes:
     def __init__(self, y):
         plain, self._as_they_came = plain_target(y)
         shape, kind = np.shape(plain), np.asarray(plain).dtype.kind
-        if len(shape) == 2 and shape[1] > 1 and kind == "f":
+        several = len(shape) == 2 and shape[1] > 1
+        self._indicators = None
+        if several and type_of_target(plain) == "multilabel-indicator":
+            plain = plain.toarray() if issparse(plain) else plain
+            self._indicators = np.asarray(plain)
+        elif several and kind == "f":
             raise ValueError(
                 f"y has the shape {shape}: it must have one class for each row. "
                 "Are X and y swapped? PNLRegressionSampler adds rows with several "
@@ -323,14 +335,27 @@ class _Classes:
                 f"{str(error).rstrip('.')}. PNLRegressionSampler adds rows with "
                 "numbers as targets."
             ) from None
-        self.labels, self._binary = check_target_type(plain, indicate_one_vs_all=True)
+        self.labels = check_target_type(
+            plain if self._indicators is None else self._indicators
+        )
+        if self._indicators is not None:
+            _check_in_a_class(self._indicators)
         self._container = ArraysTransformer(np.empty(0), plain)
 
     def like(self, labels):
-        """All labels as ``y`` came."""
-        if self._binary:
-            labels = label_binarize(labels, classes=np.unique(self.labels))
+        """All labels as ``y`` came: with a column for each class if it had these."""
+        if self._indicators is not None:
+            n_classes, dtype = self._indicators.shape[1], self._indicators.dtype
+            labels = np.eye(n_classes, dtype=dtype)[labels]
         return self._as_they_came(self._container.transform(np.empty(0), labels)[1])
+
+
+def _check_in_a_class(indicators):
+    for row in np.flatnonzero(~indicators.any(axis=1)):
+        raise ValueError(
+            f"Row {row} of y is 0 in all {indicators.shape[1]} columns: it is in none "
+            "of the classes. Drop such rows, or give them a class of their own."
+        )
 
 
 def _told(labels):

@@ -80,6 +80,7 @@ def twenty_percent_more(y):
         ({1: 30}, {0: 40, 1: 30, 2: 20}),
         ({1: 30, 2: 21}, {0: 40, 1: 30, 2: 21}),
         (lambda y: {1: 13}, {0: 40, 1: 13, 2: 20}),
+        ({1: 1.5 * 20}, {0: 40, 1: 30, 2: 20}),
         ({0: 40, 1: 12}, {0: 40, 1: 12, 2: 20}),
         pytest.param({1: 55}, {0: 40, 1: 55, 2: 20}, marks=ABOVE_THE_MAJORITY),
         pytest.param(
@@ -244,6 +245,17 @@ def test_strategies_that_cannot_be_tell_the_rows_of_classes(strategy):
     X, y = table(counts={0: 40, 1: 12})
     with pytest.raises(ValueError, match="{0: 40, 1: 12}.*in all"):
         PNLSampler(sampling_strategy=strategy).fit_resample(X, y)
+
+
+@pytest.mark.parametrize("strategy", [{1: 13.5}, lambda y: {1: np.inf}])
+def test_parts_of_rows_are_refused_by_class(strategy):
+    X, y = table(counts={0: 40, 1: 12})
+    sampler = PNLSampler(sampling_strategy=strategy)
+    message = "rows of class 1: give whole numbers of rows"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "After over-sampling")
+        with pytest.raises(ValueError, match=message):
+            sampler.fit_resample(X, y)
 
 
 def test_only_fit_resample_leaves_no_sample_indices():
@@ -414,11 +426,31 @@ def test_string_labels_are_kept_whole(labels):
     assert set(sampler.augmenters_) == {labels[1], labels[2]}
 
 
-def test_one_hot_targets_come_back_one_hot():
-    X, y = table()
-    _, y_new, _ = resample(X, np.eye(3, dtype=int)[y])
-    assert_array_equal(y_new.sum(axis=0), [40, 40, 40])
+@pytest.mark.parametrize("dtype", [int, float, bool])
+@pytest.mark.parametrize(("n_classes", "n_columns"), [(2, 2), (3, 3), (3, 4)])
+@pytest.mark.parametrize("frame", [False, True])
+def test_one_hot_targets_come_back_one_hot(n_classes, n_columns, dtype, frame):
+    X, y = table(counts={label: COUNTS[label] for label in range(n_classes)})
+    given = one_hot = np.eye(n_columns, dtype=dtype)[y]
+    if frame:
+        pd = pytest.importorskip("pandas")
+        given = pd.DataFrame(one_hot, columns=list("abcd")[:n_columns])
+    X_new, y_new, _ = resample(X, given)
+    assert_array_equal(X_new, resample(X, y)[0])
+    if frame:
+        assert list(y_new.columns) == list(given.columns)
+        y_new = y_new.to_numpy()
+    assert y_new.dtype == dtype
+    assert_array_equal(y_new[: len(y)], one_hot)
     assert_array_equal(y_new.sum(axis=1), 1)
+    n_of_each = [40] * n_classes + [0] * (n_columns - n_classes)
+    assert_array_equal(y_new.sum(axis=0), n_of_each)
+
+
+def test_rows_in_none_of_one_hot_classes_are_refused():
+    X, y = table()
+    with pytest.raises(ValueError, match="Row .* of y is 0 in all 2 columns"):
+        PNLSampler().fit_resample(X, np.eye(3, dtype=int)[y][:, 1:])
 
 
 def test_lists_stay_lists():
