@@ -230,6 +230,26 @@ def test_decimal_numbers_come_back_with_their_places(kind):
     assert_allclose(np.array(new, float), same[N:, 0], atol=0.025 + 1e-9)
 
 
+@pytest.mark.parametrize("kind", DECIMALS[1:])
+@pytest.mark.parametrize(("digits", "largest"), [(3, "9.99"), (25, "1e23")])
+def test_decimals_stay_within_the_digits_of_their_type(kind, digits, largest):
+    pa = pytest.importorskip("pyarrow")
+    cents = np.random.default_rng(0).integers(1, 999, N)
+    far = Decimal(largest) - Decimal("9.99")
+    prices = pa.array([far + Decimal(int(c)).scaleb(-2) for c in cents])
+    prices = prices.cast(pa.decimal128(digits, 2))
+    X = pa.table({"price": prices, "size": cents % 7 / 7})
+    if kind == "pandas":
+        X = X.to_pandas(types_mapper=pd.ArrowDtype)
+    elif kind == "polars":
+        X = pytest.importorskip("polars").from_arrow(X)
+    new = PNLAugmenter(range_slack=None).fit(X).sample(500, random_state=0)
+    assert schema(new) == schema(X)
+    held = new["price"].to_pylist() if kind == "pyarrow" else list(new["price"])
+    assert len(set(held)) > 100
+    assert far + 9 < max(held) <= Decimal((0, (9,) * digits, -2))
+
+
 @pytest.mark.parametrize("kind", DECIMALS)
 def test_decimal_numbers_that_are_missing_stay_such(kind):
     X = decimals(kind, missing=True)
@@ -429,3 +449,19 @@ def test_set_of_names_in_messages_is_not_of_numbers():
     with pytest.raises(ValueError) as error:
         PNLAugmenter().fit(X)
     assert re.search(r"infinity; .* row 3, column 'single'", str(error.value))
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_types_of_others_are_categories(kind):
+    """Periods of pandas are an extension type in Arrow, of whole numbers below."""
+    pa = pytest.importorskip("pyarrow")
+    months = pd.period_range("2020", periods=N, freq="M")
+    X = pa.Table.from_pandas(pd.DataFrame({"month": months, "size": np.arange(N) / 7}))
+    if kind == "polars":
+        X = pytest.importorskip("polars").from_arrow(X)
+    with pytest.raises(ValueError, match="'month' .* holds no numbers"):
+        PNLAugmenter().fit(X)
+    new = PNLAugmenter(categorical_features="auto").fit(X).sample(9, random_state=0)
+    assert schema(new) == schema(X)
+    held, given = (list(np.asarray(frame["month"])) for frame in (new, X))
+    assert set(held) <= set(given)

@@ -61,7 +61,7 @@ class FrameColumns:
     n_columns : int
     """
 
-    _others_with_numbers = (nw.Boolean, nw.Datetime, nw.Duration, nw.Unknown)
+    _others_with_numbers: tuple = (nw.Boolean, nw.Datetime, nw.Duration)
 
     def __init__(self, X):
         self._frame = nw.from_native(X, eager_only=True)
@@ -92,7 +92,10 @@ class FrameColumns:
         if dtype == nw.Date:
             column = column.cast(nw.Datetime("ms"))
         elif not (dtype.is_numeric() or dtype in self._others_with_numbers):
-            return None
+            # Of a type that narwhals does not know are columns of nothing, too.
+            nothing = dtype == nw.Unknown and column.null_count() == len(column)
+            if not nothing:
+                return None
         values = column.to_numpy()
         return as_numbers(values) if values.dtype == object else values
 
@@ -102,6 +105,12 @@ class FrameColumns:
         if dtype == nw.Boolean:
             return np.dtype(bool)
         return np.dtype(str(dtype).lower()) if dtype.is_integer() else None
+
+    def largest(self, j):
+        """The largest decimal of the type of a column; None if it has no digits."""
+        dtype = getattr(self.dtype(j), "pyarrow_dtype", self.dtype(j))
+        n_digits = getattr(dtype, "precision", None)
+        return n_digits and Decimal((0, (9,) * n_digits, -dtype.scale))
 
     def objects(self, j):
         """Values of a column as a list; times as integers, to the nanosecond."""
@@ -169,7 +178,11 @@ class PandasColumns(FrameColumns):
     objects may be numbers; the index is made anew; frames of a subclass stay such.
     """
 
-    _others_with_numbers: tuple = (*FrameColumns._others_with_numbers, nw.Object)
+    _others_with_numbers = (
+        *FrameColumns._others_with_numbers,
+        nw.Object,
+        nw.Unknown,
+    )
 
     def __init__(self, X):
         frame = X.copy(deep=False)
@@ -233,6 +246,9 @@ class ArrayColumns:
 
     def whole_type(self, j):
         """None: arrays of objects have no types of columns."""
+
+    def largest(self, j):
+        """None: objects hold any number."""
 
     def objects(self, j):
         """Values of a column as a list."""

@@ -147,7 +147,9 @@ class ColumnForm:
             return Times(values, self._head, j)
         whole = self._head.whole_type(j) if values.dtype.kind == "f" else None
         # Whole numbers of which some are missing are read as floats.
-        return kind_of(values) if whole is None else Counts(whole)
+        if whole is not None:
+            return Counts(whole)
+        return kind_of(values, self._head.largest(j))
 
     @classmethod
     def of(cls, columns, chosen, refused=None):

@@ -8,8 +8,11 @@ import numpy as np
 _EXACT = 2**53
 
 
-def kind_of(values):
-    """How values (n,) or (n, D) of one type are read and restored."""
+def kind_of(values, largest=None):
+    """How values (n,) or (n, D) of one type are read and restored.
+
+    ``largest`` is the largest decimal of the type, if it has one.
+    """
     if values.dtype.kind == "f":
         return Reals(values.dtype)
     if values.dtype.kind in "mM":
@@ -18,7 +21,7 @@ def kind_of(values):
         )
     if values.dtype != object:
         return Counts(values.dtype, *_far_start(values))
-    return Exact(values)
+    return Exact(values, largest)
 
 
 class Reals:
@@ -124,14 +127,18 @@ class Exact(Reals):
 
     precision = 0.0
 
-    def __init__(self, values):
-        self.places = None
+    def __init__(self, values, largest=None):
+        self.places, self.largest = None, largest
         values = values[values == values]
         if isinstance(values[0], Decimal):
             self.places = max(0, -min(v.as_tuple().exponent for v in values))
         self.step = 10.0 ** -(self.places or 0)
         far = max(map(abs, values)) * 10 ** (self.places or 0) > _EXACT
         self.start = min(values) if far else 0
+        if largest is not None:
+            with localcontext(_MANY_DIGITS):
+                self.lowest = -_within(largest + self.start)
+                self.highest = _within(largest - self.start)
 
     def read(self, values):
         """Numbers of values."""
@@ -142,15 +149,19 @@ class Exact(Reals):
 
     def restore(self, numbers):
         """Values of numbers, with their places; None where they are missing."""
-        whole = int if self.places is None else Decimal
         with localcontext(_MANY_DIGITS):
             new = [
-                None
-                if np.isnan(number)
-                else whole(f"{number:.{self.places or 0}f}") + self.start
-                for number in numbers
+                None if np.isnan(number) else self._value(number) for number in numbers
             ]
         return np.array(new, dtype=object)
+
+    def _value(self, number):
+        """A value within the type."""
+        whole = int if self.places is None else Decimal
+        value = whole(f"{number:.{self.places or 0}f}") + self.start
+        if self.largest is None:
+            return value
+        return max(-self.largest, min(value, self.largest))
 
 
 # More than the decimals of any container have.
@@ -171,6 +182,8 @@ def _far_start(values):
 
 
 def _within(whole):
-    """The largest float that is not above an integer."""
+    """The largest float that is not above an integer or decimal."""
     nearest = float(whole)
-    return nearest if int(nearest) <= whole else float(np.nextafter(nearest, -np.inf))
+    if Decimal(nearest) <= whole:
+        return nearest
+    return float(np.nextafter(nearest, -np.inf))
