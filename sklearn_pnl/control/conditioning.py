@@ -16,6 +16,8 @@ _MOST_TARGETS = 2**8
 _WIDTH, _PAIRS_WORTH = 0.1, 100
 # Weights (targets x pairs) held at once.
 _WEIGHTS = 2**22
+# Standard deviations beyond which all rows are as far, and chances vanish.
+_FAR = 1e6
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,13 @@ class Condition:
     upper: np.ndarray
     shares: np.ndarray | None = None
 
+    def __post_init__(self):
+        with np.errstate(over="ignore"):
+            far = _FAR * self._scale
+        low, high = self.values.min(axis=0) - far, self.values.max(axis=0) + far
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, np.clip(getattr(self, name), low, high))
+
     def sources(self):
         """Training rows nearest to the intervals; all if rows have their own."""
         if len(self.lower) > 1:
@@ -47,7 +56,9 @@ class Condition:
 
     @property
     def _scale(self):
-        spread = self.values.std(axis=0)
+        # In units, powers of two, in which squares neither overflow nor vanish.
+        unit = np.ldexp(1.0, np.frexp(np.abs(self.values).max(axis=0))[1] - 1)
+        spread = (self.values / unit).std(axis=0) * unit
         return np.where(spread > 0, spread, 1.0)
 
     def pairs(self, sources, near, n_samples, rng):

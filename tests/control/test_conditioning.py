@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import logsumexp
 
-from sklearn_pnl import MixupDraws
+from sklearn_pnl import ColumnConstraint, MixupDraws, PNLAugmenter
 from sklearn_pnl.control.conditioning import Condition, _Segments
 from sklearn_pnl.draws import TrainingCodes
 
@@ -122,3 +122,27 @@ def test_targets_far_from_all_rows_draw_the_nearest_ends():
     found = mixtures(values, values, Condition(values, wanted, wanted), 50)
     assert found.min() > 0.85
     assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("wanted", [1e20, 1e200, -1e300])
+@pytest.mark.parametrize("each", [False, True])
+def test_what_lies_however_far_is_refused_with_what_is_reached(wanted, each):
+    X = np.random.default_rng(0).gamma(2.0, size=(60, 3))
+    asked = ColumnConstraint(0, equal=np.full(5, wanted) if each else wanted)
+    with pytest.raises(ValueError, match=r"x0 asks for .*; .* it reaches 0 to"):
+        PNLAugmenter().fit(X).sample(5, random_state=0, constraints=asked)
+
+
+@pytest.mark.parametrize("exponent", [-900, 900])
+def test_pairs_are_those_of_values_in_any_unit(exponent):
+    """Powers of two change no digit, where squares of values overflow too."""
+    X, unit = np.random.default_rng(0).gamma(2.0, size=(60, 3)), 2.0**exponent
+
+    def drawn(scale):
+        asked = ColumnConstraint(0, equal=2 * scale)
+        augmenter = PNLAugmenter().fit(X * scale)
+        return augmenter.sample(9, 0, constraints=asked, return_parents=True)
+
+    (rows, parents), (far, others) = drawn(1), drawn(unit)
+    np.testing.assert_array_equal(parents, others)
+    np.testing.assert_allclose(rows * unit, far, rtol=1e-9)
