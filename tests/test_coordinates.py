@@ -20,6 +20,7 @@ from sklearn_pnl.geometry import (
     TensorPoset,
     eta_from_prob,
     fisher_information,
+    kl_divergence,
     log_partition,
     measure_from_theta,
     prob_from_eta,
@@ -258,3 +259,22 @@ def test_large_theta_gives_distributions(size):
     theta = size * np.random.default_rng(0).normal(size=(20, 3, 4)) / 12
     q = prob_from_theta(theta, TensorPoset((3, 4)))
     assert_allclose(q.sum(axis=(1, 2)), 1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("function", [log_partition, prob_from_theta])
+def test_layout_in_memory_makes_no_difference(seed, function):
+    """What the bottom holds is ignored in arrays by columns too."""
+    poset = TensorPoset((3, 2, 4))
+    theta = np.random.default_rng(seed).normal(size=(5, *poset.shape))
+    for layout in (np.asfortranarray, lambda x: x.T.copy().T):
+        assert_array_equal(function(layout(theta), poset), function(theta, poset))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_objects_are_numbers_if_they_hold_some(seed):
+    poset = TensorPoset((3, 4))
+    p = np.random.default_rng(seed).dirichlet(np.ones(12)).reshape(3, 4)
+    q, objects = np.full((3, 4), 1 / 12), p.astype(object)
+    assert_array_equal(theta_from_prob(objects, poset), theta_from_prob(p, poset))
+    assert kl_divergence(objects, q) == kl_divergence(p, q)

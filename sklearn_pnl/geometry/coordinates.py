@@ -52,15 +52,14 @@ def theta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
     array([[-2.303,  1.386],
            [ 0.   ,  0.   ]])
     """
-    p = np.asarray(p)
+    p = np.asarray(p, dtype=float_type(p))
     if not np.all(p > 0):
         cell = tuple(int(i) for i in np.argwhere(~(p > 0))[0])
         raise ValueError(
             f"theta is finite for positive cells only; the cell at index {cell} is "
             f"{p[cell]}. Add a positive offset before normalising."
         )
-    dtype = p.dtype if p.dtype.kind == "f" else np.float64
-    return poset.moebius(np.log(p, out=empty(p.shape, dtype)))
+    return poset.moebius(np.log(p, out=empty(p.shape, p.dtype)))
 
 
 def prob_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
@@ -98,7 +97,7 @@ def prob_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
 def _normalized(theta, poset):
     """Distributions with theta but at the bottom, and psi; rows as they came."""
     # A sum with what the bottom holds would lose digits, or all of them.
-    theta = np.array(theta, dtype=float_type(theta))
+    theta = np.array(theta, dtype=float_type(theta), order="C")
     lead = leading_shape(theta, poset)
     theta.reshape(*lead, poset.n_elements)[..., poset.bottom] = 0
     q, psi = normalized_exp(_energy(theta, poset).reshape(-1, poset.n_elements))
@@ -310,5 +309,6 @@ def fisher_information(
     if elements is None:
         elements = np.delete(np.arange(poset.n_elements), poset.bottom)
     elements = np.asarray(elements)
-    eta = poset.eta(p).reshape(*leading_shape(p, poset), -1)[..., elements]
+    lead = leading_shape(p, poset)
+    eta = poset.eta(p).reshape(*lead, poset.n_elements)[..., elements]
     return poset.fisher_gram(p, elements) - eta[..., :, None] * eta[..., None, :]

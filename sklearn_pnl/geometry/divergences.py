@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import kl_div, logsumexp
 
+from .posets import float_type
+
 
 def kl_divergence(
     p: ArrayLike, q: ArrayLike, axis: int | tuple[int, ...] | None = None
@@ -41,7 +43,7 @@ def kl_divergence(
     >>> kl_divergence([0.5, 0.5], [0.0, 1.0])
     inf
     """
-    terms = kl_div(np.asarray(p), np.asarray(q))
+    terms = kl_div(*(np.asarray(x, dtype=float_type(x)) for x in (p, q)))
     # Rounding alone can make the sum negative.
     divergence = np.maximum(terms.sum(axis=axis), 0)
     return float(divergence) if np.ndim(divergence) == 0 else divergence
