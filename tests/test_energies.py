@@ -337,3 +337,18 @@ def test_in_base_has_the_theta_that_it_says():
     theta = np.random.default_rng(1).normal(size=20) * (order_slow(leq) <= 1)
     assert_allclose(np.ptp(log_p - zeta_slow(theta, leq)), 0, atol=1e-12)
     assert poset.bottom == bottom_slow(leq)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("shape", SHAPES[1:])
+def test_single_precision_has_the_energies_of_its_values(seed, shape):
+    """Sums of single precision are 1 to its digits; no projection fails for that."""
+    poset, rng = TensorPoset(shape), np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(np.prod(shape)), size=4).reshape(-1, *shape)
+    single = p.astype(np.float32)
+    axes = tuple(range(1, single.ndim))
+    double = single / single.sum(axis=axes, keepdims=True, dtype=np.float64)
+    for function in (interaction_energy, energy_decomposition):
+        found = function(single, poset)
+        assert_allclose(found, function(double, poset), atol=3e-7)
+        assert_allclose(found, function(p, poset), atol=1e-5)

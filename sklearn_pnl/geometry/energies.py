@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .divergences import e_geodesic, kl_divergence, m_geodesic
-from .posets import PosetProtocol
+from .posets import PosetProtocol, float_type
 from .projections import mixed_projection
 
 _TOL, _MAX_ITER = 1e-12, 200
@@ -130,7 +130,7 @@ def energy_decomposition(
     >>> energy_decomposition(p, TensorPoset((2, 2))).round(4)
     array([0.0201, 0.0863])
     """
-    p = np.asarray(p, dtype=np.float64)
+    p = np.asarray(p, dtype=float_type(p))
     levels = range(1, poset.max_order) if levels is None else levels
     masks = [poset.level_mask(level) for level in levels]
     for k, (inner, outer) in enumerate(zip(masks, masks[1:], strict=False)):

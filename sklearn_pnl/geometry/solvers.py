@@ -508,12 +508,16 @@ def _flat_rows(target, reference, poset):
 
 
 def _as_distributions(p, poset, name):
+    rounded = np.asarray(p).dtype != np.float64
     p = np.asarray(p, dtype=np.float64)
-    leading_shape(p, poset, name)
+    lead = leading_shape(p, poset, name)
     total = row_sums(p.reshape(-1, poset.n_elements))
     if not (p.min(initial=0) >= 0 and np.allclose(total, 1, rtol=1e-6, atol=0)):
         raise ValueError(
             f"{name} must hold distributions: cells of at least 0 with sum 1. Divide "
             "each row by its sum."
         )
+    if rounded:
+        # In double precision sums are 1 to its digits, not to those of another type.
+        p = p / total.reshape(*lead, *(1 for _ in poset.shape))
     return p
