@@ -324,10 +324,11 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         n_replicates = check_count("n_replicates", n_replicates)
         total = self.statistics_.total
-        if total != round(total):
+        if total != round(total) or total >= 2**63:
             raise ValueError(
                 f"The counts sum to {total:g}: tables are drawn for whole numbers of "
-                "counts only. Fit counts that are not weighted, with an offset of 0."
+                "counts below 2**63. Fit counts that are not weighted, with an offset "
+                "of 0."
             )
         p = self.expected_.reshape(-1) / total
         drawn = as_random_state(random_state).multinomial(
@@ -430,6 +431,8 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         whom = f"Negative values in data passed to {type(self).__name__}"
         advice = "counts are 0 or more; mend or drop the row"
         check_measures(rows, whom, None, names=feature_names(self), advice=advice)
+        if rows.max() > np.finfo(float).max / rows.size:
+            raise ValueError("The sum of X overflows; divide it by a constant first.")
         return rows.reshape(len(rows), -1).astype(np.float64, copy=False)
 
     def __sklearn_tags__(self):

@@ -689,3 +689,32 @@ def test_search_from_nothing_and_with_modes_of_one_level():
     counts = np.array([[[90, 15]], [[88, 31]]])
     found = search_interactions(counts, TensorPoset((2, 1, 2)), start=0)
     assert found.order == [(2,)]
+
+
+def test_a_table_of_one_cell_has_no_terms():
+    tests = deviance_tests([[7]], TensorPoset((1, 1)))
+    assert tests.terms == () and len(tests.values) == len(tests.dof) == 0
+    assert str(tests).split() == ["term", "G^2", "df", "p"]
+
+
+def test_counts_of_objects_are_numbers():
+    counts, poset = np.array([[20, 10], [15, 30]]), TensorPoset((2, 2))
+    objects = counts.astype(object)
+    assert score_tests(objects, poset).values == score_tests(counts, poset).values
+    found = search_interactions(objects, poset)
+    assert found == search_interactions(counts, poset)
+
+
+@pytest.mark.parametrize(
+    ("counts", "reference", "message"),
+    [
+        (np.full((2, 2), 1e308), None, "Counts must have a finite sum; .* larger unit"),
+        (np.ones((2, 2)), np.zeros((2, 2)), "it is 0 in all cells"),
+        (np.ones((2, 2)), [[1, 1], [-1, 1]], r"at index \(1, 0\) is -1"),
+        (np.ones((2, 2)), [[1, np.nan], [1, 1]], r"at index \(0, 1\) is nan"),
+        (np.ones((2, 2)), np.ones(4), r"of shape \(2, 2\); got shape \(4,\)"),
+    ],
+)
+def test_counts_and_references_that_are_none_are_told(counts, reference, message):
+    with pytest.raises(ValueError, match=message):
+        goodness_of_fit(counts, TensorPoset((2, 2)), reference=reference)

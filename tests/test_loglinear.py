@@ -288,3 +288,13 @@ def test_shares_are_no_counts(n_rows):
     assert LogLinearModel().fit(100 * shares).statistics_.total == pytest.approx(
         100 * n_rows
     )
+
+
+def test_counts_too_many_to_draw_or_sum_are_refused():
+    counts = np.array([[20.0, 10.0], [15.0, 30.0]])
+    model = LogLinearModel().fit([1e20 * counts])
+    assert_allclose(model.expected_, 1e20 * LogLinearModel().fit([counts]).expected_)
+    with pytest.raises(ValueError, match="whole numbers of counts below"):
+        model.bootstrap(9)
+    with pytest.raises(ValueError, match="sum of X overflows; divide it by a constant"):
+        LogLinearModel().fit([5e306 * counts])

@@ -23,6 +23,8 @@ def check_counts(counts, poset):
             f"Counts are finite and not negative; that at index {cell} is "
             f"{counts[cell]}."
         )
+    if counts.max(initial=0) > np.finfo(float).max / max(1, counts.size):
+        raise ValueError("Counts must have a finite sum; choose a larger unit.")
     total = np.asarray(counts.reshape(*lead, -1).sum(axis=-1))
     if not total.all():
         table = tuple(np.argwhere(total == 0)[0].tolist())
@@ -38,11 +40,10 @@ def check_reference(reference, counts, poset):
     if reference is None:
         return None
     reference = np.asarray(reference, dtype=np.float64)
-    fine = np.isfinite(reference) & (reference >= 0)
-    if reference.shape != poset.shape or not fine.all() or not reference.any():
+    if why := _no_reference(reference, poset):
         raise ValueError(
-            f"A reference is finite, not negative, somewhere positive, and of shape "
-            f"{poset.shape}; got shape {reference.shape}."
+            "A reference is finite, not negative, somewhere positive, and of shape "
+            f"{poset.shape}; {why}."
         )
     bad = np.argwhere((counts > 0) & (reference == 0))
     if len(bad):
@@ -53,6 +54,17 @@ def check_reference(reference, counts, poset):
             "counts out."
         )
     return reference / reference.sum()
+
+
+def _no_reference(reference, poset):
+    """Why an array is no reference; None if it is one."""
+    if reference.shape != poset.shape:
+        return f"got shape {reference.shape}"
+    bad = np.argwhere(~(np.isfinite(reference) & (reference >= 0)))
+    if len(bad):
+        cell = tuple(bad[0].tolist())
+        return f"that at index {cell} is {reference[cell]:g}"
+    return None if reference.any() else "it is 0 in all cells"
 
 
 def n_params_of(poset, mask, reference):

@@ -117,7 +117,7 @@ def search_interactions(
         raise ValueError(f"Interactions are sets of modes of a tensor; got {poset!r}.")
     if criterion not in ("bic", "aic"):
         raise ValueError(f"criterion must be 'bic' or 'aic'; got {criterion!r}.")
-    counts, settings = np.asarray(counts), (reference, tol, max_iter)
+    counts, settings = np.asarray(counts, dtype=np.float64), (reference, tol, max_iter)
     search = _Search(counts, poset, criterion, settings)
     lowest = model_mask(poset, start)
     mask, value = lowest, search.value(lowest)

@@ -153,11 +153,14 @@ def deviance_tests(
         p, poset, levels, reference=reference, tol=tol, max_iter=max_iter
     )
     masks = [poset.level_mask(level) for level in [0, *levels, poset.max_order]]
+    dof = np.diff([n_params_of(poset, mask, reference) for mask in masks])
+    # A table of one cell has no terms, and one part, which is 0.
+    some = slice(len(terms))
     return InteractionTests(
         statistic="G^2",
         terms=tuple(terms),
-        values=2 * total[..., None] * parts,
-        dof=np.diff([n_params_of(poset, mask, reference) for mask in masks]),
+        values=(2 * total[..., None] * parts)[..., some],
+        dof=dof[some],
     )
 
 
@@ -222,7 +225,7 @@ def score_tests(
     fit = fit_one(counts, poset, mask, reference, tol, max_iter)
     if candidates is None:
         candidates = missing_terms(poset, mask)
-    return scores_of(np.asarray(counts), fit, poset, mask, candidates)
+    return scores_of(check_counts(counts, poset)[0], fit, poset, mask, candidates)
 
 
 def scores_of(counts, fit, poset, mask, terms):
