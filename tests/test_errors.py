@@ -833,3 +833,35 @@ def test_warnings_are_given_at_the_line_of_the_user(call):
     with pytest.warns(UserWarning) as told:
         call(X, y)
     assert {warning.filename for warning in told} == {__file__}
+
+
+MASKED = np.ma.masked_greater(np.random.default_rng(0).random((30, 4)), 0.8)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda X: PNLAugmenter().fit(X),
+        lambda X: ManyBodyImputer().fit(X),
+        lambda X: ManyBodyProjector().fit(X),
+        lambda X: LogLinearModel().fit([X]),
+        lambda X: PNLSampler().fit_resample(X, np.repeat([0, 1], [20, 10])),
+        lambda X: compare_samples(np.asarray(X), X),
+        lambda X: calibrate(X, {0: 7.0}),
+        lambda X: adjust(X, ColumnConstraint(0, lower=0)),
+    ],
+)
+def test_masked_cells_are_not_taken_for_data(use):
+    with pytest.raises(ValueError, match=r"masked array: .* X.astype\(float\)"):
+        use(MASKED)
+    use(np.ma.masked_array(MASKED.data))
+
+
+@pytest.mark.parametrize(
+    ("shape", "imputer"), [((9, 4), "SimpleImputer"), ((9, 4, 4), "ManyBodyImputer")]
+)
+def test_missing_cells_are_sent_to_an_imputer_that_takes_such_rows(shape, imputer):
+    X = np.random.default_rng(0).random(shape)
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match=f"for instance with {imputer}"):
+        PNLAugmenter(order=1, embedding=None).fit(X)

@@ -216,5 +216,5 @@ def test_missing_cells_are_refused_unless_asked_for():
     _, gaps = with_gaps(0)
     with pytest.raises(ValueError, match="handle_missing='ignore' encodes rows by"):
         ManyBodyProjector().fit(gaps)
-    with pytest.raises(ValueError, match="SimpleImputer of sklearn.impute.$"):
+    with pytest.raises(ValueError, match="with ManyBodyImputer.$"):
         BackwardProjector().fit(np.nan_to_num(gaps)).transform(gaps)

@@ -181,7 +181,17 @@ def validated(estimator, X, no_numbers, **settings):
 
 def as_array(X):
     """Rows with a type: None, fractions and decimals in lists become numbers by it."""
+    check_unmasked(X)
     return X if hasattr(X, "shape") else np.asanyarray(X)
+
+
+def check_unmasked(X):
+    """Refuse masked cells, which lose their mask where arrays are read."""
+    if np.ma.is_masked(X) or (isinstance(X, list) and any(map(np.ma.is_masked, X))):
+        raise ValueError(
+            "X is a masked array: what is below its mask would be taken for data. Make "
+            "masked cells NaN first, X.astype(float).filled(np.nan)."
+        )
 
 
 def _first_of_words(X):
@@ -292,9 +302,9 @@ def check_finite(X, name="X", names=None, missing=None):
     else:
         where = _first(bad)
     what = "NaN" if np.isnan(X[where]) else "infinity"
+    imputer = "ManyBodyImputer" if X.ndim > 2 else "SimpleImputer of sklearn.impute"
     advice = (
-        "Impute or drop such values before this step, for instance with SimpleImputer "
-        "of sklearn.impute."
+        f"Impute or drop such values before this step, for instance with {imputer}."
     )
     if what == "infinity":
         advice = (

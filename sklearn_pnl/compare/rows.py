@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_array
 
-from .._runtime.validation import LOOSE, check_finite, unheard
+from .._runtime.validation import LOOSE, as_array, check_finite, unheard
 from ..tables import columns_of, is_frame
 from ..tables.categories import is_missing, level_codes
 from ..tables.times import held_in
@@ -106,7 +106,7 @@ def read_rows(given):
 def _check_numbers(X, name, names=None):
     """Rows in float64, with as many as are needed."""
     X = check_array(
-        X,
+        as_array(X),
         dtype=np.float64,
         order="C",
         ensure_min_samples=_FEWEST[name],

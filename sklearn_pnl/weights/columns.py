@@ -8,6 +8,7 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse
 
+from .._runtime.validation import check_unmasked
 from ..tables.columns import column_of
 
 # Columns of whole numbers up to this have a table of their levels.
@@ -20,6 +21,7 @@ class Columns:
     def __init__(self, X, row="row"):
         # What a row is called in messages.
         self.row, self.names = row, None
+        check_unmasked(X)
         frame = nw.from_native(X, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
             raise TypeError("X is a lazy data frame: collect it first.")
