@@ -348,3 +348,30 @@ def test_images_are_drawn_on_axes_given():
     assert display.figure_ is figure
     assert len(plt.get_fignums()) == 1
     assert list(display.axes_.ravel()) == list(axes.ravel())
+
+
+def test_images_of_one_channel_are_those_without():
+    X = np.random.default_rng(0).uniform(size=(24, 4, 6))
+    plain, channel = (
+        ImageRowsDisplay.from_estimator(
+            PNLAugmenter(embedding=None).fit(rows), rows, n_images=3, random_state=0
+        )
+        for rows in (X, X[..., None])
+    )
+    for one, other in zip(plain.images_, channel.images_, strict=True):
+        assert_array_equal(one.get_array(), other.get_array())
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"n_images": 0}, "n_images must be an integer >= 1"),
+        ({"image_shape": (5, 5)}, r"image_shape=\(5, 5\) has 25 cells, .* have 24"),
+        ({"axes": [None, None]}, r"axes must be of shape \(3, 10\), .*; got 2"),
+    ],
+)
+def test_what_images_cannot_have_is_told(keywords, message):
+    X = np.random.default_rng(0).uniform(size=(24, 4, 6))
+    augmenter = PNLAugmenter(embedding=None).fit(X)
+    with pytest.raises(ValueError, match=message):
+        ImageRowsDisplay.from_estimator(augmenter, X, **keywords)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from math import prod
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
 from .._runtime.typing import Rows, Seed
+from .._runtime.validation import check_count
 
 
 @dataclass(eq=False, repr=False)
@@ -27,7 +29,7 @@ class ImageRowsDisplay:
     Parameters
     ----------
     images : dict of str to array-like of shape (n_images, height, width) or \
-            (n_images, height, width, 3)
+            (n_images, height, width, 1 or 3)
         The images of each row, by its name; lists may be of different lengths.
     column_names : list of str, default=None
         What stands above the columns.
@@ -95,8 +97,8 @@ class ImageRowsDisplay:
         n_images : int, default=10
             Columns.
         image_shape : tuple of int, default=None
-            ``(height, width)`` or ``(height, width, 3)`` of rows that are flat; None
-            takes the shape that the rows have.
+            ``(height, width)``, with 1 or 3 channels behind, of rows that are flat;
+            None takes the shape that the rows have.
         random_state : int, RandomState instance or None, default=None
             Seed of the new rows.
         **plot_kwargs : dict
@@ -108,6 +110,8 @@ class ImageRowsDisplay:
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         X, rng = np.asarray(X), check_random_state(random_state)
+        n_images = check_count("n_images", n_images)
+        shape = _shape_of(X, image_shape)
         drawn = _augmenters_of(estimator, X, y)
         shares = map(len, np.array_split(np.arange(n_images), len(drawn)))
         columns = [
@@ -115,7 +119,6 @@ class ImageRowsDisplay:
             for each, share in zip(drawn, shares, strict=True)
             if share
         ]
-        shape = X.shape[1:] if image_shape is None else tuple(image_shape)
         images = {
             title: np.concatenate([c[title] for c in columns]).reshape(-1, *shape)
             for title in columns[0]
@@ -155,7 +158,13 @@ class ImageRowsDisplay:
         shape = len(images), max(map(len, images.values()))
         if axes is None:
             axes = self._new_axes(images, shape, title)
-        self.axes_ = np.reshape(np.asarray(axes, object), shape)
+        axes = np.asarray(axes, object)
+        if axes.size != shape[0] * shape[1]:
+            raise ValueError(
+                f"axes must be of shape {shape}, one for each image; got {axes.size}, "
+                f"of shape {axes.shape}."
+            )
+        self.axes_ = axes.reshape(shape)
         self.figure_ = self.axes_[0, 0].figure
         first = next(iter(images.values()))
         low = float(first.min()) if vmin is None else vmin
@@ -189,15 +198,32 @@ class ImageRowsDisplay:
 
 
 def _check_images(images):
-    checked = {name: np.asarray(row) for name, row in images.items()}
+    checked = {name: _without_one_channel(row) for name, row in images.items()}
     for name, row in checked.items():
         if row.ndim != 3 and not (row.ndim == 4 and row.shape[-1] == 3):
             raise ValueError(
-                f"Images are of shape (height, width) or (height, width, 3); those of "
-                f"{name!r} have shape {row.shape[1:]}. Rows that are flat need "
-                "image_shape."
+                "Images are of shape (height, width), with 1 or 3 channels behind; "
+                f"those of {name!r} have shape {row.shape[1:]}. Rows that are flat "
+                "need image_shape."
             )
     return checked
+
+
+def _without_one_channel(row):
+    row = np.asarray(row)
+    return row[..., 0] if row.ndim == 4 and row.shape[-1] == 1 else row
+
+
+def _shape_of(X, given):
+    """The shape of an image, in which rows have as many cells."""
+    if given is None:
+        return X.shape[1:]
+    given, n_cells = tuple(np.atleast_1d(given).tolist()), prod(X.shape[1:])
+    if prod(given) != n_cells:
+        raise ValueError(
+            f"image_shape={given} has {prod(given)} cells, but rows have {n_cells}."
+        )
+    return given
 
 
 def _show(axis, image, cmap, low, high):
