@@ -439,3 +439,12 @@ def test_margins_to_round_to_that_disagree_are_told_before_any_search():
     told = r"^Table 1: .* \(0,\) and \(1,\) have different totals: 4 and 5"
     with pytest.raises(ValueError, match=told):
         round_to_margins(tables, {(0,): rows, (1,): columns})
+
+
+def test_whole_numbers_beyond_their_type_are_refused():
+    tables = np.full((2, 2), 2.0**62)
+    message = r"below 2\*\*62; .* 4.6.*e\+18. .* larger unit"
+    with pytest.raises(ValueError, match=message):
+        round_to_margins(tables, {(): 2.0**64}, n_modes=2)
+    fine = round_to_margins(tables / 2, {(): 2.0**63}, n_modes=2)
+    np.testing.assert_array_equal(fine, 2**61)

@@ -277,3 +277,12 @@ def test_a_rank_that_is_not_there_is_refused():
     for method in (taxonomy.base, lambda rank: taxonomy.totals([1.0], rank)):
         with pytest.raises(ValueError, match="no rank 'genus'; the ranks are .*phylum"):
             method("genus")
+
+
+def test_lineages_of_a_frame_are_its_rows():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"phylum": ["A", "A", "B"], "family": ["a", "b", "c"]})
+    with pytest.raises(ValueError, match=r"a data frame lists its columns.*to_numpy"):
+        taxonomy_poset(frame)
+    taxonomy = taxonomy_poset(frame.to_numpy(), ranks=list(frame))
+    assert str(taxonomy) == "Taxonomy(3 features; phylum: 2, family: 3)"

@@ -700,3 +700,10 @@ def test_missing_cells_have_no_level_in_any_container(container):
 def test_lazy_frames_are_to_be_collected():
     with pytest.raises(TypeError, match="lazy data frame: collect it first"):
         calibrate(pl.LazyFrame({"age": [1.0, 2.0]}), {"age": 7})
+
+
+def test_a_tolerance_of_zero_asks_for_what_rounding_allows():
+    frame = sample(0)[0]
+    totals = {"sex": {"f": 70, "m": 50}, "age": 5000}
+    weights = calibrate(frame, totals, tol=0)
+    np.testing.assert_allclose(weights @ frame["age"], 5000, rtol=1e-13)

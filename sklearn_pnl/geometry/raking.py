@@ -48,6 +48,8 @@ _NEARLY = 1e-6
 _SAFE_POWER, _EXPONENT, _LARGEST_FACTOR = 200, 1000, 1e300
 # Rows that are done are dropped once they are this share.
 _DONE = 0.1
+# Whole numbers of tables, and what they are rounded up by, have 64 bits.
+_MOST_WHOLE = 2**62
 
 
 class RakingError(ValueError):
@@ -272,6 +274,11 @@ def round_to_margins(
             )
     for row, reason in problem.contradictions(0.0).items():
         raise ValueError(f"Table {row}: {reason}")
+    if problem.tables.max(initial=0) >= _MOST_WHOLE:
+        raise ValueError(
+            "Whole numbers of tables are below 2**62; that of a cell would be "
+            f"{problem.tables.max():g}. Choose a larger unit."
+        )
     rounded = np.empty(problem.tables.shape, np.int64)
     rows = margin_rows(problem.shape, list(problem.wanted)).tocsc()
     wanted = np.hstack([_flat(margin) for margin in problem.wanted.values()])

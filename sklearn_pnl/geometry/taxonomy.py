@@ -211,6 +211,11 @@ def _split(lineages, separator):
         raise ValueError(
             "lineages must be one for each feature; got a single string or a dict."
         )
+    if hasattr(lineages, "columns"):
+        raise ValueError(
+            "lineages must be one for each feature; a data frame lists its columns. "
+            "Pass its rows, lineages.to_numpy()."
+        )
     paths = []
     for feature, lineage in enumerate(lineages):
         names = lineage.split(separator) if isinstance(lineage, str) else lineage
