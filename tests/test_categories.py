@@ -119,8 +119,9 @@ def test_a_table_of_categories_alone_is_refused():
     with pytest.raises(ValueError, match="All columns are categories.*RandomOverS"):
         PNLAugmenter(categorical_features=[0, 1, 2]).fit(X)
     numbers = np.random.default_rng(0).integers(3, size=(40, 3))
-    with pytest.raises(ValueError, match="All columns are categories.*RandomOverS"):
-        PNLAugmenter(categorical_features=[0, 1, 2]).fit(numbers)
+    for kind in (int, float, np.float32):
+        with pytest.raises(ValueError, match="All columns are categories.*RandomOverS"):
+            PNLAugmenter(categorical_features=[0, 1, 2]).fit(numbers.astype(kind))
 
 
 # --- the ways to say which ------------------------------------------------------

@@ -72,7 +72,7 @@ class BlockForm:
     def dense(self, rows):
         """Numbers (n, *shape) of rows without their categories."""
         flat = as_dense(rows).reshape(rows.shape[0], -1)
-        return self.kinds[0].read(flat).reshape(-1, *self.shape)
+        return self.kinds[0].read(flat).reshape(rows.shape[0], *self.shape)
 
     def read(self, X):
         """Numbers (n, D) of other rows."""
