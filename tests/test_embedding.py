@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.preprocessing import MinMaxScaler
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
 from sklearn_pnl import PNLAugmenter, PNLSampler
 from sklearn_pnl._runtime.blocks import ends_of
@@ -193,3 +194,31 @@ def test_a_mass_beyond_double_precision_is_refused_in_words():
     X[4] = 1.5e308
     with pytest.raises(ValueError, match=r"sum of row \d+ overflows; divide X"):
         PNLAugmenter(embedding=None).fit(X)
+
+
+@pytest.mark.parametrize("function", [np.log1p, np.sqrt, lambda x: 1000 * x])
+def test_an_embedding_without_a_way_back_is_told(function):
+    X = np.random.default_rng(0).gamma(2.0, 300.0, size=(60, 3))
+    with pytest.warns(UserWarning, match="leads elsewhere: .* inverse_func"):
+        PNLAugmenter(embedding=FunctionTransformer(function)).fit(X)
+
+
+class FirstColumn(TransformerMixin, BaseEstimator):
+    """The first column; the way back has means in the others."""
+
+    def fit(self, X, y=None):
+        self.mean_ = X.mean(axis=0)
+        return self
+
+    def transform(self, X):
+        return X[:, :1]
+
+    def inverse_transform(self, X):
+        return np.column_stack([X, np.tile(self.mean_[1:], (len(X), 1))])
+
+
+@pytest.mark.parametrize("n_rows", [2, 3, 60])
+def test_embeddings_that_lose_something_are_not(n_rows):
+    X = np.random.default_rng(0).gamma(2.0, 300.0, size=(n_rows, 3))
+    for embedding in (FunctionTransformer(np.log1p, np.expm1), FirstColumn()):
+        PNLAugmenter(embedding=embedding).fit(X)

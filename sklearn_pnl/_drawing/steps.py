@@ -4,10 +4,13 @@ import numpy as np
 from sklearn.base import clone
 
 from .._runtime.blocks import ends_of
-from .._runtime.validation import check_embedded, check_measures
+from .._runtime.validation import check_embedded, check_measures, warn_user
 from ..embedding import RangeEmbedding, in_units_of, range_embedding
 from ..reshape import PrimeFactorReshaper
 from .coding import lay_out
+
+# Rows of which the way back is tried, and how much farther off than the mean they end.
+_TRIED, _ASTRAY = 1000, 2.0
 
 
 class Embed:
@@ -47,7 +50,21 @@ class Embed:
                 cells, whom, self._offset, names=names, numbers=numbers, advice=advice
             )
         _check_kept(ends, self._offset, names)
+        if not isinstance(self.transformer, RangeEmbedding | None):
+            self._check_back(rows[:_TRIED], embedded[:_TRIED])
         return embedded
+
+    def _check_back(self, rows, embedded):
+        """Warn of an inverse that is none: what loses something does not lose all."""
+        gap = self.back(np.array(embedded, np.float64)) - rows
+        spread = np.sum((rows - rows.mean(axis=0)) ** 2) + 1e-6 * np.sum(rows**2)
+        if np.sum(gap**2) > _ASTRAY * spread:
+            warn_user(
+                f"The way back from embedding={self.transformer!r} leads elsewhere: "
+                "rows come back farther off than their mean is, and new rows are as "
+                "far. FunctionTransformer needs an inverse_func, such as np.expm1 "
+                "beside np.log1p."
+            )
 
     def forward(self, rows):
         """Rows (n, D) of other values."""
