@@ -87,11 +87,10 @@ class TrainingCodes:
         place[order] = np.arange(len(group))
         many = np.flatnonzero(size > k + 1)
         # As far behind the row, around its group, as k others.
-        ahead = np.array(
-            [1 + rng.choice(size[i] - 1, k, replace=False) for i in many], np.intp
-        ).reshape(len(many), k)
-        behind = (place[rows[many]] - start[many])[:, None] + ahead
-        near[many] = order[start[many, None] + behind % size[many, None]]
+        for i in many:
+            ahead = 1 + rng.choice(size[i] - 1, k, replace=False)
+            behind = place[rows[i]] - start[i] + ahead
+            near[i] = order[start[i] + behind % size[i]]
         return near
 
     def partners(self, rows, among=None, k=None):

@@ -60,29 +60,25 @@ def lay_out(poset, shape, reshaper=None):
         return TensorPoset(shape)
     n_features = poset.n_elements - poset.added_bottom
     laid_out = shape == poset.shape and not poset.added_bottom
-    if not laid_out and shape != (n_features,) and reshaper is not None:
+    if laid_out or shape == (n_features,):
+        return poset
+    if reshaper is not None:
         raise ValueError(
             f"{poset!r} stands for {n_features} features, but {reshaper!r} makes "
             f"tensors of shape {shape}. A poset orders the features themselves: leave "
             "out one of reshaper and poset."
         )
-    if not laid_out and shape != (n_features,):
-        raise ValueError(
-            f"{poset!r} stands for {n_features} features, but a row has shape {shape}: "
-            "there must be one feature for each element"
-            + (" but the added bottom." if poset.added_bottom else ".")
-        )
-    return poset
-
-
-def overlaps(rows, X):
-    """Whether rows may lie in the memory of ``X``."""
-    return isinstance(X, np.ndarray) and np.may_share_memory(rows, X)
+    raise ValueError(
+        f"{poset!r} stands for {n_features} features, but a row has shape {shape}: "
+        "there must be one feature for each element"
+        + (" but the added bottom." if poset.added_bottom else ".")
+    )
 
 
 def own(rows, X):
     """Rows that a later change of ``X`` leaves alone; those on disk stay there."""
-    return rows.copy() if overlaps(rows, X) and X.flags.writeable else rows
+    shared = isinstance(X, np.ndarray) and np.may_share_memory(rows, X)
+    return rows.copy() if shared and X.flags.writeable else rows
 
 
 def encode_rows(

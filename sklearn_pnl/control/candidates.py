@@ -15,27 +15,27 @@ def balances(code, varying, tol):
     noise = 10 * tol * np.abs(own).max(initial=0.0)
     both_signs = np.concatenate([own, -own])
 
-    def single(k):
-        return [(varying[k % d], 1.0 if k < d else -1.0)]
+    def less(k):
+        return varying[k % d], -1.0 if k < d else 1.0
 
     for p, q in _equal(own, both_signs, noise):
-        yield _equation(len(code), single(p), single(q))
+        yield _equation(len(code), (varying[p], 1.0), less(q))
     if d > _FEW_FEATURES:
         return
     i, j = np.triu_indices(d, 1)
     pairs = np.concatenate([own[i] + own[j], own[i] - own[j]])
 
-    def pair(p):
-        k = p % len(i)
-        return [(varying[i[k]], 1.0), (varying[j[k]], 1.0 if p < len(i) else -1.0)]
+    def pair(p, sign=1.0):
+        k, second = p % len(i), sign if p < len(i) else -sign
+        return (varying[i[k]], sign), (varying[j[k]], second)
 
     for p, q in _equal(pairs, both_signs, noise):
-        yield _equation(len(code), pair(p), single(q))
+        yield _equation(len(code), *pair(p), less(q))
     order = np.argsort(np.abs(pairs), kind="stable")
     for k in np.flatnonzero(np.diff(np.abs(pairs)[order]) <= noise):
         p, q = order[k : k + 2]
-        sign = 1.0 if pairs[p] * pairs[q] > 0 else -1.0
-        yield _equation(len(code), pair(p), [(f, sign * w) for f, w in pair(q)])
+        sign = -1.0 if pairs[p] * pairs[q] > 0 else 1.0
+        yield _equation(len(code), *pair(p), *pair(q, sign))
 
 
 def sums(code, varying, tol):
@@ -48,13 +48,13 @@ def sums(code, varying, tol):
     first, last = np.triu_indices(len(code) + 1, 2)
     order = np.argsort(first - last, kind="stable")
     first, last = first[order], last[order]
-    singles = np.concatenate([code[varying], [0.0]])
-    varies = np.isin(np.arange(len(code)), varying)
+    singles, every = np.concatenate([code[varying], [0.0]]), np.arange(len(code))
+    varies = np.isin(every, varying)
     for p, q in _equal(until[last] - until[first], singles, noise):
-        columns = np.arange(first[p], last[p])
-        terms = [(j, 1.0) for j in columns[varies[columns]]]
-        single = [(varying[q], 1.0)] if q < len(varying) else []
-        yield _equation(len(code), terms, single)
+        equation = 1.0 * (varies & (every >= first[p]) & (every < last[p]))
+        if q < len(varying):
+            equation[varying[q]] -= 1.0
+        yield equation
 
 
 def _equal(left, right, noise):
@@ -67,11 +67,7 @@ def _equal(left, right, noise):
             yield p, q
 
 
-def _equation(n_features, plus, minus):
-    """Coefficients from pairs of feature and weight on two sides."""
-    equation = np.zeros(n_features)
-    for feature, weight in plus:
-        equation[feature] += weight
-    for feature, weight in minus:
-        equation[feature] -= weight
-    return equation
+def _equation(n_features, *terms):
+    """Coefficients of pairs of feature and weight."""
+    features, weights = zip(*terms, strict=True)
+    return np.bincount(features, weights, n_features)

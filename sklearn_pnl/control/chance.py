@@ -35,18 +35,15 @@ class Chance:
         # One number a row: those that are alike have the same.
         unit = np.where(ranges > 0, ranges, np.inf)
         self._direction = self.rng.uniform(1, 2, size=X.shape[1]) / unit
-        step = max(1, len(X) // (_COUNTED * X.shape[1] + _SHUFFLED_ROWS))
-        self.n_distinct = self._count(X[::step])
-        if step > 1 and self.n_distinct < enough * len(varying):
-            self.n_distinct = self._count(X)
+        for step in (max(1, len(X) // (_COUNTED * X.shape[1] + _SHUFFLED_ROWS)), 1):
+            self.n_distinct = len(np.unique(X[::step] @ self._direction))
+            if step == 1 or self.n_distinct >= enough * len(varying):
+                break
         self._free, self._some_alone = varying, False
 
     def fitted(self, free, some_alone):
         """Note what others follow from, and if a single row decides some of them."""
         self._free, self._some_alone = free, some_alone
-
-    def _count(self, rows):
-        return len(np.unique(rows @ self._direction))
 
     def makes(self, equation, fitted):
         """Whether features drawn apart would make such an equation too.
@@ -83,9 +80,8 @@ class Chance:
         none to fit, and small whole numbers say little. Of others rows that are alike
         in these features speak once: as few as there are features satisfy any.
         """
-        sizes = [
-            np.abs(equation[features] * unit) for unit in (1, self.ranges[features])
-        ]
+        units = np.array([np.ones(len(features)), self.ranges[features]])
+        sizes = np.abs(equation[features] * units)
         if any(np.ptp(own) <= LOOSE * own.max() for own in sizes):
             return self.n_distinct
         # What a row alone decides explains that row, whatever the others say.

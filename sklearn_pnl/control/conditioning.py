@@ -50,9 +50,13 @@ class Condition:
         """Training rows nearest to the intervals; all if rows have their own."""
         if len(self.lower) > 1:
             return np.arange(len(self.values))
-        outside = np.maximum(self.lower - self.values, self.values - self.upper)
-        distance = (np.maximum(outside, 0) / self._scale).max(axis=1)
+        distance = self._gaps(self.lower, self.upper).max(axis=1)
         return np.sort(np.argsort(distance, kind="stable")[:_MOST_SOURCES])
+
+    def _gaps(self, lower, upper):
+        """How far the values of the training rows are from intervals."""
+        outside = np.maximum(lower - self.values, self.values - upper)
+        return np.maximum(outside, 0) / self._scale
 
     @property
     def _scale(self):
@@ -104,21 +108,17 @@ class Condition:
 
     def _targets(self, n_samples, rng):
         """Wanted values (t, c), and which of them each new row gets."""
-        if len(self.lower) == 1:
-            n = 1 if np.array_equal(self.lower, self.upper) else _MOST_TARGETS
-            n = min(n, n_samples)
-            which = np.arange(n_samples) % n
-        else:
-            n, which = n_samples, np.arange(n_samples)
-            if np.array_equal(self.lower, self.upper):
-                return self.lower, which
+        of_all, exact = len(self.lower) == 1, np.array_equal(self.lower, self.upper)
+        n = min(1 if exact else _MOST_TARGETS, n_samples) if of_all else n_samples
+        which = np.arange(n_samples) % n
+        if exact and not of_all:
+            return self.lower, which
         lower = np.broadcast_to(self.lower, (n, self.values.shape[1]))
         upper = np.broadcast_to(self.upper, lower.shape)
         targets = np.empty(lower.shape)
         for k in range(n):
             # As the training rows are spread inside the interval, or near to it.
-            outside = np.maximum(lower[k] - self.values, self.values - upper[k])
-            gap = np.maximum(outside, 0) / self._scale
+            gap = self._gaps(lower[k], upper[k])
             distance = np.einsum("ij,ij->i", gap, gap)
             weight = np.exp(-(distance - distance.min()) / (2 * _WIDTH**2))
             row = rng.choice(len(weight), p=weight / weight.sum())

@@ -56,8 +56,7 @@ def _of_two_values(X):
             break
         on = (part[:, some] == high) & (low < high)
         if size == max(_FIRST) and not _runs(on)[0]:
-            some = slice(0)
-            columns, low, high = columns[some], low[some], high[some]
+            return columns[:0], low[:0], high[:0]
     varying = low < high
     low, high = (end[varying].astype(np.float64) for end in (low, high))
     return columns[varying], low, high
