@@ -15,13 +15,12 @@ from ._runtime.typing import Rows
 from ._runtime.validation import tells_where
 from .augment import PNLAugmenter
 from .control import Constraint, LinearSystem
-from .control.meeting import UnmetError
+from .control.meeting import UnmetError, UnmetTotals
 from .control.promises import asked_for, for_numbers, keeper_of, resolve_invariants
 from .control.search import Reader
 from .control.together import together
 from .embedding import limits
 from .tables import is_frame, read_table
-from .weights.totals import UnmetTotals
 
 
 @tells_where()
@@ -147,9 +146,7 @@ def _moved(table, rows, system, ends, constraints, totals, range_slack, offset):
     if wanted is not None:
         still = np.zeros(rows.shape, bool)
         rng, own = np.random.RandomState(0), keeper.of_rows(np.arange(len(rows)))
-        rows, _, why = together(own, rows, wanted.sums, still, rng)
-        if why is not None:
-            raise UnmetTotals(why)
+        rows, _ = together(own, rows, wanted.sums, still, rng)
     return rows, keeper, wanted
 
 

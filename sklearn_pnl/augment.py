@@ -352,14 +352,13 @@ class PNLAugmenter(Recipe):
         self.invariants_, self.marks_ = resolved or self._resolved(table)
         taken = Taken.of(self.marks_, rows, table.labels)
         rows = taken.hidden(rows)
-        ends, d = ends_of(rows), rows.shape[1]
+        ends = ends_of(rows)
         times = rows[:, table.times].astype(float) if table.times.any() else None
         keeper, inner, originals = self._promise(table, rows, ends, taken)
         with config_context(**_UNCHECKED), no_task():
             path, cells = self._laid_out(table, rows, ends)
         mine = table.owned or not np.may_share_memory(cells, rows)
-        missing = taken.missing(d)
-        training = self._encode(table, cells, mine, whom, missing)
+        training = self._encode(table, cells, mine, whom, taken.missing())
         self.draws_ = draws.fit(self.codes_)
         self._source = Source(
             table.without_rows(),
@@ -381,7 +380,7 @@ class PNLAugmenter(Recipe):
 
         What it takes from equations and marks is noted there.
         """
-        d, slacks = rows.shape[1], (self.range_slack, None)
+        slacks = self.range_slack, None
         allowed = [limits(rows, ends, slack) for slack in slacks]
         scaled = self.embedding is not None
         promised = self.invariants_, table, rows, ends, allowed, scaled
@@ -389,8 +388,8 @@ class PNLAugmenter(Recipe):
         inner, originals = (keeper.low, keeper.high), None
         if len(taken.columns):
             zeros = self.marks_.zeros
-            keeper = replace(keeper, shared=taken.shared_ends(d), keeps_zeros=zeros)
-        marked = keeper.discrete | (keeper.low == keeper.high) | taken.is_any(d)
+            keeper = replace(keeper, shared=taken.shared_ends, keeps_zeros=zeros)
+        marked = keeper.discrete | (keeper.low == keeper.high) | taken.is_any
         if self.marks_.searched and marked.all():
             # Noise does not part them from training rows.
             self.marks_ = self.marks_.noted(
@@ -416,7 +415,7 @@ class PNLAugmenter(Recipe):
             self.order_ = None if self.poset is None and self.base is None else 1
         manifold = as_local_manifold(self.local_manifold)
         whole = self.order_ is None and self.base is None
-        lay_out = LayOut.made(
+        lay_out = LayOut(
             self.reshaper, self.poset, embed.shape, not whole or manifold.reduces
         )
         cells = lay_out.fit(embedded)

@@ -19,6 +19,7 @@ from sklearn.utils import gen_batches
 from .._runtime.blocks import cut, map_blocks, whole_steps
 from .._runtime.callbacks import no_task
 from .._runtime.validation import warn_missed
+from ..control.conditioning import Condition
 from ..control.meeting import UnmetError
 from ..control.promises import asked_for
 from ..draws import TrainingCodes
@@ -93,17 +94,6 @@ class Source:
         embed, lay_out = self.path
         return embed.back(lay_out.back(cells), zeros)
 
-    @property
-    def lacking(self):
-        """Cells of the training rows that hold no number; None if all do."""
-        return self.taken.lacking(len(self.table.columns))
-
-    def held(self, kinds):
-        """Shared values (m, D) of new rows, and cells that are missing; or None."""
-        if not len(self.taken.columns):
-            return None, None
-        return self.taken.held(kinds, len(self.table.columns))
-
     def drawing(self, n_samples, rng, n_jobs, constraints, shares, drops, firsts=None):
         """``n_samples`` new rows with what is asked of them: a :class:`Drawing`.
 
@@ -117,13 +107,13 @@ class Source:
         condition = None
         if len(keeper.asked):
             rows = self.taken.shown(self.back(training.decoded()))
-            condition = keeper.condition(rows)
-            if firsts is not None:
-                condition = replace(condition, shares=shares)
+            values, asked = rows @ keeper.asked.coefficients.T, keeper.asked
+            own = None if firsts is None else shares
+            condition = Condition(values, asked.lower, asked.upper, own)
             keeper = replace(keeper, examples=keeper.cast(rows[:_EXAMPLES].copy()))
         nearest = partial(training.nearest, n_jobs=n_jobs)
         codes = training.codes, self.n_neighbors, nearest, training.copies
-        codes = *codes, shares, self.lacking, firsts
+        codes = *codes, shares, self.taken.lacking, firsts
         chosen = coins = None
         has_donors = self.table.labels is not None or self.taken.has_donors
         if has_donors and (firsts is None or condition is not None):
@@ -168,9 +158,7 @@ class Drawing:
         table, keeper = self.source.table, self.keeper.of_rows(batch.where)
         rows = table.like(batch.numbers, batch.donors)
         with self._numbered(batch.where):
-            held, missing = self.source.held(batch.kinds)
-            if held is not None:
-                held[missing] = np.nan
+            held = self.source.taken.held(batch.kinds)
             kept = keeper.audit(table.read(rows), self.source.whom, held)
         if batch.copied.any():
             warn_missed(
@@ -241,7 +229,7 @@ class Drawing:
         source, keeper = self.source, self.keeper
         jobs = source.whom, self.n_jobs
         cells = source.training.decode(codes, parents, weights, *jobs)
-        held, missing = source.held(kinds)
+        held, missing = source.taken.held(kinds), source.taken.missing(kinds)
         rows = source.back(cells, held == 0 if source.taken.by_all else None)
         if source.folded:
             rows = fold(rows, *source.limits)
@@ -252,9 +240,8 @@ class Drawing:
         if missing is not None:
             # What is missing is not on.
             rows[missing & keeper.is_flag] = np.nan
-        copied, raw = np.zeros(len(rows), bool), None
-        if source.originals is not None:
-            raw = rows.copy()
+        raw = None if source.originals is None else rows.copy()
+        copied = np.zeros(len(rows), bool)
         if not keeper.is_free or held is not None or not source.folded:
             meet = partial(_meet, keeper=keeper)
             step = source.training.codec.decoded_at_once
@@ -263,7 +250,7 @@ class Drawing:
             given = (rows, where) if held is None else (rows, where, held)
             with self._numbered(where):
                 rows, copied = map_blocks(meet, *given, step=step, n_jobs=n_jobs)
-        if missing is not None and missing.any():
+        if missing is not None:
             # What is asked for is there.
             missing[:, keeper.asked.coefficients.any(axis=0)] = False
             rows[missing] = np.nan

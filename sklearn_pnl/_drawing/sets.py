@@ -46,7 +46,8 @@ def sample_set(
             "Totals are of all rows, so that none can be left out: pass "
             "on_unmet='raise'."
         )
-    return _Set(source, n_samples, rng, n_jobs, constraints, totals).sampled(out)
+    asked = _Set(source, n_samples, rng, totals)
+    return asked.sampled(constraints, n_jobs, out)
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,6 @@ class _Set:
     source: Any
     n: int
     rng: Any
-    n_jobs: Any
-    constraints: Any
     totals: Any
 
     @cached_property
@@ -75,43 +74,39 @@ class _Set:
         rows = table.like(self.numbers.copy(), every)
         return Wanted.of(self.totals, table, self.source.keeper.discrete, rows, self.n)
 
-    def sampled(self, out):
+    def sampled(self, constraints, n_jobs, out):
         """All there is to do."""
         wanted, rng = self.wanted, self.rng
         weights = parent_weights(wanted, self.numbers)
         quotas = Quotas.of(wanted, weights)
-        drawing = self.source.drawing(
-            self.n, rng, self.n_jobs, self.constraints, weights, False,
-            quotas.starts(weights, rng),
-        )  # fmt: skip
-        told = drawing
-        drawing = replace(drawing, keeper=self._with_fewer_steps(drawing.keeper))
+        starts = quotas.starts(weights, rng)
+        told = self.source.drawing(
+            self.n, rng, n_jobs, constraints, weights, False, starts
+        )
+        drawing = replace(told, keeper=self._with_fewer_steps(told.keeper))
         batch = drawing.gathered(out)
-        strange = np.zeros(self.n, bool)
-        if wanted.margins:
-            found = quotas.donors(batch.donors, batch.parents, self._nearest, rng)
-            batch, strange = batch._replace(donors=found[0]), found[1]
+        given = batch.donors, batch.parents, self._nearest, rng
+        donors, strange = quotas.donors(*given)
+        batch = batch._replace(donors=donors)
         codes = [codes[batch.donors] for codes in wanted.codes]
         drawn = wanted.values(np.nan_to_num(batch.numbers), np.ones(self.n), codes)
         moved, met = self._met(drawing, batch)
         moved = self._marked(told.keeper, met.keeper, moved)
         # Flags that sums are not about make room for those that they turned on.
         met.keeper.parted(moved.numbers, met.keeper.others)
-        away = _distance(batch.numbers, moved.numbers, met.keeper.ranges)
+        away = np.nan_to_num(moved.numbers - batch.numbers) / met.keeper.units
         if out is not None:
             out.reshape(moved.numbers.shape)[...] = moved.numbers
             moved = moved._replace(numbers=out.reshape(moved.numbers.shape))
         rows, parents, mixed = met.finished(moved)
         facts = {
-            "drawn": drawn,
-            "moved": away,
+            "moved": np.sqrt(np.mean(away**2, axis=0)),
             "effective_parents": effective(weights),
             "n_strangers": int(strange.sum()),
         }
         source = self.source
-        met = checked(wanted, source.table, source.keeper.precision, rows)
-        report = _report(told, moved, rows, met, **facts)
-        return rows, parents, mixed, report
+        met = checked(wanted, source.table, source.keeper.precision, rows, drawn)
+        return rows, parents, mixed, _report(told, moved, rows, [met], **facts)
 
     def _with_fewer_steps(self, keeper, every=False):
         """A keeper for which steps give way in columns that are summed.
@@ -128,13 +123,11 @@ class _Set:
         summed = sums.coefficients.any(axis=0)
         freed = sums.coefficients[~given].any(axis=0)
         # What asks for nothing still says that there is to be a number in each row.
-        a = np.eye(len(summed))[summed]
-        ends = np.full((1, len(a)), np.inf)
-        names = self.source.table.feature_names
-        asked = keeper.asking(LinearSystem(a, -ends, ends, names, keeper.ranges))
-        steps = np.where(freed, asked.lattice.steps, lattice.steps)
+        ends = np.full((1, summed.sum()), np.inf)
+        asked = keeper.asking(self._of_columns(summed, -ends, ends))
         grids = {j: grid for j, grid in keeper.grids.items() if not summed[j]}
-        return replace(asked, lattice=replace(lattice, steps=steps), grids=grids)
+        lattice = lattice.with_steps(freed, asked.lattice.steps)
+        return replace(asked, lattice=lattice, grids=grids)
 
     def _nearest(self, row, members):
         """The training row nearest to one, among some."""
@@ -147,22 +140,17 @@ class _Set:
         numbers, copied = batch.numbers.copy(), batch.copied
         if len(wanted.counted):
             keeper = keeper.asking(self._fixed(batch.donors))
-            held = self.source.held(batch.kinds)[0]
+            held = self.source.taken.held(batch.kinds)
             holes = np.isnan(numbers)
             numbers, more = keeper.meet(numbers, held)
             numbers[holes], copied = np.nan, copied | more
         if len(wanted.sums):
-            shared = self._shared(numbers, batch)
-            fewer = self._with_fewer_steps(keeper, every=True)
-            for last in (keeper, fewer):
-                own = last.of_rows(batch.where)
-                found = together(own, numbers, wanted.sums, shared, self.rng)
-                numbers, more, why = found
-                if why is None:
-                    break
-            else:
-                raise UnmetTotals(why)
-            keeper = last
+            asked = wanted.sums, self._shared(numbers, batch), self.rng
+            try:
+                numbers, more = together(keeper.of_rows(batch.where), numbers, *asked)
+            except UnmetTotals:
+                keeper = self._with_fewer_steps(keeper, every=True)
+                numbers, more = together(keeper.of_rows(batch.where), numbers, *asked)
             copied = copied | more
         batch = batch._replace(numbers=numbers, copied=copied)
         return batch, replace(drawing, keeper=keeper)
@@ -177,7 +165,7 @@ class _Set:
 
     def _held(self, numbers, batch):
         """Where (n, D) rows have a value that they take from one parent."""
-        held = self.source.held(batch.kinds)[0]
+        held = self.source.taken.held(batch.kinds)
         return np.zeros(numbers.shape, bool) if held is None else numbers == held
 
     def _marked(self, before, after, batch):
@@ -214,78 +202,64 @@ class _Set:
 
     def _fixed(self, donors):
         """Numbers that are counted by their values, which donors give."""
-        table, columns = self.source.table, self.wanted.counted
-        missing = self.source.taken.missing(len(table.columns))
+        columns = self.wanted.counted
+        missing = self.source.taken.missing()
         if missing is not None and missing[:, columns].any():
             raise ValueError(
                 "Totals count the values of columns of which some cells are missing. "
                 "Name them in categorical_features: what is missing is a level then."
             )
         values = self.numbers[np.ix_(donors, columns)]
-        a = np.eye(len(table.columns))[columns]
-        ranges = self.source.keeper.ranges
-        return LinearSystem(a, values, values, table.feature_names, ranges)
+        return self._of_columns(columns, values, values)
+
+    def _of_columns(self, columns, lower, upper):
+        """What asks for an interval of each of some columns."""
+        names, ranges = self.source.table.feature_names, self.source.keeper.ranges
+        return LinearSystem(np.eye(len(names))[columns], lower, upper, names, ranges)
 
 
-def checked(wanted, table, precision, rows):
-    """What rows have as their user gets them, and miss; raises if that is much."""
+def checked(wanted, table, precision, rows, drawn=None):
+    """What rows have as their user gets them, as a part of a report.
+
+    Beside what they had as they were ``drawn``. Raises if they miss much.
+    """
     # What is summed is there: totals ask for it.
     numbers, ones = np.nan_to_num(table.read(rows)), np.ones(wanted.n)
     codes = wanted.codes_of(rows) if wanted.margins else []
-    values = wanted.values(numbers, ones, codes)
-    missed = np.maximum(wanted.lower - values, values - wanted.upper)
-    missed = np.maximum(missed, 0)
-    size = np.ones(len(values))
-    k = len(wanted.sums)
+    values, (lower, upper) = wanted.values(numbers, ones, codes), wanted.ends
+    missed = np.maximum(np.maximum(lower - values, values - upper), 0)
+    size, room, k = np.ones(len(values)), np.zeros(len(values)), len(wanted.sums)
     size[:k] = np.maximum(wanted.sums.size(numbers), 1e-300)
-    room = np.where(np.arange(len(values)) < k, SUM_TOL * size, 0.0)
-    room[:k] += rounding_of_one(wanted.sums, numbers, precision)
+    room[:k] = SUM_TOL * size[:k] + rounding_of_one(wanted.sums, numbers, precision)
     if np.any(missed > room):
         worst = int(np.argmax(missed - room))
-        asked = span(wanted.lower[worst], wanted.upper[worst])
+        asked = span(lower[worst], upper[worst])
         raise UnmetTotals(
             f"{wanted.names[worst]} asks for {asked}; rows have {values[worst]:.10g}."
         )
-    kinds = [name.split()[1] for name in wanted.names]
-    ends = wanted.lower, wanted.upper
-    return wanted.names, tuple(kinds), *ends, values, missed / size
+    kinds = tuple(name.split()[1] for name in wanted.names)
+    return wanted.names, kinds, lower, upper, drawn, values, missed / size
 
 
-def _distance(before, after, ranges):
-    """Root mean square (D,) of how far rows moved, in ranges."""
-    away = np.sqrt(np.mean(np.nan_to_num(after - before) ** 2, axis=0))
-    return away / np.where(ranges > 0, ranges, 1.0)
-
-
-def _report(drawing, batch, rows, totals=None, **facts):
-    """A report on rows as their user gets them."""
-    source, keeper = drawing.source, drawing.keeper
-    numbers = np.nan_to_num(source.table.read(rows))
-    system = keeper.system if len(numbers) == drawing.n_samples else keeper.asked
-    parts = []
-    if totals is not None:
-        parts.append(totals)
-    if len(system) and len(numbers) == drawing.n_samples:
+def _report(drawing, batch, rows, parts=(), **facts):
+    """A report on rows as their user gets them, of totals and what is of each."""
+    table, keeper = drawing.source.table, drawing.keeper
+    numbers = np.nan_to_num(table.read(rows))
+    if len(keeper.system) and len(numbers) == drawing.n_samples:
         # Numbers count from a start of their column, which users do not.
-        parts.append(of_each(_as_given(system, source.table), keeper.n_kept,
-                             numbers + np.nan_to_num(source.table.starts)))  # fmt: skip
-    names, kinds, *arrays = zip(*parts, strict=True) if parts else [()] * 6
-    lower, upper, reached, residual = (np.concatenate([[], *a]) for a in arrays)
-    n, n_train = len(reached), len(source.training.codes)
-    drawn = np.full(n, np.nan)
-    own = facts.pop("drawn", np.empty(0))
-    drawn[: len(own)] = own
-    facts = {
-        "moved": np.zeros(len(source.table.columns)), "effective_parents": n_train,
-    } | facts  # fmt: skip
+        starts = np.nan_to_num(table.starts)
+        system = keeper.system.shifted(starts)
+        parts = [*parts, of_each(system, keeper.n_kept, numbers + starts)]
+    names, kinds, *arrays = zip(*parts, strict=True) if parts else [()] * 7
+    n_train = len(drawing.source.training.codes)
+    whole = {"moved": np.zeros(len(table.columns)), "effective_parents": n_train}
     return SampleReport(
-        len(numbers), n_train, sum(names, ()), sum(kinds, ()), lower, upper, drawn,
-        reached, residual, source.table.feature_names,
-        n_copied=int(batch.copied.sum()), **facts,
-    )  # fmt: skip
-
-
-def _as_given(system, table):
-    """A system about numbers as one about the values that these stand for."""
-    shift = system.coefficients @ np.nan_to_num(table.starts)
-    return replace(system, lower=system.lower + shift, upper=system.upper + shift)
+        len(numbers),
+        n_train,
+        sum(names, ()),
+        sum(kinds, ()),
+        *(np.concatenate([[], *own]) for own in arrays),
+        features=table.feature_names,
+        n_copied=int(batch.copied.sum()),
+        **(whole | facts),
+    )

@@ -25,7 +25,8 @@ class Embed:
 
         Rows are passed over as rarely as can be: their ends tell most.
         """
-        names, where = _names(table), "after the embedding"
+        names = table.column_names if len(table.shape) == 1 else None
+        where = "after the embedding"
         if self.transformer is None:
             embedded, where = rows, f"in data passed to {self._whom}"
         elif isinstance(self.transformer, str):
@@ -92,18 +93,13 @@ class Embed:
 class LayOut:
     """Embedded rows (n, D) to ``cells`` of a poset, and back."""
 
-    def __init__(self, reshaper, poset, shape):
-        self.reshaper, self.poset, self._shape = reshaper, poset, shape
-
-    @classmethod
-    def made(cls, reshaper, poset, shape, reduced):
-        """With the reshaper that a parameter stands for."""
+    def __init__(self, reshaper, poset, shape, reduced):
         if isinstance(reshaper, str):
             wanted = poset is None and (reduced or reshaper == "prime")
             reshaper = PrimeFactorReshaper(pad_value="mean") if wanted else None
         elif reshaper is not None:
             reshaper = clone(reshaper)
-        return cls(reshaper, poset, shape)
+        self.reshaper, self.poset, self._shape = reshaper, poset, shape
 
     def fit(self, embedded):
         """Lay out embedded rows; the poset is known then."""
@@ -138,15 +134,6 @@ def _with_zeros(rows, zeros):
     rows = np.where(zeros, 0, np.maximum(rows, 0))
     left = rows.sum(axis=1, keepdims=True)
     return rows * np.divide(sums, left, out=np.ones_like(left), where=left > 0)
-
-
-def _names(table):
-    """Names of the numbers of a row, or None for rows of more axes and no names."""
-    if len(table.shape) > 1:
-        return None
-    if table.names is None:
-        return None if len(table.columns) == table.row_shape[0] else table.columns
-    return [table.names[j] for j in table.columns]
 
 
 def _check_kept(ends, offset, names=None):

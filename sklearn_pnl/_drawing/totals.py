@@ -79,7 +79,7 @@ class Wanted:
         check_agreement(margins)
         a, *ends, names = zip(*parts, strict=True) if parts else ([], [], [], [], [])
         a = np.array(a).reshape(len(parts), len(table.columns))
-        sums = Sums(a, *map(np.array, ends), tuple(names))
+        sums = Sums(a, *map(np.array, ends), np.array(names, object))
         return cls(n, sums, tuple(margins), np.array(sorted(counted), int))
 
     @property
@@ -89,14 +89,10 @@ class Wanted:
         return (*self.sums.names, *counted)
 
     @property
-    def lower(self):
-        """Least (k,) of all that is asked."""
-        return np.concatenate([self.sums.least, *(m.lower for m in self.margins)])
-
-    @property
-    def upper(self):
-        """Most (k,) of all that is asked."""
-        return np.concatenate([self.sums.most, *(m.upper for m in self.margins)])
+    def ends(self):
+        """Least and most (2, k) of all that is asked."""
+        margins = ((margin.lower, margin.upper) for margin in self.margins)
+        return np.hstack([(self.sums.least, self.sums.most), *margins])
 
     def levels(self, codes):
         """Indicators (m, n) of the levels that are counted, by margin."""
@@ -200,8 +196,7 @@ def _counts_alone(wanted, n):
     parts = [(np.ones((1, n)), [wanted.n], [wanted.n], [name])]
     if wanted.margins:
         k, levels = len(wanted.sums), wanted.levels(wanted.codes)
-        ends = wanted.lower[k:], wanted.upper[k:]
-        parts.append((levels, *ends, wanted.names[k:]))
+        parts.append((levels, *wanted.ends[:, k:], wanted.names[k:]))
     return TotalsSystem.stacked(parts)
 
 
@@ -269,12 +264,9 @@ class Quotas:
         for cell in np.flatnonzero(self.counts):
             members = np.flatnonzero(self.cell == cell)
             members = members[np.argsort(weights[members], kind="stable")]
-            below = np.cumsum(weights[members])
-            share = np.ones(len(members)) if below[-1] <= 0 else weights[members]
-            below = np.cumsum(share)
-            places = (rng.uniform() + np.arange(self.counts[cell])) * (
-                below[-1] / self.counts[cell]
-            )
+            share, n = weights[members], self.counts[cell]
+            below = np.cumsum(share if share.any() else np.ones(len(members)))
+            places = (rng.uniform() + np.arange(n)) * (below[-1] / n)
             places = np.searchsorted(below, places, side="right")
             found.append(members[np.minimum(places, len(members) - 1)])
         return rng.permutation(np.concatenate(found))

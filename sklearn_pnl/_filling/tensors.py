@@ -29,7 +29,7 @@ class TensorFiller:
     system = None
 
     def __init__(self, imputer, rows):
-        self._lay_out = LayOut.made(
+        self._lay_out = LayOut(
             imputer.reshaper, imputer.poset, imputer.input_shape_, reduced=False
         )
         self._lay_out.fit(np.nan_to_num(rows))

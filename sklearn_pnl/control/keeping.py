@@ -1,6 +1,6 @@
 """What new rows keep and what is asked of them: promised here, checked at the end."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -9,12 +9,10 @@ from scipy.sparse.csgraph import connected_components
 from .._runtime.blocks import ends_of
 from .._runtime.validation import warn_missed
 from ..geometry.reach import span, unmet
-from .conditioning import Condition
 from .flags import Flags
 from .lattice import Lattice, nearest_of
 from .meeting import MAX_STEPS, TOL, UnmetError, as_types, clipped, met, narrowed
 from .system import LinearSystem, rounding_of
-from .words import in_words
 
 # Room that rows brought to constraints have where they are free otherwise, in ranges.
 _FREE_MARGIN = 10.0
@@ -22,6 +20,11 @@ _FREE_MARGIN = 10.0
 _LEAST_SHARE = 1e-3
 # Distance from the end of a range, as a share of it, that is rounding.
 _AT_END = 1e-12
+# What a keeper knows of each column, behind the last axis.
+_OF_COLUMNS = (
+    *("low", "high", "least", "ranges", "precision", "plain"),
+    *("widest", "shared", "examples"),
+)
 # Freedom that is too little to make up for rounding, as a share of a largest term.
 _LITTLE = 1e-3
 
@@ -38,21 +41,21 @@ class Keeper:
         Limits of each number; values of the lattice where it has one.
     least, ranges : ndarray of shape (D,)
         Smallest values of the training rows, and the ranges of these.
-    scaled : bool
-        Whether ranges are the units of the measure in which rows are moved least.
-    offset : float
-        Added in that measure.
     lattice : Lattice
     precision : ndarray of shape (D,)
         Rounding of the type of each column; 0 on the lattice.
-    plain : ndarray of shape (D,)
+    scaled : bool, default=True
+        Whether ranges are the units of the measure in which rows are moved least.
+    offset : float, default=1.0
+        Added in that measure.
+    plain : ndarray of shape (D,), default=None
         Steps that types and whole numbers have, which nothing goes before; those of the
         lattice that values show give way to what is asked.
     grids : dict of int to ndarray
         Values of columns that have few, where nothing is asked of them.
-    widest : tuple of two ndarray of shape (D,)
+    widest : ndarray of shape (2, D), default=None
         Limits with the most room that a user may give.
-    shared : tuple of two ndarray of shape (D,), default=None
+    shared : ndarray of shape (2, D), default=None
         Ends of the values that cells may be given, beside the limits.
     flags : Flags, default=None
         Columns of which no two are on in a row that are never on together.
@@ -60,6 +63,8 @@ class Keeper:
         How many equations are of the training rows; None is all.
     keeps_zeros : bool, default=False
         Whether zeros stay where equations hold as far as in the training rows.
+    as_found : bool, default=False
+        Whether equations of the training rows hold as far as these have them.
     drops : bool, default=False
         Whether rows that cannot have what is asked for are left out, not an error.
     examples : ndarray of shape (m, D), default=None
@@ -72,17 +77,18 @@ class Keeper:
     high: np.ndarray
     least: np.ndarray
     ranges: np.ndarray
-    scaled: bool
-    offset: float
     lattice: Lattice
     precision: np.ndarray
-    plain: np.ndarray
-    grids: dict
-    widest: tuple
-    shared: tuple | None = None
+    scaled: bool = True
+    offset: float = 1.0
+    plain: np.ndarray | None = None
+    grids: dict = field(default_factory=dict)
+    widest: np.ndarray | None = None
+    shared: np.ndarray | None = None
     flags: Flags | None = None
     n_kept: int | None = None
     keeps_zeros: bool = False
+    as_found: bool = False
     drops: bool = False
     examples: np.ndarray | None = None
 
@@ -101,43 +107,36 @@ class Keeper:
         """What each (c, D) misses by rounding, as a share of a value of each column.
 
         0 where a column in double precision makes up for it, which equations before
-        leave some freedom.
+        leave some freedom; but of what holds ``as_found`` all that types round.
         """
-        units = np.where(self.ranges > 0, self.ranges, 1.0)
         free = ~(self.coarse | self.lattice.on_it)
         shares = np.zeros_like(self.system.coefficients)
+        if not self.coarse.any():
+            return shares
         before = np.empty((0, len(free)))
         equations = (self.system.lower == self.system.upper).all(axis=0)
-        for k, a in enumerate(self.system.coefficients * units):
+        for k, a in enumerate(self.system.coefficients * self.units):
             found = np.linalg.lstsq(before[:, free].T, a[free], rcond=_LITTLE)[0]
             rest = a - found @ before
             if np.abs(rest[free]).max(initial=0) <= _LITTLE * np.abs(a).max(initial=0):
-                worst = np.maximum(np.abs(a), np.abs(rest)) / units
+                worst = np.maximum(np.abs(a), np.abs(rest)) / self.units
                 shares[k] = 2 * self.precision * worst
             elif equations[k]:
                 before = np.vstack([before, a])
+        if self.as_found:
+            found = self.system.coefficients[: self.n_kept]
+            shares[: self.n_kept] = 2 * self.precision * np.abs(found)
         return shares
 
     @property
     def up_to_rounding(self):
         """The equations in words that hold up to the rounding of their columns."""
-        if not (self.coarse.any() and len(self.system)):
-            return ()
         told = self.system.descriptions
         return tuple(told[k] for k in np.flatnonzero(self._rounded.any(axis=1)))
 
-    def slack(self, rows, as_found=False):
-        """What rounding to the types of the columns leaves of each (n, c).
-
-        Of equations of the training rows as much as these have, if ``as_found``.
-        """
-        if not (self.coarse.any() and len(self.system)):
-            return 0.0
-        shares = self._rounded
-        if as_found:
-            shares = 2 * self.precision * np.abs(self.system.coefficients)
-            shares[self.n_kept :] = self._rounded[self.n_kept :]
-        return np.abs(rows) @ shares.T
+    def slack(self, rows):
+        """What rounding to the types of the columns leaves of each (n, c)."""
+        return np.abs(rows) @ self._rounded.T
 
     # --- what is to be met --------------------------------------------------------
 
@@ -150,8 +149,8 @@ class Keeper:
             used = system.coefficients != 0
             _, sets = connected_components(used.T.astype(int) @ used)
             freed |= np.isin(sets, sets[off])
-        steps = np.where(freed, self.plain, self.lattice.steps)
-        return replace(self, system=system, lattice=replace(self.lattice, steps=steps))
+        lattice = self.lattice.with_steps(freed, self.plain)
+        return replace(self, system=system, lattice=lattice)
 
     def _off_steps(self, asked):
         """Columns (D,) of which values are asked for that their steps do not have."""
@@ -177,13 +176,6 @@ class Keeper:
         """What was asked for, without what the training rows keep."""
         return self.system.part(slice(self.n_kept, None))
 
-    def condition(self, rows):
-        """What drawing should heed; ``rows`` are those to train. None if nothing."""
-        asked = self.asked
-        if not len(asked):
-            return None
-        return Condition(rows @ asked.coefficients.T, asked.lower, asked.upper)
-
     @cached_property
     def coarse(self):
         """Columns (D,) in less than double precision."""
@@ -196,19 +188,15 @@ class Keeper:
         return not (len(self.system) or moved or self.shared is not None)
 
     @cached_property
-    def used(self):
-        """Columns that the system is about."""
-        return np.flatnonzero(self.system.coefficients.any(axis=0))
-
-    @cached_property
     def others(self):
-        """Columns that the system says nothing of."""
-        return np.flatnonzero(~self.system.coefficients.any(axis=0))
+        """Which columns (D,) the system says nothing of."""
+        return ~self.system.coefficients.any(axis=0)
 
     @cached_property
     def inner(self):
-        """The same about the columns that the system is about."""
-        return self.about(self.used)
+        """Columns that the system is about, and the same about these."""
+        used = np.flatnonzero(~self.others)
+        return used, self.about(used)
 
     @cached_property
     def apart(self):
@@ -229,11 +217,7 @@ class Keeper:
         """Which values are at an end of the range of the training rows."""
         room = _AT_END * self.ranges
         low, high = self.least, self.least + self.ranges
-        found = (rows <= low + room) | (rows >= high - room)
-        if found.any():
-            # But for those beyond.
-            found &= (rows >= low - room) & (rows <= high + room)
-        return found
+        return np.minimum(np.abs(rows - low), np.abs(rows - high)) <= room
 
     # --- to meet it ---------------------------------------------------------------
 
@@ -247,33 +231,26 @@ class Keeper:
         fixed = None if held is None else ~np.isnan(held)
         if fixed is not None:
             np.copyto(rows, held, where=fixed)
-        used, copied = self.used, np.zeros(len(rows), bool)
-        if len(used):
+        copied = np.zeros(len(rows), bool)
+        if not self.others.all():
+            used, inner = self.inner
             some = None if fixed is None else fixed[:, used]
-            part, copied = met(self.inner, rows[:, used], some)
-            rows[:, used] = part
-        rows = self.cast(rows, self.others if len(used) else slice(None))
+            rows[:, used], copied = met(inner, rows[:, used], some)
+        rows = self.cast(rows, self.others)
         if fixed is not None:
-            fixed[:, used] = False
-            np.copyto(rows, held, where=fixed)
+            np.copyto(rows, held, where=fixed & self.others)
         return rows, copied
 
-    def cast(self, rows, columns=slice(None)):
-        """Rows as the types, lattices and grids of some columns hold them."""
+    def cast(self, rows, columns=True):
+        """Rows as the types, lattices and grids of some columns (D,) hold them."""
         rows = self.parted(rows, columns)
-        some = np.zeros(rows.shape[1], bool)
-        some[columns] = True
-        grids = [j for j in self.grids if some[j]]
         # Values of a grid are those of its type and lattice.
-        some[grids] = False
-        some &= self.lattice.on_it | self.coarse
+        some = columns & (self.lattice.on_it | self.coarse) & ~self.on_grid
         if some.any():
             some = slice(None) if some.all() else np.flatnonzero(some)
             part = self.lattice.about(some).nearest(rows[:, some])
-            part = as_types(part, self.precision[some])
-            if part is not rows:
-                rows[:, some] = part
-        for j in grids:
+            rows[:, some] = as_types(part, self.precision[some])
+        for j in np.flatnonzero(columns & self.on_grid).tolist():
             rows[:, j] = nearest_of(self.grids[j], rows[:, j])
         return rows
 
@@ -281,25 +258,23 @@ class Keeper:
         """Rows, in place, with no two flags on in some columns that are apart."""
         if self.flags is None:
             return rows
-        free = np.zeros(rows.shape[1], bool)
-        free[columns] = (self.discrete & (self.low < self.high))[columns]
-        return self.flags.parted(rows, free)
+        return self.flags.parted(rows, columns & self.discrete & (self.low < self.high))
 
-    @cached_property
+    @property
     def is_flag(self):
         """Columns (D,) outside the system that flags are kept apart in."""
-        found = np.zeros(len(self.low), bool)
-        if self.flags is not None:
-            found[self.flags.columns] = True
-        found[self.used] = False
-        return found
+        flags = [] if self.flags is None else self.flags.columns
+        return self.others & np.isin(np.arange(len(self.low)), flags)
 
     @cached_property
+    def on_grid(self):
+        """Columns (D,) that have few values."""
+        return np.isin(np.arange(len(self.low)), list(self.grids))
+
+    @property
     def discrete(self):
         """Columns (D,) of the lattice or of grids."""
-        found = self.lattice.on_it.copy()
-        found[list(self.grids)] = True
-        return found
+        return self.lattice.on_it | self.on_grid
 
     def beside(self, rows, side):
         """The next values (n, D) on lattices and grids, NaN where there is none.
@@ -307,10 +282,10 @@ class Keeper:
         Above where ``side`` is 1, below where it is -1; of columns outside the system.
         """
         near, steps = np.full(rows.shape, np.nan), self.lattice.steps
-        some = self.others[self.lattice.on_it[self.others]]
+        some = np.flatnonzero(self.others & self.lattice.on_it)
         near[:, some] = rows[:, some] + side[:, some] * steps[some]
         near = as_types(self.lattice.nearest(near), self.precision)
-        for j in self.grids.keys() & set(self.others.tolist()):
+        for j in np.flatnonzero(self.others & self.on_grid).tolist():
             padded = np.concatenate([[np.nan], self.grids[j], [np.nan]])
             place = np.searchsorted(self.grids[j][:-1], rows[:, j])
             near[:, j] = padded[place + 1 + side[:, j].astype(int)]
@@ -318,20 +293,19 @@ class Keeper:
 
     def settled(self, rows):
         """Rows as the types of all columns hold them, with sums that can be kept."""
-        rows = self.lattice.rounded(rows, self._totals)
-        for k, j in self._computed:
+        totals, computed = self._sums
+        rows = self.lattice.rounded(rows, totals)
+        for k, j in computed:
             a = self.system.coefficients[k]
             rest = rows @ a - rows[:, j] * a[j]
             rows[:, j] = (self.system.lower[:, k] - rest) / a[j]
         return as_types(self.lattice.nearest(rows), self.precision)
 
     @cached_property
-    def _totals(self):
-        return self.lattice.totals(self.system) if self.lattice.on_it.any() else []
-
-    @cached_property
-    def _computed(self):
-        return self.lattice.computed(self.system, self._totals)
+    def _sums(self):
+        """Sums on the lattice that can be kept, and columns that follow from others."""
+        totals = self.lattice.totals(self.system) if self.lattice.on_it.any() else []
+        return totals, self.lattice.computed(self.system, totals)
 
     def measures(self, rows):
         """Rows in the measure in which they are moved least."""
@@ -344,20 +318,15 @@ class Keeper:
     def about(self, used):
         """The same about some columns."""
         about_them = self.system.coefficients[:, used].any(axis=1)
+        arrays = {name: getattr(self, name) for name in _OF_COLUMNS}
         return replace(
             self,
             system=self.system.part(about_them).about(used),
             n_kept=int(np.count_nonzero(about_them[: self.n_kept])),
             lattice=self.lattice.about(used),
-            **{
-                name: getattr(self, name)[used]
-                for name in ("low", "high", "least", "ranges", "precision", "plain")
-            },
             grids={},
             flags=None,
-            widest=[e[used] for e in self.widest],
-            shared=None if self.shared is None else [e[used] for e in self.shared],
-            examples=None if self.examples is None else self.examples[:, used],
+            **{k: e if e is None else e[..., used] for k, e in arrays.items()},
         )
 
     def example(self, row):
@@ -371,8 +340,7 @@ class Keeper:
         some = self.examples[~off & ~self.outside(self.examples).any(axis=1)]
         if not len(some):
             return None
-        units = np.where(self.ranges > 0, self.ranges, 1.0)
-        return some[np.argmin(np.abs((some - row) / units).sum(axis=1))]
+        return some[np.argmin(np.abs((some - row) / self.units).sum(axis=1))]
 
     @cached_property
     def box(self):
@@ -385,29 +353,29 @@ class Keeper:
         return tuple(np.clip(end, self.low, self.high) for end in ends)
 
     @cached_property
+    def units(self):
+        """The range of each column, 1 where it has none."""
+        return np.where(self.ranges > 0, self.ranges, 1.0)
+
+    @cached_property
     def scale(self):
         """Units of the measure per unit of each column."""
-        if not self.scaled:
-            return np.ones_like(self.ranges)
-        return 1 / np.where(self.ranges > 0, self.ranges, 1)
+        return 1 / self.units if self.scaled else np.ones_like(self.ranges)
 
     @cached_property
     def begin(self):
         """Where the measure of each column is the offset alone."""
         return self.least if self.scaled else np.zeros_like(self.least)
 
-    def allowed(self, rows, as_found=False):
-        """What may be missing of each (n, c): the tolerance, rounding, types."""
-        system = self.system
-        rounding = self.slack(rows, as_found) + rounding_of(system, rows)
-        return TOL * system.scale + rounding
-
-    def missed(self, rows, as_found=False):
+    def missed(self, rows):
         """Which of the system (n, c) rows miss."""
-        missing = np.abs(self.system.missing(rows))
-        missed = missing > TOL * self.system.scale
+        missing, tol = np.abs(self.system.missing(rows)), TOL * self.system.scale
+        missed = missing > tol
         # Of most rows there is nothing that rounding could excuse.
-        return missing > self.allowed(rows, as_found) if missed.any() else missed
+        if missed.any():
+            rounding = self.slack(rows) + rounding_of(self.system, rows)
+            missed = missing > tol + rounding
+        return missed
 
     def is_off(self, rows):
         """Which rows (n,) miss something, or leave their limits."""
@@ -461,14 +429,13 @@ class Keeper:
 
     def _unmarked(self, rows, held):
         """Columns (D,), but for those of the system, that lost their marks."""
-        lost, some = np.zeros(rows.shape[1], bool), self.others
-        if self.lattice.on_it[some].any() or self.grids or held is not None:
-            holes = np.isnan(rows) & ~self.is_flag
-            wanted = self.cast(np.where(holes, self.least, rows), some)
-            if held is not None:
-                np.copyto(wanted, held, where=~np.isnan(held))
-            lost[some] = (np.abs(wanted - rows) > self.room)[:, some].any(axis=0)
-        return lost
+        if held is None and not (self.others & self.discrete).any():
+            return np.zeros(len(self.others), bool)
+        holes = np.isnan(rows) & ~self.is_flag
+        wanted = self.cast(np.where(holes, self.least, rows), self.others)
+        if held is not None:
+            np.copyto(wanted, held, where=~np.isnan(held))
+        return (np.abs(wanted - rows) > self.room).any(axis=0) & self.others
 
     def _warn(self, off, whom, what):
         if off.any():
@@ -510,7 +477,7 @@ class Keeper:
 
         def given(i):
             if lower[i] == upper[i]:
-                return in_words(system.coefficients[i], lower[i], system.feature_names)
+                return system.descriptions[i]
             return f"{system.names[i]} at {span(lower[i], upper[i])}"
 
         told = why.described(system.names.__getitem__, given)

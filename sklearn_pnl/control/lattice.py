@@ -57,6 +57,10 @@ class Lattice:
             np.where(own, self.origins, other.origins),
         )
 
+    def with_steps(self, columns, steps):
+        """The same, with other steps in some columns (D,)."""
+        return Lattice(np.where(columns, steps, self.steps), self.origins)
+
     def also_near(self, row, some, precision, units):
         """Also values of a precision, in some columns near to those of a row.
 
@@ -104,9 +108,9 @@ class Lattice:
         found.sort(key=lambda t: len(t.parts) == 1)
         owner, kept = set(), []
         for total in found:
-            if len(total.parts) == 1 and total.column is not None:
-                total = total.turned(owner)
-            if total is not None and not owner & set(total.parts):
+            if total.is_copy and total.parts[0] in owner:
+                total = total.turned()
+            if not owner & set(total.parts):
                 owner |= set(total.parts)
                 kept.append(total)
         return _top_down(kept)
@@ -119,23 +123,17 @@ class Lattice:
         if not len(features) or np.ptp(sizes) > 1e-9 * sizes[0] or not sizes[0]:
             return None
         zero = a[features] @ self.origins[features]
-        ends = (
-            (system.lower[:, k] - zero) / sizes[0],
-            (system.upper[:, k] - zero) / sizes[0],
-        )
+        ends = np.array([system.lower[:, k], system.upper[:, k]])
+        ends = (ends - zero) / sizes[0]
         is_equation = np.array_equal(*ends)
         if is_equation and np.any(np.abs(ends[0] - np.rint(ends[0])) > _ALMOST):
             return None
         minus, plus = (features[np.sign(a[features]) == s] for s in (-1, 1))
         single, parts = sorted((minus, plus), key=len)
         sign = np.sign(a[parts[0]])
-        if (
-            len(single) > 1
-            or len(parts) + len(single) < 2
-            or (len(single) and not is_equation)
-        ):
+        if len(single) > is_equation or len(features) < 2:
             return None
-        first, last = ends if sign > 0 else (-ends[1], -ends[0])
+        first, last = ends if sign > 0 else -ends[::-1]
         first, last = np.ceil(first - _ALMOST), np.floor(last + _ALMOST)
         column = int(single[0]) if len(single) else None
         return _Total(column, tuple(map(int, parts)), first, last)
@@ -177,7 +175,8 @@ class Lattice:
             low = np.floor(counts[:, parts] + _AT_END)
             fractions = counts[:, parts] - low
             if total.column is None:
-                wanted = np.clip(np.rint(counts[:, parts].sum(axis=1)), *total.ends)
+                wanted = np.rint(counts[:, parts].sum(axis=1))
+                wanted = np.clip(wanted, total.first, total.last)
             else:
                 wanted = rounded[:, total.column] + total.first
             up = np.clip(wanted - low.sum(axis=1), 0, len(parts))
@@ -195,10 +194,8 @@ def lattice_of(table, rows):
         rows = np.where(np.isnan(rows), 0, rows)
     maybe = np.flatnonzero((steps == 0) & _are_whole(rows[:_FIRST]))
     if len(maybe):
-        whole = maybe[
-            _are_whole(rows[:, maybe] if len(maybe) < rows.shape[1] else rows)
-        ]
-        steps[whole] = 1.0
+        part = rows if len(maybe) == rows.shape[1] else rows[:, maybe]
+        steps[maybe[_are_whole(part)]] = 1.0
     return Lattice(steps, np.zeros_like(steps))
 
 
@@ -218,7 +215,7 @@ def nearest_of(grid, values):
     return grid[np.searchsorted(middles, values)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Total:
     """``sum(parts) - column`` between two whole numbers, counted in steps."""
 
@@ -228,29 +225,20 @@ class _Total:
     last: np.ndarray
 
     @property
-    def ends(self):
-        return self.first, self.last
+    def is_copy(self):
+        return len(self.parts) == 1 and self.column is not None
 
-    def turned(self, owner):
-        """A copy, with a part that is no other total's; None if there is none."""
-        if self.parts[0] not in owner:
-            return self
-        if self.column in owner:
-            return None
+    def turned(self):
+        """A copy, the other way round."""
         return _Total(self.parts[0], (self.column,), -self.last, -self.first)
 
 
 def _top_down(totals):
     """Each after that which its own column is a part of; circles are left out."""
-    ordered, placed = [], set()
-    owner = {j: t for t in totals for j in t.parts}
-    while totals:
-        ready = [t for t in totals if id(owner.get(t.column)) in placed | {id(None)}]
-        if not ready:
-            break
+    ordered, owner = [], {j: t for t in totals for j in t.parts}
+    while ready := [t for t in totals if owner.get(t.column) in (None, *ordered)]:
         ordered += ready
-        placed |= set(map(id, ready))
-        totals = [t for t in totals if id(t) not in placed]
+        totals = [t for t in totals if t not in ready]
     return ordered
 
 

@@ -95,10 +95,8 @@ class Marks:
 
         ``precision`` (D,) is the rounding of each column's type.
         """
-        notes = (
-            *self.notes,
-            "Equations go first: of their columns only steps are kept.",
-        )
+        first = "Equations go first: of their columns only steps are kept."
+        notes = (*self.notes, first)
         # In groups two values are one or the other, by a programme if need be.
         used = system.coefficients != 0
         alike = [np.ptp(precision[some]) == 0 for some in used]
@@ -106,8 +104,8 @@ class Marks:
         lattice, by_values = self.lattice, (self.lattice.steps > self.plain) & ~groups
         lost = np.zeros_like(by_values)
         while True:
-            steps = np.where(lost, self.plain, lattice.steps)
-            lattice, by_values = replace(lattice, steps=steps), by_values & ~lost
+            lattice = lattice.with_steps(lost, self.plain)
+            by_values = by_values & ~lost
             some = system.part(system.coefficients[:, by_values].any(axis=1))
             kept = [len(lattice.totals(some.part([k]))) > 0 for k in range(len(some))]
             off = some.part(~np.array(kept, bool))
@@ -127,6 +125,10 @@ class Marks:
         """What is kept of each column, in words, by its name."""
         told = {}
         apart = self.flags.never_with(self.feature_names) if self.flags else {}
+        stepped = []
+        if self.lattice is not None:
+            known = self.by_types & (self.lattice.steps == self.plain)
+            stepped = np.flatnonzero(self.lattice.on_it & ~known)
         for j, name in enumerate(self.feature_names):
             parts = []
             if j in self.missing:
@@ -136,11 +138,7 @@ class Marks:
                 parts.append(f"{shared} shared by many rows")
             if j in self.grids:
                 parts.append(f"one of {len(self.grids[j])} values")
-            elif (
-                self.lattice is not None
-                and self.lattice.steps[j] > 0
-                and not (self.by_types[j] and self.lattice.steps[j] == self.plain[j])
-            ):
+            elif j in stepped:
                 parts.append(_steps_in_words(self.lattice, j))
             if j in apart:
                 parts.append(apart[j])
@@ -171,18 +169,17 @@ def resolve_marks(given, table, system, cellwise):
     """
     names, d = table.feature_names, len(table.columns)
     none = np.zeros(d, bool)
+    missing = {}
+    if table.has_missing:
+        share = np.isnan(table.numbers()).mean(axis=0)
+        missing = {j: float(share[j]) for j in np.flatnonzero(share).tolist()}
     marks = Marks(
         names,
         by_types=table.steps > 0,
         pairs=none,
+        missing=missing,
         zeros=given == "zeros",
     )
-    rows = table.numbers() if table.has_missing else None
-    if rows is not None:
-        share = np.isnan(rows).mean(axis=0)
-        marks = replace(
-            marks, missing={j: float(share[j]) for j in np.flatnonzero(share).tolist()}
-        )
     if given is None:
         types = Lattice(table.steps.astype(np.float64), np.zeros(d))
         return replace(marks, lattice=types, plain=types.steps)
@@ -198,8 +195,7 @@ def resolve_marks(given, table, system, cellwise):
         note = f"Of more than {SEARCHED_UP_TO} features only whole numbers are kept."
         two = None if inside is None else _steps_of_two(table, inside.coefficients)
         return replace(marks, notes=(note,), two=two)
-    rows = table.numbers() if rows is None else rows
-    marks = _Search(rows, table, bound).marks(marks)
+    marks = _Search(table, bound).marks(marks)
     return marks if inside is None else marks.giving_way(inside, table.precision)
 
 
@@ -221,13 +217,14 @@ def _steps_of_two(table, equations):
 
 
 class _Search:
-    """The marks of rows (n, D), with NaN where cells are missing.
+    """The marks of the rows (n, D) of a table, with NaN where cells are missing.
 
     ``bound`` are the columns of equations, which have steps at most.
     """
 
-    def __init__(self, rows, table, bound):
-        self.rows, self.bound = rows, bound
+    def __init__(self, table, bound):
+        self.rows = rows = table.numbers()
+        self.bound = bound
         self.has_missing = table.has_missing
         self.precision = np.broadcast_to(table.precision, bound.shape)
         self.lattice = lattice_of(table, rows)

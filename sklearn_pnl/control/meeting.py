@@ -33,14 +33,15 @@ class UnmetError(ValueError):
     whose = "New row"
 
     def __init__(self, reason, row):
-        super().__init__(reason)
+        super().__init__(reason, row)
         self.reason, self.row = reason, row
 
     def __str__(self):
         return f"{self.whose} {self.row} cannot meet the constraints: {self.reason}"
 
-    def __reduce__(self):
-        return type(self), (self.reason, self.row), vars(self)
+
+class UnmetTotals(ValueError):
+    """Totals that contradict each other or the rows, whatever their weights."""
 
 
 def met(keeper, start, held):
@@ -53,15 +54,13 @@ def met(keeper, start, held):
     for kept, rounded in _attempts(keeper, start, held):
         kept = None if kept is None else kept[todo]
         own = keeper.of_rows(todo)
-        if rounded:
-            found = _up_to_rounding(own, start[todo], kept)
-        else:
-            found = projected(own, start[todo], kept)
+        way = _up_to_rounding if rounded else projected
+        found = way(own, start[todo], kept)
         if len(todo) == len(x):
             x = found
         else:
             x[todo] = found
-        todo = todo[keeper.of_rows(todo).missed(found).any(axis=1)]
+        todo = todo[own.missed(found).any(axis=1)]
         if not len(todo):
             break
     settled = keeper.lattice.on_it | keeper.coarse
@@ -129,11 +128,8 @@ def projected(keeper, rows, kept):
         part = system.part(several) if not several.all() else system
         rows, left = _few_steps(keeper, part, rows, floor, ceiling)
         if len(left):
-            part, ranges = (
-                part.of_rows(left),
-                (_of_rows(e, left) for e in (floor, ceiling)),
-            )
-            rows[left] = _in_ranges(keeper, part, rows[left], *ranges)
+            ranges = (_of_rows(e, left) for e in (floor, ceiling))
+            rows[left] = _in_ranges(keeper, part.of_rows(left), rows[left], *ranges)
     return _corrected(keeper, rows, floor, ceiling)
 
 
@@ -229,37 +225,30 @@ def _solved(grams, values):
 
 
 def narrowed(keeper):
-    """Ranges (D,) or (n, D) with constraints on one column in them; which are others.
+    """Ranges (1, D) or (n, D) with constraints on one column in them; which are others.
 
     A constraint that leaves nothing of a range stays one of the others, to be told.
     """
-    system, (floor, ceiling) = keeper.system, keeper.box
+    system, (floor, ceiling) = keeper.system, (end[None] for end in keeper.box)
     several = np.count_nonzero(system.coefficients, axis=1) != 1
     room = TOL * system.scale
     for i in np.flatnonzero(~several):
         j = int(np.argmax(system.coefficients[i] != 0))
         a = system.coefficients[i, j]
-        ends = np.sort([system.lower[:, i] / a, system.upper[:, i] / a], axis=0)
+        ends = np.sort([system.lower[:, i] / a, system.upper[:, i] / a], axis=0) + 0.0
         slack = room[i] / abs(a)
-        if np.any(ends[0] > ceiling[..., j] + slack) or np.any(
-            ends[1] < floor[..., j] - slack
-        ):
-            several[i] = True
-            continue
-        if floor.ndim == 1:
-            shape = len(system.lower), len(floor)
-            floor, ceiling = (
-                np.broadcast_to(e, shape).copy() for e in (floor, ceiling)
-            )
-        low, high = floor[:, j].copy(), ceiling[:, j].copy()
-        floor[:, j] = np.clip(ends[0], low, high)
-        ceiling[:, j] = np.clip(ends[1], low, high)
+        low, high = floor[:, j], ceiling[:, j]
+        several[i] = np.any((ends[0] > high + slack) | (ends[1] < low - slack))
+        if not several[i]:
+            own = system.coefficients[i] != 0
+            first, last = (np.clip(end, low, high)[:, None] for end in ends)
+            floor, ceiling = np.where(own, first, floor), np.where(own, last, ceiling)
     return floor, ceiling, several & _can_move(system, floor, ceiling)
 
 
 def _can_move(system, floor, ceiling):
     """Which of a system have a column that is not fixed, in some row."""
-    free = np.atleast_2d(ceiling > floor).any(axis=0)
+    free = (ceiling > floor).any(axis=0)
     return system.coefficients[:, free].any(axis=1)
 
 
@@ -286,7 +275,7 @@ def _corrected(keeper, rows, floor, ceiling):
 
 def _of_rows(ends, rows):
     """Ends of ranges for some rows, where there is one for all or one a row."""
-    return ends[rows] if ends.ndim == 2 and len(ends) > 1 else ends
+    return ends[rows] if len(ends) > 1 else ends
 
 
 def _by_programme(keeper, row, held, number):
@@ -299,19 +288,16 @@ def _by_programme(keeper, row, held, number):
     start, found = np.clip(row, *keeper.box), None
     floor, ceiling, _ = keeper.narrowed
     floor, ceiling = floor.reshape(-1), ceiling.reshape(-1)
-    masks = (None,) if held is None else (held, None)
-    ways = [(kept, inside, False) for kept in masks for inside in (0, _INSIDE)]
+    masks = (False,) if held is None else (held, False)
+    ways = [(kept, inside, keeper) for kept in masks for inside in (0, _INSIDE)]
     if held is not None and keeper.keeps_zeros:
         # Before zeros go, equations hold as far as they do in the training rows.
-        ways.insert(2, (held, 0, True))
-    for kept, inside, as_found in ways:
-        ends = floor, ceiling
-        if kept is not None:
-            ends = (
-                np.where(kept & (floor <= row) & (ceiling >= row), row, e) for e in ends
-            )
-        found = _programmed(keeper, start, *ends, inside, as_found)
-        if found is not None and not keeper.missed(found[None], as_found).any():
+        ways.insert(2, (held, 0, replace(keeper, as_found=True)))
+    for kept, inside, own in ways:
+        stay = kept & (floor <= row) & (ceiling >= row)
+        ends = (np.where(stay, row, end) for end in (floor, ceiling))
+        found = _programmed(own, start, *ends, inside)
+        if found is not None and not own.missed(found[None]).any():
             return found, False
     if len(keeper.asked) and not np.array_equal(keeper.plain, keeper.lattice.steps):
         # What is asked goes before the steps that values show.
@@ -329,15 +315,14 @@ def _by_programme(keeper, row, held, number):
     return settled, False
 
 
-def _programmed(keeper, row, floor, ceiling, inside, as_found):
+def _programmed(keeper, row, floor, ceiling, inside):
     """A row (D,) of the types of its columns that is near; None if none is found.
 
     Types come one after the other, the coarsest first: values of a type are on a
     lattice too, if only nearby.
     """
     lattice, precision = keeper.lattice, np.where(keeper.coarse, keeper.precision, 0)
-    units = np.where(keeper.ranges > 0, keeper.ranges, 1.0)
-    system = keeper.system
+    system, units = keeper.system, keeper.units
     # Inside of intervals and ranges by more than the programme may miss, or not.
     half = (system.upper[0] - system.lower[0]) / 2
     system = system.wider(-np.minimum(inside * system.scale, half))
@@ -350,7 +335,7 @@ def _programmed(keeper, row, floor, ceiling, inside, as_found):
         most = np.maximum(np.abs(floor), np.abs(ceiling))
         sizes = (0 * start, start, most) if keeper.coarse.any() else (0 * start,)
         for size in sizes:
-            wider = system.wider(keeper.slack(size, as_found) / 2)
+            wider = system.wider(keeper.slack(size) / 2)
             found = programme(start, wider, floor, ceiling, lattice, units)
             if found is not None:
                 return found
@@ -371,9 +356,9 @@ def _programmed(keeper, row, floor, ceiling, inside, as_found):
         return None
     found = as_types(found[None], keeper.precision)
     kept = np.broadcast_to(lattice.on_it | (floor >= ceiling), found.shape)
-    if not kept.all() and keeper.missed(found, as_found).any():
+    if not kept.all() and keeper.missed(found).any():
         # What is free makes up for the programme, not for what types round.
-        room = keeper.slack(found, as_found) / 2
+        room = keeper.slack(found) / 2
         wider = replace(keeper, system=keeper.system.wider(room))
         found = projected(wider, found, kept)
     return found[0]

@@ -33,8 +33,7 @@ def resolve_invariants(given, table):
                 "no such row. Pass invariants=None."
             )
     ranges = np.zeros(len(names))
-    numbers = table.numbers()
-    _, ranges[table.columns], _, rounding = spread(numbers, table.precision)
+    ranges[table.columns] = spread(table.numbers(), table.precision)[1]
     if isinstance(given, LinearSystem):
         _check_names(given, names)
     system = collect_constraints(given, names, ranges, table.column_of)
@@ -43,9 +42,7 @@ def resolve_invariants(given, table):
             "invariants are equations, the same for all rows; give intervals as "
             "constraints of sample."
         )
-    inside = for_numbers(system, table)
-    violation = inside.violation(numbers)
-    violation -= 2 * np.abs(inside.coefficients) @ rounding / inside.scale
+    violation = _violation(for_numbers(system, table), table)
     if violation.max(initial=0) > GIVEN_TOL:
         k = int(np.argmax(violation))
         raise ValueError(
@@ -65,29 +62,35 @@ def _complete(table):
 def _found_among_holes(table):
     """Equations of the rows that have all cells, which no other row breaks."""
     found = _found(_complete(table))
-    inside = for_numbers(found, table)
-    holes = np.isnan(table.numbers())
-    numbers = np.where(holes, 0, table.numbers())
-    rounding = spread(numbers, table.precision)[3]
-    room = GIVEN_TOL * inside.scale + 2 * np.abs(inside.coefficients) @ rounding
-    off = np.abs(inside.missing(numbers)) > room
-    off[holes @ (inside.coefficients != 0).T] = False
-    return found.part(~off.any(axis=0))
+    violation = _violation(for_numbers(found, table), table)
+    return found.part(violation <= GIVEN_TOL)
+
+
+def _violation(system, table):
+    """What rows that have all cells of an equation miss at most, as a share (c,).
+
+    Beyond what types round.
+    """
+    numbers = np.nan_to_num(table.numbers())
+    missing = np.abs(system.missing(numbers))
+    if table.has_missing:
+        missing[np.isnan(table.numbers()) @ (system.coefficients != 0).T] = 0
+    rounding = 2 * np.abs(system.coefficients) @ spread(numbers, table.precision)[3]
+    return (missing.max(axis=0, initial=0) - rounding) / system.scale
 
 
 def _found(table):
     """Equations that all rows of a table satisfy, where they are looked for."""
-    names = names_of(table)
     if not len(table):
         why = "No row has all of its cells: equations were not looked for."
-        return LinearSystem.none(names, why)
+        return LinearSystem.none(names_of(table), why)
     if len(table.columns) > SEARCHED_UP_TO:
         why = (
             f"More than {SEARCHED_UP_TO} features: of equations only one-hot groups "
             "were looked for. Pass invariants=find_invariants(X) to keep others."
         )
-        return groups_in(table, names).noted(why)
-    return found_in(table, names, most=_LARGEST)
+        return groups_in(table, why)
+    return found_in(table, most=_LARGEST)
 
 
 def _check_names(given, names):
@@ -112,9 +115,7 @@ def for_numbers(system, table):
             f"{system.feature_names[j]!r} holds categories. Ask for counts by level, "
             "totals={column: {level: count}}, or encode it first."
         )
-    inside = system.about(table.columns)
-    shift = inside.coefficients @ np.nan_to_num(table.starts)
-    return replace(inside, lower=inside.lower - shift, upper=inside.upper - shift)
+    return system.about(table.columns).shifted(-np.nan_to_num(table.starts))
 
 
 def asked_for(constraints, table, ranges, n_rows):
@@ -175,7 +176,7 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
     kept = inside.part(several)
     # Values are on their steps as far as these are known, which no constant is to miss.
     still = (low == high) & ~kept.coefficients.any(axis=0)
-    lattice = replace(lattice, steps=np.where(still, plain, lattice.steps))
+    lattice = lattice.with_steps(still, plain)
     grids = {} if marks is None else marks.grids
     inside = {j: v[(v >= low[j]) & (v <= high[j])] for j, v in grids.items()}
     return Keeper(
@@ -184,13 +185,13 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
         high,
         least,
         ranges,
-        scaled,
-        offset,
         lattice,
         _precision(table, rows, kept, exact),
+        scaled,
+        offset,
         plain,
         {j: v for j, v in inside.items() if len(v)},
-        widest,
+        np.array(widest),
         flags=None if marks is None else marks.flags,
     )
 

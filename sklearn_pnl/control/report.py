@@ -99,11 +99,9 @@ class SampleReport:
 
     def _lines(self):
         """Cells of the table."""
-        ends = zip(self.lower, self.upper, strict=True)
-        values = zip(self.drawn, self.reached, self.residual, strict=True)
-        for name, kind, (low, high), (drawn, reached, residual) in zip(
-            self.names, self.kinds, ends, values, strict=True
-        ):
+        arrays = self.lower, self.upper, self.drawn, self.reached, self.residual
+        for name, kind, *values in zip(self.names, self.kinds, *arrays, strict=True):
+            low, high, drawn, reached, residual = values
             shown = "" if np.isnan(drawn) else f"{drawn:.8g}"
             found = f"{reached:.10g}", f"{residual:.1e}"
             yield name, kind, span(low, high), shown, *found
@@ -163,11 +161,12 @@ class SampleReport:
 
 
 def of_each(system, n_kept, rows):
-    """What is about each row (n, D): names, kinds, ends, reached values, residuals."""
+    """What is about each row (n, D), as the arrays of a report."""
     missing = np.abs(system.missing(rows))
     worst, each = missing.argmax(axis=0), np.arange(len(system))
     values = (rows @ system.coefficients.T)[worst, each]
     kinds = ("invariant",) * n_kept + ("constraint",) * (len(system) - n_kept)
     ends = system.lower.min(axis=0), system.upper.max(axis=0)
     names = [*system.part(slice(n_kept)).descriptions, *system.names[n_kept:]]
-    return tuple(names), kinds, *ends, values, missing[worst, each] / system.scale
+    drawn, residual = np.full(len(each), np.nan), missing[worst, each] / system.scale
+    return tuple(names), kinds, *ends, drawn, values, residual

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -88,8 +89,13 @@ def find_invariants(
       d = 2 a + 32
     """
     table = read_table(Reader("auto" if is_frame(X) else None), X)
-    names = _names(feature_names, table)
-    return found_in(table, names, tol)
+    found = found_in(table, tol)
+    if feature_names is None:
+        return found
+    names, n_known = tuple(map(str, feature_names)), len(found.feature_names)
+    if len(names) != n_known:
+        raise ValueError(f"{len(names)} feature_names for {n_known} features.")
+    return replace(found, feature_names=names)
 
 
 class Reader(BaseEstimator):
@@ -99,52 +105,49 @@ class Reader(BaseEstimator):
         self.categorical_features = categorical_features
 
 
-def found_in(table, names, tol=1e-9, most=np.inf):
-    """Equations of the rows of a table, about the columns of X with these names.
+def found_in(table, tol=1e-9, most=np.inf):
+    """Equations of the rows of a table, about the columns of X.
 
     Of none with features of sizes beyond ``most``, or of less than its inverse.
     """
-    found = search(table.numbers(), tol, table.precision, most)
-    return _about_columns(found, table, names)
+    found = _search(table.numbers(), tol, table.precision, most)
+    return _about_columns(table, *found)
 
 
-def groups_in(table, names):
+def groups_in(table, note):
     """One-hot groups alone, among any number of columns."""
-    coefficients, values = one_hot_groups(table.raw(), precision=table.precision)
-    used = np.flatnonzero(coefficients.any(axis=0))
-    ranges = np.zeros(coefficients.shape[1])
+    found, values = one_hot_groups(table.raw(), precision=table.precision)
+    used = np.flatnonzero(found.any(axis=0))
+    ranges = np.zeros(found.shape[1])
     if len(used):
         ranges[used] = np.ptp(table.columns_of(used), axis=0)
-    found = LinearSystem.equations(coefficients, values, (), ranges)
-    return _about_columns(found, table, names)
+    return _about_columns(table, found, values, ranges, note)
 
 
-def _about_columns(found, table, names):
+def _about_columns(table, found, values, ranges, note):
     """Equations about the numbers of a table as some about the columns of X."""
-    coefficients, ranges = np.zeros((len(found), len(names))), np.zeros(len(names))
-    coefficients[:, table.columns] = found.coefficients
-    ranges[table.columns] = found.ranges
-    shift = found.coefficients @ np.nan_to_num(table.starts)
-    ends = found.lower + shift, found.upper + shift
-    return LinearSystem(coefficients, *ends, tuple(names), ranges, found.note)
+    names = names_of(table)
+    coefficients, wide = np.zeros((len(found), len(names))), np.zeros(len(names))
+    coefficients[:, table.columns], wide[table.columns] = found, ranges
+    values = values + found @ np.nan_to_num(table.starts)
+    return LinearSystem.equations(coefficients, values, names, wide, note)
 
 
 @one_blas_thread()
-def search(X, tol=1e-9, precision=None, most=np.inf):
-    """Equations of finite numbers (n, D), as :func:`find_invariants` tells.
+def _search(X, tol, precision, most):
+    """Equations of finite numbers (n, D), their values, ranges (D,), and a note.
 
-    ``precision`` (D,) is the rounding of each column's type; ``most`` as in
-    :func:`found_in`.
+    ``precision`` (D,) is the rounding of each column's type; else as in
+    :func:`find_invariants` and :func:`found_in`.
     """
-    d = X.shape[1]
-    names = tuple(f"x{j}" for j in range(d))
+    none = np.empty((0, X.shape[1])), np.empty(0), np.zeros(X.shape[1])
     if not len(X) or clearly_full_rank(X):
-        return LinearSystem.none(names)
+        return *none, ""
     X = np.asarray(X, dtype=np.float64)
     low, ranges, size, rounding = spread(X, precision)
     if np.any((size > most) | ((size > 0) & (size < 1 / most))):
         why = "Features in extreme units: equations were not looked for. Rescale X to "
-        return LinearSystem.none(names, f"{why}keep them.")
+        return *none, f"{why}keep them."
     varying, constant = np.flatnonzero(ranges), np.flatnonzero(ranges == 0)
     rows = _Rows(X, varying, ranges, size, tol, rounding)
     if rows.n_distinct >= _ROWS_PER_FEATURE * len(varying):
@@ -157,22 +160,18 @@ def search(X, tol=1e-9, precision=None, most=np.inf):
             "up to four features that balance and sums of neighbouring columns were "
             "looked for."
         )
-    found, values = rows.with_groups(
-        found, values, 0.0 if precision is None else precision
-    )
-    coefficients = np.vstack([np.eye(d)[constant], found])
-    values = np.concatenate([low[constant], values])
-    return LinearSystem.equations(coefficients, values, names, ranges, note)
+    found, values = rows.with_groups(found, values, precision)
+    found = np.vstack([np.eye(len(ranges))[constant], found])
+    return found, np.concatenate([low[constant], values]), ranges, note
 
 
-def spread(X, precision=None):
+def spread(X, precision):
     """Smallest values (D,) of columns, ranges, sizes, and what their types round."""
     low, high = (end.astype(np.float64) for end in ends_of(X))
     size, ranges = np.maximum(np.abs(low), np.abs(high)), high - low
     # What is left of constants is rounding, which nothing is a share of.
     ranges[ranges <= _CONSTANT * size] = 0
-    eps = np.finfo(float).eps / 2 if precision is None else precision
-    return low, ranges, size, (4 * eps + 16 * np.finfo(float).eps) * size
+    return low, ranges, size, (4 * precision + 16 * np.finfo(float).eps) * size
 
 
 class _Rows:
@@ -292,17 +291,12 @@ class _Rows:
             for equation in islice(candidates, _MOST_CANDIDATES):
                 if np.abs(equation).max() != 1 or np.count_nonzero(equation) < 2:
                     continue
-                # What those found so far do not say; whole numbers leave no doubt.
-                new = equation - (directions @ equation) @ directions
-                new -= (directions @ new) @ directions
-                length = np.linalg.norm(new)
-                if length < 1e-6 * np.linalg.norm(equation):
+                new = _beyond(directions, equation)
+                if new is None or not self._check(equation[None])[0][0]:
                     continue
-                holds, _, _ = self._check(equation[None])
-                if not holds[0] or self.chance.makes(equation, fitted=False):
-                    continue
-                found.append(equation)
-                directions = np.vstack([directions, new / length])
+                if not self.chance.makes(equation, fitted=False):
+                    found.append(equation)
+                    directions = np.vstack([directions, new])
         if not found:
             return self._none()
         found = np.array(found)
@@ -319,16 +313,15 @@ class _Rows:
         groups, _ = one_hot_groups(self.X, share, precision)
         if not len(groups):
             return found, values
-        groups = whole(groups)
-        basis = qr((groups * self.ranges).T, mode="economic")[0]
-        new = np.zeros(len(found), bool)
+        groups, directions = whole(groups), np.empty((0, self.X.shape[1]))
+        values = np.concatenate([self._check(groups)[1], values])
+        found, some = np.vstack([groups, found]), []
         for k, own in enumerate(found * self.ranges):
-            rest = own - basis @ (basis.T @ own)
-            new[k] = np.linalg.norm(rest) > 1e-6 * np.linalg.norm(own)
-            if new[k]:
-                basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
-        ones = self._check(groups)[1]
-        return np.vstack([groups, found[new]]), np.concatenate([ones, values[new]])
+            new = _beyond(directions, own)
+            if new is not None:
+                some.append(k)
+                directions = np.vstack([directions, new])
+        return found[some], values[some]
 
     def _none(self):
         return np.empty((0, self.X.shape[1])), np.empty(0)
@@ -395,6 +388,15 @@ def clearly_full_rank(X):
     return bool(np.diagonal(triangle).min() > np.sqrt(_CLEARLY))
 
 
+def _beyond(directions, equation):
+    """The direction that an equation has beside some; None if it follows from them."""
+    new = equation - (directions @ equation) @ directions
+    # Whole numbers leave no doubt.
+    new -= (directions @ new) @ directions
+    length = np.linalg.norm(new)
+    return new / length if length > 1e-6 * np.linalg.norm(equation) else None
+
+
 def _shortest(values, noise):
     return np.array([shortest(*each) for each in zip(values, noise, strict=True)])
 
@@ -408,14 +410,3 @@ def names_of(table):
     if table.names is None:
         return tuple(f"x{j}" for j in range(int(np.prod(table.row_shape))))
     return tuple(map(str, table.names))
-
-
-def _names(feature_names, table):
-    """Names of the columns of a table, or those given."""
-    known = names_of(table)
-    if feature_names is None:
-        return known
-    names = tuple(map(str, feature_names))
-    if len(names) != len(known):
-        raise ValueError(f"{len(names)} feature_names for {len(known)} features.")
-    return names

@@ -19,8 +19,7 @@ from scipy.sparse import issparse
 from sklearn.utils._optional_dependencies import check_pandas_support
 
 from .._runtime.validation import tells_where
-from .readable import scales, values_of
-from .words import between, linear_form
+from .readable import between, linear_form, scales, values_of
 
 # Rounding of double precision that a sum of terms may show, as a share of these.
 _ROUNDING = 16 * np.finfo(float).eps
@@ -64,9 +63,8 @@ class ColumnConstraint:
         equal: ArrayLike | None = None,
     ) -> None:
         try:
-            given = (
-                coefficients if isinstance(coefficients, dict) else {coefficients: 1}
-            )
+            several = isinstance(coefficients, dict)
+            given = coefficients if several else {coefficients: 1}
             self.coefficients = {key: float(a) for key, a in given.items()}
         except (TypeError, ValueError):
             self.coefficients = {}
@@ -276,6 +274,11 @@ class LinearSystem:
     def wider(self, room: NDArray) -> LinearSystem:
         """The same, with intervals longer by ``room`` (c,) at both ends."""
         return replace(self, lower=self.lower - room, upper=self.upper + room)
+
+    def shifted(self, starts: NDArray) -> LinearSystem:
+        """The same about values that are larger by ``starts`` (n_columns,)."""
+        shift = self.coefficients @ starts
+        return replace(self, lower=self.lower + shift, upper=self.upper + shift)
 
     def of_rows(self, rows: slice | NDArray) -> LinearSystem:
         """The same for some rows alone, where rows have their own."""

@@ -25,6 +25,8 @@ class Taken:
 
     Attributes
     ----------
+    d : int
+        How many columns (D) there are.
     columns : ndarray of int of shape (s,)
         Those with any such cell.
     values : ndarray of shape (s, most + 2)
@@ -39,6 +41,7 @@ class Taken:
         Of the numbers in each column.
     """
 
+    d: int
     columns: np.ndarray
     values: np.ndarray
     by_all: bool
@@ -50,7 +53,8 @@ class Taken:
     @classmethod
     def of(cls, marks, rows, labels=None):
         """Those of the rows (n, D) of a class, with categories (n, c) or without."""
-        zeros = dict.fromkeys(range(rows.shape[1]), [0.0]) if marks.zeros else {}
+        n, d = rows.shape
+        zeros = dict.fromkeys(range(d), [0.0]) if marks.zeros else {}
         shared = marks.spikes | zeros
         columns = np.array(sorted(shared.keys() | marks.missing.keys()), np.intp)
         most = max(map(len, shared.values()), default=0)
@@ -58,8 +62,8 @@ class Taken:
         for i, j in enumerate(columns.tolist()):
             own = shared.get(j, ())
             values[i, 1 : 1 + len(own)] = own
-        none = np.zeros((len(rows), len(columns)), np.int8)
-        made = cls(columns, values, marks.zeros, none, np.zeros(len(columns), np.intp))
+        kinds, alone = np.zeros((n, len(columns)), np.int8), np.zeros_like(columns)
+        made = cls(d, columns, values, marks.zeros, kinds, alone)
         if not len(columns):
             return made
         kinds = made.kinds_of(rows)
@@ -88,17 +92,13 @@ class Taken:
     @property
     def has_donors(self):
         """Whether one parent gives new rows some of their cells."""
-        return bool(len(self.columns)) and (
-            not self.by_all or bool((self.kinds < 0).any())
-        )
+        return bool(len(self.columns) and (not self.by_all or (self.kinds < 0).any()))
 
     def hidden(self, rows):
         """Rows with a number in each cell: the nearest to what it holds, of the others.
 
         The middle one where it holds none.
         """
-        if not len(self.columns):
-            return rows
         kinds = self.kinds_of(rows)
         if not (kinds < 0).any() and (self.by_all or not kinds.any()):
             return rows
@@ -111,8 +111,6 @@ class Taken:
 
     def shown(self, rows, missing=None):
         """Training rows, hidden, with their shared values again, and ``missing``."""
-        if not len(self.columns):
-            return rows
         own = self.values[np.arange(len(self.columns)), self.kinds]
         part = np.where(np.isnan(own), rows[:, self.columns], own)
         if missing is not None:
@@ -120,37 +118,40 @@ class Taken:
         rows[:, self.columns] = part
         return rows
 
-    def is_any(self, d):
-        """Columns (d,) of which some cells are taken."""
-        found = np.zeros(d, bool)
-        if len(self.columns) and not self.by_all:
-            found[self.columns] = (self.kinds != 0).any(axis=0)
-        return found
+    @property
+    def is_any(self):
+        """Columns (D,) of which some cells are taken."""
+        return np.isin(np.arange(self.d), self.columns[(self.kinds != 0).any(axis=0)])
 
-    def lacking(self, d):
-        """Cells (n, d) of training rows that hold no number to mix; None if all do."""
-        return self._cells(lambda kinds: kinds < 0 if self.by_all else kinds != 0, d)
+    @property
+    def lacking(self):
+        """Cells (n, D) of training rows that hold no number to mix; None if all do."""
+        return self._cells(self.kinds < 0 if self.by_all else self.kinds != 0)
 
-    def missing(self, d):
-        """Cells (n, d) of the training rows that are missing; None if none is."""
-        return self._cells(lambda kinds: kinds < 0, d)
+    def missing(self, kinds=None):
+        """Cells (n, D) of rows of some kinds that are missing; None if none is.
 
-    def _cells(self, which, d):
-        if not len(self.columns) or not which(self.kinds).any():
+        Of the training rows by default.
+        """
+        return self._cells((self.kinds if kinds is None else kinds) < 0)
+
+    def _cells(self, some):
+        if not some.any():
             return None
-        cells = np.zeros((len(self.kinds), d), bool)
-        cells[:, self.columns] = which(self.kinds)
+        cells = np.zeros((len(some), self.d), bool)
+        cells[:, self.columns] = some
         return cells
 
-    def shared_ends(self, d):
-        """Ends (d,) of the shared values that new rows may have."""
-        low, high = np.full(d, np.inf), np.full(d, -np.inf)
+    @property
+    def shared_ends(self):
+        """Ends (2, D) of the shared values that new rows may have."""
+        ends = np.tile([[np.inf], [-np.inf]], self.d)
         for k in range(1, self.values.shape[1] - 1):
-            there = self.columns[(self.kinds == k).any(axis=0)]
-            value = self.values[(self.kinds == k).any(axis=0), k]
-            low[there] = np.minimum(low[there], value)
-            high[there] = np.maximum(high[there], value)
-        return low, high
+            some = (self.kinds == k).any(axis=0)
+            there, value = self.columns[some], self.values[some, k]
+            ends[0, there] = np.minimum(ends[0, there], value)
+            ends[1, there] = np.maximum(ends[1, there], value)
+        return ends
 
     @property
     def is_split(self):
@@ -173,13 +174,13 @@ class Taken:
             kinds = np.where(alike | (kinds < 0), kinds, 0)
         return kinds
 
-    def held(self, kinds, d):
-        """Shared values (m, d) of new rows, NaN where there are none; missing cells."""
-        held = np.full((len(kinds), d), np.nan)
+    def held(self, kinds):
+        """Shared values (m, D) of new rows, NaN where there are none; or None."""
+        if not len(self.columns):
+            return None
+        held = np.full((len(kinds), self.d), np.nan)
         held[:, self.columns] = self.values[np.arange(len(self.columns)), kinds]
-        holes = np.zeros(held.shape, bool)
-        holes[:, self.columns] = kinds < 0
-        return held, holes
+        return held
 
 
 def _going_together(kinds, labels=None):

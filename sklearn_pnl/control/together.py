@@ -16,8 +16,7 @@ from scipy.sparse import csr_array, hstack, identity, kron, vstack
 
 from ..geometry.joint import joint_projection
 from ..geometry.reach import box_reach, span, unmet
-from .meeting import MAX_STEPS, TOL, as_types, projected
-from .words import in_words
+from .meeting import MAX_STEPS, TOL, UnmetTotals, as_types, projected
 
 # Distance from a sum that counts as met, as a share of the sum of its absolute terms;
 # what the projection is asked for.
@@ -49,14 +48,14 @@ class Sums:
     coefficients : ndarray of shape (k, D)
         About the numbers of a row.
     least, most, shift : ndarray of shape (k,)
-    names : tuple of str
+    names : ndarray of str of shape (k,)
     """
 
     coefficients: np.ndarray
     least: np.ndarray
     most: np.ndarray
     shift: np.ndarray
-    names: tuple
+    names: np.ndarray
 
     def __len__(self):
         return len(self.coefficients)
@@ -66,15 +65,9 @@ class Sums:
         """What sums over rows, without the shift, are to lie between."""
         return self.least - self.shift, self.most - self.shift
 
-    def about(self, columns):
-        """The same about some columns."""
-        return replace(self, coefficients=self.coefficients[:, columns])
-
     def part(self, some):
         """Some of them."""
-        arrays = (self.coefficients, self.least, self.most, self.shift)
-        names = tuple(np.array(self.names, dtype=object)[some])
-        return Sums(*(array[some] for array in arrays), names)
+        return Sums(*(array[some] for array in vars(self).values()))
 
     def values(self, rows):
         """What rows (n, D) sum to (k,)."""
@@ -92,24 +85,26 @@ class Sums:
 
 
 def together(keeper, rows, sums, shared, rng):
-    """Rows (n, D) on sums, which are copied from an example, and why there are none.
+    """Rows (n, D) on sums, in place, and which of them are copied from an example.
 
     Each keeps what it promises, as it does already. Values of the mask ``shared``,
-    which are those of all parents, stay where they can.
+    which are those of all parents, stay where they can. Raises if there are none.
     """
     used = _concerned(keeper.system.coefficients, sums.coefficients)
-    part, own = _about(keeper, used), sums.about(used)
-    copied = np.zeros(len(rows), bool)
-    start = rows[:, used]
-    moved = _moved(part, start, own, shared[:, used])
+    part = _about(keeper, used)
+    own = replace(sums, coefficients=sums.coefficients[:, used])
+    start, copied = rows[:, used], np.zeros(len(rows), bool)
+    ways = (
+        _projected(part, start, own, kept)
+        for kept in _attempts(part, start, shared[:, used])
+    )
+    moved = next((found for found in ways if found is not None), None)
     if moved is None:
-        return rows, copied, _reason(part, start, own)
+        raise UnmetTotals(_reason(part, start, own))
     if (part.lattice.on_it | part.coarse).any():
-        moved, copied, why = _settled(part, moved, own, rng)
-        if why is not None:
-            return rows, copied, why
+        moved, copied = _settled(part, moved, own, rng)
     rows[:, used] = moved
-    return rows, copied, None
+    return rows, copied
 
 
 def _concerned(equations, sums):
@@ -125,20 +120,10 @@ def _concerned(equations, sums):
 def _about(keeper, used):
     """A keeper about some columns, with the equations that there are of them."""
     part = keeper.about(used)
-    some = part.system.coefficients.any(axis=1)
     # Intervals that ask for nothing say whose marks give way.
-    some &= np.isfinite([part.system.lower, part.system.upper]).any(axis=(0, 1))
+    some = np.isfinite([part.system.lower, part.system.upper]).any(axis=(0, 1))
     n_kept = int(some[: keeper.n_kept].sum())
     return replace(part, system=part.system.part(some), n_kept=n_kept)
-
-
-def _moved(part, rows, sums, shared):
-    """Rows moved least, in any values; None if there are none."""
-    for kept in _attempts(part, rows, shared):
-        found = _projected(part, rows, sums, kept)
-        if found is not None:
-            return found
-    return None
 
 
 def _attempts(part, rows, shared):
@@ -176,7 +161,7 @@ def _projected(part, rows, sums, kept, rounded=False):
             most,
             floor=floor,
             ceiling=ceiling,
-            units=np.where(part.ranges > 0, part.ranges, 1.0),
+            units=part.units,
             tol=_WANTED,
         )
         if found.row_residual > _ROW_TOL:
@@ -195,7 +180,7 @@ def _projected(part, rows, sums, kept, rounded=False):
 
 
 def _settled(part, wanted, sums, rng):
-    """Rows near to those wanted, in the types of their columns; copied; why not."""
+    """Rows near to those wanted, in the types of their columns; which are copied."""
     on_it, settled = part.lattice.on_it, part.lattice.on_it | part.coarse
     rows, copied = part.meet(_dithered(part, wanted))
     hard = _hard(part, rows, sums)
@@ -209,7 +194,7 @@ def _settled(part, wanted, sums, rng):
             some = rng.permutation(len(rows))[: 4 * _MOST_ROWS]
             moves = _programmed(part, rows, wanted, hard, some, lacking, np.inf)
         if moves is None:
-            return rows, copied, _lattice_reason(hard, rows)
+            raise _off_steps(hard, rows)
         changed = some[moves.any(axis=1)]
         rows[some] += moves
         if not on_it.all():
@@ -229,11 +214,10 @@ def _settled(part, wanted, sums, rng):
             if found is None and part.coarse.any():
                 found = _projected(part, rows, some, kept, rounded=True)
             rows = rows if found is None else as_types(found, part.precision)
-    why = None
     room = rounding_of_one(sums, rows, part.precision)
     if np.any(np.abs(sums.lacking(rows, SUM_TOL)) > room):
-        why = _lattice_reason(sums, rows)
-    return rows, copied, why
+        raise _off_steps(sums, rows)
+    return rows, copied
 
 
 def rounding_of_one(sums, rows, precision):
@@ -260,30 +244,25 @@ def _hard(part, rows, sums):
     same = (system.lower == system.upper).all(axis=0)
     same &= system.coefficients[:, ~on_it].any(axis=1)
     values = np.broadcast_to(system.lower, (n, len(system))).sum(axis=0)[same]
+    names = np.array([*soft.names, *np.array(system.names, object)[same]], object)
     matrix = np.vstack([soft.coefficients, system.coefficients[same]])
-    values = np.concatenate([soft.ends[0], values])
-    names = [*soft.names, *np.array(system.names, dtype=object)[same]]
     left = np.abs(matrix).max(axis=1, initial=0)
+    # Values are a column more.
+    matrix = np.column_stack([matrix, np.concatenate([soft.ends[0], values])])
     for j in np.flatnonzero(~on_it):
-        pivot = int(np.argmax(np.abs(matrix[:, j]) / left)) if len(matrix) else -1
-        if pivot < 0 or abs(matrix[pivot, j]) <= _LITTLE * left[pivot]:
+        shares = np.abs(matrix[:, j]) / left
+        if shares.max(initial=0) <= _LITTLE:
             continue
-        factors = matrix[:, j] / matrix[pivot, j]
-        factors[pivot] = 0
-        matrix = matrix - np.outer(factors, matrix[pivot])
-        values = values - factors * values[pivot]
-        matrix[:, j] = 0
+        pivot = np.argmax(shares)
         others = np.arange(len(matrix)) != pivot
-        matrix, values, left = matrix[others], values[others], left[others]
-        del names[pivot]
-    matrix[np.abs(matrix) <= _LITTLE * left[:, None]] = 0
-    matrix[:, ~on_it] = 0
-    some = matrix.any(axis=1)
-    names = tuple(np.array(names, dtype=object)[some])
-    more = Sums(matrix[some], values[some], values[some], 0 * values[some], names)
-    arrays = ("coefficients", "least", "most", "shift", "names")
-    joined = (np.concatenate([getattr(hard, k), getattr(more, k)]) for k in arrays)
-    return Sums(*joined)
+        matrix = matrix - np.outer(matrix[:, j] / matrix[pivot, j], matrix[pivot])
+        matrix, left, names = matrix[others], left[others], names[others]
+        matrix[:, j] = 0
+    matrix, values = matrix[:, :-1], matrix[:, -1]
+    matrix = np.where(on_it & (np.abs(matrix) > _LITTLE * left[:, None]), matrix, 0)
+    rest = Sums(matrix, values, values, 0 * values, names).part(matrix.any(axis=1))
+    both = zip(vars(hard).values(), vars(rest).values(), strict=True)
+    return Sums(*map(np.concatenate, both))
 
 
 def _of_steps(part, rows, sums):
@@ -345,21 +324,15 @@ def _mended(part, rows, sums):
 
 def _few(part, rows, wanted, sums, lacking, rng):
     """Rows that rounding moved farthest, and what these are to add to each sum."""
-    unit = _steps(part, sums).max(axis=1, initial=0)
+    unit = (np.abs(sums.coefficients) * part.lattice.steps).max(axis=1, initial=0)
     unit = np.where(unit > 0, unit, 1.0)
     needed = _FEW + _FOR_EACH * int((np.abs(lacking) / unit).max())
     n = min(len(rows), _MOST_ROWS, needed)
-    units = np.where(part.ranges > 0, part.ranges, 1.0)
-    away = (np.abs(rows - wanted) / units).sum(axis=1)
+    away = (np.abs(rows - wanted) / part.units).sum(axis=1)
     some = np.lexsort((rng.uniform(size=len(rows)), -away))[:n]
     if needed <= n or n == len(rows):
         return some, lacking
     return some, np.trunc(n / needed * lacking / unit) * unit
-
-
-def _steps(part, sums):
-    """What a step of each column adds to each sum (k, D)."""
-    return np.abs(sums.coefficients) * part.lattice.steps
 
 
 def _programmed(part, rows, wanted, sums, some, aim, far=_FAR):
@@ -372,10 +345,7 @@ def _programmed(part, rows, wanted, sums, some, aim, far=_FAR):
     steps, r = steps[on_it], len(some)
     near, system = rows[some][:, on_it], part.system
     system = system.part(system.coefficients[:, on_it].any(axis=1))
-    floor, ceiling, _ = part.narrowed
-    floor, ceiling = (
-        np.broadcast_to(end, rows.shape)[some] for end in (floor, ceiling)
-    )
+    floor, ceiling = (np.broadcast_to(e, rows.shape)[some] for e in part.narrowed[:2])
     ends = _room_of_rows(part, system, rows, some, floor, ceiling)
     values, lacking = sums.values(rows), sums.lacking(rows)
     # At least what is aimed at, at most what there is room for.
@@ -393,8 +363,8 @@ def _programmed(part, rows, wanted, sums, some, aim, far=_FAR):
         for gap in (near - floor[:, on_it], ceiling[:, on_it] - near)
     )
     towards = 2 * (wanted[some][:, on_it] - near) / steps
-    size = steps / np.where(part.ranges > 0, part.ranges, 1.0)[on_it]
-    cost = np.stack([1 - towards, 1 + towards]).clip(_LEAST_COST) * size
+    cost = np.stack([1 - towards, 1 + towards]).clip(_LEAST_COST)
+    cost *= steps / part.units[on_it]
     found = milp(
         cost.ravel(),
         integrality=np.ones(cost.size),
@@ -442,10 +412,11 @@ def _in_steps(a):
 # --- why not ----------------------------------------------------------------------
 
 
-def _lattice_reason(sums, rows):
+def _off_steps(sums, rows):
+    """What is to be raised of sums that values with steps do not give."""
     lacking = sums.lacking(rows)
     k = int(np.argmax(np.abs(lacking)))
-    return (
+    return UnmetTotals(
         f"{sums.names[k]} asks for {span(sums.least[k], sums.most[k])}; whole numbers "
         "(or multiples of their steps, or values of a type), as its columns hold, gave "
         f"{sums.values(rows)[k]:.10g}. Ask for an interval that contains some, or pass "
@@ -487,10 +458,8 @@ def _reason(part, rows, sums):
     def name(i):
         if i >= c:
             return sums.names[i - c]
-        if np.array_equal(system.lower[:, i], system.upper[:, i]):
-            form, value = system.coefficients[i], system.lower[0, i]
-            if len(system.lower) == 1:
-                return f"{in_words(form, value, system.feature_names)} in every row"
+        if len(system.lower) == 1 and system.lower[0, i] == system.upper[0, i]:
+            return f"{system.descriptions[i]} in every row"
         return f"{system.names[i]} of every row"
 
     if why.equation >= c:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
 from .._runtime.validation import tells_where
+from ..control.meeting import UnmetTotals
 from ..tables.categories import is_missing
 from .columns import Columns
 
@@ -21,10 +22,6 @@ TIMES_SUM = ", times the sum of weights"
 _AGREE = 1e-9
 # Shares by which a mean of equal numbers differs from them.
 _ROUNDING = 1e-12
-
-
-class UnmetTotals(ValueError):
-    """Totals that contradict each other or the rows, whatever their weights."""
 
 
 @dataclass(frozen=True)
