@@ -92,19 +92,11 @@ class FlatBase:
 
     def energy(self, coordinates):
         """Log measures (n, D): the zeta transform."""
-        if self._columns is not None:
-            return coordinates @ self._columns.T
-        whole = zeros((len(coordinates), self.poset.n_elements), np.float64)
-        whole[:, self.elements] = coordinates
-        energy = self.poset.zeta(whole.reshape(-1, *self.poset.shape))
-        return energy.reshape(len(coordinates), -1)
+        return self._columns.synthesis(coordinates)
 
     def expectations(self, measures):
         """eta of measures (n, D) on bottom and base."""
-        if self._columns is not None:
-            return measures @ self._columns
-        eta = self.poset.eta(measures.reshape(-1, *self.poset.shape))
-        return eta.reshape(len(eta), -1)[:, self.elements]
+        return self._columns.analysis(measures)
 
     def metric_factor(self, measure, with_mass):
         """``F`` with ``F F'`` the Fisher metric of the coordinates at a measure.

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, kron, vstack
 from scipy.sparse.linalg import splu
 
-from .._runtime.workspace import empty
+from .._runtime.workspace import empty, take, zeros
 from .interactions import (
     Interactions,
     cell_orders,
@@ -196,7 +196,7 @@ class ZetaColumns:
 
     def synthesis(self, v):
         """Zeta of theta on the elements alone: rows (n, D)."""
-        theta = np.zeros((len(v), self._poset.n_elements))
+        theta = zeros((len(v), self._poset.n_elements), np.float64)
         theta[:, self._elements] = v
         values = self._poset.zeta(theta.reshape(-1, *self._poset.shape))
         return values.reshape(theta.shape)
@@ -204,7 +204,7 @@ class ZetaColumns:
     def analysis(self, x):
         """Transpose of :meth:`synthesis`: eta on the elements, rows (n, m)."""
         eta = self._poset.eta(x.reshape(-1, *self._poset.shape))
-        return eta.reshape(len(x), -1)[:, self._elements]
+        return take(eta.reshape(len(x), -1), self._elements, axis=1)
 
 
 class SparseColumns:
@@ -376,16 +376,27 @@ class TensorPoset(PosetProtocol):
         return values
 
 
-def zeta_columns(poset, elements):
-    """Indicators (D, m) of the cells above each of a few elements; else None.
+class DenseColumns:
+    """Columns of a zeta matrix as one (D, m); as ``ZetaColumns``."""
 
-    ``theta @ columns.T`` is the zeta transform of a theta on the elements alone, and
-    ``p @ columns`` is eta there: for few elements faster than cumulative sums.
-    """
-    m = len(elements)
+    def __init__(self, matrix):
+        self.matrix = matrix
+
+    def synthesis(self, v):
+        """As of ``ZetaColumns``."""
+        return v @ self.matrix.T
+
+    def analysis(self, x):
+        """As of ``ZetaColumns``."""
+        return x @ self.matrix
+
+
+def zeta_columns(poset, elements):
+    """Columns of the zeta matrix, dense if few: faster then than cumulative sums."""
+    m, columns = len(elements), poset.columns(elements)
     if m > _FEW_ELEMENTS or m * poset.n_elements > _LARGEST_COLUMNS:
-        return None
-    return np.ascontiguousarray(poset.columns(elements).synthesis(np.eye(m)).T)
+        return columns
+    return DenseColumns(np.ascontiguousarray(columns.synthesis(np.eye(m)).T))
 
 
 class Poset(PosetProtocol):

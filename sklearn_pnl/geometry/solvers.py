@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._runtime.workspace import slices, some_rows, take
+from .._runtime.workspace import slices, some_rows
 from .coordinates import row_sums
 from .interactions import InteractionBasis, interaction_mask, maximal_mode_sets
 from .marginals import levels_by_mass, mode_marginals, product_of_marginals, rake
@@ -169,17 +169,12 @@ class _Solver:
         )
 
     @cached_property
-    def zeta_columns(self):
-        """Columns of a small M, with which eta on M is one product; or None."""
+    def _columns(self):
         return zeta_columns(self.poset, self.elements)
 
     def residual(self, difference):
         """``max |eta_q - eta_t|`` over M from the cellwise difference ``q - t``."""
-        if self.zeta_columns is not None:
-            eta = difference @ self.zeta_columns
-        else:
-            eta = self.poset.eta(difference.reshape(-1, *self.poset.shape))
-            eta = take(eta.reshape(len(eta), -1), self.elements, axis=1)
+        eta = self._columns.analysis(difference)
         return np.abs(eta, out=eta).max(axis=1, initial=0.0)
 
 

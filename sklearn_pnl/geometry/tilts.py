@@ -23,7 +23,7 @@ from .interactions import (
     kronecker_of_columns,
     kronecker_product,
 )
-from .posets import zeta_columns
+from .posets import DenseColumns, zeta_columns
 
 # A Newton step changes log probabilities by at most this much. Where the target holds
 # far more than the iterate the full step overshoots, to distributions so concentrated
@@ -218,9 +218,10 @@ class MarginalCells(KroneckerBasis):
             matrices.append(matrix)
         super().__init__(matrices, elements)
         self.whole, self._gradient_and_eta = len(elements) <= _DENSE_FUNCTIONS, None
-        eta = zeta_columns(poset, elements) if self.whole else None
-        if eta is not None:
-            self._gradient_and_eta = np.hstack([self.functions.T, eta])
+        columns = zeta_columns(poset, elements) if self.whole else None
+        if isinstance(columns, DenseColumns):
+            both = self.functions.T, columns.matrix
+            self._gradient_and_eta = np.hstack(both)
 
     def gradient(self, difference, residual):
         if self._gradient_and_eta is None:
