@@ -280,11 +280,10 @@ def round_to_margins(
             f"{problem.tables.max():g}. Choose a larger unit."
         )
     rounded = np.empty(problem.tables.shape, np.int64)
-    rows = margin_rows(problem.shape, list(problem.wanted)).tocsc()
-    wanted = np.hstack([_flat(margin) for margin in problem.wanted.values()])
+    cells, wanted = problem.equations
     for row, table in enumerate(_on_margins(problem)):
         try:
-            found = nearest_whole(table.reshape(-1), rows, wanted[row], time_limit)
+            found = nearest_whole(table.reshape(-1), cells.tocsc(), wanted[row], time_limit)
             rounded[row] = found.reshape(problem.shape)
         except ValueError as error:
             raise ValueError(f"Table {row}: {error}") from None
@@ -399,6 +398,13 @@ class _Problem:
             if not any(frozenset(modes) < other for other in sets)
         }
 
+    @property
+    def equations(self):
+        """Indicators (m, D) of the cells behind those of wanted margins, and these."""
+        margins = self.wanted
+        flat = [_flat(margin) for margin in margins.values()]
+        return margin_rows(self.shape, list(margins)), np.hstack(flat)
+
     def observed_alone(self, observed):
         """The problem for each mask, that of its observed cells, and the masks."""
         seen = np.asarray(observed, bool)
@@ -466,11 +472,10 @@ class _Problem:
     def why_not(self, row, residual, tol, max_iter):
         """Why sweeps and Newton's method ended before ``tol``."""
         one = self.rows([row])
-        wanted = np.concatenate([margin.reshape(-1) for margin in one.wanted.values()])
         filled = np.flatnonzero(one.tables)
-        cells = margin_rows(self.shape, list(one.wanted))[:, filled]
-        ends = wanted, wanted, np.zeros(len(filled)), np.full(len(filled), np.inf)
-        why = unmet(cells, *ends, tol, max_iter, residual)
+        cells, wanted = one.equations
+        ends = *wanted, *wanted, np.zeros(len(filled)), np.full(len(filled), np.inf)
+        why = unmet(cells[:, filled], *ends, tol, max_iter, residual)
         if why.equation is None:
             return (
                 f"It did not reach tol={tol:g} in max_iter={max_iter}: max|margin - "
@@ -554,10 +559,8 @@ def _scale_matrices(problem, tol, max_iter):
     a, b = _flat(wanted_rows), _flat(wanted_columns)
     matrices = np.ascontiguousarray(tables).reshape(*a.shape, b.shape[1])
     u, v, n_iter = _factors(matrices, a, b, problem.mass, tol, max_iter)
-    scaled = np.empty(matrices.shape)
-    for some in _bands(matrices):
-        np.multiply(matrices[some], u[some][:, :, None], out=scaled[some])
-        scaled[some] *= v[:, None, :]
+    scaled = matrices * u[:, :, None]
+    scaled *= v[:, None, :]
     return scaled.reshape(tables.shape).transpose(np.argsort(axes)), n_iter
 
 
@@ -566,36 +569,18 @@ def _factors(matrices, a, b, mass, tol, max_iter):
     u, v, n_iter = np.ones_like(a), np.ones_like(b), np.zeros(len(a), int)
     live = np.arange(len(a))
     for iteration in range(max_iter + 1):
-        rows, columns, sums = _scaled_rows(matrices, a[live], v[live])
+        sums = (matrices @ v[live][:, :, None])[..., 0]
         if iteration:
             # The columns were matched last; the rows tell what is missing.
             go = _shares(u[live] * sums - a[live], mass[live]) > tol
             if not go.all():
-                live, matrices = live[go], matrices[go]
-                rows, columns = rows[go], columns[go]
+                live, matrices, sums = live[go], matrices[go], sums[go]
         if not len(live) or iteration == max_iter:
             break
-        u[live], v[live] = rows, _ratio(b[live], columns)
+        u[live] = _ratio(a[live], sums)
+        v[live] = _ratio(b[live], (u[live][:, None, :] @ matrices)[:, 0])
         n_iter[live] += 1
     return u, v, n_iter
-
-
-def _scaled_rows(matrices, wanted, v):
-    """Factors of the rows for those ``v`` of the columns; sums of both with them."""
-    sums, u = np.empty_like(wanted), np.empty_like(wanted)
-    columns = np.zeros_like(v)
-    for some in _bands(matrices):
-        sums[some] = (matrices[some] @ v[:, :, None])[..., 0]
-        u[some] = _ratio(wanted[some], sums[some])
-        columns += (u[some][:, None, :] @ matrices[some])[:, 0]
-    return u, columns, sums
-
-
-def _bands(matrices):
-    """Some rows of all matrices at a time, so that memory is read once."""
-    n, length, width = matrices.shape
-    step = max(1, _BLOCK_CELLS // max(1, n * width))
-    return ((slice(None), some) for some in slices(length, step))
 
 
 def _ratio(wanted, sums, otherwise=None):
@@ -608,9 +593,9 @@ def _ratio(wanted, sums, otherwise=None):
 
 def _newton(problem, start, tol, max_iter):
     dual = _Dual(problem, start)
-    n, m = dual.n_rows, dual.n_cells
-    zeros = np.zeros((n, m))
-    if m <= _DENSE_UP_TO and m * m * prod(problem.shape) <= _DENSE_PRODUCTS:
+    zeros, n_cells = np.zeros(dual.wanted.shape), prod(problem.shape)
+    m = zeros.shape[1]
+    if m <= _DENSE_UP_TO and m * m * n_cells <= _DENSE_PRODUCTS:
         return newton_dense(dual, zeros, tol=tol, max_iter=max_iter, enough=tol)
     return newton_cg(dual, zeros, tol=tol, max_iter=max_iter)
 
@@ -625,24 +610,21 @@ class _Dual:
 
     def __init__(self, problem, start):
         self._shape, self._sets = problem.shape, list(problem.wanted)
-        mass = problem.mass[:, None]
-        self._start = _flat(start) / mass
-        wanted = [_flat(margin) for margin in problem.wanted.values()]
-        self._split = np.cumsum([margin.shape[1] for margin in wanted])[:-1]
-        self._wanted = np.hstack(wanted) / mass
-        self._scale = 1 / np.sqrt(np.maximum(self._wanted, _NEGLIGIBLE))
-        self.n_rows, self.n_cells = self._wanted.shape
+        self._start = _flat(start) / problem.mass[:, None]
+        self._indicators, wanted = problem.equations
+        self.wanted = wanted / problem.mass[:, None]
+        self._scale = 1 / np.sqrt(np.maximum(self.wanted, _NEGLIGIBLE))
 
     def value(self, x, rows):
         scale = self._scale[rows]
         y = x * scale
         q = np.exp(self._to_cells(y)) * self._start[rows]
-        value = q.sum(axis=1) - np.einsum("ij,ij->i", y, self._wanted[rows])
+        value = q.sum(axis=1) - np.einsum("ij,ij->i", y, self.wanted[rows])
         return value, np.hstack([q, scale])
 
     def gradient(self, point, rows):
         q, scale = self._parts(point)
-        difference = self._margins(q) - self._wanted[rows]
+        difference = self._margins(q) - self.wanted[rows]
         return difference * scale, np.abs(difference).max(axis=1)
 
     def longest(self, step, *_):
@@ -655,21 +637,21 @@ class _Dual:
 
     def hessian(self, point, rows):
         q, scale = self._parts(point)
-        indicators = margin_rows(self._shape, self._sets).toarray()
+        indicators = self._indicators.toarray()
         gram = (q[:, None, :] * indicators) @ indicators.T
         gram *= scale[:, :, None]
         gram *= scale[:, None, :]
         return gram
 
     def _parts(self, point):
-        return np.split(point, [prod(self._shape)], axis=1)
+        return np.split(point, [self._start.shape[1]], axis=1)
 
     def _to_cells(self, y):
-        cells = np.zeros((len(y), *self._shape), y.dtype)
-        for modes, part in zip(
-            self._sets, np.split(y, self._split, axis=1), strict=True
-        ):
-            cells += part.reshape(len(y), *kept_axes(modes, self._shape))
+        cells, start = np.zeros((len(y), *self._shape), y.dtype), 0
+        for modes in self._sets:
+            axes = kept_axes(modes, self._shape)
+            cells += y[:, start : start + prod(axes)].reshape(-1, *axes)
+            start += prod(axes)
         return _flat(cells)
 
     def _margins(self, q):
