@@ -13,7 +13,7 @@ import numpy as np
 
 from .._runtime.workspace import empty_like, some_rows
 from .coordinates import row_sums
-from .marginals import kept_axes, levels_of_modes, mode_marginals
+from .marginals import levels_of_modes, rake
 from .tilts import LONGEST_STEP
 
 
@@ -119,18 +119,10 @@ class ModeGroup:
 
     def raking_factor(self, now, wanted, modes):
         """What one sweep over those of ``modes`` in the group multiplies cells with."""
-        whole = np.ones_like(now)
-        cells = whole.reshape(-1, *self.lengths)
-        own = self._own(modes)
-        if not own:
-            return whole
-        wanted = mode_marginals(wanted, self.lengths, own)
-        for mode in own:
-            has = mode_marginals(now * whole, self.lengths, [mode])[mode]
-            # A sum that is empty stays so.
-            by = np.divide(wanted[mode], has, out=np.ones_like(has), where=has > 0)
-            cells *= by.reshape(-1, *kept_axes([mode], self.lengths))
-        return whole
+        sets = [(mode,) for mode in self._own(modes)]
+        raked = rake(now, wanted, self.lengths, sets, 1)
+        # A sum that is empty stays so.
+        return np.divide(raked, now, out=np.ones_like(now), where=now > 0)
 
     def functions(self, references):
         """Indicators (m, cells) of the levels of the modes but their references."""
