@@ -12,13 +12,13 @@ from sklearn_pnl.geometry import (
     TensorPoset,
     chain_poset,
     complete,
+    completion,
     estimable_cells,
     many_body_projection,
     mixed_projection,
     order_mask,
     product_poset,
     rake,
-    ridge_tilts,
 )
 
 
@@ -297,7 +297,7 @@ def test_conjugate_gradients_and_dense_hessians_give_the_same(monkeypatch):
     settings = {"ridge": 1e-3, "smooth": [0], "tol": 1e-10}
     found = complete(given, poset, order_mask(poset, 2), **settings)
     assert found.converged
-    monkeypatch.setattr(ridge_tilts, "_DENSE_UP_TO", 1000)
+    monkeypatch.setattr(completion, "_DENSE_UP_TO", 1000)
     dense = complete(given, poset, order_mask(poset, 2), **settings)
     assert_allclose(found.measure, dense.measure, rtol=1e-6)
 

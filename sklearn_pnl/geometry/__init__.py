@@ -66,8 +66,13 @@ from .coordinates import (
 from .divergences import e_geodesic, kl_divergence, m_geodesic
 from .energies import energy_decomposition, geodesic_energy, interaction_energy
 from .fit import GoodnessOfFit, goodness_of_fit, theta_with_errors
-from .interaction_search import InteractionSearch, search_interactions
-from .interaction_tests import InteractionTests, deviance_tests, score_tests
+from .interaction_tests import (
+    InteractionSearch,
+    InteractionTests,
+    deviance_tests,
+    score_tests,
+    search_interactions,
+)
 from .interactions import InteractionBasis, close_downward, interaction_mask
 from .linear import LinearProjection, linear_projection
 from .observed import estimable_cells

@@ -15,13 +15,12 @@ from scipy.linalg import LinAlgError, cholesky
 from scipy.special import xlogy
 
 from .._runtime.workspace import empty, slices, take, zeros
-from .completion import read_observed
+from .completion import fit_exactly, read_observed
 from .coordinates import normalized_exp, row_sums, theta_from_prob
 from .divergences import kl_divergence
 from .marginals import one_body_theta
 from .observed import Design
 from .posets import element_mask, zeta_columns
-from .ridge_tilts import fit_exactly
 from .solvers import BLOCK_CELLS, joined, mixed_solver, rows_at_once
 
 # Marginal cells up to which one matrix product beats a sum over each mode.

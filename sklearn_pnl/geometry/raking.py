@@ -283,7 +283,9 @@ def round_to_margins(
     cells, wanted = problem.equations
     for row, table in enumerate(_on_margins(problem)):
         try:
-            found = nearest_whole(table.reshape(-1), cells.tocsc(), wanted[row], time_limit)
+            found = nearest_whole(
+                table.reshape(-1), cells.tocsc(), wanted[row], time_limit
+            )
             rounded[row] = found.reshape(problem.shape)
         except ValueError as error:
             raise ValueError(f"Table {row}: {error}") from None
