@@ -34,8 +34,8 @@ class _Smooth:
         return self.curvature(point[:, 1:], rows)
 
     def hessian_product(self, point, v):
-        hessian = self.curvature(point[1:].T, point[0].astype(int))
-        return np.einsum("ijk,ki->ji", hessian, v)
+        hessian = self.curvature(point[:, 1:], point[:, 0].astype(int))
+        return np.einsum("ijk,ik->ij", hessian, v)
 
 
 class LogSumExp(_Smooth):

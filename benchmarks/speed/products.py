@@ -47,13 +47,12 @@ class Products:
 
 def _batches(basis, rows, n_cells, m):
     rng = np.random.default_rng(0)
-    # Conjugate gradients, which make nearly all of them, take columns and work in
-    # single precision.
-    x = rng.standard_normal((n_cells, rows), np.float32)
-    v = rng.standard_normal((m, rows), np.float32)
+    # Conjugate gradients, which make nearly all of them, work in single precision.
+    x = rng.standard_normal((rows, n_cells), np.float32)
+    v = rng.standard_normal((rows, m), np.float32)
     return {
-        "analysis": lambda: basis.analysis_of_columns(x),
-        "synthesis": lambda: basis.synthesis_of_columns(v),
+        "analysis": lambda: basis.analysis(x),
+        "synthesis": lambda: basis.synthesis(v),
     }
 
 
@@ -74,24 +73,22 @@ def count_products(function):
     return Products(*map(rows.get, ("analysis", "synthesis", "solves"), (0, 0, 0)))
 
 
-# Whose it is, its name, the argument that tells the number of rows and along which of
-# its axes, and what it counts as.
+# Whose it is, its name, the argument whose length is the number of rows, and what it
+# counts as.
 _COUNTED = [
-    (ScaledBasis, "analysis", 1, 0, "analysis"),
-    (ScaledBasis, "analysis_of_columns", 1, 1, "analysis"),
-    (ScaledBasis, "synthesis", 1, 0, "synthesis"),
-    (ScaledBasis, "synthesis_of_columns", 1, 1, "synthesis"),
-    (optimize, "_solve_scaled", 0, 0, "solves"),
+    (ScaledBasis, "analysis", 1, "analysis"),
+    (ScaledBasis, "synthesis", 1, "synthesis"),
+    (optimize, "_solve_scaled", 0, "solves"),
 ]
 
 
 @contextmanager
-def _counting(owner, name, position, axis, counted_as, rows):
+def _counting(owner, name, position, counted_as, rows):
     original = getattr(owner, name)
 
     @wraps(original)
     def counted(*args):
-        rows[counted_as] += args[position].shape[axis]
+        rows[counted_as] += len(args[position])
         return original(*args)
 
     with patch.object(owner, name, counted):

@@ -357,11 +357,9 @@ class RidgeTilt(ExponentialTilt):
         return hessian
 
     def _scaled_product(self, point, v):
-        scale, penalty = (
-            a.astype(v.dtype)[:, None] for a in (self._scale, self._penalty)
-        )
+        scale, penalty = (a.astype(v.dtype) for a in (self._scale, self._penalty))
         u = scale * v
-        found = self._basis.hessian_product(point[: self._n_cells], u)
+        found = self._basis.hessian_product(point[:, : self._n_cells], u)
         return scale * (found + penalty * u)
 
     def gap(self, point):

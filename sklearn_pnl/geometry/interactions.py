@@ -283,28 +283,18 @@ def kronecker_product(blocks, x):
 
     In the precision of ``x``, as few matrix products over all rows at once.
     """
-    return _kronecker(blocks, x, *x.shape, 1).reshape(x.shape)
-
-
-def kronecker_of_columns(blocks, x):
-    """:func:`kronecker_product` of columns ``x`` of shape (D, n): larger products."""
-    inner, n = x.shape
-    return _kronecker(blocks, x, 1, inner, n).reshape(-1, n)
-
-
-def _kronecker(blocks, x, outer, inner, n):
-    """The modes between ``outer`` rows and ``n`` columns, block by block."""
+    (outer, inner), shape = x.shape, x.shape
     for block in blocks:
         inner //= len(block)
         block = block.astype(x.dtype, copy=False)
-        x = x.reshape(outer, len(block), inner * n)
-        if inner * n == 1:
+        if inner == 1:
             x = x.reshape(outer, len(block))
             x = np.matmul(x, block.T, out=empty_like(x))
         else:
+            x = x.reshape(outer, len(block), inner)
             x = np.matmul(block, x, out=empty_like(x))
         outer *= len(block)
-    return x
+    return x.reshape(shape)
 
 
 def _check_mode_set(modes, n_modes):

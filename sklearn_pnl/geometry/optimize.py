@@ -15,9 +15,7 @@ is n convex functions of m variables each, and offers, with ``rows`` some r of t
 ``hessian(point, rows)``
     Hessians (r, m, m), for the dense method;
 ``hessian_product(point, v)``
-    the Hessians times ``v``, in the type of ``v``, for conjugate gradients. Here all
-    are columns, ``point`` (..., r), ``v`` and the products (m, r), so that products
-    with the same matrix are one.
+    the Hessians times ``v`` (r, m), in the type of ``v``, for conjugate gradients.
 """
 
 from __future__ import annotations
@@ -348,8 +346,9 @@ def _cg_direction(problem, point, gradient, rows):
     # Scaled to length 1: small gradients would underflow when squared.
     length = np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
     live = np.flatnonzero(length > 0)
-    here = _as_columns(take(point, live, axis=0))
-    residual = _as_columns(take(gradient, live, axis=0) / -length[live, None])
+    here = _in_single_precision(take(point, live, axis=0))
+    residual = take(gradient, live, axis=0) / -length[live, None]
+    residual = _in_single_precision(residual)
     remaining = np.ones(len(live), np.float32)
     step = np.zeros(gradient.shape, np.float32)
     search, taken = residual.copy(), np.zeros_like(residual)
@@ -357,29 +356,28 @@ def _cg_direction(problem, point, gradient, rows):
         if not len(live):
             break
         product = problem.hessian_product(here, search)
-        curvature = np.einsum("ij,ij->j", search, product)
-        along = np.where(curvature > 0, remaining / curvature, np.float32(0))
+        curvature = np.einsum("ij,ij->i", search, product)
+        along = np.where(curvature > 0, remaining / curvature, np.float32(0))[:, None]
         product *= along
         residual -= product
         taken += np.multiply(along, search, out=product)
-        before, remaining = remaining, np.einsum("ij,ij->j", residual, residual)
-        search *= np.where(before > 0, remaining / before, np.float32(0))
+        before, remaining = remaining, np.einsum("ij,ij->i", residual, residual)
+        search *= np.where(before > 0, remaining / before, np.float32(0))[:, None]
         search += residual
         go = (remaining > _FORCING**2) & (curvature > 0)
         if np.count_nonzero(go) <= _CROWDED * len(go):
-            step[live[~go]] = taken[:, ~go].T
+            step[live[~go]] = taken[~go]
             kept = (live, remaining, here, taken, residual, search)
             live, remaining, here, taken, residual, search = (
-                take(array, np.flatnonzero(go), axis=-1) for array in kept
+                take(array, np.flatnonzero(go), axis=0) for array in kept
             )
-    step[live] = taken.T
+    step[live] = taken
     strained = np.zeros(len(gradient), bool)
     strained[live[remaining > _FORCING**2]] = True
     return np.multiply(step, length[:, None], out=empty_like(gradient)), strained
 
 
-def _as_columns(rows):
-    """The transpose in single precision, in memory of its own."""
-    found = empty(rows.shape[::-1], np.float32)
-    found[...] = rows.T
+def _in_single_precision(array):
+    found = empty(array.shape, np.float32)
+    found[...] = array
     return found

@@ -634,8 +634,8 @@ class _Dual:
         return np.ones(len(step))
 
     def hessian_product(self, point, v):
-        q, scale = self._parts(point.T)
-        return (self._margins(q * self._to_cells(v.T * scale)) * scale).T
+        q, scale = self._parts(point)
+        return self._margins(q * self._to_cells(v * scale)) * scale
 
     def hessian(self, point, rows):
         q, scale = self._parts(point)

@@ -4,8 +4,7 @@ A projection is ``q = start * exp(synthesis(x) - psi)`` with ``x`` chosen so tha
 expectations of the basis functions equal those of the target. The problem is the same
 in every basis; the bases differ in what they cost and how well conditioned they are.
 A basis offers ``synthesis(v)``, rows of coefficients to functions on the cells, and
-its transpose ``analysis(x)``; and both for columns, of which conjugate gradients take
-many products: there the rows of a block make one large matrix product.
+its transpose ``analysis(x)``.
 """
 
 from functools import cached_property, lru_cache
@@ -20,7 +19,6 @@ from .coordinates import tilted_exp
 from .interactions import (
     interaction_mask,
     kronecker_blocks,
-    kronecker_of_columns,
     kronecker_product,
 )
 from .posets import DenseColumns, zeta_columns
@@ -119,7 +117,7 @@ def _ordered(x, order):
 
 
 class Basis:
-    """Functions on the cells; for columns by way of rows.
+    """Functions on the cells.
 
     Applied as one matrix if they are ``whole``, else by ``_apart`` and its transpose.
     """
@@ -137,12 +135,6 @@ class Basis:
     def analysis(self, x):
         return x @ self.functions.T if self.whole else self._transposed(x)
 
-    def synthesis_of_columns(self, v):
-        return np.ascontiguousarray(self.synthesis(v.T).T)
-
-    def analysis_of_columns(self, x):
-        return np.ascontiguousarray(self.analysis(x.T).T)
-
     def gradient(self, difference, residual):
         return self.analysis(difference), residual(difference)
 
@@ -152,10 +144,10 @@ class Basis:
         return np.minimum(1.0, LONGEST_STEP / np.maximum(change, LONGEST_STEP))
 
     def hessian_product(self, q, v):
-        u = self.synthesis_of_columns(v)
-        u -= np.einsum("ij,ij->j", q, u)
+        u = self.synthesis(v)
+        u -= np.einsum("ij,ij->i", q, u)[:, None]
         u *= q
-        return self.analysis_of_columns(u)
+        return self.analysis(u)
 
     def covariances(self, q):
         """Covariance matrices of the functions under distributions."""
@@ -184,15 +176,6 @@ class KroneckerBasis(Basis):
 
     def _transposed(self, x):
         return take(kronecker_product(self._blocks, x), self._elements, axis=1)
-
-    def synthesis_of_columns(self, v):
-        x = zeros((self._n_cells, v.shape[1]), v.dtype)
-        x[self._elements] = v
-        return kronecker_of_columns(self._turned, x)
-
-    def analysis_of_columns(self, x):
-        x = kronecker_of_columns(self._blocks, x)
-        return take(x, self._elements, axis=0)
 
 
 class MarginalCells(KroneckerBasis):
@@ -380,16 +363,11 @@ class PinnedBasis(Basis):
         # A factor cannot be pickled; it is found again when needed.
         return {k: v for k, v in self.__dict__.items() if k != "_solve"}
 
-    def synthesis_of_columns(self, v):
-        x = v * self._scale
+    def synthesis(self, v):
+        x = np.ascontiguousarray(v.T) * self._scale
         pinned = self._rows @ np.asarray(x, np.float64)
         x -= self._columns @ self._solve(pinned)
-        return x
-
-    analysis_of_columns = synthesis_of_columns
-
-    def synthesis(self, v):
-        return np.ascontiguousarray(self.synthesis_of_columns(v.T).T)
+        return np.ascontiguousarray(x.T)
 
     analysis = synthesis
 
