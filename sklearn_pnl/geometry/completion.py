@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .coordinates import row_sums
-from .interactions import close_downward, maximal_mode_sets
-from .marginals import marginal_of
+from .interactions import maximal_mode_sets
+from .marginals import margin_rows
 from .observed import Design, patterns_of
 from .optimize import Report, newton_cg, newton_dense
-from .posets import PosetProtocol, leading_shape
+from .posets import PosetProtocol, SparseColumns, leading_shape
 from .settling import settle_rows
 from .solvers import BLOCK_CELLS, is_light, joined
 from .tilts import ExponentialTilt
@@ -217,18 +217,14 @@ def read_observed(measures, poset, observed=None, reference=None):
 
 def _without_empty_sums(observed, design):
     """The limit of the likelihood: what is above an empty sum is empty."""
-    poset, empty = design.poset, np.zeros(observed.seen.shape, bool)
-    seen, target = 1.0 * observed.seen, observed.target
+    poset, d = design.poset, len(design.poset.shape)
     if design.family is None:
-        columns = poset.columns(np.flatnonzero(design.matched))
-        has, sums = columns.analysis(seen), columns.analysis(target)
-        empty = columns.synthesis(1.0 * ((has > 0) & (sums == 0))) > 0
+        sums = poset.columns(np.flatnonzero(design.matched))
     else:
-        d, tensors = len(poset.shape), (-1, *poset.shape)
-        seen, target = seen.reshape(tensors), target.reshape(tensors)
-        for modes in maximal_mode_sets(close_downward(design.family, d), d, np.inf):
-            has, sums = marginal_of(seen, modes), marginal_of(target, modes)
-            empty.reshape(tensors)[...] |= (has > 0) & (sums == 0)
+        sets = maximal_mode_sets(design.family, d, np.inf)
+        sums = SparseColumns(margin_rows(poset.shape, sets).T)
+    has, held = sums.analysis(1.0 * observed.seen), sums.analysis(observed.target)
+    empty = sums.synthesis(1.0 * ((has > 0) & (held == 0))) > 0
     return observed._replace(
         seen=observed.seen & ~empty, reference=np.where(empty, 0.0, observed.reference)
     )

@@ -309,12 +309,8 @@ class TiltSolver(_NewtonSolver):
         every = isinstance(family, int)
         self._modes = [k for k in range(d) if every or any(k in s for s in family)]
         self._independent = (family if every else max(map(len, family))) == 1
+        self.is_one_body = self._independent and len(self._modes) == d
         self.matrix_free = len(self.elements) > _DENSE_UP_TO
-
-    @property
-    def is_one_body(self):
-        """Whether, from the uniform reference, the answer is M_1: a product."""
-        return self._independent and len(self._modes) == len(self.poset.shape)
 
     def solve(self, target, reference, tol, max_iter, settle=True):
         """Distributions, residuals and steps for flat rows that need no check."""
