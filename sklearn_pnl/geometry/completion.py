@@ -31,7 +31,7 @@ from .interactions import maximal_mode_sets
 from .marginals import margin_rows
 from .observed import Design, patterns_of
 from .optimize import Report, newton_cg, newton_dense
-from .posets import PosetProtocol, SparseColumns, leading_shape
+from .posets import PosetProtocol, SparseColumns, flat_rows
 from .settling import settle_rows
 from .solvers import BLOCK_CELLS, is_light, joined
 from .tilts import ExponentialTilt
@@ -185,13 +185,8 @@ def read_observed(measures, poset, observed=None, reference=None):
     observed = ~np.isnan(measures) if observed is None else np.asarray(observed, bool)
     reference = np.ones(poset.shape) if reference is None else reference
     reference = np.asarray(reference, np.float64)
-    arrays = {"measures": measures, "observed": observed, "reference": reference}
-    lead = np.broadcast_shapes(
-        *(leading_shape(array, poset, name) for name, array in arrays.items())
-    )
-    measures, seen, reference = (
-        np.broadcast_to(array, lead + poset.shape).reshape(-1, poset.n_elements)
-        for array in arrays.values()
+    (measures, seen, reference), lead = flat_rows(
+        poset, measures=measures, observed=observed, reference=reference
     )
     cells = np.where(seen, measures, 0.0)
     for values, whom in ((cells, "an observed cell of measures"),
@@ -284,16 +279,8 @@ def _settle(measure, residual, observed, design, basis, seen, tol):
 
     measure /= observed.mass[:, None]
     light = np.flatnonzero(is_light(measure[:, seen]) & (residual <= tol))
-    settle_rows(
-        design.indicators,
-        measure,
-        observed.target,
-        residual,
-        light,
-        residual_of,
-        tol,
-        seen,
-    )
+    given = observed.target, residual, light, residual_of, tol, seen
+    settle_rows(design.indicators, measure, *given)
     measure *= observed.mass[:, None]
 
 

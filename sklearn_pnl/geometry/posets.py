@@ -741,6 +741,14 @@ def leading_shape(values, poset, name="An array"):
     return values.shape[:lead]
 
 
+def flat_rows(poset, **arrays):
+    """Arrays by name as rows (n, D), broadcast, and their leading shape."""
+    shapes = (leading_shape(array, poset, name) for name, array in arrays.items())
+    lead = np.broadcast_shapes(*shapes)
+    whole = (np.broadcast_to(array, lead + poset.shape) for array in arrays.values())
+    return [array.reshape(-1, poset.n_elements) for array in whole], lead
+
+
 def matched_mask(poset, matched):
     """A mask of elements, checked, without the bottom, which is always free."""
     matched = np.array(matched, bool, order="C")

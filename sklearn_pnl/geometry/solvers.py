@@ -15,7 +15,7 @@ from .interactions import InteractionBasis, interaction_mask, maximal_mode_sets
 from .marginals import levels_by_mass, mode_marginals, product_of_marginals, rake
 from .mode_tilts import ModeTilt, rake_modes
 from .optimize import Report, newton_cg, newton_dense, rounding_error
-from .posets import leading_shape, matched_mask, zeta_columns
+from .posets import flat_rows, matched_mask, zeta_columns
 from .settling import settle_rows
 from .terms import level_functions
 from .tilts import (
@@ -146,8 +146,9 @@ class _Solver:
 
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
         """Solve for all rows of ``target`` and ``reference``, some at a time."""
-        target, reference, lead = _flat_rows(target, reference, self.poset)
-        n = len(target)
+        given = {} if reference is None else {"reference": reference}
+        (target, *others), lead = _distributions(self.poset, target=target, **given)
+        reference, n = others[0] if others else None, len(target)
         prob, residual, n_iter = np.empty(target.shape), np.empty(n), np.empty(n, int)
         step = rows_at_once(self.poset, self)
         for some in slices(n, step):
@@ -484,31 +485,19 @@ def _closed_form(q, residual=None):
     return q, np.zeros(n) if residual is None else residual, np.zeros(n, int)
 
 
-def _flat_rows(target, reference, poset):
-    """Both inputs as float64 rows (n, D), checked, and the leading shape."""
-    k = len(poset.shape)
-    target = _as_distributions(target, poset, "target")
-    lead = target.shape[: target.ndim - k]
-    if reference is not None:
-        reference = _as_distributions(reference, poset, "reference")
-        lead = np.broadcast_shapes(lead, reference.shape[: reference.ndim - k])
-        reference = np.broadcast_to(reference, lead + poset.shape)
-        reference = reference.reshape(-1, poset.n_elements)
-    target = np.broadcast_to(target, lead + poset.shape)
-    return target.reshape(-1, poset.n_elements), reference, lead
-
-
-def _as_distributions(p, poset, name):
-    rounded = np.asarray(p).dtype != np.float64
-    p = np.asarray(p, dtype=np.float64)
-    lead = leading_shape(p, poset, name)
-    total = row_sums(p.reshape(-1, poset.n_elements))
-    if not (p.min(initial=0) >= 0 and np.allclose(total, 1, rtol=1e-6, atol=0)):
-        raise ValueError(
-            f"{name} must hold distributions: cells of at least 0 with sum 1. Divide "
-            "each row by its sum."
-        )
-    if rounded:
-        # In double precision sums are 1 to its digits, not to those of another type.
-        p = p / total.reshape(*lead, *(1 for _ in poset.shape))
-    return p
+def _distributions(poset, **given):
+    """Float64 rows (n, D) of what is given, checked, and the leading shape."""
+    types = [np.asarray(p).dtype for p in given.values()]
+    given = {name: np.asarray(p, dtype=np.float64) for name, p in given.items()}
+    rows, lead = flat_rows(poset, **given)
+    for k, name in enumerate(given):
+        total, least = row_sums(rows[k]), rows[k].min(initial=0)
+        if not (least >= 0 and np.allclose(total, 1, rtol=1e-6, atol=0)):
+            raise ValueError(
+                f"{name} must hold distributions: cells of at least 0 with sum 1. "
+                "Divide each row by its sum."
+            )
+        if types[k] != np.float64:
+            # In double precision sums are 1 to its digits, not to those of others.
+            rows[k] = rows[k] / total[:, None]
+    return rows, lead
