@@ -212,11 +212,11 @@ def read_observed(measures, poset, observed=None, reference=None):
 
 def _without_empty_sums(observed, design):
     """The limit of the likelihood: what is above an empty sum is empty."""
-    poset, d = design.poset, len(design.poset.shape)
+    poset = design.poset
     if design.family is None:
         sums = poset.columns(np.flatnonzero(design.matched))
     else:
-        sets = maximal_mode_sets(design.family, d, np.inf)
+        sets = maximal_mode_sets(design.family, len(poset.shape))
         sums = SparseColumns(margin_rows(poset.shape, sets).T)
     has, held = sums.analysis(1.0 * observed.seen), sums.analysis(observed.target)
     empty = sums.synthesis(1.0 * ((has > 0) & (held == 0))) > 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property, reduce
 from itertools import chain, combinations, starmap
-from math import comb, prod
+from math import prod
 from numbers import Integral
 from operator import index
 from typing import TypeAlias
@@ -175,12 +175,10 @@ def merged(cells, mode, how):
     return np.concatenate([first, how(rest, axis=mode, keepdims=True)], axis=mode)
 
 
-def maximal_mode_sets(family, n_modes, limit):
-    """The largest sets of modes of a family; None if more than ``limit``."""
+def maximal_mode_sets(family, n_modes):
+    """The largest sets of modes of a family."""
     if not isinstance(family, int):
-        return family if len(family) <= limit else None
-    if comb(n_modes, family) > limit:
-        return None
+        return family
     return list(combinations(range(n_modes), family))
 
 

@@ -305,12 +305,11 @@ class TiltSolver(_NewtonSolver):
     def __init__(self, poset, family):
         super().__init__(poset, interaction_mask(poset.shape, family))
         self.family = family if isinstance(family, int) else frozenset(family)
-        d = len(poset.shape)
-        self._raked = maximal_mode_sets(family, d, _RAKING_SETS)
-        every = isinstance(family, int)
-        self._modes = [k for k in range(d) if every or any(k in s for s in family)]
-        self._independent = (family if every else max(map(len, family))) == 1
-        self.is_one_body = self._independent and len(self._modes) == d
+        sets = maximal_mode_sets(family, len(poset.shape))
+        self._raked = sets if len(sets) <= _RAKING_SETS else None
+        self._modes = sorted(set().union(*sets))
+        self._independent = max(map(len, sets)) == 1
+        self.is_one_body = self._independent and len(self._modes) == len(poset.shape)
         self.matrix_free = len(self.elements) > _DENSE_UP_TO
 
     def solve(self, target, reference, tol, max_iter, settle=True):
