@@ -203,9 +203,10 @@ class Refusing(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X):
-        return np.abs(X)
+        return X + 2.0**12
 
-    inverse_transform = transform
+    def inverse_transform(self, X):
+        return X - 2.0**12
 
 
 def unlucky(X):
