@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -35,10 +35,14 @@ class Lattice:
     Attributes
     ----------
     steps, origins : ndarray of shape (D,)
+    seconds : ndarray of shape (D,), default=None
+        Values a step above the origins as the training rows have them, where the sum
+        of the two rounds to another; None is that sum.
     """
 
     steps: np.ndarray
     origins: np.ndarray
+    seconds: np.ndarray | None = None
 
     @property
     def on_it(self):
@@ -47,7 +51,8 @@ class Lattice:
 
     def about(self, columns):
         """The same of some columns."""
-        return Lattice(self.steps[columns], self.origins[columns])
+        seconds = None if self.seconds is None else self.seconds[columns]
+        return Lattice(self.steps[columns], self.origins[columns], seconds)
 
     def filled(self, other):
         """The same, with the steps of another where it has none."""
@@ -55,11 +60,12 @@ class Lattice:
         return Lattice(
             np.where(own, self.steps, other.steps),
             np.where(own, self.origins, other.origins),
+            self.seconds,
         )
 
     def with_steps(self, columns, steps):
         """The same, with other steps in some columns (D,)."""
-        return Lattice(np.where(columns, steps, self.steps), self.origins)
+        return replace(self, steps=np.where(columns, steps, self.steps))
 
     def also_near(self, row, some, precision, units):
         """Also values of a precision, in some columns near to those of a row.
@@ -77,10 +83,18 @@ class Lattice:
         some, unit = self.on_it, np.where(self.on_it, self.steps, 1.0)
         first = np.ceil((low - room - self.origins) / unit - _AT_END)
         last = np.floor((high + room - self.origins) / unit + _AT_END)
-        return (
+        ends = (
             np.where(some & np.isfinite(low), self.origins + first * unit, low),
             np.where(some & np.isfinite(high), self.origins + last * unit, high),
         )
+        return tuple(self._exact(end) for end in ends)
+
+    def _exact(self, rows):
+        """Values a step above the origins as they are known, in place."""
+        if self.seconds is not None:
+            near = np.abs(rows - self.seconds) <= _ALMOST * self.steps
+            np.copyto(rows, self.seconds, where=near & self.on_it)
+        return rows
 
     def nearest(self, rows):
         """The nearest value of each column, in place."""
@@ -97,9 +111,9 @@ class Lattice:
         # The double that is nearest to a decimal is a quotient, not a product.
         per = np.rint(1 / steps)
         whole = steps == 1 / np.maximum(per, 1)
-        counts = np.where(whole, counts / np.maximum(per, 1), counts * steps)
-        rows[:, some] = origins + counts
-        return rows
+        moved = np.where(whole, counts / np.maximum(per, 1), counts * steps)
+        rows[:, some] = origins + moved
+        return self._exact(rows)
 
     def totals(self, system):
         """The equations and sums that can be kept by :meth:`rounded`, top down."""

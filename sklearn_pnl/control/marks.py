@@ -211,9 +211,11 @@ def _steps_of_two(table, equations):
     some = ((part == low) | (part == high)).all(axis=0)
     steps, origins = np.zeros((2, len(table.columns)))
     steps[columns[some]], origins[columns[some]] = (high - low)[some], low[some]
+    seconds = np.full(len(steps), np.nan)
+    seconds[columns[some]] = high[some]
     mixed = used[(used & (steps == 0)).any(axis=1)].any(axis=0)
     steps[mixed & (np.rint(steps) == steps) & (np.rint(origins) == origins)] = 0
-    return Lattice(steps, origins)
+    return Lattice(steps, origins, seconds)
 
 
 class _Search:
@@ -243,6 +245,7 @@ class _Search:
         pairs = np.zeros(len(self.bound), bool)
         pairs[[j for j, own in values.items() if len(own) == 2]] = True
         steps, origins = self.lattice.steps.copy(), self.lattice.origins.copy()
+        seconds = np.full(len(steps), np.nan)
         wanted = [j for j in np.flatnonzero(self.open).tolist() if grids.get(j) is None]
         found = self._steps(wanted, values) | self._multiples(grids)
         for j, (step, origin) in found.items():
@@ -250,9 +253,10 @@ class _Search:
         free = np.flatnonzero(pairs & ~self.bound)
         for j in np.flatnonzero(pairs & self.bound).tolist():
             steps[j], origins[j] = values[j][1] - values[j][0], values[j][0]
+            seconds[j] = values[j][1]
         return replace(
             marks,
-            lattice=Lattice(steps, origins),
+            lattice=Lattice(steps, origins, seconds if pairs.any() else None),
             plain=self.lattice.steps,
             pairs=pairs & self.bound,
             grids={j: v for j, v in grids.items() if v is not None},
@@ -268,6 +272,9 @@ class _Search:
         some = column[:: max(1, len(column) // _DECIDING)]
         values, counts = _counted(some)
         if self.bound[j]:
+            known = (column == values[0]) | (column == values[-1])
+            if len(values) == 2 and not known.all():
+                values = np.unique(column)
             return values, values[:0], None
         is_spike = _are_spikes(values, counts)
         spikes, rest = values[is_spike], values[~is_spike]

@@ -354,7 +354,7 @@ def _programmed(keeper, row, floor, ceiling, inside):
         found = nearest(found)
     if found is None:
         return None
-    found = as_types(found[None], keeper.precision)
+    found = as_types(lattice.nearest(found[None]), keeper.precision)
     kept = np.broadcast_to(lattice.on_it | (floor >= ceiling), found.shape)
     if not kept.all() and keeper.missed(found).any():
         # What is free makes up for the programme, not for what types round.

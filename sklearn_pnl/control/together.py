@@ -196,7 +196,7 @@ def _settled(part, wanted, sums, rng):
         if moves is None:
             raise _off_steps(hard, rows)
         changed = some[moves.any(axis=1)]
-        rows[some] += moves
+        rows[some] = part.lattice.nearest(rows[some] + moves)
         if not on_it.all():
             own = part.of_rows(changed)
             kept = np.broadcast_to(on_it, (len(changed), len(on_it)))

@@ -107,6 +107,32 @@ def test_groups_of_indicators_are_of_one_level_after_scalers(scaler):
 
 
 @pytest.mark.parametrize("more", [2, 250])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_levels_after_a_scaler_are_those_of_the_rows_to_the_last_digit(seed, more):
+    rng = np.random.default_rng(seed)
+    coded = np.eye(4)[rng.choice(4, 123, p=[0.5, 0.3, 0.1, 0.1])]
+    X = np.column_stack([coded, rng.normal(size=(123, more))])
+    X = StandardScaler().fit_transform(X)
+    augmenter = PNLAugmenter().fit(X)
+    rows = augmenter.sample(100, random_state=0)
+    for j in range(4):
+        assert np.isin(rows[:, j], X[:, j]).all()
+    # So that they can be counted by them.
+    low, high = np.unique(X[:, 2]).tolist()
+    rows = augmenter.sample(50, 0, totals={2: {low: 41, high: 9}})
+    assert np.count_nonzero(rows[:, 2] == high) == 9
+
+
+def test_a_third_value_that_is_rare_is_one_of_them():
+    X = np.zeros((6000, 4))
+    X[:, 0] = np.random.default_rng(0).choice([0.0, 4.0], 6000)
+    X[5431, 0] = 2.0
+    X[:, 1], X[:, 2:] = 4.0 - X[:, 0], continuous(0, 6000, 2)
+    augmenter = PNLAugmenter().fit(X)
+    assert augmenter.marks_.descriptions["x0"] == "multiples of 2"
+
+
+@pytest.mark.parametrize("more", [2, 250])
 @pytest.mark.parametrize("dtype", [float, np.int64])
 @pytest.mark.parametrize("codes", [(-1, 1), (0, 4), (0, 100)])
 def test_groups_in_whole_numbers_are_of_one_level(codes, dtype, more):
