@@ -348,9 +348,14 @@ class Keeper:
         free = _FREE_MARGIN * self.ranges
         # Measures stay positive, if only just.
         empty = self.begin + (_LEAST_SHARE - 1) * self.offset / self.scale
-        ends = np.maximum(self.least - free, empty), self.least + self.ranges + free
+        low = np.maximum(self.least - free, empty)
+        high = self.least + self.ranges + free
+        if self.shared is not None:
+            # Which may lie many ranges of the other values away.
+            low = np.minimum(low, self.shared[0])
+            high = np.maximum(high, self.shared[1])
         # Not beyond the limits: a constant may differ from its value of the lattice.
-        return tuple(np.clip(end, self.low, self.high) for end in ends)
+        return tuple(np.clip(end, self.low, self.high) for end in (low, high))
 
     @cached_property
     def units(self):
