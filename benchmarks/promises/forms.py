@@ -23,7 +23,8 @@ def dummies(frame, drop_first=False):
         for name in words
         if frame[name].notna().all()
     ]
-    return coded.fillna(coded.median()).to_numpy(float), groups
+    # A column of nothing has no median.
+    return coded.fillna(coded.median()).fillna(0.0).to_numpy(float), groups
 
 
 def as_arrays(frame, rng):
