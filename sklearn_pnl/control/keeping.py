@@ -12,7 +12,7 @@ from ..geometry.reach import span, unmet
 from .flags import Flags
 from .lattice import Lattice, nearest_of
 from .meeting import MAX_STEPS, TOL, UnmetError, as_types, clipped, met, narrowed
-from .system import LinearSystem, rounding_of
+from .system import LinearSystem, rounding_of, tied
 
 # Room that rows brought to constraints have where they are free otherwise, in ranges.
 _FREE_MARGIN = 10.0
@@ -50,7 +50,7 @@ class Keeper:
         Added in that measure.
     plain : ndarray of shape (D,), default=None
         Steps that types and whole numbers have, which nothing goes before; those of the
-        lattice that values show give way to what is asked.
+        lattice that values show give way to what is asked. None is all of these.
     grids : dict of int to ndarray
         Values of columns that have few, where nothing is asked of them.
     widest : ndarray of shape (2, D), default=None
@@ -101,6 +101,8 @@ class Keeper:
         object.__setattr__(self, "high", high)
         if self.n_kept is None:
             object.__setattr__(self, "n_kept", len(self.system))
+        if self.plain is None:
+            object.__setattr__(self, "plain", self.lattice.steps)
 
     @cached_property
     def _rounded(self):
@@ -146,9 +148,7 @@ class Keeper:
         off = self._off_steps(asked)
         if off.any():
             # What equations tie to such a value has no steps that it could keep.
-            used = system.coefficients != 0
-            _, sets = connected_components(used.T.astype(int) @ used)
-            freed |= np.isin(sets, sets[off])
+            freed |= tied(system.coefficients, off)
         lattice = self.lattice.with_steps(freed, self.plain)
         return replace(self, system=system, lattice=lattice)
 

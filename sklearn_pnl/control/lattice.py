@@ -35,14 +35,20 @@ class Lattice:
     Attributes
     ----------
     steps, origins : ndarray of shape (D,)
-    seconds : ndarray of shape (D,), default=None
+    upper : ndarray of shape (D,), default=None
         Values a step above the origins as the training rows have them, where the sum
-        of the two rounds to another; None is that sum.
+        of the two rounds to another; NaN where it does not, None if it never does.
     """
 
     steps: np.ndarray
     origins: np.ndarray
-    seconds: np.ndarray | None = None
+    upper: np.ndarray | None = None
+
+    @classmethod
+    def through(cls, steps, origins, upper):
+        """That with known upper values (D,), NaN where there are none."""
+        off = ~np.isnan(upper) & (origins + steps != upper)
+        return cls(steps, origins, np.where(off, upper, np.nan) if off.any() else None)
 
     @property
     def on_it(self):
@@ -51,8 +57,8 @@ class Lattice:
 
     def about(self, columns):
         """The same of some columns."""
-        seconds = None if self.seconds is None else self.seconds[columns]
-        return Lattice(self.steps[columns], self.origins[columns], seconds)
+        upper = None if self.upper is None else self.upper[columns]
+        return Lattice(self.steps[columns], self.origins[columns], upper)
 
     def filled(self, other):
         """The same, with the steps of another where it has none."""
@@ -60,7 +66,7 @@ class Lattice:
         return Lattice(
             np.where(own, self.steps, other.steps),
             np.where(own, self.origins, other.origins),
-            self.seconds,
+            self.upper,
         )
 
     def with_steps(self, columns, steps):
@@ -91,9 +97,9 @@ class Lattice:
 
     def _exact(self, rows):
         """Values a step above the origins as they are known, in place."""
-        if self.seconds is not None:
-            near = np.abs(rows - self.seconds) <= _ALMOST * self.steps
-            np.copyto(rows, self.seconds, where=near & self.on_it)
+        if self.upper is not None:
+            near = np.abs(rows - self.upper) <= _ALMOST * self.steps
+            np.copyto(rows, self.upper, where=near & self.on_it)
         return rows
 
     def nearest(self, rows):

@@ -211,11 +211,11 @@ def _steps_of_two(table, equations):
     some = ((part == low) | (part == high)).all(axis=0)
     steps, origins = np.zeros((2, len(table.columns)))
     steps[columns[some]], origins[columns[some]] = (high - low)[some], low[some]
-    seconds = np.full(len(steps), np.nan)
-    seconds[columns[some]] = high[some]
+    upper = np.full(len(steps), np.nan)
+    upper[columns[some]] = high[some]
     mixed = used[(used & (steps == 0)).any(axis=1)].any(axis=0)
     steps[mixed & (np.rint(steps) == steps) & (np.rint(origins) == origins)] = 0
-    return Lattice(steps, origins, seconds)
+    return Lattice.through(steps, origins, upper)
 
 
 class _Search:
@@ -245,18 +245,18 @@ class _Search:
         pairs = np.zeros(len(self.bound), bool)
         pairs[[j for j, own in values.items() if len(own) == 2]] = True
         steps, origins = self.lattice.steps.copy(), self.lattice.origins.copy()
-        seconds = np.full(len(steps), np.nan)
+        upper = np.full(len(steps), np.nan)
         wanted = [j for j in np.flatnonzero(self.open).tolist() if grids.get(j) is None]
         found = self._steps(wanted, values) | self._multiples(grids)
         for j, (step, origin) in found.items():
             steps[j], origins[j] = step, origin
         free = np.flatnonzero(pairs & ~self.bound)
         for j in np.flatnonzero(pairs & self.bound).tolist():
-            steps[j], origins[j] = values[j][1] - values[j][0], values[j][0]
-            seconds[j] = values[j][1]
+            origins[j], upper[j] = values[j]
+            steps[j] = upper[j] - origins[j]
         return replace(
             marks,
-            lattice=Lattice(steps, origins, seconds if pairs.any() else None),
+            lattice=Lattice.through(steps, origins, upper),
             plain=self.lattice.steps,
             pairs=pairs & self.bound,
             grids={j: v for j, v in grids.items() if v is not None},
@@ -272,9 +272,8 @@ class _Search:
         some = column[:: max(1, len(column) // _DECIDING)]
         values, counts = _counted(some)
         if self.bound[j]:
-            known = (column == values[0]) | (column == values[-1])
-            if len(values) == 2 and not known.all():
-                values = np.unique(column)
+            if len(values) == 2 and len(some) < len(column):
+                values = np.unique(column) if _has_others(column, *values) else values
             return values, values[:0], None
         is_spike = _are_spikes(values, counts)
         spikes, rest = values[is_spike], values[~is_spike]
@@ -315,13 +314,13 @@ class _Search:
 
     def _multiples(self, grids):
         """Steps and origins of columns of whole numbers whose differences share one."""
-        whole = np.flatnonzero(self.lattice.steps == 1)
-        whole = whole[[grids.get(j) is None for j in whole.tolist()]]
+        whole = np.flatnonzero(self.lattice.steps == 1).tolist()
+        whole = np.array([j for j in whole if grids.get(j) is None], np.intp)
         found = {}
         if not len(whole):
             return found
         for j in whole[_shared_factors(self.first[:, whole]) > 1].tolist():
-            own = self.rows[:, j]
+            own = self.rows[:, j].astype(np.float64)
             own = own[~np.isnan(own)] if self.has_missing else own
             step, n_values = int(_shared_factors(own[:, None])[0]), len(np.unique(own))
             few = len(own) >= _GRID_ROWS and n_values <= _GRID_SHARE * len(own)
@@ -330,6 +329,10 @@ class _Search:
             if step > 1 and (few or _is_no_chance(n_values, 0.5 / step, n_steps)):
                 found[j] = float(step), float(own[0] % step)
         return found
+
+
+def _has_others(column, low, high):
+    return not np.all((column == low) | (column == high))
 
 
 def _shared_factors(rows):

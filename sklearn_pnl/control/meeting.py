@@ -301,8 +301,8 @@ def _by_programme(keeper, row, held, number):
             return found, False
     if len(keeper.asked) and not np.array_equal(keeper.plain, keeper.lattice.steps):
         # What is asked goes before the steps that values show.
-        plainly = replace(keeper, lattice=replace(keeper.lattice, steps=keeper.plain))
-        return _by_programme(plainly, row, held, number)
+        lattice = keeper.lattice.with_steps(True, keeper.plain)
+        return _by_programme(replace(keeper, lattice=lattice), row, held, number)
     example = keeper.example(start)
     if example is not None:
         return example, True

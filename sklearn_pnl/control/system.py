@@ -402,6 +402,15 @@ def _check(whom, a, lower, upper, n_rows):
         )
 
 
+def tied(equations, columns):
+    """Which columns (D,) some of them are, or equations (c, D) lead to from these."""
+    while True:
+        more = (equations[equations[:, columns].any(axis=1)] != 0).any(axis=0)
+        if not np.any(more & ~columns):
+            return columns
+        columns = columns | more
+
+
 def rounding_of(system, rows):
     """What double precision may leave of each (n, c) at these rows."""
     size = np.abs(rows) @ np.abs(system.coefficients).T

@@ -17,6 +17,7 @@ from scipy.sparse import csr_array, hstack, identity, kron, vstack
 from ..geometry.joint import joint_projection
 from ..geometry.reach import box_reach, span, unmet
 from .meeting import MAX_STEPS, TOL, UnmetTotals, as_types, projected
+from .system import tied
 
 # Distance from a sum that counts as met, as a share of the sum of its absolute terms;
 # what the projection is asked for.
@@ -90,7 +91,8 @@ def together(keeper, rows, sums, shared, rng):
     Each keeps what it promises, as it does already. Values of the mask ``shared``,
     which are those of all parents, stay where they can. Raises if there are none.
     """
-    used = _concerned(keeper.system.coefficients, sums.coefficients)
+    used = tied(keeper.system.coefficients, sums.coefficients.any(axis=0))
+    used = np.flatnonzero(used)
     part = _about(keeper, used)
     own = replace(sums, coefficients=sums.coefficients[:, used])
     start, copied = rows[:, used], np.zeros(len(rows), bool)
@@ -105,16 +107,6 @@ def together(keeper, rows, sums, shared, rng):
         moved, copied = _settled(part, moved, own, rng)
     rows[:, used] = moved
     return rows, copied
-
-
-def _concerned(equations, sums):
-    """Columns that sums are about, and those that equations tie to them."""
-    used = sums.any(axis=0)
-    while True:
-        more = (equations[equations[:, used].any(axis=1)] != 0).any(axis=0)
-        if not np.any(more & ~used):
-            return np.flatnonzero(used)
-        used |= more
 
 
 def _about(keeper, used):
