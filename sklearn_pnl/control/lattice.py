@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -35,20 +35,25 @@ class Lattice:
     Attributes
     ----------
     steps, origins : ndarray of shape (D,)
-    upper : ndarray of shape (D,), default=None
-        Values a step above the origins as the training rows have them, where the sum
-        of the two rounds to another; NaN where it does not, None if it never does.
+    known : dict of int to ndarray
+        Values of the training rows, ascending, in columns where origins and steps
+        round to others.
     """
 
     steps: np.ndarray
     origins: np.ndarray
-    upper: np.ndarray | None = None
+    known: dict = field(default_factory=dict)
 
     @classmethod
-    def through(cls, steps, origins, upper):
-        """That with known upper values (D,), NaN where there are none."""
-        off = ~np.isnan(upper) & (origins + steps != upper)
-        return cls(steps, origins, np.where(off, upper, np.nan) if off.any() else None)
+    def through(cls, steps, origins, values):
+        """That with some values as they are, a dict by column."""
+        bare = cls(steps, origins)
+        rounded = {
+            j: bare.about([j]).nearest(own[:, None].copy())[:, 0]
+            for j, own in values.items()
+        }
+        known = {j: v for j, v in values.items() if np.any(v != rounded[j])}
+        return replace(bare, known=known)
 
     @property
     def on_it(self):
@@ -57,8 +62,11 @@ class Lattice:
 
     def about(self, columns):
         """The same of some columns."""
-        upper = None if self.upper is None else self.upper[columns]
-        return Lattice(self.steps[columns], self.origins[columns], upper)
+        known = {}
+        if self.known:
+            places = np.arange(len(self.steps))[columns].tolist()
+            known = {i: self.known[j] for i, j in enumerate(places) if j in self.known}
+        return Lattice(self.steps[columns], self.origins[columns], known)
 
     def filled(self, other):
         """The same, with the steps of another where it has none."""
@@ -66,7 +74,7 @@ class Lattice:
         return Lattice(
             np.where(own, self.steps, other.steps),
             np.where(own, self.origins, other.origins),
-            self.upper,
+            self.known,
         )
 
     def with_steps(self, columns, steps):
@@ -96,10 +104,11 @@ class Lattice:
         return tuple(self._exact(end) for end in ends)
 
     def _exact(self, rows):
-        """Values a step above the origins as they are known, in place."""
-        if self.upper is not None:
-            near = np.abs(rows - self.upper) <= _ALMOST * self.steps
-            np.copyto(rows, self.upper, where=near & self.on_it)
+        """Values as they are known, in place."""
+        for j, own in self.known.items():
+            near = nearest_of(own, rows[..., j])
+            same = np.abs(rows[..., j] - near) <= _ALMOST * self.steps[j]
+            rows[..., j] = np.where(same, near, rows[..., j])
         return rows
 
     def nearest(self, rows):

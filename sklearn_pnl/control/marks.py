@@ -20,6 +20,8 @@ _FIRST, _DECIDING = 2**8, 2**12
 _SPIKE_ROWS, _SPIKE_SHARE, _SPIKE_FACTOR, _SPIKE_VALUES = 5, 0.03, 4, 5
 # Fewer rows tell nothing of few values, which are at most this share of the rows.
 _GRID_ROWS, _GRID_SHARE = 10, 0.5
+# Up to so many values are kept as they are, to the last digit.
+_KNOWN = 32
 # Most steps in the range of a column, and what values may miss them by, as a share.
 _MOST_STEPS, _MISS = 2**16, 1e-10
 # Remainders below this share of the range are none; and of a step.
@@ -210,12 +212,13 @@ def _steps_of_two(table, equations):
     low, high = part.min(axis=0), part.max(axis=0)
     some = ((part == low) | (part == high)).all(axis=0)
     steps, origins = np.zeros((2, len(table.columns)))
-    steps[columns[some]], origins[columns[some]] = (high - low)[some], low[some]
-    upper = np.full(len(steps), np.nan)
-    upper[columns[some]] = high[some]
+    two, low, high = columns[some], low[some], high[some]
+    steps[two], origins[two] = high - low, low
+    off = origins[two] + steps[two] != high
+    upper = zip(two[off].tolist(), high[off, None].astype(np.float64), strict=True)
     mixed = used[(used & (steps == 0)).any(axis=1)].any(axis=0)
     steps[mixed & (np.rint(steps) == steps) & (np.rint(origins) == origins)] = 0
-    return Lattice.through(steps, origins, upper)
+    return Lattice.through(steps, origins, dict(upper))
 
 
 class _Search:
@@ -245,18 +248,21 @@ class _Search:
         pairs = np.zeros(len(self.bound), bool)
         pairs[[j for j, own in values.items() if len(own) == 2]] = True
         steps, origins = self.lattice.steps.copy(), self.lattice.origins.copy()
-        upper = np.full(len(steps), np.nan)
         wanted = [j for j in np.flatnonzero(self.open).tolist() if grids.get(j) is None]
         found = self._steps(wanted, values) | self._multiples(grids)
         for j, (step, origin) in found.items():
             steps[j], origins[j] = step, origin
         free = np.flatnonzero(pairs & ~self.bound)
         for j in np.flatnonzero(pairs & self.bound).tolist():
-            origins[j], upper[j] = values[j]
-            steps[j] = upper[j] - origins[j]
+            origins[j], steps[j] = values[j][0], np.ptp(values[j])
+        few = {
+            j: own
+            for j, own in values.items()
+            if steps[j] > self.lattice.steps[j] and len(own) <= _KNOWN
+        }
         return replace(
             marks,
-            lattice=Lattice.through(steps, origins, upper),
+            lattice=Lattice.through(steps, origins, few),
             plain=self.lattice.steps,
             pairs=pairs & self.bound,
             grids={j: v for j, v in grids.items() if v is not None},
