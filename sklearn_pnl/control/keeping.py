@@ -61,6 +61,8 @@ class Keeper:
         Columns of which no two are on in a row that are never on together.
     n_kept : int, default=None
         How many equations are of the training rows; None is all.
+    excess : ndarray of shape (n_kept,), default=None
+        What these are missed by in the training rows, beyond what types round.
     keeps_zeros : bool, default=False
         Whether zeros stay where equations hold as far as in the training rows.
     as_found : bool, default=False
@@ -87,6 +89,7 @@ class Keeper:
     shared: np.ndarray | None = None
     flags: Flags | None = None
     n_kept: int | None = None
+    excess: np.ndarray | None = None
     keeps_zeros: bool = False
     as_found: bool = False
     drops: bool = False
@@ -133,12 +136,18 @@ class Keeper:
     @property
     def up_to_rounding(self):
         """The equations in words that hold up to the rounding of their columns."""
-        told = self.system.descriptions
-        return tuple(told[k] for k in np.flatnonzero(self._rounded.any(axis=1)))
+        told, off = self.system.descriptions, self._rounded.any(axis=1)
+        if self.excess is not None:
+            off[: self.n_kept] |= self.excess > 0
+        return tuple(told[k] for k in np.flatnonzero(off))
 
     def slack(self, rows):
         """What rounding to the types of the columns leaves of each (n, c)."""
-        return np.abs(rows) @ self._rounded.T
+        room = np.abs(rows) @ self._rounded.T
+        if self.excess is not None:
+            # Of which a programme is given half.
+            room[..., : self.n_kept] += 2 * self.excess
+        return room
 
     # --- what is to be met --------------------------------------------------------
 
@@ -319,10 +328,14 @@ class Keeper:
         """The same about some columns."""
         about_them = self.system.coefficients[:, used].any(axis=1)
         arrays = {name: getattr(self, name) for name in _OF_COLUMNS}
+        excess = self.excess
+        if excess is not None:
+            excess = excess[about_them[: self.n_kept]]
         return replace(
             self,
             system=self.system.part(about_them).about(used),
             n_kept=int(np.count_nonzero(about_them[: self.n_kept])),
+            excess=excess,
             lattice=self.lattice.about(used),
             grids={},
             flags=None,

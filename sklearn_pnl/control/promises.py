@@ -179,7 +179,7 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
     lattice = lattice.with_steps(still, plain)
     grids = {} if marks is None else marks.grids
     inside = {j: v[(v >= low[j]) & (v <= high[j])] for j, v in grids.items()}
-    return Keeper(
+    keeper = Keeper(
         kept,
         low,
         high,
@@ -194,6 +194,27 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
         np.array(widest),
         flags=None if marks is None else marks.flags,
     )
+    return replace(keeper, excess=_excess(keeper, table, rows))
+
+
+def _excess(keeper, table, rows):
+    """What rows miss of equations (c,) beyond what types round; None if they do not.
+
+    Of those without a column that makes up for it. Coefficients that were fitted to
+    rounded values, or typed, are known as far as these are.
+    """
+    system = keeper.system
+    free = ~(keeper.coarse | keeper.lattice.on_it)
+    stuck = ~system.coefficients[:, free].any(axis=1)
+    if not stuck.any():
+        return None
+    if table.has_missing:
+        rows = rows[~np.isnan(table.numbers()).any(axis=1)]
+    over = np.abs(system.missing(rows)) - TOL * system.scale
+    if np.any(over[:, stuck] > 0):
+        over -= keeper.slack(rows)
+    over = np.where(stuck, over.max(axis=0, initial=0), 0)
+    return over if over.any() else None
 
 
 def _precision(table, rows, kept, exact):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from _tables_of_equations import TABLES, make, worst
 from scipy.optimize import LinearConstraint
+from sklearn.preprocessing import StandardScaler
 
 from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler, find_invariants
 
@@ -181,6 +182,22 @@ def test_single_precision(kind):
 
 
 # --- equations that are given ---------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("seed", range(3))
+def test_equations_typed_with_few_digits_hold_as_in_the_training_rows(seed, dtype):
+    # No column of scaled dummies makes up for what their coefficients are rounded by.
+    rng = np.random.default_rng(seed)
+    X = np.eye(3)[rng.choice(3, 60, p=[0.6, 0.3, 0.1])]
+    X = np.column_stack([X, rng.normal(size=60)])
+    X = StandardScaler().fit_transform(X).astype(dtype)
+    found = find_invariants(X)
+    terms = dict(enumerate(found.coefficients[0].round(6).tolist()))
+    typed = ColumnConstraint(terms, equal=found.values[0].round(6))
+    rows = PNLAugmenter(invariants=typed).fit(X).sample(200, random_state=0)
+    new, old = ({*map(tuple, rows[:, :3].tolist())} for rows in (rows, X))
+    assert new <= old
 
 
 def test_equations_given_are_kept_as_those_found_are():
