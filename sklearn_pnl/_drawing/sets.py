@@ -9,7 +9,7 @@ import numpy as np
 from ..control.diffusing import diffused
 from ..control.report import SampleReport, of_each
 from ..control.system import LinearSystem
-from ..control.together import SUM_TOL, rounding_of_one, together
+from ..control.together import SUM_TOL, rounding_of_one, steps_give, together
 from ..geometry.reach import span
 from ..weights.calibration import effective
 from ..weights.totals import UnmetTotals
@@ -119,7 +119,13 @@ class _Set:
         with np.errstate(divide="ignore", invalid="ignore"):
             first, last = (np.sort((sums.ends - zero) / unit, axis=0)).round(6)
         alone = np.count_nonzero(sums.coefficients, axis=1) == 1
-        given = alone & (unit > 0) & (np.floor(last) >= first) & (not every)
+        given = alone & (unit > 0) & (np.floor(last) >= first)
+        # Several columns may have steps that do not divide each other.
+        others = sums.coefficients[:, lattice.steps > keeper.plain].any(axis=1) & ~alone
+        if others.any() and not every:
+            near = self.n * np.nan_to_num(self.numbers).mean(axis=0)
+            given |= others & steps_give(keeper, self.n, sums.part(others), near)
+        given &= not every
         summed = sums.coefficients.any(axis=0)
         freed = sums.coefficients[~given].any(axis=0)
         # What asks for nothing still says that there is to be a number in each row.
@@ -137,13 +143,14 @@ class _Set:
     def _met(self, drawing, batch):
         """The batch on all totals, and the drawing with what that asks of each row."""
         wanted, keeper = self.wanted, drawing.keeper
-        numbers, copied = batch.numbers.copy(), batch.copied
+        copied, holes = batch.copied, np.isnan(batch.numbers)
+        # Equations have a number to move where a cell is missing.
+        numbers = np.where(holes, keeper.least, batch.numbers)
         if len(wanted.counted):
             keeper = keeper.asking(self._fixed(batch.donors))
             held = self.source.taken.held(batch.kinds)
-            holes = np.isnan(numbers)
             numbers, more = keeper.meet(numbers, held)
-            numbers[holes], copied = np.nan, copied | more
+            copied = copied | more
         if len(wanted.sums):
             asked = wanted.sums, self._shared(numbers, batch), self.rng
             try:
@@ -152,6 +159,7 @@ class _Set:
                 keeper = self._with_fewer_steps(keeper, every=True)
                 numbers, more = together(keeper.of_rows(batch.where), numbers, *asked)
             copied = copied | more
+        numbers[holes] = np.nan
         batch = batch._replace(numbers=numbers, copied=copied)
         return batch, replace(drawing, keeper=keeper)
 

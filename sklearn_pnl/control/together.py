@@ -16,8 +16,9 @@ from scipy.sparse import csr_array, hstack, identity, kron, vstack
 
 from ..geometry.joint import joint_projection
 from ..geometry.reach import box_reach, span, unmet
+from .lattice import programme
 from .meeting import MAX_STEPS, TOL, UnmetTotals, as_types, projected
-from .system import tied
+from .system import LinearSystem, tied
 
 # Distance from a sum that counts as met, as a share of the sum of its absolute terms;
 # what the projection is asked for.
@@ -91,13 +92,11 @@ def together(keeper, rows, sums, shared, rng):
     Each keeps what it promises, as it does already. Values of the mask ``shared``,
     which are those of all parents, stay where they can. Raises if there are none.
     """
-    used = tied(keeper.system.coefficients, sums.coefficients.any(axis=0))
-    used = np.flatnonzero(used)
-    part = _about(keeper, used)
-    own = replace(sums, coefficients=sums.coefficients[:, used])
+    used, part, own = _concerned(keeper, sums)
     start, copied = rows[:, used], np.zeros(len(rows), bool)
     ways = (
-        _projected(part, start, own, kept)
+        _projected(part, start, own, kept, rounded)
+        for rounded in (False, True)[: 1 + part.coarse.any()]
         for kept in _attempts(part, start, shared[:, used])
     )
     moved = next((found for found in ways if found is not None), None)
@@ -109,13 +108,22 @@ def together(keeper, rows, sums, shared, rng):
     return rows, copied
 
 
-def _about(keeper, used):
-    """A keeper about some columns, with the equations that there are of them."""
+def steps_give(keeper, n, sums, near):
+    """Whether n rows may have sums on their lattice, as far as one programme tells."""
+    used, part, own = _concerned(keeper, sums)
+    return sums_of_columns(part, n, own, near[used]) is not None
+
+
+def _concerned(keeper, sums):
+    """Columns that sums lead to, and a keeper and the sums about these."""
+    used = tied(keeper.system.coefficients, sums.coefficients.any(axis=0))
+    used = np.flatnonzero(used)
     part = keeper.about(used)
     # Intervals that ask for nothing say whose marks give way.
     some = np.isfinite([part.system.lower, part.system.upper]).any(axis=(0, 1))
     n_kept = int(some[: keeper.n_kept].sum())
-    return replace(part, system=part.system.part(some), n_kept=n_kept)
+    part = replace(part, system=part.system.part(some), n_kept=n_kept)
+    return used, part, replace(sums, coefficients=sums.coefficients[:, used])
 
 
 def _attempts(part, rows, shared):
@@ -175,26 +183,31 @@ def _settled(part, wanted, sums, rng):
     """Rows near to those wanted, in the types of their columns; which are copied."""
     on_it, settled = part.lattice.on_it, part.lattice.on_it | part.coarse
     rows, copied = part.meet(_dithered(part, wanted))
-    hard = _hard(part, rows, sums)
+    hard = _by_columns(part, wanted, _hard(part, rows, sums))
+    movable = np.arange(len(rows))
     for _ in range(_MOST_PROGRAMMES):
         lacking = hard.lacking(rows)
         if not lacking.any():
             break
-        some, aim = _few(part, rows, wanted, hard, lacking, rng)
+        some, aim = _few(part, rows, wanted, hard, lacking, movable, rng)
         moves = _programmed(part, rows, wanted, hard, some, aim)
         if moves is None:
-            some = rng.permutation(len(rows))[: 4 * _MOST_ROWS]
+            some = rng.permutation(movable)[: 4 * _MOST_ROWS]
             moves = _programmed(part, rows, wanted, hard, some, lacking, np.inf)
         if moves is None:
             raise _off_steps(hard, rows)
-        changed = some[moves.any(axis=1)]
-        rows[some] = part.lattice.nearest(rows[some] + moves)
+        is_moved = moves.any(axis=1)
+        changed = some[is_moved]
+        moved = part.lattice.nearest(rows[changed] + moves[is_moved])
         if not on_it.all():
             own = part.of_rows(changed)
-            kept = np.broadcast_to(on_it, (len(changed), len(on_it)))
-            rows[changed] = as_types(
-                projected(own, rows[changed], kept), part.precision
-            )
+            kept = np.broadcast_to(on_it, moved.shape)
+            moved = as_types(projected(own, moved, kept), part.precision)
+            # Columns that several equations tie may not be able to follow.
+            off = own.is_off(moved)
+            movable = np.setdiff1d(movable, changed[off])
+            changed, moved = changed[~off], moved[~off]
+        rows[changed] = moved
     # The others take over: all of them, then those that hold any value.
     for stay in (on_it, settled):
         is_free = sums.coefficients[:, ~stay].any(axis=1)
@@ -251,10 +264,54 @@ def _hard(part, rows, sums):
         matrix, left, names = matrix[others], left[others], names[others]
         matrix[:, j] = 0
     matrix, values = matrix[:, :-1], matrix[:, -1]
+    # Equations of types hold to rounding.
+    room = n * np.abs(matrix) @ (part.precision * np.abs(rows).max(axis=0))
     matrix = np.where(on_it & (np.abs(matrix) > _LITTLE * left[:, None]), matrix, 0)
-    rest = Sums(matrix, values, values, 0 * values, names).part(matrix.any(axis=1))
+    rest = Sums(matrix, values - room, values + room, 0 * values, names)
+    rest = rest.part(matrix.any(axis=1))
     both = zip(vars(hard).values(), vars(rest).values(), strict=True)
     return Sums(*map(np.concatenate, both))
+
+
+def _by_columns(part, rows, sums):
+    """What columns with steps sum to each, where several of them make up a sum.
+
+    Counts of steps that do not divide each other are the answer of one small programme,
+    which that of all rows rarely finds.
+    """
+    steps = np.abs(sums.coefficients) * part.lattice.steps
+    least = np.where(steps > 0, steps, np.inf).min(axis=1, initial=np.inf)[:, None]
+    if np.all(np.abs(steps / least - np.rint(steps / least)) <= _ALMOST):
+        return sums
+    found = sums_of_columns(part, len(rows), sums, rows.sum(axis=0))
+    if found is None:
+        return sums
+    used = np.flatnonzero(steps.any(axis=0))
+    names, found = np.array(part.system.feature_names, object)[used], found[used]
+    return Sums(np.eye(rows.shape[1])[used], found, found, 0 * found, names)
+
+
+def sums_of_columns(keeper, n, sums, near):
+    """What each column (D,) of n rows may sum to, with all sums; None if nothing.
+
+    Nearest to the sums ``near``, in the equations and ranges that rows keep.
+    """
+    floor, ceiling, _ = keeper.narrowed
+    # Equations of types hold to rounding, whose sum is at most that of the largest.
+    most = np.maximum(np.abs(floor), np.abs(ceiling)).max(axis=0)
+    system = keeper.system.wider(keeper.slack(most) / 2)
+    shape = n, len(system)
+    asked = zip((system.lower, system.upper), sums.ends, strict=True)
+    ends = (
+        np.concatenate([np.broadcast_to(e, shape).sum(axis=0), own])[None]
+        for e, own in asked
+    )
+    both = np.vstack([system.coefficients, sums.coefficients])
+    names, ranges = system.feature_names, system.ranges
+    whole = LinearSystem(both, *ends, names, ranges)
+    limits = (np.broadcast_to(e, (n, len(near))).sum(axis=0) for e in (floor, ceiling))
+    lattice = replace(keeper.lattice, origins=n * keeper.lattice.origins, known={})
+    return programme(near, whole, *limits, lattice, keeper.units)
 
 
 def _of_steps(part, rows, sums):
@@ -314,15 +371,15 @@ def _mended(part, rows, sums):
     return rows
 
 
-def _few(part, rows, wanted, sums, lacking, rng):
+def _few(part, rows, wanted, sums, lacking, movable, rng):
     """Rows that rounding moved farthest, and what these are to add to each sum."""
     unit = (np.abs(sums.coefficients) * part.lattice.steps).max(axis=1, initial=0)
     unit = np.where(unit > 0, unit, 1.0)
     needed = _FEW + _FOR_EACH * int((np.abs(lacking) / unit).max())
-    n = min(len(rows), _MOST_ROWS, needed)
-    away = (np.abs(rows - wanted) / part.units).sum(axis=1)
-    some = np.lexsort((rng.uniform(size=len(rows)), -away))[:n]
-    if needed <= n or n == len(rows):
+    n = min(len(movable), _MOST_ROWS, needed)
+    away = (np.abs(rows - wanted) / part.units).sum(axis=1)[movable]
+    some = movable[np.lexsort((rng.uniform(size=len(movable)), -away))[:n]]
+    if needed <= n or n == len(movable):
         return some, lacking
     return some, np.trunc(n / needed * lacking / unit) * unit
 

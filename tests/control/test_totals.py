@@ -312,6 +312,56 @@ def test_sums_of_scaled_dummies_in_single_precision_are_had_where_rows_have_them
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("seed", range(8))
+def test_sums_over_several_scaled_dummies_leave_these_as_they_are(seed, dtype):
+    # Steps that do not divide each other: only one count of each column gives the sum.
+    rng = RNG(seed)
+    words = [rng.choice(k, 200, p=rng.dirichlet(np.full(k, 3.0))) for k in (3, 4, 5)]
+    two = rng.random(200) < 0.2
+    X = np.column_stack([*(np.eye(w.max() + 1)[w] for w in words), two])
+    X = StandardScaler().fit_transform(X).astype(dtype)
+    some = rng.choice(X.shape[1], 3, replace=False)
+    weights = np.zeros(X.shape[1])
+    weights[some] = rng.choice([1.0, 2.0, -1.0], 3)
+    wanted = (X[rng.integers(0, 200, 40)].astype(float) @ weights).sum()
+    totals = column_total({int(j): weights[j] for j in some}, wanted)
+    rows = PNLAugmenter().fit(X).sample(40, 0, totals=totals)
+    assert (rows.astype(float) @ weights).sum() == pytest.approx(wanted, abs=1e-5)
+    # Alone, the last one may take over what is left.
+    last = X.shape[1] - 1
+    for j in range(last + (last not in some)):
+        assert set(rows[:, j].tolist()) <= set(X[:, j].tolist())
+
+
+def test_a_sum_at_the_least_that_rows_have_in_single_precision():
+    # All of the group is at its ends, where its equation holds to rounding alone.
+    rng = RNG(1)
+    X = np.eye(4)[rng.choice(4, 300, p=[0.7, 0.2, 0.08, 0.02])]
+    X = np.column_stack([X, rng.normal(size=300)])
+    X = StandardScaler().fit_transform(X).astype(np.float32)
+    low = float(X[:, 3].min())
+    totals = {3: 20 * low, 0: 20 * float(X[:, 0].max())}
+    rows = PNLAugmenter().fit(X).sample(20, 0, totals=totals)
+    np.testing.assert_allclose(rows.sum(axis=0)[[3, 0]], [*totals.values()], rtol=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("seed", [0, 2])
+def test_rows_that_equations_hold_back_are_left_for_others(seed, count):
+    # No row without f can have d: z = u + d is at least 1 then, and f + r less.
+    rng = RNG(seed)
+    f, r = rng.random(300) < 0.1, rng.uniform(0, 0.2, 300)
+    d = f & (rng.random(300) < 0.15)
+    d[0] = f[0] = True
+    z = f + r
+    X = np.column_stack([d, z - d, z, f, r])
+    rows = PNLAugmenter().fit(X).sample(60, 0, totals={0: count})
+    assert rows[:, 0].sum() == count
+    np.testing.assert_allclose(rows[:, 1] + rows[:, 0], rows[:, 2], atol=1e-9)
+    np.testing.assert_allclose(rows[:, 3] + rows[:, 4], rows[:, 2], atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_values_that_are_counted_may_be_any_few_ones(dtype):
     rng = RNG(0)
     levels = np.array([-1.37, 0.2, 0.9, 7 / 3], dtype)
@@ -494,6 +544,33 @@ def test_sums_of_columns_with_missing_cells():
         lacking = rows.isna().any()
         assert not lacking[[*totals]].any()
         assert lacking.drop([*totals]).all()
+
+
+@pytest.mark.parametrize("totals", [{0: 30.0}, {0: {0.0: 10, 1.0: 30}}])
+def test_totals_where_cells_of_an_equation_are_missing(totals):
+    rng = RNG(0)
+    X = np.eye(3)[rng.integers(0, 3, 300)]
+    X = np.column_stack([X, rng.normal(size=300)])
+    X[:, 1:3][rng.random((300, 2)) < 0.05] = np.nan
+    rows = PNLAugmenter().fit(X).sample(40, 0, totals=totals)
+    assert rows[:, 0].sum() == 30
+    assert np.isnan(rows[:, 1:3]).any()
+    whole = ~np.isnan(rows).any(axis=1)
+    np.testing.assert_array_equal(rows[whole, :3].sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_scaled_values_are_counted_to_the_last_digit(seed):
+    # One value in most rows, and too few other rows to tell that these have few.
+    rng = RNG(seed)
+    codes = np.where(np.arange(60) < 52, 1, 2 + np.arange(60) % 7)
+    X = np.column_stack([rng.normal(size=(60, 2)), codes])
+    X = StandardScaler().fit_transform(X)
+    levels = np.unique(X[:, 2])
+    counts = dict.fromkeys(levels.tolist(), 1) | {levels[0]: 40 - len(levels) + 1}
+    rows = PNLAugmenter().fit(X).sample(40, 0, totals={2: counts})
+    found = {level: np.count_nonzero(rows[:, 2] == level) for level in levels}
+    assert found == counts
 
 
 @pytest.mark.parametrize("asked", [55_000, column_total("income", 550.5, mean=True)])
