@@ -21,7 +21,7 @@ _SOLVE_ERROR = 4
 _ROW_UNIT = 1e-3
 # Smallest size, in units of a column, whose rounding is a step of its own; steps that
 # a value in single precision may be away from where it would be in double.
-_LEAST_SIZE, _NEAR = 1e-3, 4.5
+_LEAST_SIZE, _NEAR = 1e-6, 4.5
 # Rows that are looked at first for columns of whole numbers.
 _FIRST = 32
 # Cells that are looked at together: as many as stay in cache.

@@ -501,3 +501,18 @@ def test_coarse_columns_take_over_what_whole_numbers_leave():
     a, value = augmenter.invariants_.coefficients[0], augmenter.invariants_.values[0]
     rounding = np.finfo(np.float32).eps * np.abs(rows) @ np.abs(a)
     assert np.all(np.abs(rows @ a - value) <= rounding + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_single_precision_is_that_of_a_value_however_wide_its_column_is(seed):
+    # One row in 200 is a thousand times as large as the others.
+    rng = np.random.default_rng(seed)
+    hours = rng.gamma(0.3, scale=60, size=200).round(2)
+    X = np.column_stack([rng.integers(1, 28, 200), hours, rng.integers(0, 80, 200)])
+    X[0, 1] = 175137.23
+    X, a = X.astype(np.float32), np.array([-1.0, 1.0, 1.0])
+    wanted = X[rng.integers(1, 200, 20)] @ a
+    asked = ColumnConstraint(dict(enumerate(a)), equal=wanted)
+    rows = PNLAugmenter().fit(X).sample(20, random_state=0, constraints=asked)
+    np.testing.assert_array_equal(np.rint(rows[:, [0, 2]]), rows[:, [0, 2]])
+    np.testing.assert_allclose(rows @ a, wanted, rtol=0, atol=1e-5)
