@@ -120,8 +120,9 @@ class _Set:
             first, last = (np.sort((sums.ends - zero) / unit, axis=0)).round(6)
         alone = np.count_nonzero(sums.coefficients, axis=1) == 1
         given = alone & (unit > 0) & (np.floor(last) >= first)
-        # Several columns may have steps that do not divide each other.
-        others = sums.coefficients[:, lattice.steps > keeper.plain].any(axis=1) & ~alone
+        # Equations leave no column without its steps if the others have theirs.
+        bound = keeper.system.coefficients.any(axis=0) & (lattice.steps > keeper.plain)
+        others = sums.coefficients[:, bound].any(axis=1) & ~alone
         if others.any() and not every:
             near = self.n * np.nan_to_num(self.numbers).mean(axis=0)
             given |= others & steps_give(keeper, self.n, sums.part(others), near)
