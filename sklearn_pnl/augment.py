@@ -353,7 +353,6 @@ class PNLAugmenter(Recipe):
         taken = Taken.of(self.marks_, rows, table.labels)
         rows = taken.hidden(rows)
         ends = ends_of(rows)
-        times = rows[:, table.times].astype(float) if table.times.any() else None
         keeper, inner, originals = self._promise(table, rows, ends, taken)
         with config_context(**_UNCHECKED), no_task():
             path, cells = self._laid_out(table, rows, ends)
@@ -369,7 +368,6 @@ class PNLAugmenter(Recipe):
             inner,
             taken,
             originals,
-            times,
             self.range_slack is not None,
             self.n_neighbors_,
             whom,

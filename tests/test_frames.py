@@ -280,16 +280,32 @@ def test_sparse_frames_stay_sparse(dtype):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("draws", [MixupDraws(noise=2.0), KernelDraws(1.0)], ids=str)
-def test_times_are_between_those_of_the_parents(draws, seed):
+def test_times_are_new_and_none_is_beyond_those_known(draws, seed):
     X = times(seed)
-    augmenter = PNLAugmenter(draws=draws).fit(X)
-    rows, parents = augmenter.sample(200, seed, return_parents=True)
+    rows = PNLAugmenter(draws=draws).fit(X).sample(200, seed)
     for name in X:
-        own = X[name].astype("int64").to_numpy()[parents]
-        new = rows[name].astype("int64").to_numpy()
-        assert ((own.min(axis=1) <= new) & (new <= own.max(axis=1))).all()
-    # Strictly, mostly: they are new.
+        assert rows[name].between(X[name].min(), X[name].max()).all()
     assert not rows["zoned"].isin(X["zoned"]).all()
+
+
+def test_times_without_limits_are_those_of_their_type():
+    X = times()
+    draws = KernelDraws(5.0)
+    rows = PNLAugmenter(draws=draws, range_slack=None).fit(X).sample(500, 0)
+    assert rows["day"].max() > X["day"].max()
+    assert (rows["day"] == rows["day"].dt.normalize()).all()
+
+
+def test_times_have_the_spread_that_numbers_have():
+    # Between two far parents they would gather in the middle: .908 of the spread.
+    ratios = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame(rng.normal(size=(50, 4)), columns=list("abcd"))
+        X["when"] = START + pd.to_timedelta(rng.integers(0, 365, 50), "D")
+        new = PNLAugmenter().fit(X).sample(2000, 0)
+        ratios.append(new["when"].std() / X["when"].std())
+    assert 0.92 < np.mean(ratios) < 1
 
 
 def test_days_stay_days_and_seconds_seconds():

@@ -67,8 +67,6 @@ class Source:
         Cells that new rows take from a parent.
     originals : Originals or None
         Training rows that new ones are not to copy.
-    times : ndarray of shape (n, n_times) or None
-        Times of the training rows.
     folded : bool
         Whether what is beyond the limits is reflected there.
     n_neighbors : int
@@ -84,7 +82,6 @@ class Source:
     limits: tuple
     taken: Any
     originals: Any
-    times: Any
     folded: bool
     n_neighbors: int
     whom: str
@@ -233,10 +230,6 @@ class Drawing:
         rows = source.back(cells, held == 0 if source.taken.by_all else None)
         if source.folded:
             rows = fold(rows, *source.limits)
-        if source.times is not None:
-            times, between = source.table.times, source.times[parents]
-            ends = between.min(axis=1), between.max(axis=1)
-            rows[:, times] = fold(rows[:, times], *ends)
         if missing is not None:
             # What is missing is not on.
             rows[missing & keeper.is_flag] = np.nan

@@ -160,7 +160,9 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
 
     def within(below, above):
         low, high = np.maximum(below, lowest), np.minimum(above, table.highest)
-        return np.where(flags, least, low), np.where(flags, ends[1], high)
+        # Times beyond those known may lie in the future: only without limits.
+        inside = flags | (table.times & np.isfinite(below))
+        return np.where(inside, least, low), np.where(inside, ends[1], high)
 
     (low, high), widest = (within(*ends) for ends in limits)
     # Large whole numbers are not all values of a type; up to here they are.
