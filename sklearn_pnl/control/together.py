@@ -183,7 +183,7 @@ def _settled(part, wanted, sums, rng):
     """Rows near to those wanted, in the types of their columns; which are copied."""
     on_it, settled = part.lattice.on_it, part.lattice.on_it | part.coarse
     rows, copied = part.meet(_dithered(part, wanted))
-    hard = _by_columns(part, wanted, _hard(part, rows, sums))
+    hard = _of_columns(part, wanted, sums)
     movable = np.arange(len(rows))
     for _ in range(_MOST_PROGRAMMES):
         lacking = hard.lacking(rows)
@@ -235,59 +235,19 @@ def rounding_of_one(sums, rows, precision):
     return np.abs(sums.coefficients) @ (typical * precision)
 
 
-def _hard(part, rows, sums):
-    """Sums that nothing but columns with steps can make up for.
+def _of_columns(part, rows, sums):
+    """What columns with steps are to sum to each: nearest to the rows wanted.
 
-    Those that are about such columns alone, what is left where others cancel out of
-    sums and equations, and what others do not reach in their ranges.
+    Those of the sums, and those that make up for others in equations.
     """
-    on_it, n, system = part.lattice.on_it, len(rows), part.system
-    hard = _of_steps(part, rows, sums)
-    soft = sums.part(
-        (sums.least == sums.most) & sums.coefficients[:, ~on_it].any(axis=1)
-    )
-    same = (system.lower == system.upper).all(axis=0)
-    same &= system.coefficients[:, ~on_it].any(axis=1)
-    values = np.broadcast_to(system.lower, (n, len(system))).sum(axis=0)[same]
-    names = np.array([*soft.names, *np.array(system.names, object)[same]], object)
-    matrix = np.vstack([soft.coefficients, system.coefficients[same]])
-    left = np.abs(matrix).max(axis=1, initial=0)
-    # Values are a column more.
-    matrix = np.column_stack([matrix, np.concatenate([soft.ends[0], values])])
-    for j in np.flatnonzero(~on_it):
-        shares = np.abs(matrix[:, j]) / left
-        if shares.max(initial=0) <= _LITTLE:
-            continue
-        pivot = np.argmax(shares)
-        others = np.arange(len(matrix)) != pivot
-        matrix = matrix - np.outer(matrix[:, j] / matrix[pivot, j], matrix[pivot])
-        matrix, left, names = matrix[others], left[others], names[others]
-        matrix[:, j] = 0
-    matrix, values = matrix[:, :-1], matrix[:, -1]
-    # Equations of types hold to rounding.
-    room = n * np.abs(matrix) @ (part.precision * np.abs(rows).max(axis=0))
-    matrix = np.where(on_it & (np.abs(matrix) > _LITTLE * left[:, None]), matrix, 0)
-    rest = Sums(matrix, values - room, values + room, 0 * values, names)
-    rest = rest.part(matrix.any(axis=1))
-    both = zip(vars(hard).values(), vars(rest).values(), strict=True)
-    return Sums(*map(np.concatenate, both))
-
-
-def _by_columns(part, rows, sums):
-    """What columns with steps sum to each, where several of them make up a sum.
-
-    Counts of steps that do not divide each other are the answer of one small programme,
-    which that of all rows rarely finds.
-    """
-    steps = np.abs(sums.coefficients) * part.lattice.steps
-    least = np.where(steps > 0, steps, np.inf).min(axis=1, initial=np.inf)[:, None]
-    if np.all(np.abs(steps / least - np.rint(steps / least)) <= _ALMOST):
-        return sums
+    on_it, system = part.lattice.on_it, part.system
+    shared = system.coefficients[:, ~on_it].any(axis=1)
+    used = sums.coefficients.any(axis=0) | system.coefficients[shared].any(axis=0)
+    used = np.flatnonzero(used & on_it)
     found = sums_of_columns(part, len(rows), sums, rows.sum(axis=0))
     if found is None:
-        return sums
-    used = np.flatnonzero(steps.any(axis=0))
-    names, found = np.array(part.system.feature_names, object)[used], found[used]
+        raise _off_steps(sums, rows)
+    names, found = np.array(system.feature_names, object)[used], found[used]
     return Sums(np.eye(rows.shape[1])[used], found, found, 0 * found, names)
 
 
@@ -312,17 +272,6 @@ def sums_of_columns(keeper, n, sums, near):
     limits = (np.broadcast_to(e, (n, len(near))).sum(axis=0) for e in (floor, ceiling))
     lattice = replace(keeper.lattice, origins=n * keeper.lattice.origins, known={})
     return programme(near, whole, *limits, lattice, keeper.units)
-
-
-def _of_steps(part, rows, sums):
-    """Sums of columns with steps alone, as far from what is asked as others reach."""
-    own = np.where(part.lattice.on_it, sums.coefficients, 0.0)
-    ends = [np.broadcast_to(e, rows.shape).sum(axis=0)[None] for e in part.narrowed[:2]]
-    (low,), (high,) = box_reach(sums.coefficients - own, *ends)
-    found = replace(
-        sums, coefficients=own, least=sums.least - high, most=sums.most - low
-    )
-    return found.part(own.any(axis=1))
 
 
 def _dithered(part, rows):
