@@ -2,8 +2,9 @@
 
 All rows are moved at once, as little as possible in the distance in which single rows
 are moved. Columns of types (whole numbers, decimals, single precision) are settled row
-by row next; what sums then lack is made up for by the other columns, and where there
-are none by a few rows, in a mixed-integer programme of theirs.
+by row next. What each of those with steps is to sum to is the answer of one small
+programme; what they lack of it is made up for by a few rows, in a programme of theirs,
+and what sums then lack by the other columns.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _ROW_TOL = 1e-10
 _FEW, _FOR_EACH, _MOST_ROWS = 16, 4, 128
 # Steps of a value in a first programme, its least cost, in steps, and its branches.
 _FAR, _LEAST_COST, _MOST_NODES = 2, 0.01, 1000
-# What is left of a whole number by rounding, and of a coefficient.
-_ALMOST, _LITTLE = 1e-6, 1e-9
+# What is left of a whole number by rounding.
+_ALMOST = 1e-6
 # Programmes after which a sum that is lacking is told.
 _MOST_PROGRAMMES = 200
 # Distance from an end that is rounding, as a share of a range.
@@ -184,6 +185,8 @@ def _settled(part, wanted, sums, rng):
     on_it, settled = part.lattice.on_it, part.lattice.on_it | part.coarse
     rows, copied = part.meet(_dithered(part, wanted))
     hard = _of_columns(part, wanted, sums)
+    if hard is None:
+        raise _off_steps(sums, rows)
     movable = np.arange(len(rows))
     for _ in range(_MOST_PROGRAMMES):
         lacking = hard.lacking(rows)
@@ -195,7 +198,7 @@ def _settled(part, wanted, sums, rng):
             some = rng.permutation(movable)[: 4 * _MOST_ROWS]
             moves = _programmed(part, rows, wanted, hard, some, lacking, np.inf)
         if moves is None:
-            raise _off_steps(hard, rows)
+            raise _off_steps(sums, rows)
         is_moved = moves.any(axis=1)
         changed = some[is_moved]
         moved = part.lattice.nearest(rows[changed] + moves[is_moved])
@@ -236,7 +239,7 @@ def rounding_of_one(sums, rows, precision):
 
 
 def _of_columns(part, rows, sums):
-    """What columns with steps are to sum to each: nearest to the rows wanted.
+    """What columns with steps are to sum to each, nearest to the rows wanted; or None.
 
     Those of the sums, and those that make up for others in equations.
     """
@@ -246,7 +249,7 @@ def _of_columns(part, rows, sums):
     used = np.flatnonzero(used & on_it)
     found = sums_of_columns(part, len(rows), sums, rows.sum(axis=0))
     if found is None:
-        raise _off_steps(sums, rows)
+        return None
     names, found = np.array(system.feature_names, object)[used], found[used]
     return Sums(np.eye(rows.shape[1])[used], found, found, 0 * found, names)
 
