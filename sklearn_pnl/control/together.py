@@ -182,23 +182,32 @@ def _projected(part, rows, sums, kept, rounded=False):
 
 def _settled(part, wanted, sums, rng):
     """Rows near to those wanted, in the types of their columns; which are copied."""
-    on_it, settled = part.lattice.on_it, part.lattice.on_it | part.coarse
     rows, copied = part.meet(_dithered(part, wanted))
-    hard = _of_columns(part, wanted, sums)
-    if hard is None:
-        raise _off_steps(sums, rows)
-    movable = np.arange(len(rows))
+    for also_shared in (False, True):
+        hard = _of_columns(part, wanted, sums, also_shared)
+        if hard is None:
+            break
+        found = _taken_over(part, _by_steps(part, rows, wanted, hard, rng), sums)
+        room = rounding_of_one(sums, found, part.precision)
+        if np.all(np.abs(sums.lacking(found, SUM_TOL)) <= room):
+            return found, copied
+    raise _off_steps(sums, rows)
+
+
+def _by_steps(part, rows, wanted, sums, rng):
+    """Rows with sums of columns with steps, as far as programmes find some."""
+    rows, on_it, movable = rows.copy(), part.lattice.on_it, np.arange(len(rows))
     for _ in range(_MOST_PROGRAMMES):
-        lacking = hard.lacking(rows)
+        lacking = sums.lacking(rows)
         if not lacking.any():
             break
-        some, aim = _few(part, rows, wanted, hard, lacking, movable, rng)
-        moves = _programmed(part, rows, wanted, hard, some, aim)
+        some, aim = _few(part, rows, wanted, sums, lacking, movable, rng)
+        moves = _programmed(part, rows, wanted, sums, some, aim)
         if moves is None:
             some = rng.permutation(movable)[: 4 * _MOST_ROWS]
-            moves = _programmed(part, rows, wanted, hard, some, lacking, np.inf)
+            moves = _programmed(part, rows, wanted, sums, some, lacking, np.inf)
         if moves is None:
-            raise _off_steps(sums, rows)
+            break
         is_moved = moves.any(axis=1)
         changed = some[is_moved]
         moved = part.lattice.nearest(rows[changed] + moves[is_moved])
@@ -211,8 +220,16 @@ def _settled(part, wanted, sums, rng):
             movable = np.setdiff1d(movable, changed[off])
             changed, moved = changed[~off], moved[~off]
         rows[changed] = moved
-    # The others take over: all of them, then those that hold any value.
-    for stay in (on_it, settled):
+    return rows
+
+
+def _taken_over(part, rows, sums):
+    """Rows whose other columns take over what sums lack.
+
+    All of them, then those that hold any value.
+    """
+    on_it = part.lattice.on_it
+    for stay in (on_it, on_it | part.coarse):
         is_free = sums.coefficients[:, ~stay].any(axis=1)
         rows = _mended(part, rows, sums.part(~is_free))
         some = sums.part(is_free)
@@ -222,10 +239,7 @@ def _settled(part, wanted, sums, rng):
             if found is None and part.coarse.any():
                 found = _projected(part, rows, some, kept, rounded=True)
             rows = rows if found is None else as_types(found, part.precision)
-    room = rounding_of_one(sums, rows, part.precision)
-    if np.any(np.abs(sums.lacking(rows, SUM_TOL)) > room):
-        raise _off_steps(sums, rows)
-    return rows, copied
+    return rows
 
 
 def rounding_of_one(sums, rows, precision):
@@ -238,14 +252,16 @@ def rounding_of_one(sums, rows, precision):
     return np.abs(sums.coefficients) @ (typical * precision)
 
 
-def _of_columns(part, rows, sums):
+def _of_columns(part, rows, sums, also_shared):
     """What columns with steps are to sum to each, nearest to the rows wanted; or None.
 
-    Those of the sums, and those that make up for others in equations.
+    Those of the sums, and on request those that make up for others in equations.
     """
     on_it, system = part.lattice.on_it, part.system
-    shared = system.coefficients[:, ~on_it].any(axis=1)
-    used = sums.coefficients.any(axis=0) | system.coefficients[shared].any(axis=0)
+    used = sums.coefficients.any(axis=0)
+    if also_shared:
+        shared = system.coefficients[:, ~on_it].any(axis=1)
+        used = used | system.coefficients[shared].any(axis=0)
     used = np.flatnonzero(used & on_it)
     found = sums_of_columns(part, len(rows), sums, rows.sum(axis=0))
     if found is None:
