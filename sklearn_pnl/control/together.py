@@ -2,8 +2,9 @@
 
 All rows are moved at once, as little as possible in the distance in which single rows
 are moved. Columns of types (whole numbers, decimals, single precision) are settled row
-by row next; what sums then lack is made up for by the other columns, and where there
-are none by a few rows, in a mixed-integer programme of theirs.
+by row next. What each of those with steps is to sum to is the answer of one small
+programme; what they lack of it is made up for by a few rows, in a programme of theirs,
+and what sums then lack by the other columns.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _ROW_TOL = 1e-10
 _FEW, _FOR_EACH, _MOST_ROWS = 16, 4, 128
 # Steps of a value in a first programme, its least cost, in steps, and its branches.
 _FAR, _LEAST_COST, _MOST_NODES = 2, 0.01, 1000
-# What is left of a whole number by rounding, and of a coefficient.
-_ALMOST, _LITTLE = 1e-6, 1e-9
+# What is left of a whole number by rounding.
+_ALMOST = 1e-6
 # Programmes after which a sum that is lacking is told.
 _MOST_PROGRAMMES = 200
 # Distance from an end that is rounding, as a share of a range.
@@ -181,21 +182,32 @@ def _projected(part, rows, sums, kept, rounded=False):
 
 def _settled(part, wanted, sums, rng):
     """Rows near to those wanted, in the types of their columns; which are copied."""
-    on_it, settled = part.lattice.on_it, part.lattice.on_it | part.coarse
     rows, copied = part.meet(_dithered(part, wanted))
-    hard = _by_columns(part, wanted, _hard(part, rows, sums))
-    movable = np.arange(len(rows))
+    for also_shared in (False, True):
+        hard = _of_columns(part, wanted, sums, also_shared)
+        if hard is None:
+            break
+        found = _taken_over(part, _by_steps(part, rows, wanted, hard, rng), sums)
+        room = rounding_of_one(sums, found, part.precision)
+        if np.all(np.abs(sums.lacking(found, SUM_TOL)) <= room):
+            return found, copied
+    raise _off_steps(sums, rows)
+
+
+def _by_steps(part, rows, wanted, sums, rng):
+    """Rows with sums of columns with steps, as far as programmes find some."""
+    rows, on_it, movable = rows.copy(), part.lattice.on_it, np.arange(len(rows))
     for _ in range(_MOST_PROGRAMMES):
-        lacking = hard.lacking(rows)
+        lacking = sums.lacking(rows)
         if not lacking.any():
             break
-        some, aim = _few(part, rows, wanted, hard, lacking, movable, rng)
-        moves = _programmed(part, rows, wanted, hard, some, aim)
+        some, aim = _few(part, rows, wanted, sums, lacking, movable, rng)
+        moves = _programmed(part, rows, wanted, sums, some, aim)
         if moves is None:
             some = rng.permutation(movable)[: 4 * _MOST_ROWS]
-            moves = _programmed(part, rows, wanted, hard, some, lacking, np.inf)
+            moves = _programmed(part, rows, wanted, sums, some, lacking, np.inf)
         if moves is None:
-            raise _off_steps(hard, rows)
+            break
         is_moved = moves.any(axis=1)
         changed = some[is_moved]
         moved = part.lattice.nearest(rows[changed] + moves[is_moved])
@@ -208,8 +220,16 @@ def _settled(part, wanted, sums, rng):
             movable = np.setdiff1d(movable, changed[off])
             changed, moved = changed[~off], moved[~off]
         rows[changed] = moved
-    # The others take over: all of them, then those that hold any value.
-    for stay in (on_it, settled):
+    return rows
+
+
+def _taken_over(part, rows, sums):
+    """Rows whose other columns take over what sums lack.
+
+    All of them, then those that hold any value.
+    """
+    on_it = part.lattice.on_it
+    for stay in (on_it, on_it | part.coarse):
         is_free = sums.coefficients[:, ~stay].any(axis=1)
         rows = _mended(part, rows, sums.part(~is_free))
         some = sums.part(is_free)
@@ -219,10 +239,7 @@ def _settled(part, wanted, sums, rng):
             if found is None and part.coarse.any():
                 found = _projected(part, rows, some, kept, rounded=True)
             rows = rows if found is None else as_types(found, part.precision)
-    room = rounding_of_one(sums, rows, part.precision)
-    if np.any(np.abs(sums.lacking(rows, SUM_TOL)) > room):
-        raise _off_steps(sums, rows)
-    return rows, copied
+    return rows
 
 
 def rounding_of_one(sums, rows, precision):
@@ -235,59 +252,21 @@ def rounding_of_one(sums, rows, precision):
     return np.abs(sums.coefficients) @ (typical * precision)
 
 
-def _hard(part, rows, sums):
-    """Sums that nothing but columns with steps can make up for.
+def _of_columns(part, rows, sums, also_shared):
+    """What columns with steps are to sum to each, nearest to the rows wanted; or None.
 
-    Those that are about such columns alone, what is left where others cancel out of
-    sums and equations, and what others do not reach in their ranges.
+    Those of the sums, and on request those that make up for others in equations.
     """
-    on_it, n, system = part.lattice.on_it, len(rows), part.system
-    hard = _of_steps(part, rows, sums)
-    soft = sums.part(
-        (sums.least == sums.most) & sums.coefficients[:, ~on_it].any(axis=1)
-    )
-    same = (system.lower == system.upper).all(axis=0)
-    same &= system.coefficients[:, ~on_it].any(axis=1)
-    values = np.broadcast_to(system.lower, (n, len(system))).sum(axis=0)[same]
-    names = np.array([*soft.names, *np.array(system.names, object)[same]], object)
-    matrix = np.vstack([soft.coefficients, system.coefficients[same]])
-    left = np.abs(matrix).max(axis=1, initial=0)
-    # Values are a column more.
-    matrix = np.column_stack([matrix, np.concatenate([soft.ends[0], values])])
-    for j in np.flatnonzero(~on_it):
-        shares = np.abs(matrix[:, j]) / left
-        if shares.max(initial=0) <= _LITTLE:
-            continue
-        pivot = np.argmax(shares)
-        others = np.arange(len(matrix)) != pivot
-        matrix = matrix - np.outer(matrix[:, j] / matrix[pivot, j], matrix[pivot])
-        matrix, left, names = matrix[others], left[others], names[others]
-        matrix[:, j] = 0
-    matrix, values = matrix[:, :-1], matrix[:, -1]
-    # Equations of types hold to rounding.
-    room = n * np.abs(matrix) @ (part.precision * np.abs(rows).max(axis=0))
-    matrix = np.where(on_it & (np.abs(matrix) > _LITTLE * left[:, None]), matrix, 0)
-    rest = Sums(matrix, values - room, values + room, 0 * values, names)
-    rest = rest.part(matrix.any(axis=1))
-    both = zip(vars(hard).values(), vars(rest).values(), strict=True)
-    return Sums(*map(np.concatenate, both))
-
-
-def _by_columns(part, rows, sums):
-    """What columns with steps sum to each, where several of them make up a sum.
-
-    Counts of steps that do not divide each other are the answer of one small programme,
-    which that of all rows rarely finds.
-    """
-    steps = np.abs(sums.coefficients) * part.lattice.steps
-    least = np.where(steps > 0, steps, np.inf).min(axis=1, initial=np.inf)[:, None]
-    if np.all(np.abs(steps / least - np.rint(steps / least)) <= _ALMOST):
-        return sums
+    on_it, system = part.lattice.on_it, part.system
+    used = sums.coefficients.any(axis=0)
+    if also_shared:
+        shared = system.coefficients[:, ~on_it].any(axis=1)
+        used = used | system.coefficients[shared].any(axis=0)
+    used = np.flatnonzero(used & on_it)
     found = sums_of_columns(part, len(rows), sums, rows.sum(axis=0))
     if found is None:
-        return sums
-    used = np.flatnonzero(steps.any(axis=0))
-    names, found = np.array(part.system.feature_names, object)[used], found[used]
+        return None
+    names, found = np.array(system.feature_names, object)[used], found[used]
     return Sums(np.eye(rows.shape[1])[used], found, found, 0 * found, names)
 
 
@@ -312,17 +291,6 @@ def sums_of_columns(keeper, n, sums, near):
     limits = (np.broadcast_to(e, (n, len(near))).sum(axis=0) for e in (floor, ceiling))
     lattice = replace(keeper.lattice, origins=n * keeper.lattice.origins, known={})
     return programme(near, whole, *limits, lattice, keeper.units)
-
-
-def _of_steps(part, rows, sums):
-    """Sums of columns with steps alone, as far from what is asked as others reach."""
-    own = np.where(part.lattice.on_it, sums.coefficients, 0.0)
-    ends = [np.broadcast_to(e, rows.shape).sum(axis=0)[None] for e in part.narrowed[:2]]
-    (low,), (high,) = box_reach(sums.coefficients - own, *ends)
-    found = replace(
-        sums, coefficients=own, least=sums.least - high, most=sums.most - low
-    )
-    return found.part(own.any(axis=1))
 
 
 def _dithered(part, rows):
