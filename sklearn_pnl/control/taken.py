@@ -17,6 +17,8 @@ from .promises import SEARCHED_UP_TO
 
 # Deviations from chance beyond which cells go together, and rows that tell.
 _DEVIATIONS, _DECIDING = 3, 2**12
+# Standard errors within which cells of a class are missing as often as those of all.
+_ALIKE = 2
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class Taken:
     groups : ndarray of int of shape (s,)
         Columns of one number have their cells from one parent; 0 is that which
         categories are from.
+    rates : ndarray of shape (s,)
+        How often cells are missing by chance alone: in a class as in all rows, whatever
+        others are; NaN where a parent says whether they are.
     ends, middle : ndarray of shape (2, s) and (s,)
         Of the numbers in each column.
     """
@@ -47,6 +52,7 @@ class Taken:
     by_all: bool
     kinds: np.ndarray
     groups: np.ndarray
+    rates: np.ndarray
     ends: np.ndarray | None = None
     middle: np.ndarray | None = None
 
@@ -63,12 +69,16 @@ class Taken:
             own = shared.get(j, ())
             values[i, 1 : 1 + len(own)] = own
         kinds, alone = np.zeros((n, len(columns)), np.int8), np.zeros_like(columns)
-        made = cls(d, columns, values, marks.zeros, kinds, alone)
+        none = np.full(len(columns), np.nan)
+        made = cls(d, columns, values, marks.zeros, kinds, alone, none)
         if not len(columns):
             return made
         kinds = made.kinds_of(rows)
         if not marks.zeros and len(columns) <= SEARCHED_UP_TO:
-            made = replace(made, groups=_going_together(kinds, labels))
+            groups = _going_together(kinds, labels)
+            shares = np.array([marks.missing.get(j, 0.0) for j in columns.tolist()])
+            rates = np.where(_by_chance(kinds, groups, shares), shares, np.nan)
+            made = replace(made, groups=groups, rates=rates)
         numbers = rows[:, columns].astype(np.float64)
         numbers[kinds != 0] = np.nan
         # Where there are none, shared values are all that is known.
@@ -169,6 +179,12 @@ class Taken:
             others = np.take_along_axis(parents, chosen.astype(np.intp), axis=1)
             givers = np.column_stack([donors, others])
             kinds = self.kinds[givers[:, self.groups], np.arange(len(self.columns))]
+            c = np.flatnonzero(~np.isnan(self.rates))
+            lost = rng.uniform(size=(len(donors), len(c))) < self.rates[c]
+            # Of the parents one that has a value.
+            there = self.kinds[parents[:, :, None], c].max(axis=1)
+            there = np.where(kinds[:, c] < 0, there, kinds[:, c])
+            kinds[:, c] = np.where(lost, -1, there)
         if self.by_all:
             alike = (self.kinds[parents] == kinds[:, None]).all(axis=1)
             kinds = np.where(alike | (kinds < 0), kinds, 0)
@@ -181,6 +197,13 @@ class Taken:
         held = np.full((len(kinds), self.d), np.nan)
         held[:, self.columns] = self.values[np.arange(len(self.columns)), kinds]
         return held
+
+
+def _by_chance(kinds, groups, shares):
+    """Columns (s,) that are missing as in all rows (s,), and go with no other one."""
+    n, alone = len(kinds), (groups > 0) & (np.bincount(groups)[groups] == 1)
+    off = np.abs((kinds < 0).mean(axis=0) - shares)
+    return alone & (shares > 0) & (off <= _ALIKE * np.sqrt(shares * (1 - shares) / n))
 
 
 def _going_together(kinds, labels=None):

@@ -311,17 +311,43 @@ def holes(seed, n=300, d=4, share=0.15):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("draws", ["mixup", "interpolation", "kde"])
-def test_what_is_missing_in_a_new_row_is_missing_in_a_parent(draws, seed):
+def test_numbers_of_new_rows_are_of_parents_that_have_some(draws, seed):
     X = holes(seed)
     augmenter = PNLAugmenter(draws=draws).fit(X)
     rows, parents = augmenter.sample(500, random_state=0, return_parents=True)
-    gone = np.isnan(X)[parents]
-    assert (np.isnan(rows)[:, None] == gone).any(axis=1).all()
+    there, gone = ~np.isnan(rows), np.isnan(X)[parents]
+    assert np.all(~gone.all(axis=1)[there])
     # Cells that have nothing to do with each other need not be of one parent.
-    assert not (np.isnan(rows)[:, None] == gone).all(axis=2).any(axis=1).all()
+    assert not (~there[:, None] == gone).all(axis=2).any(axis=1).all()
     low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
     slack = 0.1 * (high - low) + 1e-9
-    assert np.all((rows >= low - slack) & (rows <= high + slack) | np.isnan(rows))
+    assert np.all((rows >= low - slack) & (rows <= high + slack) | ~there)
+
+
+@pytest.mark.parametrize("d", [2, 3, 8])
+def test_cells_that_are_missing_by_chance_are_not_missing_more_often(d):
+    # Rows with few cells seem near to many: they are a partner of every fourth row.
+    shares = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(300, d))
+        X[rng.random(300) < 0.05, 0] = np.nan
+        rows = PNLAugmenter().fit(X).sample(2000, random_state=0)
+        shares.append([np.isnan(own[:, 0]).mean() for own in (rows, X)])
+    new, known = np.mean(shares, axis=0)
+    assert 0.95 < new / known < 1.25
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_missing_more_often_in_a_class_is_missing_in_a_parent(seed):
+    X, y = holes(seed, n=400), np.arange(400) < 60
+    X[:60, 1][np.random.default_rng(seed).random(60) < 0.5] = np.nan
+    sampler = PNLSampler(random_state=0)
+    sampler.fit_resample(X, y)
+    rows, parents = sampler.augmenters_[True].sample(500, 0, return_parents=True)
+    lacks, gone = np.isnan(rows[:, 1]), np.isnan(X[:60, 1])[parents]
+    assert np.all((lacks[:, None] == gone).any(axis=1))
+    assert abs(lacks.mean() - np.isnan(X[:60, 1]).mean()) < 0.1
 
 
 @pytest.mark.parametrize("seed", SEEDS)
