@@ -148,7 +148,7 @@ class PNLAugmenter(Recipe):
         Rows among which "mixup" looks for a partner, or else that a new row is decoded
         from; fewer rows are all used, with a warning. "auto" is 10 partners, or 5 rows
         to decode from, or as many as there are: new rows of one row are copies, with a
-        warning, and those of two lie on the line through both.
+        warning, and those of two lie on the e-geodesic through both.
 
     draws : {"auto", "mixup", "interpolation", "kde"}, Draws or estimator, \
             default="auto"
