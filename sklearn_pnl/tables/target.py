@@ -6,8 +6,7 @@ from narwhals.dependencies import is_into_series
 from scipy.sparse import issparse
 
 from .._runtime.validation import check_finite
-from .categories import is_missing
-from .columns import columns_of, is_frame
+from .columns import columns_of, is_frame, is_missing
 from .forms import BlockForm, ColumnForm, as_numeric
 
 
