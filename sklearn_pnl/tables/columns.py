@@ -64,6 +64,8 @@ class FrameColumns:
     """
 
     _others_with_numbers: tuple = (nw.Boolean, nw.Datetime, nw.Duration)
+    # Columns whose missing cells are NaN, not null.
+    _with_nan: tuple = ()
 
     def __init__(self, X):
         self._frame = nw.from_native(X, eager_only=True)
@@ -141,7 +143,7 @@ class FrameColumns:
         if values.dtype == object:
             whole = own.dtype if own.dtype.is_integer() else None
             values = values.tolist()
-        elif values.dtype.kind == "f" and np.isnan(values).any():
+        elif j not in self._with_nan and values.dtype.kind == "f":
             values = [None if value != value else value for value in values.tolist()]
         new = nw.new_series(own.name, values, whole, backend=own.implementation)
         if own.dtype == nw.Decimal:
@@ -168,8 +170,13 @@ class FrameColumns:
         return nw.maybe_reset_index(column).to_native()
 
     def head(self):
-        """No rows: names and types alone."""
-        return type(self)(self._frame.head(0).to_native())
+        """No rows: names, types and how cells are missing alone."""
+        head, columns = type(self)(self._frame.head(0).to_native()), self._frame
+        every = enumerate(columns.iter_columns())
+        head._with_nan = [
+            j for j, c in every if c.dtype.is_float() and not c.null_count()
+        ]
+        return head
 
     def make(self, columns):
         """A frame of new columns, with the names of this one."""

@@ -279,6 +279,22 @@ def test_the_widest_integers_may_have_gaps():
         assert equal(there_and_back(read_table(Reader(), X, missing=True)), X)
 
 
+@pytest.mark.parametrize("container", ["polars", "pyarrow"])
+@pytest.mark.parametrize("dtype", ["Float64", "Float32"])
+def test_nan_and_null_come_back_as_what_a_column_has(dtype, container):
+    pl = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    columns = {
+        "nan": [1.5, float("nan"), 2],
+        "null": [1.5, None, 2],
+        "whole": [1, 2, 3],
+    }
+    X = pl.DataFrame(columns).with_columns(pl.all().cast(getattr(pl, dtype)))
+    rows = X if container == "polars" else X.to_arrow()
+    back = there_and_back(read_table(Reader(), rows, missing=True))
+    assert X.equals(pl.DataFrame(back))
+
+
 @pytest.mark.parametrize("far", [0, 10**20])
 def test_decimals_are_multiples_of_a_step(far):
     prices = [far + Decimal(k).scaleb(-2) for k in range(50)]
