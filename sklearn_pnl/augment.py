@@ -443,7 +443,8 @@ class PNLAugmenter(Recipe):
         if codec.needs_rows and not mine and cells.flags.writeable:
             # A later change of X is nothing to them; rows on disk stay there.
             cells = cells.copy()
-        overwrite = mine and not codec.needs_rows
+        # Frames that an embedding gives lend their memory to be read alone.
+        overwrite = mine and cells.flags.writeable and not codec.needs_rows
         numbers = table.row_numbers
         encoded = encode_rows(
             codec, cells, whom, self.n_jobs, overwrite=overwrite, numbers=numbers
