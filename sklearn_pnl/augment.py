@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from ._drawing.coding import TrainingRows, encode_rows, free_mask, make_codec
 from ._drawing.rows import Source
@@ -470,8 +470,11 @@ class PNLAugmenter(Recipe):
         measures : ndarray of shape (n, *poset_.shape)
         """
         check_is_fitted(self)
+        numbers = self._source.table.read(X)
+        if hasattr(self, "feature_names_in_"):
+            _check_feature_names(self, X, reset=False)
         embed, lay_out = self._source.path
-        embedded = embed.forward(self._source.taken.hidden(self._source.table.read(X)))
+        embedded = embed.forward(self._source.taken.hidden(numbers))
         check_measures(
             embedded.reshape(-1, *embed.shape),
             "Negative values after the embedding",
