@@ -128,7 +128,7 @@ class FrameColumns:
         """Values of a column as a list; times as integers, to the nanosecond."""
         column = self._column(j)
         if column.dtype == nw.Time:
-            return column.cast(nw.Int64).to_list()
+            return column.cast(nw.Time).cast(nw.Int64).to_list()
         if column.dtype.is_temporal():
             return self.values(j).view(np.int64).tolist()
         return column.to_list()
