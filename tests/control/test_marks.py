@@ -445,6 +445,14 @@ def test_samplers_take_rows_with_holes(dtype):
     assert np.isfinite(targets).all()
 
 
+@pytest.mark.parametrize("value", [Decimal("0.25"), True, 3, 0.1], ids=str)
+def test_objects_that_a_class_lacks_are_missing_in_its_new_rows(value):
+    X = pd.DataFrame({"x": continuous(0, 30)[:, 0]})
+    X["some"] = pd.Series([None] * 10 + [value, 2 * value] * 10, dtype=object)
+    rows, y = PNLSampler(random_state=0).fit_resample(X, [0] * 10 + [1] * 20)
+    assert_array_equal(rows["some"].isna(), np.array(y) == 0)
+
+
 def test_columns_and_rows_of_nothing_stay_so():
     X = holes(0)
     X[:, 3] = np.nan
