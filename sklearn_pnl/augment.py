@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from ._drawing.coding import TrainingRows, encode_rows, free_mask, make_codec
 from ._drawing.rows import Source
@@ -148,7 +148,7 @@ class PNLAugmenter(Recipe):
         Rows among which "mixup" looks for a partner, or else that a new row is decoded
         from; fewer rows are all used, with a warning. "auto" is 10 partners, or 5 rows
         to decode from, or as many as there are: new rows of one row are copies, with a
-        warning, and those of two lie on the line through both.
+        warning, and those of two lie on the e-geodesic through both.
 
     draws : {"auto", "mixup", "interpolation", "kde"}, Draws or estimator, \
             default="auto"
@@ -444,7 +444,8 @@ class PNLAugmenter(Recipe):
         if codec.needs_rows and not mine and cells.flags.writeable:
             # A later change of X is nothing to them; rows on disk stay there.
             cells = cells.copy()
-        overwrite = mine and not codec.needs_rows
+        # Frames that an embedding gives lend their memory to be read alone.
+        overwrite = mine and cells.flags.writeable and not codec.needs_rows
         numbers = table.row_numbers
         encoded = encode_rows(
             codec, cells, whom, self.n_jobs, overwrite=overwrite, numbers=numbers
@@ -470,8 +471,11 @@ class PNLAugmenter(Recipe):
         measures : ndarray of shape (n, *poset_.shape)
         """
         check_is_fitted(self)
+        numbers = self._source.table.read(X)
+        if hasattr(self, "feature_names_in_"):
+            _check_feature_names(self, X, reset=False)
         embed, lay_out = self._source.path
-        embedded = embed.forward(self._source.taken.hidden(self._source.table.read(X)))
+        embedded = embed.forward(self._source.taken.hidden(numbers))
         check_measures(
             embedded.reshape(-1, *embed.shape),
             "Negative values after the embedding",

@@ -15,7 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._drawing.coding import TrainingRows, make_codec, own
 from ._runtime.docs import with_params_of
-from ._runtime.validation import NamedObjects, check_codes, clip_neighbors, tells_where
+from ._runtime.validation import (
+    NamedObjects,
+    check_cells,
+    check_codes,
+    clip_neighbors,
+    tells_where,
+)
 from .geometry import RakingError, rake
 from .geometry.raking import mode_sets
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
@@ -247,7 +253,8 @@ class BackwardProjector(NamedObjects, ManyBodyProjector):
                     found,
                 ) from None
             raise
-        codes = self.transform(flat.reshape(-1, *self.input_shape_) - self.offset)
+        cells = check_cells(self, flat.reshape(-1, *self.input_shape_) - self.offset)
+        codes = self._codes(self._encode(cells), cells.dtype)
         near = self._training.nearest(codes, self.n_neighbors_, n_jobs=self.n_jobs)
         mean = self._training.mean(near).reshape(-1, *shape)
         rows = rake(mean, lifted, **settings).tables - self.offset

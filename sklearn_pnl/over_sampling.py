@@ -218,6 +218,7 @@ class PNLSampler(Recipe, BaseOverSampler):
         return whole, target.like(np.concatenate(labels))
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(self, X: Rows, y: Any) -> Self:
         """Check rows and labels alone.
 

@@ -26,7 +26,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from ._runtime.typing import Rows
-from ._runtime.validation import tells_where
+from ._runtime.validation import all_or_nothing, tells_where
 from .tables import plain_target
 
 # Of how rows may come, what a part of the two needs, rather than what it can take.
@@ -132,6 +132,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
 
     # Sampler and estimator validate their own parameters.
     @_fit_context(prefer_skip_nested_validation=False)
+    @all_or_nothing
     def fit(self, X: Rows, y: Any, **params: Any) -> Self:
         """Resample, fit the classifier, and count classes before and after.
 

@@ -158,6 +158,7 @@ class PNLRegressionSampler(Recipe, BaseSampler):
     }
 
     @_fit_context(prefer_skip_nested_validation=False)
+    @all_or_nothing
     def fit(self, X: Rows, y: Any) -> Self:
         """Check rows and targets alone.
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn import config_context
 
 from sklearn_pnl import BackwardProjector
-from sklearn_pnl.geometry import RakingError
+from sklearn_pnl.geometry import RakingError, TensorPoset
 
 
 def test_margins_of_images_are_met():
@@ -67,3 +68,17 @@ def test_contradictory_margins_are_refused():
     projector = BackwardProjector().fit(X)
     with pytest.raises(RakingError, match=r"\(0,\) and \(1,\) have different totals"):
         projector.decode_margins({(0,): [[1.0, 1.0]], (1,): [[1.0, 1.0, 1.0]]})
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_the_container_of_codes_is_nothing_to_margins(container):
+    pytest.importorskip(container)
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(
+        np.random.default_rng(0).uniform(size=(20, 6)), columns=[*"abcdef"]
+    )
+    projector = BackwardProjector(poset=TensorPoset((2, 3))).fit(X)
+    margins = {(0,): [[1.0, 2.0]]}
+    with config_context(transform_output=container):
+        rows = projector.decode_margins(margins)
+    np.testing.assert_array_equal(rows, projector.decode_margins(margins))

@@ -436,6 +436,21 @@ def test_measures_are_read_from_frames_as_in_fit():
         augmenter.to_measures(X.drop(columns="word"))
 
 
+@pytest.mark.parametrize("container", ["pandas", "polars", "pyarrow"])
+def test_columns_in_another_order_are_refused(container):
+    X = pd.DataFrame(np.random.default_rng(0).uniform(size=(9, 3)), columns=list("abc"))
+    other = X[["b", "a", "c"]]
+    if container != "pandas":
+        pl = pytest.importorskip("polars")
+        X, other = pl.from_pandas(X), pl.from_pandas(other)
+    if container == "pyarrow":
+        X, other = X.to_arrow(), other.to_arrow()
+    augmenter = PNLAugmenter().fit(X)
+    assert_array_equal(augmenter.to_measures(X).min(axis=0), 1)
+    with pytest.raises(ValueError, match="must be in the same order"):
+        augmenter.to_measures(other)
+
+
 # --- pipelines ------------------------------------------------------------------
 
 

@@ -658,6 +658,17 @@ def test_foreign_embedding_is_fitted_on_each_class_and_undone(embedding):
     assert not [name for name in vars(embedding) if name.endswith("_")]
 
 
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_embeddings_may_give_frames(container):
+    pytest.importorskip(container)
+    X, y = make_classification(weights=[0.8], random_state=0)
+    arrays = PNLSampler(embedding=MinMaxScaler(), random_state=0)
+    frames = clone(arrays)
+    frames.embedding.set_output(transform=container)
+    rows = [sampler.fit_resample(X, y)[0] for sampler in (arrays, frames)]
+    assert_array_equal(*rows)
+
+
 def test_embedding_of_negatives_is_refused_with_a_way_out():
     X, y = table()
     with pytest.raises(ValueError, match=r"Negative values .*MinMaxScaler"):

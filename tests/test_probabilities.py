@@ -403,3 +403,24 @@ def test_other_metadata_reach_the_classifier():
         learner = TalkingNB().set_fit_request(word=True)
         model = PriorCorrectedClassifier(PNLSampler(), learner).fit(X, y, word="hello")
         assert model.estimator_.word_ == "hello"
+
+
+def test_a_new_fit_leaves_nothing_of_the_old_one():
+    X, y = make_classification(200, weights=[0.8], random_state=0)
+    sampler, learner = PNLSampler(random_state=0), LogisticRegression()
+    model = PriorCorrectedClassifier(sampler, learner)
+    model.fit(pd.DataFrame(X).add_prefix("x"), y).fit(X[:, :5], y)
+    assert not hasattr(model, "feature_names_in_")
+    assert model.n_features_in_ == 5
+
+
+def test_a_failed_fit_leaves_the_last_one():
+    X, y = make_classification(200, weights=[0.8], random_state=0)
+    sampler, learner = PNLSampler(random_state=0), LogisticRegression()
+    model = PriorCorrectedClassifier(sampler, learner).fit(X, y)
+    before = vars(model).copy()
+    model.set_params(estimator__C=-1)
+    with pytest.raises(ValueError, match="C"):
+        model.fit(X[:50], ["no"] * 30 + ["yes"] * 20)
+    assert vars(model)["classes_"] is before["classes_"]
+    assert vars(model)["sampler_"] is before["sampler_"]

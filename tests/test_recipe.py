@@ -22,6 +22,7 @@ from sklearn_pnl import (
     MixtureManifold,
     MixupDraws,
     PNLAugmenter,
+    PNLRegressionSampler,
     PNLSampler,
     PrimeFactorReshaper,
 )
@@ -313,6 +314,14 @@ def test_a_new_fit_leaves_nothing_of_the_old_one():
     fresh = PNLAugmenter().fit(table())
     assert set(vars(augmenter)) == set(vars(fresh))
     assert_array_equal(augmenter.sample(5, 0), fresh.sample(5, 0))
+
+
+@pytest.mark.parametrize("sampler", [PNLSampler(), PNLRegressionSampler()], ids=repr)
+def test_a_check_alone_leaves_nothing_of_older_draws(sampler):
+    sampler = clone(sampler)
+    sampler.fit_resample(table(n_columns=3), LABELS)
+    sampler.fit(table(), LABELS)
+    assert set(vars(sampler)) == set(vars(clone(sampler).fit(table(), LABELS)))
 
 
 @pytest.mark.parametrize("name", ["draws", "local_manifold", "metric", "embedding"])

@@ -98,8 +98,8 @@ class Lattice:
         first = np.ceil((low - room - self.origins) / unit - _AT_END)
         last = np.floor((high + room - self.origins) / unit + _AT_END)
         ends = (
-            np.where(some & np.isfinite(low), self.origins + first * unit, low),
-            np.where(some & np.isfinite(high), self.origins + last * unit, high),
+            np.where(some & np.isfinite(low), self.origins + _times(first, unit), low),
+            np.where(some & np.isfinite(high), self.origins + _times(last, unit), high),
         )
         return tuple(self._exact(end) for end in ends)
 
@@ -123,11 +123,7 @@ class Lattice:
             rows[:, some] = np.rint(rows[:, some])
             return rows
         counts = np.rint((rows[:, some] - origins) / steps)
-        # The double that is nearest to a decimal is a quotient, not a product.
-        per = np.rint(1 / steps)
-        whole = steps == 1 / np.maximum(per, 1)
-        moved = np.where(whole, counts / np.maximum(per, 1), counts * steps)
-        rows[:, some] = origins + moved
+        rows[:, some] = origins + _times(counts, steps)
         return self._exact(rows)
 
     def totals(self, system):
@@ -214,6 +210,12 @@ class Lattice:
         rounded *= unit
         rounded += self.origins
         return np.where(self.on_it, rounded, rows)
+
+
+def _times(counts, steps):
+    """So many steps: of decimals the nearest doubles, which are quotients."""
+    per = np.maximum(np.rint(1 / steps), 1)
+    return np.where(steps == 1 / per, counts / per, counts * steps)
 
 
 def lattice_of(table, rows):

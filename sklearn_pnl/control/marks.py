@@ -319,21 +319,25 @@ class _Search:
         return found
 
     def _multiples(self, grids):
-        """Steps and origins of columns of whole numbers whose differences share one."""
-        whole = np.flatnonzero(self.lattice.steps == 1).tolist()
+        """Steps and origins of columns of whole numbers whose differences share one.
+
+        Decimals are whole numbers of their last place.
+        """
+        whole = np.flatnonzero(self.lattice.steps > 0).tolist()
         whole = np.array([j for j in whole if grids.get(j) is None], np.intp)
-        found = {}
+        found, units = {}, self.lattice.steps
         if not len(whole):
             return found
-        for j in whole[_shared_factors(self.first[:, whole]) > 1].tolist():
-            own = self.rows[:, j].astype(np.float64)
+        first = np.rint(self.first[:, whole] / units[whole])
+        for j in whole[_shared_factors(first) > 1].tolist():
+            own = np.rint(self.rows[:, j].astype(np.float64) / units[j])
             own = own[~np.isnan(own)] if self.has_missing else own
             step, n_values = int(_shared_factors(own[:, None])[0]), len(np.unique(own))
             few = len(own) >= _GRID_ROWS and n_values <= _GRID_SHARE * len(own)
             # One whole number in so many is a multiple by chance.
             n_steps = np.ptp(own) / max(step, 1)
             if step > 1 and (few or _is_no_chance(n_values, 0.5 / step, n_steps)):
-                found[j] = float(step), float(own[0] % step)
+                found[j] = float(step * units[j]), float(own[0] % step * units[j])
         return found
 
 

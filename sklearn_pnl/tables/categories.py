@@ -5,7 +5,7 @@ from numbers import Real
 
 import numpy as np
 
-from .columns import is_missing_type
+from .columns import is_missing, is_missing_type
 
 # Coordinates for categories; beyond, the rarest count as different from all others.
 _MOST_COORDINATES = 1024
@@ -24,13 +24,6 @@ def level_codes(values):
     known = {value: code for code, value in enumerate(dict.fromkeys(values))}
     codes = np.fromiter(map(known.__getitem__, values), np.intp, len(values))
     return codes, np.unique(codes, return_index=True)[1]
-
-
-def is_missing(value):
-    """Whether a value is None, NA, NaT or NaN."""
-    if is_missing_type(type(value)):
-        return True
-    return isinstance(value, float | Decimal) and value != value
 
 
 class Indicators:

@@ -11,6 +11,8 @@ import narwhals as nw
 import numpy as np
 from narwhals.dependencies import is_into_dataframe, is_pandas_like_dataframe
 
+from .values import EXACT
+
 
 def is_frame(X):
     """Whether rows came in a data frame of any kind, lazy ones too."""
@@ -62,6 +64,8 @@ class FrameColumns:
     """
 
     _others_with_numbers: tuple = (nw.Boolean, nw.Datetime, nw.Duration)
+    # Columns whose missing cells are NaN, not null.
+    _with_nan: tuple = ()
 
     def __init__(self, X):
         self._frame = nw.from_native(X, eager_only=True)
@@ -83,7 +87,7 @@ class FrameColumns:
         """Values of a column as numbers or, in UTC, times; None if they are neither.
 
         Floats with NaN where some are missing; objects if they are decimals, or
-        integers beyond 64 bits.
+        integers that these do not hold.
         """
         column = self._column(j)
         dtype = column.dtype
@@ -97,6 +101,9 @@ class FrameColumns:
             if not nothing:
                 return None
         values = column.to_numpy()
+        if dtype.is_integer() and values.dtype.kind == "f":
+            far = bool((np.abs(values) > EXACT).any())
+            values = np.array(column.to_list(), dtype=object) if far else values
         return as_numbers(values) if values.dtype == object else values
 
     def whole_type(self, j):
@@ -104,10 +111,15 @@ class FrameColumns:
         dtype = self._column(j).dtype
         if dtype == nw.Boolean:
             return np.dtype(bool)
-        return np.dtype(str(dtype).lower()) if dtype.is_integer() else None
+        if dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128):
+            return np.dtype(str(dtype).lower())
+        return None
 
     def largest(self, j):
-        """The largest decimal of the type of a column; None if it has no digits."""
+        """The largest integer or decimal of the type of a column; None without one."""
+        whole = self.whole_type(j)
+        if whole is not None and whole.kind != "b":
+            return int(np.iinfo(whole).max)
         dtype = getattr(self.dtype(j), "pyarrow_dtype", self.dtype(j))
         n_digits = getattr(dtype, "precision", None)
         return n_digits and Decimal((0, (9,) * n_digits, -dtype.scale))
@@ -116,7 +128,7 @@ class FrameColumns:
         """Values of a column as a list; times as integers, to the nanosecond."""
         column = self._column(j)
         if column.dtype == nw.Time:
-            return column.cast(nw.Int64).to_list()
+            return column.cast(nw.Time).cast(nw.Int64).to_list()
         if column.dtype.is_temporal():
             return self.values(j).view(np.int64).tolist()
         return column.to_list()
@@ -127,11 +139,13 @@ class FrameColumns:
         if getattr(own.dtype, "time_zone", None) is not None:
             # Whole numbers are times in UTC, whatever the zone.
             values = values.view(np.int64)
+        whole = None
         if values.dtype == object:
+            whole = own.dtype if own.dtype.is_integer() else None
             values = values.tolist()
-        elif values.dtype.kind == "f" and np.isnan(values).any():
+        elif j not in self._with_nan and values.dtype.kind == "f":
             values = [None if value != value else value for value in values.tolist()]
-        new = nw.new_series(own.name, values, backend=own.implementation)
+        new = nw.new_series(own.name, values, whole, backend=own.implementation)
         if own.dtype == nw.Decimal:
             # Older versions of narwhals have no such cast, what is under them has.
             return new.to_native().cast(self.dtype(j))
@@ -156,8 +170,13 @@ class FrameColumns:
         return nw.maybe_reset_index(column).to_native()
 
     def head(self):
-        """No rows: names and types alone."""
-        return type(self)(self._frame.head(0).to_native())
+        """No rows: names, types and how cells are missing alone."""
+        head, columns = type(self)(self._frame.head(0).to_native()), self._frame
+        every = enumerate(columns.iter_columns())
+        head._with_nan = [
+            j for j, c in every if c.dtype.is_float() and not c.null_count()
+        ]
+        return head
 
     def make(self, columns):
         """A frame of new columns, with the names of this one."""
@@ -289,27 +308,36 @@ class ArrayColumns:
 def as_numbers(values):
     """Objects as Booleans, integers, decimals or floats; None if some are no numbers.
 
-    Decimals and integers beyond 64 bits stay objects.
+    Decimals, integers beyond 64 bits, and integers and Booleans of which some are
+    missing, stay objects, with NaN in place of these.
     """
-    types = set(map(type, values))
-    if types and all(issubclass(t, bool | np.bool_) for t in types):
-        return values.astype(bool)
-    missing = {t for t in types if is_missing_type(t)}
-    types -= missing
+    gaps = np.fromiter(map(is_missing, values), bool, len(values))
+    types = set(map(type, values[~gaps]))
     if not all(issubclass(t, Real | Decimal | np.bool_) for t in types):
         return None
     decimals = bool(types) and all(issubclass(t, Decimal) for t in types)
-    if missing:
-        nan, dtype = (Decimal("nan"), object) if decimals else (np.nan, np.float64)
-        there = [nan if type(v) in missing else v for v in values]
-        return np.array(there, dtype=dtype)
-    if all(issubclass(t, Integral | np.bool_) for t in types):
+    whole = bool(types) and all(issubclass(t, Integral | np.bool_) for t in types)
+    if gaps.any():
+        values = values.copy()
+        values[gaps] = Decimal("nan") if decimals else np.nan
+        if whole:
+            return values
+    elif whole and all(issubclass(t, bool | np.bool_) for t in types):
+        return values.astype(bool)
+    elif whole:
         try:
             return values.astype(np.int64)
         except OverflowError:
             return values
     numbers = values.astype(np.float64)
     return values if decimals and not np.isinf(numbers).any() else numbers
+
+
+def is_missing(value):
+    """Whether a value is None, NA, NaT or NaN."""
+    if is_missing_type(type(value)):
+        return True
+    return isinstance(value, float | Decimal) and value != value
 
 
 def is_missing_type(kind):

@@ -6,7 +6,14 @@ from sklearn.utils import check_array
 
 from .._runtime.validation import LOOSE, as_array
 from .categories import level_codes
-from .columns import ArrayColumns, column_of, columns_of, is_frame, what
+from .columns import (
+    ArrayColumns,
+    column_of,
+    columns_of,
+    is_frame,
+    is_missing,
+    what,
+)
 from .times import Times, count_from_one_start, held_in
 from .values import Counts, kind_of
 
@@ -184,7 +191,7 @@ class ColumnForm:
                 f"X has {columns.n_columns} columns, but the rows of fit had "
                 f"{self.n_columns}."
             )
-        values = [_values(columns, j) for j in self._numeric]
+        values = [_values_again(columns, j) for j in self._numeric]
         for j, kind, some in zip(self._numeric, self.kinds, values, strict=True):
             if some is None or held_in(some.dtype) != kind.holds:
                 raise ValueError(
@@ -208,6 +215,14 @@ def _values(columns, j):
     values = columns.values(j)
     if values is not None and values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what(columns, j)}.")
+    return values
+
+
+def _values_again(columns, j):
+    """The same of a column that held some in fit: now all of them may be missing."""
+    values = _values(columns, j)
+    if values is None and all(map(is_missing, columns.objects(j))):
+        return np.full(len(columns), np.nan)
     return values
 
 

@@ -6,8 +6,7 @@ from narwhals.dependencies import is_into_series
 from scipy.sparse import issparse
 
 from .._runtime.validation import check_finite
-from .categories import is_missing
-from .columns import columns_of, is_frame
+from .columns import columns_of, is_frame, is_missing
 from .forms import BlockForm, ColumnForm, as_numeric
 
 
@@ -29,11 +28,16 @@ def plain_target(y):
 
 
 def _check_given(y, whom):
-    """Refuse that there are no targets."""
+    """Refuse that there are no targets, or masked ones."""
     if y is None:
         raise ValueError(
             f"{whom} requires y to be passed, but the target y is None: rows without "
             "targets are drawn by PNLAugmenter."
+        )
+    if np.ma.is_masked(y):
+        raise ValueError(
+            "y is a masked array: what is below its mask would be taken for targets. "
+            "Drop such rows first: X[~y.mask], y[~y.mask]."
         )
 
 

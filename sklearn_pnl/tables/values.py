@@ -5,7 +5,7 @@ from decimal import Context, Decimal, localcontext
 import numpy as np
 
 # Doubles hold all integers up to here.
-_EXACT = 2**53
+EXACT = 2**53
 
 
 def kind_of(values, largest=None):
@@ -123,18 +123,21 @@ class Counts:
 
 
 class Exact(Reals):
-    """Objects: decimals with so many places, or integers beyond 64 bits."""
+    """Objects: decimals with so many places, integers or Booleans."""
 
     precision = 0.0
 
     def __init__(self, values, largest=None):
         self.places, self.largest = None, largest
-        values = values[values == values]
+        values, self._type = values[values == values], int
         if isinstance(values[0], Decimal):
+            self._type = Decimal
             self.places = max(0, -min(v.as_tuple().exponent for v in values))
         self.step = 10.0 ** -(self.places or 0)
-        far = max(map(abs, values)) * 10 ** (self.places or 0) > _EXACT
+        far = max(map(abs, values)) * 10 ** (self.places or 0) > EXACT
         self.start = min(values) if far else 0
+        if all(isinstance(value, bool | np.bool_) for value in values):
+            self._type, self.lowest, self.highest = bool, 0.0, 1.0
         if largest is not None:
             with localcontext(_MANY_DIGITS):
                 self.lowest = -_within(largest + self.start)
@@ -157,8 +160,8 @@ class Exact(Reals):
 
     def _value(self, number):
         """A value within the type."""
-        whole = int if self.places is None else Decimal
-        value = whole(f"{number:.{self.places or 0}f}") + self.start
+        exact = Decimal(f"{number:.{self.places or 0}f}") + self.start
+        value = self._type(exact)
         if self.largest is None:
             return value
         return max(-self.largest, min(value, self.largest))
@@ -172,12 +175,12 @@ def _far_start(values):
     """The least integers where doubles do not hold all; none where they do."""
     if values.dtype.itemsize < 8 or not values.size:
         return ()
-    if values.max() <= _EXACT and values.min() >= -_EXACT:
+    if values.max() <= EXACT and values.min() >= -EXACT:
         return ()
     low, high = values.min(axis=0), values.max(axis=0)
     if hasattr(low, "toarray"):
         low, high = low.toarray().ravel(), high.toarray().ravel()
-    start = np.where((high > _EXACT) | (low < -_EXACT), low, np.zeros_like(low))
+    start = np.where((high > EXACT) | (low < -EXACT), low, np.zeros_like(low))
     return (start if start.ndim else int(start),)
 
 

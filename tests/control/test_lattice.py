@@ -1,5 +1,7 @@
 """Whole numbers: they stay whole, with the equations and constraints about them."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -228,8 +230,6 @@ def test_large_constants_of_integers_stay(value):
 
 
 def test_totals_of_decimals_are_kept():
-    from decimal import Decimal
-
     parts = np.random.default_rng(0).multinomial(10, [0.2, 0.3, 0.5], size=100)
     frame = pd.DataFrame(
         {
@@ -258,3 +258,13 @@ def test_large_whole_numbers_in_half_precision():
     rows = PNLAugmenter().fit(frame).sample(30, 0, constraints=asked)
     assert rows["a"].dtype == np.float16
     assert (rows["a"].astype(float) + rows["b"] - 3000).abs().max() <= 2
+
+
+@pytest.mark.filterwarnings("ignore:.*Neighbours were asked for.*")
+@pytest.mark.parametrize("seed", range(20))
+def test_decimals_of_a_class_of_one_row_are_within_its_limits(seed):
+    rng = np.random.default_rng(seed)
+    prices = [Decimal(int(v)) / 100 for v in rng.integers(0, 999, 30)]
+    X = pd.DataFrame({"price": prices, "x": rng.normal(size=30)})
+    new, _ = PNLSampler(random_state=0).fit_resample(X, [0] + [1] * 29)
+    assert set(new["price"][30:]) == {prices[0]}

@@ -1,6 +1,7 @@
 """Marks of columns: what is found, and what new rows keep of it."""
 
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -65,6 +66,21 @@ def test_values_are_whole_multiples_of_the_step(name, scaler, seed):
     # And of no longer step.
     assert np.gcd.reduce(np.rint(away).astype(int)) == 1
     assert not {"x0", "x1"} & augmenter.marks_.descriptions.keys()
+
+
+@pytest.mark.parametrize("first", ["0.00", "0.01"])
+@pytest.mark.parametrize("step", ["0.05", "0.25", "5.00"])
+def test_decimals_are_whole_multiples_of_a_step_longer_than_their_places(step, first):
+    rng = np.random.default_rng(0)
+    step, first = Decimal(step), Decimal(first)
+    prices = [first + int(k) * step for k in rng.permutation(900)[:300]]
+    X = pd.DataFrame({"price": prices, "x": rng.normal(size=300)})
+    rows = PNLAugmenter().fit(X).sample(200, random_state=0)
+    assert {(price - first) % step for price in rows["price"]} == {0}
+    X["cost"] = [Decimal(int(k)) / 4 for k in rng.permutation(900)[:300]]
+    X["sum"] = X["price"] + X["cost"]
+    rows = PNLAugmenter().fit(X).sample(200, random_state=0)
+    assert (rows["price"] + rows["cost"] == rows["sum"]).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -453,6 +469,14 @@ def test_samplers_take_rows_with_holes(dtype):
     X_all, targets = PNLRegressionSampler(random_state=0).fit_resample(X, y)
     assert np.isnan(X_all[300:]).any()
     assert np.isfinite(targets).all()
+
+
+@pytest.mark.parametrize("value", [Decimal("0.25"), True, 3, 0.1], ids=str)
+def test_objects_that_a_class_lacks_are_missing_in_its_new_rows(value):
+    X = pd.DataFrame({"x": continuous(0, 30)[:, 0]})
+    X["some"] = pd.Series([None] * 10 + [value, 2 * value] * 10, dtype=object)
+    rows, y = PNLSampler(random_state=0).fit_resample(X, [0] * 10 + [1] * 20)
+    assert_array_equal(rows["some"].isna(), np.array(y) == 0)
 
 
 def test_columns_and_rows_of_nothing_stay_so():

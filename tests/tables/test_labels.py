@@ -102,6 +102,16 @@ def test_times_that_are_categories_differ_by_nanoseconds(container):
     assert equal(there_and_back(table), X)
 
 
+@pytest.mark.parametrize("type_of_time", ["time32[s]", "time32[ms]", "time64[us]"])
+def test_times_of_day_of_any_unit_may_be_categories(type_of_time):
+    pa = pytest.importorskip("pyarrow")
+    ticks = pa.array([5, 7, None, 5], pa.type_for_alias(type_of_time))
+    X = pa.table({"time": ticks, "x": [1.0] * 4})
+    table = read(X, ["time"])
+    assert table.labels.ravel().tolist() == [0, 1, 2, 0]
+    assert equal(there_and_back(table), X)
+
+
 def test_objects_of_polars_may_be_categories_alone():
     pl = pytest.importorskip("polars")
     values = pl.Series("o", [1, "a", (1,)], dtype=pl.Object)

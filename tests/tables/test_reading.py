@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from _containers import Reader, common, equal, in_container, read, there_and_back
 from numpy.testing import assert_array_equal
 
-from sklearn_pnl.tables import is_frame, read_table
+from sklearn_pnl.tables import columns_of, is_frame, read_table
 
 pd = pytest.importorskip("pandas")
 
@@ -242,6 +242,57 @@ def test_objects_are_restored_with_the_types_they_have():
     assert new.tolist() == [[True, "a", 1, 0.7]]
     assert_array_equal(table.integer_features, [0, 2])
     assert_array_equal(table.columns, [0, 2, 3])
+
+
+@pytest.mark.parametrize("gap", [None, np.nan])
+@pytest.mark.parametrize(
+    "values", [[True, False, False], [4, 2, 7], [10**30, 10**30 + 3, 10**30 + 9]]
+)
+def test_objects_with_gaps_are_restored_with_the_types_they_have(values, gap):
+    X = pd.DataFrame({"some": [*values, gap], "x": np.arange(4.0)}, dtype=object)
+    table = read_table(Reader(), X, missing=True)
+    back = there_and_back(table)["some"].tolist()
+    assert back == [*values, None]
+    assert [*map(type, back[:3])] == [*map(type, values)]
+    assert_array_equal(table.integer_features, [0])
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("dtype", ["Int64", "UInt64"])
+def test_integers_that_doubles_do_not_hold_keep_their_digits_beside_gaps(
+    dtype, container
+):
+    most = int(np.iinfo(dtype.lower()).max)
+    column = pd.array([most - 9, None, most - 5], dtype=dtype)
+    X = in_container(pd.DataFrame({"n": column, "x": [0.5, 1, 2]}), container)
+    table = read_table(Reader(), X, missing=True)
+    assert_array_equal(table.numbers()[:, 0], [0, np.nan, 4])
+    assert equal(there_and_back(table), X)
+    (beyond,) = columns_of(table.like(np.array([[50.0, 1]]))).objects(0)
+    assert int(beyond) == most
+
+
+def test_the_widest_integers_may_have_gaps():
+    pl = pytest.importorskip("polars")
+    for values in ([2**100, None, 2**100 + 3], [None] * 3):
+        X = pl.DataFrame({"n": pl.Series(values, dtype=pl.Int128), "x": [0.5, 1, 2]})
+        assert equal(there_and_back(read_table(Reader(), X, missing=True)), X)
+
+
+@pytest.mark.parametrize("container", ["polars", "pyarrow"])
+@pytest.mark.parametrize("dtype", ["Float64", "Float32"])
+def test_nan_and_null_come_back_as_what_a_column_has(dtype, container):
+    pl = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    columns = {
+        "nan": [1.5, float("nan"), 2],
+        "null": [1.5, None, 2],
+        "whole": [1, 2, 3],
+    }
+    X = pl.DataFrame(columns).with_columns(pl.all().cast(getattr(pl, dtype)))
+    rows = X if container == "polars" else X.to_arrow()
+    back = there_and_back(read_table(Reader(), rows, missing=True))
+    assert X.equals(pl.DataFrame(back))
 
 
 @pytest.mark.parametrize("far", [0, 10**20])

@@ -74,6 +74,14 @@ def test_bad_targets_are_refused():
         read_target(pd.Series(["a", "b"], name="kind"), "Sampler")
 
 
+@pytest.mark.parametrize("read", [plain_target, lambda y: read_target(y, "Sampler")])
+def test_masked_targets_are_refused(read):
+    y = np.ma.masked_array([0, 1, 2], [False, True, False])
+    with pytest.raises(ValueError, match="y is a masked array.*Drop such rows"):
+        read(y)
+    read(np.ma.masked_array([0, 1, 2]))
+
+
 def test_classes_in_a_series_come_back_as_one():
     pl = pytest.importorskip("polars")
     y = pl.Series("c", ["no", "yes"], dtype=pl.Enum(["yes", "no"]))
