@@ -465,6 +465,20 @@ def test_shares_that_no_rows_have(shares, message):
         calibrate(frame, column_total("region", part, mean=True))
 
 
+def test_levels_that_no_row_may_have_are_named_where_more_is_asked_of_a_part():
+    frame = pd.DataFrame({"region": list("xxyyzz") * 9, "sex": list("pqpqpq") * 9})
+    asked = [
+        {"region": {"x": 3, "y": 3, "z": 0}},
+        column_total(("region", "sex"), {("z", "p"): 5}),
+    ]
+    told = "region='z', sex='p' asks for 5; .* the count of region='z' it reaches 0\\.$"
+    with pytest.raises(CalibrationError, match=told):
+        calibrate(frame, asked)
+    augmenter = PNLAugmenter(categorical_features="auto")
+    with pytest.raises(ValueError, match=told):
+        augmenter.fit(frame.assign(age=range(54))).sample(6, totals=asked)
+
+
 @pytest.mark.parametrize("integer", [False, True])
 @pytest.mark.parametrize("ends", [{"equal": 200}, {"lower": 200}, {"upper": 1}])
 def test_means_out_of_reach_are_not_met_by_weights_of_nothing(ends, integer):

@@ -184,7 +184,9 @@ class _Programme:
             cost = sign * self._rows[[equation]].toarray()[0]
             found = self._solve(cost, given)
             value = found.fun if found.status == 0 else -np.inf
-            ends.append(sign * value * self._size[equation] * self._unit)
+            # What equations give way by alone is nothing.
+            value = 0.0 if abs(value) <= 10 * _RELAXED else value
+            ends.append(sign * value * self._size[equation] * self._unit + 0.0)
         return tuple(ends)
 
     def _violation(self, equations):
