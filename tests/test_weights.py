@@ -665,6 +665,25 @@ def test_whole_weights_of_totals_with_one_end(asked):
     assert asked.get("lower", 0) <= weights @ x[:, 0] <= asked.get("upper", np.inf)
 
 
+@pytest.mark.parametrize("n", [10, 60, 3000])
+@pytest.mark.parametrize("weight", [2.0, 100.0])
+def test_whole_weights_are_near_to_those_that_need_not_be(n, weight):
+    rng = np.random.default_rng(n)
+    x = np.column_stack([rng.integers(18, 80, n), rng.gamma(2.0, size=n).round(2)])
+    age, hours = x.mean(axis=0)
+    for asked in (
+        column_total(0, round(age) + 1, mean=True),
+        column_total(0, lower=age + 1, upper=age + 2, mean=True),
+        column_total(0, lower=1.01 * n * weight * age),
+        column_total(1, round(n * weight * hours, 2) + 1),
+    ):
+        real = calibrate(x, asked, design_weights=weight)
+        whole = calibrate(x, asked, design_weights=weight, integer=True, time_limit=9.0)
+        np.testing.assert_array_equal(whole, np.round(whole))
+        assert np.abs(whole - real).max() <= 20
+        assert 0.5 <= whole.sum() / real.sum() <= 2
+
+
 def test_whole_weights_that_there_are_not():
     # Twos cannot sum to an odd number: 1 is the least that is missed.
     x = np.array([[2.0, 1.0], [2.0, 0.0], [4.0, 1.0]])

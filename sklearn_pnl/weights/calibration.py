@@ -222,7 +222,8 @@ def calibrate(
         a dict by label.
     integer : bool, default=False
         Whether weights are whole numbers: those found nearest to the totals, which are
-        met exactly or, after ``time_limit``, missed as ``report.missed`` tells.
+        met exactly or, after ``time_limit``, missed as ``report.missed`` tells. Few
+        units from the weights that need not be whole, where that will do.
     time_limit : float, default=60
         Seconds that whole numbers are searched for.
     tol : float, default=1e-9
@@ -391,10 +392,13 @@ class WeightSearch:
         if not self.integer or reasons:
             return found
         ends = np.ceil(floor), np.floor(ceiling)
+        if any(name.endswith(TIMES_SUM) for name in system.names):
+            # Weights of 0 have all means.
+            held = system.coefficients, system.lower, system.upper, system.names
+            mass, ones = weights.sum(), np.ones((1, len(weights)))
+            near = ones, [mass / 2], [2 * mass], ["the sum of weights"]
+            system = TotalsSystem.stacked([near, held])
         weights, reasons = whole_weights(system, weights, *ends, self.time_limit)
-        means = any(name.endswith(TIMES_SUM) for name in system.names)
-        if means and not reasons and not weights.any():
-            reasons = ("No weights but 0 are whole numbers that have the means.",)
         return weights, n_iter, reasons
 
     def _by_sweeps(self, system, design, floor, ceiling):
