@@ -367,6 +367,11 @@ def test_margins_that_disagree_are_named():
         ({"age": 3}, {"bounds": (-1, 1)}, "0 <= least <= largest"),
         ({"age": 3}, {"bounds": (0, None)}, "which may be infinite; got"),
         ({"age": 3}, {"bounds": 2}, "0 <= least <= largest"),
+        ({"age": 3}, {"bounds": (1, 2, 3)}, "0 <= least <= largest"),
+        ({"age": 3}, {"bounds": "no"}, "0 <= least <= largest"),
+        ({"age": 3}, {"bounds": (np.inf, np.inf)}, "0 <= least <= largest"),
+        ({"age": 3}, {"design_weights": np.ma.masked_less(np.arange(60), 9)},
+         "nan in row 0"),
         ({"age": 3}, {"design_weights": -np.ones(60)}, "holds -1 in row 0"),
         ({"age": 3}, {"design_weights": np.full(60, np.nan)}, "nan in row 0"),
         ({"age": 3}, {"design_weights": np.ones(3)}, "one a row, 60 of them"),
@@ -436,6 +441,8 @@ def test_missing_numbers_are_told():
         (({"age": 1}, {"a": 3}, {}), "a number to be summed to"),
         (("age", None, {"lower": 3, "upper": 2}), "lie in an interval: .* got 3 to"),
         (("age", {"a": np.nan}, {}), "'age' of level 'a' is NaN; give"),
+        (("age", 3, {"lower": 2}), "equal, or lower and upper; not both"),
+        (("age", {"a": 3}, {"upper": {"a": 4}}), "lower and upper; not both"),
     ],
 )  # fmt: skip
 def test_totals_that_make_no_sense(arguments, message):
@@ -492,6 +499,25 @@ def test_means_out_of_reach_are_not_met_by_weights_of_nothing(ends, integer):
     assert f"reaches {least - value:.7g} to {most - value:.7g}." in str(caught.value)
     inside = column_total("age", (least + most) / 2, mean=True)
     assert calibrate(frame, inside).sum() > 1
+
+
+def test_a_series_asks_by_its_labels_of_arrays_too():
+    x = np.random.default_rng(0).gamma(2.0, size=(40, 3))
+    totals = pd.Series({2: 90.0, 0: 70.0})
+    weights = calibrate(x, totals)
+    np.testing.assert_allclose(weights @ x[:, [2, 0]], totals)
+    with pytest.raises(ValueError, match="totals names 'rent'"):
+        calibrate(x, pd.Series({"rent": 1.0, "wage": 2.0, "age": 3.0}))
+
+
+@pytest.mark.parametrize("number", [np.int64, np.float32, np.float64, int, float])
+def test_labels_are_numbers_of_any_type(number):
+    x = np.array([[1, 3], [2, 4], [1, 5]])
+    asked = {0: {number(1): 5, number(2): 6}}
+    np.testing.assert_allclose(calibrate(x, asked), [2.5, 6, 2.5])
+    totals = {number(1): {1: 20.0}, number(2): {1: 8.0}}
+    apart = calibrate(x, totals, domains=np.int64(0))
+    np.testing.assert_allclose(apart, calibrate(x, totals, domains=0))
 
 
 @pytest.mark.parametrize("past", [1e-8, 1e-7, 1e-5, 1e-3])

@@ -318,6 +318,8 @@ def _found(search, columns, totals, design, floor, ceiling):
 
 
 def _checked_design(given, n):
+    if isinstance(given, np.ma.MaskedArray):
+        given = given.astype(np.float64).filled(np.nan)
     design = np.asarray(1.0 if given is None else given, dtype=np.float64)
     if design.shape not in ((), (n,)):
         raise ValueError(
@@ -336,9 +338,9 @@ def _checked_design(given, n):
 def _checked(bounds):
     try:
         low, high = map(float, bounds)
-    except TypeError:
+    except (TypeError, ValueError):
         low, high = np.nan, np.nan
-    if not 0 <= low <= high:
+    if not 0 <= low <= high or np.isinf(low):
         raise ValueError(
             "bounds must be the least and the largest ratio of a weight to its design "
             f"weight, 0 <= least <= largest, which may be infinite; got {bounds!r}."
@@ -551,7 +553,7 @@ def members_of(labels):
 
 def _labels(columns, domains):
     """A label a row, from columns or as they are given."""
-    if isinstance(domains, str | int | tuple):
+    if isinstance(domains, str | Integral | tuple):
         return columns.levels(columns.keys(domains))
     labels = domains.tolist() if hasattr(domains, "tolist") else list(domains)
     if len(labels) != len(columns):
