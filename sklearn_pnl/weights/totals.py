@@ -157,7 +157,7 @@ def column_total(
 def _in_order(of, ends):
     """A Series with the levels of its index in the order of some columns, by name."""
     names = getattr(getattr(ends, "index", None), "names", ())
-    if isinstance(of, tuple) and set(names) == set(of):
+    if names and isinstance(of, tuple) and set(names) == set(of):
         return ends.reorder_levels(of)
     return ends
 
