@@ -73,7 +73,8 @@ def whole_weights(system, weights, floor, ceiling, time_limit):
         return nearest, ()
     methods = [search.anneal]
     if entries <= _LARGEST_PROGRAMME:
-        methods.insert(int(entries > _TINY), search.programme)
+        later = entries > _TINY and search.whole.all()
+        methods.insert(int(later), search.programme)
     start, best = perf_counter(), None
     for k, method in enumerate(methods):
         left = time_limit - (perf_counter() - start)
