@@ -59,6 +59,15 @@ def test_rows_that_have_it_stay_bit_by_bit():
     assert_array_equal(adjust(X, ColumnConstraint(0, lower=-100)), X)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_values_that_nothing_is_asked_of_stay_bit_by_bit(seed):
+    rng = np.random.default_rng(seed)
+    parts = rng.gamma(2.0, 20.0, size=(30, 2)).round(2)
+    X = np.column_stack([parts, parts.sum(axis=1), rng.integers(0, 50, 30)])
+    moved = adjust(X, ColumnConstraint(3, lower=10, upper=30))
+    assert_array_equal(moved, np.column_stack([X[:, :3], X[:, 3].clip(10, 30)]))
+
+
 def test_whole_numbers_stay_whole_and_keep_their_totals():
     counts = np.random.default_rng(0).poisson(9, (50, 3))
     X = np.column_stack([counts, counts.sum(axis=1)])

@@ -1,5 +1,7 @@
 """Kullback-Leibler divergence and geodesics."""
 
+import math
+
 import numpy as np
 import pytest
 from _oracles import empty_cells, random_poset, random_prob
@@ -51,6 +53,14 @@ def test_kl_is_infinite_where_only_q_is_zero():
     q = np.array([0.0, 0.5, 0.5])
     assert_array_equal(kl_divergence(p, q, axis=1), [np.inf, np.log(2)])
     assert kl_divergence(p, q) == np.inf
+
+
+@pytest.mark.parametrize("p", [5e-324, 1e-320, 1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("q", [5e-324, 1e-320, 1e-200, 1e5, 1e200])
+def test_kl_of_measures_whose_ratio_is_beyond_floating_point(p, q):
+    expected = float(p * (math.log(p) - math.log(q)) - p + q)
+    assert kl_divergence([p, 0], [q, 0]) == pytest.approx(expected, rel=1e-12)
+    assert kl_divergence([p, 1.0], [q, 0.0]) == np.inf
 
 
 @pytest.mark.parametrize("axis", [None, 0, -1, (1, 2), (-2, -1)])

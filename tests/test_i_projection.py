@@ -286,6 +286,19 @@ def test_equations_that_repeat_each_other():
     np.testing.assert_allclose(found.measure, once.measure, rtol=1e-7)
 
 
+@pytest.mark.parametrize("width", [0.05, 0.1, 0.5, np.inf])
+def test_an_interval_about_what_an_equation_says_changes_nothing(width):
+    income = np.array([2e3, 7e3, 34e3, 6e3])
+    a = np.array([2 * income, [1, 0, 0, 0], [0, 1, 1, 0], income])
+    value = a @ [0.4, 0.9, 0.2, 0.5]
+    without = linear_projection(np.ones((1, 4)), a[:3], *2 * [value[:3]], ceiling=1)
+    room = np.array([0, 0, 0, width])
+    ends = value - room * value[3], value + room * value[3]
+    found = linear_projection(np.ones((1, 4)), a, *ends, ceiling=1)
+    assert found.converged.all()
+    np.testing.assert_allclose(found.measure, without.measure, rtol=1e-7)
+
+
 # --- chi-square -----------------------------------------------------------------
 
 
@@ -469,6 +482,19 @@ def test_what_can_be_reached_is_told():
     assert third.described(["x + y", "y + z"].__getitem__).startswith(
         "y + z asks for 0 to 1; within the ranges of its features and with x + y it "
     )
+
+
+@pytest.mark.parametrize("off", [1e-3, 1e-5, -1e-5, 1e-6, -1e-7])
+def test_what_is_asked_never_looks_as_if_it_were_reached(off):
+    a = [[1.0, 0], [0, 1], [1, 1]]
+    value = np.array([36.1234561, 56.3226591, (1 + off) * 92.4461152])
+    found = linear_projection([[30.0, 50]], a, value, value)
+    text = str(found.reasons[0])
+    asked, reached = (float(text.split(by)[1].split()[0].strip(";."))
+                      for by in ("asks for", "it reaches"))  # fmt: skip
+    k = found.reasons[0].equation
+    assert abs((asked - reached) / (off * 92.4461152)) == pytest.approx(1, abs=0.1)
+    assert asked == pytest.approx(value[k], rel=1e-9)
 
 
 def test_too_few_steps_are_told():

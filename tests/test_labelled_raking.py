@@ -236,6 +236,9 @@ def test_tables_of_their_own():
          "values='n' is none of the columns .'age', 'sex', 'region', 'people'"),
         (series(np.ones(SHAPE)), {"age": {"old": 3}}, {"tol": -1}, "'tol' parameter"),
         (np.ones(SHAPE), {0: [1, 2, 3]}, {}, "geometry.rake takes arrays"),
+        (coo_array(np.ones((3, 2))), {0: [1, 2]}, {}, "margin 0 has 2 sums for a mat"),
+        (coo_array(np.ones((3, 2))), {1: [1, 2, 0]}, {}, "3 sums .* shape .3, 2.;"),
+        (series(np.ones(SHAPE)), {(): {(): 3}}, {}, "need tuples of 0 levels"),
         (series(np.ones(SHAPE)), {"age": {"old": 3}}, {"upper": np.nan}, "no NaN"),
     ],
 )  # fmt: skip

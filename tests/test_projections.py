@@ -605,6 +605,29 @@ def test_zero_cells_with_positive_marginals_need_no_offset(seed):
     assert_allclose(found.prob, many_body_by_poisson_regression(p, 2), atol=1e-8)
 
 
+@pytest.mark.parametrize("n_elements", [5, 8, 12])
+@pytest.mark.parametrize("seed", range(6))
+def test_where_cells_cannot_be_functions_may_say_the_same(seed, n_elements):
+    # Csiszar 1975: the Pythagorean theorem tells the one distribution that is nearest.
+    rng, poset, leq, matched, on, _ = set_case(seed, n_elements, "any")
+    target, reference = random_prob(rng, (2, 20, n_elements))
+    cannot = rng.random(target.shape) < 0.6
+    cannot[:3, 1:], cannot[:, rng.integers(n_elements)] = False, False
+    for p in (target, reference):
+        p[cannot] = 0
+        p /= p.sum(axis=1, keepdims=True)
+    found = general_projection(target, reference, matched, poset, tol=1e-12)
+    assert found.converged.all()
+    assert_array_equal(found.prob[cannot], 0)
+    difference = (eta_slow(found.prob, leq) - eta_slow(target, leq))[:, on]
+    assert np.abs(difference).max() <= 1e-11
+    way = kl_divergence(target, found.prob, axis=1)
+    way += kl_divergence(found.prob, reference, axis=1)
+    assert_allclose(way, kl_divergence(target, reference, axis=1), atol=1e-10)
+    alone = general_projection(target[0], reference[0], matched, poset, tol=1e-12)
+    assert_allclose(alone.prob, found.prob[0], rtol=1e-9)
+
+
 @pytest.mark.parametrize("with_reference", [False, True])
 @pytest.mark.parametrize("interactions", [1, 2, [(0, 1)]])
 def test_an_empty_level_of_a_mode_stays_empty(interactions, with_reference):

@@ -367,6 +367,11 @@ def test_margins_that_disagree_are_named():
         ({"age": 3}, {"bounds": (-1, 1)}, "0 <= least <= largest"),
         ({"age": 3}, {"bounds": (0, None)}, "which may be infinite; got"),
         ({"age": 3}, {"bounds": 2}, "0 <= least <= largest"),
+        ({"age": 3}, {"bounds": (1, 2, 3)}, "0 <= least <= largest"),
+        ({"age": 3}, {"bounds": "no"}, "0 <= least <= largest"),
+        ({"age": 3}, {"bounds": (np.inf, np.inf)}, "0 <= least <= largest"),
+        ({"age": 3}, {"design_weights": np.ma.masked_less(np.arange(60), 9)},
+         "nan in row 0"),
         ({"age": 3}, {"design_weights": -np.ones(60)}, "holds -1 in row 0"),
         ({"age": 3}, {"design_weights": np.full(60, np.nan)}, "nan in row 0"),
         ({"age": 3}, {"design_weights": np.ones(3)}, "one a row, 60 of them"),
@@ -436,6 +441,8 @@ def test_missing_numbers_are_told():
         (({"age": 1}, {"a": 3}, {}), "a number to be summed to"),
         (("age", None, {"lower": 3, "upper": 2}), "lie in an interval: .* got 3 to"),
         (("age", {"a": np.nan}, {}), "'age' of level 'a' is NaN; give"),
+        (("age", 3, {"lower": 2}), "equal, or lower and upper; not both"),
+        (("age", {"a": 3}, {"upper": {"a": 4}}), "lower and upper; not both"),
     ],
 )  # fmt: skip
 def test_totals_that_make_no_sense(arguments, message):
@@ -465,6 +472,20 @@ def test_shares_that_no_rows_have(shares, message):
         calibrate(frame, column_total("region", part, mean=True))
 
 
+def test_levels_that_no_row_may_have_are_named_where_more_is_asked_of_a_part():
+    frame = pd.DataFrame({"region": list("xxyyzz") * 9, "sex": list("pqpqpq") * 9})
+    asked = [
+        {"region": {"x": 3, "y": 3, "z": 0}},
+        column_total(("region", "sex"), {("z", "p"): 5}),
+    ]
+    told = "region='z', sex='p' asks for 5; .* the count of region='z' it reaches 0\\.$"
+    with pytest.raises(CalibrationError, match=told):
+        calibrate(frame, asked)
+    augmenter = PNLAugmenter(categorical_features="auto")
+    with pytest.raises(ValueError, match=told):
+        augmenter.fit(frame.assign(age=range(54))).sample(6, totals=asked)
+
+
 @pytest.mark.parametrize("integer", [False, True])
 @pytest.mark.parametrize("ends", [{"equal": 200}, {"lower": 200}, {"upper": 1}])
 def test_means_out_of_reach_are_not_met_by_weights_of_nothing(ends, integer):
@@ -478,6 +499,25 @@ def test_means_out_of_reach_are_not_met_by_weights_of_nothing(ends, integer):
     assert f"reaches {least - value:.7g} to {most - value:.7g}." in str(caught.value)
     inside = column_total("age", (least + most) / 2, mean=True)
     assert calibrate(frame, inside).sum() > 1
+
+
+def test_a_series_asks_by_its_labels_of_arrays_too():
+    x = np.random.default_rng(0).gamma(2.0, size=(40, 3))
+    totals = pd.Series({2: 90.0, 0: 70.0})
+    weights = calibrate(x, totals)
+    np.testing.assert_allclose(weights @ x[:, [2, 0]], totals)
+    with pytest.raises(ValueError, match="totals names 'rent'"):
+        calibrate(x, pd.Series({"rent": 1.0, "wage": 2.0, "age": 3.0}))
+
+
+@pytest.mark.parametrize("number", [np.int64, np.float32, np.float64, int, float])
+def test_labels_are_numbers_of_any_type(number):
+    x = np.array([[1, 3], [2, 4], [1, 5]])
+    asked = {0: {number(1): 5, number(2): 6}}
+    np.testing.assert_allclose(calibrate(x, asked), [2.5, 6, 2.5])
+    totals = {number(1): {1: 20.0}, number(2): {1: 8.0}}
+    apart = calibrate(x, totals, domains=np.int64(0))
+    np.testing.assert_allclose(apart, calibrate(x, totals, domains=0))
 
 
 @pytest.mark.parametrize("past", [1e-8, 1e-7, 1e-5, 1e-3])
@@ -649,6 +689,25 @@ def test_whole_weights_of_totals_with_one_end(asked):
     weights = calibrate(x, column_total(0, **asked), integer=True)
     np.testing.assert_array_equal(weights, np.round(weights))
     assert asked.get("lower", 0) <= weights @ x[:, 0] <= asked.get("upper", np.inf)
+
+
+@pytest.mark.parametrize("n", [10, 60, 3000])
+@pytest.mark.parametrize("weight", [2.0, 100.0])
+def test_whole_weights_are_near_to_those_that_need_not_be(n, weight):
+    rng = np.random.default_rng(n)
+    x = np.column_stack([rng.integers(18, 80, n), rng.gamma(2.0, size=n).round(2)])
+    age, hours = x.mean(axis=0)
+    for asked in (
+        column_total(0, round(age) + 1, mean=True),
+        column_total(0, lower=age + 1, upper=age + 2, mean=True),
+        column_total(0, lower=1.01 * n * weight * age),
+        column_total(1, round(n * weight * hours, 2) + 1),
+    ):
+        real = calibrate(x, asked, design_weights=weight)
+        whole = calibrate(x, asked, design_weights=weight, integer=True)
+        np.testing.assert_array_equal(whole, np.round(whole))
+        assert np.abs(whole - real).max() <= 20
+        assert 0.5 <= whole.sum() / real.sum() <= 2
 
 
 def test_whole_weights_that_there_are_not():

@@ -177,9 +177,6 @@ def parent_weights(wanted, numbers):
     n = len(numbers)
     counted = _counts_alone(wanted, n)
     design = np.full(n, wanted.n / n)
-    # No row of a level that no new row is to have.
-    ceiling = counted.coefficients.T @ ((counted.upper == 0) * 1.0) == 0
-    design = design * ceiling
     search = WeightSearch(_WEIGHTS_TOL, _STEPS, "what training rows hold")
     ends = np.zeros(n), np.full(n, np.inf)
     weights, _, reasons = search.weights(counted, design, *ends)

@@ -142,7 +142,8 @@ def complete(
     -----
     Without a ridge, cells of a margin whose observed cells are all 0 become 0, the
     limit of the likelihood. Other patterns of zeros may leave a likelihood without a
-    maximum; then the residual tells, and a ridge or an offset helps.
+    maximum: however small the residual, some cells are then on their way to 0, and
+    missing ones to infinity. A ridge or an offset helps.
 
     References
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import kl_div, logsumexp
+from scipy.special import kl_div, logsumexp, xlogy
 
 from .posets import float_type
 
@@ -43,7 +43,12 @@ def kl_divergence(
     >>> kl_divergence([0.5, 0.5], [0.0, 1.0])
     inf
     """
-    terms = kl_div(*(np.asarray(x, dtype=float_type(x)) for x in (p, q)))
+    p, q = (np.asarray(x, dtype=float_type(x)) for x in (p, q))
+    terms = kl_div(p, q)
+    # A ratio may be beyond floating point where its logarithm is not.
+    far = np.isinf(terms) & (p > 0) & (q > 0) & (p < np.inf) & (q < np.inf)
+    if far.any():
+        terms = np.where(far, xlogy(p, p) - xlogy(p, q) - p + q, terms)
     # Rounding alone can make the sum negative.
     divergence = np.maximum(terms.sum(axis=axis), 0)
     return float(divergence) if np.ndim(divergence) == 0 else divergence

@@ -34,7 +34,8 @@ from scipy.special import xlogy
 from .reach import Unmet, box_reach, largest_of_rows, unmet
 
 _ARMIJO, _SLOPE = 1e-4, 0.9
-_MAX_HALVINGS = 40
+# Where equations say the same twice a step is up to 1 / _RIDGE times too long.
+_MAX_HALVINGS = 80
 _MAX_RELEASES = 4
 _NEARLY_FREE = 1e-4
 # Added to the Hessian, as a share of what its diagonal is with no cell at an end.

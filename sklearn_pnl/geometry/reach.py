@@ -11,6 +11,8 @@ from scipy.sparse import csr_array, hstack, identity, issparse, vstack
 
 # A programme that is missed by less proves nothing.
 _CERTAIN = 1e-8
+# Ends nearer to what is asked look like it in seven digits.
+_HIDDEN = 1e-6
 # Coefficients, with cells that are alike taken together, of the largest programme.
 _LARGEST_PROGRAMME = 2**21
 # What equations given are relaxed by, so that rounding does not contradict them.
@@ -69,10 +71,13 @@ class Unmet:
         others = ""
         if self.given:
             others = " and with " + ", ".join(map(given or name, self.given))
+        below = self.least > self.upper
+        end, asked = (self.least, self.upper) if below else (self.most, self.lower)
+        digits = 7 if abs(end - asked) > _HIDDEN * abs(end) else 10
         return (
             f"{name(self.equation)} asks for {span(self.lower, self.upper)}; within "
             f"{ranges}{others} it reaches "
-            f"{span(self.least, self.most, 7)}."
+            f"{span(self.least, self.most, digits)}."
         )
 
 
@@ -179,7 +184,9 @@ class _Programme:
             cost = sign * self._rows[[equation]].toarray()[0]
             found = self._solve(cost, given)
             value = found.fun if found.status == 0 else -np.inf
-            ends.append(sign * value * self._size[equation] * self._unit)
+            # What equations give way by alone is nothing.
+            value = 0.0 if abs(value) <= 10 * _RELAXED else value
+            ends.append(sign * value * self._size[equation] * self._unit + 0.0)
         return tuple(ends)
 
     def _violation(self, equations):

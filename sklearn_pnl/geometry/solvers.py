@@ -14,6 +14,7 @@ from .coordinates import row_sums
 from .interactions import InteractionBasis, interaction_mask, maximal_mode_sets
 from .marginals import levels_by_mass, mode_marginals, product_of_marginals, rake
 from .mode_tilts import ModeTilt, rake_modes
+from .observed import patterns_of
 from .optimize import Report, newton_cg, newton_dense, rounding_error
 from .posets import flat_rows, matched_mask, zeta_columns
 from .settling import settle_rows
@@ -407,9 +408,16 @@ class GeneralSolver(_NewtonSolver):
         return joined(pieces)
 
     def _problems(self, start, target):
-        basis = self._indicators if self.matrix_free else self._zeta_basis
-        problem = ExponentialTilt(basis, start, target, self.residual)
-        yield np.arange(len(start)), problem
+        parts = [(np.arange(len(start)), np.True_)]
+        if not (self.matrix_free or start.all()):
+            # Where cells cannot be, functions may say the same.
+            parts = patterns_of(start > 0)
+        for rows, seen in parts:
+            basis = self._indicators if self.matrix_free else self._zeta_basis
+            if not seen.all():
+                basis = ZetaBasis(self.poset, self.elements, seen)
+            given = some_rows(start, rows), some_rows(target, rows)
+            yield rows, ExponentialTilt(basis, *given, self.residual)
 
     @cached_property
     def _basis(self):

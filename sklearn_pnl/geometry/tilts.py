@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cholesky, eigh, solve_triangular
 from scipy.sparse.linalg import splu
 
 from .._runtime.workspace import empty, empty_like, some_rows, take, zeros
@@ -271,20 +271,29 @@ class ZetaBasis(Basis):
 
     ``synthesis(v) = Z_M W v`` and ``analysis(x) = W' Z_M' x``, with ``W`` the inverse
     Cholesky factor of the Fisher information of M there; for a large M only its
-    diagonal.
+    diagonal. With cells that alone are ``seen``, they are orthonormal on these, and 0
+    where they say the same as others there.
     """
 
-    def __init__(self, poset, elements):
+    def __init__(self, poset, elements, seen=None):
         self._columns = poset.columns(elements)
         m, D = len(elements), poset.n_elements
         uniform = np.full((1, *poset.shape), 1 / D)
+        if seen is not None:
+            uniform = (seen / np.count_nonzero(seen)).reshape(uniform.shape)
         eta = poset.eta(uniform).reshape(-1)[elements]
         self.n_functions = m
-        self._whiten, self._scale = None, 1 / np.sqrt(eta * (1 - eta))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self._whiten, self._scale = None, 1 / np.sqrt(eta * (1 - eta))
         if m <= _LARGEST_FACTOR:
             gram = poset.fisher_gram(uniform, elements)[0] - np.outer(eta, eta)
-            factor = cholesky(gram, lower=True)
-            self._whiten = solve_triangular(factor, np.eye(m), lower=True).T
+            if seen is None:
+                factor = cholesky(gram, lower=True)
+                self._whiten = solve_triangular(factor, np.eye(m), lower=True).T
+            else:
+                values, vectors = eigh(gram)
+                known = values > _RIDGE
+                self._whiten = vectors * known / np.sqrt(np.where(known, values, 1))
             # A matrix of all functions, where that is cheaper to apply.
             apart = _SPARSE_COST * self._columns.n_terms + m * m
             self.whole = m * D < min(apart, _LARGEST_MATRIX)

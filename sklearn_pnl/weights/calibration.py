@@ -222,7 +222,8 @@ def calibrate(
         a dict by label.
     integer : bool, default=False
         Whether weights are whole numbers: those found nearest to the totals, which are
-        met exactly or, after ``time_limit``, missed as ``report.missed`` tells.
+        met exactly or, after ``time_limit``, missed as ``report.missed`` tells. Few
+        units from the weights that need not be whole, where that will do.
     time_limit : float, default=60
         Seconds that whole numbers are searched for.
     tol : float, default=1e-9
@@ -317,6 +318,8 @@ def _found(search, columns, totals, design, floor, ceiling):
 
 
 def _checked_design(given, n):
+    if isinstance(given, np.ma.MaskedArray):
+        given = given.astype(np.float64).filled(np.nan)
     design = np.asarray(1.0 if given is None else given, dtype=np.float64)
     if design.shape not in ((), (n,)):
         raise ValueError(
@@ -335,9 +338,9 @@ def _checked_design(given, n):
 def _checked(bounds):
     try:
         low, high = map(float, bounds)
-    except TypeError:
+    except (TypeError, ValueError):
         low, high = np.nan, np.nan
-    if not 0 <= low <= high:
+    if not 0 <= low <= high or np.isinf(low):
         raise ValueError(
             "bounds must be the least and the largest ratio of a weight to its design "
             f"weight, 0 <= least <= largest, which may be infinite; got {bounds!r}."
@@ -391,10 +394,13 @@ class WeightSearch:
         if not self.integer or reasons:
             return found
         ends = np.ceil(floor), np.floor(ceiling)
+        if any(name.endswith(TIMES_SUM) for name in system.names):
+            # Weights of 0 have all means.
+            held = system.coefficients, system.lower, system.upper, system.names
+            mass, ones = weights.sum(), np.ones((1, len(weights)))
+            near = ones, [mass / 2], [2 * mass], ["the sum of weights"]
+            system = TotalsSystem.stacked([near, held])
         weights, reasons = whole_weights(system, weights, *ends, self.time_limit)
-        means = any(name.endswith(TIMES_SUM) for name in system.names)
-        if means and not reasons and not weights.any():
-            reasons = ("No weights but 0 are whole numbers that have the means.",)
         return weights, n_iter, reasons
 
     def _by_sweeps(self, system, design, floor, ceiling):
@@ -547,7 +553,7 @@ def members_of(labels):
 
 def _labels(columns, domains):
     """A label a row, from columns or as they are given."""
-    if isinstance(domains, str | int | tuple):
+    if isinstance(domains, str | Integral | tuple):
         return columns.levels(columns.keys(domains))
     labels = domains.tolist() if hasattr(domains, "tolist") else list(domains)
     if len(labels) != len(columns):

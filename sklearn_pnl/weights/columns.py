@@ -2,7 +2,7 @@
 
 from copy import copy
 from itertools import repeat
-from numbers import Integral
+from numbers import Real
 
 import narwhals as nw
 import numpy as np
@@ -112,7 +112,7 @@ def _looked_up(values, place):
     """Numbers of levels that are small whole numbers, by a table of them."""
     table = np.full(values.max(initial=0) + 1, -1, dtype=np.intp)
     for level, number in place.items():
-        whole = isinstance(level, Integral | float) and level == level // 1
+        whole = isinstance(level, Real) and level == level // 1
         if whole and 0 <= level < len(table):
             table[int(level)] = number
     return table[values]

@@ -202,7 +202,7 @@ class _Cells:
         lower, upper = (np.asarray(end, dtype=np.float64) for end in given)
         if np.isnan(lower).any() or np.isnan(upper).any():
             raise ValueError("lower and upper must hold no NaN.")
-        self.values = values
+        self.values, self.shape = values, table.shape
         self.lower = np.broadcast_to(lower, len(values))
         self.upper = np.broadcast_to(upper, len(values))
 
@@ -221,6 +221,11 @@ class _Cells:
                 )
             # Levels of a matrix are numbers.
             asked[modes] = dict(enumerate(np.ravel(margin)))
+            if modes in (0, 1) and len(asked[modes]) != self.shape[modes]:
+                raise ValueError(
+                    f"The margin {modes!r} has {len(asked[modes])} sums for a matrix "
+                    f"of shape {self.shape}; a dict by level leaves some free."
+                )
         return as_list(asked, self.columns.names, self.columns.n_columns)
 
     def ranges(self, some):

@@ -122,6 +122,8 @@ def column_total(
     equal, lower, upper = (_in_order(of, end) for end in (equal, lower, upper))
     if equal is None:
         within = 0.0
+    elif np.any(np.asarray(lower) != -np.inf) or np.any(np.asarray(upper) != np.inf):
+        raise ValueError("Give equal, or lower and upper; not both.")
     else:
         lower = upper = equal
     lower, upper = _each(lower, -within), _each(upper, within)
@@ -155,7 +157,7 @@ def column_total(
 def _in_order(of, ends):
     """A Series with the levels of its index in the order of some columns, by name."""
     names = getattr(getattr(ends, "index", None), "names", ())
-    if isinstance(of, tuple) and set(names) == set(of):
+    if names and isinstance(of, tuple) and set(names) == set(of):
         return ends.reorder_levels(of)
     return ends
 
@@ -323,8 +325,8 @@ def as_list(totals, names, n_columns):
     """All that is asked for, a ColumnTotal each; an array asks for all columns."""
     if isinstance(totals, ColumnTotal):
         return [totals]
-    if names is not None and hasattr(totals, "items") and np.ndim(totals) == 1:
-        # A Series of sums by name.
+    if hasattr(totals, "items") and np.ndim(totals) == 1:
+        # A Series of sums by column.
         totals = dict(totals.items())
     if isinstance(totals, Mapping):
         if not totals:

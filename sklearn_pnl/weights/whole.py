@@ -22,6 +22,8 @@ from ..geometry.rounding import nearest_whole
 
 # Rows times totals: the most that is searched, and that linear programmes are for.
 _LARGEST, _LARGEST_PROGRAMME, _TINY = 2**27, 2**18, 2**12
+# Units from where they start that a programme may move weights by, one after another.
+_ROOMS = 0, 2, 16, np.inf
 # Temperatures of a round, in units of a total's square, and moves of the first one.
 _HOT, _COLD, _FIRST_ROUND = 0.9, 0.3, 2**14
 # Rows that a unit may go to at one step.
@@ -71,7 +73,8 @@ def whole_weights(system, weights, floor, ceiling, time_limit):
         return nearest, ()
     methods = [search.anneal]
     if entries <= _LARGEST_PROGRAMME:
-        methods.insert(int(entries > _TINY), search.programme)
+        later = entries > _TINY and search.whole.all()
+        methods.insert(int(later), search.programme)
     start, best = perf_counter(), None
     for k, method in enumerate(methods):
         left = time_limit - (perf_counter() - start)
@@ -137,25 +140,36 @@ class _Search:
         return None
 
     def programme(self, time_limit):
-        """Least sum of what is missed, by branch and bound; whether it is proven."""
+        """Least sum of what is missed, by branch and bound; whether it is proven.
+
+        A few units from the start where that will do: how far is no cost here.
+        """
         n, c = self.rows.shape
-        a = csr_array((self.rows / self.unit).T)
-        found = milp(
-            np.concatenate([np.zeros(n), np.ones(2 * c)]),
-            constraints=LinearConstraint(
-                hstack([a, identity(c), -identity(c)], format="csc"),
-                self.lower / self.unit,
-                self.upper / self.unit,
-            ),
-            bounds=Bounds(
-                np.concatenate([self.floor, np.zeros(2 * c)]),
-                np.concatenate([self.ceiling, np.full(2 * c, np.inf)]),
-            ),
-            integrality=np.repeat([1, 0], [n, 2 * c]),
-            options={"time_limit": max(0.01, time_limit)},
-        )
-        near = self.start if found.x is None else found.x[:n]
-        return np.clip(np.round(near), self.floor, self.ceiling), found.status == 0
+        a, best = csr_array((self.rows / self.unit).T), np.round(self.start)
+        best = np.clip(best, self.floor, self.ceiling)
+        for room in _ROOMS:
+            floor = np.maximum(self.floor, np.floor(self.start) - room)
+            ceiling = np.minimum(self.ceiling, np.ceil(self.start) + room)
+            found = milp(
+                np.concatenate([np.zeros(n), np.ones(2 * c)]),
+                constraints=LinearConstraint(
+                    hstack([a, identity(c), -identity(c)], format="csc"),
+                    self.lower / self.unit,
+                    self.upper / self.unit,
+                ),
+                bounds=Bounds(
+                    np.concatenate([floor, np.zeros(2 * c)]),
+                    np.concatenate([ceiling, np.full(2 * c, np.inf)]),
+                ),
+                integrality=np.repeat([1, 0], [n, 2 * c]),
+                options={"time_limit": max(0.01, time_limit / len(_ROOMS))},
+            )
+            near = best if found.x is None else np.round(found.x[:n])
+            near = np.clip(near, floor, ceiling)
+            best = min(best, near, key=self.worth)
+            if not self.missed(best).any():
+                break
+        return best, found.status == 0
 
     def anneal(self, time_limit):
         """The best state of a heat bath, in rounds twice as long as the last."""
