@@ -26,6 +26,8 @@ from sklearn_pnl import PNLSampler
 from ..tables import write_csv
 
 SEEDS = range(10)
+# Rows of payments, one in a hundred of them a fraud.
+SIZES = 5_000, 10_000
 SCALERS = {"raw": None, "standard": StandardScaler, "minmax": MinMaxScaler}
 NUMBERS = ["amount", "balance", "visits", "items", "fee", "day"]
 WORDS = ["shop", "country"]
@@ -168,9 +170,9 @@ WAYS = {
 }
 
 
-def score(seed, way):
-    """Boosting behind one of the ways, on rows of which many others are asked."""
-    train, y_train = payments(seed, 5_000)
+def score(seed, way, n):
+    """Boosting behind one of the ways, on n rows; many others are asked."""
+    train, y_train = payments(seed, n)
     test, y_test = payments(seed + 1_000, 20_000)
     more, labels = WAYS[way](train, y_train, seed)
     test = imputed(test) if "imputed" in way else as_numbers(test)
@@ -198,10 +200,14 @@ def main(seeds=SEEDS):
     write_csv(rows, "marks-values")
     print(pd.DataFrame(rows).drop(columns="seed").groupby("units").mean().T.to_string())
     rows = [
-        {"way": way, "seed": seed, **score(seed, way)} for seed in seeds for way in WAYS
+        {"rows": n, "way": way, "seed": seed, **score(seed, way, n)}
+        for n in SIZES
+        for seed in seeds
+        for way in WAYS
     ]
     write_csv(rows, "marks-payments")
-    print(pd.DataFrame(rows).drop(columns="seed").groupby("way").mean().to_string())
+    means = pd.DataFrame(rows).drop(columns="seed").groupby(["rows", "way"]).mean()
+    print(means.to_string())
 
 
 if __name__ == "__main__":
