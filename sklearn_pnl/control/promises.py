@@ -202,12 +202,11 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
 def _excess(keeper, table, rows):
     """What rows miss of equations (c,) beyond what types round; None if they do not.
 
-    Of those without a column that makes up for it. Coefficients that were fitted to
-    rounded values, or typed, are known as far as these are.
+    Of those of columns with steps alone: no other makes up for it. Coefficients that
+    were fitted to rounded values, or typed, are known as far as these are.
     """
     system = keeper.system
-    free = ~(keeper.coarse | keeper.lattice.on_it)
-    stuck = ~system.coefficients[:, free].any(axis=1)
+    stuck = ~system.coefficients[:, ~keeper.lattice.on_it].any(axis=1)
     if not stuck.any():
         return None
     if table.has_missing:
