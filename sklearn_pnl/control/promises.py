@@ -196,7 +196,8 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
         np.array(widest),
         flags=None if marks is None else marks.flags,
     )
-    return replace(keeper, excess=_excess(keeper, table, rows))
+    excess = _excess(keeper, table, rows)
+    return keeper if excess is None else replace(keeper, excess=excess)
 
 
 def _excess(keeper, table, rows):

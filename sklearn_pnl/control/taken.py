@@ -175,12 +175,14 @@ class Taken:
         """
         kinds = self.kinds[donors]
         if rng is not None:
-            chosen = rng.uniform(0, parents.shape[1], (len(donors), self.groups.max()))
+            c, n_groups = np.flatnonzero(~np.isnan(self.rates)), self.groups.max()
+            # All coins of a row at once, so that batches of any size draw the same.
+            coins = rng.uniform(size=(len(donors), n_groups + len(c)))
+            chosen = parents.shape[1] * coins[:, :n_groups]
             others = np.take_along_axis(parents, chosen.astype(np.intp), axis=1)
             givers = np.column_stack([donors, others])
             kinds = self.kinds[givers[:, self.groups], np.arange(len(self.columns))]
-            c = np.flatnonzero(~np.isnan(self.rates))
-            lost = rng.uniform(size=(len(donors), len(c))) < self.rates[c]
+            lost = coins[:, n_groups:] < self.rates[c]
             # Of the parents one that has a value.
             there = self.kinds[parents[:, :, None], c].max(axis=1)
             there = np.where(kinds[:, c] < 0, there, kinds[:, c])

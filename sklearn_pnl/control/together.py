@@ -183,11 +183,14 @@ def _projected(part, rows, sums, kept, rounded=False):
 def _settled(part, wanted, sums, rng):
     """Rows near to those wanted, in the types of their columns; which are copied."""
     rows, copied = part.meet(_dithered(part, wanted))
-    for also_shared in (False, True):
-        hard = _of_columns(part, wanted, sums, also_shared)
-        if hard is None:
-            break
-        found = _taken_over(part, _by_steps(part, rows, wanted, hard, rng), sums)
+    held = wanted.sum(axis=0)
+    if part.lattice.on_it.any():
+        held = sums_of_columns(part, len(rows), sums, held)
+    for columns in _making_up(part, sums) if held is not None else ():
+        own = held[columns]
+        each = np.eye(len(held))[columns], own, own, 0 * own, columns
+        found = _by_steps(part, rows, wanted, Sums(*each), rng)
+        found = _taken_over(part, found, sums)
         room = rounding_of_one(sums, found, part.precision)
         if np.all(np.abs(sums.lacking(found, SUM_TOL)) <= room):
             return found, copied
@@ -199,7 +202,7 @@ def _by_steps(part, rows, wanted, sums, rng):
     rows, on_it, movable = rows.copy(), part.lattice.on_it, np.arange(len(rows))
     for _ in range(_MOST_PROGRAMMES):
         lacking = sums.lacking(rows)
-        if not lacking.any():
+        if not lacking.any() or not len(movable):
             break
         some, aim = _few(part, rows, wanted, sums, lacking, movable, rng)
         moves = _programmed(part, rows, wanted, sums, some, aim)
@@ -252,22 +255,17 @@ def rounding_of_one(sums, rows, precision):
     return np.abs(sums.coefficients) @ (typical * precision)
 
 
-def _of_columns(part, rows, sums, also_shared):
-    """What columns with steps are to sum to each, nearest to the rows wanted; or None.
+def _making_up(part, sums):
+    """Columns with steps that are set sums of their own; where that fails, more.
 
-    Those of the sums, and on request those that make up for others in equations.
+    Those of the sums, then also those that make up for others in equations.
     """
-    on_it, system = part.lattice.on_it, part.system
-    used = sums.coefficients.any(axis=0)
-    if also_shared:
-        shared = system.coefficients[:, ~on_it].any(axis=1)
-        used = used | system.coefficients[shared].any(axis=0)
-    used = np.flatnonzero(used & on_it)
-    found = sums_of_columns(part, len(rows), sums, rows.sum(axis=0))
-    if found is None:
-        return None
-    names, found = np.array(system.feature_names, object)[used], found[used]
-    return Sums(np.eye(rows.shape[1])[used], found, found, 0 * found, names)
+    on_it, a = part.lattice.on_it, part.system.coefficients
+    summed = on_it & sums.coefficients.any(axis=0)
+    more = summed | (on_it & a[a[:, ~on_it].any(axis=1)].any(axis=0))
+    yield np.flatnonzero(summed)
+    if np.any(more != summed):
+        yield np.flatnonzero(more)
 
 
 def sums_of_columns(keeper, n, sums, near):

@@ -354,6 +354,14 @@ def test_cells_that_are_missing_by_chance_are_not_missing_more_often(d):
     assert 0.95 < new / known < 1.25
 
 
+def test_cells_that_are_missing_by_chance_are_so_in_batches_of_any_size():
+    X, n = holes(0, n=100, d=2), 150_000
+    augmenter = PNLAugmenter().fit(X)
+    whole = augmenter.sample(n, random_state=0)
+    batches = augmenter.iter_samples(n, batch_size=40_000, random_state=0)
+    assert_array_equal(np.vstack(list(batches)), whole)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_missing_more_often_in_a_class_is_missing_in_a_parent(seed):
     X, y = holes(seed, n=400), np.arange(400) < 60
