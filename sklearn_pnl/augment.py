@@ -37,6 +37,7 @@ from .control import CONSTRAINTS, Constraint, LinearSystem
 from .control.copies import Originals
 from .control.marks import resolve_marks
 from .control.promises import keeper_of, resolve_invariants
+from .control.steps import Steps
 from .control.taken import Taken
 from .draws import AUGMENT, DrawsLike, MixupDraws, as_draws
 from .embedding import limits
@@ -100,8 +101,10 @@ class Recipe(NamedObjects, CallbackSupportMixin):
 
     def _resolved(self, table):
         """Equations and marks of rows that were read."""
+        steps = Steps(table)
         system = resolve_invariants(self.invariants, table)
-        return system, resolve_marks(self.marks, table, system, is_cellwise(self))
+        marks = resolve_marks(self.marks, table, system, is_cellwise(self), steps)
+        return system, marks
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
