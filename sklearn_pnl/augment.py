@@ -102,7 +102,7 @@ class Recipe(NamedObjects, CallbackSupportMixin):
     def _resolved(self, table):
         """Equations and marks of rows that were read."""
         steps = Steps(table)
-        system = resolve_invariants(self.invariants, table)
+        system = resolve_invariants(self.invariants, table, steps)
         marks = resolve_marks(self.marks, table, system, is_cellwise(self), steps)
         return system, marks
 
@@ -400,10 +400,11 @@ class PNLAugmenter(Recipe):
             )
             known = keeper.cast(rows.astype(np.float64))
             originals = Originals(taken.shown(known, np.nan), table.labels)
-        if keeper.up_to_rounding:
-            self.invariants_ = self.invariants_.noted(
-                "Up to the rounding of their columns: "
-                f"{', '.join(keeper.up_to_rounding)}."
+        found = self.invariants_
+        known = np.array(found.descriptions)[found.rounding > 0]
+        if rounded := [told for told in keeper.up_to_rounding if told not in known]:
+            self.invariants_ = found.noted(
+                f"Up to the rounding of their columns: {', '.join(rounded)}."
             )
         return keeper, inner, originals
 

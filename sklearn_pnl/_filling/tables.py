@@ -47,8 +47,8 @@ class TableFiller:
         self.system = held.and_also(asked)
         sizes = np.abs(self._near.ends).max(axis=0)[table.columns]
         terms = np.abs(self.system.coefficients)[:, table.columns]
-        # What types of the columns round.
-        self._room = terms @ (2 * table.precision * sizes)
+        # What types of the columns round, and values.
+        self._room = terms @ (2 * table.precision * sizes) + self.system.rounding
         if len(self.system.lower) > 1:
             raise ValueError(
                 "Constraints of an imputer are the same for all rows; give numbers, "

@@ -25,6 +25,10 @@ _OF_COLUMNS = (
     *("low", "high", "least", "ranges", "precision", "plain"),
     *("widest", "shared", "examples"),
 )
+# Share of the rounding of values that a programme is given, which is not exact.
+_GIVEN = 0.999
+# Roundings of all columns of an equation, each half a step, to its steps.
+_HALVES = 2 + 1e-9
 # Freedom that is too little to make up for rounding, as a share of a largest term.
 _LITTLE = 1e-3
 
@@ -61,8 +65,6 @@ class Keeper:
         Columns of which no two are on in a row that are never on together.
     n_kept : int, default=None
         How many equations are of the training rows; None is all.
-    excess : ndarray of shape (n_kept,), default=None
-        What these are missed by in the training rows, beyond what types round.
     keeps_zeros : bool, default=False
         Whether zeros stay where equations hold as far as in the training rows.
     as_found : bool, default=False
@@ -89,7 +91,6 @@ class Keeper:
     shared: np.ndarray | None = None
     flags: Flags | None = None
     n_kept: int | None = None
-    excess: np.ndarray | None = None
     keeps_zeros: bool = False
     as_found: bool = False
     drops: bool = False
@@ -136,18 +137,16 @@ class Keeper:
     @property
     def up_to_rounding(self):
         """The equations in words that hold up to the rounding of their columns."""
-        told, off = self.system.descriptions, self._rounded.any(axis=1)
-        if self.excess is not None:
-            off[: self.n_kept] |= self.excess > 0
-        return tuple(told[k] for k in np.flatnonzero(off))
+        off = self._rounded.any(axis=1) | (self.system.rounding > 0)
+        return tuple(self.system.descriptions[k] for k in np.flatnonzero(off))
 
     def slack(self, rows):
-        """What rounding to the types of the columns leaves of each (n, c)."""
-        room = np.abs(rows) @ self._rounded.T
-        if self.excess is not None:
-            # Of which a programme is given half.
-            room[..., : self.n_kept] += 2 * self.excess
-        return room
+        """What rounding of the values of the columns may leave of each (n, c)."""
+        return np.abs(rows) @ self._rounded.T + self.system.rounding
+
+    def room_of(self, rows):
+        """What of that a programme or a projection is given."""
+        return np.abs(rows) @ self._rounded.T / 2 + _GIVEN * self.system.rounding
 
     # --- what is to be met --------------------------------------------------------
 
@@ -313,8 +312,14 @@ class Keeper:
     @cached_property
     def _sums(self):
         """Sums on the lattice that can be kept, and columns that follow from others."""
-        totals = self.lattice.totals(self.system) if self.lattice.on_it.any() else []
-        return totals, self.lattice.computed(self.system, totals)
+        lattice, system = self.lattice, self.system
+        if not lattice.on_it.any():
+            return [], []
+        # Each value rounded, these hold as far as they are to.
+        steps = np.abs(system.coefficients) @ lattice.steps
+        left = (system.rounding > 0) & (steps <= _HALVES * system.rounding)
+        totals = lattice.totals(system, ~left)
+        return totals, lattice.computed(system, totals, ~left)
 
     def measures(self, rows):
         """Rows in the measure in which they are moved least."""
@@ -328,14 +333,10 @@ class Keeper:
         """The same about some columns."""
         about_them = self.system.coefficients[:, used].any(axis=1)
         arrays = {name: getattr(self, name) for name in _OF_COLUMNS}
-        excess = self.excess
-        if excess is not None:
-            excess = excess[about_them[: self.n_kept]]
         return replace(
             self,
             system=self.system.part(about_them).about(used),
             n_kept=int(np.count_nonzero(about_them[: self.n_kept])),
-            excess=excess,
             lattice=self.lattice.about(used),
             grids={},
             flags=None,

@@ -126,9 +126,10 @@ class Lattice:
         rows[:, some] = origins + _times(counts, steps)
         return self._exact(rows)
 
-    def totals(self, system):
+    def totals(self, system, some=True):
         """The equations and sums that can be kept by :meth:`rounded`, top down."""
-        found = [t for k in range(len(system)) if (t := self._total(system, k))]
+        some = np.flatnonzero(np.broadcast_to(some, len(system)))
+        found = [t for k in some.tolist() if (t := self._total(system, k))]
         # Copies come last: either of the two can be the part.
         found.sort(key=lambda t: len(t.parts) == 1)
         owner, kept = set(), []
@@ -163,7 +164,7 @@ class Lattice:
         column = int(single[0]) if len(single) else None
         return _Total(column, tuple(map(int, parts)), first, last)
 
-    def computed(self, system, totals):
+    def computed(self, system, totals, some=True):
         """Pairs of an equation and the one column of it that follows from the others.
 
         A column that is in no other equation, of which all others are multiples.
@@ -172,7 +173,7 @@ class Lattice:
         alone = used.sum(axis=0) == 1
         parts = {j for t in totals for j in (*t.parts, t.column)}
         found = []
-        for k in np.flatnonzero((system.lower == system.upper).all(axis=0)):
+        for k in np.flatnonzero((system.lower == system.upper).all(axis=0) & some):
             features = np.flatnonzero(used[k])
             sizes = np.abs(system.coefficients[k, features]) * self.steps[features]
             free = alone[features] & (sizes > 0) & (sizes == sizes.min(initial=np.inf))

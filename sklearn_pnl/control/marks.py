@@ -87,7 +87,7 @@ class Marks:
         notes = (*self.notes, first)
         # In groups two values are one or the other, by a programme if need be.
         used = system.coefficients != 0
-        alike = [np.ptp(precision[some]) == 0 for some in used]
+        alike = np.array([np.ptp(precision[some]) == 0 for some in used], bool)
         groups = used[alike & ~(used & ~self.pairs).any(axis=1)].any(axis=0)
         lattice, by_values = self.lattice, (self.lattice.steps > self.plain) & ~groups
         lost = np.zeros_like(by_values)
@@ -181,6 +181,8 @@ def resolve_marks(given, table, system, cellwise, steps):
     if several.any():
         inside = for_numbers(system, table).part(several)
         bound = inside.coefficients.any(axis=0)
+        # Each value rounded, those of rounded values hold.
+        inside = inside.part(inside.rounding == 0)
     if d > SEARCHED_UP_TO:
         note = f"Of more than {SEARCHED_UP_TO} features only whole numbers are kept."
         two = None if inside is None else _steps_of_two(table, inside.coefficients)

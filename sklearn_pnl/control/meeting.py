@@ -138,7 +138,7 @@ def _up_to_rounding(keeper, rows, kept):
     found = rows
     # What values round that are left is not what those that are reached do.
     for _ in range(2):
-        room = keeper.slack(np.clip(found, *keeper.box)) / 2
+        room = keeper.room_of(np.clip(found, *keeper.box))
         wider = replace(keeper, system=keeper.system.wider(room))
         found = projected(wider, rows, kept)
     return found
@@ -335,7 +335,7 @@ def _programmed(keeper, row, floor, ceiling, inside):
         most = np.maximum(np.abs(floor), np.abs(ceiling))
         sizes = (0 * start, start, most) if keeper.coarse.any() else (0 * start,)
         for size in sizes:
-            wider = system.wider(keeper.slack(size) / 2)
+            wider = system.wider(keeper.room_of(size))
             found = programme(start, wider, floor, ceiling, lattice, units)
             if found is not None:
                 return found
@@ -358,7 +358,7 @@ def _programmed(keeper, row, floor, ceiling, inside):
     kept = np.broadcast_to(lattice.on_it | (floor >= ceiling), found.shape)
     if not kept.all() and keeper.missed(found).any():
         # What is free makes up for the programme, not for what types round.
-        room = keeper.slack(found) / 2
+        room = keeper.room_of(found)
         wider = replace(keeper, system=keeper.system.wider(room))
         found = projected(wider, found, kept)
     return found[0]

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from .decimals import halves
 from .keeping import Keeper
 from .lattice import lattice_of
 from .meeting import TOL
 from .search import found_in, groups_in, names_of, spread
+from .steps import Steps
 from .system import LinearSystem, collect_constraints
 
 # Rows with more features than this are not searched for equations unless asked to.
@@ -18,13 +20,19 @@ GIVEN_TOL = 1e-6
 _LARGEST = 1e100
 
 
-def resolve_invariants(given, table):
-    """The equations about the columns of a table that ``invariants`` stands for."""
+def resolve_invariants(given, table, steps=None):
+    """The equations about the columns of a table that ``invariants`` stands for.
+
+    ``steps`` are those of its values, if they are known.
+    """
+    steps = steps or Steps(table)
     names = names_of(table)
     if given is None:
         return LinearSystem.none(names)
     if isinstance(given, str):
-        return _found_among_holes(table) if table.has_missing else _found(table)
+        if table.has_missing:
+            return _found_among_holes(table, steps)
+        return _found(table, steps)
     if table.has_missing:
         table = _complete(table)
         if not len(table):
@@ -42,7 +50,12 @@ def resolve_invariants(given, table):
             "invariants are equations, the same for all rows; give intervals as "
             "constraints of sample."
         )
-    violation = _violation(for_numbers(system, table), table)
+    inside = for_numbers(system, table)
+    violation = _violation(inside, table)
+    if violation.max(initial=0) > GIVEN_TOL:
+        rounding = np.where(violation > GIVEN_TOL, halves(inside, steps.lattice), 0)
+        system = replace(system, rounding=rounding)
+        violation = _violation(replace(inside, rounding=rounding), table)
     if violation.max(initial=0) > GIVEN_TOL:
         k = int(np.argmax(violation))
         raise ValueError(
@@ -59,9 +72,9 @@ def _complete(table):
     return table.take(np.flatnonzero(~np.isnan(table.numbers()).any(axis=1)))
 
 
-def _found_among_holes(table):
+def _found_among_holes(table, steps):
     """Equations of the rows that have all cells, which no other row breaks."""
-    found = _found(_complete(table))
+    found = _found(_complete(table), steps)
     violation = _violation(for_numbers(found, table), table)
     return found.part(violation <= GIVEN_TOL)
 
@@ -72,14 +85,14 @@ def _violation(system, table):
     Beyond what types round.
     """
     numbers = np.nan_to_num(table.numbers())
-    missing = np.abs(system.missing(numbers))
+    missing = np.abs(system.missing(numbers)) - system.rounding
     if table.has_missing:
         missing[np.isnan(table.numbers()) @ (system.coefficients != 0).T] = 0
-    rounding = 2 * np.abs(system.coefficients) @ spread(numbers, table.precision)[3]
-    return (missing.max(axis=0, initial=0) - rounding) / system.scale
+    types = 2 * np.abs(system.coefficients) @ spread(numbers, table.precision)[3]
+    return (missing.max(axis=0, initial=0) - types) / system.scale
 
 
-def _found(table):
+def _found(table, steps):
     """Equations that all rows of a table satisfy, where they are looked for."""
     if not len(table):
         why = "No row has all of its cells: equations were not looked for."
@@ -90,7 +103,7 @@ def _found(table):
             "were looked for. Pass invariants=find_invariants(X) to keep others."
         )
         return groups_in(table, why)
-    return found_in(table, most=_LARGEST)
+    return found_in(table, steps, most=_LARGEST)
 
 
 def _check_names(given, names):
@@ -196,12 +209,11 @@ def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
         np.array(widest),
         flags=None if marks is None else marks.flags,
     )
-    excess = _excess(keeper, table, rows)
-    return keeper if excess is None else replace(keeper, excess=excess)
+    return _as_far(keeper, table, rows)
 
 
-def _excess(keeper, table, rows):
-    """What rows miss of equations (c,) beyond what types round; None if they do not.
+def _as_far(keeper, table, rows):
+    """A keeper of equations (c,) as far as rows have them, beyond what types round.
 
     Of those of columns with steps alone: no other makes up for it. Coefficients that
     were fitted to rounded values, or typed, are known as far as these are.
@@ -209,14 +221,17 @@ def _excess(keeper, table, rows):
     system = keeper.system
     stuck = ~system.coefficients[:, ~keeper.lattice.on_it].any(axis=1)
     if not stuck.any():
-        return None
+        return keeper
     if table.has_missing:
         rows = rows[~np.isnan(table.numbers()).any(axis=1)]
     over = np.abs(system.missing(rows)) - TOL * system.scale
     if np.any(over[:, stuck] > 0):
         over -= keeper.slack(rows)
     over = np.where(stuck, over.max(axis=0, initial=0), 0)
-    return over if over.any() else None
+    if not over.any():
+        return keeper
+    # Of which a programme is given half.
+    return replace(keeper, system=replace(system, rounding=system.rounding + 2 * over))
 
 
 def _precision(table, rows, kept, exact):

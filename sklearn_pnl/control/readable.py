@@ -119,37 +119,44 @@ def linear_form(a, names):
     return _terms(a, np.flatnonzero(a), names)
 
 
-def in_words(a, b, names):
-    """``total = a + b``: alone what has a sign of its own, if anything has."""
+def in_words(a, b, names, rounding=0.0):
+    """``total = a + b``: alone what has a sign of its own, if anything has.
+
+    And up to which ``rounding``.
+    """
     features = np.flatnonzero(a)
     positive = features[a[features] > 0]
     negative = features[a[features] < 0]
     if len(negative) == 1 and len(positive) != 1:
         a, b, positive, negative = -a, -b, negative, positive
     if not len(negative):
-        return f"{_terms(a, positive, names)} = {b:.12g}"
+        return f"{_terms(a, positive, names)} = {b:.12g}{_up_to(rounding)}"
     if len(positive) == 1:
         # Of two features the one that makes shorter words; the later one is the copy.
         alone = features[::-1] if len(negative) == 1 else positive
-        return min((_solved_for(a, b, k, names) for k in alone), key=len)
-    return f"{_terms(a, features, names)} = {b:.12g}"
+        return min((_solved_for(a, b, k, names, rounding) for k in alone), key=len)
+    return f"{_terms(a, features, names)} = {b:.12g}{_up_to(rounding)}"
 
 
-def between(a, lower, upper, names):
+def between(a, lower, upper, names, rounding=0.0):
     """``1 <= a + b <= 2``, or an equation, in words."""
     if lower == upper:
-        return in_words(a, lower, names)
+        return in_words(a, lower, names, rounding)
     left = "" if np.isinf(lower) else f"{lower:.12g} <= "
     right = "" if np.isinf(upper) else f" <= {upper:.12g}"
     return f"{left}{linear_form(a, names)}{right}"
 
 
-def _solved_for(a, b, k, names):
-    a, b = a / a[k], b / a[k]
+def _up_to(rounding):
+    return f", up to {rounding:.6g}" if rounding else ""
+
+
+def _solved_for(a, b, k, names, rounding):
+    a, b, rounding = a / a[k], b / a[k], rounding / abs(a[k])
     others = np.flatnonzero(a)
     right = _terms(-a, others[others != k], names)
     end = f" {'+' if b > 0 else '-'} {abs(b):.12g}" if b else ""
-    return f"{names[k]} = {right}{end}"
+    return f"{names[k]} = {right}{end}{_up_to(rounding)}"
 
 
 def _terms(a, features, names):

@@ -16,8 +16,10 @@ from .._runtime.threads import one_blas_thread
 from ..tables import is_frame, read_table
 from .candidates import balances, sums
 from .chance import LOOSE, Chance
+from .decimals import rounded_equations
 from .groups import one_hot_groups
 from .readable import as_fractions, fewer_features, scales, shortest, values_of, whole
+from .steps import Steps
 from .system import LinearSystem
 
 # Rows in which equations of any kind are looked for: so many times the features.
@@ -89,7 +91,7 @@ def find_invariants(
       d = 2 a + 32
     """
     table = read_table(Reader("auto" if is_frame(X) else None), X)
-    found = found_in(table, tol)
+    found = found_in(table, Steps(table), tol)
     if feature_names is None:
         return found
     names, n_known = tuple(map(str, feature_names)), len(found.feature_names)
@@ -105,13 +107,23 @@ class Reader(BaseEstimator):
         self.categorical_features = categorical_features
 
 
-def found_in(table, tol=1e-9, most=np.inf):
-    """Equations of the rows of a table, about the columns of X.
+def found_in(table, steps, tol=1e-9, most=np.inf):
+    """Equations of the rows of a table, about the columns of X, those of steps last.
 
     Of none with features of sizes beyond ``most``, or of less than its inverse.
     """
-    found = _search(table.numbers(), tol, table.precision, most)
-    return _about_columns(table, *found)
+    rows = table.numbers()
+    *found, note = _search(rows, tol, table.precision, most)
+    system = _about_columns(table, *found, note)
+    if note or not len(rows):
+        return system
+    lattice = steps.lattice.with_steps(table.times, 0.0)
+    *more, rounding = rounded_equations(rows, lattice, found[0], steps.precision)
+    if not len(rounding):
+        return system
+    more = _about_columns(table, *more, np.ptp(rows, axis=0), note)
+    system = replace(system, ranges=more.ranges)
+    return system.and_also(replace(more, rounding=rounding))
 
 
 def groups_in(table, note):

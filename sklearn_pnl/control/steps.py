@@ -9,6 +9,7 @@ from math import inf, remainder
 import numpy as np
 
 from .lattice import Lattice, lattice_of
+from .meeting import as_types
 
 # Rows looked at first, and those that tell few values from others.
 _FIRST, _DECIDING = 2**8, 2**12
@@ -103,7 +104,10 @@ class Steps:
         first = self.first[:_FEW, wanted].astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             extent = (first.max(axis=0) - first.min(axis=0)).tolist()
-            away, places = np.abs(first[1:] - first[0]), _places(first).tolist()
+            away, places = (
+                np.abs(first[1:] - first[0]),
+                _places(first, self.precision[wanted]).tolist(),
+            )
         # Two differences dismiss nearly all that have no step.
         pairs = away[:2].T.tolist()
         found = {}
@@ -185,19 +189,22 @@ def _common_step(differences, extent):
     return step
 
 
-def _places(rows):
-    """How many places the decimals of each column of some rows have; 0 if no few."""
+def _places(rows, precision):
+    """How many places the decimals of each column of some rows have; 0 if no few.
+
+    Of numbers of a ``precision`` (D,).
+    """
     places = np.zeros(rows.shape[1], int)
     for p in range(_PLACES, 0, -1):
-        are = (_rounded(rows, 10.0**p) == rows).all(axis=0)
+        are = (_rounded(rows, 10.0**p, precision) == rows).all(axis=0)
         if not are.any():
             break
         places[are] = p
     return places
 
 
-def _rounded(values, unit):
-    return np.rint(values * unit) / unit
+def _rounded(rows, unit, precision):
+    return as_types(np.rint(rows * unit) / unit, precision)
 
 
 def _fitted(values, step, places, precision):
@@ -212,7 +219,10 @@ def _fitted(values, step, places, precision):
     step = _settled(away, step, room)
     if step is None:
         told = places and size * precision * 10.0**places < _TOLD
-        exact = told and np.array_equal(_rounded(values, 10.0**places), values)
+        values, precision = values[:, None], np.array([precision])
+        exact = told and np.array_equal(
+            _rounded(values, 10.0**places, precision), values
+        )
         return (10.0**-places, 0.0) if exact else None
     n_steps = away.max() / step
     if not _is_no_chance(len(np.unique(values)), room / step, n_steps):

@@ -129,6 +129,9 @@ class LinearSystem:
         in, or is to be judged by.
     note : str
         What was not looked for, and why; empty if everything was.
+    rounding : ndarray of shape (c,), default=None
+        What each may be missed by, as the values of its columns are rounded; None is
+        nothing.
 
     See Also
     --------
@@ -154,6 +157,11 @@ class LinearSystem:
     feature_names: tuple
     ranges: NDArray
     note: str = ""
+    rounding: NDArray | None = None
+
+    def __post_init__(self):
+        if self.rounding is None:
+            object.__setattr__(self, "rounding", np.zeros(len(self.coefficients)))
 
     @classmethod
     def equations(
@@ -202,8 +210,11 @@ class LinearSystem:
         """Each in words, such as ``"total = a + b"``."""
         if len(self.lower) > 1:
             return tuple(self.names)
-        ends = zip(self.coefficients, self.lower[0], self.upper[0], strict=True)
-        return tuple(between(*each, self.feature_names) for each in ends)
+        each = self.coefficients, self.lower[0], self.upper[0], self.rounding
+        return tuple(
+            between(a, low, high, self.feature_names, rounding)
+            for a, low, high, rounding in zip(*each, strict=True)
+        )
 
     @property
     def names(self) -> list[str]:
@@ -250,11 +261,11 @@ class LinearSystem:
         Returns
         -------
         ndarray of shape (c,)
-            As a share of the range of the largest term.
+            Beyond ``rounding``, as a share of the range of the largest term.
         """
         rows = np.asarray(X, dtype=np.float64)
-        missing = self.missing(rows.reshape(len(rows), -1))
-        return np.abs(missing).max(axis=0, initial=0.0) / self.scale
+        missing = np.abs(self.missing(rows.reshape(len(rows), -1))) - self.rounding
+        return missing.max(axis=0, initial=0.0) / self.scale
 
     def noted(self, note: str) -> LinearSystem:
         """The same with one more note, which is not said twice."""
@@ -269,6 +280,7 @@ class LinearSystem:
             coefficients=self.coefficients[some],
             lower=self.lower[:, some],
             upper=self.upper[:, some],
+            rounding=self.rounding[some],
         )
 
     def wider(self, room: NDArray) -> LinearSystem:
@@ -304,8 +316,13 @@ class LinearSystem:
             np.hstack([np.broadcast_to(e, (n, e.shape[1])) for e in both])
             for both in ((self.lower, other.lower), (self.upper, other.upper))
         ]
-        coefficients = np.vstack([self.coefficients, other.coefficients])
-        return replace(self, coefficients=coefficients, lower=ends[0], upper=ends[1])
+        return replace(
+            self,
+            coefficients=np.vstack([self.coefficients, other.coefficients]),
+            lower=ends[0],
+            upper=ends[1],
+            rounding=np.concatenate([self.rounding, other.rounding]),
+        )
 
 
 Constraint: TypeAlias = LinearConstraint | ColumnConstraint | LinearSystem
@@ -354,6 +371,8 @@ def collect_constraints(
         shape = max(len(lower), len(upper)), len(a)
         lower, upper = (np.broadcast_to(e, shape) for e in (lower, upper))
         more = LinearSystem(a, lower, upper, system.feature_names, system.ranges)
+        if isinstance(one, LinearSystem):
+            more = replace(more, rounding=one.rounding)
         system = system.and_also(more)
     return system
 

@@ -146,7 +146,7 @@ def _projected(part, rows, sums, kept, rounded=False):
     """
     floor, ceiling, several = part.narrowed
     floor, ceiling = np.where(kept, rows, floor), np.where(kept, rows, ceiling)
-    system = part.system.wider(part.slack(rows) / 2) if rounded else part.system
+    system = part.system.wider(part.room_of(rows)) if rounded else part.system
     system = system.part(several)
     least, most = sums.ends
     start = np.clip(rows, floor, ceiling)
@@ -276,7 +276,7 @@ def sums_of_columns(keeper, n, sums, near):
     floor, ceiling, _ = keeper.narrowed
     # Equations of types hold to rounding, whose sum is at most that of the largest.
     most = np.maximum(np.abs(floor), np.abs(ceiling)).max(axis=0)
-    system = keeper.system.wider(keeper.slack(most) / 2)
+    system = keeper.system.wider(keeper.room_of(most))
     shape = n, len(system)
     asked = zip((system.lower, system.upper), sums.ends, strict=True)
     ends = (

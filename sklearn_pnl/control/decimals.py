@@ -1,0 +1,180 @@
+"""Equations that hold as far as their values are rounded: shares in per cent, totals.
+
+Counted in steps of the columns, rounding has the same variance in each of them, a
+twelfth, and so in any direction: where the rows have no more, an equation holds.
+"""
+
+from itertools import product
+from math import floor, log10
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, qr, solve, svd
+
+from .._runtime.threads import one_blas_thread
+from .readable import as_fractions, fewer_features, whole
+
+# Variance of rounding is 1/12; of what was rounded twice, or half to even, some more.
+_VARIANCE = 0.15
+# Columns of less variance, in steps, tell nothing, nor do those of more steps.
+_LEAST, _EXACT = 0.5, 2.0**48
+# Largest share that is left of the variance that the terms of an equation have apart.
+_LEFT = 0.05
+# An equation is taken if chance makes one less often than 2 ** -_BITS.
+_BITS = 30
+# Least variance that rounding leaves, of what it may, but in plain sums.
+_ROUNDED = 0.1
+# Rows that are looked at first: so many, and so many times the features.
+_FIRST, _FIRST_PER_FEATURE = 1000, 5
+# Parts of the rounding by which coefficients may be simplified.
+_PARTS = (1.0, 0.25, 0.05, 0.0)
+# By which part of it values may be; what is left by double precision, in steps.
+_SHORTER, _LITTLE = 0.2, 1e-5
+# Places that a value may have less than rounding tells.
+_COARSER = 6
+# What of an equation others do not say already, in ranges.
+_NEW = 0.05
+
+
+def halves(system, lattice):
+    """Half a step of each column, as sums (c,) of a system have it; 0 without steps."""
+    off = system.coefficients[:, ~lattice.on_it].any(axis=1)
+    return np.where(off, 0, np.abs(system.coefficients) @ lattice.steps / 2)
+
+
+@one_blas_thread()
+def rounded_equations(rows, lattice, known, precision):
+    """Equations of rows (n, D) that hold to half a step of each of their columns.
+
+    But for those that follow from others (k, D) that are ``known``. Types round values
+    to a ``precision`` (D,).
+
+    Returns
+    -------
+    coefficients : ndarray of shape (c, D)
+    values, rounding : ndarray of shape (c,)
+    """
+    found, values = np.zeros((0, rows.shape[1])), np.empty(0)
+    some = np.flatnonzero(lattice.on_it)
+    every = max(1, len(rows) // (_FIRST + _FIRST_PER_FEATURE * len(some)))
+    counts = rows[::every, some] / lattice.steps[some]
+    # Beyond that whole numbers are no steps.
+    exact = np.abs(counts).max(axis=0, initial=0) < _EXACT
+    some, counts = some[exact], counts[:, exact]
+    counts = counts - counts.mean(axis=0)
+    varying = (counts * counts).mean(axis=0) >= _LEAST
+    some, counts = some[varying], counts[:, varying]
+    if 1 < len(some) < len(counts) - 1:
+        part = rows[:, some]
+        directions = _basis(known[:, some] * np.ptp(part, axis=0))
+        units = lattice.steps[some], 2 * precision[some] * np.abs(part).max(axis=0)
+        own, values = _that_hold(_raw(counts), part, *units, directions)
+        found = np.zeros((len(own), rows.shape[1]))
+        found[:, some] = own
+    return found, values, np.abs(found) @ lattice.steps / 2
+
+
+def _raw(counts):
+    """Directions (k, p) of no more variance than rounding; each has a column alone."""
+    n = len(counts)
+    spread = np.sqrt((counts * counts).mean(axis=0))
+    unit = counts / spread
+    share = unit.T @ unit / n
+    share[np.diag_indices_from(share)] -= _LEFT
+    try:
+        cholesky(share, check_finite=False)
+    except LinAlgError:
+        pass
+    else:
+        return np.empty((0, counts.shape[1]))
+    sizes, directions = svd(counts, full_matrices=False, check_finite=False)[1:]
+    directions = directions[sizes**2 <= _VARIANCE * n]
+    if not len(directions):
+        return directions
+    # Alone is what varies most: totals.
+    order = qr(directions * spread, mode="r", pivoting=True, check_finite=False)[1]
+    return solve(directions[:, order[: len(directions)]], directions)
+
+
+def _that_hold(raw, rows, steps, left, known):
+    """Of raw equations of steps (k, p) those that hold, in units, and their values.
+
+    With the simplest coefficients by which they do; beyond the span of what is
+    ``known``, in ranges.
+    """
+    ranges, found, values = np.ptp(rows, axis=0), [], []
+    # An exact equation that a few rows break is none of rounded values.
+    usual = (raw * raw).sum(axis=1) / 12
+    broken = (rows @ (raw / steps).T).var(axis=0) < _ROUNDED * usual
+    ways = product(_PARTS, (steps, np.ones_like(steps)), (np.argmax, np.argmin))
+    for part, unit, which in ways:
+        if not len(raw):
+            break
+        simple, some = _simpler(raw, steps, ranges, part, unit, which)
+        equations = fewer_features(simple[some])
+        largest = np.abs(equations).max(axis=1, keepdims=True, initial=0)
+        equations = whole(equations / np.where(largest > 0, largest, 1))
+        holds = np.zeros(len(raw), bool)
+        for k, own in zip(np.flatnonzero(some), equations, strict=True):
+            value = _value(own, rows, steps, np.abs(own) @ left, broken[k])
+            if value is None:
+                continue
+            holds[k], new = True, own * ranges
+            new = new - known @ (known.T @ new)
+            if np.linalg.norm(new) > _NEW * np.linalg.norm(own * ranges):
+                known = np.column_stack([known, new / np.linalg.norm(new)])
+                found.append(own)
+                values.append(value)
+        raw, broken = raw[~holds], broken[~holds]
+    return np.reshape(found, (len(found), len(steps))), np.array(values)
+
+
+def _simpler(raw, steps, ranges, part, unit, which):
+    """Coefficients of raw equations of steps (k, p) as fractions; which (k,) have such.
+
+    By no more than a part of what rounding leaves, in some unit of the columns, where
+    the largest or the smallest coefficient is 1. All are taken as they are by no part.
+    """
+    own = raw / steps * unit
+    sizes = np.where(own == 0, -np.inf if which is np.argmax else np.inf, np.abs(own))
+    own /= np.take_along_axis(own, which(sizes, axis=1)[:, None], axis=1)
+    if not part:
+        return own / unit, np.ones(len(own), bool)
+    room = part * np.abs(own) @ (steps / unit) / 2
+    simple = as_fractions(own, ranges / unit, 0.0, room)
+    some = ((simple != own) | (np.abs(own) == 1) | (own == 0)).all(axis=1)
+    return simple / unit, some
+
+
+def _value(equation, rows, steps, left, only_sums):
+    """What an equation is in rows (n, p), to the rounding of these; None if nothing.
+
+    Beyond what their types have ``left``. Coefficients of all columns were fitted: each
+    has spent a row.
+    """
+    values, terms = rows @ equation, np.abs(equation) * steps
+    room, rest, apart = terms.sum() / 2, values.var(), equation**2 @ rows.var(axis=0)
+    if not _LITTLE * room < np.ptp(values) - 2 * left <= (2 + _LITTLE) * room:
+        return None
+    is_sum = np.ptp(terms[terms > 0]) <= _LITTLE * terms.max()
+    if rest > _LEFT * apart or (only_sums and not is_sum):
+        return None
+    some = rows[:: 1 + len(rows) // _FIRST, equation != 0]
+    n_apart = len(np.unique(some, axis=0)) - len(steps) - 1
+    if n_apart * np.log2(apart / rest) / 2 < _BITS:
+        return None
+    value = _simplest(values.mean(), _SHORTER * room)
+    return np.clip(value, *np.sort([values.max() - room, values.min() + room]))
+
+
+def _simplest(value, noise):
+    """The number of fewest places that is nearer than the noise."""
+    finest = -floor(log10(2 * noise))
+    tried = (round(value, places) for places in range(finest - _COARSER, finest + 1))
+    return next(v for v in tried if abs(v - value) <= noise) + 0.0
+
+
+def _basis(equations):
+    """Orthonormal columns (p, k) of their span."""
+    sizes = np.linalg.norm(equations, axis=1, keepdims=True)
+    u, sizes, _ = svd((equations / np.maximum(sizes, 1e-300)).T, full_matrices=False)
+    return u[:, sizes > _LITTLE]
