@@ -21,8 +21,9 @@ _LEAST, _EXACT = 0.5, 2.0**48
 _LEFT = 0.05
 # An equation is taken if chance makes one less often than 2 ** -_BITS.
 _BITS = 30
-# Least variance that rounding leaves, of what it may, but in plain sums.
-_ROUNDED = 0.1
+# Least variance that rounding leaves, of what it may, but in plain sums; and by which
+# factor that of simple coefficients may be more than that of the fitted ones.
+_ROUNDED, _WORSE = 0.1, 1.2
 # Rows that are looked at first: so many, and so many times the features.
 _FIRST, _FIRST_PER_FEATURE = 1000, 5
 # Parts of the rounding by which coefficients may be simplified.
@@ -99,14 +100,13 @@ def _that_hold(raw, rows, steps, left, known):
     """Of raw equations of steps (k, p) those that hold, in units, and their values.
 
     With the simplest coefficients by which they do; beyond the span of what is
-    ``known``, in ranges.
+    ``known``, in ranges. Types have ``left`` so much of each value.
     """
-    ranges, found, values = np.ptp(rows, axis=0), [], []
-    # An exact equation that a few rows break is none of rounded values.
-    usual = (raw * raw).sum(axis=1) / 12
-    broken = (rows @ (raw / steps).T).var(axis=0) < _ROUNDED * usual
-    ways = product(_PARTS, (steps, np.ones_like(steps)), (np.argmax, np.argmin))
-    for part, unit, which in ways:
+    ranges, spent = np.ptp(rows, axis=0), len(rows) / (len(rows) - len(steps))
+    own = (rows @ (raw / steps).T).var(axis=0) / (raw * raw).sum(axis=1)
+    tried, most = _Tried(rows, steps, left), _WORSE * spent * own
+    found, values = [], []
+    for part, unit, which in product(_PARTS, (steps, 1.0), (np.argmax, np.argmin)):
         if not len(raw):
             break
         simple, some = _simpler(raw, steps, ranges, part, unit, which)
@@ -115,7 +115,7 @@ def _that_hold(raw, rows, steps, left, known):
         equations = whole(equations / np.where(largest > 0, largest, 1))
         holds = np.zeros(len(raw), bool)
         for k, own in zip(np.flatnonzero(some), equations, strict=True):
-            value = _value(own, rows, steps, np.abs(own) @ left, broken[k])
+            value = tried.value(own, most[k])
             if value is None:
                 continue
             holds[k], new = True, own * ranges
@@ -124,7 +124,7 @@ def _that_hold(raw, rows, steps, left, known):
                 known = np.column_stack([known, new / np.linalg.norm(new)])
                 found.append(own)
                 values.append(value)
-        raw, broken = raw[~holds], broken[~holds]
+        raw, most = raw[~holds], most[~holds]
     return np.reshape(found, (len(found), len(steps))), np.array(values)
 
 
@@ -145,25 +145,37 @@ def _simpler(raw, steps, ranges, part, unit, which):
     return simple / unit, some
 
 
-def _value(equation, rows, steps, left, only_sums):
-    """What an equation is in rows (n, p), to the rounding of these; None if nothing.
+class _Tried:
+    """Rows (n, p) that equations of rounded values are to hold in."""
 
-    Beyond what their types have ``left``. Coefficients of all columns were fitted: each
-    has spent a row.
-    """
-    values, terms = rows @ equation, np.abs(equation) * steps
-    room, rest, apart = terms.sum() / 2, values.var(), equation**2 @ rows.var(axis=0)
-    if not _LITTLE * room < np.ptp(values) - 2 * left <= (2 + _LITTLE) * room:
-        return None
-    is_sum = np.ptp(terms[terms > 0]) <= _LITTLE * terms.max()
-    if rest > _LEFT * apart or (only_sums and not is_sum):
-        return None
-    some = rows[:: 1 + len(rows) // _FIRST, equation != 0]
-    n_apart = len(np.unique(some, axis=0)) - len(steps) - 1
-    if n_apart * np.log2(apart / rest) / 2 < _BITS:
-        return None
-    value = _simplest(values.mean(), _SHORTER * room)
-    return np.clip(value, *np.sort([values.max() - room, values.min() + room]))
+    def __init__(self, rows, steps, left):
+        self.rows, self.steps, self.left = rows, steps, left
+        self.variances = rows.var(axis=0)
+        # One number a column: rows that are alike in some have the same sum.
+        self.some = rows[:: 1 + len(rows) // _FIRST]
+        self.weights = np.sqrt(np.arange(2, 2 + len(steps))) / np.ptp(rows, axis=0)
+
+    def value(self, equation, most):
+        """What an equation is, to the rounding of its columns; None if it is none.
+
+        It leaves the variance of rounding, at ``most`` so much of the squares of steps.
+        Coefficients of all columns were fitted: each has spent a row.
+        """
+        values, terms = self.rows @ equation, np.abs(equation) * self.steps
+        room, rest, squares = terms.sum() / 2, values.var(), terms @ terms
+        left, apart = np.abs(equation) @ self.left, equation**2 @ self.variances
+        if not _LITTLE * room < np.ptp(values) - 2 * left <= (2 + _LITTLE) * room:
+            return None
+        # An exact equation that a few rows break is none of rounded values.
+        is_sum = np.ptp(terms[terms > 0]) <= _LITTLE * terms.max()
+        least = 0 if is_sum else _ROUNDED / 12 * squares
+        if not least <= rest <= min(most * squares, _LEFT * apart):
+            return None
+        n_apart = len(np.unique(self.some @ (self.weights * (equation != 0))))
+        if (n_apart - len(terms) - 1) * np.log2(apart / rest) / 2 < _BITS:
+            return None
+        value = _simplest(values.mean(), _SHORTER * room)
+        return np.clip(value, *np.sort([values.max() - room, values.min() + room]))
 
 
 def _simplest(value, noise):
