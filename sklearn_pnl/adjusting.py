@@ -141,7 +141,7 @@ def _moved(table, rows, system, ends, constraints, totals, range_slack, offset):
     # A feature keeps its sign, and an end that is a bound is one.
     widest = np.where(least >= 0, 0.0, widest[0]), np.where(most <= 0, 0.0, widest[1])
     allowed = widest if range_slack is None else limits(rows, ends, range_slack)
-    keeper = keeper_of(system, table, rows, ends, (allowed, widest), True, offset)
+    keeper = keeper_of(system, table, ends, (allowed, widest), True, offset)
     if constraints is not None:
         asked = asked_for(constraints, table, keeper.ranges, len(rows))
         keeper = keeper.asking(asked)

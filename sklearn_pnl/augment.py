@@ -385,7 +385,7 @@ class PNLAugmenter(Recipe):
         slacks = self.range_slack, None
         allowed = [limits(rows, ends, slack) for slack in slacks]
         scaled = self.embedding is not None
-        promised = self.invariants_, table, rows, ends, allowed, scaled
+        promised = self.invariants_, table, ends, allowed, scaled
         keeper = keeper_of(*promised, self.offset, self.marks_)
         inner, originals = (keeper.low, keeper.high), None
         if len(taken.columns):

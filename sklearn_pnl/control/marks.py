@@ -83,7 +83,7 @@ class Marks:
 
         ``precision`` (D,) is the rounding of each column's type.
         """
-        first = "Equations go first: of their columns only steps are kept."
+        first = "Equations go first: of their columns steps and shared values are kept."
         notes = (*self.notes, first)
         # In groups two values are one or the other, by a programme if need be.
         used = system.coefficients != 0
@@ -214,7 +214,8 @@ def _steps_of_two(table, equations):
 class _Search:
     """The marks of the rows (n, D) of a table, with NaN where cells are missing.
 
-    ``bound`` are the columns of equations, which have steps at most.
+    ``bound`` are the columns of equations, which have no grids, and steps that shared
+    values are on too.
     """
 
     def __init__(self, steps, bound):
@@ -232,7 +233,8 @@ class _Search:
         pairs[[j for j, own in values.items() if len(own) == 2]] = True
         found = {j: e for j, e in self.steps.found.items() if j not in grids}
         # Steps are those of the other values.
-        some = [j for j in spikes if plain.steps[j] == 0 and j not in grids]
+        free = [j for j in spikes if plain.steps[j] == 0 and not bound[j]]
+        some = [j for j in free if j not in grids]
         found = {j: e for j, e in found.items() if j not in some}
         found |= self.steps.of(some, values)
         for j in np.flatnonzero(pairs & bound).tolist():
@@ -258,9 +260,9 @@ class _Search:
     def _of(self, j):
         """Other values, spikes, and the grid of a column, None if it has none."""
         values, counts, is_part = self.steps.counted[j]
-        if self.bound[j]:
-            return values, values[:0], None
         is_spike = _are_spikes(values, counts)
+        if self.bound[j]:
+            return values, values[is_spike], None
         spikes, rest = values[is_spike], values[~is_spike]
         n_rest = counts.sum() - counts[is_spike].sum()
         few = n_rest >= GRID_ROWS and len(rest) <= GRID_SHARE * n_rest

@@ -150,12 +150,14 @@ def asked_for(constraints, table, ranges, n_rows):
     return inside
 
 
-def keeper_of(system, table, rows, ends, limits, scaled, offset, marks=None):
+def keeper_of(system, table, ends, limits, scaled, offset, marks=None):
     """What new rows like the rows (n, D) of a table keep.
 
-    ``system`` is about the columns of ``X``, ``limits`` are what `range_slack` allows,
-    and what it could. Without ``marks`` whole numbers are kept alone.
+    ``system`` is about the columns of ``X``, ``ends`` are those of cells that are
+    mixed, ``limits`` are what `range_slack` allows, and what it could. Without
+    ``marks`` whole numbers are kept alone.
     """
+    rows = table.numbers()
     least = ends[0].astype(np.float64)
     with np.errstate(over="ignore"):
         ranges = ends[1] - least

@@ -9,7 +9,6 @@ from math import inf, remainder
 import numpy as np
 
 from .lattice import Lattice, lattice_of
-from .meeting import as_types
 
 # Rows looked at first, and those that tell few values from others.
 _FIRST, _DECIDING = 2**8, 2**12
@@ -24,6 +23,8 @@ _BITS = 20
 # Places of decimals, in columns of more steps; rows that are asked for them first; and
 # how little of the last place rounding may take.
 _PLACES, _FEW, _TOLD = 4, 32, 0.01
+# Roundings that a value may have from the sum that it is.
+_SUMMED = 8
 
 
 class Steps:
@@ -192,19 +193,20 @@ def _common_step(differences, extent):
 def _places(rows, precision):
     """How many places the decimals of each column of some rows have; 0 if no few.
 
-    Of numbers of a ``precision`` (D,).
+    Of numbers of a ``precision`` (D,), or sums of such.
     """
-    places = np.zeros(rows.shape[1], int)
+    places, room = np.zeros(rows.shape[1], int), _SUMMED * precision * np.abs(rows)
     for p in range(_PLACES, 0, -1):
-        are = (_rounded(rows, 10.0**p, precision) == rows).all(axis=0)
+        are = (_beside(rows, 10.0**p) <= room).all(axis=0)
         if not are.any():
             break
         places[are] = p
     return places
 
 
-def _rounded(rows, unit, precision):
-    return as_types(np.rint(rows * unit) / unit, precision)
+def _beside(values, unit):
+    """How far values are from the nearest of so many a unit."""
+    return np.abs(np.rint(values * unit) / unit - values)
 
 
 def _fitted(values, step, places, precision):
@@ -215,15 +217,16 @@ def _fitted(values, step, places, precision):
     values = values[~np.isnan(values)]
     origin, size = values.min(), np.abs(values).max()
     away = values - origin
-    room = max(_MISS * away.max(), 8 * precision * size)
+    left = _SUMMED * precision * size
+    room = max(_MISS * away.max(), left)
     step = _settled(away, step, room)
     if step is None:
-        told = places and size * precision * 10.0**places < _TOLD
-        values, precision = values[:, None], np.array([precision])
-        exact = told and np.array_equal(
-            _rounded(values, 10.0**places, precision), values
-        )
-        return (10.0**-places, 0.0) if exact else None
+        unit = 10.0**places
+        told = places and size * precision * unit < _TOLD
+        are = told and np.all(_beside(values, unit) <= left)
+        n_steps, n_values = away.max() * unit, len(values)
+        known = are and _is_no_chance(n_values, left * unit, n_steps)
+        return (1 / unit, 0.0) if known else None
     n_steps = away.max() / step
     if not _is_no_chance(len(np.unique(values)), room / step, n_steps):
         return None

@@ -210,3 +210,48 @@ def test_equations_of_whole_numbers_and_others_move_no_zeros(whole):
     assert_array_equal(rows[zeros], 0)
     assert_array_equal(rows[:, 0], np.rint(rows[:, 0]))
     assert_allclose(rows[:, 3], rows[:, :3].sum(axis=1), atol=1e-8)
+
+
+# --- zeros in equations -----------------------------------------------------------
+
+
+def amounts(rng, n, places):
+    """Six amounts, most of them often zero, in two sub-totals and a total."""
+    often = rng.random((n, 6)) > [0, 0.2, 0.5, 0.7, 0.5, 0.5]
+    parts = rng.gamma(2.0, 100, size=(n, 6)) * often
+    parts = parts if places is None else parts.round(places)
+    sums = parts[:, :3].sum(axis=1), parts[:, 3:].sum(axis=1), parts.sum(axis=1)
+    return np.column_stack([parts, *sums])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("places", [None, 0, 2])
+def test_parts_of_totals_are_zero_as_often_as_in_the_training_rows(seed, places):
+    X = amounts(np.random.default_rng(seed), 600, places)
+    augmenter = PNLAugmenter().fit(X)
+    rows = augmenter.sample(600, random_state=seed)
+    assert augmenter.invariants_.violation(rows).max() <= 1e-9
+    assert_allclose((rows == 0).mean(axis=0), (X == 0).mean(axis=0), atol=0.06)
+    assert rows.min() >= 0
+    if places is not None:
+        assert_allclose(rows, rows.round(places), atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rounded_shares_are_zero_as_often_too(seed):
+    rng = np.random.default_rng(seed)
+    parts = rng.dirichlet((1, 2, 3, 4), 600) * (rng.random((600, 4)) > 0.3)
+    parts[parts.sum(axis=1) == 0] = 0.25
+    X = (100 * parts / parts.sum(axis=1, keepdims=True)).round(1)
+    rows = PNLAugmenter().fit(X).sample(600, random_state=seed)
+    assert np.abs(rows.sum(axis=1) - 100).max() <= 0.2 + 1e-9
+    assert_allclose((rows == 0).mean(axis=0), (X == 0).mean(axis=0), atol=0.06)
+
+
+def test_a_part_that_is_asked_for_is_not_zero():
+    X = amounts(np.random.default_rng(0), 400, 0)
+    asked = ColumnConstraint(3, equal=50)
+    augmenter = PNLAugmenter().fit(X)
+    rows = augmenter.sample(200, random_state=0, constraints=asked)
+    assert_array_equal(rows[:, 3], 50)
+    assert augmenter.invariants_.violation(rows).max() <= 1e-9
