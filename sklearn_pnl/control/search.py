@@ -212,10 +212,11 @@ class _Rows:
             raw = self._dependent(some) if len(self.varying) else []
             if not len(raw):
                 return self._none()
-            holds, _, worst = self._check(raw)
+            holds, _, ends = self._check(raw)
             if holds.all() or len(some) == n:
                 break
-            some = np.concatenate([some, worst[~holds]])
+            # One end alone may be a row that is among them already.
+            some = np.concatenate([some, *ends[:, ~holds]])
         found, values = self._readable(raw[holds])
         likely = np.array([not self.chance.makes(a, fitted=True) for a in found], bool)
         return found[likely], values[likely]
@@ -341,7 +342,7 @@ class _Rows:
         return np.empty((0, self.X.shape[1])), np.empty(0)
 
     def _check(self, equations):
-        """Whether equations hold in all rows, their values, and the worst rows."""
+        """Whether equations hold in all rows, their values, and rows at their ends."""
         products = values_of(equations, self.X)
         low, high = products.min(axis=1), products.max(axis=1)
         values = low + (high - low) / 2
@@ -351,12 +352,11 @@ class _Rows:
         values = self._short(equations, products, values, noise, rounding)
         distance = np.maximum(high - values, values - low)
         holds = distance <= self.tol * scale + 2 * rounding
-        worst = np.where(
-            high - values > values - low,
-            products.argmax(axis=1),
-            products.argmin(axis=1),
+        return (
+            holds,
+            values,
+            np.array([products.argmin(axis=1), products.argmax(axis=1)]),
         )
-        return holds, values, worst
 
     def _short(self, equations, products, values, noise, rounding):
         """Short numbers for the values, to what types round in each row.

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.preprocessing import SplineTransformer
 
 from sklearn_pnl import PNLAugmenter, find_invariants
 
@@ -369,3 +370,12 @@ def test_values_of_equations_are_those_of_the_smallest_rows_in_single_precision(
     assert len(found) == 1
     own = float(found.values[0] / found.coefficients[0, 1])
     assert abs(own - value) <= 2**-24 * value
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_columns_that_one_row_has_most_of_hide_no_equation(seed):
+    # The last splines are nearly nought in all rows but that of the largest value.
+    x = np.random.default_rng(seed).lognormal(size=(2000, 1))
+    parts = SplineTransformer(4).fit_transform(x)
+    told = "x0 + x1 + x2 + x3 + x4 + x5 = 1"
+    assert find_invariants(parts).descriptions == (told,)
