@@ -218,8 +218,19 @@ class _Rows:
             # One end alone may be a row that is among them already.
             some = np.concatenate([some, *ends[:, ~holds]])
         found, values = self._readable(raw[holds])
-        likely = np.array([not self.chance.makes(a, fitted=True) for a in found], bool)
-        return found[likely], values[likely]
+        likely = self._likely(found)
+        if likely.all():
+            return found, values
+        # With one that chance makes, a sum of the same features may have any form.
+        found, values = found[likely], values[likely]
+        plain, sums = self.simple_equations()
+        some = self._likely(plain)
+        return self._joined(found, values, plain[some], sums[some])
+
+    def _likely(self, equations):
+        return np.array(
+            [not self.chance.makes(a, fitted=True) for a in equations], bool
+        )
 
     def _dependent(self, some):
         """Equations (k, D) that give some features by others, in some rows.
@@ -328,9 +339,14 @@ class _Rows:
         groups, _ = one_hot_groups(self.X, share, precision)
         if not len(groups):
             return found, values
-        groups, directions = whole(groups), np.empty((0, self.X.shape[1]))
-        values = np.concatenate([self._check(groups)[1], values])
-        found, some = np.vstack([groups, found]), []
+        groups = whole(groups)
+        return self._joined(groups, self._check(groups)[1], found, values)
+
+    def _joined(self, equations, values, more, more_values):
+        """Equations and values, and those of more that do not follow from others."""
+        directions, some = np.empty((0, self.X.shape[1])), []
+        found = np.vstack([equations, more])
+        values = np.concatenate([values, more_values])
         for k, own in enumerate(found * self.ranges):
             new = _beyond(directions, own)
             if new is not None:

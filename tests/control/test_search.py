@@ -379,3 +379,16 @@ def test_columns_that_one_row_has_most_of_hide_no_equation(seed):
     parts = SplineTransformer(4).fit_transform(x)
     told = "x0 + x1 + x2 + x3 + x4 + x5 = 1"
     assert find_invariants(parts).descriptions == (told,)
+
+
+@pytest.mark.parametrize("n_kinds", [5, 7])
+def test_sums_of_few_kinds_of_rows_are_found(n_kinds):
+    # Shares of few kinds satisfy another equation by chance, and sums of both.
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.ones(n_kinds), n_kinds - 1)
+    X = np.column_stack(
+        [rng.normal(size=300), shares[rng.integers(n_kinds - 1, size=300)]]
+    )
+    assert X.shape[1] - rank_slow(X) >= 2
+    told = " + ".join(f"x{j + 1}" for j in range(n_kinds))
+    assert find_invariants(X).descriptions == (f"{told} = 1",)
