@@ -198,7 +198,8 @@ class PNLAugmenter(Recipe):
         one is the nearest; and spikes, values that many rows share beside others, which
         a new row takes from its parents: columns whose spikes and missing cells go
         together, or with a category, from one, others each from one of their own; cells
-        that are missing by chance are so as often as in all rows. Of
+        that are missing by chance are so as often as in all rows. Columns of two values
+        that say which cells of others are shared or missing go with these. Of
         columns of two values that no row has on together, a new row has one on at most.
         What is asked for goes first, then equations, then marks.
         "zeros" keeps, instead of spikes, cells that are zero in all parents of a new

@@ -3,14 +3,17 @@
 Found once, on the rows of all classes.
 """
 
+import itertools
 from dataclasses import dataclass, field, replace
+from math import log
 
 import numpy as np
+from scipy.stats import hypergeom
 
 from .flags import Flags
 from .lattice import Lattice
 from .promises import SEARCHED_UP_TO, for_numbers
-from .steps import GRID_ROWS, GRID_SHARE
+from .steps import BITS, DECIDING, GRID_ROWS, GRID_SHARE
 
 # A spike has so many rows at least, such a share of them, and so many times the rows of
 # the values beside it; a column has at most three, and so many values in all.
@@ -42,6 +45,9 @@ class Marks:
         Values of a column that many rows share.
     missing : dict of int to float
         Share of rows in which a column is missing.
+    tied : dict of int to list of int
+        Columns of two values that spikes or missing cells of others say, as indicators
+        of what was imputed do; and those others.
     flags : Flags or None
         Columns of two values, some of which are never on together.
     zeros : bool
@@ -61,6 +67,7 @@ class Marks:
     grids: dict = field(default_factory=dict)
     spikes: dict = field(default_factory=dict)
     missing: dict = field(default_factory=dict)
+    tied: dict = field(default_factory=dict)
     flags: Flags | None = None
     zeros: bool = False
     searched: bool = False
@@ -128,6 +135,9 @@ class Marks:
                 parts.append(f"one of {len(self.grids[j])} values")
             elif j in stepped:
                 parts.append(_steps_in_words(self.lattice, j))
+            if j in self.tied:
+                others = ", ".join(self.feature_names[k] for k in self.tied[j][:3])
+                parts.append(f"from the parent that shared cells of {others} are from")
             if j in apart:
                 parts.append(apart[j])
             if parts:
@@ -246,6 +256,7 @@ class _Search:
             if lattice.steps[j] > plain.steps[j] and len(own) <= _KNOWN
         }
         free = np.flatnonzero(pairs & ~bound)
+        flags = Flags.of(self.steps.rows, free) if len(free) > 1 else None
         return replace(
             marks,
             lattice=Lattice.through(lattice.steps, lattice.origins, few),
@@ -253,9 +264,45 @@ class _Search:
             pairs=pairs & bound,
             grids=grids,
             spikes=spikes,
-            flags=Flags.of(self.steps.rows, free) if len(free) > 1 else None,
+            tied=self._tied([j for j in free.tolist() if j in grids], spikes, flags),
+            flags=flags,
             searched=True,
         )
+
+    def _tied(self, two, spikes, flags):
+        """Which of some columns of two values are tied to others, and to which.
+
+        One value alone comes with a kind of cells of the other, and chance would not
+        make that so.
+        """
+        rows = self.steps.rows
+        rows = rows[:: 1 + len(rows) // DECIDING]
+        kinds, of = [], []
+        for j in self.steps.looked_at.tolist() if two else []:
+            own = rows[:, j]
+            shared = [np.isnan(own), *(own == value for value in spikes.get(j, ()))]
+            none = ~np.logical_or.reduce(shared)
+            if not none.all():
+                kinds += [*shared, none]
+                of += [j] * (len(shared) + 1)
+        if not kinds:
+            return {}
+        part, kinds = rows[:, two].astype(np.float64), np.array(kinds, np.float32)
+        on = part == np.fmax.reduce(part)
+        told = np.zeros((len(kinds), len(two)), bool)
+        for cells, others in itertools.permutations((on, ~on & ~np.isnan(part))):
+            # All of n rows have the other value: how often chance gives them that.
+            n = np.where(kinds @ cells == 0, kinds @ others, 0)
+            some, rest = cells.sum(axis=0), others.sum(axis=0)
+            told |= hypergeom.logpmf(0, some + rest, some, n) <= -BITS * log(2)
+        of, tied = np.array(of), {}
+        for i in np.flatnonzero(told.any(axis=0)).tolist():
+            tied[two[i]] = np.unique(of[told[:, i]]).tolist()
+        # Those that are never on together have one parent too.
+        for a, b in [] if flags is None else flags.columns[np.argwhere(flags.apart)]:
+            if a < b and a in tied and b in tied:
+                tied[int(a)].append(int(b))
+        return tied
 
     def _of(self, j):
         """Other values, spikes, and the grid of a column, None if it has none."""

@@ -11,15 +11,15 @@ import numpy as np
 from .lattice import Lattice, lattice_of
 
 # Rows looked at first, and those that tell few values from others.
-_FIRST, _DECIDING = 2**8, 2**12
+_FIRST, DECIDING = 2**8, 2**12
 # Fewer rows tell nothing of few values, which are at most this share of the rows.
 GRID_ROWS, GRID_SHARE = 10, 0.5
 # Most steps in the range of a column, and what values may miss them by, as a share.
 _MOST_STEPS, _MISS = 2**16, 1e-10
 # Remainders below this share of the range are none; and of a step.
 _NONE_LEFT, _MOST_MISSED = 1e-3 / _MOST_STEPS, 0.05
-# A step is taken if chance makes one less often than 2 ** -_BITS.
-_BITS = 20
+# A step is taken if chance makes one less often than 2 ** -BITS.
+BITS = 20
 # Places of decimals, in columns of more steps; rows that are asked for them first; and
 # how little of the last place rounding may take.
 _PLACES, _FEW, _TOLD = 4, 32, 0.01
@@ -63,7 +63,7 @@ class Steps:
 
     def _counted(self, j):
         column = self.known(j)
-        some = column[:: max(1, len(column) // _DECIDING)]
+        some = column[:: max(1, len(column) // DECIDING)]
         values, counts = counted(some)
         is_part = len(some) < len(column)
         if len(values) == 2 and is_part and _has_others(column, *values):
@@ -257,4 +257,4 @@ def _is_no_chance(n_values, room, n_steps):
     if n_values == 2:
         return True
     bits = -np.log2(min(1.0, 2 * room + np.finfo(float).tiny))
-    return (n_values - 2) * bits - 2 * np.log2(max(n_steps, 1)) >= _BITS
+    return (n_values - 2) * bits - 2 * np.log2(max(n_steps, 1)) >= BITS

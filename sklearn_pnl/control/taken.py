@@ -61,7 +61,7 @@ class Taken:
         """Those of the rows (n, D) of a class, with categories (n, c) or without."""
         n, d = rows.shape
         zeros = dict.fromkeys(range(d), [0.0]) if marks.zeros else {}
-        shared = marks.spikes | zeros
+        shared = marks.spikes | zeros | {j: marks.grids[j] for j in marks.tied}
         columns = np.array(sorted(shared.keys() | marks.missing.keys()), np.intp)
         most = max(map(len, shared.values()), default=0)
         values = np.full((len(columns), most + 2), np.nan)
@@ -75,7 +75,9 @@ class Taken:
             return made
         kinds = made.kinds_of(rows)
         if not marks.zeros and len(columns) <= SEARCHED_UP_TO:
-            groups = _going_together(kinds, labels)
+            places = {j: i for i, j in enumerate(columns.tolist())}
+            ties = [(places[j], places[k]) for j in marks.tied for k in marks.tied[j]]
+            groups = _going_together(kinds, labels, ties)
             shares = np.array([marks.missing.get(j, 0.0) for j in columns.tolist()])
             rates = np.where(_by_chance(kinds, groups, shares), shares, np.nan)
             made = replace(made, groups=groups, rates=rates)
@@ -208,10 +210,11 @@ def _by_chance(kinds, groups, shares):
     return alone & (shares > 0) & (off <= _ALIKE * np.sqrt(shares * (1 - shares) / n))
 
 
-def _going_together(kinds, labels=None):
+def _going_together(kinds, labels=None, ties=()):
     """Groups (s,) of columns whose kinds depend on each other; 0: on categories.
 
-    Where the correlation of two indicators is beyond that of chance.
+    Where the correlation of two indicators is beyond that of chance, or where columns
+    are known to be tied.
     """
     s, some = kinds.shape[1], slice(None, None, 1 + len(kinds) // _DECIDING)
     cells = (kinds if labels is None else np.hstack([kinds, labels]))[some] + np.intp(1)
@@ -226,6 +229,8 @@ def _going_together(kinds, labels=None):
     common = (ones[:, own].T @ ones).toarray() / n - np.outer(share[own], share)
     least = min(_DEVIATIONS / np.sqrt(n), 1 - 1e-9)
     i, j = np.nonzero(np.abs(common) > least * np.outer(spread[own], spread))
-    pairs = coo_array((np.ones(len(i)), (column[own][i], column[j])), (s + 1, s + 1))
+    first, second = np.reshape(ties, (-1, 2)).astype(np.intp).T
+    i, j = np.append(column[own][i], first), np.append(column[j], second)
+    pairs = coo_array((np.ones(len(i)), (i, j)), (s + 1, s + 1))
     n_groups, groups = connected_components(pairs, directed=False)
     return (groups[:s] - groups[s]) % n_groups

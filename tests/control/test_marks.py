@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import LinearConstraint
+from sklearn.impute import SimpleImputer
 from sklearn.metrics.pairwise import nan_euclidean_distances
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -395,6 +396,34 @@ def test_marks_that_go_together_are_of_one_parent(draws, seed):
     assert_array_equal(rows["7"].isna(), rows["word"] == "none")
     given = frame.isna().to_numpy()[parents]
     assert not (missing[:, None] == given).all(axis=2).any(axis=1).all()
+
+
+@pytest.mark.parametrize("strategy", [None, "mean", "constant"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_indicators_say_which_cells_are_shared_or_missing(strategy, seed):
+    rng = np.random.default_rng(seed)
+    gone = rng.random((300, 3)) < [0.4, 0.1, 0.07]
+    holes = np.where(gone, np.nan, rng.gamma(2, size=(300, 3)))
+    imputer = SimpleImputer(strategy=strategy or "mean", add_indicator=True)
+    X = imputer.fit_transform(holes)
+    fill = imputer.statistics_
+    if strategy is None:
+        X[:, :3] = holes
+    sampler = PNLSampler(random_state=seed, sampling_strategy={True: 600})
+    rows = sampler.fit_resample(X, np.arange(300) < 60)[0][300:]
+    are = np.isnan(rows[:, :3]) if strategy is None else rows[:, :3] == fill
+    assert_array_equal(rows[:, 3:] == 1, are)
+    assert "from the parent that shared cells of x0 are from" in str(sampler.marks_)
+
+
+def test_a_level_that_says_what_is_shared_is_on_with_no_other():
+    rng = np.random.default_rng(0)
+    job = rng.choice(list("abcd"), 400, p=[0.4, 0.3, 0.2, 0.1])
+    income = np.where(job == "d", 0, rng.lognormal(8, 0.4, 400))
+    X = pd.get_dummies(pd.DataFrame({"income": income, "job": job}), drop_first=True)
+    rows = PNLAugmenter().fit(X).sample(1000, random_state=0)
+    assert_array_equal(rows["job_d"], rows["income"] == 0)
+    assert rows.filter(like="job").sum(axis=1).max() == 1
 
 
 def test_what_one_parent_lacks_the_other_gives():
