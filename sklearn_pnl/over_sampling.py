@@ -332,15 +332,19 @@ class _Classes:
             if len(shape) > 1 or kind not in "biuU":
                 check_classification_targets(plain)
         except ValueError as error:
-            raise ValueError(
-                f"{str(error).rstrip('.')}. PNLRegressionSampler adds rows with "
-                "numbers as targets."
-            ) from None
-        self.labels = check_target_type(
-            plain if self._indicators is None else self._indicators
-        )
+            told = str(error).rstrip(".")
+            advice = "PNLRegressionSampler adds rows with numbers as targets."
+            if kind == "O" and not issparse(plain):
+                kinds = {type(label).__name__ for label in np.ravel(plain)}
+                told = f"Unknown label type: objects ({', '.join(sorted(kinds)[:3])})"
+                advice = "Give classes a type: y.astype(int), or y.astype(str)."
+            raise ValueError(f"{told}. {advice}") from None
+        # Types with nulls would be read as floats, in which far numbers are the same.
+        labels = np.asarray(plain) if kind in "biu" else plain
         if self._indicators is not None:
-            _check_in_a_class(self._indicators)
+            labels = self._indicators
+            _check_in_a_class(labels)
+        self.labels = check_target_type(labels)
         self._container = ArraysTransformer(np.empty(0), plain)
 
     def like(self, labels):

@@ -931,3 +931,27 @@ def test_new_digits_are_recognised_as_their_class():
         )  # fmt: skip
     new = slice(len(train), None)
     assert judge.score(X_new[new].reshape(-1, 64), y_new[new]) > 0.9
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "UInt64", "int64[pyarrow]"])
+def test_far_classes_in_types_with_nulls_stay_apart(dtype):
+    # As floats the last two are the same.
+    pd = pytest.importorskip("pandas")
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    y = pd.Series(np.repeat([5, 2**60, 2**60 + 1], [30, 8, 6])).astype(dtype)
+    X = np.random.default_rng(0).normal(size=(44, 3))
+    sampler = PNLSampler(random_state=0)
+    labels = sampler.fit_resample(X, y)[1]
+    assert labels.dtype == y.dtype
+    assert labels.value_counts().to_dict() == {5: 30, 2**60: 30, 2**60 + 1: 30}
+    with pytest.raises(ValueError, match=r"the classes \[5, 11529215046"):
+        PNLSampler(constraints={2: None}).fit_resample(X, y)
+
+
+@pytest.mark.parametrize("y", [[0, 1], [False, True], [0, "a"]])
+def test_objects_that_are_no_classes_are_told(y):
+    y = np.repeat(np.array(y, dtype=object), [20, 10])
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    with pytest.raises(ValueError, match=r"type: objects \(.* Give classes a type"):
+        PNLSampler().fit_resample(X, y)
