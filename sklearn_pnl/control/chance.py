@@ -39,7 +39,7 @@ class Chance:
             self.n_distinct = len(np.unique(X[::step] @ self._direction))
             if step == 1 or self.n_distinct >= enough * len(varying):
                 break
-        self._free, self._some_alone = varying, False
+        self._free, self._some_alone, self._apart = varying, False, {}
 
     def fitted(self, free, some_alone):
         """Note what others follow from, and if a single row decides some of them."""
@@ -62,7 +62,10 @@ class Chance:
         if not fitted:
             choices = min(choices, 3 * log(d + 1, 2) + 2 * _BITS_PER_COEFFICIENT)
         wanted = choices + _BITS_PER_COEFFICIENT * m * fitted + _BITS
-        apart = self._rows_apart(n, m)
+        # The same for all equations of m features: there may be thousands of them.
+        if m not in self._apart:
+            self._apart[m] = self._rows_apart(n, m)
+        apart = self._apart[m]
         # A few rows tell that no value is that of most: a bit, which mostly is enough.
         known = [(apart[:_FEW_ROWS], 1)] if n > _FEW_ROWS else []
         for rows, most in (*known, (apart, inf)):
