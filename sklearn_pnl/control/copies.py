@@ -54,6 +54,9 @@ class Originals:
         with np.errstate(invalid="ignore"):
             rounded = np.abs(wanted - now) / np.abs(near - now)
         rounded[np.isnan(rounded) | ~free[some]] = -1
+        # The other of two values is far: nothing speaks for it where parents agree.
+        two = [j for j, grid in keeper.grids.items() if len(grid) == 2]
+        rounded[:, two] = np.where(rounded[:, two] > 0, rounded[:, two], -1)
         every, todo = np.arange(len(now)), np.ones(len(now), bool)
         for column in np.argsort(-rounded, axis=1, kind="stable").T[:_TRIED]:
             tried = now.copy()

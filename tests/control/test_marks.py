@@ -565,6 +565,16 @@ def test_rows_of_whole_numbers_are_copies_no_more_often_than_fresh_ones(means, s
         assert copied(raw, X) > known
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rows_that_would_be_copies_flip_no_flag_that_parents_share(seed):
+    # Beside groups of levels it is the only column that may have another value.
+    rng = np.random.default_rng(seed)
+    groups = [np.eye(4)[rng.integers(0, 4, 60)] for _ in range(6)]
+    X = np.column_stack([*groups, rng.random(60) < 0.1])
+    rows = PNLAugmenter().fit(X).sample(1000, random_state=seed)
+    assert abs(rows[:, -1].mean() - X[:, -1].mean()) < 0.06
+
+
 def test_steps_of_single_precision_reach_the_value_of_a_class():
     # The step that fits the values is .01 but for 5e-10 of it.
     shares = np.zeros(53)
