@@ -28,14 +28,18 @@ class Flags:
     apart: np.ndarray
 
     @classmethod
-    def of(cls, rows, columns):
-        """Those among some columns of rows (n, D), where NaN is missing; or None."""
+    def of(cls, rows, columns, bound):
+        """Those among some columns of rows (n, D), where NaN is missing; or None.
+
+        Of each two one at least is not ``bound`` (D,) by equations.
+        """
         part = np.asarray(rows[:, columns], np.float64)
         off, on = np.fmin.reduce(part), np.fmax.reduce(part)
         is_on = part == on
         two = (is_on | (part == off) | np.isnan(part)).all(axis=0) & (off < on)
         ones = is_on[:, two].astype(np.float32)
-        apart = ones.T @ ones == 0
+        held = bound[columns[two]]
+        apart = (ones.T @ ones == 0) & ~(held[:, None] & held)
         some = apart.any(axis=0)
         if not some.any():
             return None

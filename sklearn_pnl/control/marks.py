@@ -255,8 +255,9 @@ class _Search:
             for j, own in values.items()
             if lattice.steps[j] > plain.steps[j] and len(own) <= _KNOWN
         }
-        free = np.flatnonzero(pairs & ~bound)
-        flags = Flags.of(self.steps.rows, free) if len(free) > 1 else None
+        free, (two,), flags = np.flatnonzero(pairs & ~bound), np.nonzero(pairs), None
+        if len(free) and len(two) > 1:
+            flags = Flags.of(self.steps.rows, two, bound)
         return replace(
             marks,
             lattice=Lattice.through(lattice.steps, lattice.origins, few),

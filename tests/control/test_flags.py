@@ -42,10 +42,26 @@ def test_no_row_has_two_levels_of_which_the_first_is_dropped(dtype, seed):
 
 
 def test_without_a_look_at_pairs_rows_have_two(monkeypatch):
-    monkeypatch.setattr(Flags, "of", lambda rows, columns: None)
+    monkeypatch.setattr(Flags, "of", lambda *given: None)
     X = [dummies(seed, 60) for seed in range(5)]
     rows = [PNLAugmenter().fit(x).sample(2000, random_state=0) for x in X]
     assert max(max(on_together(r)) for r in rows) > 1
+
+
+def test_nor_where_an_equation_is_about_one_of_them():
+    # The dropped level of the other category goes with colour c.
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        colour = rng.choice(list("abcde"), 60, p=[0.2, 0.5, 0.1, 0.1, 0.1])
+        shape = np.where(colour == "c", "s", rng.choice(list("pqruvwxy"), 60))
+        frame = pd.DataFrame({"amount": rng.integers(0, 9, 60), "colour": colour})
+        X = pd.get_dummies(frame.assign(shape=shape))
+        X = X.drop(columns=["colour_a", "shape_s"])
+        group = dict.fromkeys(["colour_c", *X.filter(like="shape")], 1)
+        one = ColumnConstraint(group, equal=1)
+        rows = PNLAugmenter(invariants=one).fit(X).sample(2000, random_state=0)
+        assert rows.filter(like="colour").sum(axis=1).max() == 1
+        assert (rows[[*group]].sum(axis=1) == 1).all()
 
 
 def test_nor_after_scalers_and_in_samplers():
