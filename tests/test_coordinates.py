@@ -182,6 +182,21 @@ def test_fisher_information_is_positive_semidefinite(seed, kind, concentration):
     assert np.linalg.eigvalsh(g).min() > -1e-15
 
 
+def test_fisher_information_of_elements_given_in_any_way():
+    poset, rng = TensorPoset((3, 4)), np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(12)).reshape(3, 4)
+    mask = np.zeros((3, 4), bool)
+    mask[1, 2] = mask[2, 0] = True
+    listed = fisher_information(p, poset, [8, 6])
+    assert_array_equal(fisher_information(p, poset, [(2, 0), (1, 2)]), listed)
+    assert_array_equal(fisher_information(p, poset, mask), listed[::-1, ::-1])
+    assert fisher_information(p, poset, []).shape == (0, 0)
+    with pytest.raises(ValueError, match=r"must have shape \(3, 4\)"):
+        fisher_information(p, poset, mask[:2])
+    with pytest.raises(ValueError, match="Element 12 is out of range"):
+        fisher_information(p, poset, [12])
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_fisher_information_of_a_tensor_given_as_poset(seed):
     shape = (3, 2, 2)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._runtime.workspace import empty
-from .posets import PosetProtocol, float_type, leading_shape
+from .posets import PosetProtocol, flat_elements, float_type, leading_shape
 
 
 def theta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
@@ -280,8 +280,9 @@ def fisher_information(
     p : array-like of shape (..., *poset.shape)
         Distributions.
     poset : Poset or TensorPoset
-    elements : array-like of int, default=None
-        Flat indices of the coordinates wanted; None means all but the bottom.
+    elements : array-like, default=None
+        The coordinates wanted, as for :func:`element_mask`, in the order in which they
+        are listed; None means all but the bottom.
 
     Returns
     -------
@@ -308,7 +309,6 @@ def fisher_information(
     p = np.asarray(p, dtype=np.float64)
     if elements is None:
         elements = np.delete(np.arange(poset.n_elements), poset.bottom)
-    elements = np.asarray(elements)
-    lead = leading_shape(p, poset)
+    elements, lead = flat_elements(poset, elements), leading_shape(p, poset)
     eta = poset.eta(p).reshape(*lead, poset.n_elements)[..., elements]
     return poset.fisher_gram(p, elements) - eta[..., :, None] * eta[..., None, :]

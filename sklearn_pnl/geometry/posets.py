@@ -665,6 +665,19 @@ def element_mask(poset: PosetProtocol, elements: ArrayLike) -> NDArray:
     array([[0, 1, 0],
            [0, 0, 1]])
     """
+    mask = np.zeros(poset.n_elements, bool)
+    mask[flat_elements(poset, elements)] = True
+    mask[poset.bottom] = False
+    if not mask.any():
+        raise ValueError(
+            "The base has no element besides the bottom: it pins everything, and every "
+            "row would get the same code. Free at least one element."
+        )
+    return mask.reshape(poset.shape)
+
+
+def flat_elements(poset, elements):
+    """Flat indices of elements given as a mask or listed, as they are ordered."""
     given = np.asarray(elements)
     if given.dtype == bool:
         if given.shape not in (poset.shape, (poset.n_elements,)):
@@ -672,19 +685,7 @@ def element_mask(poset: PosetProtocol, elements: ArrayLike) -> NDArray:
                 f"A mask of elements must have shape {poset.shape} for {poset!r}; got "
                 f"{given.shape}."
             )
-        mask = np.array(given, order="C").reshape(poset.shape)
-    else:
-        mask = _mask_from_list(poset, given)
-    mask.reshape(-1)[poset.bottom] = False
-    if not mask.any():
-        raise ValueError(
-            "The base has no element besides the bottom: it pins everything, and every "
-            "row would get the same code. Free at least one element."
-        )
-    return mask
-
-
-def _mask_from_list(poset, given):
+        return np.flatnonzero(given)
     listed = given.ndim == 1 or (given.ndim == 2 and given.shape[1] == len(poset.shape))
     if given.size and (given.dtype.kind not in "iu" or not listed):
         raise ValueError(
@@ -700,10 +701,7 @@ def _mask_from_list(poset, given):
             f"Element {given[outside[0]].tolist()} is out of range: {poset!r} has "
             f"indices up to {(limits - 1).tolist()}."
         )
-    mask = np.zeros(poset.n_elements, bool)
-    if len(cells):
-        mask[np.ravel_multi_index(tuple(cells.T), tuple(limits))] = True
-    return mask.reshape(poset.shape)
+    return np.ravel_multi_index(tuple(cells.T), tuple(limits))
 
 
 def float_type(values):
