@@ -6,6 +6,7 @@ from functools import partial
 from inspect import signature
 
 import numpy as np
+import pandas as pd
 import pytest
 from imblearn.pipeline import make_pipeline
 from scipy.optimize import LinearConstraint
@@ -42,7 +43,7 @@ from sklearn_pnl import (
     geometry,
     rake,
 )
-from sklearn_pnl.geometry import Poset
+from sklearn_pnl.geometry import Poset, TensorPoset, complete, kl_divergence
 
 PROJECTORS = [ManyBodyProjector, BackwardProjector]
 # An augmenter of tensors as they come: no embedding makes them non-negative, none makes
@@ -855,6 +856,36 @@ def test_masked_cells_are_not_taken_for_data(use):
     with pytest.raises(ValueError, match=r"masked array: .* X.astype\(float\)"):
         use(MASKED)
     use(np.ma.masked_array(MASKED.data))
+
+
+TABLE = np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], [[0, 1], [0, 0]])
+ENDS = TABLE[0]
+SQUARE = TensorPoset((2, 2))
+SERIES = pd.Series([1.0, 2.0], pd.Index([0, 1], name="a"))
+
+
+@pytest.mark.parametrize(
+    ("use", "name"),
+    [
+        (lambda: geometry.rake(TABLE, {(0,): [3, 7]}), "tables"),
+        (lambda: geometry.rake(TABLE.data, {(0,): ENDS}), "margins"),
+        (lambda: kl_divergence(TABLE.data, q=TABLE), "q"),
+        (lambda: complete(TABLE, SQUARE, SQUARE.order == 1), "measures"),
+        (lambda: ColumnConstraint("a", equal=ENDS), "equal"),
+        (lambda: column_total("a", {0: 1}, upper=ENDS), "upper"),
+        (lambda: calibrate([[1.0, 2.0]], ENDS), "totals"),
+        (lambda: LogLinearModel(reference=TABLE).fit([TABLE.data]), "reference"),
+        (lambda: compare_samples(TABLE.data, TABLE), "X_new"),
+        (lambda: rake(SERIES, {"a": {0: 2}}, upper=ENDS), "upper"),
+    ],
+)
+def test_masked_arguments_are_refused_by_name(use, name):
+    with pytest.raises(ValueError, match=f"^{name} is a masked array"):
+        use()
+
+
+def test_public_functions_of_arrays_can_be_pickled():
+    assert pickle.loads(pickle.dumps(kl_divergence)) is kl_divergence
 
 
 @pytest.mark.parametrize(

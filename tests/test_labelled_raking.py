@@ -375,3 +375,17 @@ def test_by_level_without_a_margin_is_free_and_one_without_cells_is_told():
     rest = rake(table, asked, by="region", strict=False)
     assert list(rest.reasons) == ["north"]
     np.testing.assert_array_equal(rest.tables, found.tables)
+
+
+@pytest.mark.parametrize(
+    ("upper", "message"),
+    [
+        ([1.0, 2.0, 3.0], "upper must be a number or one a cell, 2 of them"),
+        ("much", "it is 'much'"),
+        (pd.Series([5.0, 9.0], ["b", "a"]), "upper has the index of table in another"),
+    ],
+)
+def test_ends_of_cells_that_do_not_fit_are_told(upper, message):
+    table = pd.Series([1.0, 2.0], pd.Index(["a", "b"], name="level"))
+    with pytest.raises(ValueError, match=message):
+        rake(table, {"level": {"a": 2}}, upper=upper)

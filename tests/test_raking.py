@@ -448,3 +448,10 @@ def test_whole_numbers_beyond_their_type_are_refused():
         round_to_margins(tables, {(): 2.0**64}, n_modes=2)
     fine = round_to_margins(tables / 2, {(): 2.0**63}, n_modes=2)
     np.testing.assert_array_equal(fine, 2**61)
+
+
+def test_margins_of_more_tables_than_there_are_name_the_axes():
+    with pytest.raises(
+        ValueError, match=r"is of \(3,\) tables, .* \(3, 2\).*n_modes=3"
+    ):
+        rake(np.ones((3, 2, 2)), {(0,): np.ones((3, 2))})

@@ -371,9 +371,12 @@ def test_margins_that_disagree_are_named():
         ({"age": 3}, {"bounds": "no"}, "0 <= least <= largest"),
         ({"age": 3}, {"bounds": (np.inf, np.inf)}, "0 <= least <= largest"),
         ({"age": 3}, {"design_weights": np.ma.masked_less(np.arange(60), 9)},
-         "nan in row 0"),
+         "design_weights is a masked array"),
         ({"age": 3}, {"design_weights": -np.ones(60)}, "holds -1 in row 0"),
         ({"age": 3}, {"design_weights": np.full(60, np.nan)}, "nan in row 0"),
+        ({"age": 3}, {"design_weights": np.zeros(60)}, "design_weights are all 0"),
+        ({"age": 3}, {"design_weights": "w"}, "one a row, 60 of them; it is 'w'"),
+        ({"sex": pd.Series([1, 2, 3], ["f", "m", "f"])}, {}, "'f' more than once"),
         ({"age": 3}, {"design_weights": np.ones(3)}, "one a row, 60 of them"),
         ({"age": 3}, {"domains": "region"}, "'north', which totals|domain"),
         ({"age": 3}, {"domains": [1, 2]}, "2 labels for 60 rows"),
@@ -766,3 +769,16 @@ def test_a_tolerance_of_zero_asks_for_what_rounding_allows():
     totals = {"sex": {"f": 70, "m": 50}, "age": 5000}
     weights = calibrate(frame, totals, tol=0)
     np.testing.assert_allclose(weights @ frame["age"], 5000, rtol=1e-13)
+
+
+def test_series_in_another_order_are_not_taken_by_place():
+    X = pd.DataFrame({"age": [20.0, 40.0, 60.0]}, index=["a", "b", "c"])
+    weights = pd.Series([1.0, 2.0, 3.0], X.index)
+    found = calibrate(X, {"age": 300.0}, design_weights=weights)
+    for given in ({"design_weights": weights}, {"domains": weights}):
+        with pytest.raises(ValueError, match=f"{[*given][0]} has the index of X in an"):
+            calibrate(X[::-1], {"age": 300.0}, **given)
+    # Labels of another frame say nothing of these rows.
+    other = weights.reset_index(drop=True)
+    again = calibrate(X, {"age": 300.0}, design_weights=other)
+    assert np.array_equal(again, found)

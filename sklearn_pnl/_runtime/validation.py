@@ -19,6 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
+from ..geometry.masks import check_unmasked
+
 _Called = TypeVar("_Called")
 _FLOATS = (np.float64, np.float32)
 # Shapes and values that are not finite are told of here, with the place.
@@ -179,19 +181,10 @@ def validated(estimator, X, no_numbers, **settings):
         raise ValueError(f"{error} {no_numbers(f'Column {name!r}')}") from error
 
 
-def as_array(X):
+def as_array(X, name="X"):
     """Rows with a type: None, fractions and decimals in lists become numbers by it."""
-    check_unmasked(X)
+    check_unmasked(X, name)
     return X if hasattr(X, "shape") else np.asanyarray(X)
-
-
-def check_unmasked(X):
-    """Refuse masked cells, which lose their mask where arrays are read."""
-    if np.ma.is_masked(X) or (isinstance(X, list) and any(map(np.ma.is_masked, X))):
-        raise ValueError(
-            "X is a masked array: what is below its mask would be taken for data. Make "
-            "masked cells NaN first, X.astype(float).filled(np.nan)."
-        )
 
 
 def _first_of_words(X):

@@ -106,7 +106,7 @@ def read_rows(given):
 def _check_numbers(X, name, names=None):
     """Rows in float64, with as many as are needed."""
     X = check_array(
-        as_array(X),
+        as_array(X, name),
         dtype=np.float64,
         order="C",
         ensure_min_samples=_FEWEST[name],

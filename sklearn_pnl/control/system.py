@@ -19,6 +19,7 @@ from scipy.sparse import issparse
 from sklearn.utils._optional_dependencies import check_pandas_support
 
 from .._runtime.validation import tells_where
+from ..geometry.masks import check_unmasked
 from .readable import between, linear_form, scales, values_of
 
 # Rounding of double precision that a sum of terms may show, as a share of these.
@@ -100,6 +101,7 @@ class ColumnConstraint:
 
 
 def _ends(values, name):
+    check_unmasked(values, name)
     try:
         values = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

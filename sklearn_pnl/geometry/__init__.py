@@ -75,6 +75,7 @@ from .interaction_tests import (
 )
 from .interactions import InteractionBasis, close_downward, interaction_mask
 from .linear import LinearProjection, linear_projection
+from .masks import unmasked
 from .observed import estimable_cells
 from .posets import Poset, PosetProtocol, TensorPoset, element_mask, order_mask
 from .projections import many_body_projection, mixed_projection
@@ -133,3 +134,9 @@ __all__ = [
     "theta_with_errors",
     "tree_poset",
 ]
+
+for _name in __all__:
+    if not isinstance(_public := globals()[_name], type):
+        globals()[_name] = unmasked(_public)
+        # Where it is found when it is unpickled.
+        globals()[_name].__module__ = __name__

@@ -4,6 +4,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import vstack
 
+from .masks import check_unmasked
 from .posets import leading_shape
 from .terms import indicators
 
@@ -39,6 +40,7 @@ def check_reference(reference, counts, poset):
     """A reference as a distribution; a ValueError if counts are where it is 0."""
     if reference is None:
         return None
+    check_unmasked(reference, "reference")
     reference = np.asarray(reference, dtype=np.float64)
     if why := _no_reference(reference, poset):
         raise ValueError(
@@ -64,6 +66,8 @@ def _no_reference(reference, poset):
     if len(bad):
         cell = tuple(bad[0].tolist())
         return f"that at index {cell} is {reference[cell]:g}"
+    if reference.max() > np.finfo(float).max / reference.size:
+        return "its sum overflows, so that a larger unit is needed"
     return None if reference.any() else "it is 0 in all cells"
 
 
@@ -89,18 +93,23 @@ def without_unfilled(counts, found, mask, poset, reference, dof):
     lead, can_occur = found.residual.shape, where_it_can_occur(poset, reference)
     q = found.prob.reshape(-1, poset.n_elements).copy()
     adjusted, empty = np.full(len(q), dof), counts.reshape(q.shape)[:, can_occur] == 0
-    suspicious = empty & (q[:, can_occur] < max(_SUSPICIOUS, _TIMES_TOL * found.tol))
+    suspicious = empty & nearly_empty(q[:, can_occur], found.tol)
     rows = np.flatnonzero(suspicious.any(axis=1))
     design = indicators(poset, mask)[can_occur] if len(rows) else None
     for row in rows:
-        possible = _possible_cells(design, empty[row], suspicious[row])
+        possible = possible_cells(design, empty[row], suspicious[row])
         if not possible.all():
             q[row, can_occur[~possible]] = 0
             adjusted[row] = possible.sum() - _rank(design[np.flatnonzero(possible)])
     return q.reshape(counts.shape), adjusted.reshape(lead)
 
 
-def _possible_cells(design, empty, suspicious):
+def nearly_empty(q, tol):
+    """Cells so light that a fit may be on its way to empty them."""
+    return q < max(_SUSPICIOUS, _TIMES_TOL * tol)
+
+
+def possible_cells(design, empty, suspicious):
     """Cells positive in some distribution with the expectations of the data.
 
     The most cells that a change of the counts can fill, which keeps all expectations

@@ -375,7 +375,13 @@ class _Problem:
         given, lead = {}, tables.shape[: tables.ndim - d]
         for modes, modes_given in keys.items():
             margin = _as_margin(margins[modes], modes_given, shape, unnamed)
-            lead = np.broadcast_shapes(lead, margin.shape[: margin.ndim - d])
+            own = margin.shape[: margin.ndim - d]
+            try:
+                lead = np.broadcast_shapes(lead, own)
+            except ValueError:
+                raise ValueError(
+                    f"Margin {modes} is of {own} tables, and there are {lead}.{unnamed}"
+                ) from None
             key = tuple(sorted(modes_given))
             if key in given:
                 raise ValueError(

@@ -13,8 +13,9 @@ from sklearn.utils._param_validation import Interval, validate_params
 
 from .._runtime.validation import tells_where
 from ..geometry import linear_projection
+from ..geometry.masks import unmasked
 from ..geometry.reach import box_reach, span
-from .columns import Columns
+from .columns import Columns, check_order, numbers_of
 from .sweeps import sweep
 from .totals import TIMES_SUM, TotalsSystem, read_totals
 from .whole import whole_weights
@@ -177,6 +178,7 @@ def effective(weights):
 @validate_params(
     SEARCH | {"return_report": ["boolean"]}, prefer_skip_nested_validation=True
 )
+@unmasked
 def calibrate(
     X: ArrayLike,
     totals: object,
@@ -276,6 +278,8 @@ def calibrate(
     with the count of 0=0, the count of 0=1 it reaches 2400 to 5200.
     """
     columns = Columns(X)
+    check_order(design_weights, X, "design_weights")
+    check_order(domains, X, "domains")
     design = _checked_design(design_weights, len(columns))
     low, high = _checked(bounds)
     ceiling = np.where(design > 0, high, 0.0) * np.maximum(design, 1e-300)
@@ -318,19 +322,17 @@ def _found(search, columns, totals, design, floor, ceiling):
 
 
 def _checked_design(given, n):
-    if isinstance(given, np.ma.MaskedArray):
-        given = given.astype(np.float64).filled(np.nan)
-    design = np.asarray(1.0 if given is None else given, dtype=np.float64)
-    if design.shape not in ((), (n,)):
-        raise ValueError(
-            f"design_weights must be a number or one a row, {n} of them; it has the "
-            f"shape {design.shape}."
-        )
-    design = np.broadcast_to(design, n)
+    given = 1.0 if given is None else given
+    design = numbers_of(given, "design_weights", n, "row")
     for row in np.flatnonzero(~(design >= 0) | np.isinf(design)):
         raise ValueError(
             f"design_weights holds {design[row]:g} in row {row}: give finite numbers, "
             "0 or more."
+        )
+    if n and not design.any():
+        raise ValueError(
+            "design_weights are all 0, and rows without weight stay so: no row is left "
+            "to be weighted. Give positive ones, or None for 1 each."
         )
     return design
 

@@ -8,7 +8,7 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse
 
-from .._runtime.validation import check_unmasked
+from ..geometry.masks import check_unmasked
 from ..tables.columns import column_of
 
 # Columns of whole numbers up to this have a table of their levels.
@@ -106,6 +106,36 @@ class Columns:
     def _column(self, key):
         j = column_of(key, self._asked, self.names, (self.n_columns,))
         return self._X[:, [j]].toarray()[:, 0] if issparse(self._X) else self._X[:, j]
+
+
+def check_order(given, X, name, whom="X"):
+    """Refuse a Series with the labels of X in another order: places count, not labels.
+
+    Labels that are others are those of another frame, and no order.
+    """
+    index, own = (getattr(x, "index", None) for x in (given, X))
+    if not (hasattr(index, "equals") and hasattr(own, "equals")) or index.equals(own):
+        return
+    if len(index) == len(own) and set(index) == set(own):
+        raise ValueError(
+            f"{name} has the index of {whom} in another order, but is read by place: "
+            f"give {name}.reindex({whom}.index), or {name}.to_numpy() if the places "
+            "are right."
+        )
+
+
+def numbers_of(given, name, n, each):
+    """A number for all, or one for each of n, as an array (n,)."""
+    try:
+        numbers = np.asarray(given, dtype=np.float64)
+        shape = f"has the shape {numbers.shape}"
+    except (TypeError, ValueError):
+        numbers, shape = np.empty((0, 0)), f"is {given!r}"
+    if numbers.shape not in ((), (n,)):
+        raise ValueError(
+            f"{name} must be a number or one a {each}, {n} of them; it {shape}."
+        )
+    return np.broadcast_to(numbers, n)
 
 
 def _looked_up(values, place):

@@ -16,13 +16,15 @@ from sklearn.utils._param_validation import validate_params
 
 from .._runtime.validation import tells_where
 from ..geometry import Raking, RakingError
+from ..geometry.masks import unmasked
 from .calibration import SEARCH, WeightSearch, members_of
-from .columns import Columns
+from .columns import Columns, check_order, numbers_of
 from .totals import ColumnTotal, UnmetTotals, as_list, read_totals
 
 
 @tells_where()
 @validate_params(SEARCH, prefer_skip_nested_validation=True)
+@unmasked
 def rake(
     table: object,
     margins: Mapping[object, object],
@@ -198,13 +200,17 @@ class _Cells:
             self.columns, values, self.like = _of_frame(table, name)
         for cell in np.flatnonzero(~np.isfinite(values)):
             raise ValueError(f"Cells must be finite; cell {cell} is {values[cell]}.")
+        check_order(lower, table, "lower", "table")
+        check_order(upper, table, "upper", "table")
         given = -np.inf if lower is None else lower, np.inf if upper is None else upper
-        lower, upper = (np.asarray(end, dtype=np.float64) for end in given)
+        lower, upper = (
+            numbers_of(end, name, len(values), "cell")
+            for end, name in zip(given, ("lower", "upper"), strict=True)
+        )
         if np.isnan(lower).any() or np.isnan(upper).any():
             raise ValueError("lower and upper must hold no NaN.")
         self.values, self.shape = values, table.shape
-        self.lower = np.broadcast_to(lower, len(values))
-        self.upper = np.broadcast_to(upper, len(values))
+        self.lower, self.upper = lower, upper
 
     def totals(self, margins):
         """What is asked for, a ColumnTotal each."""

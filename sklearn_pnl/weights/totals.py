@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse, vstack
 
 from .._runtime.validation import tells_where
 from ..control.meeting import UnmetTotals
+from ..geometry.masks import unmasked
 from ..tables.categories import is_missing
 from .columns import Columns
 
@@ -70,6 +71,7 @@ class ColumnTotal:
 
 
 @tells_where()
+@unmasked
 def column_total(
     of: object,
     equal: object = None,
@@ -169,8 +171,9 @@ def _each(ends, room):
         # Without room infinity stays what it is.
         return float(end + room * abs(end) if room else end)
 
+    ends = _by_label(ends) if hasattr(ends, "items") else ends
     try:
-        if hasattr(ends, "items"):
+        if isinstance(ends, dict):
             return {
                 level: np.nan if is_missing(end) else moved(end)
                 for level, end in ends.items()
@@ -181,6 +184,19 @@ def _each(ends, room):
             "A total must be a number, or a dict or Series of level to number; got "
             f"{ends!r}. It comes after its column: column_total('income', 3000)."
         ) from None
+
+
+def _by_label(totals):
+    """A dict of what a Series or mapping holds; no label of an index may come twice."""
+    found = {}
+    for label, total in totals.items():
+        if label in found:
+            raise ValueError(
+                f"Totals name {label!r} more than once in their index: sum them first, "
+                "totals.groupby(totals.index).sum(), or drop what is out of date."
+            )
+        found[label] = total
+    return found
 
 
 def _at(level):
@@ -327,7 +343,7 @@ def as_list(totals, names, n_columns):
         return [totals]
     if hasattr(totals, "items") and np.ndim(totals) == 1:
         # A Series of sums by column.
-        totals = dict(totals.items())
+        totals = _by_label(totals)
     if isinstance(totals, Mapping):
         if not totals:
             raise ValueError("totals is empty; ask for at least one.")
