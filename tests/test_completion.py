@@ -172,6 +172,34 @@ def test_sums_of_observed_cells_are_kept(seed):
         assert_allclose(sums, np.where(observed, counts, 0).sum(axis=axis), atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    ("table", "order", "known"),
+    [
+        # The one cell of row 0 and column 1 falls to 0 beside any 5, 4 and 3.
+        ([[5, 0, np.nan], [np.nan, 4, 3]], 1, [[1, 1, 0], [0, 1, 1]]),
+        # Opposite corners: the classic of models without interactions of three.
+        (
+            [[[0, 4], [5, 6]], [[3, 2], [7, np.nan]]],
+            2,
+            [[[1, 1], [1, 1]], [[1, 1], [1, 0]]],
+        ),
+    ],
+)
+def test_a_likelihood_without_a_maximum_is_told_by_what_is_estimable(
+    table, order, known
+):
+    table = np.array(table)
+    poset = TensorPoset(table.shape)
+    matched = order_mask(poset, order)
+    found = complete(table, poset, matched)
+    assert found.converged and np.array_equal(found.estimable, known)
+    assert np.array_equal(np.isnan(found.measure), np.isnan(table))
+    some = ~np.isnan(table)
+    near = complete(table, poset, matched, ridge=1e-9).measure
+    assert_allclose(found.measure[some], near[some], atol=1e-4)
+    assert found.rank == matched.sum()
+
+
 def test_structural_zeros_stay_and_need_no_mass():
     rng, poset = np.random.default_rng(0), TensorPoset((4, 4))
     table = rng.gamma(1.0, size=(4, 4))

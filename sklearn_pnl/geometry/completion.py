@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .coordinates import row_sums
+from .counts import nearly_empty, possible_cells
 from .interactions import maximal_mode_sets
 from .marginals import margin_rows
 from .observed import Design, patterns_of
@@ -34,6 +35,7 @@ from .optimize import Report, newton_cg, newton_dense
 from .posets import PosetProtocol, SparseColumns, flat_rows
 from .settling import settle_rows
 from .solvers import BLOCK_CELLS, is_light, joined
+from .terms import indicators
 from .tilts import ExponentialTilt
 
 # Up to so many functions Newton is dense if there is a ridge.
@@ -51,8 +53,8 @@ class Completion(Report):
     measure : ndarray of shape (..., *poset.shape)
         The model at all cells, observed ones too; NaN where it is not estimable.
     estimable : ndarray of bool of shape (..., *poset.shape) or None
-        Cells that the observed ones determine; None with a ridge, which gives every
-        cell a value.
+        Cells that the observed ones determine, those left out that the likelihood
+        empties; None with a ridge, which gives every cell a value.
     rank : ndarray of int of shape (...,) or None
         Of the observed design, with the constant: ``1 + |M|`` if all parameters are
         identified. None with a ridge.
@@ -142,8 +144,8 @@ def complete(
     -----
     Without a ridge, cells of a margin whose observed cells are all 0 become 0, the
     limit of the likelihood. Other patterns of zeros may leave a likelihood without a
-    maximum: however small the residual, some cells are then on their way to 0, and
-    missing ones to infinity. A ridge or an offset helps.
+    maximum: in its limit some observed cells are 0, and missing cells that only these
+    tell of, which may go to infinity, are not estimable. A ridge or an offset helps.
 
     References
     ----------
@@ -269,7 +271,32 @@ def fit_exactly(observed, design, settings):
         estimable = known | (some.reference == 0)
         rank = np.full(len(rows), 1 + len(none))
         pieces.append((rows, (*found, estimable, rank)))
-    return joined(pieces)
+    return _without_unfilled(joined(pieces), observed, design, settings)
+
+
+def _without_unfilled(found, observed, design, settings):
+    """The limit of the likelihood where it has no maximum.
+
+    Observed cells that no model with the sums of the data fills are 0 there, and tell
+    nothing of the others: only what these determine is estimable.
+    """
+    q, empty = found[0] / observed.mass[:, None], observed.target == 0
+    suspicious = observed.seen & empty & nearly_empty(q, settings["tol"])
+    rows, seen = np.flatnonzero(suspicious.any(axis=1)), observed.seen.copy()
+    functions = indicators(design.poset, design.matched) if len(rows) else None
+    for row in rows:
+        cells = np.flatnonzero(seen[row])
+        given = functions[cells], empty[row, cells], suspicious[row, cells]
+        seen[row, cells] = possible_cells(*given)
+    gone = observed.seen & ~seen
+    rows = np.flatnonzero(gone.any(axis=1))
+    if len(rows):
+        rest = observed._replace(seen=seen).rows(rows)
+        limit = fit_exactly(rest, design, settings)
+        limit[0][gone[rows]], limit[4][gone[rows]] = 0.0, True
+        for whole, part in zip(found, limit, strict=True):
+            whole[rows] = part
+    return found
 
 
 def _settle(measure, residual, observed, design, basis, seen, tol):
