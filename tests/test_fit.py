@@ -14,12 +14,13 @@ from _oracles import (
     up_to_order,
 )
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.linalg import orth
+from scipy.linalg import orth, pinv
 from scipy.optimize import linprog
 from scipy.stats import chi2, chi2_contingency
 from sklearn.linear_model import PoissonRegressor
 
 from sklearn_pnl.geometry import (
+    Poset,
     TensorPoset,
     close_downward,
     deviance_tests,
@@ -181,6 +182,22 @@ def test_cells_that_no_empty_margin_forbids():
     # With one corner alone all is well.
     counts[0, 0, 0] = 1
     assert goodness_of_fit(counts, poset, 2).adjusted_dof == 1
+
+
+@pytest.mark.parametrize(("mean", "order"), [(20.0, 2), (0.3, 2), (20.0, 3)])
+def test_theta_and_errors_are_those_of_a_pseudoinverse(mean, order):
+    # Full rank, less, and as many functions as cells.
+    counts, poset = random_counts(4, mean=mean), TensorPoset(SHAPE)
+    fit, mask = goodness_of_fit(counts, poset, order), poset.order_mask(order)
+    q = (fit.expected / fit.total).ravel()
+    design = np.sqrt(q)[:, None] * level_functions(poset, np.flatnonzero(mask))
+    inverse = pinv(design, rtol=1e-11)
+    known = np.abs(1 - np.diag(inverse @ design)) < 1e-6
+    log_q = np.sqrt(q) * np.log(q, out=np.zeros_like(q), where=q > 0)
+    errors = np.linalg.norm(inverse, axis=1) / np.sqrt(fit.total)
+    wanted = [np.where(known, x, np.nan)[1:] for x in (inverse @ log_q, errors)]
+    found = theta_with_errors(fit.expected / fit.total, fit.total, poset, order)
+    assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -718,3 +735,21 @@ def test_counts_of_objects_are_numbers():
 def test_counts_and_references_that_are_none_are_told(counts, reference, message):
     with pytest.raises(ValueError, match=message):
         goodness_of_fit(counts, TensorPoset((2, 2)), reference=reference)
+
+
+def test_candidates_of_score_tests_are_terms():
+    counts, poset = random_counts(0), TensorPoset(SHAPE)
+    assert score_tests(counts, poset, 1, [{1, 0}]).terms == ((0, 1),)
+    for wrong, message in (((0, 9), "names mode 9"), ("x", "tuple of modes")):
+        with pytest.raises(ValueError, match=message):
+            score_tests(counts, poset, 1, [wrong])
+    chain = Poset.from_relations(3, [(0, 1), (1, 2)])
+    with pytest.raises(ValueError, match="out of range"):
+        score_tests([3, 4, 5], chain, np.array([0, 1, 0], bool), [7])
+
+
+def test_references_whose_sum_overflows_are_told():
+    with pytest.raises(ValueError, match="its sum overflows"):
+        goodness_of_fit(
+            np.ones((2, 2)), TensorPoset((2, 2)), reference=np.full((2, 2), 1e308)
+        )

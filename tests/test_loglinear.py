@@ -298,3 +298,9 @@ def test_counts_too_many_to_draw_or_sum_are_refused():
         model.bootstrap(9)
     with pytest.raises(ValueError, match="sum of X overflows; divide it by a constant"):
         LogLinearModel().fit([5e306 * counts])
+
+
+def test_deviances_that_are_rounding_are_all_as_large():
+    # No table with these sums has a count in the two empty corners: the fit is exact.
+    counts = [[[0, 4], [5, 6]], [[3, 2], [7, 0]]]
+    assert LogLinearModel(order=2).fit([counts]).bootstrap(99, 0).p_value == 1

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import pinv
+from scipy.linalg import pinv, qr, solve_triangular
 from scipy.special import xlogy
 from scipy.stats import chi2
 
@@ -267,12 +267,31 @@ def theta_with_errors(
     root = np.sqrt(q)
     # With a constant to stand for psi: its inverse, cut down to theta, is that of G.
     design = root[:, None] * functions
-    inverse = pinv(design, rtol=_RANK)
-    theta = inverse @ (root * np.log(np.divide(q, r, out=np.ones(len(q)), where=q > 0)))
+    log_ratio = root * np.log(np.divide(q, r, out=np.ones(len(q)), where=q > 0))
+    # Of design = QR the inverse is that of R times that of Q; R has fewer rows.
+    triangle = qr(np.column_stack([design, log_ratio]), mode="r")[0]
+    triangle = triangle[: triangle.shape[1]]
+    factor, right = triangle[:, :-1], triangle[:, -1]
+    inverse = _pseudo_inverse(factor)
+    theta = inverse @ right
     errors = np.linalg.norm(inverse, axis=1) / np.sqrt(total)
-    known = np.abs(1 - np.einsum("ij,ji->i", inverse, design)) < _ALIASED
+    known = np.abs(1 - np.einsum("ij,ji->i", inverse, factor)) < _ALIASED
     theta, errors = (np.where(known, x, np.nan)[1:] for x in (theta, errors))
     return theta, errors
+
+
+def _pseudo_inverse(factor):
+    """That of an upper triangle; by substitution, unless its rank may be less."""
+    m = factor.shape[1]
+    square = factor[:m]
+    if len(square) == m and np.diag(square).all():
+        inverse = solve_triangular(square, np.eye(m), check_finite=False)
+        # No less than the ratio of its singular values.
+        with np.errstate(over="ignore"):
+            condition = np.linalg.norm(square) * np.linalg.norm(inverse)
+        if condition < 1 / _RANK:
+            return np.hstack([inverse, np.zeros((m, len(factor) - m))])
+    return pinv(factor, rtol=_RANK)
 
 
 def model_mask(poset, order):

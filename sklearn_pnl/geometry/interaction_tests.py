@@ -31,7 +31,8 @@ from .fit import (
     p_values,
     statistics_table,
 )
-from .posets import PosetProtocol, TensorPoset
+from .interactions import check_mode_set
+from .posets import PosetProtocol, TensorPoset, flat_elements
 from .terms import (
     cells_of,
     changed,
@@ -232,6 +233,10 @@ def score_tests(
     fit = fit_one(counts, poset, mask, reference, tol, max_iter)
     if candidates is None:
         candidates = missing_terms(poset, mask)
+    elif isinstance(poset, TensorPoset):
+        candidates = [check_mode_set(term, len(poset.shape)) for term in candidates]
+    else:
+        candidates = flat_elements(poset, candidates).tolist()
     return scores_of(check_counts(counts, poset)[0], fit, poset, mask, candidates)
 
 

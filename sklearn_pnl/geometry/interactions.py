@@ -84,7 +84,7 @@ def _check_interactions(interactions, n_modes):
             f"Interactions are an integer order or a list of tuples of modes; got "
             f"{interactions!r}."
         )
-    sets = [_check_mode_set(modes, n_modes) for modes in interactions]
+    sets = [check_mode_set(modes, n_modes) for modes in interactions]
     if not sets:
         raise ValueError(
             "No interaction was given. List at least one tuple of modes, for instance "
@@ -295,7 +295,8 @@ def kronecker_product(blocks, x):
     return x.reshape(shape)
 
 
-def _check_mode_set(modes, n_modes):
+def check_mode_set(modes, n_modes):
+    """A set of modes in ascending order; a ValueError if it is none."""
     try:
         modes = tuple(map(index, modes))
     except TypeError as error:
