@@ -379,6 +379,9 @@ def test_raking_of_observed_cells_to_a_mass_and_to_nothing():
         ({"measures": np.ones((3, 2))}, r"measures must have shape \(..., 2, 3\)"),
         ({"reference": -np.ones((2, 3))}, "as a cell of reference"),
         ({"ridge": -1}, "ridge must not be negative"),
+        ({"ridge": np.inf}, "nor infinite"),
+        ({"observed": np.full((2, 3), np.nan)}, "observed must be a mask"),
+        ({"matched": np.full((2, 3), 2)}, "matched must be a mask, of"),
         ({"smooth": [2], "ridge": 1}, "smooth names mode 2; the modes are 0 to 1"),
         ({"matched": np.ones(6, bool)}, "matched must be a mask of shape"),
         ({"matched": np.zeros((2, 3), bool)}, "matched is empty"),
@@ -396,3 +399,12 @@ def test_a_design_too_large_to_look_at_is_refused():
     poset = TensorPoset((60, 60, 3))
     with pytest.raises(ValueError, match="too many. Use a ridge, or a smaller order"):
         complete(np.ones(poset.shape), poset, order_mask(poset, 2))
+
+
+def test_a_table_with_gaps_is_no_mask_of_observed_cells():
+    poset = TensorPoset((2, 2))
+    given = [[1, 1], [1, 0]], poset, poset.order == 1
+    assert estimable_cells(*given)[0].all()
+    for table in ([[1, np.nan], [1, 1]], [[4, 2], [0, 1]]):
+        with pytest.raises(ValueError, match="observed must be a mask"):
+            estimable_cells(table, *given[1:])

@@ -853,7 +853,7 @@ MASKED = np.ma.masked_greater(np.random.default_rng(0).random((30, 4)), 0.8)
     ],
 )
 def test_masked_cells_are_not_taken_for_data(use):
-    with pytest.raises(ValueError, match=r"masked array: .* X.astype\(float\)"):
+    with pytest.raises(ValueError, match=r"masked array: .* X(_new)?.astype\(float\)"):
         use(MASKED)
     use(np.ma.masked_array(MASKED.data))
 
@@ -874,6 +874,7 @@ SERIES = pd.Series([1.0, 2.0], pd.Index([0, 1], name="a"))
         (lambda: ColumnConstraint("a", equal=ENDS), "equal"),
         (lambda: column_total("a", {0: 1}, upper=ENDS), "upper"),
         (lambda: calibrate([[1.0, 2.0]], ENDS), "totals"),
+        (lambda: PNLAugmenter().fit(np.eye(9)[:, :2]).sample(2, totals=ENDS), "totals"),
         (lambda: LogLinearModel(reference=TABLE).fit([TABLE.data]), "reference"),
         (lambda: compare_samples(TABLE.data, TABLE), "X_new"),
         (lambda: rake(SERIES, {"a": {0: 2}}, upper=ENDS), "upper"),

@@ -375,3 +375,10 @@ def test_what_images_cannot_have_is_told(keywords, message):
     augmenter = PNLAugmenter(embedding=None).fit(X)
     with pytest.raises(ValueError, match=message):
         ImageRowsDisplay.from_estimator(augmenter, X, **keywords)
+
+
+def test_new_rows_of_rows_that_are_not_given_are_told():
+    X = np.random.default_rng(0).random((30, 4, 4))
+    augmenter = PNLAugmenter().fit(X)
+    with pytest.raises(ValueError, match="X has 1 rows, .* was fitted on"):
+        ImageRowsDisplay.from_estimator(augmenter, X[:1])

@@ -286,3 +286,15 @@ def test_lineages_of_a_frame_are_its_rows():
         taxonomy_poset(frame)
     taxonomy = taxonomy_poset(frame.to_numpy(), ranks=list(frame))
     assert str(taxonomy) == "Taxonomy(3 features; phylum: 2, family: 3)"
+
+
+def test_totals_of_small_integers_do_not_overflow():
+    taxonomy = taxonomy_poset(["a;x", "a;y", "b;z"], ranks=["rank", "name"])
+    for dtype in (np.int8, np.uint8, bool, np.float16, np.float32):
+        X = np.array([[100, 100, 1]]).astype(dtype)
+        wanted = [[X[0, 0] + 1.0 * X[0, 1], 1]]
+        assert_array_equal(taxonomy.totals(X, "rank"), wanted)
+    with pytest.raises(ValueError, match=r"must have shape \(..., 3\)"):
+        taxonomy.totals([[1, 2]], "rank")
+    with pytest.raises(ValueError, match="masked array"):
+        taxonomy.totals(np.ma.masked_array([[1, 2, 3]], [[0, 1, 0]]), "rank")

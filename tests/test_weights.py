@@ -436,6 +436,9 @@ def test_missing_numbers_are_told():
     "arguments, message",
     [
         (("age", 3, {"within": -1}), "within must be 0 or more"),
+        (("age", 3, {"within": "all"}), "within must be 0 or more"),
+        (({"age": np.nan}, 3, {}), "that of 'age' is nan"),
+        (({"age": "x"}, 3, {}), "that of 'age' is 'x'"),
         (("age", 3, {"within": 5}), "below 1, a share .* got 5"),
         ((3500, "age", {}), "It comes after its column"),
         (("age", {"a": "many"}, {}), "number, or a dict or Series of level to number"),

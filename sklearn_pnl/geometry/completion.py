@@ -32,7 +32,7 @@ from .interactions import maximal_mode_sets
 from .marginals import margin_rows
 from .observed import Design, patterns_of
 from .optimize import Report, newton_cg, newton_dense
-from .posets import PosetProtocol, SparseColumns, flat_rows
+from .posets import PosetProtocol, SparseColumns, as_flags, flat_rows
 from .settling import settle_rows
 from .solvers import BLOCK_CELLS, is_light, joined
 from .terms import indicators
@@ -167,8 +167,8 @@ def complete(
     """
     some, lead = read_observed(measures, poset, observed, reference)
     design = Design(poset, matched, smooth)
-    if not ridge >= 0:
-        raise ValueError(f"ridge must not be negative; got {ridge}.")
+    if not 0 <= ridge < np.inf:
+        raise ValueError(f"ridge must not be negative, nor infinite; got {ridge}.")
     names = ["measure", "residual", "gap", "n_iter", "estimable", "rank"]
     settings = {"tol": tol, "max_iter": max_iter}
     if ridge > 0:
@@ -185,7 +185,8 @@ def complete(
 def read_observed(measures, poset, observed=None, reference=None):
     """Rows of what is given, checked, and the leading shape."""
     measures = np.asarray(measures, np.float64)
-    observed = ~np.isnan(measures) if observed is None else np.asarray(observed, bool)
+    observed = ~np.isnan(measures) if observed is None else observed
+    observed = as_flags(observed, "observed")
     reference = np.ones(poset.shape) if reference is None else reference
     reference = np.asarray(reference, np.float64)
     (measures, seen, reference), lead = flat_rows(

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.fft import dct
 
 from .interactions import InteractionBasis
-from .posets import PosetProtocol, leading_shape, matched_mask
+from .posets import PosetProtocol, as_flags, leading_shape, matched_mask
 from .terms import level_functions
 from .tilts import Basis, ScaledBasis, ZetaBasis
 
@@ -62,7 +62,7 @@ def estimable_cells(
     >>> rank
     array(3)
     """
-    observed = np.asarray(observed, bool)
+    observed = as_flags(observed, "observed")
     lead, design = leading_shape(observed, poset, "observed"), Design(poset, matched)
     seen = observed.reshape(-1, poset.n_elements)
     estimable, rank = np.empty(seen.shape, bool), np.empty(len(seen), int)

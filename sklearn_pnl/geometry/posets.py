@@ -704,6 +704,17 @@ def flat_elements(poset, elements):
     return np.ravel_multi_index(tuple(cells.T), tuple(limits))
 
 
+def as_flags(values, name):
+    """An array of bool; a ValueError if it holds more than 0 and 1."""
+    flags = np.asarray(values)
+    if flags.dtype != bool and not ((flags == 0) | (flags == 1)).all():
+        raise ValueError(
+            f"{name} must be a mask, of True and False or 1 and 0; it holds other "
+            "values. Observed are, in a table with NaN, ~np.isnan(table)."
+        )
+    return flags.astype(bool)
+
+
 def float_type(values):
     """Single or double precision: that of the values, if they have one."""
     dtype = np.asarray(values).dtype
@@ -749,7 +760,7 @@ def flat_rows(poset, **arrays):
 
 def matched_mask(poset, matched):
     """A mask of elements, checked, without the bottom, which is always free."""
-    matched = np.array(matched, bool, order="C")
+    matched = np.array(as_flags(matched, "matched"), order="C")
     if matched.shape != poset.shape:
         raise ValueError(
             f"matched must be a mask of shape {poset.shape}; got shape {matched.shape}."

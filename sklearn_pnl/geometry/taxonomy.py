@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .constructions import tree_poset
-from .posets import Poset
+from .masks import check_unmasked
+from .posets import Poset, float_type
 
 _PREFIXES = {
     "d": "domain",
@@ -96,7 +97,16 @@ class Taxonomy:
             In the order of ``taxa``.
         """
         members = self.members[self._level(rank)]
-        return np.asarray(X) @ np.equal.outer(members, np.unique(members))
+        check_unmasked(X)
+        X = np.asarray(X)
+        if X.shape[-1:] != members.shape:
+            raise ValueError(
+                f"X must have shape (..., {len(members)}), a cell for each feature; "
+                f"got {X.shape}."
+            )
+        # Small integers overflow.
+        X = X.astype(np.int64 if X.dtype.kind in "biu" else float_type(X))
+        return X @ np.equal.outer(members, np.unique(members))
 
     def _level(self, rank):
         if rank not in self.ranks:

@@ -238,6 +238,11 @@ def _with_relatives(augmenter, X, n, rng):
     """New rows of an augmenter, by name with the rows that they belong to."""
     new, parents = augmenter.sample(n, rng, return_parents=True)
     new, known = np.asarray(new).reshape(n, -1), X.reshape(len(X), -1)
+    if parents.max() >= len(X):
+        raise ValueError(
+            f"X has {len(X)} rows, and a new row comes from row {parents.max()}: give "
+            f"all the rows that {type(augmenter).__name__} was fitted on."
+        )
     return {
         "training rows": known[parents[:, 0]],
         "new rows": new,

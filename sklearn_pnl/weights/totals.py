@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
+from math import isfinite
+from numbers import Real
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
 from .._runtime.validation import tells_where
 from ..control.meeting import UnmetTotals
-from ..geometry.masks import unmasked
+from ..geometry.masks import check_unmasked, unmasked
 from ..tables.categories import is_missing
 from .columns import Columns
 
@@ -116,7 +118,7 @@ def column_total(
     >>> column_total({"income": 1, "tax": -3}, lower=0).lower
     0.0
     """
-    if not 0 <= within < 1:
+    if not (isinstance(within, Real) and 0 <= within < 1):
         raise ValueError(
             "within must be 0 or more and below 1, a share of the total (.05 for 5%); "
             f"got {within!r}. For more room give lower= and upper=."
@@ -139,6 +141,12 @@ def column_total(
                 "give counts by level with a column or a tuple of columns."
             )
         of = dict(of)
+        for column, weight in of.items():
+            if not (isinstance(weight, Real) and isfinite(weight)):
+                raise ValueError(
+                    f"Coefficients of a total are finite numbers; that of {column!r} "
+                    f"is {weight!r}."
+                )
     for level in {level for end in levels for level in end} or [None]:
         ends = _end(lower, level, -np.inf), _end(upper, level, np.inf)
         # NaN is below nothing.
@@ -339,6 +347,7 @@ def read_totals(columns: Columns, totals: object) -> TotalsSystem:
 
 def as_list(totals, names, n_columns):
     """All that is asked for, a ColumnTotal each; an array asks for all columns."""
+    check_unmasked(totals, "totals")
     if isinstance(totals, ColumnTotal):
         return [totals]
     if hasattr(totals, "items") and np.ndim(totals) == 1:
