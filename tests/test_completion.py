@@ -408,3 +408,5 @@ def test_a_table_with_gaps_is_no_mask_of_observed_cells():
     for table in ([[1, np.nan], [1, 1]], [[4, 2], [0, 1]]):
         with pytest.raises(ValueError, match="observed must be a mask"):
             estimable_cells(table, *given[1:])
+        with pytest.raises(ValueError, match="observed must be a mask"):
+            rake(np.ones((2, 2)), {(0,): [2, 2]}, n_modes=2, observed=table)

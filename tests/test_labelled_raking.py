@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from numpy.testing import assert_allclose
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
-from sklearn_pnl import column_total, geometry, rake
+from sklearn_pnl import calibrate, column_total, geometry, rake
 from sklearn_pnl.geometry import RakingError
 
 LEVELS = {"age": ["young", "old", "older"], "sex": ["f", "m"], "region": list("nsew")}
@@ -389,3 +390,12 @@ def test_ends_of_cells_that_do_not_fit_are_told(upper, message):
     table = pd.Series([1.0, 2.0], pd.Index(["a", "b"], name="level"))
     with pytest.raises(ValueError, match=message):
         rake(table, {"level": {"a": 2}}, upper=upper)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64])
+def test_repeated_entries_of_small_integers_do_not_overflow(dtype):
+    entries = np.array([100, 100, 100, 5, 7], dtype), ([0, 0, 0, 0, 1], [0, 0, 0, 1, 1])
+    table, margins = coo_array(entries, shape=(2, 2)), {0: [610, 20]}
+    raked = rake(table, margins).tables
+    assert_allclose(raked.toarray(), [[600, 10], [0, 20]])
+    assert_allclose(calibrate(table, [900.0, 22.0]), [3, 1])

@@ -28,7 +28,7 @@ from .._runtime.workspace import slices
 from .completion import complete
 from .marginals import kept_axes, margin_rows, marginal_of
 from .optimize import newton_cg, newton_dense
-from .posets import TensorPoset
+from .posets import TensorPoset, as_flags
 from .reach import unmet
 from .rounding import nearest_whole
 
@@ -415,7 +415,7 @@ class _Problem:
 
     def observed_alone(self, observed):
         """The problem for each mask, that of its observed cells, and the masks."""
-        seen = np.asarray(observed, bool)
+        seen = as_flags(observed, "observed")
         lead = np.broadcast_shapes(self.lead, seen.shape[: -len(self.shape)])
         seen = _spread(seen, lead, len(self.shape))
         rows = _spread(np.arange(len(self.tables)).reshape(self.lead), lead, 0)

@@ -28,7 +28,7 @@ class Columns:
         if isinstance(frame, nw.DataFrame):
             self._X, self.names = frame, list(frame.columns)
         else:
-            self._X = csc_array(X) if issparse(X) else np.asarray(X)
+            self._X = csc_array(widened(X)) if issparse(X) else np.asarray(X)
         if len(self._X.shape) != 2:
             raise ValueError(
                 "X must be a data frame, or have two dimensions; got shape "
@@ -106,6 +106,12 @@ class Columns:
     def _column(self, key):
         j = column_of(key, self._asked, self.names, (self.n_columns,))
         return self._X[:, [j]].toarray()[:, 0] if issparse(self._X) else self._X[:, j]
+
+
+def widened(matrix):
+    """A sparse matrix whose repeated entries can be summed: small integers overflow."""
+    small = matrix.dtype.kind in "iu" and matrix.dtype.itemsize < 8
+    return matrix.astype(np.int64) if small else matrix
 
 
 def check_order(given, X, name, whom="X"):

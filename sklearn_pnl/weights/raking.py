@@ -18,7 +18,7 @@ from .._runtime.validation import tells_where
 from ..geometry import Raking, RakingError
 from ..geometry.masks import unmasked
 from .calibration import SEARCH, WeightSearch, members_of
-from .columns import Columns, check_order, numbers_of
+from .columns import Columns, check_order, numbers_of, widened
 from .totals import ColumnTotal, UnmetTotals, as_list, read_totals
 
 
@@ -248,7 +248,7 @@ class _Cells:
 
 
 def _of_matrix(table):
-    matrix = coo_array(table)
+    matrix = coo_array(widened(table))
     matrix.sum_duplicates()
     columns = Columns(np.column_stack([matrix.row, matrix.col]), "cell")
     values = matrix.data.astype(np.float64)
