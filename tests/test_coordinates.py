@@ -193,6 +193,8 @@ def test_fisher_information_of_elements_given_in_any_way():
     assert fisher_information(p, poset, []).shape == (0, 0)
     with pytest.raises(ValueError, match=r"must have shape \(3, 4\)"):
         fisher_information(p, poset, mask[:2])
+    with pytest.raises(ValueError, match="p must hold distributions"):
+        fisher_information(7 * p, poset)
     with pytest.raises(ValueError, match="Element 12 is out of range"):
         fisher_information(p, poset, [12])
 

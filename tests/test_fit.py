@@ -753,3 +753,17 @@ def test_references_whose_sum_overflows_are_told():
         goodness_of_fit(
             np.ones((2, 2)), TensorPoset((2, 2)), reference=np.full((2, 2), 1e308)
         )
+
+
+@pytest.mark.parametrize(
+    ("p", "total", "message"),
+    [
+        ([[20, 10], [15, 30]], 75, "p must hold distributions"),
+        (np.full((2, 2), np.nan), 75, "p must hold distributions"),
+        (np.full((2, 3), 1 / 6), 75, r"of shape \(2, 2\).*got shape \(2, 3\)"),
+        (np.full((2, 2), 1 / 4), 0, "total more than 0"),
+    ],
+)
+def test_standard_errors_are_of_distributions(p, total, message):
+    with pytest.raises(ValueError, match=message):
+        theta_with_errors(p, total, TensorPoset((2, 2)))

@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._runtime.workspace import empty
-from .posets import PosetProtocol, flat_elements, float_type, leading_shape
+from .posets import (
+    PosetProtocol,
+    flat_elements,
+    flat_rows,
+    float_type,
+    leading_shape,
+)
 
 
 def theta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
@@ -145,6 +151,24 @@ def tilted_exp(energy, top=None):
 def row_sums(x):
     """Sums of the rows of a matrix; NumPy's own are slow for short rows."""
     return x @ np.ones(x.shape[1], x.dtype)
+
+
+def distributions(poset, **given):
+    """Float64 rows (n, D) of what is given, checked, and the leading shape."""
+    types = [np.asarray(p).dtype for p in given.values()]
+    given = {name: np.asarray(p, dtype=np.float64) for name, p in given.items()}
+    rows, lead = flat_rows(poset, **given)
+    for k, name in enumerate(given):
+        total, least = row_sums(rows[k]), rows[k].min(initial=0)
+        if not (least >= 0 and np.allclose(total, 1, rtol=1e-6, atol=0)):
+            raise ValueError(
+                f"{name} must hold distributions: cells of at least 0 with sum 1. "
+                "Divide each row by its sum."
+            )
+        if types[k] != np.float64:
+            # In double precision sums are 1 to its digits, not to those of others.
+            rows[k] = rows[k] / total[:, None]
+    return rows, lead
 
 
 def measure_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
@@ -306,9 +330,10 @@ def fisher_information(
     array([[0.1875, 0.0625],
            [0.0625, 0.1875]])
     """
-    p = np.asarray(p, dtype=np.float64)
+    (p,), lead = distributions(poset, p=p)
+    p = p.reshape(*lead, *poset.shape)
     if elements is None:
         elements = np.delete(np.arange(poset.n_elements), poset.bottom)
-    elements, lead = flat_elements(poset, elements), leading_shape(p, poset)
+    elements = flat_elements(poset, elements)
     eta = poset.eta(p).reshape(*lead, poset.n_elements)[..., elements]
     return poset.fisher_gram(p, elements) - eta[..., :, None] * eta[..., None, :]

@@ -34,6 +34,7 @@ from scipy.linalg import pinv, qr, solve_triangular
 from scipy.special import xlogy
 from scipy.stats import chi2
 
+from .coordinates import distributions
 from .counts import (
     check_counts,
     check_reference,
@@ -261,7 +262,12 @@ def theta_with_errors(
     >>> theta.round(3) + 0.0, errors
     (array([1.386, 0.   ]), array([0.25, 0.2 ]))
     """
-    q = np.asarray(p, dtype=np.float64).reshape(-1)
+    if np.shape(p) != poset.shape or not total > 0:
+        raise ValueError(
+            f"p must be one distribution of shape {poset.shape}, and total more than 0;"
+            f" got shape {np.shape(p)}, total {total!r}."
+        )
+    q = distributions(poset, p=p)[0][0][0]
     r = np.ones(len(q)) if reference is None else 1.0 * np.ravel(reference)
     functions = level_functions(poset, np.flatnonzero(model_mask(poset, order)))
     root = np.sqrt(q)

@@ -10,13 +10,13 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._runtime.workspace import slices, some_rows
-from .coordinates import row_sums
+from .coordinates import distributions
 from .interactions import InteractionBasis, interaction_mask, maximal_mode_sets
 from .marginals import levels_by_mass, mode_marginals, product_of_marginals, rake
 from .mode_tilts import ModeTilt, rake_modes
 from .observed import patterns_of
 from .optimize import Report, newton_cg, newton_dense, rounding_error
-from .posets import flat_rows, matched_mask, zeta_columns
+from .posets import matched_mask, zeta_columns
 from .settling import settle_rows
 from .terms import level_functions
 from .tilts import (
@@ -148,7 +148,7 @@ class _Solver:
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
         """Solve for all rows of ``target`` and ``reference``, some at a time."""
         given = {} if reference is None else {"reference": reference}
-        (target, *others), lead = _distributions(self.poset, target=target, **given)
+        (target, *others), lead = distributions(self.poset, target=target, **given)
         reference, n = others[0] if others else None, len(target)
         prob, residual, n_iter = np.empty(target.shape), np.empty(n), np.empty(n, int)
         step = rows_at_once(self.poset, self)
@@ -490,21 +490,3 @@ def joined(pieces):
 def _closed_form(q, residual=None):
     n = len(q)
     return q, np.zeros(n) if residual is None else residual, np.zeros(n, int)
-
-
-def _distributions(poset, **given):
-    """Float64 rows (n, D) of what is given, checked, and the leading shape."""
-    types = [np.asarray(p).dtype for p in given.values()]
-    given = {name: np.asarray(p, dtype=np.float64) for name, p in given.items()}
-    rows, lead = flat_rows(poset, **given)
-    for k, name in enumerate(given):
-        total, least = row_sums(rows[k]), rows[k].min(initial=0)
-        if not (least >= 0 and np.allclose(total, 1, rtol=1e-6, atol=0)):
-            raise ValueError(
-                f"{name} must hold distributions: cells of at least 0 with sum 1. "
-                "Divide each row by its sum."
-            )
-        if types[k] != np.float64:
-            # In double precision sums are 1 to its digits, not to those of others.
-            rows[k] = rows[k] / total[:, None]
-    return rows, lead
