@@ -483,8 +483,11 @@ class PNLAugmenter(Recipe):
         embedded = embed.forward(self._source.taken.hidden(numbers))
         check_measures(
             embedded.reshape(-1, *embed.shape),
-            "Negative values after the embedding",
+            "Values below -offset after the embedding",
             self.offset,
+            # New rows reach down to there, beyond the range of the training rows.
+            lowest=-self.offset,
+            advice="a larger offset has room for them",
         )
         cells = self._codec.cells(lay_out.forward(embedded))
         return cells.reshape(-1, *self.poset_.shape)

@@ -436,6 +436,19 @@ def test_measures_are_read_from_frames_as_in_fit():
         augmenter.to_measures(X.drop(columns="word"))
 
 
+def test_rows_beyond_the_range_are_measures_as_far_as_the_offset_reaches():
+    t = pd.date_range("2020-01-01", periods=60)
+    X = pd.DataFrame({"t": t, "v": np.random.default_rng(0).normal(size=60)})
+    augmenter = PNLAugmenter().fit(X)
+    earlier = augmenter.to_measures(X.assign(t=t - pd.Timedelta("5D")))
+    assert_allclose(earlier[0, 0], 1 - 5 / 59)
+    new = augmenter.sample(3000, 0)
+    assert (new["v"] < X["v"].min()).any()
+    assert augmenter.to_measures(new).min() > 0
+    with pytest.raises(ValueError, match="below -offset .* -1.01.* row 0, column 0"):
+        augmenter.to_measures(X.assign(t=t - pd.Timedelta("60D")))
+
+
 @pytest.mark.parametrize("container", ["pandas", "polars", "pyarrow"])
 def test_columns_in_another_order_are_refused(container):
     X = pd.DataFrame(np.random.default_rng(0).uniform(size=(9, 3)), columns=list("abc"))
