@@ -206,6 +206,10 @@ class PandasColumns(FrameColumns):
     def __init__(self, X):
         frame = X.copy(deep=False)
         frame.columns = [str(j) for j in range(len(frame.columns))]
+        for place, dtype in zip(frame.columns, X.dtypes, strict=True):
+            if getattr(dtype, "tz", None) is not None:
+                # Zones such as America/New_York are unknown types to narwhals.
+                frame[place] = frame[place].dt.tz_convert("UTC")
         super().__init__(frame)
         self._places, self._given = self.names, X
         self.names, self._dtypes = list(X.columns), X.dtypes.tolist()
@@ -227,6 +231,10 @@ class PandasColumns(FrameColumns):
         if getattr(own.dtype, "time_zone", None) is not None:
             new = new.dt.tz_localize("UTC")
         return new.astype(dtype)
+
+    def some(self, j, rows):
+        """Values of a column in some rows, in its type."""
+        return self._given.iloc[rows, j]
 
     def head(self):
         """No rows: names and types alone."""

@@ -36,6 +36,7 @@ class Times(Counts):
         step = step_of_time(ticks, self.time_unit)
         walls = self._clock(there)
         if walls is not None:
+            walls = unskipped(walls, there, self._clock)
             longer = step_of_time(walls.view(np.int64), self.time_unit)
             back = utc_of(walls, self._clock) if longer > step else None
             # Where clocks go back they show two times alike.
@@ -63,7 +64,8 @@ class Times(Counts):
     def read(self, values):
         """Numbers of values in any unit, NaN where they are missing."""
         missing = np.isnat(values)
-        values = self._clock(values) if self._on_clocks else values
+        if self._on_clocks:
+            values = unskipped(self._clock(values), values, self._clock)
         whole = values.astype(self._type)
         rest = values - whole.astype(values.dtype)
         if np.any(abs(rest) >= np.timedelta64(1, self.time_unit)):
@@ -115,3 +117,14 @@ def utc_of(walls, clock):
         walls - (clock(near) - near) for near in (walls - _DAY, walls + _DAY)
     )
     return np.where((clock(before) != walls) & (clock(after) == walls), after, before)
+
+
+def unskipped(walls, values, clock):
+    """What clocks show at times in UTC, midnight where they skip it in spring."""
+    midnights = walls.astype("datetime64[D]").astype(walls.dtype)
+    late = np.flatnonzero(midnights != walls)
+    # Clocks that show another time at the midnight before, none at this one.
+    late = late[utc_of(midnights[late], clock) == values[late]]
+    walls = walls.copy()
+    walls[late] = midnights[late]
+    return walls

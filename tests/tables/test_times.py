@@ -31,7 +31,15 @@ def test_step_is_the_longest_unit_that_is_kept(ticks, unit, step):
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize(
     "zone",
-    ["Europe/Berlin", "America/Havana", "Africa/Cairo", "Asia/Kolkata", "UTC"],
+    [
+        "Europe/Berlin",
+        "America/Havana",
+        "America/New_York",
+        "Africa/Cairo",
+        "Asia/Kolkata",
+        "Etc/GMT+5",
+        "UTC",
+    ],
 )
 def test_local_dates_stay_local_dates(zone, container):
     days = pd.date_range("2021-01-05", periods=700, freq="D")
@@ -53,6 +61,17 @@ def test_local_dates_stay_local_dates(zone, container):
         zone, nonexistent="shift_forward", ambiguous=np.ones(740, bool)
     )
     assert (new["d"].to_numpy() == asked.to_numpy()).all()
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("zone", ["America/Sao_Paulo", "Asia/Beirut"])
+def test_local_dates_are_days_where_clocks_skip_midnight_too(zone, container):
+    days = pd.date_range("2015-01-02", periods=300, freq="D")
+    local = days.tz_localize(zone, nonexistent="shift_forward", ambiguous=[True] * 300)
+    X = in_container(pd.DataFrame({"d": local}), container)
+    table = read(X)
+    assert equal(there_and_back(table), X)
+    assert table.raw()[:, 0].tolist() == list(range(300))
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
