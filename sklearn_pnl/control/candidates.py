@@ -5,8 +5,8 @@ All of them hold between one number a feature, its code: what is equal there is 
 
 import numpy as np
 
-# Most features for the search of four that balance.
-_FEW_FEATURES = 300
+# Features of a balance; most features for the search of so many.
+MOST_IN_BALANCE, _FEW_FEATURES = 4, 300
 
 
 def balances(code, varying, tol):

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from .._runtime.blocks import ends_of
 from .._runtime.threads import one_blas_thread
 from ..tables import is_frame, read_table
-from .candidates import balances, sums
+from .candidates import MOST_IN_BALANCE, balances, sums
 from .chance import LOOSE, Chance
 from .decimals import rounded_equations
 from .groups import one_hot_groups
@@ -228,9 +228,8 @@ class _Rows:
         return self._joined(found, values, plain[some], sums[some])
 
     def _likely(self, equations):
-        return np.array(
-            [not self.chance.makes(a, fitted=True) for a in equations], bool
-        )
+        unlikely = [self.chance.makes(a, fitted=not _is_plain(a)) for a in equations]
+        return ~np.array(unlikely, bool)
 
     def _dependent(self, some):
         """Equations (k, D) that give some features by others, in some rows.
@@ -416,6 +415,12 @@ def clearly_full_rank(X):
     except LinAlgError:
         return False
     return bool(np.diagonal(triangle).min() > np.sqrt(_CLEARLY))
+
+
+def _is_plain(equation):
+    """Whether it is a balance that fewer rows are asked for too: nothing is fitted."""
+    own = np.abs(equation[equation != 0])
+    return 1 < len(own) <= MOST_IN_BALANCE and bool(np.all(own == 1))
 
 
 def _beyond(directions, equation):

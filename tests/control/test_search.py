@@ -392,3 +392,11 @@ def test_sums_of_few_kinds_of_rows_are_found(n_kinds):
     assert X.shape[1] - rank_slow(X) >= 2
     told = " + ".join(f"x{j + 1}" for j in range(n_kinds))
     assert find_invariants(X).descriptions == (f"{told} = 1",)
+
+
+@pytest.mark.parametrize("n", [8, 9, 10, 12])
+def test_copies_and_totals_of_whole_numbers_in_few_rows_are_found(n):
+    parts = np.random.default_rng(0).integers(0, 100, size=(n, 3))
+    for last in (parts[:, 0], parts.sum(axis=1), parts[:, 0] - parts[:, 2]):
+        assert len(find_invariants(np.column_stack([parts, last]))) == 1
+    assert not len(find_invariants(np.column_stack([parts, parts[::-1, 0]])))
