@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import connected_components
 
 from .._runtime.blocks import ends_of
 from .._runtime.validation import warn_missed
-from ..geometry.reach import span, unmet
+from ..geometry.reach import box_reach, span, unmet
 from .flags import Flags
 from .lattice import Lattice, nearest_of
 from .meeting import MAX_STEPS, TOL, UnmetError, as_types, clipped, met, narrowed
@@ -31,6 +31,8 @@ _GIVEN = 0.999
 _HALVES = 2 + 1e-9
 # Freedom that is too little to make up for rounding, as a share of a largest term.
 _LITTLE = 1e-3
+# What is asked for beyond limits by this share of a range is out of reach for certain.
+_CERTAIN = 1e-6
 
 
 @dataclass(frozen=True)
@@ -395,6 +397,15 @@ class Keeper:
             rounding = self.slack(rows) + rounding_of(self.system, rows)
             missed = missing > tol + rounding
         return missed
+
+    @property
+    def is_beyond(self):
+        """Which rows (n,) are asked by one equation alone for what is out of reach."""
+        system, box = self.system, (end[None] for end in self.box)
+        least, most = box_reach(system.coefficients, *box)
+        room = _CERTAIN * system.scale
+        beyond = (system.lower > most + room) | (system.upper < least - room)
+        return beyond[:, self.n_kept :].any(axis=1)
 
     def is_off(self, rows):
         """Which rows (n,) miss something, or leave their limits."""

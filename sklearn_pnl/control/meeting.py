@@ -84,6 +84,10 @@ def met(keeper, start, held):
                 found = projected(keeper.of_rows(todo), x[todo], stay)
                 x[todo] = as_types(found, keeper.precision)
                 todo = left(todo)
+    if keeper.drops and len(todo):
+        # No programme finds what single values are beyond: these rows are left out.
+        beyond = keeper.of_rows(todo).is_beyond
+        todo = todo[~np.broadcast_to(beyond, len(todo))]
     for row in map(int, todo):
         own = keeper.of_rows(slice(row, row + 1))
         for part, columns in own.apart:

@@ -516,3 +516,13 @@ def test_single_precision_is_that_of_a_value_however_wide_its_column_is(seed):
     rows = PNLAugmenter().fit(X).sample(20, random_state=0, constraints=asked)
     np.testing.assert_array_equal(np.rint(rows[:, [0, 2]]), rows[:, [0, 2]])
     np.testing.assert_allclose(rows @ a, wanted, rtol=0, atol=1e-5)
+
+
+def test_no_programme_is_run_for_rows_that_single_values_rule_out(monkeypatch):
+    X = np.random.default_rng(0).gamma(2, size=(200, 4))
+    wanted = np.where(np.arange(60) % 3 == 0, -500.0, 2.0)
+    asked = ColumnConstraint(0, equal=wanted)
+    monkeypatch.setattr("sklearn_pnl.control.meeting.programme", None)
+    rows = PNLAugmenter().fit(X).sample(60, 0, constraints=asked, on_unmet="drop")
+    assert len(rows) == 40
+    np.testing.assert_allclose(rows[:, 0], 2, atol=1e-8)
