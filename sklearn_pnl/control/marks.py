@@ -315,7 +315,7 @@ class _Search:
         n_rest = counts.sum() - counts[is_spike].sum()
         few = n_rest >= GRID_ROWS and len(rest) <= GRID_SHARE * n_rest
         if few and is_part:
-            values = np.unique(self.steps.known(j))
+            values = self.steps.distinct(j)
             rest = np.setdiff1d(values, spikes) if len(spikes) else values
         return rest, spikes, rest if few else None
 

@@ -8,7 +8,7 @@ import pytest
 from _tables_of_equations import make
 
 from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler
-from sklearn_pnl.control.lattice import Lattice
+from sklearn_pnl.control.lattice import Lattice, nearest_of
 from sklearn_pnl.control.system import LinearSystem
 
 
@@ -268,3 +268,17 @@ def test_decimals_of_a_class_of_one_row_are_within_its_limits(seed):
     X = pd.DataFrame({"price": prices, "x": rng.normal(size=30)})
     new, _ = PNLSampler(random_state=0).fit_resample(X, [0] + [1] * 29)
     assert set(new["price"][30:]) == {prices[0]}
+
+
+@pytest.mark.parametrize("n", [5, 4000])
+@pytest.mark.parametrize("seed", range(3))
+def test_nearest_values_of_grids_are_those_of_all_differences(n, seed):
+    """The lower of two that are as near, also where many values are looked up."""
+    rng = np.random.default_rng(seed)
+    grid = np.unique(rng.integers(-30, 30, 20)).astype(float)
+    values = np.concatenate([rng.normal(0, 25, n), rng.integers(-80, 80, n) / 2])
+    slow = grid[np.abs(values[:, None] - grid).argmin(axis=1)]
+    np.testing.assert_array_equal(nearest_of(grid, values), slow)
+    values[::3] = np.nan
+    known = ~np.isnan(values)
+    np.testing.assert_array_equal(nearest_of(grid, values)[known], slow[known])
