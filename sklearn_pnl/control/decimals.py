@@ -56,7 +56,8 @@ def rounded_equations(rows, lattice, known, precision):
     """
     found, values = np.zeros((0, rows.shape[1])), np.empty(0)
     some = np.flatnonzero(lattice.on_it)
-    every = max(1, len(rows) // (_FIRST + _FIRST_PER_FEATURE * len(some)))
+    # Fitted to half of the rows at most: coefficients of chance fail in the others.
+    every = max(2, len(rows) // (_FIRST + _FIRST_PER_FEATURE * len(some)))
     counts = rows[::every, some] / lattice.steps[some]
     # Beyond that whole numbers are no steps.
     exact = np.abs(counts).max(axis=0, initial=0) < _EXACT
@@ -102,9 +103,9 @@ def _that_hold(raw, rows, steps, left, known):
     With the simplest coefficients by which they do; beyond the span of what is
     ``known``, in ranges. Types have ``left`` so much of each value.
     """
-    ranges, spent = np.ptp(rows, axis=0), len(rows) / (len(rows) - len(steps))
+    ranges = np.ptp(rows, axis=0)
     own = (rows @ (raw / steps).T).var(axis=0) / (raw * raw).sum(axis=1)
-    tried, most = _Tried(rows, steps, left), _WORSE * spent * own
+    tried, most = _Tried(rows, steps, left), np.minimum(_WORSE * own, _VARIANCE)
     found, values = [], []
     for part, unit, which in product(_PARTS, (steps, 1.0), (np.argmax, np.argmin)):
         if not len(raw):

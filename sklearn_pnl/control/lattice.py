@@ -245,7 +245,7 @@ def nearest_of(grid, values):
     if len(grid) == 2:
         return np.where(values <= middles, *grid)
     halves = 2 * (grid[-1] - grid[0])
-    if halves < len(values) and np.array_equal(grid, np.rint(grid)):
+    if halves < np.size(values) and np.array_equal(grid, np.rint(grid)):
         # Between two halves of whole numbers all values have the same nearest.
         ends = grid[0] + np.arange(halves + 1) / 2
         places = np.fmin(np.ceil(2 * (values - grid[0])), halves)

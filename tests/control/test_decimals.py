@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.datasets import load_digits
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from sklearn_pnl import (
@@ -193,6 +194,14 @@ def test_columns_that_go_together_without_an_equation_have_none(seed):
     size = rng.normal(size=500)
     X = (50 + 10 * (size[:, None] + 0.3 * rng.normal(size=(500, 4)))).round()
     assert len(find_invariants(X)) == 0
+
+
+@pytest.mark.parametrize("n", [100, 120, 150, 250])
+def test_pixels_that_go_together_have_none(n):
+    """Nearly as many columns as rows, that are smooth: their noise could be fitted."""
+    images, y = load_digits(return_X_y=True)
+    for X in (images[:n], images[n : 2 * n], images[y < 2][:n]):
+        assert not find_invariants(X).rounding.any()
 
 
 def test_an_equation_that_one_row_misses_by_more_is_none():
