@@ -94,7 +94,7 @@ class Chance:
         for step in (max(1, len(self.X) // _SHUFFLED_ROWS), 1):
             rows = self.X[::step]
             n_apart = len(np.unique(rows @ direction))
-            if n_apart == len(rows) or any(map(_are_small, sizes)):
+            if n_apart == len(rows) or any(map(are_small, sizes)):
                 return self.n_distinct
         return n_apart
 
@@ -122,10 +122,10 @@ class Chance:
         return np.unique(rows[:, np.arange(m) % n], axis=0)
 
 
-def _are_small(sizes):
+def are_small(sizes, most=_SMALL):
     """Whether numbers are small whole ones, but for a factor."""
     found = whole(np.round(sizes / sizes.min() / LOOSE)[None] * LOOSE)[0]
-    return found.max() <= _SMALL and np.all(found == np.rint(found))
+    return bool(found.max() <= most and np.all(found == np.rint(found)))
 
 
 def _bits(values, unit):

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, qr, solve, svd
 
 from .._runtime.threads import one_blas_thread
+from .chance import are_small
 from .readable import as_fractions, fewer_features, whole
 
 # Variance of rounding is 1/12; of what was rounded twice, or half to even, some more.
@@ -24,6 +25,8 @@ _BITS = 30
 # Least variance that rounding leaves, of what it may, but in plain sums; and by which
 # factor that of simple coefficients may be more than that of the fitted ones.
 _ROUNDED, _WORSE = 0.1, 1.2
+# Largest weight in a sum of several columns.
+_SMALL = 20
 # Rows that are looked at first: so many, and so many times the features.
 _FIRST, _FIRST_PER_FEATURE = 1000, 5
 # Parts of the rounding by which coefficients may be simplified.
@@ -116,7 +119,7 @@ def _that_hold(raw, rows, steps, left, known):
         equations = whole(equations / np.where(largest > 0, largest, 1))
         holds = np.zeros(len(raw), bool)
         for k, own in zip(np.flatnonzero(some), equations, strict=True):
-            value = tried.value(own, most[k])
+            value = tried.value(own, most[k]) if _is_simple(own, steps) else None
             if value is None:
                 continue
             holds[k], new = True, own * ranges
@@ -127,6 +130,18 @@ def _that_hold(raw, rows, steps, left, known):
                 values.append(value)
         raw, most = raw[~holds], most[~holds]
     return np.reshape(found, (len(found), len(steps))), np.array(values)
+
+
+def _is_simple(equation, steps):
+    """Whether it is of two columns, or a sum of some with small whole weights.
+
+    What more columns can be fitted to is no equation that anyone has written.
+    """
+    some = equation != 0
+    sizes = np.abs(equation[some])
+    if len(sizes) < 3:
+        return len(sizes) == 2
+    return any(are_small(own, _SMALL) for own in (sizes, sizes * steps[some]))
 
 
 def _simpler(raw, steps, ranges, part, unit, which):

@@ -57,7 +57,8 @@ def find_invariants(
     alike in its features speak once; and but for plain sums, no coefficient may be for
     a single row. Where columns have steps, such as whole numbers and decimals, also
     equations are found that hold up to half a step of each of them, as shares in per
-    cent do: their ``rounding`` says how far.
+    cent do: of two of them, or of more with small whole weights. Their ``rounding``
+    says how far.
 
     Parameters
     ----------
