@@ -5,14 +5,13 @@ twelfth, and so in any direction: where the rows have no more, an equation holds
 """
 
 from itertools import product
-from math import floor, log10
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, qr, solve, svd
 
 from .._runtime.threads import one_blas_thread
 from .chance import are_small
-from .readable import as_fractions, fewer_features, whole
+from .readable import as_fractions, fewer_features, shortest, whole
 
 # Variance of rounding is 1/12; of what was rounded twice, or half to even, some more.
 _VARIANCE = 0.15
@@ -33,8 +32,6 @@ _FIRST, _FIRST_PER_FEATURE = 1000, 5
 _PARTS = (1.0, 0.25, 0.05, 0.0)
 # By which part of it values may be; what is left by double precision, in steps.
 _SHORTER, _LITTLE = 0.2, 1e-5
-# Places that a value may have less than rounding tells.
-_COARSER = 6
 # What of an equation others do not say already, in ranges.
 _NEW = 0.05
 
@@ -190,15 +187,8 @@ class _Tried:
         n_apart = len(np.unique(self.some @ (self.weights * (equation != 0))))
         if (n_apart - len(terms) - 1) * np.log2(apart / rest) / 2 < _BITS:
             return None
-        value = _simplest(values.mean(), _SHORTER * room)
+        value = shortest(values.mean(), _SHORTER * room)
         return np.clip(value, *np.sort([values.max() - room, values.min() + room]))
-
-
-def _simplest(value, noise):
-    """The number of fewest places that is nearer than the noise."""
-    finest = -floor(log10(2 * noise))
-    tried = (round(value, places) for places in range(finest - _COARSER, finest + 1))
-    return next(v for v in tried if abs(v - value) <= noise) + 0.0
 
 
 def _basis(equations):

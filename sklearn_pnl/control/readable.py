@@ -12,6 +12,8 @@ _DENOMINATORS = np.array(
 _FACTORS = np.array([*range(1, 13), 20, 50, 100])[:, None]
 # Features written out in the description of an equation.
 _WRITTEN = 12
+# Places less than noise tells that a number may have.
+_COARSER = 6
 # So few equations are faster one by one than as a matrix.
 _FEW = 4
 
@@ -93,10 +95,13 @@ def whole(equations):
 
 
 def shortest(value, noise):
-    """The shortest decimal number that is nearer than the noise."""
+    """The decimal number of fewest places that is nearer than the noise."""
     if noise <= 0 or not np.isfinite(value):
         return value
-    return round(float(value), -floor(log10(noise))) + 0.0
+    finest = -floor(log10(noise))
+    tried = (round(float(value), p) for p in range(finest - _COARSER, finest))
+    near = (number for number in tried if abs(number - value) < noise)
+    return next(near, round(float(value), finest)) + 0.0
 
 
 def values_of(equations, rows):
