@@ -1,5 +1,7 @@
 """Units, types, containers and names: new rows come as the rows did."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -68,6 +70,19 @@ def test_sparse_rows_come_back_sparse(make):
     if make is not sp.coo_array:
         assert type(rows) is make
     assert_array_equal(rows.toarray(), restored(X))
+
+
+def test_of_sparse_rows_a_class_alone_is_made_dense():
+    rng = np.random.default_rng(0)
+    X = sp.random(8000, 1500, 0.002, format="csr", random_state=rng)
+    y = np.arange(8000) < 60
+    sampler = PNLSampler(sampling_strategy={True: 120}, random_state=0)
+    tracemalloc.start()
+    rows, _ = sampler.fit_resample(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert sp.issparse(rows)
+    assert peak < 8 * 8000 * 1500 / 2
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -34,8 +34,13 @@ class Steps:
     """
 
     def __init__(self, table):
-        self.table, self.rows = table, table.numbers()
-        self.precision = np.broadcast_to(table.precision, self.rows.shape[1])
+        self.table = table
+        self.precision = np.broadcast_to(table.precision, len(table.columns))
+
+    @cached_property
+    def rows(self):
+        """The rows, of which sparse ones are dense from here on."""
+        return self.table.numbers()
 
     @cached_property
     def plain(self):
