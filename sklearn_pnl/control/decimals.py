@@ -28,8 +28,9 @@ _ROUNDED, _WORSE = 0.1, 1.2
 _SMALL = 20
 # Rows that are looked at first: so many, and so many times the features.
 _FIRST, _FIRST_PER_FEATURE = 1000, 5
-# Parts of the rounding by which coefficients may be simplified.
-_PARTS = (1.0, 0.25, 0.05, 0.0)
+# Multiples of the rounding by which coefficients may be simplified: they are known to
+# their standard errors, which in few rows are as large.
+_PARTS = (4.0, 1.0, 0.25, 0.05, 0.0)
 # By which part of it values may be; what is left by double precision, in steps.
 _SHORTER, _LITTLE = 0.2, 1e-5
 # What of an equation others do not say already, in ranges.
@@ -112,10 +113,13 @@ def _that_hold(raw, rows, steps, left, known):
             break
         simple, some = _simpler(raw, steps, ranges, part, unit, which)
         equations = fewer_features(simple[some])
+        # Of two that are alike so simply one is left.
+        some_left = equations.any(axis=1)
+        equations, some = equations[some_left], np.flatnonzero(some)[some_left]
         largest = np.abs(equations).max(axis=1, keepdims=True, initial=0)
-        equations = whole(equations / np.where(largest > 0, largest, 1))
+        equations = whole(equations / largest)
         holds = np.zeros(len(raw), bool)
-        for k, own in zip(np.flatnonzero(some), equations, strict=True):
+        for k, own in zip(some, equations, strict=True):
             value = tried.value(own, most[k]) if _is_simple(own, steps) else None
             if value is None:
                 continue
@@ -144,7 +148,7 @@ def _is_simple(equation, steps):
 def _simpler(raw, steps, ranges, part, unit, which):
     """Coefficients of raw equations of steps (k, p) as fractions; which (k,) have such.
 
-    By no more than a part of what rounding leaves, in some unit of the columns, where
+    By no more than so much of what rounding leaves, in some unit of the columns, where
     the largest or the smallest coefficient is 1. All are taken as they are by no part.
     """
     own = raw / steps * unit

@@ -176,6 +176,21 @@ def test_an_imputer_fills_with_what_is_left_of_a_hundred():
     assert np.abs(rows.sum(axis=1) - 100).max() <= 0.2 + 1e-9
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("n", [60, 200])
+def test_they_are_found_in_few_rows_beside_others(seed, n):
+    """Coefficients are known to standard errors, also of amounts with long tails."""
+    rng = np.random.default_rng(seed)
+    parts = rng.lognormal(6, 1, (n, 1)) * rng.dirichlet((2, 1), n)
+    total = parts.sum(axis=1).round(1)
+    X = np.column_stack([shares(seed, n), parts.round(2), total])
+    found = find_invariants(X, list("abcdefgh"))
+    assert set(found.descriptions) == {
+        "a + b + c + d = 100, up to 0.2",
+        "h = f + g, up to 0.06",
+    }
+
+
 # --- what is none ---------------------------------------------------------------
 
 
