@@ -76,13 +76,17 @@ def _room(rows, known, weights, unit):
 
 
 def _equations(rows, known, equations, unit):
-    for weights, value, told in zip(
-        equations.coefficients, equations.values, equations.descriptions, strict=True
-    ):
+    each = (
+        equations.coefficients,
+        equations.values,
+        equations.rounding,
+        equations.descriptions,
+    )
+    for weights, value, rounding, told in zip(*each, strict=True):
         used = weights != 0
         held, some = rows[:, used], known[~np.isnan(known[:, used]).any(axis=1)]
         held = held[~np.isnan(held).any(axis=1)]
-        room = _room(held, some[:, used], weights[used], unit)
+        room = rounding + _room(held, some[:, used], weights[used], unit)
         if np.any(np.abs(held @ weights[used] - value) > room + 1e-13 * abs(value)):
             yield f"equation {told}"
 

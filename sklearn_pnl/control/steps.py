@@ -234,7 +234,9 @@ def _fitted(values, step, places, precision):
     step = _settled(away, step, room)
     if step is None:
         unit = 10.0**places
-        told = places and size * precision * unit < _TOLD
+        # Sums asked of columns in single precision need more than their places.
+        double = precision <= np.finfo(float).eps
+        told = places and double and size * precision * unit < _TOLD
         are = told and np.all(_beside(values, unit) <= left)
         n_steps, n_values = away.max() * unit, len(values)
         known = are and _is_no_chance(n_values, left * unit, n_steps)

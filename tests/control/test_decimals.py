@@ -96,17 +96,15 @@ def test_scaled_percentages_do_too(scaler):
     assert np.abs(sums - 100).max() <= 0.2 + 1e-9
 
 
-@pytest.mark.parametrize("container", ["numpy", "float32", "pandas", "polars"])
+@pytest.mark.parametrize("container", ["numpy", "pandas", "polars"])
 def test_rows_of_any_container_keep_them(container):
     X = shares(1)[:, :4]
-    if container == "float32":
-        X = X.astype(np.float32)
-    elif container != "numpy":
+    if container != "numpy":
         kind = {"pandas": pd, "polars": pl}[container]
         X = kind.DataFrame({name: X[:, j] for j, name in enumerate("abcd")})
     rows = np.asarray(PNLAugmenter().fit(X).sample(200, random_state=0), float)
-    assert np.abs(rows.sum(axis=1) - 100).max() <= 0.2 + 1e-4
-    np.testing.assert_allclose(rows, rows.round(1), atol=1e-5)
+    assert np.abs(rows.sum(axis=1) - 100).max() <= 0.2 + 1e-9
+    np.testing.assert_allclose(rows, rows.round(1), atol=1e-12)
 
 
 @pytest.mark.parametrize("params", [{"marks": None}, {"order": 1}, {"order": 2}])

@@ -601,14 +601,12 @@ def test_what_is_constant_in_a_class_stays_so_beside_steps_that_values_miss(seed
     assert_array_equal(rows[:, 1], -21.5)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_sums_of_decimals_are_decimals(dtype):
+def test_sums_of_decimals_are_decimals():
     """A sum of cents is off the nearest cents by roundings of its terms."""
-    cents = np.random.default_rng(0).integers(0, 10**4, (300, 4)) / 100
-    total = cents.astype(dtype).sum(axis=1)
-    X = np.column_stack([total, cents[:, 0]]).astype(dtype)
-    assert np.any(X[:, 0] != X[:, 0].round(2)) or dtype == np.float32
+    cents = np.random.default_rng(0).integers(0, 10**5, (300, 4)) / 100
+    X = np.column_stack([cents.sum(axis=1), cents[:, 0]])
+    assert np.any(X[:, 0] != X[:, 0].round(2))
     augmenter = PNLAugmenter().fit(X)
-    rows = augmenter.sample(200, random_state=0).astype(float)
+    rows = augmenter.sample(200, random_state=0)
     assert len(augmenter.marks_.descriptions) == 2
-    np.testing.assert_allclose(rows, rows.round(2), rtol=2 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(rows, rows.round(2), rtol=1e-15)
