@@ -105,8 +105,8 @@ def _that_hold(raw, rows, steps, left, known):
     ``known``, in ranges. Types have ``left`` so much of each value.
     """
     ranges = np.ptp(rows, axis=0)
-    own = (rows @ (raw / steps).T).var(axis=0) / (raw * raw).sum(axis=1)
-    tried, most = _Tried(rows, steps, left), np.minimum(_WORSE * own, _VARIANCE)
+    noise = (rows @ (raw / steps).T).var(axis=0) / (raw * raw).sum(axis=1)
+    tried, most = _Tried(rows, steps, left), np.minimum(_WORSE * noise, _VARIANCE)
     found, values = [], []
     for part, unit, which in product(_PARTS, (steps, 1.0), (np.argmax, np.argmin)):
         if not len(raw):
@@ -114,8 +114,8 @@ def _that_hold(raw, rows, steps, left, known):
         simple, some = _simpler(raw, steps, ranges, part, unit, which)
         equations = fewer_features(simple[some])
         # Of two that are alike so simply one is left.
-        some_left = equations.any(axis=1)
-        equations, some = equations[some_left], np.flatnonzero(some)[some_left]
+        there = equations.any(axis=1)
+        equations, some = equations[there], np.flatnonzero(some)[there]
         largest = np.abs(equations).max(axis=1, keepdims=True, initial=0)
         equations = whole(equations / largest)
         holds = np.zeros(len(raw), bool)

@@ -55,10 +55,10 @@ def find_invariants(
     are taken if they hold in all rows and shuffled features would not let chance make
     one of their size. Of coefficients other than small whole numbers, rows that are
     alike in its features speak once; and but for plain sums, no coefficient may be for
-    a single row. Where columns have steps, such as whole numbers and decimals, also
-    equations are found that hold up to half a step of each of them, as shares in per
-    cent do: of two of them, or of more with small whole weights. Their ``rounding``
-    says how far.
+    a single row. Where columns have steps, whole numbers or decimals in double
+    precision, also equations are found that hold up to half a step of each of them, as
+    shares in per cent do: of two of them, or of more with small whole weights. Their
+    ``rounding`` says how far.
 
     Parameters
     ----------

@@ -117,10 +117,8 @@ class Steps:
         first = self.first[:_FEW, wanted].astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             extent = (first.max(axis=0) - first.min(axis=0)).tolist()
-            away, places = (
-                np.abs(first[1:] - first[0]),
-                _places(first, self.precision[wanted]).tolist(),
-            )
+            away = np.abs(first[1:] - first[0])
+            places = _places(first, self.precision[wanted]).tolist()
         # Two differences dismiss nearly all that have no step.
         pairs = away[:2].T.tolist()
         found = {}
