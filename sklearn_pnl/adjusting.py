@@ -22,6 +22,7 @@ from .control.search import Reader
 from .control.together import together
 from .embedding import limits
 from .tables import is_frame, read_table
+from .weights.columns import check_order
 
 # The way to units of ranges and back, as a share of the largest value.
 _ROUNDING = 8 * np.finfo(float).eps
@@ -102,6 +103,10 @@ def adjust(
         raise ValueError(
             "Nothing is asked: give constraints of each row, or totals of all of them."
         )
+    several = isinstance(constraints, list | tuple)
+    for each in constraints if several else [constraints]:
+        for name, end in getattr(each, "labelled", {}).items():
+            check_order(end, X, name)
     table = read_table(Reader("auto" if is_frame(X) else None), X)
     given = np.array(table.numbers(), dtype=np.float64)
     system, ends = resolve_invariants(invariants, table), ends_of(given)

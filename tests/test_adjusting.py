@@ -54,6 +54,16 @@ def test_rows_keep_their_index():
     pd.testing.assert_index_equal(moved.index, X.index)
 
 
+def test_values_with_the_index_in_another_order_are_refused():
+    X = stores(0)
+    mixed = (1.1 * X["total"]).iloc[::-1]
+    asked = [ColumnConstraint("total", lower=0), ColumnConstraint("total", equal=mixed)]
+    with pytest.raises(ValueError, match=r"^equal has .* order.*equal.reindex"):
+        adjust(X, asked)
+    mended = ColumnConstraint("total", equal=mixed.reindex(X.index))
+    assert_allclose(adjust(X, mended)["total"], 1.1 * X["total"], rtol=1e-9)
+
+
 def test_rows_that_have_it_stay_bit_by_bit():
     X = np.random.default_rng(0).normal(size=(40, 3))
     assert_array_equal(adjust(X, ColumnConstraint(0, lower=-100)), X)

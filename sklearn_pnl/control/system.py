@@ -74,6 +74,11 @@ class ColumnConstraint:
                 "A ColumnConstraint needs at least one column: its name or number, or "
                 f"a dict of coefficients by column; got {coefficients!r}."
             )
+        ends = {"lower": lower, "upper": upper, "equal": equal}
+        # A Series is read by place: whoever has the rows can tell if that is meant.
+        self.labelled = {
+            name: end for name, end in ends.items() if hasattr(end, "reindex")
+        }
         if equal is not None:
             if np.any(np.asarray(lower) != -np.inf) or np.any(
                 np.asarray(upper) != np.inf
