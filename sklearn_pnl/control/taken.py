@@ -184,7 +184,9 @@ class Taken:
             others = np.take_along_axis(parents, chosen.astype(np.intp), axis=1)
             givers = np.column_stack([donors, others])
             kinds = self.kinds[givers[:, self.groups], np.arange(len(self.columns))]
-            lost = coins[:, n_groups:] < self.rates[c]
+            # Where all parents lack it, it is missing anyway.
+            none = self.rates[c] ** parents.shape[1]
+            lost = coins[:, n_groups:] * (1 - none) < self.rates[c] - none
             # Of the parents one that has a value.
             there = self.kinds[parents[:, :, None], c].max(axis=1)
             there = np.where(kinds[:, c] < 0, there, kinds[:, c])

@@ -352,7 +352,21 @@ def test_cells_that_are_missing_by_chance_are_not_missing_more_often(d):
         rows = PNLAugmenter().fit(X).sample(2000, random_state=0)
         shares.append([np.isnan(own[:, 0]).mean() for own in (rows, X)])
     new, known = np.mean(shares, axis=0)
-    assert 0.95 < new / known < 1.25
+    assert 0.9 < new / known < 1.15
+
+
+@pytest.mark.parametrize("rate", [0.15, 0.5])
+def test_cells_are_missing_as_often_where_both_parents_may_lack_them(rate):
+    shares = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(300, 7))
+        X[rng.random(300) < rate, 0] = np.nan
+        rows = PNLAugmenter().fit(X).sample(2000, random_state=0)
+        shares.append([np.isnan(own[:, 0]).mean() for own in (rows, X)])
+    new, known = np.mean(shares, axis=0)
+    # Three standard errors of ten shares of 2,000 rows.
+    assert abs(new - known) < 3 * np.sqrt(rate * (1 - rate) / 20_000)
 
 
 def test_cells_that_are_missing_by_chance_are_so_in_batches_of_any_size():
