@@ -49,6 +49,8 @@ class TrainingCodes:
         Coordinates that say nothing, as those of a missing cell: a partner gives them.
     firsts : ndarray of int of shape (n_samples,) or None
         The rows that new ones start from, where that is known.
+    gives : bool
+        Whether new rows have cells, or categories, of a parent as they are.
     """
 
     codes: np.ndarray
@@ -58,6 +60,7 @@ class TrainingCodes:
     shares: np.ndarray | None = None
     lacking: np.ndarray | None = None
     firsts: np.ndarray | None = None
+    gives: bool = False
 
     def some_rows(self, n_samples, rng):
         """Random rows, as often as their shares say."""
@@ -106,6 +109,18 @@ class TrainingCodes:
         itself[~itself.any(axis=1), -1] = True
         return near[~itself].reshape(len(rows), k)
 
+    def are_partners(self, rows, near, first, second):
+        """Which of the second rows (m,) have the first ones among their partners.
+
+        ``near`` are the partners of ``rows``, ascending ones; others are looked up.
+        """
+        more, k = np.setdiff1d(second, rows), near.shape[1]
+        known = np.concatenate([rows, more])
+        near = np.vstack([near, self.partners(more, k=k)]) if len(more) else near
+        places = np.empty(len(self.codes), np.intp)
+        places[known] = np.arange(len(known))
+        return (near[places[second]] == first[:, None]).any(axis=1)
+
 
 class Draws(BaseEstimator):
     """A way to draw codes, each decoded through the training rows nearest to it.
@@ -136,7 +151,8 @@ class Draws(BaseEstimator):
     ) -> Callable:
         """A function from slices of the new rows, in ascending order, to their codes.
 
-        With the training rows that each is decoded from, and their weights. It may draw
+        With the training rows that each is decoded from, and their weights; and, if not
+        any of these may give it what cannot be mixed, as many that may. It may draw
         noise, in the order of the rows; all else is drawn here, so that the codes are
         the same for all ways to slice. A ``condition`` tells the values that new rows
         are to have; codes drawn without regard to it are moved farther in the end.
@@ -223,7 +239,7 @@ class MixupDraws(Draws):
     ) -> Callable:
         """See :class:`Draws`."""
         codes = np.ascontiguousarray(training.codes)
-        group, which, second, position = self._pairs(
+        group, which, second, position, giver = self._pairs(
             training, n_samples, rng, condition
         )
         lacking = training.lacking
@@ -247,7 +263,9 @@ class MixupDraws(Draws):
                 if still.any():
                     np.copyto(noise, 0, where=still)
                 mixed += noise
-            return mixed, parents, weights
+            if giver is None:
+                return mixed, parents, weights
+            return mixed, parents, weights, np.column_stack([near[:, 0], giver[rows]])
 
         return between
 
@@ -255,7 +273,10 @@ class MixupDraws(Draws):
         """What new rows are mixed from.
 
         Rows beside those that shape their noise (n, 1 + noise_neighbors), the numbers
-        of those that are mixed, their partners, and positions.
+        of those that are mixed, their partners, positions, and who beside them may give
+        cells as they are, if any do: a partner that the row is a partner of, or else
+        the row again. So each gives as often as it takes (detailed balance), where far
+        rows, with rare levels, are partners of few.
         """
         if condition is None:
             first = training.some_rows(n_samples, rng)
@@ -280,7 +301,11 @@ class MixupDraws(Draws):
         else:
             first, second, position = condition.pairs(sources, partners, n_samples, rng)
             which = np.searchsorted(sources, first)
-        return group, which, second, position
+        giver = None
+        if training.gives and condition is None and among is None:
+            mutual = training.are_partners(sources, near[:, :k], first, second)
+            giver = np.where(mutual, second, first)
+        return group, which, second, position, giver
 
     def _noise(self, codes, near, rng, lacking=None):
         """Noise (b, n_params) of the shape of groups of rows (b, m).

@@ -110,10 +110,11 @@ class Source:
             keeper = replace(keeper, examples=keeper.cast(rows[:_EXAMPLES].copy()))
         nearest = partial(training.nearest, n_jobs=n_jobs)
         codes = training.codes, self.n_neighbors, nearest, training.copies
-        codes = *codes, shares, self.taken.lacking, firsts
         chosen = coins = None
         has_donors = self.table.labels is not None or self.taken.has_donors
-        if has_donors and (firsts is None or condition is not None):
+        gives = has_donors and (firsts is None or condition is not None)
+        codes = *codes, shares, self.taken.lacking, firsts, gives
+        if gives:
             chosen = rng.uniform(size=n_samples)
             if self.taken.is_split:
                 # Of its own, so that batches of any size draw the same from it.
@@ -213,11 +214,12 @@ class Drawing:
 
     def _drawn(self, rows):
         """Codes of a slice of the new rows, and where they come from."""
-        codes, parents, weights = self.draw(rows)
+        codes, parents, weights, *others = self.draw(rows)
+        givers = others[0] if others else parents
         donors = parents[:, 0]
         if self.chosen is not None:
-            donors = one_of(parents, weights, self.chosen[rows])
-        kinds = self.source.taken.drawn(parents, donors, self.coins)
+            donors = one_of(givers, weights, self.chosen[rows])
+        kinds = self.source.taken.drawn(parents, givers, donors, self.coins)
         where = np.arange(rows.start, rows.stop)
         return codes, parents, weights, donors, kinds, where
 

@@ -170,20 +170,20 @@ class Taken:
         """Whether some cells have a parent of their own."""
         return bool(self.groups.any())
 
-    def drawn(self, parents, donors, rng=None):
+    def drawn(self, parents, givers, donors, rng=None):
         """Kinds (m, s) of the cells of new rows, whose categories donors give.
 
-        Of any of the parents, group by group, where there is a generator.
+        Of any of the givers, group by group, where there is a generator.
         """
         kinds = self.kinds[donors]
         if rng is not None:
             c, n_groups = np.flatnonzero(~np.isnan(self.rates)), self.groups.max()
             # All coins of a row at once, so that batches of any size draw the same.
             coins = rng.uniform(size=(len(donors), n_groups + len(c)))
-            chosen = parents.shape[1] * coins[:, :n_groups]
-            others = np.take_along_axis(parents, chosen.astype(np.intp), axis=1)
-            givers = np.column_stack([donors, others])
-            kinds = self.kinds[givers[:, self.groups], np.arange(len(self.columns))]
+            chosen = givers.shape[1] * coins[:, :n_groups]
+            others = np.take_along_axis(givers, chosen.astype(np.intp), axis=1)
+            own = np.column_stack([donors, others])
+            kinds = self.kinds[own[:, self.groups], np.arange(len(self.columns))]
             # Where all parents lack it, it is missing anyway.
             none = self.rates[c] ** parents.shape[1]
             lost = coins[:, n_groups:] * (1 - none) < self.rates[c] - none
