@@ -49,8 +49,9 @@ class TrainingCodes:
         Coordinates that say nothing, as those of a missing cell: a partner gives them.
     firsts : ndarray of int of shape (n_samples,) or None
         The rows that new ones start from, where that is known.
-    gives : bool
-        Whether new rows have cells, or categories, of a parent as they are.
+    gaps : callable or None
+        ``gaps(rows, *others)``: how far (m,) others are from training rows, each, if
+        new rows have cells or categories of a parent as they are.
     """
 
     codes: np.ndarray
@@ -60,7 +61,7 @@ class TrainingCodes:
     shares: np.ndarray | None = None
     lacking: np.ndarray | None = None
     firsts: np.ndarray | None = None
-    gives: bool = False
+    gaps: Callable | None = None
 
     def some_rows(self, n_samples, rng):
         """Random rows, as often as their shares say."""
@@ -109,17 +110,20 @@ class TrainingCodes:
         itself[~itself.any(axis=1), -1] = True
         return near[~itself].reshape(len(rows), k)
 
-    def are_partners(self, rows, near, first, second):
-        """Which of the second rows (m,) have the first ones among their partners.
+    def givers(self, rows, near, first, second, among=None):
+        """The second rows (m,) where the first ones are near them too, else the first.
 
+        So rows give as often as they take: by detailed balance over pairs that are near
+        each other. Far ones, as those of rare levels are, would be partners of few.
         ``near`` are the partners of ``rows``, ascending ones; others are looked up.
         """
         more, k = np.setdiff1d(second, rows), near.shape[1]
-        known = np.concatenate([rows, more])
-        near = np.vstack([near, self.partners(more, k=k)]) if len(more) else near
-        places = np.empty(len(self.codes), np.intp)
-        places[known] = np.arange(len(known))
-        return (near[places[second]] == first[:, None]).any(axis=1)
+        farthest = np.empty(len(self.codes), np.intp)
+        farthest[rows] = near[:, -1]
+        if len(more):
+            farthest[more] = self.partners(more, among, k)[:, -1]
+        back, last = self.gaps(second, first, farthest[second])
+        return np.where(back <= last, second, first)
 
 
 class Draws(BaseEstimator):
@@ -273,10 +277,8 @@ class MixupDraws(Draws):
         """What new rows are mixed from.
 
         Rows beside those that shape their noise (n, 1 + noise_neighbors), the numbers
-        of those that are mixed, their partners, positions, and who beside them may give
-        cells as they are, if any do: a partner that the row is a partner of, or else
-        the row again. So each gives as often as it takes (detailed balance), where far
-        rows, with rare levels, are partners of few.
+        of those that are mixed, their partners, positions, and, if cells are given as
+        they are, who beside the row may give them.
         """
         if condition is None:
             first = training.some_rows(n_samples, rng)
@@ -302,9 +304,8 @@ class MixupDraws(Draws):
             first, second, position = condition.pairs(sources, partners, n_samples, rng)
             which = np.searchsorted(sources, first)
         giver = None
-        if training.gives and condition is None and among is None:
-            mutual = training.are_partners(sources, near[:, :k], first, second)
-            giver = np.where(mutual, second, first)
+        if training.gaps is not None and condition is None:
+            giver = training.givers(sources, near[:, :k], first, second, among)
         return group, which, second, position, giver
 
     def _noise(self, codes, near, rng, lacking=None):

@@ -7,6 +7,7 @@ import numpy as np
 from joblib import cpu_count
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import gen_batches
 from threadpoolctl import threadpool_limits
 
 from .._runtime.blocks import even_step, map_blocks, shares_memory
@@ -179,19 +180,20 @@ class TrainingRows:
         return Indicators(self.labels, typical_variance(self._points))
 
     def _search_among(self, rows):
-        points, metric = self._points, "minkowski"
+        metric = "minkowski" if self.missing is None else "nan_euclidean"
+        return NearestNeighbors(metric=metric).fit(self._places()[rows])
+
+    def _places(self):
+        """Where rows are for the search, with NaN where cells are missing."""
+        points = self._points
         if self.missing is not None:
-            points, metric = np.where(self.missing, np.nan, points), "nan_euclidean"
+            points = np.where(self.missing, np.nan, points)
         if self.labels is not None:
             points = np.hstack([points, self._indicators.points])
-        return NearestNeighbors(metric=metric).fit(_some_column(points)[rows])
+        return _some_column(points)
 
-    def nearest(self, codes, k, among=None, like=None, n_jobs=None):
-        """The k rows (n, k) nearest to each code, ascending; of some rows or all.
-
-        Codes have the categories of the rows ``like``; None is none, which are as far
-        from all others.
-        """
+    def _queries(self, codes, like):
+        """Where codes are, with the categories and missing cells of rows ``like``."""
         queries = codes
         if self.missing is not None:
             queries = codes * self._units
@@ -203,10 +205,37 @@ class TrainingRows:
         if self.labels is not None:
             own = self._indicators.queries(len(codes), like)
             queries = np.hstack([queries, own])
+        return _some_column(queries)
+
+    def nearest(self, codes, k, among=None, like=None, n_jobs=None):
+        """The k rows (n, k) nearest to each code, ascending; of some rows or all.
+
+        Codes have the categories of the rows ``like``; None is none, which are as far
+        from all others.
+        """
         with config_context(**_CHECKED):
             search = self._search if among is None else self._search_among(among)
-            near = _kneighbors(search, _some_column(queries), k, n_jobs)
+            near = _kneighbors(search, self._queries(codes, like), k, n_jobs)
         return near if among is None else among[near]
+
+    def gaps(self, rows, *others):
+        """How far (m,) the search has others from rows, each, for comparison alone."""
+        codes, places = self.codes, self._places()
+        found = np.empty((len(others), len(rows)))
+        for some in gen_batches(len(rows), _SEARCHED):
+            queries = self._queries(codes[rows[some]], rows[some])
+            for gaps, each in zip(found, others, strict=True):
+                apart = places[each[some]]
+                apart -= queries
+                np.square(apart, out=apart)
+                if self.missing is None:
+                    gaps[some] = apart.sum(axis=1)
+                else:
+                    # As nan_euclidean_distances has it: of what both have.
+                    there = ~np.isnan(apart)
+                    sums = apart.sum(axis=1, where=there)
+                    gaps[some] = sums / np.maximum(there.sum(axis=1), 1)
+        return found
 
     def copies(self):
         """Numbers (n,) that rows of the same code and categories share."""

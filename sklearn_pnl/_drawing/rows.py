@@ -113,7 +113,8 @@ class Source:
         chosen = coins = None
         has_donors = self.table.labels is not None or self.taken.has_donors
         gives = has_donors and (firsts is None or condition is not None)
-        codes = *codes, shares, self.taken.lacking, firsts, gives
+        gaps = training.gaps if gives else None
+        codes = *codes, shares, self.taken.lacking, firsts, gaps
         if gives:
             chosen = rng.uniform(size=n_samples)
             if self.taken.is_split:

@@ -412,11 +412,11 @@ def test_marks_that_go_together_are_of_one_parent(draws, seed):
     assert not (missing[:, None] == given).all(axis=2).any(axis=1).all()
 
 
-@pytest.mark.parametrize("n", [60, 300])
-def test_rare_levels_and_spikes_keep_their_shares(n):
+@pytest.mark.parametrize(("n", "n_candidates"), [(60, None), (300, None), (300, 150)])
+def test_rare_levels_and_spikes_keep_their_shares(n, n_candidates):
     # Far from all others, they are partners of few rows: detailed balance over pairs of
     # partners leaves each row as many new ones that have its cells as any other.
-    shares = []
+    shares, draws = [], MixupDraws(n_candidates=n_candidates)
     for seed in range(20):
         rng = np.random.default_rng(seed)
         X = pd.DataFrame(rng.normal(size=(n, 6)), columns=list("abcdef"))
@@ -424,11 +424,10 @@ def test_rare_levels_and_spikes_keep_their_shares(n):
         X["level"] = pd.Categorical(level)
         spent = rng.permutation(n) < n // 6
         X["spent"] = np.where(spent, 0, 1 + rng.gamma(3.0, size=n))
-        rows = PNLAugmenter(categorical_features="auto").fit(X).sample(2000, seed)
-        shares += [
-            (rows["level"] == "rare").mean() * 12,
-            (rows["spent"] == 0).mean() * 6,
-        ]
+        augmenter = PNLAugmenter(draws=draws, categorical_features="auto").fit(X)
+        rows = augmenter.sample(2000, seed)
+        shares += [(rows["level"] == "rare").mean() * 12]
+        shares += [(rows["spent"] == 0).mean() * 6]
     assert_allclose(np.reshape(shares, (20, 2)).mean(axis=0), 1, atol=0.05)
 
 
