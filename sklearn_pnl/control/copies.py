@@ -61,7 +61,7 @@ class Originals:
         for column in np.argsort(-rounded, axis=1, kind="stable").T[:_TRIED]:
             tried = now.copy()
             tried[every, column] = near[every, column]
-            tried = keeper.parted(tried, keeper.others)
+            tried = keeper.parted(tried, keeper.others & free[some].any(axis=0))
             fine = todo & (rounded[every, column] >= 0)
             fine &= ~np.isin(_keys(tried, labels), self._keys)
             rows[some[fine]] = tried[fine]

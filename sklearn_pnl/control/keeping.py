@@ -249,6 +249,8 @@ class Keeper:
         rows = self.cast(rows, self.others)
         if fixed is not None:
             np.copyto(rows, held, where=fixed & self.others)
+            # What is held stays: flags that are apart from it are off.
+            rows = self.parted(rows, self.others & ~fixed.any(axis=0))
         return rows, copied
 
     def cast(self, rows, columns=True):

@@ -449,6 +449,23 @@ def test_indicators_say_which_cells_are_shared_or_missing(strategy, seed):
     assert "from the parent that shared cells of x0 are from" in str(sampler.marks_)
 
 
+def test_a_level_beyond_its_upper_value_gives_way_to_one_of_a_parent():
+    rng = np.random.default_rng(0)
+    job = rng.choice(list("abcd"), 200, p=[0.4, 0.3, 0.2, 0.1])
+    income = np.where(job == "d", 0, rng.lognormal(8, 0.4, 200))
+    # Of one row, so that its upper value is no bound.
+    job[np.flatnonzero(job == "a")[0]] = "e"
+    X = pd.get_dummies(pd.DataFrame({"income": income, "job": job}), drop_first=True)
+    X = StandardScaler().fit_transform(X)
+    source = PNLAugmenter().fit(X)._source
+    off, on = X.min(axis=0), X.max(axis=0)
+    mixed = np.where([False, False, False, True, True], on, off)
+    mixed[4] = source.keeper.high[4]
+    held = np.array([[off[0], np.nan, np.nan, on[3], np.nan]])
+    met, _ = source.keeper.meet(mixed[None], held)
+    assert_array_equal(met, [[off[0], off[1], off[2], on[3], off[4]]])
+
+
 def test_a_level_that_says_what_is_shared_is_on_with_no_other():
     rng = np.random.default_rng(0)
     job = rng.choice(list("abcd"), 400, p=[0.4, 0.3, 0.2, 0.1])
