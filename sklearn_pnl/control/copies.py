@@ -58,10 +58,12 @@ class Originals:
         two = [j for j, grid in keeper.grids.items() if len(grid) == 2]
         rounded[:, two] = np.where(rounded[:, two] > 0, rounded[:, two], -1)
         every, todo = np.arange(len(now)), np.ones(len(now), bool)
+        # Flags that a parent gives stay as they are.
+        loose = keeper.others & free[some].any(axis=0)
         for column in np.argsort(-rounded, axis=1, kind="stable").T[:_TRIED]:
             tried = now.copy()
             tried[every, column] = near[every, column]
-            tried = keeper.parted(tried, keeper.others & free[some].any(axis=0))
+            tried = keeper.parted(tried, loose)
             fine = todo & (rounded[every, column] >= 0)
             fine &= ~np.isin(_keys(tried, labels), self._keys)
             rows[some[fine]] = tried[fine]
