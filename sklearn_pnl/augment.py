@@ -19,7 +19,6 @@ from ._drawing.rows import Source
 from ._drawing.sets import sample_set
 from ._drawing.steps import Embed, LayOut
 from ._runtime.blocks import ends_of
-from ._runtime.callbacks import CallbackSupportMixin, fit_task, no_task, with_callbacks
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     ELSEWHERE,
@@ -55,7 +54,7 @@ _INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Recipe(NamedObjects, CallbackSupportMixin):
+class Recipe(NamedObjects):
     """The parameters that augmenter and samplers share, as that one tells of them."""
 
     order: Literal["auto"] | int | Sequence | None = "auto"
@@ -315,7 +314,6 @@ class PNLAugmenter(Recipe):
 
     @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
-    @with_callbacks
     def fit(self, X: Rows, y: Any = None) -> Self:
         """Encode the rows, and fit the density of their codes if there is one.
 
@@ -337,9 +335,8 @@ class PNLAugmenter(Recipe):
                 "for classes, PNLRegressionSampler for numbers as targets, or make the "
                 "target one more feature; else leave y out."
             )
-        with fit_task(self):
-            table = read_table(self, X, missing=is_cellwise(self))
-            self._fit(table, type(self).__name__)
+        table = read_table(self, X, missing=is_cellwise(self))
+        self._fit(table, type(self).__name__)
         return self
 
     def _fit(self, table, whom, resolved=None):
@@ -359,7 +356,7 @@ class PNLAugmenter(Recipe):
         rows = taken.hidden(rows)
         ends = ends_of(rows)
         keeper, inner, originals = self._promise(table, rows, ends, taken)
-        with config_context(**_UNCHECKED), no_task():
+        with config_context(**_UNCHECKED):
             path, cells = self._laid_out(table, rows, ends)
         mine = table.owned or not np.may_share_memory(cells, rows)
         training = self._encode(table, cells, mine, whom, taken.missing())

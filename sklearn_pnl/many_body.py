@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._drawing.coding import encode_rows, free_mask, lay_out, make_codec
 from ._runtime.blocks import map_blocks
-from ._runtime.callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from ._runtime.validation import (
     all_or_nothing,
     as_numbers,
@@ -46,7 +45,7 @@ CODEC_CONSTRAINTS = {
 
 @tells_where()
 @dataclass(eq=False, repr=False)
-class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
+class ManyBodyProjector(TransformerMixin, BaseEstimator):
     r"""Encode positive tensors by KL projection on the ell-body base.
 
     Each row ``x`` is read as the distribution ``p = (x + offset) / mass`` on the
@@ -191,7 +190,6 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
-    @with_callbacks
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
         """Fit, and return the codes of the same rows.
 
@@ -206,13 +204,12 @@ class ManyBodyProjector(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         -------
         codes : ndarray of shape (n, n_params_)
         """
-        with fit_task(self):
-            rows = check_tensors(self, X, reset=True, missing=self._missing)
-            self.poset_ = lay_out(self.poset, self.input_shape_)
-            self.base_mask_ = free_mask(self.poset_, self.order, self.base)
-            encoded = self._learn(rows, X)
-            self.n_params_ = self._codec.n_params
-            self.n_iter_ = max(1, int(encoded.n_iter.max()))
+        rows = check_tensors(self, X, reset=True, missing=self._missing)
+        self.poset_ = lay_out(self.poset, self.input_shape_)
+        self.base_mask_ = free_mask(self.poset_, self.order, self.base)
+        encoded = self._learn(rows, X)
+        self.n_params_ = self._codec.n_params
+        self.n_iter_ = max(1, int(encoded.n_iter.max()))
         return self._codes(encoded, rows.dtype)
 
     def transform(self, X: ArrayLike) -> NDArray:

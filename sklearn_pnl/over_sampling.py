@@ -14,7 +14,6 @@ from scipy.sparse import issparse
 from sklearn.base import _fit_context
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from ._runtime.callbacks import fit_task, subtask, with_callbacks
 from ._runtime.docs import with_params_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
@@ -164,7 +163,6 @@ class PNLSampler(Recipe, BaseOverSampler):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
-    @with_callbacks
     def fit_resample(self, X: Rows, y: Any) -> tuple[Any, Any]:
         """Add new rows to the data.
 
@@ -197,22 +195,19 @@ class PNLSampler(Recipe, BaseOverSampler):
         self.invariants_, self.marks_ = self._resolved(table)
         whole, done = table.room(sum(wanted.values())), len(table)
         new, labels, parents = [], [target.labels], []
-        with fit_task(self, "fit_resample", len(wanted)) as progress:
-            rng = as_random_state(self.random_state)
-            # One class alone has the seed of the sampler.
-            seeds = [rng]
-            if len(wanted) != 1:
-                seeds = rng.randint(np.iinfo(np.int32).max, size=len(wanted))
-            for (label, n_new), seed in zip(wanted.items(), seeds, strict=True):
-                members = np.flatnonzero(target.labels == label)
-                out = None if whole is None else whole[done : done + n_new]
-                rows, near = self._augment(
-                    label, table.take, members, n_new, seed, out, progress
-                )
-                new.append(rows)
-                labels.append(np.full(n_new, label, dtype=target.labels.dtype))
-                parents.append(members[near])
-                done += n_new
+        rng = as_random_state(self.random_state)
+        # One class alone has the seed of the sampler.
+        seeds = [rng]
+        if len(wanted) != 1:
+            seeds = rng.randint(np.iinfo(np.int32).max, size=len(wanted))
+        for (label, n_new), seed in zip(wanted.items(), seeds, strict=True):
+            members = np.flatnonzero(target.labels == label)
+            out = None if whole is None else whole[done : done + n_new]
+            rows, near = self._augment(label, table.take, members, n_new, seed, out)
+            new.append(rows)
+            labels.append(np.full(n_new, label, dtype=target.labels.dtype))
+            parents.append(members[near])
+            done += n_new
         self.parent_indices_ = self._stack_parents(parents, len(table))
         whole = table.stack(new) if whole is None else whole
         return whole, target.like(np.concatenate(labels))
@@ -272,22 +267,20 @@ class PNLSampler(Recipe, BaseOverSampler):
                     )
         return wanted
 
-    def _augment(self, label, take, members, n_new, seed, out, progress):
+    def _augment(self, label, take, members, n_new, seed, out):
         """New rows of one class and their parents among its members."""
         whose = f"class {np.asarray(label).item()!r}"
         asked = self.constraints
         asked = asked.get(label) if isinstance(asked, dict) else asked
         augmenter = self._augmenter()
-        with subtask(progress, whose, 2) as own, workspace():
-            with subtask(own, "encode"):
-                whom = f"{type(self).__name__}, {whose}"
-                resolved = self.invariants_, self.marks_
-                augmenter._fit(take(members, whose), whom, resolved)
-            with subtask(own, "decode"):
-                totals = (self.totals or {}).get(label)
-                rows, near, _, report = augmenter._sample(
-                    n_new, seed, asked, totals, out=out
-                )
+        with workspace():
+            whom = f"{type(self).__name__}, {whose}"
+            resolved = self.invariants_, self.marks_
+            augmenter._fit(take(members, whose), whom, resolved)
+            totals = (self.totals or {}).get(label)
+            rows, near, _, report = augmenter._sample(
+                n_new, seed, asked, totals, out=out
+            )
         if report is not None:
             self.reports_[label] = report
         augmenter._source.training.forget_search()

@@ -14,7 +14,6 @@ from sklearn.base import _fit_context
 from sklearn.neighbors import KernelDensity
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from ._runtime.callbacks import fit_task, subtask, with_callbacks
 from ._runtime.docs import with_params_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
@@ -178,7 +177,6 @@ class PNLRegressionSampler(Recipe, BaseSampler):
 
     @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
-    @with_callbacks
     def fit_resample(self, X: Rows, y: Any) -> tuple[Any, Any]:
         """Add new rows and their targets to the data.
 
@@ -201,13 +199,10 @@ class PNLRegressionSampler(Recipe, BaseSampler):
         n_new = max(1, round(self.n_samples * len(values))) if share else self.n_samples
         shares, seed = self._shares(values), as_random_state(self.random_state)
         augmenter = self._augmenter()
-        with fit_task(self, "fit_resample", 2) as task:
-            with subtask(task, "encode"):
-                augmenter._fit(table, type(self).__name__)
-            with subtask(task, "decode"):
-                new, parents, weights, self.report_ = augmenter._sample(
-                    n_new, seed, self.constraints, self.totals, shares=shares
-                )
+        augmenter._fit(table, type(self).__name__)
+        new, parents, weights, self.report_ = augmenter._sample(
+            n_new, seed, self.constraints, self.totals, shares=shares
+        )
         self.augmenter_ = augmenter
         self.parent_indices_, self.parent_weights_ = parents, weights
         targets = np.einsum("nk,nkt->nt", weights, values[parents])

@@ -19,7 +19,7 @@ from sklearn_pnl import (
     PNLSampler,
     PrimeFactorReshaper,
 )
-from sklearn_pnl._runtime import callbacks, threads
+from sklearn_pnl._runtime import threads
 
 ROOT = sklearn_pnl.__path__[0]
 rng = np.random.default_rng(0)
@@ -69,7 +69,6 @@ def interrupt(action, stage):
 
 def assert_nothing_is_left():
     assert threads._users == 0
-    assert callbacks._current.get() is None
     assert get_config() == CONFIG
 
 

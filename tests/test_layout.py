@@ -139,26 +139,8 @@ def test_only_validation_warns():
     assert warning == {"sklearn_pnl._runtime.validation"}
 
 
-def test_only_one_module_knows_of_callbacks():
-    # They are experimental, and missing before scikit-learn 1.9.
-    knowing = {
-        name
-        for name, found in IMPORTS.items()
-        if any(module.startswith("sklearn.callback") for module in found)
-    }
-    assert knowing == {"sklearn_pnl._runtime.callbacks"}
-    assert OURS["sklearn_pnl._runtime.callbacks"] == set()
-
-
-def test_callbacks_may_be_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.callback", None)
-    path = ROOT / "_runtime" / "callbacks.py"
-    spec = importlib.util.spec_from_file_location("without_callbacks", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert module.CallbackSupportMixin.__module__ == "without_callbacks"
-    assert not hasattr(module.CallbackSupportMixin, "set_callbacks")
-    assert module.with_callbacks(len) is len
+def test_nothing_travels_by_context_variables():
+    assert not {name for name in MODULES if "contextvars" in top_level(name)}
 
 
 def test_there_are_no_cycles():

@@ -11,7 +11,6 @@ from sklearn.utils import gen_batches
 from threadpoolctl import threadpool_limits
 
 from .._runtime.blocks import even_step, map_blocks, shares_memory
-from .._runtime.callbacks import no_task
 from .._runtime.threads import one_blas_thread
 from .._runtime.validation import check_masses, warn_not_identified, warn_unconverged
 from ..geometry import TensorPoset, element_mask, order_mask
@@ -303,8 +302,7 @@ def _kneighbors(search, queries, k, n_jobs):
         search.n_jobs = n_jobs if shared else 1
         return _in_order(search, queries, k)
     find = partial(_kneighbors_there, search=search, k=k)
-    with no_task():
-        return map_blocks(find, queries, step=_SEARCHED, n_jobs=n_jobs)[0]
+    return map_blocks(find, queries, step=_SEARCHED, n_jobs=n_jobs)[0]
 
 
 def _kneighbors_there(queries, search, k):

@@ -17,7 +17,6 @@ from sklearn import get_config
 from sklearn.utils import gen_batches
 
 from .._runtime.blocks import cut, map_blocks, whole_steps
-from .._runtime.callbacks import no_task
 from .._runtime.validation import warn_missed
 from ..control.conditioning import Condition
 from ..control.meeting import UnmetError
@@ -120,8 +119,7 @@ class Source:
             if self.taken.is_split:
                 # Of its own, so that batches of any size draw the same from it.
                 coins = RandomState(rng.randint(np.iinfo(np.int32).max))
-        with no_task():
-            draw = self.draws.start(TrainingCodes(*codes), n_samples, rng, condition)
+        draw = self.draws.start(TrainingCodes(*codes), n_samples, rng, condition)
         return Drawing(self, keeper, draw, chosen, coins, n_samples, n_jobs)
 
 

@@ -1,1 +1,1 @@
-"""What work needs beside mathematics: blocks, threads, memory, progress, checks."""
+"""What work needs beside mathematics: blocks, threads, memory, checks."""

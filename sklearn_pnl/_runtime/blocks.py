@@ -7,7 +7,6 @@ from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
 
-from .callbacks import current_task
 from .threads import one_blas_thread
 from .validation import unheard
 from .workspace import slices, workspace
@@ -29,9 +28,7 @@ def map_blocks(function, *arrays, step, n_jobs=None, into=None):
     is kept to one thread: ``n_jobs`` is what uses more cores.
     """
     n = len(arrays[0])
-    joined, done, task = None, 0, current_task()
-    if task is not None:
-        task.begin(-(-n // step))
+    joined, done = None, 0
     with (
         one_blas_thread(),
         workspace(),
@@ -45,8 +42,6 @@ def map_blocks(function, *arrays, step, n_jobs=None, into=None):
             for whole, part in zip(joined, parts, strict=True):
                 whole[done : done + len(part)] = part
             done += len(parts[0])
-            if task is not None:
-                task.block_done()
     return joined
 
 

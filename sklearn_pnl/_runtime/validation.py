@@ -36,10 +36,7 @@ def _row(number, numbers=None):
 
 
 def all_or_nothing(fit):
-    """A fit starts without the results of an older one; if it fails they come back.
-
-    Outside of ``with_callbacks``, which takes down what it put on the estimator itself.
-    """
+    """A fit starts without the results of an older one; if it fails they come back."""
 
     @wraps(fit)
     def restoring(estimator, *args, **kwargs):
