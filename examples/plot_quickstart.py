@@ -24,6 +24,7 @@ import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
 from imblearn.pipeline import Pipeline
 from sklearn.datasets import load_digits
+from sklearn.metrics import pairwise_distances_argmin
 from sklearn.model_selection import (
     GridSearchCV,
     RepeatedStratifiedKFold,
@@ -32,7 +33,7 @@ from sklearn.model_selection import (
 )
 from sklearn.neighbors import KNeighborsClassifier
 
-from sklearn_pnl import ImageRowsDisplay, PNLSampler, PrimeFactorReshaper
+from sklearn_pnl import PNLSampler, PrimeFactorReshaper
 
 RARE, N_RARE = 8, 30
 SCORES = {
@@ -91,16 +92,20 @@ for name, rival in rivals.items():
 search = tuned(*rivals["PNL"]).fit(X, y)
 print(search.best_params_)
 sampler = search.best_estimator_.named_steps["sampler"]
-sampler.fit_resample(X, y)
-display = ImageRowsDisplay.from_estimator(
-    sampler.augmenters_[1],
-    X[y == 1],
-    n_images=8,
-    image_shape=(8, 8),
-    random_state=0,
-    title=f"New images of the digit {RARE} from {N_RARE} training images",
-)
+new = sampler.fit_resample(X, y)[0][len(X) :][:8]
+shown = {
+    "training rows": X[sampler.parent_indices_[:8, 0]],
+    "new rows": new,
+    "closest\ntraining rows": X[pairwise_distances_argmin(new, X)],
+}
+figure, axes = plt.subplots(len(shown), 8, figsize=(8, 3.4), layout="constrained")
+figure.suptitle(f"New images of the digit {RARE} from {N_RARE} training images")
+for line, (name, rows) in zip(axes, shown.items(), strict=True):
+    for axis, row in zip(line, rows, strict=True):
+        axis.imshow(row.reshape(8, 8), cmap="gray_r", vmin=0, vmax=16)
+        axis.set(xticks=[], yticks=[])
+    line[0].set_ylabel(name, rotation=0, ha="right", va="center")
 picture = Path("quickstart.png").resolve()
-display.figure_.savefig(picture, dpi=150)
+figure.savefig(picture, dpi=150)
 print(f"\npicture saved: {picture}")
 plt.show()

@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
-from sklearn_pnl import ImageRowsDisplay, ManyBodyProjector
+from sklearn_pnl import ManyBodyProjector
 from sklearn_pnl.geometry import TensorPoset
 
 images = load_digits().images[:200]
@@ -48,5 +48,11 @@ for name, base in bases.items():
         f"{error[:, ~inside].mean():.4f} outside"
     )
     shown[name] = projected[:8]
-ImageRowsDisplay(shown).plot(title="What two bases keep of an image")
+figure, axes = plt.subplots(len(shown), 8, figsize=(8, 3.2), layout="constrained")
+figure.suptitle("What two bases keep of an image")
+for line, (name, row) in zip(axes, shown.items(), strict=True):
+    for axis, image in zip(line, row, strict=True):
+        axis.imshow(image, cmap="gray_r", vmin=0, vmax=images.max())
+        axis.set(xticks=[], yticks=[])
+    line[0].set_ylabel(name, rotation=0, ha="right", va="center")
 plt.show()

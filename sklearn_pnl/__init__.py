@@ -27,7 +27,6 @@ from .manifolds import (
     ThetaManifold,
 )
 from .many_body import ManyBodyProjector
-from .plotting.images import ImageRowsDisplay
 from .plotting.samples import SampleComparisonDisplay, SampleReportDisplay
 from .probabilities import PriorCorrectedClassifier
 from .reshape import PrimeFactorReshaper
@@ -69,7 +68,6 @@ __all__ = [
     "Draws",
     "EtaManifold",
     "FiberManifold",
-    "ImageRowsDisplay",
     "LabelledRaking",
     "LinearSystem",
     "KernelDraws",

@@ -21,11 +21,10 @@ paper's equation, and the latter without noise, all on the same codes. Needs CIF
 # the mean of the near images, as the program does.
 import matplotlib.pyplot as plt
 import numpy as np
-from paper_images import CIFAR_NAMES, closest, load_images, tell
+from paper_images import CIFAR_NAMES, closest, load_images, show_rows, tell
 
 from sklearn_pnl import (
     BackwardProjector,
-    ImageRowsDisplay,
     ManyBodyProjector,
     MixtureManifold,
     PrimeFactorReshaper,
@@ -131,7 +130,6 @@ for name in ("new, mixture", "new, theta"):
 # expectations beyond order 4 fix the 2,334 values that have such an order, so that
 # these are those of the point of the code, with its noise, which adds up to a plaid;
 # the other 738 come from the near images. Without noise only these change, as dots.
-ImageRowsDisplay(
-    {name: rows[:, 0] for name, rows in shown.items()}, column_names=CIFAR_NAMES
-).plot(title="CIFAR-10 with the settings of the paper", vmin=0, vmax=255)
+firsts = {name: rows[:, 0] for name, rows in shown.items()}
+show_rows(firsts, "CIFAR-10 with the settings of the paper", CIFAR_NAMES)
 plt.show()

@@ -13,9 +13,9 @@ shows what the bandwidth alone does. Needs MNIST.
 # ---------------
 import matplotlib.pyplot as plt
 import numpy as np
-from paper_images import closest, load_images, tell
+from paper_images import closest, load_images, show_rows, tell
 
-from sklearn_pnl import ImageRowsDisplay, KernelDraws, MixtureManifold, PNLAugmenter
+from sklearn_pnl import KernelDraws, MixtureManifold, PNLAugmenter
 
 N_TRAIN, N_NEW = 2000, 50
 X, y = load_images("mnist")
@@ -70,7 +70,6 @@ tell(
 # -----------
 # What the noise does to a code decides which images are near, and no more: 98% of a new
 # image is their mean.
-ImageRowsDisplay({f"bandwidth {b}": rows[:, 0] for b, rows in new.items()}).plot(
-    title="New images by the bandwidth of the noise in their codes", vmin=0, vmax=255
-)
+firsts = {f"bandwidth {b}": rows[:, 0] for b, rows in new.items()}
+show_rows(firsts, "New images by the bandwidth of the noise in their codes")
 plt.show()

@@ -26,11 +26,10 @@ the equation has none. Needs MNIST.
 # ----------------------
 import matplotlib.pyplot as plt
 import numpy as np
-from paper_images import closest, load_images, tell
+from paper_images import closest, load_images, show_rows, tell
 
 from sklearn_pnl import (
     BackwardProjector,
-    ImageRowsDisplay,
     ManyBodyProjector,
     MixtureManifold,
 )
@@ -134,7 +133,6 @@ tell(
 # -----------
 # Above, what a new image can be made of: the point of its code, which only tells how
 # much ink is in which blocks of rows and columns, and the mean of its neighbours.
-ImageRowsDisplay({name: t[:, 0].reshape(10, 28, 28) for name, t in shown.items()}).plot(
-    title="The same codes through four local manifolds", vmin=0, vmax=255
-)
+firsts = {name: tensors[:, 0].reshape(10, 28, 28) for name, tensors in shown.items()}
+show_rows(firsts, "The same codes through four local manifolds")
 plt.show()

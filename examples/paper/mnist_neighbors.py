@@ -13,9 +13,9 @@ MNIST.
 # --------------
 import matplotlib.pyplot as plt
 import numpy as np
-from paper_images import closest, load_images, tell
+from paper_images import closest, load_images, show_rows, tell
 
-from sklearn_pnl import ImageRowsDisplay, KernelDraws, MixtureManifold, PNLAugmenter
+from sklearn_pnl import KernelDraws, MixtureManifold, PNLAugmenter
 
 N_TRAIN, N_NEW = 2000, 50
 X, y = load_images("mnist")
@@ -80,7 +80,6 @@ tell(
 # %%
 # The picture
 # -----------
-ImageRowsDisplay({f"k = {k}": rows[:, 0] for k, rows in new.items()}).plot(
-    title="New images by the number of training images that make them", vmin=0, vmax=255
-)
+firsts = {f"k = {k}": rows[:, 0] for k, rows in new.items()}
+show_rows(firsts, "New images by the number of training images that make them")
 plt.show()

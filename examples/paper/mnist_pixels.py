@@ -13,10 +13,10 @@ of its 784 pixels. Needs MNIST.
 # ---------------
 import matplotlib.pyplot as plt
 import numpy as np
-from paper_images import closest, load_images, tell
+from paper_images import closest, load_images, show_rows, tell
 from sklearn.neighbors import KernelDensity
 
-from sklearn_pnl import ImageRowsDisplay, KernelDraws, MixtureManifold, PNLAugmenter
+from sklearn_pnl import KernelDraws, MixtureManifold, PNLAugmenter
 
 N_NEW = 200
 X, y = load_images("mnist")
@@ -81,7 +81,5 @@ shown = {
     "drawn in codes": in_codes[:: N_NEW // 10],
     "closest to\nthese": nearest["codes"][:: N_NEW // 10],
 }
-ImageRowsDisplay(shown).plot(
-    title="1,000 images: a density of pixels, and one of codes", vmin=0, vmax=255
-)
+show_rows(shown, "1,000 images: a density of pixels, and one of codes")
 plt.show()

@@ -14,10 +14,10 @@ with a few, and collapse with 16. Needs MNIST.
 # ---------------------------------
 import matplotlib.pyplot as plt
 import numpy as np
-from paper_images import load_images, tell
+from paper_images import load_images, show_rows, tell
 from sklearn.metrics import pairwise_distances
 
-from sklearn_pnl import BackwardProjector, ImageRowsDisplay, MixtureManifold
+from sklearn_pnl import BackwardProjector, MixtureManifold
 
 SHAPE, N_TRAIN, N_NEW = (7, 2, 2, 7, 2, 2), 2000, 200
 X, y = load_images("mnist")
@@ -111,7 +111,5 @@ tell(
 # Each column has one code. "mixture" hides it behind the neighbours: with one, a copy.
 # "theta" shows the code, whatever the neighbours; "fiber" puts the strokes of the
 # neighbours where the code has ink.
-ImageRowsDisplay({name: rows[:10] for name, rows in new.items()}).plot(
-    title="Images of random codes", vmin=0, vmax=255
-)
+show_rows({name: rows[:10] for name, rows in new.items()}, "Images of random codes")
 plt.show()

@@ -19,10 +19,9 @@ from time import perf_counter
 
 import matplotlib.pyplot as plt
 import numpy as np
-from paper_images import closest, load_images, tell
+from paper_images import closest, load_images, show_rows, tell
 
 from sklearn_pnl import (
-    ImageRowsDisplay,
     KernelDraws,
     ManyBodyProjector,
     MixtureManifold,
@@ -94,7 +93,7 @@ for digit, augmenter in sampler.augmenters_.items():
     drawn.append([row, projected, image, known[closest(known, image)[1]]])
 titles = ["training rows", "projections", "new rows", "closest training rows"]
 images = map(np.concatenate, zip(*drawn, strict=True))
-ImageRowsDisplay(dict(zip(titles, images, strict=True))).plot(
-    title="MNIST with the settings of the paper"
+show_rows(
+    dict(zip(titles, images, strict=True)), "MNIST with the settings of the paper"
 )
 plt.show()

@@ -18,11 +18,10 @@ paper, which finds that finer structure does better with fewer numbers. Needs MN
 # which only says which images are near.
 import matplotlib.pyplot as plt
 import numpy as np
-from paper_images import closest, load_images, tell
+from paper_images import closest, load_images, show_rows, tell
 
 from sklearn_pnl import (
     BackwardProjector,
-    ImageRowsDisplay,
     ManyBodyProjector,
     MixtureManifold,
     ThetaManifold,
@@ -120,10 +119,9 @@ for way, title in {
     "theta": "New images, by base: the sub-manifold of the paper's equation",
     "mixture": "New images, by base: the program of the authors",
 }.items():
-    ImageRowsDisplay(
-        {
-            f"{name}:\n{dims[name]} dimensions": rows[:, 0].reshape(10, 28, 28)
-            for name, rows in shown[way].items()
-        }
-    ).plot(title=title, vmin=0, vmax=255)
+    named = {
+        f"{name}:\n{dims[name]} dimensions": rows[:, 0].reshape(10, 28, 28)
+        for name, rows in shown[way].items()
+    }
+    show_rows(named, title)
 plt.show()

@@ -14,6 +14,7 @@ import os
 import sys
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import fetch_openml
 from sklearn.neighbors import NearestNeighbors
@@ -58,6 +59,26 @@ def closest(images, new):
     search.fit(images.reshape(len(images), -1))
     distance, near = search.kneighbors(new.reshape(len(new), -1).astype(np.float32))
     return distance[:, 0], near[:, 0]
+
+
+def show_rows(images, title, column_names=(), high=255):
+    """Draw images, with colours or without, in rows by the names of these."""
+    n, m = len(images), max(map(len, images.values()))
+    size = 0.85 * m + 1.5, 0.95 * n + 0.4
+    figure, axes = plt.subplots(n, m, figsize=size, squeeze=False, layout="constrained")
+    figure.suptitle(title)
+    for line, (name, row) in zip(axes, images.items(), strict=True):
+        for axis, image in zip(line, row, strict=False):
+            # Channels have no scale of their own in matplotlib.
+            image = np.clip(image / high, 0, 1)
+            axis.imshow(image, cmap="gray_r", vmin=0, vmax=1)
+        for axis in line[len(row) :]:
+            axis.set_frame_on(False)
+        line[0].set_ylabel(name, rotation=0, ha="right", va="center")
+    for axis in axes.ravel():
+        axis.set(xticks=[], yticks=[])
+    for axis, name in zip(axes[0], column_names, strict=False):
+        axis.set_title(name, fontsize="medium")
 
 
 def tell(paper, seen, *holds):

@@ -19,7 +19,7 @@ shows it.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_pnl import ImageRowsDisplay, ManyBodyProjector
+from sklearn_pnl import ManyBodyProjector
 from sklearn_pnl.geometry import (
     TensorPoset,
     e_geodesic,
@@ -77,9 +77,15 @@ for paper, seen, holds in claims:
 # The ways as images
 # ------------------
 # In the base the image changes its form; on the straight line one fades into the other.
-ImageRowsDisplay(ways, column_names=[f"t = {s:.2f}" for s in t]).plot(
-    title="From a separable image to another", vmin=0
-)
+figure, axes = plt.subplots(len(ways), len(t), figsize=(9, 3.4), layout="constrained")
+figure.suptitle("From a separable image to another")
+for line, (name, images) in zip(axes, ways.items(), strict=True):
+    for axis, image in zip(line, images, strict=True):
+        axis.imshow(image, cmap="gray_r", vmin=0, vmax=ends.max())
+        axis.set(xticks=[], yticks=[])
+    line[0].set_ylabel(name, rotation=0, ha="right", va="center")
+for axis, place in zip(axes[0], t, strict=True):
+    axis.set_title(f"t = {place:.2f}", fontsize="medium")
 
 # %%
 # Their energies

@@ -65,7 +65,6 @@ class SampleComparisonDisplay:
     See Also
     --------
     compare_samples : New rows against real ones.
-    ImageRowsDisplay : New images below the ones that they come from.
 
     Examples
     --------
