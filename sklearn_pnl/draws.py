@@ -51,7 +51,9 @@ class TrainingCodes:
         The rows that new ones start from, where that is known.
     gaps : callable or None
         ``gaps(rows, *others)``: how far (m,) others are from training rows, each, if
-        new rows have cells or categories of a parent as they are.
+        new rows have cells, categories or one of two values of a parent as they are.
+    of_two : ndarray of int of shape (c,) or None
+        Coordinates that have one of two values, which is that of a parent.
     """
 
     codes: np.ndarray
@@ -62,6 +64,7 @@ class TrainingCodes:
     lacking: np.ndarray | None = None
     firsts: np.ndarray | None = None
     gaps: Callable | None = None
+    of_two: np.ndarray | None = None
 
     def some_rows(self, n_samples, rng):
         """Random rows, as often as their shares say."""
@@ -246,7 +249,7 @@ class MixupDraws(Draws):
         group, which, second, position, giver = self._pairs(
             training, n_samples, rng, condition
         )
-        lacking = training.lacking
+        lacking, of_two = training.lacking, training.of_two
 
         def between(rows):
             near = group[which[rows]]
@@ -258,6 +261,10 @@ class MixupDraws(Draws):
                 np.copyto(mixed, added, where=lacking[parents[:, 0]])
                 np.copyto(added, mixed, where=lacking[parents[:, 1]])
             added -= mixed
+            if giver is not None and of_two is not None:
+                # A value that is rare is given as often as it is taken.
+                alone = np.flatnonzero(giver[rows] == parents[:, 0])
+                added[np.ix_(alone, of_two)] = 0
             added *= weights[:, 1:]
             mixed += added
             if self.noise > 0:

@@ -71,6 +71,8 @@ class Source:
     n_neighbors : int
     whom : str
         Who speaks in messages.
+    of_two : ndarray of int of shape (c,) or None
+        Columns, each a coordinate of the code, that have two values.
     """
 
     table: Any
@@ -84,6 +86,7 @@ class Source:
     folded: bool
     n_neighbors: int
     whom: str
+    of_two: Any
 
     def back(self, cells, zeros=None):
         """Numbers (n, D) of cells, the way back along the path."""
@@ -112,8 +115,9 @@ class Source:
         chosen = coins = None
         has_donors = self.table.labels is not None or self.taken.has_donors
         gives = has_donors and (firsts is None or condition is not None)
-        gaps = training.gaps if gives else None
-        codes = *codes, shares, self.taken.lacking, firsts, gaps
+        gives_one = self.of_two is not None and firsts is None
+        gaps = training.gaps if gives or gives_one else None
+        codes = *codes, shares, self.taken.lacking, firsts, gaps, self.of_two
         if gives:
             chosen = rng.uniform(size=n_samples)
             if self.taken.is_split:

@@ -431,6 +431,22 @@ def test_rare_levels_and_spikes_keep_their_shares(n, n_candidates):
     assert_allclose(np.reshape(shares, (20, 2)).mean(axis=0), 1, atol=0.05)
 
 
+@pytest.mark.parametrize("columns", [8, 7])
+@pytest.mark.parametrize("n", [60, 300])
+def test_rare_flags_dummies_and_one_hot_levels_keep_their_shares(n, columns):
+    # Mixed with partners that lack them, and rounded, they were there half as often.
+    shares, rare = [], n // 15
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, 8))
+        X[:, 4] = rng.permutation(n) < rare
+        X[:, 5:] = np.eye(3)[np.where(rng.permutation(n) < rare, 0, 1 + (X[:, 0] > 0))]
+        # One-hot, or dummies without the last level.
+        augmenter = PNLAugmenter().fit(X[:, :columns])
+        shares += [augmenter.sample(2000, seed)[:, 4:6].mean(axis=0) * n / rare]
+    assert_allclose(np.mean(shares, axis=0), 1, atol=0.06)
+
+
 @pytest.mark.parametrize("strategy", [None, "mean", "constant"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_indicators_say_which_cells_are_shared_or_missing(strategy, seed):
