@@ -356,13 +356,12 @@ class PNLAugmenter(Recipe):
         rows = taken.hidden(rows)
         ends = ends_of(rows)
         keeper, inner, originals = self._promise(table, rows, ends, taken)
-        # Before codes are written over the rows.
-        of_two = self._of_two(rows, ends, keeper)
         with config_context(**_UNCHECKED):
             path, cells = self._laid_out(table, rows, ends)
         mine = table.owned or not np.may_share_memory(cells, rows)
         training = self._encode(table, cells, mine, whom, taken.missing())
         self.draws_ = draws.fit(self.codes_)
+        of_two = keeper.of_two(ends) if is_cellwise(self) else ()
         self._source = Source(
             table.without_rows(),
             training,
@@ -375,17 +374,8 @@ class PNLAugmenter(Recipe):
             self.range_slack is not None,
             self.n_neighbors_,
             whom,
-            of_two,
+            of_two if len(of_two) else None,
         )
-
-    def _of_two(self, rows, ends, keeper):
-        """Columns of rows (n, D) with no values but their ends, if codes have them."""
-        if not is_cellwise(self):
-            return None
-        some = np.flatnonzero(keeper.discrete & (ends[0] < ends[1]))
-        part, (low, high) = rows[:, some], np.array(ends)[:, some]
-        some = some[((part == low) | (part == high)).all(axis=0)]
-        return some if len(some) else None
 
     def _promise(self, table, rows, ends, taken):
         """What new rows keep, its limits without shared values, and rows not to copy.

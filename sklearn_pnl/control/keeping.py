@@ -288,6 +288,13 @@ class Keeper:
         """Columns (D,) of the lattice or of grids."""
         return self.lattice.on_it | self.on_grid
 
+    def of_two(self, ends):
+        """Numbers of the columns that have no value between two ends (2, D)."""
+        length, two = ends[1] - ends[0], np.zeros(len(self.low), bool)
+        two[[j for j, own in self.grids.items() if len(own) == 2]] = True
+        two |= length < 1.5 * self.lattice.steps
+        return np.flatnonzero(two & (length > 0))
+
     def beside(self, rows, side):
         """The next values (n, D) on lattices and grids, NaN where there is none.
 
