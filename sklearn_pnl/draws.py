@@ -313,6 +313,11 @@ class MixupDraws(Draws):
         giver = None
         if training.gaps is not None and condition is None:
             giver = training.givers(sources, near[:, :k], first, second, among)
+            if training.of_two is not None:
+                # Numbers are nearer to the row whose values of two they come with.
+                two = training.codes[:, training.of_two]
+                differ = (two[first] != two[second]).any(axis=1)
+                position = np.where(differ & (giver == first), position / 2, position)
         return group, which, second, position, giver
 
     def _noise(self, codes, near, rng, lacking=None):

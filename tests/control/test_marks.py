@@ -447,6 +447,19 @@ def test_rare_flags_dummies_and_one_hot_levels_keep_their_shares(n, columns):
     assert_allclose(np.mean(shares, axis=0), 1, atol=0.06)
 
 
+def test_numbers_go_with_a_rare_flag_as_in_the_data():
+    found = []
+    for seed in range(20):
+        rng, n = np.random.default_rng(seed), 60
+        X = rng.normal(size=(n, 5))
+        flag = np.argsort(np.argsort(X[:, 0] + 0.7 * rng.normal(size=n))) >= n - 6
+        rows = PNLAugmenter().fit(np.column_stack([X, flag])).sample(4000, seed)
+        pairs = (X[:, 0], flag), (rows[:, 0], rows[:, 5])
+        found.append([np.corrcoef(*pair)[0, 1] for pair in pairs])
+    known, new = np.mean(found, axis=0)
+    assert 0.95 < new / known < 1.05
+
+
 @pytest.mark.parametrize("strategy", [None, "mean", "constant"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_indicators_say_which_cells_are_shared_or_missing(strategy, seed):
