@@ -290,10 +290,11 @@ class Keeper:
 
     def of_two(self, ends):
         """Numbers of the columns that have no value between two ends (2, D)."""
-        length, two = ends[1] - ends[0], np.zeros(len(self.low), bool)
+        two, (low, high) = np.zeros(len(self.low), bool), ends
         two[[j for j, own in self.grids.items() if len(own) == 2]] = True
-        two |= length < 1.5 * self.lattice.steps
-        return np.flatnonzero(two & (length > 0))
+        steps = self.lattice.steps
+        two |= (steps > 0) & (high <= low + 1.5 * steps)
+        return np.flatnonzero(two & (high > low))
 
     def beside(self, rows, side):
         """The next values (n, D) on lattices and grids, NaN where there is none.
