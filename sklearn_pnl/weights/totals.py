@@ -226,8 +226,8 @@ class TotalsSystem:
     names : tuple of str
     groups : tuple of Margin
         Counts by category, as codes of rows.
-    signs : ndarray of shape (n,) or None
-        With which weights are summed; 1 if None. ``coefficients`` have them.
+    signs : ndarray of shape (n,) or 1
+        With which weights are summed. ``coefficients`` have them.
     """
 
     coefficients: object
@@ -235,7 +235,7 @@ class TotalsSystem:
     upper: np.ndarray
     names: tuple
     groups: tuple
-    signs: np.ndarray | None = None
+    signs: np.ndarray | int = 1
 
     @classmethod
     def stacked(cls, parts, groups=()):
@@ -243,6 +243,12 @@ class TotalsSystem:
         matrices, lower, upper, names = zip(*parts, strict=True)
         ends = np.concatenate(lower), np.concatenate(upper)
         return cls(stacked(matrices), *ends, tuple(chain(*names)), tuple(groups))
+
+    def with_sum(self, lower, upper, name):
+        """The same, and first what all weights sum to."""
+        ones = np.ones((1, self.coefficients.shape[1]))
+        held = self.coefficients, self.lower, self.upper, self.names
+        return self.stacked([(ones, [lower], [upper], [name]), held])
 
     def of(self, some):
         """The same about some of the weights (n,), the others being 0."""
