@@ -80,12 +80,12 @@ class Columns:
         counts = values.dtype.kind in "iu" and values.min(initial=0) >= 0
         if counts and values.max(initial=0) <= _TABLE:
             return _looked_up(values, place)
-        found = map(place.get, values.tolist(), repeat(-1))
+        found = map(place.get, _listed(column), repeat(-1))
         return np.fromiter(found, np.intp, len(self))
 
     def levels(self, keys):
         """Levels of a column, or tuples of those of several, by row."""
-        columns = [np.asarray(self._column(key)).tolist() for key in keys]
+        columns = [_listed(self._column(key)) for key in keys]
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
     def keys(self, of):
@@ -106,6 +106,11 @@ class Columns:
     def _column(self, key):
         j = column_of(key, self._asked, self.names, (self.n_columns,))
         return self._X[:, [j]].toarray()[:, 0] if issparse(self._X) else self._X[:, j]
+
+
+def _listed(column):
+    """Values as their users write them: arrays make numbers of nanoseconds."""
+    return column.to_list() if isinstance(column, nw.Series) else column.tolist()
 
 
 def widened(matrix):
