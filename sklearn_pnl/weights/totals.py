@@ -149,17 +149,18 @@ def column_total(
                 )
     for level in {level for end in levels for level in end} or [None]:
         ends = _end(lower, level, -np.inf), _end(upper, level, np.inf)
+        what = called(of) if level is None else f"{called(of)} of level {level!r}"
         # NaN is below nothing.
         nothing = levels == [] and ends == (-np.inf, np.inf)
         if np.isnan(ends).any():
             raise ValueError(
-                f"A total of {called(of)}{_at(level)} is NaN; give a number, or leave "
-                "out what is not known."
+                f"A total of {what} is NaN; give a number, or leave out what is not "
+                "known."
             )
         if nothing or not ends[0] <= ends[1] or np.inf in (ends[0], -ends[1]):
             raise ValueError(
-                f"A total of {called(of)}{_at(level)} must lie in an interval: give "
-                f"equal, or lower <= upper; got {ends[0]:g} to {ends[1]:g}."
+                f"A total of {what} must lie in an interval: give equal, or lower <= "
+                f"upper; got {ends[0]:g} to {ends[1]:g}."
             )
     return ColumnTotal(of, lower, upper, mean)
 
@@ -205,10 +206,6 @@ def _by_label(totals):
             )
         found[label] = total
     return found
-
-
-def _at(level):
-    return "" if level is None else f" of level {level!r}"
 
 
 def _end(ends, level, otherwise):
@@ -301,9 +298,10 @@ class Margin:
         shape = len(self.levels), len(codes)
         return csr_array((np.ones(len(rows)), (codes[rows], rows)), shape=shape)
 
-    def codes_in(self, columns):
-        """Levels of other rows; -1 for none that is asked for."""
-        return _codes(columns, self.key, self.levels)
+    @property
+    def part(self):
+        """Coefficients, lower and upper ends, and names."""
+        return self.indicators(self.codes), self.lower, self.upper, self.names
 
     def sums(self, shared):
         """What is asked for by level of some of its columns; None if not exactly."""
@@ -340,8 +338,7 @@ def read_totals(columns: Columns, totals: object) -> TotalsSystem:
     for total in as_list(totals, columns.names, columns.n_columns):
         if total.by_level:
             group = counts(columns, total)
-            matrix = group.indicators(group.codes)
-            part = matrix, group.lower, group.upper, group.names
+            part = group.part
             groups += [] if total.mean else [group]
         else:
             row, ends = columns.sums(total.coefficients), (total.lower, total.upper)
@@ -397,7 +394,7 @@ def counts(columns, total, n=None):
                 f"Totals of {key} need tuples of {len(key)} levels as keys; got "
                 f"{level!r}."
             )
-    codes = _codes(columns, key, levels)
+    codes = codes_of(columns, key, levels)
     seen = np.bincount(codes[codes >= 0], minlength=len(levels))
     for k in np.flatnonzero((seen == 0) & ((lower > 0) | (upper < 0))):
         raise UnmetTotals(
@@ -454,7 +451,7 @@ def _check_shares(total, lower, upper, whole):
     )
 
 
-def _codes(columns, key, levels):
+def codes_of(columns, key, levels):
     """Which of some levels of one column or more each row has; -1 for none."""
     if len(key) == 1:
         return columns.codes(key[0], {level[0]: k for k, level in enumerate(levels)})
