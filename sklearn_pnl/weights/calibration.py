@@ -278,9 +278,8 @@ def calibrate(
     with the count of 0=0, the count of 0=1 it reaches 2400 to 5200.
     """
     columns = Columns(X)
-    check_order(design_weights, X, "design_weights")
     check_order(domains, X, "domains")
-    design = _checked_design(design_weights, len(columns))
+    design = _checked_design(design_weights, len(columns), X)
     low, high = _checked(bounds)
     ceiling = np.where(design > 0, high, 0.0) * np.maximum(design, 1e-300)
     ends = design, low * design, ceiling
@@ -313,9 +312,9 @@ def calibrate(
     return (report.weights, report) if return_report else report.weights
 
 
-def _checked_design(given, n):
+def _checked_design(given, n, X):
     given = 1.0 if given is None else given
-    design = numbers_of(given, "design_weights", n, "row")
+    design = numbers_of(given, "design_weights", n, "row", X)
     for row in np.flatnonzero(~(design >= 0) | np.isinf(design)):
         raise ValueError(
             f"design_weights holds {design[row]:g} in row {row}: give finite numbers, "

@@ -8,7 +8,6 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse
 
-from ..geometry.masks import check_unmasked
 from ..tables.columns import column_of
 
 # Columns of whole numbers up to this have a table of their levels.
@@ -21,7 +20,6 @@ class Columns:
     def __init__(self, X, row="row"):
         # What a row is called in messages.
         self.row, self.names = row, None
-        check_unmasked(X)
         frame = nw.from_native(X, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
             raise TypeError("X is a lazy data frame: collect it first.")
@@ -135,8 +133,9 @@ def check_order(given, X, name, whom="X"):
         )
 
 
-def numbers_of(given, name, n, each):
-    """A number for all, or one for each of n, as an array (n,)."""
+def numbers_of(given, name, n, each, X, whom="X"):
+    """A number for all, or one for each of n in the order of X, as an array (n,)."""
+    check_order(given, X, name, whom)
     try:
         numbers = np.asarray(given, dtype=np.float64)
         shape = f"has the shape {numbers.shape}"
