@@ -137,9 +137,8 @@ def _whole(margin, share):
 
 def _counted(key, table, discrete):
     """Numbers among the columns that are counted."""
-    places = {int(j): i for i, j in enumerate(table.columns)}
-    found = {table.column_of(column, "totals") for column in key}
-    inside = {places[j] for j in found & set(places)}
+    found = [table.column_of(column, "totals") for column in key]
+    inside = set(np.flatnonzero(np.isin(table.columns, found)).tolist())
     for i in inside:
         if not discrete[i]:
             raise ValueError(

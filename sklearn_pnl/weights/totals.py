@@ -341,8 +341,8 @@ def read_totals(columns: Columns, totals: object) -> TotalsSystem:
             part = group.part
             groups += [] if total.mean else [group]
         else:
-            row, ends = columns.sums(total.coefficients), (total.lower, total.upper)
-            part = row, *map(np.atleast_1d, ends), (total.name,)
+            row = columns.sums(total.coefficients)
+            part = row, [total.lower], [total.upper], [total.name]
         parts.append(_as_means(*part) if total.mean else part)
     check_agreement(groups)
     return TotalsSystem.stacked(parts, groups)
@@ -376,8 +376,7 @@ def as_list(totals, names, n_columns):
             "totals must be a dict by column, such as {'income': 2.9e6}, made by "
             f"column_total, or finite sums of all {n_columns} columns; got {totals!r}."
         )
-    pairs = zip(names or range(n_columns), sums, strict=True)
-    return [column_total(name, value) for name, value in pairs]
+    return list(map(column_total, names or range(n_columns), sums))
 
 
 def counts(columns, total, n=None):
