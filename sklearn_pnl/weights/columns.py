@@ -2,16 +2,12 @@
 
 from copy import copy
 from itertools import repeat
-from numbers import Real
 
 import narwhals as nw
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse
 
 from ..tables.columns import column_of
-
-# Columns of whole numbers up to this have a table of their levels.
-_TABLE = 2**22
 
 
 class Columns:
@@ -76,8 +72,10 @@ class Columns:
             return np.array([*numbers, -1])[found]
         values = np.asarray(column)
         counts = values.dtype.kind in "iu" and values.min(initial=0) >= 0
-        if counts and values.max(initial=0) <= _TABLE:
-            return _looked_up(values, place)
+        if counts and values.max(initial=0) < len(values):
+            # Each number is looked up once.
+            numbers = range(int(values.max()) + 1)
+            return np.fromiter(map(place.get, numbers, repeat(-1)), np.intp)[values]
         found = map(place.get, _listed(column), repeat(-1))
         return np.fromiter(found, np.intp, len(self))
 
@@ -146,13 +144,3 @@ def numbers_of(given, name, n, each, X, whom="X"):
             f"{name} must be a number or one a {each}, {n} of them; it {shape}."
         )
     return np.broadcast_to(numbers, n)
-
-
-def _looked_up(values, place):
-    """Numbers of levels that are small whole numbers, by a table of them."""
-    table = np.full(values.max(initial=0) + 1, -1, dtype=np.intp)
-    for level, number in place.items():
-        whole = isinstance(level, Real) and level == level // 1
-        if whole and 0 <= level < len(table):
-            table[int(level)] = number
-    return table[values]

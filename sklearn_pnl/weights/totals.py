@@ -123,14 +123,13 @@ def column_total(
             "within must be 0 or more and below 1, a share of the total (.05 for 5%); "
             f"got {within!r}. For more room give lower= and upper=."
         )
-    equal, lower, upper = (_in_order(of, end) for end in (equal, lower, upper))
     if equal is None:
         within = 0.0
     elif np.any(np.asarray(lower) != -np.inf) or np.any(np.asarray(upper) != np.inf):
         raise ValueError("Give equal, or lower and upper; not both.")
     else:
         lower = upper = equal
-    lower, upper = _each(lower, -within), _each(upper, within)
+    lower, upper = _each(of, lower, -within), _each(of, upper, within)
     levels = [end for end in (lower, upper) if isinstance(end, dict)]
     if {} in levels:
         raise ValueError(f"A total of {called(of)} names no level; leave it out.")
@@ -165,21 +164,17 @@ def column_total(
     return ColumnTotal(of, lower, upper, mean)
 
 
-def _in_order(of, ends):
-    """A Series with the levels of its index in the order of some columns, by name."""
-    names = getattr(getattr(ends, "index", None), "names", ())
-    if names and isinstance(of, tuple) and set(names) == set(of):
-        return ends.reorder_levels(of)
-    return ends
-
-
-def _each(ends, room):
+def _each(of, ends, room):
     """A number and a share of it as room, or the numbers of all levels with theirs."""
 
     def moved(end):
         # Without room infinity stays what it is.
         return float(end + room * abs(end) if room else end)
 
+    names = getattr(getattr(ends, "index", None), "names", ())
+    if names and isinstance(of, tuple) and set(names) == set(of):
+        # Levels of an index are named.
+        ends = ends.reorder_levels(of)
     ends = _by_label(ends) if hasattr(ends, "items") else ends
     try:
         if isinstance(ends, dict):
