@@ -785,3 +785,20 @@ def test_series_in_another_order_are_not_taken_by_place():
     other = weights.reset_index(drop=True)
     again = calibrate(X, {"age": 300.0}, design_weights=other)
     assert np.array_equal(again, found)
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_times_are_levels_as_they_are_written(container, unit):
+    days = np.array(["2024-01-01", "2024-01-02", "2024-01-02"], f"M8[{unit}]")
+    frame = container({"day": days, "spent": [1.0, 2.0, 2.0]})
+    first, second = pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02")
+    if container is not pd.DataFrame:
+        first, second = first.to_pydatetime(), second.to_pydatetime()
+    weights = calibrate(frame, {"day": {first: 3, second: 8}})
+    np.testing.assert_allclose(weights, [3, 4, 4])
+    asked = {first: {"spent": 5}, second: {"spent": 8}}
+    weights = calibrate(frame, asked, domains="day")
+    np.testing.assert_allclose(weights, [5, 2, 2])
+    with pytest.raises(ValueError, match="there are .*2024, 1, 1|'2024-01-01"):
+        calibrate(frame, {"day": {pd.Timestamp("2025-01-01"): 3}})

@@ -12,7 +12,8 @@ from ..control.system import LinearSystem
 from ..control.together import SUM_TOL, rounding_of_one, steps_give, together
 from ..geometry.reach import span
 from ..weights.calibration import effective
-from ..weights.totals import UnmetTotals
+from ..weights.columns import Columns
+from ..weights.totals import UnmetTotals, codes_of
 from .totals import Quotas, Wanted, parent_weights
 
 # Difference of values that are the same, as a share of a range.
@@ -88,8 +89,8 @@ class _Set:
         given = batch.donors, batch.parents, self._nearest, rng
         donors, strange = quotas.donors(*given)
         batch = batch._replace(donors=donors)
-        codes = [codes[batch.donors] for codes in wanted.codes]
-        drawn = wanted.values(np.nan_to_num(batch.numbers), np.ones(self.n), codes)
+        codes = [margin.codes[batch.donors] for margin in wanted.margins]
+        drawn = wanted.values(np.nan_to_num(batch.numbers), codes)
         moved, met = self._met(drawing, batch)
         moved = self._marked(told.keeper, met.keeper, moved)
         # Flags that sums are not about make room for those that they turned on.
@@ -233,9 +234,9 @@ def checked(wanted, table, precision, rows, drawn=None):
     Beside what they had as they were ``drawn``. Raises if they miss much.
     """
     # What is summed is there: totals ask for it.
-    numbers, ones = np.nan_to_num(table.read(rows)), np.ones(wanted.n)
-    codes = wanted.codes_of(rows) if wanted.margins else []
-    values, (lower, upper) = wanted.values(numbers, ones, codes), wanted.ends
+    numbers = np.nan_to_num(table.read(rows))
+    codes = [codes_of(Columns(rows), m.key, m.levels) for m in wanted.margins]
+    values, (lower, upper) = wanted.values(numbers, codes), wanted.ends
     missed = np.maximum(np.maximum(lower - values, values - upper), 0)
     size, room, k = np.ones(len(values)), np.zeros(len(values)), len(wanted.sums)
     size[:k] = np.maximum(wanted.sums.size(numbers), 1e-300)

@@ -94,28 +94,12 @@ class Wanted:
         margins = ((margin.lower, margin.upper) for margin in self.margins)
         return np.hstack([(self.sums.least, self.sums.most), *margins])
 
-    def levels(self, codes):
-        """Indicators (m, n) of the levels that are counted, by margin."""
+    def values(self, numbers, codes):
+        """All that is asked (k,) of rows: of numbers (n, D) and levels by margin."""
+        sums = self.sums.coefficients @ (np.ones(len(numbers)) @ numbers)
         pairs = zip(self.margins, codes, strict=True)
-        return stacked([margin.indicators(own) for margin, own in pairs])
-
-    def values(self, numbers, weights, codes):
-        """All that is asked (k,) of weighted rows: of numbers (n, D) and levels."""
-        values = self.sums.coefficients @ (weights @ numbers)
-        values += self.sums.shift * (weights.sum() / self.n)
-        if not self.margins:
-            return values
-        return np.concatenate([values, self.levels(codes) @ weights])
-
-    @property
-    def codes(self):
-        """Level of each training row by margin; -1 for none."""
-        return [margin.codes for margin in self.margins]
-
-    def codes_of(self, rows):
-        """The same of other rows, as they came."""
-        columns = Columns(rows)
-        return [margin.codes_in(columns) for margin in self.margins]
+        counted = (margin.indicators(own).sum(axis=1) for margin, own in pairs)
+        return np.concatenate([sums + self.sums.shift, *counted])
 
 
 def _sum_of(total, table, n):
@@ -153,9 +137,8 @@ def _whole(margin, share):
 
 def _counted(key, table, discrete):
     """Numbers among the columns that are counted."""
-    places = {int(j): i for i, j in enumerate(table.columns)}
-    found = {table.column_of(column, "totals") for column in key}
-    inside = {places[j] for j in found & set(places)}
+    found = [table.column_of(column, "totals") for column in key]
+    inside = set(np.flatnonzero(np.isin(table.columns, found)).tolist())
     for i in inside:
         if not discrete[i]:
             raise ValueError(
@@ -190,11 +173,8 @@ def parent_weights(wanted, numbers):
 def _counts_alone(wanted, n):
     """The counts asked for, and the number of rows, about weights of training rows."""
     name = f"the number of rows, {wanted.n}"
-    parts = [(np.ones((1, n)), [wanted.n], [wanted.n], [name])]
-    if wanted.margins:
-        k, levels = len(wanted.sums), wanted.levels(wanted.codes)
-        parts.append((levels, *wanted.ends[:, k:], wanted.names[k:]))
-    return TotalsSystem.stacked(parts)
+    whole = np.ones((1, n)), [wanted.n], [wanted.n], [name]
+    return TotalsSystem.stacked([whole, *(margin.part for margin in wanted.margins)])
 
 
 def _towards(sums, numbers, counted, design, weights):
@@ -208,12 +188,10 @@ def _towards(sums, numbers, counted, design, weights):
     matrix = stacked([counted.coefficients[:, used], a / scale])
     worth = effective(weights)
     for way in _WAYS:
-        low, high = (
-            np.concatenate([own, (held + way * missing + room) / scale[:, 0]])
-            for own, room in ((counted.lower, 0.0), (counted.upper, 0.0))
-        )
+        aim = (held + way * missing) / scale[:, 0]
+        ends = (np.append(own, aim) for own in (counted.lower, counted.upper))
         found = linear_projection(
-            design[used][None], matrix, low, high, tol=_WEIGHTS_TOL, max_iter=_STEPS,
+            design[used][None], matrix, *ends, tol=_WEIGHTS_TOL, max_iter=_STEPS,
             n_reasons=0,
         )  # fmt: skip
         if found.converged[0] and effective(found.measure[0]) >= _LEAST_WORTH * worth:
@@ -242,7 +220,7 @@ class Quotas:
         """Whole numbers nearest to weights that have the counts asked for."""
         if not wanted.margins:
             return cls(np.zeros(len(weights), int), np.array([wanted.n]))
-        codes = np.column_stack(wanted.codes)
+        codes = np.column_stack([margin.codes for margin in wanted.margins])
         cells, cell = np.unique(codes, axis=0, return_inverse=True)
         cell = cell.reshape(-1)
         near = np.bincount(cell, weights)

@@ -37,14 +37,14 @@ class TableFiller:
                 "of it. Leave it out."
             )
         self._near = NearRows(rows, imputer.n_neighbors or _NEIGHBORS)
-        names, of_rows = tuple(names), isinstance(imputer.invariants, str)
+        names = tuple(names)
         places = partial(column_of, names=list(names), row_shape=imputer.input_shape_)
-        given, asked = (
-            collect_constraints(some, names, self._near.ranges, places)
-            for some in (None if of_rows else imputer.invariants, imputer.constraints)
-        )
-        held = _equations_of(table, names) if of_rows else given
-        self.system = held.and_also(asked)
+        known = names, self._near.ranges, places
+        if isinstance(imputer.invariants, str):
+            held = _equations_of(table, names)
+        else:
+            held = collect_constraints(imputer.invariants, *known)
+        self.system = held.and_also(collect_constraints(imputer.constraints, *known))
         sizes = np.abs(self._near.ends).max(axis=0)[table.columns]
         terms = np.abs(self.system.coefficients)[:, table.columns]
         # What types of the columns round, and values.

@@ -43,9 +43,8 @@ class TensorFiller:
             "tol": imputer.tol,
             "max_iter": imputer.max_iter,
         }
-        self._near = None
-        if imputer.n_neighbors is not None:
-            self._near = NearRows(rows, imputer.n_neighbors)
+        k = imputer.n_neighbors
+        self._near = None if k is None else NearRows(rows, k)
         alphas = _ALPHAS if isinstance(imputer.alpha, str) else imputer.alpha
         self.alpha, self.deviance = alphas, np.nan
         if np.ndim(alphas):

@@ -84,11 +84,11 @@ def _judge_farther(criterion, distance, usual, reason):
 
 def judge_copies(rows, rng):
     """Exact copies of training rows, and new rows that equal one another."""
-    cells = [np.hstack([kind.numbers, kind.codes]) for kind in rows.values()]
+    cells = np.vstack([np.hstack([k.numbers, k.codes]) for k in rows.values()])
     # Infinity, which no cell holds, equals itself, which NaN does not.
-    cells = [np.nan_to_num(kind, nan=np.inf) for kind in cells]
-    numbers = np.unique(np.concatenate(cells), axis=0, return_inverse=True)[1].ravel()
-    ends = np.cumsum(list(map(len, cells)))[:-1]
+    cells = np.nan_to_num(cells, nan=np.inf)
+    numbers = np.unique(cells, axis=0, return_inverse=True)[1].ravel()
+    ends = np.cumsum([len(kind) for kind in rows.values()])[:-1]
     train, new, *test = np.split(numbers, ends)
     # Values that are few repeat the more often the more rows there are.
     some = rng.permutation(len(new))[: len(train)]

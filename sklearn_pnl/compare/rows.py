@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 from sklearn.utils import check_array
 
 from .._runtime.validation import LOOSE, as_array, check_finite, unheard
@@ -249,13 +249,9 @@ class Scale:
     def _points(self, rows, filled):
         if not self._lengths:
             return filled
-        weights = np.broadcast_to(self._weights, rows.codes.shape)
         numbers = np.delete(filled, np.s_[self.n_numbers : len(self.names)], axis=1)
-        data, n = np.hstack([numbers, weights]), numbers.shape[1]
-        starts = np.cumsum([n, *self._lengths])
-        cells = np.broadcast_to(np.arange(n), numbers.shape)
-        cells = np.hstack([cells, starts[:-1] + rows.codes])
-        ends = np.arange(0, data.size + 1, data.shape[1])
-        return csr_array(
-            (data.ravel(), cells.ravel(), ends), shape=(len(rows), starts[-1])
-        )
+        n, k = rows.codes.shape
+        starts, ends = np.cumsum([0, *self._lengths]), np.arange(0, n * k + 1, k)
+        cells, weights = (starts[:-1] + rows.codes).ravel(), np.tile(self._weights, n)
+        levels = csr_array((weights, cells, ends), shape=(n, starts[-1]))
+        return hstack([csr_array(numbers), levels], format="csr")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from numbers import Integral, Real
 
@@ -17,7 +17,7 @@ from ..geometry.masks import unmasked
 from ..geometry.reach import box_reach, span
 from .columns import Columns, check_order, numbers_of
 from .sweeps import sweep
-from .totals import TIMES_SUM, TotalsSystem, read_totals
+from .totals import TIMES_SUM, read_totals
 from .whole import whole_weights
 
 # The projection judges a total by the design weights too, which may be far from it.
@@ -278,30 +278,30 @@ def calibrate(
     with the count of 0=0, the count of 0=1 it reaches 2400 to 5200.
     """
     columns = Columns(X)
-    check_order(design_weights, X, "design_weights")
     check_order(domains, X, "domains")
-    design = _checked_design(design_weights, len(columns))
+    design = _checked_design(design_weights, len(columns), X)
     low, high = _checked(bounds)
     ceiling = np.where(design > 0, high, 0.0) * np.maximum(design, 1e-300)
     ends = design, low * design, ceiling
     search = WeightSearch(tol, max_iter, integer=integer, time_limit=time_limit)
-    parts = {None: (slice(None), totals)}
+    parts = [("", slice(None), columns, totals)]
     if domains is not None:
         parts = _by_domain(columns, totals, domains)
     weights, found = np.empty(len(columns)), []
-    for label, (members, asked) in parts.items():
-        some = columns if domains is None else columns.rows(members)
+    for label, members, some, asked in parts:
+        domain, own = label and f"Domain {label}", [end[members] for end in ends]
         try:
-            part = _found(search, some, asked, *(end[members] for end in ends))
+            system = read_totals(some, asked)
+            near, n_iter, reasons = search.weights(system, *own)
         except ValueError as error:
-            if domains is None:
+            if not domain:
                 raise
-            raise ValueError(f"Domain {label!r}: {error}") from None
-        weights[members], names, *held, reasons = part
-        if domains is not None:
-            names = [f"{label!r}: {name}" for name in names]
-            reasons = [f"Domain {label!r}: {why}" for why in reasons]
-        found.append((names, *held, reasons))
+            raise ValueError(f"{domain}{error}") from None
+        weights[members] = near
+        sums = (system.coefficients @ each for each in (own[0], near))
+        part = system.lower, system.upper, *sums, system.residual(near), n_iter
+        called = [label + name for name in system.names]
+        found.append((called, *part, [domain + why for why in reasons]))
     names, *held, n_iter, reasons = zip(*found, strict=True)
     report = CalibrationReport(
         weights, design, tuple(chain(*names)), *map(np.concatenate, held),
@@ -312,18 +312,9 @@ def calibrate(
     return (report.weights, report) if return_report else report.weights
 
 
-def _found(search, columns, totals, design, floor, ceiling):
-    """Weights of some rows, and what a report says of them."""
-    system = read_totals(columns, totals)
-    weights, n_iter, reasons = search.weights(system, design, floor, ceiling)
-    before, after = (system.coefficients @ each for each in (design, weights))
-    held = system.lower, system.upper, before, after, system.residual(weights)
-    return weights, system.names, *held, n_iter, reasons
-
-
-def _checked_design(given, n):
+def _checked_design(given, n, X):
     given = 1.0 if given is None else given
-    design = numbers_of(given, "design_weights", n, "row")
+    design = numbers_of(given, "design_weights", n, "row", X)
     for row in np.flatnonzero(~(design >= 0) | np.isinf(design)):
         raise ValueError(
             f"design_weights holds {design[row]:g} in row {row}: give finite numbers, "
@@ -398,10 +389,8 @@ class WeightSearch:
         ends = np.ceil(floor), np.floor(ceiling)
         if any(name.endswith(TIMES_SUM) for name in system.names):
             # Weights of 0 have all means.
-            held = system.coefficients, system.lower, system.upper, system.names
-            mass, ones = weights.sum(), np.ones((1, len(weights)))
-            near = ones, [mass / 2], [2 * mass], ["the sum of weights"]
-            system = TotalsSystem.stacked([near, held])
+            mass = weights.sum()
+            system = system.with_sum(mass / 2, 2 * mass, "the sum of weights")
         weights, reasons = whole_weights(system, weights, *ends, self.time_limit)
         return weights, n_iter, reasons
 
@@ -419,8 +408,8 @@ class WeightSearch:
         if not large:
             worth = len(system.names) ** 3 // (_NEWTON_COST * max(1, len(design)))
             n_sweeps = min(n_sweeps, _SWEEPS + worth)
-        signs = np.ones(len(design)) if system.signs is None else system.signs
-        weights, n_iter, met = sweep(system.groups, design, signs, self.tol, n_sweeps)
+        groups, signs = system.groups, system.signs
+        weights, n_iter, met = sweep(groups, design, signs, self.tol, n_sweeps)
         if met:
             return weights, n_iter, ()
         if not large:
@@ -456,19 +445,20 @@ class WeightSearch:
         may_vanish &= unproven and not system.is_raking
         if may_vanish and (missed or not weights.any()):
             of_one = _of_sum_one(system)
-            everywhere = np.zeros(len(design)), np.full(len(design), np.inf)
-            _, other = self._project(of_one, design, *everywhere)
+            _, other = self._project(of_one, design, 0.0, np.inf)
             if other.reasons and other.reasons[0].equation is not None:
                 system, found, missed = of_one, other, True
-        reasons = ()
-        if missed and not found.reasons:
+        why, n_iter = found.reasons.get(0), int(found.n_iter[0])
+        if not missed:
+            return weights, n_iter, ()
+        if why is None:
             # Sums may lie so far below the terms that they start from.
-            reasons = (_told_missed(system, weights, self.tol),)
-        elif missed:
-            why, name = found.reasons[0], system.names.__getitem__
-            told = why.equation is not None
-            reasons = (why.described(name, ranges=self.ranges) if told else str(why),)
-        return weights, int(found.n_iter[0]), reasons
+            told = _told_missed(system, weights, self.tol)
+        elif why.equation is None:
+            told = str(why)
+        else:
+            told = why.described(system.names.__getitem__, ranges=self.ranges)
+        return weights, n_iter, (told,)
 
     def _project(self, system, design, floor, ceiling):
         a, ends = system.coefficients, np.array([system.lower, system.upper])
@@ -516,15 +506,17 @@ def _forced(system, ends):
 def _of_sum_one(system):
     """The same about weights that sum to 1, so that means are what they are called."""
     names = [name.removesuffix(TIMES_SUM) for name in system.names]
-    ones = np.ones((1, system.coefficients.shape[1]))
-    whole = ones, [1.0], [1.0], ["weights that are not all 0"]
-    held = system.coefficients, system.lower, system.upper, names
-    return TotalsSystem.stacked([whole, held])
+    return replace(system, names=names).with_sum(1, 1, "weights that are not all 0")
 
 
 def _by_domain(columns, totals, domains):
-    """Rows and totals of each domain, by its label."""
-    labels = _labels(columns, domains)
+    """Label in words, rows, columns and totals of each domain."""
+    if isinstance(domains, str | Integral | tuple):
+        labels = columns.levels(columns.keys(domains))
+    else:
+        labels = domains.tolist() if hasattr(domains, "tolist") else list(domains)
+    if len(labels) != len(columns):
+        raise ValueError(f"domains has {len(labels)} labels for {len(columns)} rows.")
     if not isinstance(totals, Mapping):
         raise ValueError("With domains, totals must be a dict by label of a domain.")
     if labels and set(labels).isdisjoint(totals):
@@ -542,7 +534,10 @@ def _by_domain(columns, totals, domains):
     for label in totals:
         if label not in members:
             raise ValueError(f"No row is in the domain {label!r}.")
-    return {label: (members[label], asked) for label, asked in totals.items()}
+    return (
+        (f"{label!r}: ", members[label], columns.rows(members[label]), asked)
+        for label, asked in totals.items()
+    )
 
 
 def members_of(labels):
@@ -551,13 +546,3 @@ def members_of(labels):
     for row, label in enumerate(labels):
         members.setdefault(label, []).append(row)
     return {label: np.array(rows) for label, rows in members.items()}
-
-
-def _labels(columns, domains):
-    """A label a row, from columns or as they are given."""
-    if isinstance(domains, str | Integral | tuple):
-        return columns.levels(columns.keys(domains))
-    labels = domains.tolist() if hasattr(domains, "tolist") else list(domains)
-    if len(labels) != len(columns):
-        raise ValueError(f"domains has {len(labels)} labels for {len(columns)} rows.")
-    return labels

@@ -2,17 +2,12 @@
 
 from copy import copy
 from itertools import repeat
-from numbers import Real
 
 import narwhals as nw
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse
 
-from ..geometry.masks import check_unmasked
 from ..tables.columns import column_of
-
-# Columns of whole numbers up to this have a table of their levels.
-_TABLE = 2**22
 
 
 class Columns:
@@ -21,7 +16,6 @@ class Columns:
     def __init__(self, X, row="row"):
         # What a row is called in messages.
         self.row, self.names = row, None
-        check_unmasked(X)
         frame = nw.from_native(X, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
             raise TypeError("X is a lazy data frame: collect it first.")
@@ -78,14 +72,16 @@ class Columns:
             return np.array([*numbers, -1])[found]
         values = np.asarray(column)
         counts = values.dtype.kind in "iu" and values.min(initial=0) >= 0
-        if counts and values.max(initial=0) <= _TABLE:
-            return _looked_up(values, place)
-        found = map(place.get, values.tolist(), repeat(-1))
+        if counts and values.max(initial=0) < len(values):
+            # Each number is looked up once.
+            numbers = range(int(values.max()) + 1)
+            return np.fromiter(map(place.get, numbers, repeat(-1)), np.intp)[values]
+        found = map(place.get, _listed(column), repeat(-1))
         return np.fromiter(found, np.intp, len(self))
 
     def levels(self, keys):
         """Levels of a column, or tuples of those of several, by row."""
-        columns = [np.asarray(self._column(key)).tolist() for key in keys]
+        columns = [_listed(self._column(key)) for key in keys]
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
     def keys(self, of):
@@ -106,6 +102,11 @@ class Columns:
     def _column(self, key):
         j = column_of(key, self._asked, self.names, (self.n_columns,))
         return self._X[:, [j]].toarray()[:, 0] if issparse(self._X) else self._X[:, j]
+
+
+def _listed(column):
+    """Values as their users write them: arrays make numbers of nanoseconds."""
+    return column.to_list() if isinstance(column, nw.Series) else column.tolist()
 
 
 def widened(matrix):
@@ -130,8 +131,9 @@ def check_order(given, X, name, whom="X"):
         )
 
 
-def numbers_of(given, name, n, each):
-    """A number for all, or one for each of n, as an array (n,)."""
+def numbers_of(given, name, n, each, X, whom="X"):
+    """A number for all, or one for each of n in the order of X, as an array (n,)."""
+    check_order(given, X, name, whom)
     try:
         numbers = np.asarray(given, dtype=np.float64)
         shape = f"has the shape {numbers.shape}"
@@ -142,13 +144,3 @@ def numbers_of(given, name, n, each):
             f"{name} must be a number or one a {each}, {n} of them; it {shape}."
         )
     return np.broadcast_to(numbers, n)
-
-
-def _looked_up(values, place):
-    """Numbers of levels that are small whole numbers, by a table of them."""
-    table = np.full(values.max(initial=0) + 1, -1, dtype=np.intp)
-    for level, number in place.items():
-        whole = isinstance(level, Real) and level == level // 1
-        if whole and 0 <= level < len(table):
-            table[int(level)] = number
-    return table[values]

@@ -18,7 +18,7 @@ from .._runtime.validation import tells_where
 from ..geometry import Raking, RakingError
 from ..geometry.masks import unmasked
 from .calibration import SEARCH, WeightSearch, members_of
-from .columns import Columns, check_order, numbers_of, widened
+from .columns import Columns, numbers_of, widened
 from .totals import ColumnTotal, UnmetTotals, as_list, read_totals
 
 
@@ -200,17 +200,14 @@ class _Cells:
             self.columns, values, self.like = _of_frame(table, name)
         for cell in np.flatnonzero(~np.isfinite(values)):
             raise ValueError(f"Cells must be finite; cell {cell} is {values[cell]}.")
-        check_order(lower, table, "lower", "table")
-        check_order(upper, table, "upper", "table")
         given = -np.inf if lower is None else lower, np.inf if upper is None else upper
-        lower, upper = (
-            numbers_of(end, name, len(values), "cell")
+        self.lower, self.upper = (
+            numbers_of(end, name, len(values), "cell", table, "table")
             for end, name in zip(given, ("lower", "upper"), strict=True)
         )
-        if np.isnan(lower).any() or np.isnan(upper).any():
+        if np.isnan([self.lower, self.upper]).any():
             raise ValueError("lower and upper must hold no NaN.")
         self.values, self.shape = values, table.shape
-        self.lower, self.upper = lower, upper
 
     def totals(self, margins):
         """What is asked for, a ColumnTotal each."""

@@ -15,7 +15,7 @@ def sweep(groups, size, sign, tol, max_iter):
     ----------
     groups : sequence of Margin
     size : ndarray of shape (n,)
-    sign : ndarray of shape (n,)
+    sign : ndarray of shape (n,) or 1
         1 or -1; what is summed is ``sign * size``.
     tol : float
         Wanted largest gap, as a share of the sizes that a total sums.
@@ -27,7 +27,7 @@ def sweep(groups, size, sign, tol, max_iter):
     n_iter : int
     met : bool
     """
-    negative, size = bool(np.any(sign < 0)), size.copy()
+    negative, size = np.any(np.less(sign, 0)), size.copy()
     for n_iter in range(1, max_iter + 1):
         worst = 0.0
         for group in groups:

@@ -123,14 +123,13 @@ def column_total(
             "within must be 0 or more and below 1, a share of the total (.05 for 5%); "
             f"got {within!r}. For more room give lower= and upper=."
         )
-    equal, lower, upper = (_in_order(of, end) for end in (equal, lower, upper))
     if equal is None:
         within = 0.0
     elif np.any(np.asarray(lower) != -np.inf) or np.any(np.asarray(upper) != np.inf):
         raise ValueError("Give equal, or lower and upper; not both.")
     else:
         lower = upper = equal
-    lower, upper = _each(lower, -within), _each(upper, within)
+    lower, upper = _each(of, lower, -within), _each(of, upper, within)
     levels = [end for end in (lower, upper) if isinstance(end, dict)]
     if {} in levels:
         raise ValueError(f"A total of {called(of)} names no level; leave it out.")
@@ -149,36 +148,33 @@ def column_total(
                 )
     for level in {level for end in levels for level in end} or [None]:
         ends = _end(lower, level, -np.inf), _end(upper, level, np.inf)
+        what = called(of) if level is None else f"{called(of)} of level {level!r}"
         # NaN is below nothing.
         nothing = levels == [] and ends == (-np.inf, np.inf)
         if np.isnan(ends).any():
             raise ValueError(
-                f"A total of {called(of)}{_at(level)} is NaN; give a number, or leave "
-                "out what is not known."
+                f"A total of {what} is NaN; give a number, or leave out what is not "
+                "known."
             )
         if nothing or not ends[0] <= ends[1] or np.inf in (ends[0], -ends[1]):
             raise ValueError(
-                f"A total of {called(of)}{_at(level)} must lie in an interval: give "
-                f"equal, or lower <= upper; got {ends[0]:g} to {ends[1]:g}."
+                f"A total of {what} must lie in an interval: give equal, or lower <= "
+                f"upper; got {ends[0]:g} to {ends[1]:g}."
             )
     return ColumnTotal(of, lower, upper, mean)
 
 
-def _in_order(of, ends):
-    """A Series with the levels of its index in the order of some columns, by name."""
-    names = getattr(getattr(ends, "index", None), "names", ())
-    if names and isinstance(of, tuple) and set(names) == set(of):
-        return ends.reorder_levels(of)
-    return ends
-
-
-def _each(ends, room):
+def _each(of, ends, room):
     """A number and a share of it as room, or the numbers of all levels with theirs."""
 
     def moved(end):
         # Without room infinity stays what it is.
         return float(end + room * abs(end) if room else end)
 
+    names = getattr(getattr(ends, "index", None), "names", ())
+    if names and isinstance(of, tuple) and set(names) == set(of):
+        # Levels of an index are named.
+        ends = ends.reorder_levels(of)
     ends = _by_label(ends) if hasattr(ends, "items") else ends
     try:
         if isinstance(ends, dict):
@@ -207,10 +203,6 @@ def _by_label(totals):
     return found
 
 
-def _at(level):
-    return "" if level is None else f" of level {level!r}"
-
-
 def _end(ends, level, otherwise):
     return ends.get(level, otherwise) if isinstance(ends, dict) else ends
 
@@ -226,8 +218,8 @@ class TotalsSystem:
     names : tuple of str
     groups : tuple of Margin
         Counts by category, as codes of rows.
-    signs : ndarray of shape (n,) or None
-        With which weights are summed; 1 if None. ``coefficients`` have them.
+    signs : ndarray of shape (n,) or 1
+        With which weights are summed. ``coefficients`` have them.
     """
 
     coefficients: object
@@ -235,7 +227,7 @@ class TotalsSystem:
     upper: np.ndarray
     names: tuple
     groups: tuple
-    signs: np.ndarray | None = None
+    signs: np.ndarray | int = 1
 
     @classmethod
     def stacked(cls, parts, groups=()):
@@ -243,6 +235,12 @@ class TotalsSystem:
         matrices, lower, upper, names = zip(*parts, strict=True)
         ends = np.concatenate(lower), np.concatenate(upper)
         return cls(stacked(matrices), *ends, tuple(chain(*names)), tuple(groups))
+
+    def with_sum(self, lower, upper, name):
+        """The same, and first what all weights sum to."""
+        ones = np.ones((1, self.coefficients.shape[1]))
+        held = self.coefficients, self.lower, self.upper, self.names
+        return self.stacked([(ones, [lower], [upper], [name]), held])
 
     def of(self, some):
         """The same about some of the weights (n,), the others being 0."""
@@ -295,9 +293,10 @@ class Margin:
         shape = len(self.levels), len(codes)
         return csr_array((np.ones(len(rows)), (codes[rows], rows)), shape=shape)
 
-    def codes_in(self, columns):
-        """Levels of other rows; -1 for none that is asked for."""
-        return _codes(columns, self.key, self.levels)
+    @property
+    def part(self):
+        """Coefficients, lower and upper ends, and names."""
+        return self.indicators(self.codes), self.lower, self.upper, self.names
 
     def sums(self, shared):
         """What is asked for by level of some of its columns; None if not exactly."""
@@ -334,12 +333,11 @@ def read_totals(columns: Columns, totals: object) -> TotalsSystem:
     for total in as_list(totals, columns.names, columns.n_columns):
         if total.by_level:
             group = counts(columns, total)
-            matrix = group.indicators(group.codes)
-            part = matrix, group.lower, group.upper, group.names
+            part = group.part
             groups += [] if total.mean else [group]
         else:
-            row, ends = columns.sums(total.coefficients), (total.lower, total.upper)
-            part = row, *map(np.atleast_1d, ends), (total.name,)
+            row = columns.sums(total.coefficients)
+            part = row, [total.lower], [total.upper], [total.name]
         parts.append(_as_means(*part) if total.mean else part)
     check_agreement(groups)
     return TotalsSystem.stacked(parts, groups)
@@ -373,8 +371,7 @@ def as_list(totals, names, n_columns):
             "totals must be a dict by column, such as {'income': 2.9e6}, made by "
             f"column_total, or finite sums of all {n_columns} columns; got {totals!r}."
         )
-    pairs = zip(names or range(n_columns), sums, strict=True)
-    return [column_total(name, value) for name, value in pairs]
+    return list(map(column_total, names or range(n_columns), sums))
 
 
 def counts(columns, total, n=None):
@@ -391,7 +388,7 @@ def counts(columns, total, n=None):
                 f"Totals of {key} need tuples of {len(key)} levels as keys; got "
                 f"{level!r}."
             )
-    codes = _codes(columns, key, levels)
+    codes = codes_of(columns, key, levels)
     seen = np.bincount(codes[codes >= 0], minlength=len(levels))
     for k in np.flatnonzero((seen == 0) & ((lower > 0) | (upper < 0))):
         raise UnmetTotals(
@@ -448,7 +445,7 @@ def _check_shares(total, lower, upper, whole):
     )
 
 
-def _codes(columns, key, levels):
+def codes_of(columns, key, levels):
     """Which of some levels of one column or more each row has; -1 for none."""
     if len(key) == 1:
         return columns.codes(key[0], {level[0]: k for k, level in enumerate(levels)})

@@ -145,23 +145,20 @@ class _Search:
         A few units from the start where that will do: how far is no cost here.
         """
         n, c = self.rows.shape
-        a, best = csr_array((self.rows / self.unit).T), np.round(self.start)
-        best = np.clip(best, self.floor, self.ceiling)
+        a, units = csr_array((self.rows / self.unit).T), identity(c)
+        sums = hstack([a, units, -units], format="csc")
+        asked = LinearConstraint(sums, self.lower / self.unit, self.upper / self.unit)
+        is_missed = np.repeat([0, 1], [n, 2 * c])
+        best = np.clip(np.round(self.start), self.floor, self.ceiling)
         for room in _ROOMS:
             floor = np.maximum(self.floor, np.floor(self.start) - room)
             ceiling = np.minimum(self.ceiling, np.ceil(self.start) + room)
+            highest = np.concatenate([ceiling, np.full(2 * c, np.inf)])
             found = milp(
-                np.concatenate([np.zeros(n), np.ones(2 * c)]),
-                constraints=LinearConstraint(
-                    hstack([a, identity(c), -identity(c)], format="csc"),
-                    self.lower / self.unit,
-                    self.upper / self.unit,
-                ),
-                bounds=Bounds(
-                    np.concatenate([floor, np.zeros(2 * c)]),
-                    np.concatenate([ceiling, np.full(2 * c, np.inf)]),
-                ),
-                integrality=np.repeat([1, 0], [n, 2 * c]),
+                is_missed,
+                constraints=asked,
+                bounds=Bounds(np.concatenate([floor, np.zeros(2 * c)]), highest),
+                integrality=1 - is_missed,
                 options={"time_limit": max(0.01, time_limit / len(_ROOMS))},
             )
             near = best if found.x is None else np.round(found.x[:n])
@@ -192,56 +189,63 @@ class _Search:
                     break
             bath.move_to(kept)
             n_steps *= 2
-        weights = np.empty_like(kept)
-        weights[order] = kept
+        weights = np.empty(len(order))
+        weights[order] = kept[:-1]
         return weights + 0.0, False
 
 
 class _Bath:
-    """Whole weights, what they miss of the totals, and moves of one unit."""
+    """Whole weights, what they miss of the totals, and moves of one unit.
+
+    Behind the rows is one of zeros, for none: it gives and takes without end.
+    """
 
     def __init__(self, search, order, rng):
         self._rng = rng
         rows, weights = search.rows[order], search.start[order]
-        self._low, self._high = search.floor[order], search.ceiling[order]
-        self._rows = np.ascontiguousarray(rows / search.unit, dtype=np.float32)
+        low, high = search.floor[order], search.ceiling[order]
+        self._low, self._high = np.append(low, -np.inf), np.append(high, np.inf)
+        self._scaled, none = rows / search.unit, np.zeros((1, rows.shape[1]))
+        self._rows = np.vstack([self._scaled, none]).astype(np.float32)
         self._squares = np.einsum("ij,ij->i", self._rows, self._rows)
         # Within an interval, what the weights given sum to.
         values = weights @ rows
         values = np.where(search.unit == 1, np.round(values), values)
         self._goal = np.clip(values, search.lower, search.upper) / search.unit
-        self._scaled = rows / search.unit
         self._marks = rng.integers(2**62, size=rows.shape[1])
         if search.whole.all():
-            self._whole = np.vstack([rows, np.zeros(rows.shape[1])]).astype(np.int64)
+            self._whole = np.vstack([rows, none]).astype(np.int64)
             self._hashes = self._whole @ self._marks
             self._sorted = self._hashes.argsort()
             self._unit = search.unit
         floor = np.floor(weights)
         fractions = rng.random(len(weights)) < weights - floor
-        self.move_to(np.clip(floor + fractions, self._low, self._high))
+        self.move_to(np.append(np.clip(floor + fractions, low, high), 0.0))
 
     def move_to(self, weights):
         """Go on from there."""
         self.weights = weights.copy()
-        self._set(self._goal - self.weights @ self._scaled)
+        self._set(self._goal - self.weights[:-1] @ self._scaled)
 
     def _set(self, missing):
         self._missing = np.asarray(missing, dtype=np.float32)
         self.energy = float(self._missing @ self._missing)
 
+    def _move(self, giver, taker, missing):
+        self.weights[giver] -= 1
+        self.weights[taker] += 1
+        self._set(missing)
+
     def step(self, temperature):
         """Give a unit of one row, or of none, to a row that Gibbs' weights choose."""
-        n = len(self.weights)
+        n = len(self.weights) - 1
         first, second, third = self._rng.random(3)
-        giver = int(first * n * (1 + 1 / _FROM_NONE))
-        missing = self._missing
-        if giver < n:
-            if self.weights[giver] <= self._low[giver]:
-                return False
-            missing = missing + self._rows[giver]
+        giver = min(int(first * n * (1 + 1 / _FROM_NONE)), n)
+        if self.weights[giver] <= self._low[giver]:
+            return False
+        missing = self._missing + self._rows[giver]
         begin = int(second * (n - _CHOICES + 1)) if n > _CHOICES else 0
-        some = slice(begin, begin + _CHOICES)
+        some = slice(begin, min(begin + _CHOICES, n))
         rises = self._squares[some] - 2 * (self._rows[some] @ missing)
         rises[self.weights[some] >= self._high[some]] = np.inf
         stay = self.energy - float(missing @ missing)
@@ -252,30 +256,23 @@ class _Bath:
         drawn = third * total
         if drawn >= chances[-1] + none:
             return False
+        taker = n
         if drawn < chances[-1]:
             taker = begin + int(chances.searchsorted(drawn, side="right"))
-            self.weights[taker] += 1
-            missing = missing - self._rows[taker]
-        if giver < n:
-            self.weights[giver] -= 1
-        self._set(missing)
+        self._move(giver, taker, missing - self._rows[taker])
         return True
 
     def finish(self):
         """Make the one move that meets all totals, if there is one."""
-        n = len(self.weights)
         missing = np.round(self._missing * self._unit).astype(np.int64)
         wanted = self._hashes + missing @ self._marks
         place = self._hashes[self._sorted].searchsorted(wanted)
-        takers = self._sorted[np.minimum(place, n)]
-        may_give = np.append(self.weights > self._low, True)
-        may_take = np.append(self.weights < self._high, True)
+        takers = self._sorted[np.minimum(place, len(self._sorted) - 1)]
+        may_give, may_take = self.weights > self._low, self.weights < self._high
         pairs = (self._hashes[takers] == wanted) & may_give & may_take[takers]
         for giver in np.flatnonzero(pairs):
             taker = takers[giver]
             left = missing + self._whole[giver] - self._whole[taker]
             if not left.any():
-                self.weights[[k for k in (giver,) if k < n]] -= 1
-                self.weights[[k for k in (taker,) if k < n]] += 1
-                self._set(left)
+                self._move(giver, taker, left)
                 return
