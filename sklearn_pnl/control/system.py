@@ -294,6 +294,13 @@ class LinearSystem:
         """The same, with intervals longer by ``room`` (c,) at both ends."""
         return replace(self, lower=self.lower - room, upper=self.upper + room)
 
+    @property
+    def loosened(self) -> LinearSystem:
+        """The same, with equations that hold up to some rounding as intervals."""
+        if not self.rounding.any():
+            return self
+        return replace(self.wider(self.rounding), rounding=None)
+
     def shifted(self, starts: NDArray) -> LinearSystem:
         """The same about values that are larger by ``starts`` (n_columns,)."""
         shift = self.coefficients @ starts

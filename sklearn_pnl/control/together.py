@@ -123,7 +123,7 @@ def _concerned(keeper, sums):
     # Intervals that ask for nothing say whose marks give way.
     some = np.isfinite([part.system.lower, part.system.upper]).any(axis=(0, 1))
     n_kept = int(some[: keeper.n_kept].sum())
-    part = replace(part, system=part.system.part(some), n_kept=n_kept)
+    part = replace(part, system=part.system.part(some).loosened, n_kept=n_kept)
     return used, part, replace(sums, coefficients=sums.coefficients[:, used])
 
 

@@ -150,6 +150,22 @@ def test_totals_and_constraints_go_with_them():
     assert (rows[list("abcd")].sum(axis=1) - 100).abs().max() <= 0.2 + 1e-9
 
 
+@pytest.mark.parametrize("places", [0, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_totals_of_all_columns_of_an_equation_are_met(seed, places):
+    # What rounding leaves of it in each row, rows may leave in the sum.
+    rng = np.random.default_rng(seed)
+    parts = rng.gamma(3.0, 3.0, size=(120, 2))
+    X = np.column_stack([parts, parts.sum(axis=1)]).round(places)
+    asked = X[rng.integers(0, 120, 100)].sum(axis=0)
+    augmenter = PNLAugmenter().fit(X)
+    assert len(augmenter.invariants_)
+    rows = augmenter.sample(100, seed, totals=dict(enumerate(asked)))
+    np.testing.assert_allclose(rows.sum(axis=0), asked, rtol=1e-12)
+    off = np.abs(rows[:, :2].sum(axis=1) - rows[:, 2])
+    assert off.max() < 1.5 * 10.0**-places + 1e-9
+
+
 def test_rows_of_an_adjusted_table_that_need_no_change_have_none():
     X = pd.DataFrame(shares(3), columns=list("abcde"))
     asked = ColumnConstraint("a", lower=5)
