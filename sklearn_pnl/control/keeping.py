@@ -464,7 +464,7 @@ class Keeper:
         ends = np.array(ends_of(rows))
         ends = rows if np.isnan(ends).any() else ends
         self._warn(self.outside(ends).any(axis=0), whom, "leave the limits of")
-        self._warn(self._unmarked(rows, held), whom, "have other values than rows of")
+        self._warn(self._unmarked(rows, held), whom, "do not keep the marks of")
         return left
 
     def _unmarked(self, rows, held):

@@ -114,7 +114,7 @@ def test_the_audit_tells():
     augmenter = PNLAugmenter().fit(X)
     rows = X.to_numpy(float)[:5].copy()
     rows[3, 1:5] = 1
-    with pytest.warns(UserWarning, match="have other values than rows of colour_"):
+    with pytest.warns(UserWarning, match="do not keep the marks of colour_"):
         augmenter._source.keeper.audit(rows, "PNLAugmenter")
 
 

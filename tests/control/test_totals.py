@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.control.totals import (
@@ -662,6 +663,21 @@ def test_one_value_gives_way_to_a_total_that_cents_cannot_have():
     rows = PNLAugmenter().fit(X).sample(100, 0, totals={"income": 55_000.005})
     assert rows["income"].sum() == pytest.approx(55_000.005, rel=1e-9)
     assert (rows["income"] != rows["income"].round(2)).sum() == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_indicator_that_gives_way_to_a_total_is_told(seed):
+    rng, n = np.random.default_rng(seed), 200
+    level = rng.choice(3, n)
+    flag = (level == 0) & (rng.random(n) < 0.5)
+    spent = np.where(flag, 0, 1 + rng.gamma(3.0, size=n))
+    X = np.column_stack([rng.normal(size=n), spent, flag, np.eye(3)[level]])
+    augmenter = PNLAugmenter().fit(X)
+    # Little is spent by rows of a level that no flag goes with.
+    with pytest.warns(ConvergenceWarning, match="do not keep the marks of x2"):
+        rows = augmenter.sample(100, seed, totals={1: 60.0, 4: 80})
+    assert rows[:, 4].sum() == 80
+    assert not ((rows[:, 2] == 1) & (rows[:, 4] == 1)).any()
 
 
 @pytest.mark.parametrize("seed", range(3))
