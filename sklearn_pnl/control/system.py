@@ -297,8 +297,6 @@ class LinearSystem:
     @property
     def loosened(self) -> LinearSystem:
         """The same, with equations that hold up to some rounding as intervals."""
-        if not self.rounding.any():
-            return self
         return replace(self.wider(self.rounding), rounding=None)
 
     def shifted(self, starts: NDArray) -> LinearSystem:

@@ -94,19 +94,31 @@ def together(keeper, rows, sums, shared, rng):
     which are those of all parents, stay where they can. Raises if there are none.
     """
     used, part, own = _concerned(keeper, sums)
-    start, copied = rows[:, used], np.zeros(len(rows), bool)
+    given = rows[:, used], own, shared[:, used], rng
+    try:
+        rows[:, used], copied = _moved(part, *given)
+    except UnmetTotals:
+        if not part.system.rounding.any():
+            raise
+        # What is left of equations of rounded values may be left of the sums too.
+        part = replace(part, system=part.system.loosened)
+        rows[:, used], copied = _moved(part, *given)
+    return rows, copied
+
+
+def _moved(part, start, sums, shared, rng):
+    """Rows on sums, and which of them are copied."""
     ways = (
-        _projected(part, start, own, kept, rounded)
+        _projected(part, start, sums, kept, rounded)
         for rounded in (False, True)[: 1 + part.coarse.any()]
-        for kept in _attempts(part, start, shared[:, used])
+        for kept in _attempts(part, start, shared)
     )
     moved = next((found for found in ways if found is not None), None)
     if moved is None:
-        raise UnmetTotals(_reason(part, start, own))
-    if (part.lattice.on_it | part.coarse).any():
-        moved, copied = _settled(part, moved, own, rng)
-    rows[:, used] = moved
-    return rows, copied
+        raise UnmetTotals(_reason(part, start, sums))
+    if not (part.lattice.on_it | part.coarse).any():
+        return moved, np.zeros(len(start), bool)
+    return _settled(part, moved, sums, rng)
 
 
 def steps_give(keeper, n, sums, near):
@@ -123,7 +135,7 @@ def _concerned(keeper, sums):
     # Intervals that ask for nothing say whose marks give way.
     some = np.isfinite([part.system.lower, part.system.upper]).any(axis=(0, 1))
     n_kept = int(some[: keeper.n_kept].sum())
-    part = replace(part, system=part.system.part(some).loosened, n_kept=n_kept)
+    part = replace(part, system=part.system.part(some), n_kept=n_kept)
     return used, part, replace(sums, coefficients=sums.coefficients[:, used])
 
 
