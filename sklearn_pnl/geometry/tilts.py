@@ -16,12 +16,7 @@ from scipy.sparse.linalg import splu
 
 from .._runtime.workspace import empty, empty_like, some_rows, take, zeros
 from .coordinates import tilted_exp
-from .interactions import (
-    interaction_mask,
-    kronecker_blocks,
-    kronecker_product,
-)
-from .posets import DenseColumns, zeta_columns
+from .interactions import interaction_mask, kronecker_blocks, kronecker_product
 
 # A Newton step changes log probabilities by at most this much. Where the target holds
 # far more than the iterate the full step overshoots, to distributions so concentrated
@@ -200,22 +195,10 @@ class MarginalCells(KroneckerBasis):
             matrix[0] = 1
             matrices.append(matrix)
         super().__init__(matrices, elements)
-        self.whole, self._gradient_and_eta = len(elements) <= _DENSE_FUNCTIONS, None
-        columns = zeta_columns(poset, elements) if self.whole else None
-        if isinstance(columns, DenseColumns):
-            both = self.functions.T, columns.matrix
-            self._gradient_and_eta = np.hstack(both)
-
-    def gradient(self, difference, residual):
-        if self._gradient_and_eta is None:
-            return super().gradient(difference, residual)
-        both = difference @ self._gradient_and_eta
-        gradient, eta = both[:, : self.n_functions], both[:, self.n_functions :]
-        return gradient, np.abs(eta).max(axis=1)
+        self.whole = len(elements) <= _DENSE_FUNCTIONS
 
     def longest(self, step, *_):
-        change = np.abs(step, out=empty_like(step))
-        if change.sum(axis=1).max() <= LONGEST_STEP:
+        if np.abs(step).sum(axis=1).max() <= LONGEST_STEP:
             return np.ones(len(step))
         return super().longest(step)
 
