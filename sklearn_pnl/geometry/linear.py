@@ -75,17 +75,6 @@ class _KullbackLeibler:
     def of(m, start):
         return xlogy(m, m / start) - m + start
 
-    @staticmethod
-    def conjugate(start, s, m, tilted):
-        """Sums (n,) of ``phi``, and of the sizes of its terms."""
-        # phi is m - start inside a range, and more than that at its ends.
-        rows, cells = np.nonzero(m != tilted)
-        at_end, begin = m[rows, cells], start[rows, cells]
-        beyond = s[rows, cells] * at_end - xlogy(at_end, at_end / begin)
-        masses = m.sum(axis=1), start.sum(axis=1)
-        value = masses[0] - masses[1] + np.bincount(rows, beyond, len(m))
-        return value, sum(masses) + np.bincount(rows, np.abs(beyond), len(m))
-
 
 class _ChiSquare:
     """``(m - m_0)**2 / (2 m_0)``."""
@@ -104,12 +93,6 @@ class _ChiSquare:
     @staticmethod
     def of(m, start):
         return (m - start) ** 2 / (2 * start)
-
-    @classmethod
-    def conjugate(cls, start, s, m, tilted):
-        terms = s * m, cls.of(m, start)
-        value = (terms[0] - terms[1]).sum(axis=1)
-        return value, np.abs(terms[0]).sum(axis=1) + terms[1].sum(axis=1)
 
 
 _DIVERGENCES = {"kl": _KullbackLeibler, "chi2": _ChiSquare}
@@ -234,18 +217,18 @@ def linear_projection(
         p.solve_rows(todo, m, y, n_iter, tol, budget)
         residual = p.residual(m, y)
         unsolved = np.flatnonzero(~(residual <= tol)).tolist()
-        for row in [k for k in unsolved if k not in reasons]:
-            if len(reasons) < n_reasons:
-                ends = (end[row] for end in (p.lower, p.upper, p.floor, p.ceiling))
-                shown = tol, max_iter, residual[row]
-                reasons[row] = unmet(p.coefficients, *ends, *shown)
+        unknown = [row for row in unsolved if row not in reasons]
+        for row in unknown[: max(0, n_reasons - len(reasons))]:
+            ends = (end[row] for end in (p.lower, p.upper, p.floor, p.ceiling))
+            shown = tol, max_iter, residual[row]
+            reasons[row] = unmet(p.coefficients, *ends, *shown)
         known = [k for k, why in reasons.items() if why.equation is not None]
         todo = np.setdiff1d(np.intersect1d(todo, unsolved), known)
+    told = {}
     for row in unsolved:
-        if row not in reasons:
-            reasons[row] = Unmet(None, message=f"Not met by {residual[row]:.1e}.")
-    reasons = {row: reasons[row] for row in unsolved}
-    return LinearProjection(m, y, residual, n_iter, residual <= tol, reasons)
+        missed = Unmet(None, message=f"Not met by {residual[row]:.1e}.")
+        told[row] = reasons.get(row, missed)
+    return LinearProjection(m, y, residual, n_iter, residual <= tol, told)
 
 
 @dataclass(frozen=True)
@@ -371,11 +354,6 @@ class _Problem:
         """Squares of the coefficients, cells first."""
         return (self.coefficients * self.coefficients).T
 
-    @cached_property
-    def transposed(self):
-        """Coefficients, cells first, in an order that products read them in."""
-        return self.coefficients.T.tocsr()
-
     def out_of_reach(self, tol):
         """Equations (n, c) that ask for more than the ranges of their cells allow."""
         least, most = box_reach(self.coefficients, self.floor, self.ceiling)
@@ -401,13 +379,12 @@ class _Problem:
     def primal(self, y):
         """Cells for multipliers, and the value of the dual with its rounding."""
         s = y @ self.coefficients
-        tilted = self.divergence.cells(self.start, s)
-        m = np.minimum(np.maximum(tilted, self.floor), self.ceiling)
-        value, size = self.divergence.conjugate(self.start, s, m, tilted)
-        priced = np.where(y > 0, self.lower, self.upper)
-        priced = np.multiply(y, priced, out=np.zeros_like(y), where=y != 0)
-        size += np.abs(priced).sum(axis=1)
-        return m, value - priced.sum(axis=1), _ROUNDING * size
+        m = self.divergence.cells(self.start, s)
+        m = np.minimum(np.maximum(m, self.floor), self.ceiling)
+        end = np.where(y > 0, self.lower, self.upper)
+        priced = np.multiply(y, end, out=np.zeros_like(y), where=y != 0)
+        terms = np.hstack([s * m, -self.divergence.of(m, self.start), -priced])
+        return m, terms.sum(axis=1), _ROUNDING * np.abs(terms).sum(axis=1)
 
     def solve(self, tol, max_iter):
         """Cells, multipliers and steps of all rows."""
@@ -505,8 +482,8 @@ class _Problem:
         """``A diag(w) A'`` for rows ``w`` of weights."""
         a, (c, d) = self.coefficients, self.coefficients.shape
         if issparse(a):
-            products = [(a * w) @ self.transposed for w in weight]
-            return np.stack([product.toarray() for product in products])
+            transposed = a.T.tocsr()
+            return np.stack([((a * w) @ transposed).toarray() for w in weight])
         if c * c * d > _SMALL_PRODUCTS:
             return (a * weight[:, None, :]) @ a.T
         # One product for all rows, where one a row would be small.
