@@ -160,22 +160,16 @@ def _projected(part, rows, sums, kept, rounded=False):
     floor, ceiling = np.where(kept, rows, floor), np.where(kept, rows, ceiling)
     system = part.system.wider(part.room_of(rows)) if rounded else part.system
     system = system.part(several)
-    least, most = sums.ends
     start = np.clip(rows, floor, ceiling)
     for _ in range(_PASSES):
         found = joint_projection(
             start,
             part.measures(rows) / part.scale**2,
-            system.coefficients,
-            system.lower,
-            system.upper,
-            sums.coefficients,
-            least,
-            most,
-            floor=floor,
-            ceiling=ceiling,
-            units=part.units,
-            tol=_WANTED,
+            (system.coefficients, system.lower, system.upper),
+            (sums.coefficients, *sums.ends),
+            (floor, ceiling),
+            part.units,
+            _WANTED,
         )
         if found.row_residual > _ROW_TOL:
             return None

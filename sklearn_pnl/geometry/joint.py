@@ -30,6 +30,8 @@ _LOOSE = 1e4
 # Slope along a step, as a share of that at its start, that ends a line search.
 _SLOPE = 0.1
 _MAX_LENGTHS = 30
+# Steps of the multipliers that all share.
+_MAX_STEPS = 60
 # Steps of a row for given shared multipliers, and what counts as met, in units.
 _MAX_ROW_STEPS, _ROW_TOL = 60, 1e-12
 
@@ -45,79 +47,49 @@ class JointProjection:
         What is missed of each total, as a share of the sum of its absolute terms.
     row_residual : float
         Worst miss of an equation of a row, in units of its largest term.
-    n_iter : int
     """
 
     rows: np.ndarray
     residual: np.ndarray
     row_residual: float
-    n_iter: int
 
 
-def joint_projection(
-    rows,
-    weights,
-    coefficients,
-    lower,
-    upper,
-    totals,
-    least,
-    most,
-    *,
-    floor,
-    ceiling,
-    units,
-    tol=1e-13,
-    max_iter=60,
-):
+def joint_projection(rows, weights, of_rows, of_all, ranges, units, tol=1e-13):
     """Rows (n, d) on equations and totals, moved least.
 
     Parameters
     ----------
     rows, weights : ndarray of shape (n, d)
         What is moved, and how easily each cell is: positive.
-    coefficients : ndarray of shape (c, d)
-        Of each row.
-    lower, upper : ndarray of shape (1, c) or (n, c)
-    totals : ndarray of shape (k, d)
-        Coefficients of all rows together.
-    least, most : ndarray of shape (k,)
-    floor, ceiling : ndarray of shape (d,) or (n, d)
-        Ranges of the cells.
+    of_rows : tuple of ndarray of shapes (c, d), (1 or n, c), (1 or n, c)
+        Coefficients of each row, and between which ends they bring it.
+    of_all : tuple of ndarray of shapes (k, d), (k,), (k,)
+        The same for all rows together.
+    ranges : tuple of ndarray of shapes (d,) or (n, d)
+        Least and most of the cells.
     units : ndarray of shape (d,)
         In which cells are of order one.
     tol : float
         Wanted residual of a total.
-    max_iter : int
 
     Returns
     -------
     JointProjection
         Of rows as near as was found, if they cannot be on all of it.
     """
-    cells, (n, d) = rows / units, rows.shape
-    a, lower, upper = _in_own_units(coefficients * units, lower, upper)
-    t, *all_rows = _in_own_units(totals * units, least, most)
-    values, held = cells @ a.T, cells.sum(axis=0) @ t.T
-    # From where rows are to what is asked; of a total each row has its share.
-    low, high = (
-        np.hstack([own - values, np.tile((total - held) / n, (n, 1))])
-        for own, total in zip((lower, upper), all_rows, strict=True)
-    )
+    (a, *own), (t, *shared) = of_rows, of_all
     arrow = _Arrow(
-        np.vstack([a, t]),
-        len(a),
+        rows / units,
         weights / units**2,
-        (low, high),
-        np.minimum(floor / units - cells, 0),
-        np.maximum(ceiling / units - cells, 0),
-        np.maximum(np.abs(cells).sum(axis=0) @ np.abs(t).T, 1e-300),
+        _in_own_units(a * units, *own),
+        _in_own_units(t * units, *shared),
+        [end / units for end in ranges],
     )
-    moves, n_iter = arrow.solve(tol, max_iter)
-    found = np.clip(rows + moves[:, :d] * units, floor, ceiling)
+    moves = arrow.solve(tol)
+    found = np.clip(rows + moves[:, : rows.shape[1]] * units, *ranges)
     residual = np.abs(arrow.lack(moves)) / arrow.size
     of_rows = np.abs(arrow.missing - moves @ arrow.a.T).max(initial=0)
-    return JointProjection(found, residual, float(of_rows), n_iter)
+    return JointProjection(found, residual, float(of_rows))
 
 
 class _Arrow:
@@ -126,32 +98,40 @@ class _Arrow:
     Equations ``a`` of each row, which lack ``missing``, and ``t`` of all rows together.
     """
 
-    def __init__(self, both, c, weights, ends, floor, ceiling, size):
+    def __init__(self, cells, weights, of_rows, of_all, ranges):
+        (a, *own), (t, *shared) = of_rows, of_all
+        n, c = len(cells), len(a)
+        values, held = cells @ a.T, cells.sum(axis=0) @ t.T
+        # From where rows are to what is asked; of a total each row has its share.
+        ends = [
+            np.hstack([one - values, np.tile((total - held) / n, (n, 1))])
+            for one, total in zip(own, shared, strict=True)
+        ]
         inside, is_open = np.clip(0.0, *ends), (ends[0] < ends[1]).any(axis=0)
-        floor, ceiling = (
-            np.hstack([cells, (end - inside)[:, is_open]])
-            for cells, end in zip((floor, ceiling), ends, strict=True)
+        room = np.minimum(ranges[0] - cells, 0), np.maximum(ranges[1] - cells, 0)
+        self.floor, self.ceiling = (
+            np.hstack([gap, (end - inside)[:, is_open]])
+            for gap, end in zip(room, ends, strict=True)
         )
-        loose = np.full((len(weights), is_open.sum()), _LOOSE * weights.max())
+        loose = np.full((n, is_open.sum()), _LOOSE * weights.max())
+        both = np.vstack([a, t])
         both = np.hstack([both, -np.eye(len(both))[:, is_open]])
         self.a, self.t = both[:c], both[c:]
         self.missing, self.lacking = inside[:, :c], inside[:, c:].sum(axis=0)
         self.weights = np.hstack([weights, loose])
-        self.floor, self.ceiling, self.size = floor, ceiling, size
+        self.size = np.maximum(np.abs(cells).sum(axis=0) @ np.abs(t).T, 1e-300)
         # What is fixed is no measure of what can be moved.
-        self.movable = self.weights * (floor < ceiling)
+        self.movable = self.weights * (self.floor < self.ceiling)
         self.some = self.movable.any(axis=0)
 
-    def solve(self, tol, max_iter):
-        """Moves and steps."""
+    def solve(self, tol):
+        """Moves on equations and totals, or as near as was found."""
         z, y = np.zeros(len(self.t)), np.zeros(self.missing.shape)
         y, moves = self.rows_for(z, y)
-        n_iter = 0
-        while n_iter < max_iter:
+        for _ in range(_MAX_STEPS):
             missing = self.lack(moves)
             if np.all(np.abs(missing) <= tol * self.size):
                 break
-            n_iter += 1
             step, back = self.newton(moves, missing)
             tried = {}
 
@@ -164,7 +144,7 @@ class _Arrow:
             length = _lengths(slope, -np.atleast_1d(missing @ step))[0]
             y, moves = tried[float(length)]
             z = z + length * step
-        return moves, n_iter
+        return moves
 
     def lack(self, moves):
         """What all rows lack of each total (k,)."""
@@ -172,24 +152,23 @@ class _Arrow:
 
     def newton(self, moves, missing):
         """A step (k,), and how multipliers (n, c, k) of the rows answer to it."""
-        every = slice(None)
-        free = self.free(moves, every)
+        free = self.free(moves)
         schur = (free.sum(axis=0) * self.t) @ self.t.T
         whole = self.movable.sum(axis=0) @ (self.t**2).T
         cross = np.einsum("cd,nd,kd->nck", self.a, free, self.t, optimize=True)
-        back = np.linalg.solve(self.grams(free, every), cross)
+        back = np.linalg.solve(self.grams(free), cross)
         schur -= np.einsum("nck,ncl->kl", cross, back)
         root = 1 / np.sqrt(np.where(whole > 0, whole, 1.0))
         schur = schur * root * root[:, None] + _RIDGE * np.eye(len(schur))
         step = root * np.linalg.solve(schur, root * missing)
-        return self.capped(step[None], self.t, every)[0], back
+        return self.capped(step[None], self.t)[0], back
 
-    def free(self, moves, rows):
+    def free(self, moves, rows=slice(None)):
         """Weights of the cells of some rows that are at no end of their range."""
         inside = (moves > self.floor[rows]) & (moves < self.ceiling[rows])
         return self.weights[rows] * inside
 
-    def grams(self, free, rows):
+    def grams(self, free, rows=slice(None)):
         """``A diag(w) A'`` (n, c, c) over free cells of some rows, with a ridge."""
         c = len(self.a)
         products = (self.a[:, None, :] * self.a).reshape(c * c, self.a.shape[1])
@@ -199,7 +178,7 @@ class _Arrow:
         grams[:, np.arange(c), np.arange(c)] += ridge
         return grams
 
-    def capped(self, step, coefficients, rows):
+    def capped(self, step, coefficients, rows=slice(None)):
         """Steps no longer than what takes any cell from one end to the other."""
         w = self.weights[rows]
         ends = self.ceiling[rows], -self.floor[rows]

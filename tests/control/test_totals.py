@@ -65,8 +65,9 @@ def test_rows_together_are_what_a_general_solver_finds(seed, intervals):
     *known, (floor, ceiling) = problem
     rows, weights, a, lower, upper, totals, least, most = known
     found = joint_projection(
-        *known, floor=floor, ceiling=ceiling, units=np.ones(4), tol=1e-13
-    )
+        rows, weights, (a, lower, upper), (totals, least, most), (floor, ceiling),
+        np.ones(4),
+    )  # fmt: skip
 
     def cost(x):
         return (((x.reshape(rows.shape) - rows) ** 2) / (2 * weights)).sum()
@@ -99,9 +100,8 @@ def test_totals_alone_have_the_closed_form_of_calibrated_values():
     rows, weights = rng.normal(size=(50, 3)), rng.uniform(0.5, 1, size=(50, 3))
     totals, asked = rng.normal(size=(2, 3)), np.array([3.0, -1.0])
     found = joint_projection(
-        rows, weights, np.empty((0, 3)), np.empty((1, 0)), np.empty((1, 0)), totals,
-        asked, asked, floor=np.full(3, -np.inf), ceiling=np.full(3, np.inf),
-        units=np.ones(3),
+        rows, weights, (np.empty((0, 3)), np.empty((1, 0)), np.empty((1, 0))),
+        (totals, asked, asked), (np.full(3, -np.inf), np.full(3, np.inf)), np.ones(3),
     )  # fmt: skip
     gram = (totals * weights.sum(axis=0)) @ totals.T
     z = np.linalg.solve(gram, asked - totals @ rows.sum(axis=0))
@@ -119,8 +119,8 @@ def test_cells_that_are_fixed_do_not_hold_back_the_others():
     asked = totals @ rows.sum(axis=0) + 0.4
     equal = rows @ a.T
     found = joint_projection(
-        rows, np.ones((20, 3)) * [1e10, 1, 1], a, equal, equal, totals, asked, asked,
-        floor=ends[0], ceiling=ends[1], units=np.array([1e5, 1.0, 1.0]),
+        rows, np.ones((20, 3)) * [1e10, 1, 1], (a, equal, equal),
+        (totals, asked, asked), ends, np.array([1e5, 1.0, 1.0]),
     )  # fmt: skip
     assert found.residual.max() < 1e-12
     np.testing.assert_allclose(found.rows @ a.T, equal, rtol=1e-14)
