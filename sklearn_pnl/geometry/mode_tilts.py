@@ -10,6 +10,7 @@ from functools import lru_cache
 from math import prod
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from .._runtime.workspace import empty_like, some_rows
 from .coordinates import row_sums
@@ -19,14 +20,18 @@ from .tilts import LONGEST_STEP
 
 def rake_modes(start, target, shape, modes, n_sweeps):
     """Iterative proportional fitting of the marginals of single modes."""
-    groups = two_groups(shape)
+    groups = _two_groups(shape)
     tensor = _as_matrices(np.broadcast_to(start, target.shape), groups)
     wanted = _joint_marginals(_as_matrices(target, groups))
-    factors = [np.ones((len(target), group.n_cells)) for group in groups]
+    factors = [np.ones_like(marginals) for marginals in wanted]
+    own_modes = _modes_of_groups(modes, groups)
     for _ in range(n_sweeps):
-        for own, group in enumerate(groups):
+        for own, lengths in enumerate(groups):
             now = factors[own] * _contract(tensor, factors[1 - own], own)
-            factors[own] *= group.raking_factor(now, wanted[own], modes)
+            sets = [(mode,) for mode in own_modes[own]]
+            raked = rake(now, wanted[own], lengths, sets, 1)
+            # A sum that is empty stays so.
+            factors[own] *= np.divide(raked, now, out=np.ones_like(now), where=now > 0)
     return _tilted(tensor, *factors).reshape(target.shape)
 
 
@@ -41,21 +46,18 @@ class ModeTilt:
     well_scaled = True
 
     def __init__(self, shape, start, target, references):
-        self._groups = two_groups(shape)
+        self._groups, modes = _two_groups(shape), tuple(references)
         self._start = _as_matrices(start, self._groups)
-        self._wanted = _joint_marginals(_as_matrices(target, self._groups))
-        self._functions = [group.functions(references) for group in self._groups]
-        self._tails = [group.tails(references) for group in self._groups]
-        self._split = [len(self._functions[0])]
-        products = zip(self._wanted, self._functions, strict=True)
-        self._moments = np.hstack([p @ functions.T for p, functions in products])
+        self._wanted = np.hstack(_joint_marginals(_as_matrices(target, self._groups)))
+        levels, self._tails = _levels_and_tails(shape, modes)
+        firsts = np.cumsum([0, *(shape[k] for k in modes)])[:-1]
+        # All levels but the references.
+        columns = firsts + list(references.values())
+        self._functions = np.delete(levels, columns, axis=1).T.copy()
+        self._moments = self._wanted @ self._functions.T
 
     def value(self, x, rows):
-        parts = np.split(x, self._split, axis=1)
-        f, g = (
-            np.exp(part @ functions)
-            for part, functions in zip(parts, self._functions, strict=True)
-        )
+        f, g = self._split(np.exp(x @ self._functions))
         start = some_rows(self._start, rows)
         leading = f * _contract(start, g, 0)
         total = row_sums(leading)
@@ -67,101 +69,78 @@ class ModeTilt:
         return np.log(total) - np.einsum("ij,ij->i", x, moments), point
 
     def gradient(self, point, rows):
-        _, _, *marginals = self._parts(point)
-        gradients, residual = [], 0.0
-        for now, wanted, functions, tails in zip(
-            marginals, self._wanted, self._functions, self._tails, strict=True
-        ):
-            difference = now - some_rows(wanted, rows)
-            gradients.append(difference @ functions.T)
-            eta = np.abs(difference @ tails).max(axis=1, initial=0.0)
-            residual = np.maximum(residual, eta)
-        return np.hstack(gradients), residual
+        _, marginals = np.split(point, 2, axis=1)
+        difference = marginals - some_rows(self._wanted, rows)
+        eta = np.abs(difference @ self._tails).max(axis=1, initial=0.0)
+        return difference @ self._functions.T, eta
 
     def longest(self, step, *_):
-        parts = zip(np.split(step, self._split, axis=1), self._functions, strict=True)
-        bound = sum(np.ptp(part @ functions, axis=1) for part, functions in parts)
+        parts = self._split(step @ self._functions)
+        bound = sum(np.ptp(part, axis=1) for part in parts)
         return np.minimum(1.0, LONGEST_STEP / np.maximum(bound, LONGEST_STEP))
 
     def hessian(self, point, rows):
-        f, g, leading, rest = self._parts(point)
-        first, second = self._functions
-        n, m, k = len(point), *map(len, self._functions)
-        gram = np.empty((n, m + k, m + k))
-        gram[:, :m, :m] = (leading @ _pairs(first)).reshape(n, m, m)
-        gram[:, m:, m:] = (rest @ _pairs(second)).reshape(n, k, k)
-        left = first * f[:, None, :]
+        factors, marginals = np.split(point, 2, axis=1)
+        f, g = self._split(factors)
+        leading, rest = self._split(marginals)
+        # Functions of the leading modes, and of the rest.
+        first, second = self._split(self._functions)
+        n, m = len(point), np.count_nonzero(first.any(axis=1))
+        first, second, k = first[:m], second[m:], len(second) - m
+        mean = marginals @ self._functions.T
+        gram = -mean[:, :, None] * mean[:, None, :]
+        gram[:, :m, :m] += (leading @ _pairs(first)).reshape(n, m, m)
+        gram[:, m:, m:] += (rest @ _pairs(second)).reshape(n, k, k)
         right = (second * g[:, None, :]).transpose(0, 2, 1)
-        across = left @ some_rows(self._start, rows) @ right
-        gram[:, :m, m:] = across
-        gram[:, m:, :m] = across.transpose(0, 2, 1)
-        mean = np.hstack([leading @ first.T, rest @ second.T])
-        gram -= mean[:, :, None] * mean[:, None, :]
+        across = first * f[:, None, :] @ some_rows(self._start, rows) @ right
+        gram[:, :m, m:] += across
+        gram[:, m:, :m] += across.transpose(0, 2, 1)
         return gram
 
     def distributions(self, point):
         """The rows of cells that points stand for."""
-        f, g, _, _ = self._parts(point)
-        return _tilted(self._start, f, g).reshape(len(point), -1)
+        factors, _ = np.split(point, 2, axis=1)
+        return _tilted(self._start, *self._split(factors)).reshape(len(point), -1)
 
-    def _parts(self, point):
-        sizes = [group.n_cells for group in self._groups]
-        return np.split(point, np.cumsum([*sizes, *sizes])[:-1], axis=1)
-
-
-class ModeGroup:
-    """Neighbouring modes of a tensor, from number ``first`` on."""
-
-    def __init__(self, first, lengths):
-        self.first = first
-        self.lengths = lengths
-        self.n_cells = prod(lengths)
-
-    def raking_factor(self, now, wanted, modes):
-        """What one sweep over those of ``modes`` in the group multiplies cells with."""
-        sets = [(mode,) for mode in self._own(modes)]
-        raked = rake(now, wanted, self.lengths, sets, 1)
-        # A sum that is empty stays so.
-        return np.divide(raked, now, out=np.ones_like(now), where=now > 0)
-
-    def functions(self, references):
-        """Indicators (m, cells) of the levels of the modes but their references."""
-        return self._of_modes(
-            np.delete(levels, references[self.first + mode], axis=1)
-            for mode, levels in self._levels(references)
-        ).T.copy()
-
-    def tails(self, modes):
-        """Indicators (cells, m) of the levels from each on, but not from the first."""
-        return self._of_modes(
-            np.cumsum(levels[:, ::-1], axis=1)[:, -2::-1]
-            for _, levels in self._levels(modes)
-        )
-
-    def _own(self, modes):
-        """Those of the modes that are in the group, counted from its first."""
-        own = (mode - self.first for mode in modes)
-        return [mode for mode in own if 0 <= mode < len(self.lengths)]
-
-    def _levels(self, modes):
-        """The group's own of the modes, and indicators of their levels."""
-        return [(k, levels_of_modes(self.lengths, (k,))) for k in self._own(modes)]
-
-    def _of_modes(self, columns):
-        return np.hstack([np.empty((self.n_cells, 0)), *columns])
+    def _split(self, cells):
+        """What is of the cells of either group."""
+        return np.split(cells, [prod(self._groups[0])], axis=-1)
 
 
 @lru_cache(maxsize=64)
-def two_groups(shape):
-    """Leading modes, and the rest with about as many cells."""
+def _two_groups(shape):
+    """Lengths of the leading modes, and of the rest with about as many cells."""
     d = len(shape)
     larger = [max(prod(shape[:k]), prod(shape[k:])) for k in range(d + 1)]
     n_leading = int(np.argmin(larger))
-    return ModeGroup(0, shape[:n_leading]), ModeGroup(n_leading, shape[n_leading:])
+    return shape[:n_leading], shape[n_leading:]
+
+
+def _modes_of_groups(modes, groups):
+    """Those of the modes that are in each group, counted from its first."""
+    n = len(groups[0])
+    return [k for k in modes if k < n], [k - n for k in modes if k >= n]
+
+
+@lru_cache(maxsize=16)
+def _levels_and_tails(shape, modes):
+    """Of cells of the two groups, indicators of the levels of modes, one by one.
+
+    And of the levels from each on, but not from the first.
+    """
+    groups = _two_groups(shape)
+    own_modes = _modes_of_groups(modes, groups)
+    parts = [
+        levels_of_modes(lengths, tuple(own)) if own else np.empty((prod(lengths), 0))
+        for lengths, own in zip(groups, own_modes, strict=True)
+    ]
+    levels = block_diag(*parts)
+    beyond = block_diag(*(np.tri(shape[k], shape[k] - 1, -1) for k in modes))
+    return levels, levels @ beyond
 
 
 def _as_matrices(x, groups):
-    return x.reshape(len(x), *(group.n_cells for group in groups))
+    return x.reshape(len(x), *map(prod, groups))
 
 
 def _joint_marginals(matrices):
