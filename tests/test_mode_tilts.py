@@ -79,7 +79,7 @@ def test_derivatives_of_a_tilt_by_single_modes(seed, shape, modes):
     size, one = int(np.prod(shape)), np.array([0])
     target, start = random_prob(rng, (size,), 2, 1.0).reshape(2, 1, size)
     references = {mode: int(rng.integers(shape[mode])) for mode in modes}
-    problem = mode_tilts.ModeTilt(shape, start, target, references)
+    problem = mode_tilts.ModeTilt(shape, references, start, target)
 
     def value(x):
         return problem.value(x[None], one)[0][0]

@@ -843,12 +843,12 @@ def test_derivatives_of_the_objective(seed, kind, concentration):
     if "cells" in kind:
         references = (0, 0, 0) if kind == "sorted cells" else (1, 0, 2)
         basis = tilts.MarginalCells(poset, 2, references)
-    parts = basis, start, target, solver.residual
+    parts = basis, solver.residual
     if kind == "sorted cells":
         order = rng.permutation(18)[None]
-        problem = tilts.SortedTilt(*parts, order)
+        problem = tilts.SortedTilt(*parts, order, start, target)
     else:
-        problem = tilts.ExponentialTilt(*parts)
+        problem = tilts.ExponentialTilt(*parts, start, target)
 
     def value(x):
         return problem.value(x[None], one)[0][0]

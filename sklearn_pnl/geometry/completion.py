@@ -336,7 +336,7 @@ class RidgeTilt(ExponentialTilt):
     """
 
     def __init__(self, basis, penalty, start, target):
-        super().__init__(basis, start, target, None)
+        super().__init__(basis, None, start, target)
         self._penalty, self._scale = penalty, 1 / np.sqrt(1 + penalty)
         self._n_cells = start.shape[1]
         self.longest = lambda step, *_: basis.longest(step * self._scale)

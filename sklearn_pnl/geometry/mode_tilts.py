@@ -45,7 +45,7 @@ class ModeTilt:
 
     well_scaled = True
 
-    def __init__(self, shape, start, target, references):
+    def __init__(self, shape, references, start, target):
         self._groups, modes = _two_groups(shape), tuple(references)
         self._start = _as_matrices(start, self._groups)
         self._wanted = np.hstack(_joint_marginals(_as_matrices(target, self._groups)))

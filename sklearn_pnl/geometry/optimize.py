@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from .._runtime.workspace import empty, empty_like, slices, some_rows, take
+from .._runtime.workspace import empty_like, slices, some_rows, take
 
 _ARMIJO = 1e-4
 _EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
@@ -346,9 +346,8 @@ def _cg_direction(problem, point, gradient, rows):
     # Scaled to length 1: small gradients would underflow when squared.
     length = np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
     live = np.flatnonzero(length > 0)
-    here = _in_single_precision(take(point, live, axis=0))
-    residual = take(gradient, live, axis=0) / -length[live, None]
-    residual = _in_single_precision(residual)
+    here = take(point, live, axis=0).astype(np.float32)
+    residual = (take(gradient, live, axis=0) / -length[live, None]).astype(np.float32)
     remaining = np.ones(len(live), np.float32)
     step = np.zeros(gradient.shape, np.float32)
     search, taken = residual.copy(), np.zeros_like(residual)
@@ -375,9 +374,3 @@ def _cg_direction(problem, point, gradient, rows):
     strained = np.zeros(len(gradient), bool)
     strained[live[remaining > _FORCING**2]] = True
     return np.multiply(step, length[:, None], out=empty_like(gradient)), strained
-
-
-def _in_single_precision(array):
-    found = empty(array.shape, np.float32)
-    found[...] = array
-    return found

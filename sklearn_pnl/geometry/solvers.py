@@ -4,7 +4,7 @@ Which one fits is decided by the shape of the matched set; see ``projections``.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -236,14 +236,15 @@ class _NewtonSolver(_Solver):
     """Tilts of a start, by one of two Newton's methods.
 
     A subclass has ``_basis``, in which conjugate gradients need few steps, and
-    ``_problems(start, target)``: rows, and the problem of these for dense Hessians.
+    ``_tilts(start, target)``: rows, and what makes the problem for dense Hessians of
+    where these start and their target.
     """
 
     def _tilt(self, start, target, tol, max_iter, settle):
         if not self.matrix_free:
             enough = 0.0 if settle else _ENOUGH * tol
             return self._dense(start, target, tol, max_iter, enough)
-        problem = ExponentialTilt(self._basis, start, target, self.residual)
+        problem = ExponentialTilt(self._basis, self.residual, start, target)
         zeros = np.zeros_like(problem.moments)
         found = newton_cg(problem, zeros, tol=tol, max_iter=max_iter)
         return self._last_resort(found, target, max_iter)
@@ -274,7 +275,9 @@ class _NewtonSolver(_Solver):
 
     def _dense(self, start, target, tol, max_iter, enough):
         pieces = []
-        for rows, problem in self._problems(start, target):
+        for rows, tilt in self._tilts(start, target):
+            wanted = some_rows(target, rows)
+            problem = tilt(some_rows(start, rows), wanted)
             x = np.zeros((len(rows), len(self.elements)))
             found = newton_dense(problem, x, tol=tol, max_iter=max_iter, enough=enough)
             q, residual = problem.distributions(found.point), found.residual
@@ -282,8 +285,8 @@ class _NewtonSolver(_Solver):
             if len(light) and problem.well_scaled:
                 light = light[rounding_error(problem, found, light) > _UNSETTLED]
             if len(light):
-                wanted, of = some_rows(target, rows), self.residual
-                settle_rows(self._functions, q, wanted, residual, light, of, tol)
+                given = wanted, residual, light, self.residual, tol
+                settle_rows(self._functions, q, *given)
             pieces.append((rows, (q, residual, found.n_iter)))
         return joined(pieces)
 
@@ -338,7 +341,7 @@ class TiltSolver(_NewtonSolver):
         start[uneven] = rake(some, wanted, shape, sets, _SWEEPS_OF_UNEVEN)
         return start
 
-    def _problems(self, start, target):
+    def _tilts(self, start, target):
         """Tilts of marginal cells: those that avoid one reference level a mode.
 
         The same for all rows, or, for those that nearly lack it, their own.
@@ -352,17 +355,14 @@ class TiltSolver(_NewtonSolver):
             fits &= ~_is_uneven(target)
         shared, own = np.flatnonzero(fits), np.flatnonzero(~fits)
         if len(shared):
-            begin, wanted = some_rows(start, shared), some_rows(target, shared)
             if self._independent and poset.n_elements >= _MATRIX_FROM:
-                yield shared, ModeTilt(poset.shape, begin, wanted, common)
+                yield shared, partial(ModeTilt, poset.shape, common)
             else:
-                cells = self._cells(common)
-                yield shared, ExponentialTilt(cells, begin, wanted, residual)
+                yield shared, partial(ExponentialTilt, self._cells(common), residual)
         if len(own):
-            begin, wanted = some_rows(start, own), some_rows(target, own)
             masses = {k: some_rows(mass, own) for k, mass in masses.items()}
             order = levels_by_mass(masses, poset.shape)
-            yield own, SortedTilt(self._cells({}), begin, wanted, residual, order)
+            yield own, partial(SortedTilt, self._cells({}), residual, order)
 
     def _cells(self, references):
         levels = tuple(references.get(k, 0) for k in range(len(self.poset.shape)))
@@ -396,18 +396,16 @@ class GeneralSolver(_NewtonSolver):
     def _tilt(self, start, target, tol, max_iter, settle):
         if not (self.matrix_free and self._fits_densely):
             return super()._tilt(start, target, tol, max_iter, settle)
-        hollow = _is_hollow(target)
-        rows, others = np.flatnonzero(hollow), np.flatnonzero(~hollow)
-        pieces = []
-        if len(others):
-            given = some_rows(start, others), some_rows(target, others)
-            pieces.append((others, super()._tilt(*given, tol, max_iter, settle)))
-        if len(rows):
-            given = some_rows(start, rows), some_rows(target, rows)
-            pieces.append((rows, self._dense(*given, tol, max_iter, tol)))
+        hollow, pieces = _is_hollow(target), []
+        ways = (~hollow, super()._tilt, settle), (hollow, self._dense, tol)
+        for fitting, way, last in ways:
+            rows = np.flatnonzero(fitting)
+            if len(rows):
+                given = some_rows(start, rows), some_rows(target, rows)
+                pieces.append((rows, way(*given, tol, max_iter, last)))
         return joined(pieces)
 
-    def _problems(self, start, target):
+    def _tilts(self, start, target):
         parts = [(np.arange(len(start)), np.True_)]
         if not (self.matrix_free or start.all()):
             # Where cells cannot be, functions may say the same.
@@ -416,8 +414,7 @@ class GeneralSolver(_NewtonSolver):
             basis = self._indicators if self.matrix_free else self._zeta_basis
             if not seen.all():
                 basis = ZetaBasis(self.poset, self.elements, seen)
-            given = some_rows(start, rows), some_rows(target, rows)
-            yield rows, ExponentialTilt(basis, *given, self.residual)
+            yield rows, partial(ExponentialTilt, basis, self.residual)
 
     @cached_property
     def _basis(self):

@@ -55,7 +55,7 @@ class ExponentialTilt:
     the basis functions under ``q``. ``residual(q - t)`` is what is small in the end.
     """
 
-    def __init__(self, basis, start, target, residual):
+    def __init__(self, basis, residual, start, target):
         self._basis = basis
         self._target = target
         self._residual = residual
@@ -92,10 +92,10 @@ class SortedTilt(ExponentialTilt):
     that the others have in common.
     """
 
-    def __init__(self, basis, start, target, residual, order):
+    def __init__(self, basis, residual, order, start, target):
         self._back = np.argsort(order, axis=1)
         start, target = (_ordered(x, order) for x in (start, target))
-        super().__init__(basis, start, target, residual)
+        super().__init__(basis, residual, start, target)
 
     def gradient(self, q, rows):
         difference = q - some_rows(self._target, rows)
