@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -111,7 +110,7 @@ def adjust(
     given = np.array(table.numbers(), dtype=np.float64)
     system, ends = resolve_invariants(invariants, table), ends_of(given)
     # Rows that are there may keep all that rounding makes of equations.
-    system = replace(system.wider(system.rounding), rounding=None)
+    system = system.loosened
     asked = constraints, totals, range_slack, offset
     try:
         rows, keeper, wanted = _moved(table, given.copy(), system, ends, *asked)

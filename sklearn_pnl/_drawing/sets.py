@@ -154,16 +154,31 @@ class _Set:
             numbers, more = keeper.meet(numbers, held)
             copied = copied | more
         if len(wanted.sums):
-            asked = wanted.sums, self._shared(numbers, batch), self.rng
-            try:
-                numbers, more = together(keeper.of_rows(batch.where), numbers, *asked)
-            except UnmetTotals:
-                keeper = self._with_fewer_steps(keeper, every=True)
-                numbers, more = together(keeper.of_rows(batch.where), numbers, *asked)
+            numbers, more, keeper = self._on_sums(keeper, numbers, batch)
             copied = copied | more
         numbers[holes] = np.nan
         batch = batch._replace(numbers=numbers, copied=copied)
         return batch, replace(drawing, keeper=keeper)
+
+    def _on_sums(self, keeper, numbers, batch):
+        """Rows on sums, which of them are copied, and what each of them keeps."""
+        asked = self.wanted.sums, self._shared(numbers, batch), self.rng
+
+        def moved(keeper):
+            return together(keeper.of_rows(batch.where), numbers, *asked)
+
+        try:
+            return *moved(keeper), keeper
+        except UnmetTotals:
+            fewer = self._with_fewer_steps(keeper, every=True)
+        try:
+            return *moved(fewer), fewer
+        except UnmetTotals:
+            if not keeper.system.rounding.any():
+                raise
+            # Sums may have what rows leave of equations of rounded values.
+            loosened = replace(keeper, system=keeper.system.loosened)
+            return *moved(loosened), keeper
 
     def _shared(self, numbers, batch):
         """Where (n, D) rows have the value of all parents, or take it from one."""

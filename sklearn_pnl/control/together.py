@@ -94,31 +94,19 @@ def together(keeper, rows, sums, shared, rng):
     which are those of all parents, stay where they can. Raises if there are none.
     """
     used, part, own = _concerned(keeper, sums)
-    given = rows[:, used], own, shared[:, used], rng
-    try:
-        rows[:, used], copied = _moved(part, *given)
-    except UnmetTotals:
-        if not part.system.rounding.any():
-            raise
-        # What is left of equations of rounded values may be left of the sums too.
-        part = replace(part, system=part.system.loosened)
-        rows[:, used], copied = _moved(part, *given)
-    return rows, copied
-
-
-def _moved(part, start, sums, shared, rng):
-    """Rows on sums, and which of them are copied."""
+    start, copied = rows[:, used], np.zeros(len(rows), bool)
     ways = (
-        _projected(part, start, sums, kept, rounded)
+        _projected(part, start, own, kept, rounded)
         for rounded in (False, True)[: 1 + part.coarse.any()]
-        for kept in _attempts(part, start, shared)
+        for kept in _attempts(part, start, shared[:, used])
     )
     moved = next((found for found in ways if found is not None), None)
     if moved is None:
-        raise UnmetTotals(_reason(part, start, sums))
-    if not (part.lattice.on_it | part.coarse).any():
-        return moved, np.zeros(len(start), bool)
-    return _settled(part, moved, sums, rng)
+        raise UnmetTotals(_reason(part, start, own))
+    if (part.lattice.on_it | part.coarse).any():
+        moved, copied = _settled(part, moved, own, rng)
+    rows[:, used] = moved
+    return rows, copied
 
 
 def steps_give(keeper, n, sums, near):
