@@ -56,7 +56,7 @@ def fill_to(
         upper=np.where(about, system.upper, there),
     )
     none, limits = np.zeros(d), (np.where(least >= 0, 0.0, -np.inf), np.full(d, np.inf))
-    keeper = Keeper(asked, *limits, least, ranges, Lattice(none, none), none)
+    keeper = Keeper(asked, *limits, least, ranges, Lattice(none, none), none, none, 0)
     # A column of one value has the range that its equations leave it.
     sizes = np.abs(np.where(system.coefficients == 0, np.inf, system.coefficients))
     wide = (asked.scale[:, None] / sizes).max(axis=0, initial=0.0)

@@ -181,9 +181,7 @@ class LinearSystem:
     ) -> LinearSystem:
         """Equations ``coefficients @ x = values``, the same for all rows."""
         values = np.asarray(values, dtype=np.float64)[None]
-        return cls(
-            coefficients, values, values, tuple(feature_names), ranges, note=note
-        )
+        return cls(coefficients, values, values, tuple(feature_names), ranges, note)
 
     @classmethod
     def none(cls, feature_names: Sequence[str], note: str = "") -> LinearSystem:
@@ -431,6 +429,12 @@ def _check(whom, a, lower, upper, n_rows):
             f"{whom} must have lower <= upper, and no infinite value to be reached; "
             f"got lower={lower.reshape(-1)[:3]}, upper={upper.reshape(-1)[:3]}."
         )
+
+
+def can_move(system, floor, ceiling):
+    """Which of a system have a column that is not fixed, in some row."""
+    free = (ceiling > floor).any(axis=0)
+    return system.coefficients[:, free].any(axis=1)
 
 
 def tied(equations, columns):
