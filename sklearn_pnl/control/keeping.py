@@ -443,8 +443,8 @@ class Keeper:
 
     @property
     def _rounding_at_ends(self):
-        ends = (np.where(np.isfinite(e), np.abs(e), 0.0) for e in (self.low, self.high))
-        return 4 * self.precision * np.maximum(*ends)
+        ends = np.nan_to_num([self.low, self.high], posinf=0.0, neginf=0.0)
+        return 4 * self.precision * np.abs(ends).max(axis=0)
 
     # --- to check it --------------------------------------------------------------
 

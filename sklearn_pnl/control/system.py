@@ -80,9 +80,8 @@ class ColumnConstraint:
             name: end for name, end in ends.items() if hasattr(end, "reindex")
         }
         if equal is not None:
-            if np.any(np.asarray(lower) != -np.inf) or np.any(
-                np.asarray(upper) != np.inf
-            ):
+            has_lower = np.any(np.asarray(lower) != -np.inf)
+            if has_lower or np.any(np.asarray(upper) != np.inf):
                 raise ValueError("Give equal, or lower and upper; not both.")
             lower = upper = equal
         self.lower = _ends(lower, "lower" if equal is None else "equal")
@@ -215,11 +214,9 @@ class LinearSystem:
         """Each in words, such as ``"total = a + b"``."""
         if len(self.lower) > 1:
             return tuple(self.names)
-        each = self.coefficients, self.lower[0], self.upper[0], self.rounding
-        return tuple(
-            between(a, low, high, self.feature_names, rounding)
-            for a, low, high, rounding in zip(*each, strict=True)
-        )
+        arrays = self.coefficients, self.lower[0], self.upper[0], self.rounding
+        each = zip(*arrays, strict=True)
+        return tuple(between(*own, self.feature_names) for own in each)
 
     @property
     def names(self) -> list[str]:
@@ -229,10 +226,8 @@ class LinearSystem:
     @cached_property
     def scale(self) -> NDArray:
         """Range (c,) of the largest term of each; the size asked for if none varies."""
-        ends = [
-            np.where(np.isfinite(e), np.abs(e), 0) for e in (self.lower, self.upper)
-        ]
-        asked = np.maximum(*ends).max(axis=0, initial=0.0)
+        ends = np.nan_to_num([self.lower, self.upper], posinf=0.0, neginf=0.0)
+        asked = np.abs(ends).max(axis=(0, 1), initial=0.0)
         return scales(self.coefficients, self.ranges, asked)
 
     def to_frame(self) -> Any:
@@ -321,18 +316,18 @@ class LinearSystem:
         """These, then others about the same columns."""
         if not len(other):
             return self
-        n = max(len(self.lower), len(other.lower))
-        ends = [
-            np.hstack([np.broadcast_to(e, (n, e.shape[1])) for e in both])
-            for both in ((self.lower, other.lower), (self.upper, other.upper))
-        ]
         return replace(
             self,
             coefficients=np.vstack([self.coefficients, other.coefficients]),
-            lower=ends[0],
-            upper=ends[1],
+            lower=_side_by_side(self.lower, other.lower),
+            upper=_side_by_side(self.upper, other.upper),
             rounding=np.concatenate([self.rounding, other.rounding]),
         )
+
+
+def _side_by_side(*ends):
+    n = max(map(len, ends))
+    return np.hstack([np.broadcast_to(end, (n, end.shape[1])) for end in ends])
 
 
 Constraint: TypeAlias = LinearConstraint | ColumnConstraint | LinearSystem
@@ -378,8 +373,7 @@ def collect_constraints(
         a, lower, upper = _read(whom, one, len(feature_names), column_of)
         _check(whom, a, lower, upper, n_rows)
         # One end may be for all rows, the other a row each.
-        shape = max(len(lower), len(upper)), len(a)
-        lower, upper = (np.broadcast_to(e, shape) for e in (lower, upper))
+        lower, upper = np.broadcast_arrays(lower, upper)
         more = LinearSystem(a, lower, upper, system.feature_names, system.ranges)
         if isinstance(one, LinearSystem):
             more = replace(more, rounding=one.rounding)
