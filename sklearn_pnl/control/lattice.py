@@ -68,15 +68,6 @@ class Lattice:
             known = {i: self.known[j] for i, j in enumerate(places) if j in self.known}
         return Lattice(self.steps[columns], self.origins[columns], known)
 
-    def filled(self, other):
-        """The same, with the steps of another where it has none."""
-        own = self.on_it
-        return Lattice(
-            np.where(own, self.steps, other.steps),
-            np.where(own, self.origins, other.origins),
-            self.known,
-        )
-
     def with_steps(self, columns, steps):
         """The same, with other steps in some columns (D,)."""
         return replace(self, steps=np.where(columns, steps, self.steps))

@@ -6,7 +6,7 @@ in nothing but who said so: an equation is an interval of length 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -335,13 +335,7 @@ Constraint: TypeAlias = LinearConstraint | ColumnConstraint | LinearSystem
 CONSTRAINTS = [LinearConstraint, ColumnConstraint, LinearSystem, list, tuple]
 
 
-def collect_constraints(
-    given: Constraint | Sequence[Constraint] | None,
-    feature_names: Sequence[str],
-    ranges: NDArray,
-    column_of: Callable[[Any, str], int],
-    n_rows: int | None = None,
-) -> LinearSystem:
+def collect_constraints(given, feature_names, ranges, column_of, n_rows=None):
     """One system from constraints of several kinds.
 
     Parameters
@@ -363,12 +357,10 @@ def collect_constraints(
     ValueError
         If a constraint does not fit the columns or rows, or an interval is empty.
     """
-    if given is None:
-        given = []
-    given = list(given) if isinstance(given, list | tuple) else [given]
+    several = [] if given is None else [given]
     system = LinearSystem.none(tuple(feature_names))
     system = replace(system, ranges=np.asarray(ranges, dtype=np.float64))
-    for k, one in enumerate(given):
+    for k, one in enumerate(given if isinstance(given, list | tuple) else several):
         whom = f"Constraint {k}"
         a, lower, upper = _read(whom, one, len(feature_names), column_of)
         _check(whom, a, lower, upper, n_rows)
