@@ -47,12 +47,10 @@ class Lattice:
     @classmethod
     def through(cls, steps, origins, values):
         """That with some values as they are, a dict by column."""
-        bare = cls(steps, origins)
-        rounded = {
-            j: bare.about([j]).nearest(own[:, None].copy())[:, 0]
-            for j, own in values.items()
-        }
-        known = {j: v for j, v in values.items() if np.any(v != rounded[j])}
+        bare, known = cls(steps, origins), {}
+        for j, own in values.items():
+            if np.any(bare.about([j]).nearest(own[:, None].copy())[:, 0] != own):
+                known[j] = own
         return replace(bare, known=known)
 
     @property
@@ -289,25 +287,18 @@ def programme(row, system, floor, ceiling, lattice, units):
     size = np.where(size == 0, 1.0, size * _ROW_UNIT)
     shift = system.coefficients @ zero
     ends = ((e[0] - shift) / size for e in (system.lower, system.upper))
-    away = np.hstack([np.diag(step / units), -np.eye(d)])
-    back = np.hstack([-np.diag(step / units), -np.eye(d)])
-    at = (row - zero) / units
-    solve = partial(
-        milp,
-        np.concatenate([np.zeros(d), np.ones(d)]),
-        integrality=np.concatenate([on_it, np.zeros(d)]),
-        bounds=Bounds(
-            np.concatenate([(low - zero) / step, np.zeros(d)]),
-            np.concatenate([(high - zero) / step, np.full(d, np.inf)]),
-        ),
-        constraints=[
-            LinearConstraint(np.hstack([a / size[:, None], np.zeros_like(a)]), *ends),
-            LinearConstraint(
-                np.vstack([away, back]), -np.inf, np.concatenate([at, -at])
-            ),
-        ],
-        # No limit of time: rows must not depend on how fast a machine is.
-    )
+    unit, away, at = np.diag(step / units), -np.eye(d), (row - zero) / units
+    apart = np.block([[unit, away], [-unit, away]])
+    asked = [
+        LinearConstraint(np.hstack([a / size[:, None], np.zeros_like(a)]), *ends),
+        LinearConstraint(apart, -np.inf, np.append(at, -at)),
+    ]
+    none, far = np.zeros(d), np.full(d, np.inf)
+    least, most = (low - zero) / step, (high - zero) / step
+    bounds = Bounds(np.append(least, none), np.append(most, far))
+    given = {"integrality": np.append(on_it, none), "bounds": bounds}
+    solve = partial(milp, np.append(none, np.ones(d)), constraints=asked, **given)
+    # No limit of time: rows must not depend on how fast a machine is.
     found = solve(options={"node_limit": _MOST_NODES})
     if found.x is None and found.status == _SOLVE_ERROR:
         # A failure of the solver, which is mostly one of its presolve.

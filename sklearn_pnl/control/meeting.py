@@ -256,8 +256,7 @@ def _by_programme(keeper, row, held, number):
     Only what is asked for is worth an error: the audit tells the rest.
     """
     start, found = np.clip(row, *keeper.box), None
-    floor, ceiling, _ = keeper.narrowed
-    floor, ceiling = floor.reshape(-1), ceiling.reshape(-1)
+    floor, ceiling = (end[0] for end in keeper.narrowed[:2])
     masks = (False,) if held is None else (held, False)
     ways = [(kept, inside, keeper) for kept in masks for inside in (0, _INSIDE)]
     if held is not None and keeper.keeps_zeros:

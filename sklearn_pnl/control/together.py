@@ -295,15 +295,12 @@ def _dithered(part, rows):
 
     Only those in no equation: others must go together.
     """
-    alone = part.lattice.on_it & ~part.system.coefficients.any(axis=0)
-    rows = rows.copy()
-    for j in np.flatnonzero(alone):
-        step, origin = part.lattice.steps[j], part.lattice.origins[j]
-        counts = (rows[:, j] - origin) / step
-        low = np.floor(counts + _AT_END)
-        whole = np.rint(np.cumsum(counts - low))
-        up = np.diff(whole, prepend=0.0)
-        rows[:, j] = origin + step * (low + up)
+    alone = np.flatnonzero(part.lattice.on_it & part.others)
+    rows, lattice = rows.copy(), part.lattice.about(alone)
+    counts = (rows[:, alone] - lattice.origins) / lattice.steps
+    low = np.floor(counts + _AT_END)
+    up = np.diff(np.rint(np.cumsum(counts - low, axis=0)), axis=0, prepend=0.0)
+    rows[:, alone] = lattice.origins + lattice.steps * (low + up)
     return np.clip(rows, part.low, part.high)
 
 
@@ -379,13 +376,12 @@ def _programmed(part, rows, wanted, sums, some, aim, far=_FAR):
     towards = 2 * (wanted[some][:, on_it] - near) / steps
     cost = np.stack([1 - towards, 1 + towards]).clip(_LEAST_COST)
     cost *= steps / part.units[on_it]
+    matrix = hstack([matrix, -matrix], format="csc")
     found = milp(
         cost.ravel(),
         integrality=np.ones(cost.size),
         bounds=Bounds(0, np.stack([up, down]).ravel()),
-        constraints=LinearConstraint(
-            hstack([matrix, -matrix], format="csc"), low, high
-        ),
+        constraints=LinearConstraint(matrix, low, high),
         # No limit of time: rows must not depend on how fast a machine is.
         options={"node_limit": _MOST_NODES},
     )
