@@ -123,8 +123,10 @@ class Lattice:
         found.sort(key=lambda t: len(t.parts) == 1)
         owner, kept = set(), []
         for total in found:
-            if total.is_copy and total.parts[0] in owner:
-                total = total.turned()
+            if len(total.parts) == 1 and total.parts[0] in owner:
+                # The other way round.
+                ends = -total.last, -total.first
+                total = _Total(total.parts[0], (total.column,), *ends)
             if not owner & set(total.parts):
                 owner |= set(total.parts)
                 kept.append(total)
@@ -230,17 +232,7 @@ def _are_whole(rows):
 
 def nearest_of(grid, values):
     """The nearest values (n,) of a grid, ascending."""
-    middles = (grid[1:] + grid[:-1]) / 2
-    if len(grid) == 2:
-        return np.where(values <= middles, *grid)
-    halves = 2 * (grid[-1] - grid[0])
-    if halves < np.size(values) and np.array_equal(grid, np.rint(grid)):
-        # Between two halves of whole numbers all values have the same nearest.
-        ends = grid[0] + np.arange(halves + 1) / 2
-        places = np.fmin(np.ceil(2 * (values - grid[0])), halves)
-        near = grid[np.searchsorted(middles, ends)]
-        return near[np.maximum(places, 0).astype(np.intp)]
-    return grid[np.searchsorted(middles, values)]
+    return grid[np.searchsorted((grid[1:] + grid[:-1]) / 2, values)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,14 +243,6 @@ class _Total:
     parts: tuple
     first: np.ndarray
     last: np.ndarray
-
-    @property
-    def is_copy(self):
-        return len(self.parts) == 1 and self.column is not None
-
-    def turned(self):
-        """A copy, the other way round."""
-        return _Total(self.parts[0], (self.column,), -self.last, -self.first)
 
 
 def _top_down(totals):
