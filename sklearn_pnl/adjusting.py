@@ -15,6 +15,7 @@ from ._runtime.typing import Rows
 from ._runtime.validation import tells_where
 from .augment import PNLAugmenter
 from .control import Constraint, LinearSystem
+from .control.marks import Marks
 from .control.meeting import UnmetError, UnmetTotals
 from .control.promises import asked_for, for_numbers, keeper_of, resolve_invariants
 from .control.search import Reader
@@ -145,7 +146,9 @@ def _moved(table, rows, system, ends, constraints, totals, range_slack, offset):
     # A feature keeps its sign, and an end that is a bound is one.
     widest = np.where(least >= 0, 0.0, widest[0]), np.where(most <= 0, 0.0, widest[1])
     allowed = widest if range_slack is None else limits(rows, ends, range_slack)
-    keeper = keeper_of(system, table, ends, (allowed, widest), True, offset)
+    given = system, table, ends, (allowed, widest), True, offset
+    # Of marks whole numbers alone are kept.
+    keeper = keeper_of(*given, Marks(table.feature_names))
     if constraints is not None:
         asked = asked_for(constraints, table, keeper.ranges, len(rows))
         keeper = keeper.asking(asked)

@@ -7,7 +7,7 @@ twelfth, and so in any direction: where the rows have no more, an equation holds
 from itertools import product
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, qr, solve, svd
+from scipy.linalg import qr, solve, svd
 
 from .._runtime.threads import one_blas_thread
 from .chance import are_small
@@ -81,13 +81,7 @@ def _raw(counts):
     n = len(counts)
     spread = np.sqrt((counts * counts).mean(axis=0))
     unit = counts / spread
-    share = unit.T @ unit / n
-    share[np.diag_indices_from(share)] -= _LEFT
-    try:
-        cholesky(share, check_finite=False)
-    except LinAlgError:
-        pass
-    else:
+    if np.linalg.eigvalsh(unit.T @ unit / n)[0] > _LEFT:
         return np.empty((0, counts.shape[1]))
     sizes, directions = svd(counts, full_matrices=False, check_finite=False)[1:]
     directions = directions[sizes**2 <= _VARIANCE * n]

@@ -38,11 +38,9 @@ def _beside(keeper, j, values):
         return grid[place - 1], grid[place]
     lattice = keeper.lattice.about([j])
     below = np.floor((values - lattice.origins) / lattice.steps + _AT_MARK)
-    ends = (
-        lattice.nearest((lattice.origins + k * lattice.steps)[:, None])[:, 0]
-        for k in (below, below + 1)
-    )
-    return tuple(np.clip(end, keeper.low[j], keeper.high[j]) for end in ends)
+    both = lattice.origins + np.append(below, below + 1) * lattice.steps
+    both = lattice.nearest(both[:, None])[:, 0]
+    return np.clip(both, keeper.low[j], keeper.high[j]).reshape(2, -1)
 
 
 def _passed_on(values, below, above, least, most, left):

@@ -7,20 +7,14 @@ import numpy as np
 from .keeping import Keeper
 from .lattice import Lattice
 from .meeting import TOL, projected
-from .system import LinearSystem, rounding_of
+from .system import rounding_of
 
 # Units of the measure, in ranges, for rows that need to leave what was observed; the
 # second for those that need to go far.
 _FAR = 1e3, 1e6
 
 
-def fill_to(
-    system: LinearSystem,
-    rows: np.ndarray,
-    missing: np.ndarray,
-    ends: tuple,
-    room: np.ndarray | float = 0.0,
-) -> tuple:
+def fill_to(system, rows, missing, ends, room):
     """Rows (n, D) with missing values moved least to a system; which of it is missed.
 
     Within what was observed of each column, if some such values meet the system: least
@@ -36,7 +30,7 @@ def fill_to(
     missing : ndarray of bool of shape (n, D)
     ends : pair of ndarray of shape (D,)
         Of the values that were observed.
-    room : ndarray of shape (c,), default=0
+    room : ndarray of shape (c,)
         What their types round.
 
     Returns
@@ -49,14 +43,10 @@ def fill_to(
     about = missing @ (system.coefficients != 0).T
     # What has no missing value in a row asks for what is there.
     there = rows @ system.coefficients.T
-    asked = replace(
-        system,
-        ranges=ranges,
-        lower=np.where(about, system.lower, there),
-        upper=np.where(about, system.upper, there),
-    )
+    lower, upper = (np.where(about, e, there) for e in (system.lower, system.upper))
+    asked = replace(system, ranges=ranges, lower=lower, upper=upper)
     none, limits = np.zeros(d), (np.where(least >= 0, 0.0, -np.inf), np.full(d, np.inf))
-    keeper = Keeper(asked, *limits, least, ranges, Lattice(none, none), none)
+    keeper = Keeper(asked, *limits, least, ranges, Lattice(none, none), none, none, 0)
     # A column of one value has the range that its equations leave it.
     sizes = np.abs(np.where(system.coefficients == 0, np.inf, system.coefficients))
     wide = (asked.scale[:, None] / sizes).max(axis=0, initial=0.0)

@@ -37,15 +37,13 @@ class Flags:
         off, on = np.fmin.reduce(part), np.fmax.reduce(part)
         is_on = part == on
         two = (is_on | (part == off) | np.isnan(part)).all(axis=0) & (off < on)
-        ones = is_on[:, two].astype(np.float32)
-        held = bound[columns[two]]
+        columns, off, on = columns[two], off[two], on[two]
+        ones, held = is_on[:, two].astype(np.float32), bound[columns]
         apart = (ones.T @ ones == 0) & ~(held[:, None] & held)
         some = apart.any(axis=0)
         if not some.any():
             return None
-        return cls(
-            columns[two][some], off[two][some], on[two][some], apart[some][:, some]
-        )
+        return cls(columns[some], off[some], on[some], apart[some][:, some])
 
     def parted(self, rows, free):
         """Rows (n, D), in place, with no two on that are apart: the larger ones stay.

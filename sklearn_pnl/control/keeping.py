@@ -1,6 +1,6 @@
 """What new rows keep and what is asked of them: promised here, checked at the end."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,8 +11,8 @@ from .._runtime.validation import warn_missed
 from ..geometry.reach import box_reach, span, unmet
 from .flags import Flags
 from .lattice import Lattice, nearest_of
-from .meeting import MAX_STEPS, TOL, UnmetError, as_types, clipped, met, narrowed
-from .system import LinearSystem, rounding_of, tied
+from .meeting import MAX_STEPS, TOL, UnmetError, as_types, clipped, met
+from .system import LinearSystem, can_move, rounding_of, tied
 
 # Room that rows brought to constraints have where they are free otherwise, in ranges.
 _FREE_MARGIN = 10.0
@@ -20,11 +20,6 @@ _FREE_MARGIN = 10.0
 _LEAST_SHARE = 1e-3
 # Distance from the end of a range, as a share of it, that is rounding.
 _AT_END = 1e-12
-# What a keeper knows of each column, behind the last axis.
-_OF_COLUMNS = (
-    *("low", "high", "least", "ranges", "precision", "plain"),
-    *("widest", "shared", "examples"),
-)
 # Share of the rounding of values that a programme is given, which is not exact.
 _GIVEN = 0.999
 # Roundings of all columns of an equation, each half a step, to its steps.
@@ -50,13 +45,15 @@ class Keeper:
     lattice : Lattice
     precision : ndarray of shape (D,)
         Rounding of the type of each column; 0 on the lattice.
+    plain : ndarray of shape (D,)
+        Steps that types and whole numbers have, which nothing goes before; those of the
+        lattice that values show give way to what is asked.
+    n_kept : int
+        How many equations are of the training rows.
     scaled : bool, default=True
         Whether ranges are the units of the measure in which rows are moved least.
     offset : float, default=1.0
         Added in that measure.
-    plain : ndarray of shape (D,), default=None
-        Steps that types and whole numbers have, which nothing goes before; those of the
-        lattice that values show give way to what is asked. None is all of these.
     grids : dict of int to ndarray
         Values of columns that have few, where nothing is asked of them.
     widest : ndarray of shape (2, D), default=None
@@ -65,8 +62,6 @@ class Keeper:
         Ends of the values that cells may be given, beside the limits.
     flags : Flags, default=None
         Columns of which no two are on in a row that are never on together.
-    n_kept : int, default=None
-        How many equations are of the training rows; None is all.
     keeps_zeros : bool, default=False
         Whether zeros stay where equations hold as far as in the training rows.
     as_found : bool, default=False
@@ -85,14 +80,14 @@ class Keeper:
     ranges: np.ndarray
     lattice: Lattice
     precision: np.ndarray
+    plain: np.ndarray
+    n_kept: int
     scaled: bool = True
     offset: float = 1.0
-    plain: np.ndarray | None = None
     grids: dict = field(default_factory=dict)
     widest: np.ndarray | None = None
     shared: np.ndarray | None = None
     flags: Flags | None = None
-    n_kept: int | None = None
     keeps_zeros: bool = False
     as_found: bool = False
     drops: bool = False
@@ -105,10 +100,6 @@ class Keeper:
             high = np.maximum(high, self.shared[1])
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
-        if self.n_kept is None:
-            object.__setattr__(self, "n_kept", len(self.system))
-        if self.plain is None:
-            object.__setattr__(self, "plain", self.lattice.steps)
 
     @cached_property
     def _rounded(self):
@@ -220,8 +211,26 @@ class Keeper:
 
     @cached_property
     def narrowed(self):
-        """See :func:`narrowed`."""
-        return narrowed(self)
+        """Ranges (1, D) or (n, D) with all constraints on one column; which are others.
+
+        A constraint that leaves nothing of a range stays one of the others, to be told.
+        """
+        system, (floor, ceiling) = self.system, (end[None] for end in self.box)
+        several = np.count_nonzero(system.coefficients, axis=1) != 1
+        room = TOL * system.scale
+        for i in np.flatnonzero(~several):
+            own = system.coefficients[i] != 0
+            j = int(own.argmax())
+            a = system.coefficients[i, j]
+            ends = np.sort([system.lower[:, i] / a, system.upper[:, i] / a], axis=0)
+            slack = room[i] / abs(a)
+            low, high = floor[:, j], ceiling[:, j]
+            several[i] = np.any((ends[0] > high + slack) | (ends[1] < low - slack))
+            if not several[i]:
+                first, last = (np.clip(end, low, high)[:, None] for end in ends + 0.0)
+                floor = np.where(own, first, floor)
+                ceiling = np.where(own, last, ceiling)
+        return floor, ceiling, several & can_move(system, floor, ceiling)
 
     def at_ends(self, rows):
         """Which values are at an end of the range of the training rows."""
@@ -344,7 +353,9 @@ class Keeper:
     def about(self, used):
         """The same about some columns."""
         about_them = self.system.coefficients[:, used].any(axis=1)
-        arrays = {name: getattr(self, name) for name in _OF_COLUMNS}
+        # What is an array is of columns, behind the last axis.
+        known = {known.name: getattr(self, known.name) for known in fields(self)}
+        arrays = {name: e for name, e in known.items() if isinstance(e, np.ndarray)}
         return replace(
             self,
             system=self.system.part(about_them).about(used),
@@ -352,7 +363,7 @@ class Keeper:
             lattice=self.lattice.about(used),
             grids={},
             flags=None,
-            **{k: e if e is None else e[..., used] for k, e in arrays.items()},
+            **{name: array[..., used] for name, array in arrays.items()},
         )
 
     def example(self, row):
@@ -432,8 +443,8 @@ class Keeper:
 
     @property
     def _rounding_at_ends(self):
-        ends = (np.where(np.isfinite(e), np.abs(e), 0.0) for e in (self.low, self.high))
-        return 4 * self.precision * np.maximum(*ends)
+        ends = np.nan_to_num([self.low, self.high], posinf=0.0, neginf=0.0)
+        return 4 * self.precision * np.abs(ends).max(axis=0)
 
     # --- to check it --------------------------------------------------------------
 

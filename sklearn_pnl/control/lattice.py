@@ -47,12 +47,10 @@ class Lattice:
     @classmethod
     def through(cls, steps, origins, values):
         """That with some values as they are, a dict by column."""
-        bare = cls(steps, origins)
-        rounded = {
-            j: bare.about([j]).nearest(own[:, None].copy())[:, 0]
-            for j, own in values.items()
-        }
-        known = {j: v for j, v in values.items() if np.any(v != rounded[j])}
+        bare, known = cls(steps, origins), {}
+        for j, own in values.items():
+            if np.any(bare.about([j]).nearest(own[:, None].copy())[:, 0] != own):
+                known[j] = own
         return replace(bare, known=known)
 
     @property
@@ -67,15 +65,6 @@ class Lattice:
             places = np.arange(len(self.steps))[columns].tolist()
             known = {i: self.known[j] for i, j in enumerate(places) if j in self.known}
         return Lattice(self.steps[columns], self.origins[columns], known)
-
-    def filled(self, other):
-        """The same, with the steps of another where it has none."""
-        own = self.on_it
-        return Lattice(
-            np.where(own, self.steps, other.steps),
-            np.where(own, self.origins, other.origins),
-            self.known,
-        )
 
     def with_steps(self, columns, steps):
         """The same, with other steps in some columns (D,)."""
@@ -134,8 +123,10 @@ class Lattice:
         found.sort(key=lambda t: len(t.parts) == 1)
         owner, kept = set(), []
         for total in found:
-            if total.is_copy and total.parts[0] in owner:
-                total = total.turned()
+            if len(total.parts) == 1 and total.parts[0] in owner:
+                # The other way round.
+                ends = -total.last, -total.first
+                total = _Total(total.parts[0], (total.column,), *ends)
             if not owner & set(total.parts):
                 owner |= set(total.parts)
                 kept.append(total)
@@ -241,17 +232,7 @@ def _are_whole(rows):
 
 def nearest_of(grid, values):
     """The nearest values (n,) of a grid, ascending."""
-    middles = (grid[1:] + grid[:-1]) / 2
-    if len(grid) == 2:
-        return np.where(values <= middles, *grid)
-    halves = 2 * (grid[-1] - grid[0])
-    if halves < np.size(values) and np.array_equal(grid, np.rint(grid)):
-        # Between two halves of whole numbers all values have the same nearest.
-        ends = grid[0] + np.arange(halves + 1) / 2
-        places = np.fmin(np.ceil(2 * (values - grid[0])), halves)
-        near = grid[np.searchsorted(middles, ends)]
-        return near[np.maximum(places, 0).astype(np.intp)]
-    return grid[np.searchsorted(middles, values)]
+    return grid[np.searchsorted((grid[1:] + grid[:-1]) / 2, values)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,14 +243,6 @@ class _Total:
     parts: tuple
     first: np.ndarray
     last: np.ndarray
-
-    @property
-    def is_copy(self):
-        return len(self.parts) == 1 and self.column is not None
-
-    def turned(self):
-        """A copy, the other way round."""
-        return _Total(self.parts[0], (self.column,), -self.last, -self.first)
 
 
 def _top_down(totals):
@@ -298,25 +271,18 @@ def programme(row, system, floor, ceiling, lattice, units):
     size = np.where(size == 0, 1.0, size * _ROW_UNIT)
     shift = system.coefficients @ zero
     ends = ((e[0] - shift) / size for e in (system.lower, system.upper))
-    away = np.hstack([np.diag(step / units), -np.eye(d)])
-    back = np.hstack([-np.diag(step / units), -np.eye(d)])
-    at = (row - zero) / units
-    solve = partial(
-        milp,
-        np.concatenate([np.zeros(d), np.ones(d)]),
-        integrality=np.concatenate([on_it, np.zeros(d)]),
-        bounds=Bounds(
-            np.concatenate([(low - zero) / step, np.zeros(d)]),
-            np.concatenate([(high - zero) / step, np.full(d, np.inf)]),
-        ),
-        constraints=[
-            LinearConstraint(np.hstack([a / size[:, None], np.zeros_like(a)]), *ends),
-            LinearConstraint(
-                np.vstack([away, back]), -np.inf, np.concatenate([at, -at])
-            ),
-        ],
-        # No limit of time: rows must not depend on how fast a machine is.
-    )
+    unit, away, at = np.diag(step / units), -np.eye(d), (row - zero) / units
+    apart = np.block([[unit, away], [-unit, away]])
+    asked = [
+        LinearConstraint(np.hstack([a / size[:, None], np.zeros_like(a)]), *ends),
+        LinearConstraint(apart, -np.inf, np.append(at, -at)),
+    ]
+    none, far = np.zeros(d), np.full(d, np.inf)
+    least, most = (low - zero) / step, (high - zero) / step
+    bounds = Bounds(np.append(least, none), np.append(most, far))
+    given = {"integrality": np.append(on_it, none), "bounds": bounds}
+    solve = partial(milp, np.append(none, np.ones(d)), constraints=asked, **given)
+    # No limit of time: rows must not depend on how fast a machine is.
     found = solve(options={"node_limit": _MOST_NODES})
     if found.x is None and found.status == _SOLVE_ERROR:
         # A failure of the solver, which is mostly one of its presolve.

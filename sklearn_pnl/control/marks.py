@@ -173,13 +173,8 @@ def resolve_marks(given, table, system, cellwise, steps):
     if table.has_missing:
         share = np.isnan(table.numbers()).mean(axis=0)
         missing = {j: float(share[j]) for j in np.flatnonzero(share).tolist()}
-    marks = Marks(
-        names,
-        by_types=table.steps > 0,
-        pairs=none,
-        missing=missing,
-        zeros=given == "zeros",
-    )
+    known = {"pairs": none, "missing": missing, "zeros": given == "zeros"}
+    marks = Marks(names, by_types=table.steps > 0, **known)
     if given is None:
         types = Lattice(table.steps.astype(np.float64), np.zeros(d))
         return replace(marks, lattice=types, plain=types.steps)
@@ -197,7 +192,7 @@ def resolve_marks(given, table, system, cellwise, steps):
         note = f"Of more than {SEARCHED_UP_TO} features only whole numbers are kept."
         two = None if inside is None else _steps_of_two(table, inside.coefficients)
         return replace(marks, notes=(note,), two=two)
-    marks = _Search(steps, bound).marks(marks)
+    marks = _with_found(marks, steps, bound)
     return marks if inside is None else marks.giving_way(inside, table.precision)
 
 
@@ -217,107 +212,98 @@ def _steps_of_two(table, equations):
     off = origins[two] + steps[two] != high
     upper = zip(two[off].tolist(), high[off, None].astype(np.float64), strict=True)
     mixed = used[(used & (steps == 0)).any(axis=1)].any(axis=0)
-    steps[mixed & (np.rint(steps) == steps) & (np.rint(origins) == origins)] = 0
+    mixed &= (np.rint(steps) == steps) & (np.rint(origins) == origins)
+    steps[mixed] = origins[mixed] = 0
     return Lattice.through(steps, origins, dict(upper))
 
 
-class _Search:
-    """The marks of the rows (n, D) of a table, with NaN where cells are missing.
+def _with_found(marks, steps, bound):
+    """Marks with what the values of the rows (n, D) of a table tell.
 
     ``bound`` are the columns of equations, which have no grids, and steps that shared
     values are on too.
     """
+    grids, spikes, values = {}, {}, {}
+    for j in steps.looked_at.tolist():
+        values[j], shared, is_grid = _of_column(steps, j, bound[j])
+        if is_grid:
+            grids[j] = values[j]
+        if len(shared):
+            spikes[j] = shared
+    plain, pairs = steps.plain, np.zeros(len(bound), bool)
+    pairs[[j for j, own in values.items() if len(own) == 2]] = True
+    # Steps are those of the other values.
+    some = [j for j in spikes if plain.steps[j] == 0 and not bound[j]]
+    some = [j for j in some if j not in grids]
+    found = {j: e for j, e in steps.found.items() if j not in grids and j not in some}
+    found |= steps.of(some, values)
+    for j in np.flatnonzero(pairs & bound).tolist():
+        found[j] = np.ptp(values[j]), values[j][0]
+    lattice = steps.with_found(found)
+    finer = lattice.steps > plain.steps
+    few = {j: own for j, own in values.items() if finer[j] and len(own) <= _KNOWN}
+    free, two, flags = np.flatnonzero(pairs & ~bound), np.flatnonzero(pairs), None
+    if len(free) and len(two) > 1:
+        flags = Flags.of(steps.rows, two, bound)
+    return replace(
+        marks,
+        lattice=Lattice.through(lattice.steps, lattice.origins, few),
+        plain=plain.steps,
+        pairs=pairs & bound,
+        grids=grids,
+        spikes=spikes,
+        tied=_tied(steps, [j for j in free.tolist() if j in grids], spikes, flags),
+        flags=flags,
+        searched=True,
+    )
 
-    def __init__(self, steps, bound):
-        self.steps, self.bound = steps, bound
 
-    def marks(self, marks):
-        """What was found, in ``marks``."""
-        grids, spikes, values = {}, {}, {}
-        for j in self.steps.looked_at.tolist():
-            values[j], spikes[j], grids[j] = self._of(j)
-        grids = {j: own for j, own in grids.items() if own is not None}
-        spikes = {j: own for j, own in spikes.items() if len(own)}
-        plain, bound = self.steps.plain, self.bound
-        pairs = np.zeros(len(bound), bool)
-        pairs[[j for j, own in values.items() if len(own) == 2]] = True
-        found = {j: e for j, e in self.steps.found.items() if j not in grids}
-        # Steps are those of the other values.
-        free = [j for j in spikes if plain.steps[j] == 0 and not bound[j]]
-        some = [j for j in free if j not in grids]
-        found = {j: e for j, e in found.items() if j not in some}
-        found |= self.steps.of(some, values)
-        for j in np.flatnonzero(pairs & bound).tolist():
-            found[j] = np.ptp(values[j]), values[j][0]
-        lattice = self.steps.with_found(found)
-        few = {
-            j: own
-            for j, own in values.items()
-            if lattice.steps[j] > plain.steps[j] and len(own) <= _KNOWN
-        }
-        free, (two,), flags = np.flatnonzero(pairs & ~bound), np.nonzero(pairs), None
-        if len(free) and len(two) > 1:
-            flags = Flags.of(self.steps.rows, two, bound)
-        return replace(
-            marks,
-            lattice=Lattice.through(lattice.steps, lattice.origins, few),
-            plain=plain.steps,
-            pairs=pairs & bound,
-            grids=grids,
-            spikes=spikes,
-            tied=self._tied([j for j in free.tolist() if j in grids], spikes, flags),
-            flags=flags,
-            searched=True,
-        )
+def _tied(steps, two, spikes, flags):
+    """Which of some columns of two values are tied to others, and to which.
 
-    def _tied(self, two, spikes, flags):
-        """Which of some columns of two values are tied to others, and to which.
+    One value alone comes with a kind of cells of the other, and chance would not make
+    that so.
+    """
+    rows, kinds, of = steps.rows[:: 1 + len(steps.rows) // DECIDING], [], []
+    for j in steps.looked_at.tolist() if two else []:
+        own = rows[:, j]
+        shared = [np.isnan(own), *(own == value for value in spikes.get(j, ()))]
+        none = ~np.logical_or.reduce(shared)
+        if not none.all():
+            kinds += [*shared, none]
+            of += [j] * (len(shared) + 1)
+    if not kinds:
+        return {}
+    part, kinds = rows[:, two].astype(np.float64), np.array(kinds, np.float32)
+    on = part == np.fmax.reduce(part)
+    told = np.zeros((len(kinds), len(two)), bool)
+    for cells, others in itertools.permutations((on, ~on & ~np.isnan(part))):
+        # All of n rows have the other value: how often chance gives them that.
+        n = np.where(kinds @ cells == 0, kinds @ others, 0)
+        some, rest = cells.sum(axis=0), others.sum(axis=0)
+        told |= hypergeom.logpmf(0, some + rest, some, n) <= -BITS * log(2)
+    of, tied = np.array(of), {}
+    for i in np.flatnonzero(told.any(axis=0)).tolist():
+        tied[two[i]] = np.unique(of[told[:, i]]).tolist()
+    # Those that are never on together have one parent too.
+    for a, b in [] if flags is None else flags.columns[np.argwhere(flags.apart)]:
+        if a < b and a in tied and b in tied:
+            tied[int(a)].append(int(b))
+    return tied
 
-        One value alone comes with a kind of cells of the other, and chance would not
-        make that so.
-        """
-        rows = self.steps.rows
-        rows = rows[:: 1 + len(rows) // DECIDING]
-        kinds, of = [], []
-        for j in self.steps.looked_at.tolist() if two else []:
-            own = rows[:, j]
-            shared = [np.isnan(own), *(own == value for value in spikes.get(j, ()))]
-            none = ~np.logical_or.reduce(shared)
-            if not none.all():
-                kinds += [*shared, none]
-                of += [j] * (len(shared) + 1)
-        if not kinds:
-            return {}
-        part, kinds = rows[:, two].astype(np.float64), np.array(kinds, np.float32)
-        on = part == np.fmax.reduce(part)
-        told = np.zeros((len(kinds), len(two)), bool)
-        for cells, others in itertools.permutations((on, ~on & ~np.isnan(part))):
-            # All of n rows have the other value: how often chance gives them that.
-            n = np.where(kinds @ cells == 0, kinds @ others, 0)
-            some, rest = cells.sum(axis=0), others.sum(axis=0)
-            told |= hypergeom.logpmf(0, some + rest, some, n) <= -BITS * log(2)
-        of, tied = np.array(of), {}
-        for i in np.flatnonzero(told.any(axis=0)).tolist():
-            tied[two[i]] = np.unique(of[told[:, i]]).tolist()
-        # Those that are never on together have one parent too.
-        for a, b in [] if flags is None else flags.columns[np.argwhere(flags.apart)]:
-            if a < b and a in tied and b in tied:
-                tied[int(a)].append(int(b))
-        return tied
 
-    def _of(self, j):
-        """Other values, spikes, and the grid of a column, None if it has none."""
-        values, counts, is_part = self.steps.counted[j]
-        is_spike = _are_spikes(values, counts)
-        if self.bound[j]:
-            return values, values[is_spike], None
-        spikes, rest = values[is_spike], values[~is_spike]
-        n_rest = counts.sum() - counts[is_spike].sum()
-        few = n_rest >= GRID_ROWS and len(rest) <= GRID_SHARE * n_rest
-        if few and is_part:
-            values = self.steps.distinct(j)
-            rest = np.setdiff1d(values, spikes) if len(spikes) else values
-        return rest, spikes, rest if few else None
+def _of_column(steps, j, is_bound):
+    """Other values and spikes of a column, and whether it has those alone."""
+    values, counts, is_part = steps.counted[j]
+    is_spike = _are_spikes(values, counts)
+    spikes, rest = values[is_spike], values[~is_spike]
+    if is_bound:
+        return values, spikes, False
+    n_rest = counts.sum() - counts[is_spike].sum()
+    few = n_rest >= GRID_ROWS and len(rest) <= GRID_SHARE * n_rest
+    if few and is_part:
+        rest = np.setdiff1d(steps.distinct(j), spikes)
+    return rest, spikes, few
 
 
 def _are_spikes(values, counts):

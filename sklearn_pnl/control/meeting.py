@@ -12,6 +12,7 @@ import numpy as np
 
 from ..geometry import linear_projection
 from .lattice import programme
+from .system import can_move
 
 # Distance from a constraint that counts as met, as a share of a range.
 TOL = 1e-9
@@ -126,7 +127,7 @@ def projected(keeper, rows, kept):
     floor, ceiling, several = keeper.narrowed
     if kept is not None:
         floor, ceiling = np.where(kept, rows, floor), np.where(kept, rows, ceiling)
-        several = several & _can_move(system, floor, ceiling)
+        several = several & can_move(system, floor, ceiling)
     rows = clipped(rows, floor, ceiling)
     if several.any():
         part = system.part(several) if not several.all() else system
@@ -152,17 +153,11 @@ def _in_ranges(keeper, system, rows, floor, ceiling):
     """Rows on a system, where some meet the ends of their ranges."""
     a = system.coefficients / keeper.scale
     shift = system.coefficients @ keeper.begin - a.sum(axis=1) * keeper.offset
+    asked = a, system.lower - shift, system.upper - shift
+    limits = {"floor": keeper.measures(floor), "ceiling": keeper.measures(ceiling)}
+    steps = {"tol": _MARGIN * TOL, "max_iter": MAX_STEPS, "n_reasons": 0}
     found = linear_projection(
-        keeper.measures(rows),
-        a,
-        system.lower - shift,
-        system.upper - shift,
-        floor=keeper.measures(floor),
-        ceiling=keeper.measures(ceiling),
-        divergence="chi2",
-        tol=_MARGIN * TOL,
-        max_iter=MAX_STEPS,
-        n_reasons=0,
+        keeper.measures(rows), *asked, **limits, **steps, divergence="chi2"
     )
     rows = (found.measure - keeper.offset) / keeper.scale + keeper.begin
     return np.clip(rows, floor, ceiling, out=rows)
@@ -228,34 +223,6 @@ def _solved(grams, values):
     return both[:, -1]
 
 
-def narrowed(keeper):
-    """Ranges (1, D) or (n, D) with constraints on one column in them; which are others.
-
-    A constraint that leaves nothing of a range stays one of the others, to be told.
-    """
-    system, (floor, ceiling) = keeper.system, (end[None] for end in keeper.box)
-    several = np.count_nonzero(system.coefficients, axis=1) != 1
-    room = TOL * system.scale
-    for i in np.flatnonzero(~several):
-        j = int(np.argmax(system.coefficients[i] != 0))
-        a = system.coefficients[i, j]
-        ends = np.sort([system.lower[:, i] / a, system.upper[:, i] / a], axis=0) + 0.0
-        slack = room[i] / abs(a)
-        low, high = floor[:, j], ceiling[:, j]
-        several[i] = np.any((ends[0] > high + slack) | (ends[1] < low - slack))
-        if not several[i]:
-            own = system.coefficients[i] != 0
-            first, last = (np.clip(end, low, high)[:, None] for end in ends)
-            floor, ceiling = np.where(own, first, floor), np.where(own, last, ceiling)
-    return floor, ceiling, several & _can_move(system, floor, ceiling)
-
-
-def _can_move(system, floor, ceiling):
-    """Which of a system have a column that is not fixed, in some row."""
-    free = (ceiling > floor).any(axis=0)
-    return system.coefficients[:, free].any(axis=1)
-
-
 def _corrected(keeper, rows, floor, ceiling):
     """Make up for what rounding left, in proportion to the room that each has."""
     system, tol = keeper.system, TOL * keeper.system.scale
@@ -270,10 +237,9 @@ def _corrected(keeper, rows, floor, ceiling):
         room = np.maximum(np.minimum(near - low, high - near), 0)
         a = system.coefficients
         grams = np.einsum("ij,nj,kj->nik", a, room, a)
-        steps = (
-            np.linalg.pinv(grams, rcond=1e-12, hermitian=True) @ missing[some, :, None]
-        )
-        rows[some] = np.clip(near + room * (steps[:, :, 0] @ a), low, high)
+        inverse = np.linalg.pinv(grams, rcond=1e-12, hermitian=True)
+        steps = (inverse @ missing[some, :, None])[:, :, 0]
+        rows[some] = np.clip(near + room * (steps @ a), low, high)
     return rows
 
 
@@ -290,8 +256,7 @@ def _by_programme(keeper, row, held, number):
     Only what is asked for is worth an error: the audit tells the rest.
     """
     start, found = np.clip(row, *keeper.box), None
-    floor, ceiling, _ = keeper.narrowed
-    floor, ceiling = floor.reshape(-1), ceiling.reshape(-1)
+    floor, ceiling = (end[0] for end in keeper.narrowed[:2])
     masks = (False,) if held is None else (held, False)
     ways = [(kept, inside, keeper) for kept in masks for inside in (0, _INSIDE)]
     if held is not None and keeper.keeps_zeros:

@@ -30,16 +30,13 @@ def resolve_invariants(given, table, steps=None):
     if given is None:
         return LinearSystem.none(names)
     if isinstance(given, str):
-        if table.has_missing:
-            return _found_among_holes(table, steps)
         return _found(table, steps)
-    if table.has_missing:
-        table = _complete(table)
-        if not len(table):
-            raise ValueError(
-                "Equations are checked on rows that have all of their cells, and X has "
-                "no such row. Pass invariants=None."
-            )
+    table = _complete(table)
+    if not len(table):
+        raise ValueError(
+            "Equations are checked on rows that have all of their cells, and X has no "
+            "such row. Pass invariants=None."
+        )
     ranges = np.zeros(len(names))
     ranges[table.columns] = spread(table.numbers(), table.precision)[1]
     if isinstance(given, LinearSystem):
@@ -69,14 +66,9 @@ def resolve_invariants(given, table, steps=None):
 
 def _complete(table):
     """The rows of a table that have all of their cells."""
+    if not table.has_missing:
+        return table
     return table.take(np.flatnonzero(~np.isnan(table.numbers()).any(axis=1)))
-
-
-def _found_among_holes(table, steps):
-    """Equations of the rows that have all cells, which no other row breaks."""
-    found = _found(_complete(table), steps)
-    violation = _violation(for_numbers(found, table), table)
-    return found.part(violation <= GIVEN_TOL)
 
 
 def _violation(system, table):
@@ -93,7 +85,13 @@ def _violation(system, table):
 
 
 def _found(table, steps):
-    """Equations that all rows of a table satisfy, where they are looked for."""
+    """Equations that all rows of a table satisfy, where they are looked for.
+
+    Those of the rows that have all cells, which no other row breaks.
+    """
+    if table.has_missing:
+        found = _found(_complete(table), steps)
+        return found.part(_violation(for_numbers(found, table), table) <= GIVEN_TOL)
     if not len(table):
         why = "No row has all of its cells: equations were not looked for."
         return LinearSystem.none(names_of(table), why)
@@ -135,27 +133,23 @@ def asked_for(constraints, table, ranges, n_rows):
     """What is asked of ``n_rows`` new rows, about the numbers of a table."""
     wide = np.zeros(int(np.prod(table.row_shape)))
     wide[table.columns] = ranges
-    system = collect_constraints(
-        constraints, names_of(table), wide, table.column_of, n_rows
-    )
-    inside = for_numbers(system, table)
-    about_times = inside.coefficients[:, table.times].any(axis=0)
+    given = names_of(table), wide, table.column_of, n_rows
+    inside = for_numbers(collect_constraints(constraints, *given), table)
+    about_times = inside.coefficients.any(axis=0) & table.times
     if about_times.any():
-        j = table.columns[np.flatnonzero(table.times)[about_times.argmax()]]
+        name = inside.feature_names[about_times.argmax()]
         raise ValueError(
-            f"Constraints are about numbers, but column {system.feature_names[j]!r} "
-            "holds times. Pass it as a number, such as days since a date, to ask for "
-            "values of it."
+            f"Constraints are about numbers, but column {name!r} holds times. Pass it "
+            "as a number, such as days since a date, to ask for values of it."
         )
     return inside
 
 
-def keeper_of(system, table, ends, limits, scaled, offset, marks=None):
+def keeper_of(system, table, ends, limits, scaled, offset, marks):
     """What new rows like the rows (n, D) of a table keep.
 
     ``system`` is about the columns of ``X``, ``ends`` are those of cells that are
-    mixed, ``limits`` are what `range_slack` allows, and what it could. Without
-    ``marks`` whole numbers are kept alone.
+    mixed, ``limits`` are what `range_slack` allows, and what it could.
     """
     rows = table.numbers()
     least = ends[0].astype(np.float64)
@@ -163,15 +157,16 @@ def keeper_of(system, table, ends, limits, scaled, offset, marks=None):
         ranges = ends[1] - least
     # Measures as they are have no negative values.
     lowest = np.maximum(table.lowest, -np.inf if scaled else 0.0)
-    found = marks is not None and marks.lattice is not None
-    lattice = marks.lattice if found else lattice_of(table, rows)
+    lattice, plain, pairs = marks.lattice, marks.plain, marks.pairs
+    if lattice is None:
+        lattice = lattice_of(table, rows)
+        plain, pairs = lattice.steps, lattice.steps < 0
+        if marks.two is not None:
+            pairs = marks.two.on_it
+            lattice = marks.two.with_steps(~pairs, plain)
     # Whole numbers from 0 to 1 are indicators, of which there are no others.
     flags = (lattice.steps == 1) & (least == 0) & (ranges == 1)
-    plain = marks.plain if found else lattice.steps
-    if found:
-        flags = flags | (marks.pairs & lattice.on_it)
-    elif marks is not None and marks.two is not None:
-        lattice, flags = marks.two.filled(lattice), flags | marks.two.on_it
+    flags |= pairs & lattice.on_it
 
     def within(below, above):
         low, high = np.maximum(below, lowest), np.minimum(above, table.highest)
@@ -194,23 +189,11 @@ def keeper_of(system, table, ends, limits, scaled, offset, marks=None):
     # Values are on their steps as far as these are known, which no constant is to miss.
     still = (low == high) & ~kept.coefficients.any(axis=0)
     lattice = lattice.with_steps(still, plain)
-    grids = {} if marks is None else marks.grids
-    inside = {j: v[(v >= low[j]) & (v <= high[j])] for j, v in grids.items()}
-    keeper = Keeper(
-        kept,
-        low,
-        high,
-        least,
-        ranges,
-        lattice,
-        _precision(table, rows, kept, exact),
-        scaled,
-        offset,
-        plain,
-        {j: v for j, v in inside.items() if len(v)},
-        np.array(widest),
-        flags=None if marks is None else marks.flags,
-    )
+    inside = {j: v[(v >= low[j]) & (v <= high[j])] for j, v in marks.grids.items()}
+    grids = {j: v for j, v in inside.items() if len(v)}
+    columns = low, high, least, ranges, lattice, _precision(table, rows, kept, exact)
+    beside = {"grids": grids, "widest": np.array(widest), "flags": marks.flags}
+    keeper = Keeper(kept, *columns, plain, len(kept), scaled, offset, **beside)
     return _as_far(keeper, table, rows)
 
 

@@ -119,34 +119,25 @@ def scales(equations, ranges, values):
     return np.where(scale > 0, scale, np.where(size > 0, size, 1.0))
 
 
-def linear_form(a, names):
-    """``2 a - b`` in words."""
-    return _terms(a, np.flatnonzero(a), names)
-
-
-def in_words(a, b, names, rounding=0.0):
+def in_words(a, b, rounding, names):
     """``total = a + b``: alone what has a sign of its own, if anything has.
 
     And up to which ``rounding``.
     """
-    features = np.flatnonzero(a)
-    positive = features[a[features] > 0]
-    negative = features[a[features] < 0]
-    if len(negative) == 1 and len(positive) != 1:
-        a, b, positive, negative = -a, -b, negative, positive
-    if not len(negative):
-        return f"{_terms(a, positive, names)} = {b:.12g}{_up_to(rounding)}"
-    if len(positive) == 1:
+    if np.count_nonzero(a < 0) == 1 and np.count_nonzero(a > 0) != 1:
+        a, b = -a, -b
+    features, positive = np.flatnonzero(a), np.flatnonzero(a > 0)
+    if len(positive) == 1 < len(features):
         # Of two features the one that makes shorter words; the later one is the copy.
-        alone = features[::-1] if len(negative) == 1 else positive
+        alone = features[::-1] if len(features) == 2 else positive
         return min((_solved_for(a, b, k, names, rounding) for k in alone), key=len)
-    return f"{_terms(a, features, names)} = {b:.12g}{_up_to(rounding)}"
+    return f"{linear_form(a, names)} = {b:.12g}{_up_to(rounding)}"
 
 
-def between(a, lower, upper, names, rounding=0.0):
+def between(a, lower, upper, rounding, names):
     """``1 <= a + b <= 2``, or an equation, in words."""
     if lower == upper:
-        return in_words(a, lower, names, rounding)
+        return in_words(a, lower, rounding, names)
     left = "" if np.isinf(lower) else f"{lower:.12g} <= "
     right = "" if np.isinf(upper) else f" <= {upper:.12g}"
     return f"{left}{linear_form(a, names)}{right}"
@@ -158,14 +149,14 @@ def _up_to(rounding):
 
 def _solved_for(a, b, k, names, rounding):
     a, b, rounding = a / a[k], b / a[k], rounding / abs(a[k])
-    others = np.flatnonzero(a)
-    right = _terms(-a, others[others != k], names)
+    right = linear_form(np.where(np.arange(len(a)) == k, 0, -a), names)
     end = f" {'+' if b > 0 else '-'} {abs(b):.12g}" if b else ""
     return f"{names[k]} = {right}{end}{_up_to(rounding)}"
 
 
-def _terms(a, features, names):
-    parts = []
+def linear_form(a, names):
+    """``2 a - b`` in words."""
+    features, parts = np.flatnonzero(a), []
     shown = features if len(features) <= _WRITTEN else features[: _WRITTEN - 2]
     for j in shown:
         size = "" if abs(a[j]) == 1 else f"{abs(a[j]):.12g} "

@@ -148,16 +148,15 @@ class SampleReport:
 
     def _repr_html_(self):
         """For notebooks."""
-        heads = "".join(f"<th>{head}</th>" for head in _HEADS)
-        rows = ""
-        for line in self._lines():
-            cells = "".join(f"<td>{escape(cell)}</td>" for cell in line)
-            rows += f"<tr>{cells}</tr>"
+        head, rows = _html(_HEADS, "th"), [_html(line, "td") for line in self._lines()]
+        table = f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody>"
         notes = escape(" ".join(self._notes()))
-        return (
-            f"<div><p>{notes}</p><table><thead><tr>{heads}</tr></thead>"
-            f"<tbody>{rows}</tbody></table></div>"
-        )
+        return f"<div><p>{notes}</p><table>{table}</table></div>"
+
+
+def _html(line, tag):
+    cells = "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in line)
+    return f"<tr>{cells}</tr>"
 
 
 def of_each(system, n_kept, rows):

@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
+from scipy.linalg import qr, solve_triangular
 from sklearn.base import BaseEstimator
 
 from .._runtime.blocks import ends_of
@@ -296,9 +296,8 @@ class _Rows:
         for rows in (few, self.X):
             some = np.flatnonzero((simpler != exact).any(axis=1))
             if len(some):
-                own, least = (
-                    np.ptp(rows @ e[some].T, axis=0) for e in (simpler, exact)
-                )
+                own = np.ptp(rows @ simpler[some].T, axis=0)
+                least = np.ptp(rows @ exact[some].T, axis=0)
                 worse = own > np.maximum(2 * least, self.tol * most[some, 0])
                 simpler[some[worse]] = exact[some[worse]]
         return simpler
@@ -324,9 +323,7 @@ class _Rows:
                 if not self.chance.makes(equation, fitted=False):
                     found.append(equation)
                     directions = np.vstack([directions, new])
-        if not found:
-            return self._none()
-        found = np.array(found)
+        found = np.reshape(found, directions.shape)
         simple = whole(fewer_features(found))
         # What is little in two equations may be all that is left of their difference.
         found = simple if self._check(simple)[0].all() else whole(found)
@@ -369,11 +366,8 @@ class _Rows:
         values = self._short(equations, products, values, noise, rounding)
         distance = np.maximum(high - values, values - low)
         holds = distance <= self.tol * scale + 2 * rounding
-        return (
-            holds,
-            values,
-            np.array([products.argmin(axis=1), products.argmax(axis=1)]),
-        )
+        ends = np.array([products.argmin(axis=1), products.argmax(axis=1)])
+        return holds, values, ends
 
     def _short(self, equations, products, values, noise, rounding):
         """Short numbers for the values, to what types round in each row.
@@ -386,17 +380,12 @@ class _Rows:
         size = np.where(self.size > 0, self.size, 1)
         room = (np.abs(equations) * self.rounding / (4 * size)) @ np.abs(self.X).T
         # What types round alone, or else also what sums in them have lost.
-        ends = (
-            ((products - own).max(axis=1), (products + own).min(axis=1))
-            for own in (room, 2 * room)
-        )
-        (least, most), wider = ends
+        least, most = (products - room).max(axis=1), (products + room).min(axis=1)
+        wider = (products - 2 * room).max(axis=1), (products + 2 * room).min(axis=1)
         least, most = np.where(least < most, (least, most), wider)
-        between = least + (most - least) / 2
-        known = least < most
-        own = _shortest(
-            np.where(known, between, values), np.where(known, most - between, noise)
-        )
+        between, known = least + (most - least) / 2, least < most
+        noise = np.where(known, most - between, noise)
+        own = _shortest(np.where(known, between, values), noise)
         return np.where((least <= short) & (short <= most), short, own)
 
 
@@ -412,11 +401,7 @@ def clearly_full_rank(X):
     if np.any(norms <= _CLEARLY * np.sqrt(len(some))):
         return False
     Z /= norms
-    try:
-        triangle = cholesky(Z.T @ Z, check_finite=False)
-    except LinAlgError:
-        return False
-    return bool(np.diagonal(triangle).min() > np.sqrt(_CLEARLY))
+    return np.linalg.eigvalsh(Z.T @ Z)[0] > _CLEARLY
 
 
 def _is_plain(equation):

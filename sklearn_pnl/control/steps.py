@@ -69,10 +69,10 @@ class Steps:
     def _counted(self, j):
         column = self.known(j)
         some = column[:: max(1, len(column) // DECIDING)]
-        values, counts = counted(some)
+        values, counts = np.unique(some, return_counts=True)
         is_part = len(some) < len(column)
-        if len(values) == 2 and is_part and _has_others(column, *values):
-            values, counts = counted(column)
+        if len(values) == 2 and is_part and not np.isin(column, values).all():
+            values, counts = np.unique(column, return_counts=True)
             is_part = False
         return values, counts, is_part
 
@@ -119,14 +119,11 @@ class Steps:
             extent = (first.max(axis=0) - first.min(axis=0)).tolist()
             away = np.abs(first[1:] - first[0])
             places = _places(first, self.precision[wanted]).tolist()
-        # Two differences dismiss nearly all that have no step.
-        pairs = away[:2].T.tolist()
-        found = {}
+        found, away = {}, away.T.tolist()
         for i, j in enumerate(wanted):
             own = values.get(j)
             if own is None:
-                step = _common_step(pairs[i], extent[i])
-                step = step and _common_step(away[:, i].tolist(), extent[i])
+                step = _common_step(away[i], extent[i])
             elif len(own) < 2:
                 continue
             else:
@@ -161,10 +158,6 @@ class Steps:
         return found
 
 
-def _has_others(column, low, high):
-    return not np.all((column == low) | (column == high))
-
-
 def _shared_factors(rows):
     """The largest numbers (D,) that all differences of whole numbers are multiples of.
 
@@ -175,14 +168,6 @@ def _shared_factors(rows):
     rows = np.where(exact, rows, 0)
     away = np.nan_to_num(rows - np.fmin.reduce(rows)).astype(np.int64)
     return np.where(exact, np.gcd.reduce(away, axis=0), 1)
-
-
-def counted(values):
-    """Distinct values, ascending, and how often each is there."""
-    ordered = np.sort(values)
-    ends = np.flatnonzero(ordered[1:] != ordered[:-1])
-    ends = np.concatenate([[-1], ends, [len(ordered) - 1]])[len(ordered) == 0 :]
-    return ordered[ends[1:]], np.diff(ends)
 
 
 def _common_step(differences, extent):

@@ -6,7 +6,7 @@ in nothing but who said so: an equation is an interval of length 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -80,9 +80,8 @@ class ColumnConstraint:
             name: end for name, end in ends.items() if hasattr(end, "reindex")
         }
         if equal is not None:
-            if np.any(np.asarray(lower) != -np.inf) or np.any(
-                np.asarray(upper) != np.inf
-            ):
+            has_lower = np.any(np.asarray(lower) != -np.inf)
+            if has_lower or np.any(np.asarray(upper) != np.inf):
                 raise ValueError("Give equal, or lower and upper; not both.")
             lower = upper = equal
         self.lower = _ends(lower, "lower" if equal is None else "equal")
@@ -181,9 +180,7 @@ class LinearSystem:
     ) -> LinearSystem:
         """Equations ``coefficients @ x = values``, the same for all rows."""
         values = np.asarray(values, dtype=np.float64)[None]
-        return cls(
-            coefficients, values, values, tuple(feature_names), ranges, note=note
-        )
+        return cls(coefficients, values, values, tuple(feature_names), ranges, note)
 
     @classmethod
     def none(cls, feature_names: Sequence[str], note: str = "") -> LinearSystem:
@@ -217,11 +214,9 @@ class LinearSystem:
         """Each in words, such as ``"total = a + b"``."""
         if len(self.lower) > 1:
             return tuple(self.names)
-        each = self.coefficients, self.lower[0], self.upper[0], self.rounding
-        return tuple(
-            between(a, low, high, self.feature_names, rounding)
-            for a, low, high, rounding in zip(*each, strict=True)
-        )
+        arrays = self.coefficients, self.lower[0], self.upper[0], self.rounding
+        each = zip(*arrays, strict=True)
+        return tuple(between(*own, self.feature_names) for own in each)
 
     @property
     def names(self) -> list[str]:
@@ -231,10 +226,8 @@ class LinearSystem:
     @cached_property
     def scale(self) -> NDArray:
         """Range (c,) of the largest term of each; the size asked for if none varies."""
-        ends = [
-            np.where(np.isfinite(e), np.abs(e), 0) for e in (self.lower, self.upper)
-        ]
-        asked = np.maximum(*ends).max(axis=0, initial=0.0)
+        ends = np.nan_to_num([self.lower, self.upper], posinf=0.0, neginf=0.0)
+        asked = np.abs(ends).max(axis=(0, 1), initial=0.0)
         return scales(self.coefficients, self.ranges, asked)
 
     def to_frame(self) -> Any:
@@ -323,18 +316,18 @@ class LinearSystem:
         """These, then others about the same columns."""
         if not len(other):
             return self
-        n = max(len(self.lower), len(other.lower))
-        ends = [
-            np.hstack([np.broadcast_to(e, (n, e.shape[1])) for e in both])
-            for both in ((self.lower, other.lower), (self.upper, other.upper))
-        ]
         return replace(
             self,
             coefficients=np.vstack([self.coefficients, other.coefficients]),
-            lower=ends[0],
-            upper=ends[1],
+            lower=_side_by_side(self.lower, other.lower),
+            upper=_side_by_side(self.upper, other.upper),
             rounding=np.concatenate([self.rounding, other.rounding]),
         )
+
+
+def _side_by_side(*ends):
+    n = max(map(len, ends))
+    return np.hstack([np.broadcast_to(end, (n, end.shape[1])) for end in ends])
 
 
 Constraint: TypeAlias = LinearConstraint | ColumnConstraint | LinearSystem
@@ -342,13 +335,7 @@ Constraint: TypeAlias = LinearConstraint | ColumnConstraint | LinearSystem
 CONSTRAINTS = [LinearConstraint, ColumnConstraint, LinearSystem, list, tuple]
 
 
-def collect_constraints(
-    given: Constraint | Sequence[Constraint] | None,
-    feature_names: Sequence[str],
-    ranges: NDArray,
-    column_of: Callable[[Any, str], int],
-    n_rows: int | None = None,
-) -> LinearSystem:
+def collect_constraints(given, feature_names, ranges, column_of, n_rows=None):
     """One system from constraints of several kinds.
 
     Parameters
@@ -370,18 +357,15 @@ def collect_constraints(
     ValueError
         If a constraint does not fit the columns or rows, or an interval is empty.
     """
-    if given is None:
-        given = []
-    given = list(given) if isinstance(given, list | tuple) else [given]
+    several = [] if given is None else [given]
     system = LinearSystem.none(tuple(feature_names))
     system = replace(system, ranges=np.asarray(ranges, dtype=np.float64))
-    for k, one in enumerate(given):
+    for k, one in enumerate(given if isinstance(given, list | tuple) else several):
         whom = f"Constraint {k}"
         a, lower, upper = _read(whom, one, len(feature_names), column_of)
         _check(whom, a, lower, upper, n_rows)
         # One end may be for all rows, the other a row each.
-        shape = max(len(lower), len(upper)), len(a)
-        lower, upper = (np.broadcast_to(e, shape) for e in (lower, upper))
+        lower, upper = np.broadcast_arrays(lower, upper)
         more = LinearSystem(a, lower, upper, system.feature_names, system.ranges)
         if isinstance(one, LinearSystem):
             more = replace(more, rounding=one.rounding)
@@ -431,6 +415,12 @@ def _check(whom, a, lower, upper, n_rows):
             f"{whom} must have lower <= upper, and no infinite value to be reached; "
             f"got lower={lower.reshape(-1)[:3]}, upper={upper.reshape(-1)[:3]}."
         )
+
+
+def can_move(system, floor, ceiling):
+    """Which of a system have a column that is not fixed, in some row."""
+    free = (ceiling > floor).any(axis=0)
+    return system.coefficients[:, free].any(axis=1)
 
 
 def tied(equations, columns):

@@ -7,7 +7,7 @@ one of their own: all of them from one would repeat the pattern of a training ro
 every new row of it, which learners then take for a mark of the class.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -53,13 +53,13 @@ class Taken:
     kinds: np.ndarray
     groups: np.ndarray
     rates: np.ndarray
-    ends: np.ndarray | None = None
-    middle: np.ndarray | None = None
+    ends: np.ndarray
+    middle: np.ndarray
 
     @classmethod
     def of(cls, marks, rows, labels=None):
         """Those of the rows (n, D) of a class, with categories (n, c) or without."""
-        n, d = rows.shape
+        d = rows.shape[1]
         zeros = dict.fromkeys(range(d), [0.0]) if marks.zeros else {}
         shared = marks.spikes | zeros | {j: marks.grids[j] for j in marks.tied}
         columns = np.array(sorted(shared.keys() | marks.missing.keys()), np.intp)
@@ -68,19 +68,14 @@ class Taken:
         for i, j in enumerate(columns.tolist()):
             own = shared.get(j, ())
             values[i, 1 : 1 + len(own)] = own
-        kinds, alone = np.zeros((n, len(columns)), np.int8), np.zeros_like(columns)
-        none = np.full(len(columns), np.nan)
-        made = cls(d, columns, values, marks.zeros, kinds, alone, none)
-        if not len(columns):
-            return made
-        kinds = made.kinds_of(rows)
-        if not marks.zeros and len(columns) <= SEARCHED_UP_TO:
+        kinds, groups = _kinds_of(rows[:, columns], values), np.zeros_like(columns)
+        rates = np.full(len(columns), np.nan)
+        if not marks.zeros and 0 < len(columns) <= SEARCHED_UP_TO:
             places = {j: i for i, j in enumerate(columns.tolist())}
             ties = [(places[j], places[k]) for j in marks.tied for k in marks.tied[j]]
             groups = _going_together(kinds, labels, ties)
             shares = np.array([marks.missing.get(j, 0.0) for j in columns.tolist()])
             rates = np.where(_by_chance(kinds, groups, shares), shares, np.nan)
-            made = replace(made, groups=groups, rates=rates)
         numbers = rows[:, columns].astype(np.float64)
         numbers[kinds != 0] = np.nan
         # Where there are none, shared values are all that is known.
@@ -90,16 +85,7 @@ class Taken:
         # The lower median: what is no number is sorted to the end.
         last = len(numbers) - 1 - np.isnan(numbers).sum(axis=0)
         middle = np.sort(numbers, axis=0)[last // 2, np.arange(len(columns))]
-        return replace(made, kinds=kinds, ends=ends, middle=middle)
-
-    def kinds_of(self, rows):
-        """Kinds (n, s) of the cells of some rows."""
-        part = rows[:, self.columns]
-        kinds = np.zeros(part.shape, np.int8)
-        for k in range(1, self.values.shape[1] - 1):
-            kinds[part == self.values[:, k]] = k
-        kinds[np.isnan(part)] = -1
-        return kinds
+        return cls(d, columns, values, marks.zeros, kinds, groups, rates, ends, middle)
 
     @property
     def has_donors(self):
@@ -111,11 +97,11 @@ class Taken:
 
         The middle one where it holds none.
         """
-        kinds = self.kinds_of(rows)
+        part = rows[:, self.columns]
+        kinds = _kinds_of(part, self.values)
         if not (kinds < 0).any() and (self.by_all or not kinds.any()):
             return rows
         rows = rows.copy()
-        part = rows[:, self.columns]
         near = np.clip(part, *self.ends)
         part = np.where((kinds > 0) & (not self.by_all), near, part)
         rows[:, self.columns] = np.where(kinds < 0, self.middle, part)
@@ -123,7 +109,7 @@ class Taken:
 
     def shown(self, rows, missing=None):
         """Training rows, hidden, with their shared values again, and ``missing``."""
-        own = self.values[np.arange(len(self.columns)), self.kinds]
+        own = self._values(self.kinds)
         part = np.where(np.isnan(own), rows[:, self.columns], own)
         if missing is not None:
             part[self.kinds < 0] = missing
@@ -157,12 +143,9 @@ class Taken:
     @property
     def shared_ends(self):
         """Ends (2, D) of the shared values that new rows may have."""
-        ends = np.tile([[np.inf], [-np.inf]], self.d)
-        for k in range(1, self.values.shape[1] - 1):
-            some = (self.kinds == k).any(axis=0)
-            there, value = self.columns[some], self.values[some, k]
-            ends[0, there] = np.minimum(ends[0, there], value)
-            ends[1, there] = np.maximum(ends[1, there], value)
+        own, ends = self._values(self.kinds), np.tile([[np.inf], [-np.inf]], self.d)
+        ends[0, self.columns] = np.fmin.reduce(own, initial=np.inf)
+        ends[1, self.columns] = np.fmax.reduce(own, initial=-np.inf)
         return ends
 
     @property
@@ -201,8 +184,21 @@ class Taken:
         if not len(self.columns):
             return None
         held = np.full((len(kinds), self.d), np.nan)
-        held[:, self.columns] = self.values[np.arange(len(self.columns)), kinds]
+        held[:, self.columns] = self._values(kinds)
         return held
+
+    def _values(self, kinds):
+        """Shared values (m, s) of kinds, NaN where there are none."""
+        return self.values[np.arange(len(self.columns)), kinds]
+
+
+def _kinds_of(cells, values):
+    """Kinds (n, s) of cells that some share values (s, most + 2) of."""
+    kinds = np.zeros(cells.shape, np.int8)
+    for k in range(1, values.shape[1] - 1):
+        kinds[cells == values[:, k]] = k
+    kinds[np.isnan(cells)] = -1
+    return kinds
 
 
 def _by_chance(kinds, groups, shares):

@@ -95,12 +95,7 @@ def together(keeper, rows, sums, shared, rng):
     """
     used, part, own = _concerned(keeper, sums)
     start, copied = rows[:, used], np.zeros(len(rows), bool)
-    ways = (
-        _projected(part, start, own, kept, rounded)
-        for rounded in (False, True)[: 1 + part.coarse.any()]
-        for kept in _attempts(part, start, shared[:, used])
-    )
-    moved = next((found for found in ways if found is not None), None)
+    moved = _moved(part, start, own, *_attempts(part, start, shared[:, used]))
     if moved is None:
         raise UnmetTotals(_reason(part, start, own))
     if (part.lattice.on_it | part.coarse).any():
@@ -132,14 +127,25 @@ def _attempts(part, rows, shared):
 
     Values that many rows have, which parents share, are marks of real rows.
     """
-    still = part.at_ends(rows)
-    for most in (still | shared, still):
-        yield most
-        yield most & ~part.lattice.on_it
-    yield np.zeros_like(still)
+    still, free = part.at_ends(rows), ~part.lattice.on_it
+    most = still | shared
+    return most, most & free, still, still & free, np.zeros_like(still)
 
 
-def _projected(part, rows, sums, kept, rounded=False):
+def _moved(part, rows, sums, *masks):
+    """Rows on equations and sums, with the values of the first mask that can stay.
+
+    On equations as far as types round if that cannot be; None if neither can.
+    """
+    for rounded in (False, True)[: 1 + part.coarse.any()]:
+        for kept in masks:
+            found = _projected(part, rows, sums, kept, rounded)
+            if found is not None:
+                return found
+    return None
+
+
+def _projected(part, rows, sums, kept, rounded):
     """Rows on equations and sums, some values of which stay; None if that cannot be.
 
     On equations as far as types round, if ``rounded``.
@@ -148,17 +154,12 @@ def _projected(part, rows, sums, kept, rounded=False):
     floor, ceiling = np.where(kept, rows, floor), np.where(kept, rows, ceiling)
     system = part.system.wider(part.room_of(rows)) if rounded else part.system
     system = system.part(several)
+    weights = part.measures(rows) / part.scale**2
+    of_rows = system.coefficients, system.lower, system.upper
+    known = of_rows, (sums.coefficients, *sums.ends), (floor, ceiling), part.units
     start = np.clip(rows, floor, ceiling)
     for _ in range(_PASSES):
-        found = joint_projection(
-            start,
-            part.measures(rows) / part.scale**2,
-            (system.coefficients, system.lower, system.upper),
-            (sums.coefficients, *sums.ends),
-            (floor, ceiling),
-            part.units,
-            _WANTED,
-        )
+        found = joint_projection(start, weights, *known, _WANTED)
         if found.row_residual > _ROW_TOL:
             return None
         if not sums.lacking(found.rows).any():
@@ -231,10 +232,7 @@ def _taken_over(part, rows, sums):
         rows = _mended(part, rows, sums.part(~is_free))
         some = sums.part(is_free)
         if some.lacking(rows).any():
-            kept = np.broadcast_to(stay, rows.shape)
-            found = _projected(part, rows, some, kept)
-            if found is None and part.coarse.any():
-                found = _projected(part, rows, some, kept, rounded=True)
+            found = _moved(part, rows, some, np.broadcast_to(stay, rows.shape))
             rows = rows if found is None else as_types(found, part.precision)
     return rows
 
@@ -271,18 +269,25 @@ def sums_of_columns(keeper, n, sums, near):
     # Equations of types hold to rounding, whose sum is at most that of the largest.
     most = np.maximum(np.abs(floor), np.abs(ceiling)).max(axis=0)
     system = keeper.system.wider(keeper.room_of(most))
-    shape = n, len(system)
-    asked = zip((system.lower, system.upper), sums.ends, strict=True)
+    asked = _of_all(system, (floor, ceiling), n, sums)
+    lattice = replace(keeper.lattice, origins=n * keeper.lattice.origins, known={})
+    return programme(near, *asked, lattice, keeper.units)
+
+
+def _of_all(system, limits, n, sums):
+    """A system of what each column of n rows sums to, and the limits of these.
+
+    They keep the equations and limits that rows keep, and all sums: if these are the
+    same for all rows, that is all there is to know.
+    """
     ends = (
-        np.concatenate([np.broadcast_to(e, shape).sum(axis=0), own])[None]
-        for e, own in asked
+        np.concatenate([np.broadcast_to(e, (n, len(system))).sum(axis=0), own])[None]
+        for e, own in zip((system.lower, system.upper), sums.ends, strict=True)
     )
     both = np.vstack([system.coefficients, sums.coefficients])
-    names, ranges = system.feature_names, system.ranges
-    whole = LinearSystem(both, *ends, names, ranges)
-    limits = (np.broadcast_to(e, (n, len(near))).sum(axis=0) for e in (floor, ceiling))
-    lattice = replace(keeper.lattice, origins=n * keeper.lattice.origins, known={})
-    return programme(near, whole, *limits, lattice, keeper.units)
+    whole = LinearSystem(both, *ends, system.feature_names, system.ranges)
+    shape = n, both.shape[1]
+    return whole, *(np.broadcast_to(end, shape).sum(axis=0) for end in limits)
 
 
 def _dithered(part, rows):
@@ -290,15 +295,12 @@ def _dithered(part, rows):
 
     Only those in no equation: others must go together.
     """
-    alone = part.lattice.on_it & ~part.system.coefficients.any(axis=0)
-    rows = rows.copy()
-    for j in np.flatnonzero(alone):
-        step, origin = part.lattice.steps[j], part.lattice.origins[j]
-        counts = (rows[:, j] - origin) / step
-        low = np.floor(counts + _AT_END)
-        whole = np.rint(np.cumsum(counts - low))
-        up = np.diff(whole, prepend=0.0)
-        rows[:, j] = origin + step * (low + up)
+    alone = np.flatnonzero(part.lattice.on_it & part.others)
+    rows, lattice = rows.copy(), part.lattice.about(alone)
+    counts = (rows[:, alone] - lattice.origins) / lattice.steps
+    low = np.floor(counts + _AT_END)
+    up = np.diff(np.rint(np.cumsum(counts - low, axis=0)), axis=0, prepend=0.0)
+    rows[:, alone] = lattice.origins + lattice.steps * (low + up)
     return np.clip(rows, part.low, part.high)
 
 
@@ -374,13 +376,12 @@ def _programmed(part, rows, wanted, sums, some, aim, far=_FAR):
     towards = 2 * (wanted[some][:, on_it] - near) / steps
     cost = np.stack([1 - towards, 1 + towards]).clip(_LEAST_COST)
     cost *= steps / part.units[on_it]
+    matrix = hstack([matrix, -matrix], format="csc")
     found = milp(
         cost.ravel(),
         integrality=np.ones(cost.size),
         bounds=Bounds(0, np.stack([up, down]).ravel()),
-        constraints=LinearConstraint(
-            hstack([matrix, -matrix], format="csc"), low, high
-        ),
+        constraints=LinearConstraint(matrix, low, high),
         # No limit of time: rows must not depend on how fast a machine is.
         options={"node_limit": _MOST_NODES},
     )
@@ -434,21 +435,12 @@ def _off_steps(sums, rows):
 
 
 def _unmet(part, rows, sums, lacking):
-    """Which sums contradict each other, or the rows; the equations of several columns.
-
-    Of the sums over all rows of each column, which keep the equations and ranges that
-    rows keep: if these are the same for all rows, that is all there is to know.
-    """
-    n, (floor, ceiling, several) = len(rows), part.narrowed
+    """Which sums contradict each other, or the rows; equations of several columns."""
+    *limits, several = part.narrowed
     system = part.system.part(several)
-    shape = n, len(system)
-    ends = [
-        np.concatenate([np.broadcast_to(e, shape).sum(axis=0), asked])
-        for e, asked in zip((system.lower, system.upper), sums.ends, strict=True)
-    ]
-    ranges = (np.broadcast_to(e, rows.shape).sum(axis=0) for e in (floor, ceiling))
-    coefficients = np.vstack([system.coefficients, sums.coefficients])
-    return unmet(coefficients, *ends, *ranges, TOL, MAX_STEPS, lacking), system
+    whole, *limits = _of_all(system, limits, len(rows), sums)
+    ends = whole.lower[0], whole.upper[0], *limits
+    return unmet(whole.coefficients, *ends, TOL, MAX_STEPS, lacking), system
 
 
 def _reason(part, rows, sums):
@@ -472,11 +464,8 @@ def _reason(part, rows, sums):
         return f"{system.names[i]} of every row"
 
     if why.equation >= c:
-        shift = sums.shift[why.equation - c]
-        moved = {
-            k: getattr(why, k) + shift for k in ("lower", "upper", "least", "most")
-        }
-        why = replace(why, **moved)
+        shift, ends = sums.shift[why.equation - c], ("lower", "upper", "least", "most")
+        why = replace(why, **{name: getattr(why, name) + shift for name in ends})
     told = why.described(name, ranges="the ranges of the columns")
     advice = part.advice(lambda keeper: _unmet(keeper, *given)[0])
     return told + (advice or f" That is of {len(rows)} rows; or ask for its mean.")
