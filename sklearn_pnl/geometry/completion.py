@@ -27,15 +27,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .coordinates import row_sums
-from .counts import nearly_empty, possible_cells
+from .counts import fillable_cells, nearly_empty
 from .interactions import maximal_mode_sets
 from .marginals import margin_rows
 from .observed import Design, patterns_of
 from .optimize import Report, newton_cg, newton_dense
-from .posets import PosetProtocol, SparseColumns, as_flags, flat_rows
+from .posets import (
+    PosetProtocol,
+    SparseColumns,
+    as_flags,
+    flat_rows,
+    non_negative,
+)
 from .settling import settle_rows
 from .solvers import BLOCK_CELLS, is_light, joined
-from .terms import indicators
 from .tilts import ExponentialTilt
 
 # Up to so many functions Newton is dense if there is a ridge.
@@ -192,25 +197,20 @@ def read_observed(measures, poset, observed=None, reference=None):
     (measures, seen, reference), lead = flat_rows(
         poset, measures=measures, observed=observed, reference=reference
     )
-    cells = np.where(seen, measures, 0.0)
-    for values, whom in ((cells, "an observed cell of measures"),
-                         (reference, "a cell of reference")):  # fmt: skip
-        bad = ~(np.isfinite(values) & (values >= 0))
-        _refuse(bad, f"is negative or not finite, as {whom}.")
-    _refuse(
-        (cells > 0) & (reference == 0),
-        "holds mass where the reference is 0, a structural zero. Give it a "
-        "positive reference, or call it missing.",
-    )
-    mass, seen = row_sums(cells), seen & (reference > 0)
-    empty = np.flatnonzero(~((mass > 0) & np.isfinite(mass)))
-    if len(empty):
-        some = seen[empty[0]].any()
-        why = "observed cells that are all 0" if some else "no observed cell"
+    cells = non_negative(np.where(seen, measures, 0.0), "measures")
+    reference = non_negative(reference, "reference")
+    bad = np.argwhere((cells > 0) & (reference == 0))
+    if len(bad):
+        row, cell = bad[0]
         raise ValueError(
-            f"Row {empty[0]} has {why if mass[empty[0]] == 0 else 'no finite sum'}:"
-            " there is nothing to fit. Leave it out."
+            f"Cell {cell} of row {row} holds mass where the reference is 0, a "
+            "structural zero. Give it a positive reference, or call it missing."
         )
+    mass, seen = row_sums(cells), seen & (reference > 0)
+    if not mass.all():
+        row = int(np.argmin(mass))
+        why = "observed cells that are all 0" if seen[row].any() else "no observed cell"
+        raise ValueError(f"Row {row} has {why}: there is nothing to fit. Leave it out.")
     return ObservedCells(cells / mass[:, None], seen, reference, mass), lead
 
 
@@ -220,19 +220,13 @@ def _without_empty_sums(observed, design):
     if design.family is None:
         sums = poset.columns(np.flatnonzero(design.matched))
     else:
-        sets = maximal_mode_sets(design.family, len(poset.shape))
+        sets = maximal_mode_sets(design.family, range(len(poset.shape)))
         sums = SparseColumns(margin_rows(poset.shape, sets).T)
     has, held = sums.analysis(1.0 * observed.seen), sums.analysis(observed.target)
     empty = sums.synthesis(1.0 * ((has > 0) & (held == 0))) > 0
     return observed._replace(
         seen=observed.seen & ~empty, reference=np.where(empty, 0.0, observed.reference)
     )
-
-
-def _refuse(bad, why):
-    if bad.any():
-        row, cell = map(int, np.argwhere(bad)[0])
-        raise ValueError(f"Cell {cell} of row {row} {why}")
 
 
 class ObservedCells(NamedTuple):
@@ -281,14 +275,9 @@ def _without_unfilled(found, observed, design, settings):
     Observed cells that no model with the sums of the data fills are 0 there, and tell
     nothing of the others: only what these determine is estimable.
     """
-    q, empty = found[0] / observed.mass[:, None], observed.target == 0
-    suspicious = observed.seen & empty & nearly_empty(q, settings["tol"])
-    rows, seen = np.flatnonzero(suspicious.any(axis=1)), observed.seen.copy()
-    functions = indicators(design.poset, design.matched) if len(rows) else None
-    for row in rows:
-        cells = np.flatnonzero(seen[row])
-        given = functions[cells], empty[row, cells], suspicious[row, cells]
-        seen[row, cells] = possible_cells(*given)
+    light = nearly_empty(found[0] / observed.mass[:, None], settings["tol"])
+    given = observed.seen, observed.target == 0, light
+    seen = fillable_cells(design.poset, design.matched, *given)
     gone = observed.seen & ~seen
     rows = np.flatnonzero(gone.any(axis=1))
     if len(rows):

@@ -5,7 +5,7 @@ from scipy.optimize import linprog
 from scipy.sparse import vstack
 
 from .masks import check_unmasked
-from .posets import leading_shape
+from .posets import leading_shape, non_negative
 from .terms import indicators
 
 # An empty cell of less probability than this, or so many times the tolerance, raises
@@ -15,17 +15,8 @@ _SUSPICIOUS, _TIMES_TOL = 1e-8, 100
 
 def check_counts(counts, poset):
     """Counts as floats, totals and distributions; a ValueError if they are none."""
-    counts = np.asarray(counts, dtype=np.float64)
-    lead = leading_shape(counts, poset)
-    bad = np.argwhere(~((counts >= 0) & np.isfinite(counts)))
-    if len(bad):
-        cell = tuple(bad[0].tolist())
-        raise ValueError(
-            f"Counts are finite and not negative; that at index {cell} is "
-            f"{counts[cell]}."
-        )
-    if counts.max(initial=0) > np.finfo(float).max / max(1, counts.size):
-        raise ValueError("Counts must have a finite sum; choose a larger unit.")
+    lead = leading_shape(np.asarray(counts), poset)
+    counts = non_negative(counts, "Counts")
     total = np.asarray(counts.reshape(*lead, -1).sum(axis=-1))
     if not total.all():
         table = tuple(np.argwhere(total == 0)[0].tolist())
@@ -41,11 +32,12 @@ def check_reference(reference, counts, poset):
     if reference is None:
         return None
     check_unmasked(reference, "reference")
-    reference = np.asarray(reference, dtype=np.float64)
-    if why := _no_reference(reference, poset):
+    reference = non_negative(reference, "A reference")
+    if reference.shape != poset.shape or not reference.any():
+        wrong = reference.shape != poset.shape
+        why = f"got shape {reference.shape}" if wrong else "it is 0 in all cells"
         raise ValueError(
-            "A reference is finite, not negative, somewhere positive, and of shape "
-            f"{poset.shape}; {why}."
+            f"A reference must be positive somewhere and of shape {poset.shape}; {why}."
         )
     bad = np.argwhere((counts > 0) & (reference == 0))
     if len(bad):
@@ -56,19 +48,6 @@ def check_reference(reference, counts, poset):
             "counts out."
         )
     return reference / reference.sum()
-
-
-def _no_reference(reference, poset):
-    """Why an array is no reference; None if it is one."""
-    if reference.shape != poset.shape:
-        return f"got shape {reference.shape}"
-    bad = np.argwhere(~(np.isfinite(reference) & (reference >= 0)))
-    if len(bad):
-        cell = tuple(bad[0].tolist())
-        return f"that at index {cell} is {reference[cell]:g}"
-    if reference.max() > np.finfo(float).max / reference.size:
-        return "its sum overflows, so that a larger unit is needed"
-    return None if reference.any() else "it is 0 in all cells"
 
 
 def n_params_of(poset, mask, reference):
@@ -90,18 +69,31 @@ def _rank(design):
 
 def without_unfilled(counts, found, mask, poset, reference, dof):
     """Distributions without cells that cannot be filled, and adjusted df."""
-    lead, can_occur = found.residual.shape, where_it_can_occur(poset, reference)
     q = found.prob.reshape(-1, poset.n_elements).copy()
-    adjusted, empty = np.full(len(q), dof), counts.reshape(q.shape)[:, can_occur] == 0
-    suspicious = empty & nearly_empty(q[:, can_occur], found.tol)
+    can_occur, adjusted = np.zeros(q.shape, bool), np.full(len(q), dof)
+    can_occur[:, where_it_can_occur(poset, reference)] = True
+    given = counts.reshape(q.shape) == 0, nearly_empty(q, found.tol)
+    left = fillable_cells(poset, mask, can_occur, *given)
+    q[can_occur & ~left] = 0
+    for row in np.flatnonzero((can_occur & ~left).any(axis=1)):
+        cells = np.flatnonzero(left[row])
+        adjusted[row] = len(cells) - _rank(indicators(poset, mask)[cells])
+    return q.reshape(counts.shape), adjusted.reshape(found.residual.shape)
+
+
+def fillable_cells(poset, mask, cells, empty, light):
+    """Those of some cells (n, D) that a model can fill, given which hold nothing.
+
+    Only those that are empty, and ``light`` in a fit, are in question.
+    """
+    suspicious, left = cells & empty & light, cells.copy()
     rows = np.flatnonzero(suspicious.any(axis=1))
-    design = indicators(poset, mask)[can_occur] if len(rows) else None
+    design = indicators(poset, mask) if len(rows) else None
     for row in rows:
-        possible = possible_cells(design, empty[row], suspicious[row])
-        if not possible.all():
-            q[row, can_occur[~possible]] = 0
-            adjusted[row] = possible.sum() - _rank(design[np.flatnonzero(possible)])
-    return q.reshape(counts.shape), adjusted.reshape(lead)
+        own = np.flatnonzero(cells[row])
+        given = empty[row, own], suspicious[row, own]
+        left[row, own] = _possible_cells(design[own], *given)
+    return left
 
 
 def nearly_empty(q, tol):
@@ -109,7 +101,7 @@ def nearly_empty(q, tol):
     return q < max(_SUSPICIOUS, _TIMES_TOL * tol)
 
 
-def possible_cells(design, empty, suspicious):
+def _possible_cells(design, empty, suspicious):
     """Cells positive in some distribution with the expectations of the data.
 
     The most cells that a change of the counts can fill, which keeps all expectations

@@ -715,6 +715,19 @@ def as_flags(values, name):
     return flags.astype(bool)
 
 
+def non_negative(values, name):
+    """An array of floats; a ValueError if one is negative, or their sum not finite."""
+    values = np.asarray(values, dtype=np.float64)
+    if not (values.min(initial=0) >= 0 and values.max(initial=0) < np.inf):
+        where = tuple(np.argwhere(~(np.isfinite(values) & (values >= 0)))[0].tolist())
+        raise ValueError(
+            f"{name} must be finite and not negative; entry {where} is {values[where]}."
+        )
+    if values.max(initial=0) > np.finfo(float).max / max(1, values.size):
+        raise ValueError(f"{name} must have a finite sum; choose a larger unit.")
+    return values
+
+
 def float_type(values):
     """Single or double precision: that of the values, if they have one."""
     dtype = np.asarray(values).dtype

@@ -28,7 +28,7 @@ from .._runtime.workspace import slices
 from .completion import complete
 from .marginals import kept_axes, margin_rows, marginal_of
 from .optimize import newton_cg, newton_dense
-from .posets import TensorPoset, as_flags
+from .posets import TensorPoset, as_flags, non_negative
 from .reach import unmet
 from .rounding import nearest_whole
 
@@ -348,7 +348,7 @@ class _Problem:
     def from_user(cls, tables, margins, n_modes):
         if not margins:
             raise ValueError("margins is empty; give at least one, by its modes.")
-        tables = _non_negative(tables, "tables")
+        tables = non_negative(tables, "tables")
         keys = mode_sets(margins)
         last = max((max(modes, default=-1) for modes in keys.values()), default=-1)
         d = last + 1 if n_modes is None else n_modes
@@ -683,19 +683,6 @@ def _flat(array):
     return array.reshape(len(array), prod(array.shape[1:]))
 
 
-def _non_negative(array, name):
-    array = np.asarray(array, dtype=np.float64)
-    if not (array.min(initial=0) >= 0 and array.max(initial=0) < np.inf):
-        bad = ~(np.isfinite(array) & (array >= 0))
-        where = tuple(map(int, np.argwhere(bad)[0]))
-        raise ValueError(
-            f"{name} must be finite and not negative; entry {where} is {array[where]}."
-        )
-    if array.max(initial=0) > np.finfo(float).max / max(1, array.size):
-        raise ValueError(f"{name} must have a finite sum; choose a larger unit.")
-    return array
-
-
 def mode_sets(margins):
     """The modes of each key of ``margins``."""
     if not isinstance(margins, Mapping):
@@ -722,7 +709,7 @@ def mode_set(modes):
 
 def _as_margin(margin, modes, shape, unnamed):
     """Axes sorted by mode, with one of length 1 for every other mode."""
-    margin = _non_negative(margin, f"margin {modes}")
+    margin = non_negative(margin, f"margin {modes}")
     lengths = tuple(shape[k] for k in modes)
     lead = margin.ndim - len(modes)
     if lead < 0 or margin.shape[lead:] != lengths:
