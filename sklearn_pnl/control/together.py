@@ -159,14 +159,14 @@ def _projected(part, rows, sums, kept, rounded):
     known = of_rows, (sums.coefficients, *sums.ends), (floor, ceiling), part.units
     start = np.clip(rows, floor, ceiling)
     for _ in range(_PASSES):
-        found = joint_projection(start, weights, *known, _WANTED)
-        if found.row_residual > _ROW_TOL:
+        found, missed, of_rows = joint_projection(start, weights, *known, _WANTED)
+        if of_rows > _ROW_TOL:
             return None
-        if not sums.lacking(found.rows).any():
-            return found.rows
-        if found.residual.max() > _ROW_TOL:
+        if not sums.lacking(found).any():
+            return found
+        if missed.max() > _ROW_TOL:
             return None
-        start = found.rows
+        start = found
         for end in (floor, ceiling):
             start = np.where(np.abs(start - end) <= _AT_END * part.ranges, end, start)
     return None

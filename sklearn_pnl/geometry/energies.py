@@ -8,6 +8,7 @@ among the orders, and among any nested families of coordinates.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -133,7 +134,7 @@ def energy_decomposition(
     p = np.asarray(p, dtype=float_type(p))
     levels = range(1, poset.max_order) if levels is None else levels
     masks = [poset.level_mask(level) for level in levels]
-    for k, (inner, outer) in enumerate(zip(masks, masks[1:], strict=False)):
+    for k, (inner, outer) in enumerate(pairwise(masks)):
         if np.any(inner & ~outer):
             raise ValueError(
                 f"Level {k} is not inside level {k + 1}: energies add up for nested "
@@ -144,15 +145,9 @@ def energy_decomposition(
     else:
         first = np.asarray(reference, dtype=np.float64)
     middle = [_project(p, poset, mask, tol, max_iter, reference) for mask in masks]
-    points = [first, *middle, p]
-    cells = _cells(poset)
-    return np.stack(
-        [
-            kl_divergence(upper, lower, axis=cells)
-            for lower, upper in zip(points, points[1:], strict=False)
-        ],
-        axis=-1,
-    )
+    pairs, cells = pairwise([first, *middle, p]), _cells(poset)
+    parts = [kl_divergence(upper, lower, axis=cells) for lower, upper in pairs]
+    return np.stack(parts, axis=-1)
 
 
 def geodesic_energy(

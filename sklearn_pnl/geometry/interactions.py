@@ -175,11 +175,11 @@ def merged(cells, mode, how):
     return np.concatenate([first, how(rest, axis=mode, keepdims=True)], axis=mode)
 
 
-def maximal_mode_sets(family, n_modes):
-    """The largest sets of modes of a family."""
+def maximal_mode_sets(family, modes):
+    """The largest sets of some modes of a family."""
     if not isinstance(family, int):
         return family
-    return list(combinations(range(n_modes), family))
+    return list(combinations(modes, family))
 
 
 class InteractionBasis:

@@ -19,8 +19,6 @@ Software 17, 2002. J.-C. Deville, C.-E. Särndal, "Calibration estimators in sur
 sampling", JASA 1992, has the distance.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 # Added to Hessians, as a share of what they are with all cells free.
@@ -34,24 +32,6 @@ _MAX_LENGTHS = 30
 _MAX_STEPS = 60
 # Steps of a row for given shared multipliers, and what counts as met, in units.
 _MAX_ROW_STEPS, _ROW_TOL = 60, 1e-12
-
-
-@dataclass(frozen=True)
-class JointProjection:
-    """Rows on equations of each and totals of all.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n, d)
-    residual : ndarray of shape (k,)
-        What is missed of each total, as a share of the sum of its absolute terms.
-    row_residual : float
-        Worst miss of an equation of a row, in units of its largest term.
-    """
-
-    rows: np.ndarray
-    residual: np.ndarray
-    row_residual: float
 
 
 def joint_projection(rows, weights, of_rows, of_all, ranges, units, tol=1e-13):
@@ -74,8 +54,12 @@ def joint_projection(rows, weights, of_rows, of_all, ranges, units, tol=1e-13):
 
     Returns
     -------
-    JointProjection
-        Of rows as near as was found, if they cannot be on all of it.
+    found : ndarray of shape (n, d)
+        Rows as near as was found, if they cannot be on all of it.
+    residual : ndarray of shape (k,)
+        What is missed of each total, as a share of the sum of its absolute terms.
+    row_residual : float
+        Worst miss of an equation of a row, in units of its largest term.
     """
     (a, *own), (t, *shared) = of_rows, of_all
     arrow = _Arrow(
@@ -89,7 +73,7 @@ def joint_projection(rows, weights, of_rows, of_all, ranges, units, tol=1e-13):
     found = np.clip(rows + moves[:, : rows.shape[1]] * units, *ranges)
     residual = np.abs(arrow.lack(moves)) / arrow.size
     of_rows = np.abs(arrow.missing - moves @ arrow.a.T).max(initial=0)
-    return JointProjection(found, residual, float(of_rows))
+    return found, residual, float(of_rows)
 
 
 class _Arrow:

@@ -36,7 +36,7 @@ class KLEmbedding:
 
     Attributes
     ----------
-    points : ndarray of shape (n, at most m + 1)
+    points : ndarray of shape (n, m + 1)
     """
 
     def __init__(self, codec, coordinates, masses):
@@ -46,18 +46,12 @@ class KLEmbedding:
         centre = np.exp(codec.base.energy(mean))
         self._eta = codec.base.expectations(centre)
         self._factor = codec.base.metric_factor(centre[0], codec.with_mass)
-        # A coordinate that all points share changes no distance's rank.
-        self._varying = slice(None)
-        if self._factor.ndim == 1:
-            self._varying = np.flatnonzero(_varies(coordinates))
-        width = len(self._eta[0][self._varying])
-        self.points = np.empty((len(coordinates), width + 1))
+        self.points = np.empty((len(coordinates), self._eta.shape[1] + 1))
         gap = np.empty(len(coordinates))
         for block in _blocks(coordinates, centre.size):
-            offsets, gap[block] = self._offsets(
+            self.points[block, :-1], gap[block] = self._offsets(
                 coordinates[block] - mean, masses[block], centre
             )
-            self.points[block, :-1] = offsets[:, self._varying]
         self.points[:, -1] = np.sqrt(gap - gap.min(initial=0))
 
     def _offsets(self, offsets, masses, centre):
@@ -68,10 +62,8 @@ class KLEmbedding:
         if len(close):
             energy = self._codec.base.energy(offsets[close])
             divergence[close] = _kl_of_energies(centre, energy)
-        if self._factor.ndim == 1:
-            offsets *= self._factor
-        else:
-            offsets = offsets @ self._factor
+        along = np.multiply if self._factor.ndim == 1 else np.matmul
+        offsets = along(offsets, self._factor)
         if self._codec.base.has_bottom and not self._codec.with_mass:
             # Normalised, no query has a part in it.
             offsets[:, 0] = 0
@@ -93,23 +85,13 @@ class KLEmbedding:
             eta /= self._factor
         else:
             eta[:] = dtrtrs(self._factor, eta.T, lower=True)[0].T
-        if isinstance(self._varying, slice):
-            return queries
-        return np.column_stack([eta[:, self._varying], queries[:, -1]])
+        return queries
 
 
 def _blocks(coordinates, n_cells):
     """Slices of rows whose temporaries, cells too, stay in cache."""
     step = max(1, BLOCK_CELLS // max(n_cells, coordinates.shape[1]))
     return slices(len(coordinates), step)
-
-
-def _varies(coordinates):
-    """Columns in which rows differ."""
-    varies = np.zeros(coordinates.shape[1], bool)
-    for block in _blocks(coordinates, coordinates.shape[1]):
-        varies |= (coordinates[block] != coordinates[0]).any(axis=0)
-    return varies
 
 
 def kl_of_neighbors(codes, neighbors, *, codec, coordinates):

@@ -309,7 +309,7 @@ class TiltSolver(_NewtonSolver):
     def __init__(self, poset, family):
         super().__init__(poset, interaction_mask(poset.shape, family))
         self.family = family if isinstance(family, int) else frozenset(family)
-        sets = maximal_mode_sets(family, len(poset.shape))
+        sets = maximal_mode_sets(family, range(len(poset.shape)))
         self._raked = sets if len(sets) <= _RAKING_SETS else None
         self._modes = sorted(set().union(*sets))
         self._independent = max(map(len, sets)) == 1

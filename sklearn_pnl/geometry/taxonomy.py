@@ -12,16 +12,7 @@ from .constructions import tree_poset
 from .masks import check_unmasked
 from .posets import Poset, float_type
 
-_PREFIXES = {
-    "d": "domain",
-    "k": "kingdom",
-    "p": "phylum",
-    "c": "class",
-    "o": "order",
-    "f": "family",
-    "g": "genus",
-    "s": "species",
-}
+_RANKS = "domain", "kingdom", "phylum", "class", "order", "family", "genus", "species"
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +259,8 @@ def _name_ranks(paths, ranks):
     n_ranks = len(paths[0])
     if ranks is None:
         prefixes = [{_prefix(path[rank]) for path in paths} for rank in range(n_ranks)]
-        read = [_PREFIXES.get(min(p)) if len(p) == 1 else None for p in prefixes]
+        known = {rank[0]: rank for rank in _RANKS}
+        read = [known.get(min(p)) if len(p) == 1 else None for p in prefixes]
         if None in read or len(set(read)) < n_ranks:
             read = [f"level {rank + 1}" for rank in range(n_ranks)]
         return tuple(read)

@@ -5,12 +5,11 @@ zero in just these; of another poset, an element.
 """
 
 from functools import reduce
-from itertools import combinations
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, kron
 
-from .interactions import merged
+from .interactions import maximal_mode_sets, merged
 from .posets import TensorPoset
 
 
@@ -50,10 +49,7 @@ def missing_terms(poset, mask):
 
 def maximal_terms(poset, mask):
     """Terms of a hierarchical model on a tensor that are inside of no other."""
-    family = poset.family(mask) or []
-    if isinstance(family, int):
-        return list(combinations(modes_of(poset), family))
-    return family
+    return maximal_mode_sets(poset.family(mask) or [], modes_of(poset))
 
 
 def level_functions(poset, elements):
