@@ -167,6 +167,8 @@ class Codec:
         self.base = WholeBase(poset) if base is None else FlatBase(poset, base)
         self.offset = offset
         self.with_mass = with_mass
+        # Coordinates that normalising decides, the first ones.
+        self.n_fixed = int(self.base.has_bottom and not with_mass)
         self.tol = tol
         self.max_iter = max_iter
         self.local_manifold = local_manifold
@@ -202,12 +204,11 @@ class Codec:
     @property
     def n_params(self):
         """Length of a code."""
-        return len(self.base.elements) - (self.base.has_bottom and not self.with_mass)
+        return len(self.base.elements) - self.n_fixed
 
     def codes(self, coordinates):
         """The free part of coordinates."""
-        free = self.with_mass or not self.base.has_bottom
-        return coordinates if free else coordinates[:, 1:]
+        return coordinates[:, self.n_fixed :]
 
     def coordinates(self, codes):
         """Coordinates of codes, in full."""
@@ -223,7 +224,7 @@ class Codec:
             return self.base.energy(codes), 0.0
         constant = codes[:, 0] if self.with_mass else 0.0
         with_bottom = zeros((len(codes), len(self.base.elements)), np.float64)
-        with_bottom[:, 1:] = codes[:, 1:] if self.with_mass else codes
+        with_bottom[:, 1:] = codes[:, 1 - self.n_fixed :]
         with np.errstate(over="ignore", invalid="ignore"):
             return self.base.energy(with_bottom), constant
 

@@ -64,9 +64,8 @@ class KLEmbedding:
             divergence[close] = _kl_of_energies(centre, energy)
         along = np.multiply if self._factor.ndim == 1 else np.matmul
         offsets = along(offsets, self._factor)
-        if self._codec.base.has_bottom and not self._codec.with_mass:
-            # Normalised, no query has a part in it.
-            offsets[:, 0] = 0
+        # No query has a part in what normalising decides.
+        offsets[:, : self._codec.n_fixed] = 0
         return offsets, 2 * divergence - np.einsum("ij,ij->i", offsets, offsets)
 
     def queries(self, codes):
