@@ -245,7 +245,7 @@ def test_one_feature_and_one_taxon():
             "level 3 's' has two parents, 'a > g__' and 'b > g__'",
         ),
         ("a;b", "one for each feature; got a single string"),
-        ({"x": "a"}, "one for each feature; got a single string or a dict"),
+        ({"x": "a"}, "one for each feature; got a single string, a dict"),
         ([1, 2], "feature 0 must be a string or a sequence of strings; got 1"),
         ([["a", 1]], "feature 0 must be a string"),
     ],
@@ -282,7 +282,7 @@ def test_a_rank_that_is_not_there_is_refused():
 def test_lineages_of_a_frame_are_its_rows():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"phylum": ["A", "A", "B"], "family": ["a", "b", "c"]})
-    with pytest.raises(ValueError, match=r"a data frame lists its columns.*to_numpy"):
+    with pytest.raises(ValueError, match=r"a data frame, which lists its .*to_numpy"):
         taxonomy_poset(frame)
     taxonomy = taxonomy_poset(frame.to_numpy(), ranks=list(frame))
     assert str(taxonomy) == "Taxonomy(3 features; phylum: 2, family: 3)"

@@ -497,9 +497,8 @@ class Poset(PosetProtocol):
         check_acyclic(covers)
         minimal = np.flatnonzero(np.diff(covers.indptr) == 0)
         if len(minimal) > 1:
-            shown = ", ".join(map(str, minimal[:5])) + (
-                ", .." if len(minimal) > 5 else ""
-            )
+            more = ", .." if len(minimal) > 5 else ""
+            shown = ", ".join(map(str, minimal[:5])) + more
             raise ValueError(
                 f"The poset has no bottom: {len(minimal)} elements ({shown}) have "
                 "nothing below them. Pass add_bottom=True, or relate one element to "

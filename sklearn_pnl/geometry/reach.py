@@ -117,20 +117,17 @@ def unmet(coefficients, lower, upper, floor, ceiling, tol, max_iter, residual):
         i = int(alone[0])
         return Unmet(i, (), lower[i], upper[i], least[0, i], most[0, i])
     programme = _Programme(coefficients, lower, upper, floor, ceiling)
+    ended = f"Newton steps ended at a residual of {residual:.1e} > tol={tol:g}"
     if programme.n_entries > _LARGEST_PROGRAMME:
         message = (
-            f"{max_iter} Newton steps ended at a residual of {residual:.1e} > "
-            f"tol={tol:g}; to find out whether there is a solution, "
+            f"{max_iter} {ended}; to find out whether there is a solution, "
             f"{programme.n_entries} coefficients are too many."
         )
         return Unmet(None, message=message)
     clash = programme.contradiction()
     if clash is None:
-        message = (
-            f"A solution exists, but max_iter={max_iter} Newton steps ended at a "
-            f"residual of {residual:.1e} > tol={tol:g}. Increase max_iter or tol."
-        )
-        return Unmet(None, message=message)
+        message = f"A solution exists, but max_iter={max_iter} {ended}."
+        return Unmet(None, message=f"{message} Increase max_iter or tol.")
     *given, i = clash
     reached = programme.reach(i, given)
     return Unmet(i, tuple(given), lower[i], upper[i], *reached)

@@ -176,7 +176,11 @@ def taxonomy_poset(
     embedding=None)``.
     """
     paths = _split(lineages, separator)
-    features = _check_features(features, len(paths))
+    features = None if features is None else tuple(features)
+    if features is not None and len(features) != len(paths):
+        raise ValueError(
+            f"There are {len(paths)} lineages, but {len(features)} names of features."
+        )
     ranks = _name_ranks(paths, ranks)
     taxa, members = _number_taxa(paths, ranks)
     position = _positions(abundances, len(paths))
@@ -208,14 +212,10 @@ def _positions(abundances, n_features):
 
 
 def _split(lineages, separator):
-    if isinstance(lineages, str | Mapping):
+    if isinstance(lineages, str | Mapping) or hasattr(lineages, "columns"):
         raise ValueError(
-            "lineages must be one for each feature; got a single string or a dict."
-        )
-    if hasattr(lineages, "columns"):
-        raise ValueError(
-            "lineages must be one for each feature; a data frame lists its columns. "
-            "Pass its rows, lineages.to_numpy()."
+            "lineages must be one for each feature; got a single string, a dict or a "
+            "data frame, which lists its columns. Pass its rows, lineages.to_numpy()."
         )
     paths = []
     for feature, lineage in enumerate(lineages):
@@ -242,17 +242,6 @@ def _split(lineages, separator):
                 "'unclassified' and the name of its parent."
             )
     return paths
-
-
-def _check_features(features, n_features):
-    if features is None:
-        return None
-    features = tuple(features)
-    if len(features) != n_features:
-        raise ValueError(
-            f"There are {n_features} lineages, but {len(features)} names of features."
-        )
-    return features
 
 
 def _name_ranks(paths, ranks):

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 from scipy.sparse.linalg import splu
 
-from .._runtime.workspace import empty, empty_like, some_rows, take, zeros
+from .._runtime.workspace import empty, empty_like, slices, some_rows, take, zeros
 from .coordinates import tilted_exp
 from .interactions import interaction_mask, kronecker_blocks, kronecker_product
 
@@ -211,8 +211,7 @@ class MarginalCells(KroneckerBasis):
         gram = empty((len(q), *meets.shape), q.dtype)
         step = min(len(q), max(1, _PAIRS_AT_ONCE // meets.size))
         products = empty((step, *meets.shape), q.dtype)
-        for start in range(0, len(q), step):
-            some = slice(start, start + step)
+        for some in slices(len(q), step):
             part, own = gram[some], mean[some]
             np.take(padded[some], meets, axis=1, out=part, mode="clip")
             outer = products[: len(part)]
