@@ -75,9 +75,11 @@ def without_unfilled(counts, found, mask, poset, reference, dof):
     given = counts.reshape(q.shape) == 0, nearly_empty(q, found.tol)
     left = fillable_cells(poset, mask, can_occur, *given)
     q[can_occur & ~left] = 0
-    for row in np.flatnonzero((can_occur & ~left).any(axis=1)):
+    rows = np.flatnonzero((can_occur & ~left).any(axis=1))
+    design = indicators(poset, mask) if len(rows) else None
+    for row in rows:
         cells = np.flatnonzero(left[row])
-        adjusted[row] = len(cells) - _rank(indicators(poset, mask)[cells])
+        adjusted[row] = len(cells) - _rank(design[cells])
     return q.reshape(counts.shape), adjusted.reshape(found.residual.shape)
 
 
