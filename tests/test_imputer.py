@@ -413,8 +413,11 @@ def test_values_that_do_not_fit():
 def test_dates_are_no_numbers():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"day": pd.date_range("2020", periods=9), "a": np.arange(9.0)})
-    with pytest.raises(TypeError, match="takes numbers alone: pass dates and times"):
-        ManyBodyImputer().fit(frame)
+    for whole in (frame["a"], frame["a"].astype("Int64")):
+        with pytest.raises(
+            TypeError, match="takes numbers alone: pass dates and times"
+        ):
+            ManyBodyImputer().fit(frame.assign(a=whole))
 
 
 def test_a_fit_that_did_not_converge_warns():

@@ -154,7 +154,11 @@ def check_rows(estimator, X, *, reset, missing=None, dtype=_FLOATS):
     )
     try:
         X = validated(estimator, X, advice.format, reset=reset, dtype=dtype)
-    except np.exceptions.DTypePromotionError as error:
+    except TypeError as error:
+        # Of pandas, of NumPy.
+        told = "Cannot cast" in str(error)
+        if not told and not isinstance(error, np.exceptions.DTypePromotionError):
+            raise
         raise TypeError(
             f"{error} {type(estimator).__name__} takes numbers alone: pass dates and "
             "times as such, for instance days since a date."

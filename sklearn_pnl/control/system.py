@@ -106,14 +106,19 @@ class ColumnConstraint:
 
 def _ends(values, name):
     check_unmasked(values, name)
+    advice = ""
     try:
         values = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         values = np.array(np.nan)
+        advice = (
+            " Ask for levels of a category by their counts, totals={column: {level: "
+            "count}}, and for times as numbers, such as days since a date."
+        )
     if values.ndim > 1 or np.isnan(values).any():
         raise ValueError(
             f"{name}= of a ColumnConstraint must be a number, or an array with one for "
-            "each row, without NaN."
+            f"each row, without NaN.{advice}"
         )
     return values
 

@@ -66,6 +66,7 @@ def test_bad_constraints(frame, given, message):
         (lambda: ColumnConstraint(0, lower=0, equal=1), "not both"),
         (lambda: ColumnConstraint(0), "asks for nothing: give equal"),
         (lambda: ColumnConstraint(0, lower=np.nan), "^lower= .* without NaN"),
+        (lambda: ColumnConstraint("kind", equal="gas"), "totals={column: {level"),
         (lambda: ColumnConstraint(0, upper="much"), "^upper= .* must be a number"),
         (lambda: ColumnConstraint(0, equal=[[1.0]]), "^equal= .* one for each row"),
     ],
