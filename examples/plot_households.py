@@ -50,7 +50,7 @@ census = [
     column_total("income", 3_600, mean=True),
     column_total("rent", 2_000 * 3_600 * 0.3, within=0.01),
 ]
-augmenter = PNLAugmenter(categorical_features="auto").fit(survey)
+augmenter = PNLAugmenter().fit(survey)
 households, report = augmenter.sample(
     2_000, random_state=0, totals=census, return_report=True
 )

@@ -56,7 +56,7 @@ print(X.dtypes, "\n", y.value_counts(), sep="")
 # %%
 # New rows
 # --------
-sampler = PNLSampler(categorical_features="auto", random_state=0)
+sampler = PNLSampler(random_state=0)
 X_more, y_more = sampler.fit_resample(X, y)
 new = X_more.iloc[n:]
 print(new.head(3).T)

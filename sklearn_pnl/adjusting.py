@@ -21,7 +21,7 @@ from .control.promises import asked_for, for_numbers, keeper_of, resolve_invaria
 from .control.search import Reader
 from .control.together import together
 from .embedding import limits
-from .tables import is_frame, read_table
+from .tables import read_table
 from .weights.columns import check_order
 
 # The way to units of ranges and back, as a share of the largest value.
@@ -107,7 +107,7 @@ def adjust(
     for each in constraints if several else [constraints]:
         for name, end in getattr(each, "labelled", {}).items():
             check_order(end, X, name)
-    table = read_table(Reader("auto" if is_frame(X) else None), X)
+    table = read_table(Reader(), X)
     given = np.array(table.numbers(), dtype=np.float64)
     system, ends = resolve_invariants(invariants, table), ends_of(given)
     # Rows that are there may keep all that rounding makes of equations.

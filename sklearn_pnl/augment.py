@@ -66,7 +66,7 @@ class Recipe(NamedObjects):
     poset: PosetProtocol | None = None
     reshaper: Literal["auto", "prime"] | Any = "auto"
     embedding: Literal["minmax"] | Any = "minmax"
-    categorical_features: Literal["auto"] | ArrayLike | None = None
+    categorical_features: Literal["auto"] | ArrayLike | None = "auto"
     marks: Literal["auto", "zeros"] | None = "auto"
     offset: float = 1.0
     with_mass: bool = True
@@ -180,15 +180,16 @@ class PNLAugmenter(Recipe):
         [0, 1]; None leaves non-negative data, such as pixels or spectra, as they are. A
         transformer gets rows flattened to 2-D.
 
-    categorical_features : "auto", array-like or None, default=None
+    categorical_features : "auto", array-like or None, default="auto"
         Columns that hold categories: their numbers, their names or a mask. "auto" is
         all columns of a data frame that hold neither numbers nor times: strings,
         objects, and the categorical types of pandas, polars and pyarrow; Booleans are
-        the numbers 0 and 1. A new row takes all its categories from one of its
-        parents, so that they go together as somewhere in the data. What is missing is a
-        category too. For nearness a difference in one of them counts as much as the
-        typical deviation of a number, as in SMOTE-NC. The geometry, equations and
-        constraints are about the other columns.
+        the numbers 0 and 1. Of arrays it is none, as None is: all are numbers. A new
+        row takes all its categories from one of its parents, so that they go together
+        as somewhere in the data. What is missing is a category too. For nearness a
+        difference in one of them counts as much as the typical deviation of a number,
+        as in SMOTE-NC. The geometry, equations and constraints are about the other
+        columns.
 
     marks : {"auto", "zeros"} or None, default="auto"
         What the values of a column are marks of, found in plain rows of at most 200

@@ -50,7 +50,7 @@ def combinations(frame):
 @pytest.mark.parametrize("augment", ["mixup", "kde"])
 def test_categories_of_a_row_are_those_of_one_of_its_parents(augment, seed):
     X = mixed(seed)
-    augmenter = PNLAugmenter(categorical_features="auto", draws=augment).fit(X)
+    augmenter = PNLAugmenter(draws=augment).fit(X)
     rows, parents = augmenter.sample(200, seed, return_parents=True)
     beside = X[CATEGORIES].astype(str).to_numpy()
     own = rows[CATEGORIES].astype(str).to_numpy()
@@ -194,10 +194,9 @@ def test_columns_that_do_not_fit_are_named(make, given, message):
 
 def test_arrays_with_words_name_the_column_and_the_parameter():
     X = np.array([[1.0, "a"], [2.0, "b"]] * 5, dtype=object)
-    with pytest.raises(ValueError, match="Column 1 holds no numbers.*categorical_feat"):
-        PNLAugmenter().fit(X)
-    with pytest.raises(ValueError, match="'auto' goes by the types of the columns"):
-        PNLAugmenter(categorical_features="auto").fit(X)
+    for given in ("auto", None):
+        with pytest.raises(ValueError, match="Column 1 holds no numbers.*categor"):
+            PNLAugmenter(categorical_features=given).fit(X)
     with pytest.raises(ValueError, match="rows of one axis"):
         PNLAugmenter(categorical_features=[0]).fit(np.ones((9, 2, 2)))
 

@@ -94,10 +94,8 @@ class TableFiller:
 
 def _with_types(rows, X):
     """Rows as a table that knows in which types they came."""
-    if is_frame(X):
-        return read_table(Reader("auto"), X, missing=True)
-    came = X if isinstance(X, np.ndarray) and X.dtype.kind == "f" else rows
-    return read_table(Reader(), came, missing=True)
+    as_it_came = is_frame(X) or (isinstance(X, np.ndarray) and X.dtype.kind == "f")
+    return read_table(Reader(), X if as_it_came else rows, missing=True)
 
 
 def _equations_of(table, names):

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from .._runtime.blocks import ends_of
 from .._runtime.threads import one_blas_thread
-from ..tables import is_frame, read_table
+from ..tables import read_table
 from .candidates import MOST_IN_BALANCE, balances, sums
 from .chance import LOOSE, Chance
 from .decimals import rounded_equations
@@ -93,7 +93,7 @@ def find_invariants(
       total = a + b + c
       d = 2 a + 32
     """
-    table = read_table(Reader("auto" if is_frame(X) else None), X)
+    table = read_table(Reader(), X)
     found = found_in(table, Steps(table), tol)
     if feature_names is None:
         return found
@@ -106,7 +106,7 @@ def find_invariants(
 class Reader(BaseEstimator):
     """What a table is read for, if it is not for an estimator."""
 
-    def __init__(self, categorical_features=None):
+    def __init__(self, categorical_features="auto"):
         self.categorical_features = categorical_features
 
 

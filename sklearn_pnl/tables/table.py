@@ -52,12 +52,10 @@ def read_table(estimator, X, missing=None):
     chosen, columns = estimator.categorical_features, None
     if is_frame(X):
         columns = columns_of(X)
-    elif chosen is not None:
-        if isinstance(chosen, str):
-            raise ValueError(
-                "categorical_features='auto' goes by the types of the columns of a "
-                "data frame. Name the columns of an array by their numbers or a mask."
-            )
+    elif isinstance(chosen, str):
+        # The columns of an array have no types of their own.
+        chosen = None
+    if columns is None and chosen is not None:
         checked = as_table(X)
         if checked.dtype.kind not in "biufc":
             columns = ArrayColumns(checked)
