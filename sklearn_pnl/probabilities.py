@@ -181,6 +181,13 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
                     f"{name} is the class {part.__name__}; pass an object of it: "
                     f"{part.__name__}()."
                 )
+        for name, step in getattr(self.sampler, "steps", ()):
+            if hasattr(step, "transform"):
+                raise ValueError(
+                    f"{name!r} in the sampler changes columns, which rows that are "
+                    "asked about would not have: put it before this step in a "
+                    "Pipeline, or into the estimator."
+                )
         for name, value in clone(self.estimator).get_params().items():
             if name.split("__")[-1] == "class_weight" and value is not None:
                 raise ValueError(

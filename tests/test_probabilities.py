@@ -344,6 +344,16 @@ def test_parts_of_the_wrong_kind_are_refused():
         clone(CORRECTED[0]).fit(X, X[:, 0])
 
 
+def test_samplers_that_change_columns_are_refused():
+    """The classifier would learn columns that rows asked about do not have."""
+    X, y = uneven()
+    steps = make_sampling_pipeline(StandardScaler(), PNLSampler(random_state=0))
+    with pytest.raises(ValueError, match="'standardscaler' in the sampler changes col"):
+        PriorCorrectedClassifier(steps, LogisticRegression()).fit(X, y)
+    alone = make_sampling_pipeline(PNLSampler(random_state=0))
+    PriorCorrectedClassifier(alone, LogisticRegression()).fit(X, y)
+
+
 def test_weights_of_rows_are_refused():
     X, y = uneven()
     weights = np.ones(len(y))
