@@ -85,6 +85,21 @@ def test_of_sparse_rows_a_class_alone_is_made_dense():
     assert peak < 8 * 8000 * 1500 / 2
 
 
+def test_few_new_sparse_rows_are_dense_at_a_time():
+    X = sp.random(60, 3_000, 0.02, format="csr", random_state=0)
+    augmenter, n = PNLAugmenter().fit(X), 4_000
+    expected = sp.vstack(list(augmenter.iter_samples(n, 700, random_state=0)))
+    tracemalloc.start()
+    try:
+        rows = augmenter.sample(n, random_state=0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert type(rows) is type(X) and rows.shape == (n, 3_000)
+    assert_array_equal(rows.toarray(), expected.toarray())
+    assert peak < 8 * n * 3_000
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_sparse_rows_of_any_layout_have_the_same_near_ties(seed):
     # Dummies, of which many rows are equally near.

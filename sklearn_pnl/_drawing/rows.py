@@ -23,6 +23,7 @@ from ..control.meeting import UnmetError
 from ..control.promises import asked_for
 from ..draws import TrainingCodes
 from ..embedding import fold
+from ..tables import joined
 from ..tables.categories import one_of
 
 # Codes drawn and looked up at once: rounding, and with it the order of near-ties, must
@@ -33,6 +34,8 @@ _EXAMPLES = 2**11
 # New cells that are drawn and decoded one after the other at least: a few times as many
 # stay in cache, and are asked of the system only once.
 _BATCH_CELLS = 2**17
+# New cells of sparse rows that are dense at once.
+_PART_CELLS = 2**20
 
 
 class Batch(NamedTuple):
@@ -153,6 +156,13 @@ class Drawing:
             made.append(batch._replace(numbers=batch.numbers[:0]))
         beside = [np.concatenate(parts) for parts in zip(*made, strict=True)]
         return Batch(numbers, *beside[1:])
+
+    def in_parts(self):
+        """What :meth:`finished` makes of all rows, of which few are dense at a time."""
+        d = len(self.source.table.columns)
+        parts = map(self.finished, self.batches(1 + _PART_CELLS // d))
+        rows, *beside = zip(*parts, strict=True)
+        return joined(rows), *map(np.concatenate, beside)
 
     def finished(self, batch):
         """Rows as their user gets them, checked; their parents and weights."""

@@ -39,6 +39,8 @@ def sample_set(
     """
     if totals is None:
         drawing = source.drawing(n_samples, rng, n_jobs, constraints, shares, drops)
+        if source.table.is_sparse and not (is_told or drops):
+            return *drawing.in_parts(), None
         batch = drawing.gathered(out)
         made = drawing.finished(batch)
         return *made, _report(drawing, batch, made[0]) if is_told else None

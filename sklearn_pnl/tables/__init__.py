@@ -5,13 +5,14 @@ From the column of a container (``columns``) through numbers and back (``values`
 """
 
 from .columns import columns_of, is_frame
-from .table import Table, read_table
+from .table import Table, joined, read_table
 from .target import plain_target, read_target
 
 __all__ = [
     "Table",
     "columns_of",
     "is_frame",
+    "joined",
     "plain_target",
     "read_table",
     "read_target",

@@ -40,6 +40,8 @@ class BlockForm:
         One, of all of them.
     labels : ndarray of int of shape (n, n_categorical) or None
         Categories as whole numbers.
+    is_sparse : bool
+        Whether rows come, and new ones go, as a sparse matrix.
     """
 
     names = None
@@ -47,7 +49,7 @@ class BlockForm:
     def __init__(self, X, categorical=None):
         self.row_shape, self.dtype = X.shape[1:], X.dtype
         self.categorical = categorical or []
-        self._sparse = type(X) if issparse(X) else None
+        self.is_sparse, self._container = issparse(X), type(X)
         self.shape = (len(self.columns),) if categorical else self.row_shape
         rows = self._part(X)
         self.kinds = [kind_of(rows if issparse(rows) else rows.reshape(len(rows), -1))]
@@ -102,8 +104,8 @@ class BlockForm:
             for i, j in enumerate(self.categorical):
                 whole[:, j] = self._levels[i][codes[:, i]]
             rows = whole
-        if self._sparse is not None:
-            return self._sparse(rows)
+        if self.is_sparse:
+            return self._container(rows)
         return rows.reshape(-1, *self.row_shape)
 
 
@@ -127,9 +129,11 @@ class ColumnForm:
     ----------
     names : list or None
         Of all columns.
-    row_shape, shape, columns, categorical, kinds, labels : object
+    row_shape, shape, columns, categorical, kinds, labels, is_sparse : object
         As in :class:`BlockForm`.
     """
+
+    is_sparse = False
 
     def __init__(self, columns, categorical, values):
         self.names, self.n_columns = columns.names, columns.n_columns

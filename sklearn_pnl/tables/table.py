@@ -242,6 +242,11 @@ class Table:
         """Rows (n, D) of numbers in float64, or in float32 if X is no more precise."""
         return self._dense(self._numbers).reshape(len(self), -1)
 
+    @property
+    def is_sparse(self):
+        """Whether rows come, and new ones go, as a sparse matrix."""
+        return self._form.is_sparse
+
     def raw(self):
         """Rows (n, D) of numbers that are not made yet: of any type, or sparse."""
         rows = self._numbers
@@ -302,7 +307,7 @@ class Table:
         """The originals as they are, then new rows, in the container that came."""
         origin = self._origin
         if issparse(origin):
-            return type(origin)(sparse_vstack([origin, *new], format=origin.format))
+            return joined([origin, *new])
         if not isinstance(origin, np.ndarray):
             whole = origin.stack(new)
         else:
@@ -331,3 +336,9 @@ def _check_size(columns):
             f"Found 0 {'sample' if n_columns else 'feature'}(s): X has {n_rows} rows "
             f"and {n_columns} columns; at least one of each is required."
         )
+
+
+def joined(parts):
+    """Sparse rows, some after the others, in the type of the first ones."""
+    first = parts[0]
+    return type(first)(sparse_vstack(parts, format=first.format))
