@@ -221,6 +221,22 @@ class PandasColumns(FrameColumns):
         """Type of a column, as its users know it."""
         return self._dtypes[j]
 
+    def _is_plain(self, j):
+        """Whether a column is an array of numbers: of these there may be thousands."""
+        dtype = self._dtypes[j]
+        return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
+
+    def values(self, j):
+        """See :class:`FrameColumns`."""
+        plain = self._is_plain(j)
+        return self._given.iloc[:, j].to_numpy() if plain else super().values(j)
+
+    def whole_type(self, j):
+        """See :class:`FrameColumns`."""
+        if not self._is_plain(j):
+            return super().whole_type(j)
+        return None if self._dtypes[j].kind == "f" else self._dtypes[j]
+
     def column(self, j, values):
         """Values, as :meth:`values` gives them, in the type of column j."""
         dtype = self._dtypes[j]
