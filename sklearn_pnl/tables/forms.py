@@ -160,7 +160,9 @@ class ColumnForm:
         # Whole numbers of which some are missing are read as floats.
         if whole is not None:
             return Counts(whole)
-        return kind_of(values, self._head.largest(j))
+        # Of objects, which alone may be larger.
+        largest = self._head.largest(j) if values.dtype == object else None
+        return kind_of(values, largest)
 
     @classmethod
     def of(cls, columns, chosen, refused=None):
