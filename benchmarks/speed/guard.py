@@ -122,6 +122,33 @@ def mixed_frame():
     return [partial(sampler.fit_resample, X, y)]
 
 
+def words():
+    """Sparse rows, as of texts, beside SMOTE."""
+    from imblearn.over_sampling import SMOTE
+    from scipy.sparse import random
+
+    from sklearn_pnl import PNLSampler
+
+    X = random(5_000, 3_000, 0.01, format="csr", random_state=0)
+    y = (np.random.default_rng(0).uniform(size=5_000) < 0.1).astype(int)
+    samplers = PNLSampler(random_state=0), SMOTE(random_state=0)
+    return [partial(sampler.fit_resample, X, y) for sampler in samplers]
+
+
+def wide_frame():
+    """A data frame of many columns of numbers, beside SMOTE."""
+    import pandas as pd
+    from imblearn.over_sampling import SMOTE
+
+    from sklearn_pnl import PNLSampler
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((500, 500))).add_prefix("x")
+    y = (rng.uniform(size=500) < 0.1).astype(int)
+    samplers = PNLSampler(random_state=0), SMOTE(random_state=0)
+    return [partial(sampler.fit_resample, X, y) for sampler in samplers]
+
+
 def equations():
     """The search for equations in 60 columns, three of them totals."""
     from sklearn_pnl import find_invariants
@@ -181,6 +208,8 @@ JOBS = {
     "rake 50 x 50 x 10": raking,
     "sampler, 5,000 x 55, dummies": dummies,
     "mixed frame of 2,000 rows": mixed_frame,
+    "frame of 500 x 500": wide_frame,
+    "sparse rows, 5,000 x 3,000": words,
     "find equations, 2,000 x 60": equations,
     "2,000 rows with a column given": constrained,
     "compare samples, 1,000 x 10": comparing,
