@@ -40,8 +40,6 @@ class BlockForm:
         One, of all of them.
     labels : ndarray of int of shape (n, n_categorical) or None
         Categories as whole numbers.
-    is_sparse : bool
-        Whether rows come, and new ones go, as a sparse matrix.
     """
 
     names = None
@@ -49,7 +47,7 @@ class BlockForm:
     def __init__(self, X, categorical=None):
         self.row_shape, self.dtype = X.shape[1:], X.dtype
         self.categorical = categorical or []
-        self.is_sparse, self._container = issparse(X), type(X)
+        self._container = type(X) if issparse(X) else None
         self.shape = (len(self.columns),) if categorical else self.row_shape
         rows = self._part(X)
         self.kinds = [kind_of(rows if issparse(rows) else rows.reshape(len(rows), -1))]
@@ -60,6 +58,11 @@ class BlockForm:
             codes, firsts = zip(*found, strict=True)
             self.labels = np.column_stack(codes)
             self._levels = list(map(np.take, columns, firsts))
+
+    @property
+    def is_sparse(self):
+        """Whether rows come, and new ones go, as a sparse matrix."""
+        return self._container is not None
 
     @property
     def columns(self):
@@ -129,7 +132,7 @@ class ColumnForm:
     ----------
     names : list or None
         Of all columns.
-    row_shape, shape, columns, categorical, kinds, labels, is_sparse : object
+    row_shape, shape, columns, categorical, kinds, labels : object
         As in :class:`BlockForm`.
     """
 
