@@ -298,19 +298,6 @@ class Table:
             whole = np.concatenate([origin, *new])
         return whole.tolist() if self._listed else whole
 
-    def room(self, n_new):
-        """The originals, with room for new rows that can be written there as they are.
-
-        None if they cannot: those of other types are made in double precision first.
-        """
-        origin = self._origin
-        plain = isinstance(origin, np.ndarray) and not self.categorical
-        if self._listed or not plain or origin.dtype != np.float64:
-            return None
-        whole = np.empty((len(origin) + n_new, *origin.shape[1:]))
-        whole[: len(origin)] = origin
-        return whole
-
 
 def _check_size(columns):
     """Refuse tables without columns or rows."""
