@@ -27,7 +27,7 @@ from .manifolds import (
     ThetaManifold,
 )
 from .many_body import ManyBodyProjector
-from .plotting.samples import SampleComparisonDisplay, SampleReportDisplay
+from .plotting import SampleComparisonDisplay, SampleReportDisplay
 from .probabilities import PriorCorrectedClassifier
 from .reshape import PrimeFactorReshaper
 from .weights.calibration import CalibrationError, CalibrationReport, calibrate

@@ -87,17 +87,15 @@ class TrainingCodes:
         if not last.all(axis=1).any():
             return near
         group = self.copies()
-        order = np.argsort(group, kind="stable")
-        start = np.searchsorted(group[order], group[rows])
-        size = np.bincount(group)[group[rows]]
-        place = np.empty(len(group), np.intp)
-        place[order] = np.arange(len(group))
-        many = np.flatnonzero(size > k + 1)
-        # As far behind the row, around its group, as k others.
-        for i in many:
-            ahead = 1 + rng.choice(size[i] - 1, k, replace=False)
-            behind = place[rows[i]] - start[i] + ahead
-            near[i] = order[start[i] + behind % size[i]]
+        order, size = np.argsort(group, kind="stable"), np.bincount(group)
+        start = np.cumsum(size) - size
+        for i in np.flatnonzero(size[group[rows]] > k + 1):
+            own = group[rows[i]]
+            members = order[start[own] : start[own] + size[own]]
+            # As far behind the row, around its group, as k others.
+            ahead = 1 + rng.choice(len(members) - 1, k, replace=False)
+            place = members.searchsorted(rows[i]) + ahead
+            near[i] = members[place % len(members)]
         return near
 
     def partners(self, rows, among=None, k=None):
@@ -425,7 +423,7 @@ class DensityDraws(Draws):
     estimator: Any
 
     _parameter_constraints: ClassVar[dict] = {
-        "estimator": [HasMethods(["fit", "sample"])]
+        "estimator": [_DENSITY],
     }
 
     def fit(self, codes: NDArray) -> Self:

@@ -8,9 +8,6 @@ from sklearn.utils.validation import check_is_fitted
 from ._runtime.blocks import ends_of
 from ._runtime.validation import check_rows
 
-# Cells that fit a cache, with what is made of them.
-_BLOCK_CELLS = 2**17
-
 
 class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Each feature divided by its range, from 0 at its smallest value to 1.
@@ -69,14 +66,9 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _embed(self, X, out=None):
         low, length, unit = self._range
-        length = np.where(length > 0, length, 1)
-        embedded = np.empty(X.shape) if out is None else out
-        for rows in gen_batches(len(X), 1 + _BLOCK_CELLS // (1 + X.shape[1])):
-            part, given = embedded[rows], X[rows]
-            if unit != 1:
-                given = np.multiply(given, unit, out=part)
-            np.subtract(given, low, out=part)
-            part /= length
+        given = X if unit == 1 else X * unit
+        embedded = np.subtract(given, low, out=out, dtype=np.float64)
+        embedded /= np.where(length > 0, length, 1)
         return embedded
 
     def inverse_transform(self, X):

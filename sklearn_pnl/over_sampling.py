@@ -193,7 +193,6 @@ class PNLSampler(Recipe, BaseOverSampler):
             )
         self.augmenters_, self.reports_ = {}, {}
         self.invariants_, self.marks_ = self._resolved(table)
-        whole, done = table.room(sum(wanted.values())), len(table)
         new, labels, parents = [], [target.labels], []
         rng = as_random_state(self.random_state)
         # One class alone has the seed of the sampler.
@@ -202,15 +201,12 @@ class PNLSampler(Recipe, BaseOverSampler):
             seeds = rng.randint(np.iinfo(np.int32).max, size=len(wanted))
         for (label, n_new), seed in zip(wanted.items(), seeds, strict=True):
             members = np.flatnonzero(target.labels == label)
-            out = None if whole is None else whole[done : done + n_new]
-            rows, near = self._augment(label, table.take, members, n_new, seed, out)
+            rows, near = self._augment(label, table.take, members, n_new, seed)
             new.append(rows)
             labels.append(np.full(n_new, label, dtype=target.labels.dtype))
             parents.append(members[near])
-            done += n_new
         self.parent_indices_ = self._stack_parents(parents, len(table))
-        whole = table.stack(new) if whole is None else whole
-        return whole, target.like(np.concatenate(labels))
+        return table.stack(new), target.like(np.concatenate(labels))
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
@@ -267,7 +263,7 @@ class PNLSampler(Recipe, BaseOverSampler):
                     )
         return wanted
 
-    def _augment(self, label, take, members, n_new, seed, out):
+    def _augment(self, label, take, members, n_new, seed):
         """New rows of one class and their parents among its members."""
         whose = f"class {np.asarray(label).item()!r}"
         asked = self.constraints
@@ -278,9 +274,7 @@ class PNLSampler(Recipe, BaseOverSampler):
             resolved = self.invariants_, self.marks_
             augmenter._fit(take(members, whose), whom, resolved)
             totals = (self.totals or {}).get(label)
-            rows, near, _, report = augmenter._sample(
-                n_new, seed, asked, totals, out=out
-            )
+            rows, near, _, report = augmenter._sample(n_new, seed, asked, totals)
         if report is not None:
             self.reports_[label] = report
         augmenter._source.training.forget_search()

@@ -142,10 +142,10 @@ class Drawing:
     n_samples: int
     n_jobs: int | None
 
-    def gathered(self, out=None):
-        """All rows as one batch; ``out`` is room for them."""
+    def gathered(self):
+        """All rows as one batch."""
         d = len(self.source.table.columns)
-        numbers = np.empty((self.n_samples, d)) if out is None else out.reshape(-1, d)
+        numbers = np.empty((self.n_samples, d))
         # Temporaries of a batch are used again, where those of all would not fit.
         step = self.source.training.codec.decoded_at_once
         size = min(self.n_samples, whole_steps(1 + _BATCH_CELLS // d, step))

@@ -24,12 +24,12 @@ _TRIES = 4
 
 def sample_set(
     source, n_samples, rng, n_jobs, constraints, drops, totals=None, *, shares=None,
-    out=None, is_told=False,
+    is_told=False,
 ):  # fmt: skip
     """Rows in their container, parents, weights and a report.
 
     Which is on totals or, without any, there if it ``is_told``. ``shares`` says how
-    often they start from each training row, ``out`` is room for the rows.
+    often they start from each training row.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def sample_set(
         drawing = source.drawing(n_samples, rng, n_jobs, constraints, shares, drops)
         if source.table.is_sparse and not (is_told or drops):
             return *drawing.in_parts(), None
-        batch = drawing.gathered(out)
+        batch = drawing.gathered()
         made = drawing.finished(batch)
         return *made, _report(drawing, batch, made[0]) if is_told else None
     if drops:
@@ -49,8 +49,7 @@ def sample_set(
             "Totals are of all rows, so that none can be left out: pass "
             "on_unmet='raise'."
         )
-    asked = _Set(source, n_samples, rng, totals)
-    return asked.sampled(constraints, n_jobs, out)
+    return _Set(source, n_samples, rng, totals).sampled(constraints, n_jobs)
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class _Set:
         rows = table.like(self.numbers.copy(), every)
         return Wanted.of(self.totals, table, self.source.keeper.discrete, rows, self.n)
 
-    def sampled(self, constraints, n_jobs, out):
+    def sampled(self, constraints, n_jobs):
         """All there is to do."""
         wanted, rng = self.wanted, self.rng
         weights = parent_weights(wanted, self.numbers)
@@ -87,7 +86,7 @@ class _Set:
             self.n, rng, n_jobs, constraints, weights, False, starts
         )
         drawing = replace(told, keeper=self._with_fewer_steps(told.keeper))
-        batch = drawing.gathered(out)
+        batch = drawing.gathered()
         given = batch.donors, batch.parents, self._nearest, rng
         donors, strange = quotas.donors(*given)
         batch = batch._replace(donors=donors)
@@ -98,9 +97,6 @@ class _Set:
         # Flags that sums are not about make room for those that they turned on.
         met.keeper.parted(moved.numbers, met.keeper.others)
         away = np.nan_to_num(moved.numbers - batch.numbers) / met.keeper.units
-        if out is not None:
-            out.reshape(moved.numbers.shape)[...] = moved.numbers
-            moved = moved._replace(numbers=out.reshape(moved.numbers.shape))
         rows, parents, mixed = met.finished(moved)
         facts = {
             "moved": np.sqrt(np.mean(away**2, axis=0)),

@@ -46,7 +46,10 @@ def map_blocks(function, *arrays, step, n_jobs=None, into=None):
 
 
 def _results(function, arrays, n, step, n_jobs):
-    """What ``function`` makes of each block, in order."""
+    """What ``function`` makes of each block, in order.
+
+    To be closed by who may leave it early, in the thread that it was begun in.
+    """
     shared = shares_memory()
     # To start threads takes ten milliseconds: not for a block that others wait for.
     if shared and (n <= step or effective_n_jobs(n_jobs) == 1):
@@ -62,23 +65,14 @@ def _results(function, arrays, n, step, n_jobs):
         (function, step, task.start, *(a[task] for a in arrays))
         for task in slices(n, step * blocks_per_task)
     )
-    for blocks in run_tasks(_whole_task, tasks, n_jobs):
-        yield from blocks
-
-
-def run_tasks(function, tasks, n_jobs):
-    """``function(*task)`` of each task, in order, by those at work.
-
-    To be closed by who may leave it early, in the thread that it was begun in.
-    """
     backend, _ = get_active_backend(prefer="threads")
     # All at once where joblib cannot do better: with "multiprocessing".
     return_as = "generator" if backend.supports_return_generator else "list"
     parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
-    results = parallel(delayed(function)(*task) for task in tasks)
+    results = parallel(delayed(_whole_task)(*task) for task in tasks)
     try:
-        for result in results:  # noqa: UP028
-            yield result
+        for blocks in results:
+            yield from blocks
     except GeneratorExit:
         # An error made an end, and is what there is to tell: not what is left over.
         with unheard():

@@ -25,7 +25,6 @@ _Called = TypeVar("_Called")
 _FLOATS = (np.float64, np.float32)
 # Shapes and values that are not finite are told of here, with the place.
 LOOSE = {"allow_nd": True, "ensure_all_finite": False}
-_NUMBERS = LOOSE | {"dtype": _FLOATS, "ensure_2d": False}
 # Ours, and those that call us.
 _LIBRARIES = {"sklearn_pnl", "sklearn", "imblearn", "joblib", "contextlib"}
 
@@ -267,9 +266,9 @@ def check_observed(rows, offset):
         )
 
 
-def as_numbers(X):
+def as_numbers(X, **settings):
     """Rows of any shape as floats, whatever their columns are called."""
-    return check_array(X, accept_sparse=True, **_NUMBERS)
+    return check_array(X, dtype=_FLOATS, ensure_2d=False, **settings, **LOOSE)
 
 
 def check_finite(X, name="X", names=None, missing=None):
@@ -380,7 +379,7 @@ def check_masses(mass, numbers=None):
 
 def check_codes(codes, n_params, whom):
     """Validate codes of shape (n, n_params) for decoding."""
-    codes = check_array(codes, input_name="codes", ensure_min_features=0, **_NUMBERS)
+    codes = as_numbers(codes, input_name="codes", ensure_min_features=0)
     if codes.ndim != 2 or codes.shape[1] != n_params:
         raise ValueError(
             f"Codes for {whom} have shape (n_rows, {n_params}); got {codes.shape}."

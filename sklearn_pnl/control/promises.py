@@ -156,7 +156,8 @@ def keeper_of(system, table, ends, limits, scaled, offset, marks):
     with np.errstate(over="ignore"):
         ranges = ends[1] - least
     # Measures as they are have no negative values.
-    lowest = np.maximum(table.lowest, -np.inf if scaled else 0.0)
+    lowest, highest = table.type_ends
+    lowest = np.maximum(lowest, -np.inf if scaled else 0.0)
     lattice, plain, pairs = marks.lattice, marks.plain, marks.pairs
     if lattice is None:
         lattice = lattice_of(table, rows)
@@ -169,7 +170,7 @@ def keeper_of(system, table, ends, limits, scaled, offset, marks):
     flags |= pairs & lattice.on_it
 
     def within(below, above):
-        low, high = np.maximum(below, lowest), np.minimum(above, table.highest)
+        low, high = np.maximum(below, lowest), np.minimum(above, highest)
         # Times beyond those known may lie in the future: only without limits.
         inside = flags | (table.times & np.isfinite(below))
         return np.where(inside, least, low), np.where(inside, ends[1], high)

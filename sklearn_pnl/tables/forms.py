@@ -53,11 +53,8 @@ class BlockForm:
         self.kinds = [kind_of(rows if issparse(rows) else rows.reshape(len(rows), -1))]
         self.labels, self._levels = None, []
         if categorical:
-            columns = [as_dense(X[:, [j]]).ravel() for j in self.categorical]
-            found = (level_codes(column.tolist()) for column in columns)
-            codes, firsts = zip(*found, strict=True)
-            self.labels = np.column_stack(codes)
-            self._levels = list(map(np.take, columns, firsts))
+            own = ArrayColumns(as_dense(X[:, categorical]))
+            self.labels, self._levels = _categories(own, range(own.n_columns))
 
     @property
     def is_sparse(self):
@@ -145,16 +142,9 @@ class ColumnForm:
         self.columns = np.array(self._numeric, dtype=np.intp)
         self.shape = self.columns.shape
         self._head = columns.head()
-        self.kinds = [
-            self._kind(j, v) for j, v in zip(self._numeric, values, strict=True)
-        ]
-        count_from_one_start([kind for kind in self.kinds if isinstance(kind, Times)])
-        self.labels, self._levels = None, []
-        if categorical:
-            found = (_labels(columns, j) for j in categorical)
-            codes, firsts = zip(*found, strict=True)
-            self.labels = np.column_stack(codes)
-            self._levels = list(map(columns.some, categorical, firsts))
+        self.kinds = list(map(self._kind, self._numeric, values))
+        count_from_one_start([kind for kind in self.kinds if kind.is_time])
+        self.labels, self._levels = _categories(columns, categorical)
 
     def _kind(self, j, values):
         if values.dtype.kind in "mM":
@@ -274,14 +264,20 @@ def as_table(X):
     return X
 
 
-def _labels(columns, j):
-    try:
-        return level_codes(columns.objects(j))
-    except TypeError as error:
-        raise TypeError(
-            f"{what(columns, j)} holds values that are no categories: {error}. Make "
-            "them strings or tuples first, or leave the column out."
-        ) from error
+def _categories(columns, places):
+    """Categories of some columns as whole numbers (n, k), and a value of each."""
+    codes, levels = [], []
+    for j in places:
+        try:
+            own, firsts = level_codes(columns.objects(j))
+        except TypeError as error:
+            raise TypeError(
+                f"{what(columns, j)} holds values that are no categories: {error}. Make"
+                " them strings or tuples first, or leave the column out."
+            ) from error
+        codes.append(own)
+        levels.append(columns.some(j, firsts))
+    return np.column_stack(codes) if codes else None, levels
 
 
 def as_dense(rows):

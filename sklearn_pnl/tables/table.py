@@ -1,7 +1,6 @@
 """Rows as they are worked on: numbers and labels, and the way back."""
 
 from copy import copy
-from functools import cached_property
 
 import numpy as np
 from scipy.sparse import issparse
@@ -18,7 +17,6 @@ from .forms import (
     no_numbers,
     places_of,
 )
-from .times import Times
 
 # Why what is missing cannot be had.
 _WHOLE = (
@@ -135,19 +133,14 @@ class Table:
     def __len__(self):
         return self._numbers.shape[0]
 
-    def __getstate__(self):
-        # What can be found again from the form is left out.
-        cached = (k for k in vars(self) if hasattr(type(self), k))
-        return {k: v for k, v in vars(self).items() if k not in set(cached)}
-
     # --- what columns are ---------------------------------------------------------
 
-    @cached_property
+    @property
     def columns(self):
         """Flat column (D,) of X behind each number."""
         return self._form.columns
 
-    @cached_property
+    @property
     def column_names(self):
         """What the column (D,) of each number is called: its name, else its place."""
         if self.names is None:
@@ -160,46 +153,42 @@ class Table:
         prefix = "x" if self.names is None else ""
         return tuple(f"{prefix}{name}" for name in self.column_names)
 
-    @cached_property
+    @property
     def times(self):
         """Which numbers (D,) are times or lengths of time."""
-        return self._of_kinds([isinstance(kind, Times) for kind in self._form.kinds])
+        return self._of_kinds("is_time")
 
-    @cached_property
+    @property
     def steps(self):
         """What each number (D,) is a multiple of, or 0."""
-        return self._of_kinds([kind.step for kind in self._form.kinds])
+        return self._of_kinds("step")
 
-    @cached_property
+    @property
     def precision(self):
         """Unit roundoff (D,) of the type of each number, or 0 where there are steps."""
-        return self._of_kinds([kind.precision for kind in self._form.kinds])
+        return self._of_kinds("precision")
 
-    @cached_property
-    def lowest(self):
-        """Lower end (D,) of the type of each number, -inf without one."""
-        return self._of_kinds([kind.lowest for kind in self._form.kinds])
+    @property
+    def type_ends(self):
+        """Lower and upper end (D,) of the type of each number, infinite without one."""
+        return self._of_kinds("lowest"), self._of_kinds("highest")
 
-    @cached_property
-    def highest(self):
-        """Upper end (D,) of the type of each number, inf without one."""
-        return self._of_kinds([kind.highest for kind in self._form.kinds])
-
-    @cached_property
+    @property
     def starts(self):
         """What each number (D,) counts from: 0 unless it is far; NaN for times."""
-        starts = [np.asarray(kind.start, float) for kind in self._form.kinds]
-        return np.where(self.times, np.nan, self._of_kinds(starts))
+        return np.where(self.times, np.nan, self._of_kinds("start").astype(float))
 
-    @cached_property
+    @property
     def integer_features(self):
         """Columns of X that hold integers or Booleans."""
         return self.columns[(self.steps == 1) & ~self.times]
 
-    def _of_kinds(self, values):
-        """One value for each number from one for each kind, or for all at once."""
+    def _of_kinds(self, name):
+        """What the kind of each number (D,) has by a name."""
+        values = [getattr(kind, name) for kind in self._form.kinds]
+        # Arrays are of one kind, which may tell the columns apart.
         values = values[0] if isinstance(self._form, BlockForm) else values
-        return np.broadcast_to(values, self.columns.shape)
+        return np.broadcast_to(values, int(np.prod(self.shape)))
 
     def column_of(self, key, whom):
         """The flat column of X that a key means.
@@ -313,19 +302,6 @@ class Table:
         else:
             whole = np.concatenate([origin, *new])
         return whole.tolist() if self._listed else whole
-
-    def room(self, n_new):
-        """The originals, with room for new rows that can be written there as they are.
-
-        None if they cannot: those of other types are made in double precision first.
-        """
-        origin = self._origin
-        plain = isinstance(origin, np.ndarray) and not self.categorical
-        if self._listed or not plain or origin.dtype != np.float64:
-            return None
-        whole = np.empty((len(origin) + n_new, *origin.shape[1:]))
-        whole[: len(origin)] = origin
-        return whole
 
 
 def _check_size(columns):

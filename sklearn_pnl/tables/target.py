@@ -47,8 +47,7 @@ def _check_none_missing(y):
     if values.dtype.kind == "f":
         missing = np.isnan(values)
     elif values.dtype == object:
-        missing = np.array([is_missing(value) for value in values.ravel()])
-        missing = missing.reshape(values.shape)
+        missing = np.vectorize(is_missing, otypes=[bool])(values)
     else:
         return
     if missing.any():

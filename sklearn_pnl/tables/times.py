@@ -27,6 +27,8 @@ class Times(Counts):
         Which one.
     """
 
+    is_time = True
+
     def __init__(self, values, columns, j):
         self._type, self._columns, self._place = values.dtype, columns, j
         self.holds, self.is_length = held_in(self._type), self._type.kind == "m"

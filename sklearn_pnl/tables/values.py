@@ -39,9 +39,11 @@ class Reals:
         Ends of the type, as numbers.
     holds : str
         What values are called in messages.
+    is_time : bool
+        Whether they are times or lengths of time.
     """
 
-    holds = "numbers"
+    holds, is_time = "numbers", False
     step, start, lowest, highest = 0.0, 0, -np.inf, np.inf
 
     def __init__(self, dtype):
@@ -71,24 +73,19 @@ class Counts:
         Length of a step.
     """
 
-    holds = "numbers"
+    holds, is_time = "numbers", False
     step, precision = 1.0, 0.0
 
     def __init__(self, dtype, start=0, unit=1):
         self.dtype, self.start, self.unit = np.dtype(dtype), start, unit
         self._plain = np.ndim(start) == 0 and start == 0 and unit == 1
-        ends = (0, 1)
+        low, high = 0, 1
         if self.dtype.kind != "b":
-            ends = np.iinfo(self.dtype).min, np.iinfo(self.dtype).max
-        self.lowest, self.highest = self._in_steps(*ends)
-
-    def _in_steps(self, low, high):
-        starts = np.atleast_1d(self.start).tolist()
-        ends = [
-            (-_within((start - low) // self.unit), _within((high - start) // self.unit))
-            for start in starts
-        ]
-        return ends[0] if np.ndim(self.start) == 0 else np.transpose(ends)
+            low, high = np.iinfo(self.dtype).min, np.iinfo(self.dtype).max
+        starts = np.atleast_1d(start).tolist()
+        lowest = [-_within((one - low) // unit) for one in starts]
+        highest = [_within((high - one) // unit) for one in starts]
+        self.lowest, self.highest = np.reshape([lowest, highest], (2, *np.shape(start)))
 
     def read(self, values):
         """Numbers of values, which may lie before the start."""

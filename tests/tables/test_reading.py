@@ -190,16 +190,6 @@ def test_numbers_of_doubles_are_no_copy():
     assert np.shares_memory(read(X).read(X), X)
 
 
-def test_originals_have_room_for_doubles_alone():
-    X = np.random.default_rng(0).normal(size=(9, 2, 3))
-    room = read(X).room(4)
-    assert room.shape == (13, 2, 3)
-    assert_array_equal(room[:9], X)
-    others = [X.astype("f4"), X.tolist(), pd.DataFrame(X[:, 0]), sp.csr_array(X[:, 0])]
-    assert [read(other).room(4) for other in others] == [None] * 4
-    assert read(X[:, 0], [1]).room(4) is None
-
-
 def test_lists_come_back_as_lists_and_new_rows_as_arrays():
     X = np.random.default_rng(0).normal(size=(9, 3))
     table = read(X.tolist())

@@ -33,12 +33,12 @@ def test_arrays_come_back(dtype, shape):
     assert numbers.dtype == (np.float32 if dtype in ("f4", "f2") else np.float64)
     assert table.owned == (dtype not in ("f8", "f4"))
     if kind == "f":
-        assert_array_equal(table.highest, np.full(n, np.inf))
+        assert_array_equal(table.type_ends[1], np.full(n, np.inf))
     elif kind == "b":
-        assert (table.lowest[0], table.highest[0]) == (0, 1)
+        assert (table.type_ends[0][0], table.type_ends[1][0]) == (0, 1)
     else:
-        assert table.lowest[0] == np.iinfo(dtype).min
-        assert table.highest[0] <= np.iinfo(dtype).max
+        assert table.type_ends[0][0] == np.iinfo(dtype).min
+        assert table.type_ends[1][0] <= np.iinfo(dtype).max
 
 
 @pytest.mark.parametrize("make", [sp.csr_matrix, sp.csc_array, sp.coo_array])

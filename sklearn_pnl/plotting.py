@@ -1,4 +1,7 @@
-"""Samples, drawn: compared with real rows, and what was asked of them."""
+"""Samples, drawn: compared with real rows, and what was asked of them.
+
+Displays in scikit-learn's style: ``from_...`` computes and plots.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from .._runtime.typing import Rows
-from ..compare import SampleComparison, compare_samples
-from ..compare.findings import summarise
-from ..compare.nearness import CLOSE
-from ..control import SampleReport
+from ._runtime.typing import Rows
+from .compare import SampleComparison, compare_samples
+from .compare.findings import summarise
+from .compare.nearness import CLOSE
+from .control import SampleReport
 
 # Changes of correlations below this are drawn pale, whatever the largest one is.
 _PALE = 0.1

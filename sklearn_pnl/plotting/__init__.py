@@ -1,1 +1,0 @@
-"""Displays in scikit-learn's style: ``from_...`` computes and plots."""
