@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
@@ -222,3 +223,30 @@ def test_embeddings_that_lose_something_are_not(n_rows):
     X = np.random.default_rng(0).gamma(2.0, 300.0, size=(n_rows, 3))
     for embedding in (FunctionTransformer(np.log1p, np.expm1), FirstColumn()):
         PNLAugmenter(embedding=embedding).fit(X)
+
+
+@pytest.mark.parametrize("range_slack", [0.1, None])
+@pytest.mark.parametrize(
+    "there, back", [(np.tanh, np.arctanh), (np.reciprocal, np.reciprocal)]
+)
+def test_values_are_finite_where_an_inverse_has_none(there, back, range_slack):
+    X = np.random.default_rng(0).exponential(size=(80, 4))
+    augmenter = PNLAugmenter(
+        embedding=FunctionTransformer(there, back), range_slack=range_slack
+    ).fit(X)
+    assert np.isfinite(augmenter.sample(300, random_state=0)).all()
+
+
+@pytest.mark.parametrize("kind", ["embedding", "reshaper"])
+@pytest.mark.parametrize("container", ["frame", "sparse"])
+def test_transformers_may_give_frames_and_sparse_rows(kind, container):
+    pd = pytest.importorskip("pandas")
+    form = pd.DataFrame if container == "frame" else csr_array
+    there = FunctionTransformer(form, form, check_inverse=False)
+    X = np.random.default_rng(0).uniform(size=(30, 4))
+    plain = FunctionTransformer(check_inverse=False)
+    drawn = [
+        PNLAugmenter(**{kind: some}).fit(X).sample(9, random_state=0)
+        for some in (plain, there)
+    ]
+    assert_array_equal(*drawn)

@@ -1,6 +1,7 @@
 """There and back: values to cells of a tensor or poset, each step with both ways."""
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 
 from .._runtime.blocks import ends_of
@@ -37,10 +38,10 @@ class Embed:
             self.transformer = clone(self.transformer)
             # In single precision scalers lose what is small beside a range.
             double = rows.astype(np.float64, copy=False)
-            embedded = np.asarray(self.transformer.fit_transform(double))
+            embedded = _plain(self.transformer.fit_transform(double))
             names = names if embedded.shape == rows.shape else None
             check_embedded(embedded, names)
-            ends = ends_of(embedded)
+            ends = self._ends = ends_of(embedded)
         own = embedded.shape[1] == np.prod(table.shape)
         self.shape = table.shape if own else embedded.shape[1:]
         if self._offset == 0 or ends[0].min(initial=0) < 0:
@@ -59,7 +60,7 @@ class Embed:
         """Warn of an inverse that is none: what loses something does not lose all."""
         gap = self.back(np.array(embedded, np.float64)) - rows
         spread = np.sum((rows - rows.mean(axis=0)) ** 2) + 1e-6 * np.sum(rows**2)
-        if np.sum(gap**2) > _ASTRAY * spread:
+        if not np.sum(gap**2) <= _ASTRAY * spread:
             warn_user(
                 f"The way back from embedding={self.transformer!r} leads elsewhere: "
                 "rows come back farther off than their mean is, and new rows are as "
@@ -71,7 +72,7 @@ class Embed:
         """Rows (n, D) of other values."""
         if self.transformer is not None:
             double = rows.astype(np.float64, copy=False)
-            rows = np.asarray(self.transformer.transform(double))
+            rows = _plain(self.transformer.transform(double))
         return rows.reshape(len(rows), -1)
 
     def back(self, embedded, zeros=None):
@@ -86,8 +87,18 @@ class Embed:
         # A range does, and how far is for `range_slack` to say.
         embedded = np.maximum(embedded, 0, out=embedded)
         if self.transformer is not None:
-            embedded = np.asarray(self.transformer.inverse_transform(embedded))
+            embedded = self._inverse(embedded)
         return embedded.astype(np.float64, copy=False).reshape(len(embedded), -1)
+
+    def _inverse(self, embedded):
+        """Values; an inverse that has none so far out is asked at the nearest end."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            values = _plain(self.transformer.inverse_transform(embedded))
+            lost = ~np.isfinite(values)
+            if lost.any():
+                ends = np.clip(embedded, *self._ends)
+                values[lost] = _plain(self.transformer.inverse_transform(ends))[lost]
+        return values
 
 
 class LayOut:
@@ -105,7 +116,7 @@ class LayOut:
         """Lay out embedded rows; the poset is known then."""
         cells = embedded.reshape(-1, *self._shape)
         if self.reshaper is not None:
-            cells = np.asarray(self.reshaper.fit_transform(cells))
+            cells = _plain(self.reshaper.fit_transform(cells))
         elif self.poset is not None:
             cells = embedded
         self._cell_shape = cells.shape[1:]
@@ -117,15 +128,20 @@ class LayOut:
         if self.reshaper is None:
             return embedded
         cells = self.reshaper.transform(embedded.reshape(-1, *self._shape))
-        return np.asarray(cells).reshape(len(embedded), -1)
+        return _plain(cells).reshape(len(embedded), -1)
 
     def back(self, cells):
         """Embedded rows of cells."""
         if self.reshaper is None:
             return cells
         tensors = cells.reshape(-1, *self._cell_shape)
-        rows = np.asarray(self.reshaper.inverse_transform(tensors))
+        rows = _plain(self.reshaper.inverse_transform(tensors))
         return rows.reshape(len(cells), -1)
+
+
+def _plain(rows):
+    """What a transformer gave, sparse or a frame, as an array to be written on."""
+    return np.require(rows.toarray() if issparse(rows) else rows, requirements="W")
 
 
 def _with_zeros(rows, zeros):
