@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 from ._runtime.typing import Rows
+from ._runtime.validation import check_count
 from .compare import SampleComparison, compare_samples
 from .compare.findings import summarise
 from .compare.nearness import CLOSE
@@ -131,8 +132,7 @@ class SampleComparisonDisplay:
         -------
         display : SampleComparisonDisplay
         """
-        if max_features < 1:
-            raise ValueError(f"max_features must be >= 1; got {max_features!r}.")
+        check_count("max_features", max_features)
         self.axes_ = _panels(type(self).__name__, ax, 3, (13, 5))
         self.figure_ = self.axes_[0].figure
         if ax is None:

@@ -169,5 +169,7 @@ def test_wrong_axes_and_numbers_of_features_are_refused():
     display = SampleComparisonDisplay.from_samples(*rows_and_new(), cv=2)
     with pytest.raises(ValueError, match="ax must be 3 axes; got 2"):
         display.plot(plt.subplots(2)[1])
-    with pytest.raises(ValueError, match="max_features must be >= 1; got 0"):
-        display.plot(max_features=0)
+    for wrong in (0, 2.5, None):
+        asked = f"max_features must be an integer >= 1; got {wrong}"
+        with pytest.raises(ValueError, match=asked):
+            display.plot(max_features=wrong)
