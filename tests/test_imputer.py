@@ -410,14 +410,24 @@ def test_values_that_do_not_fit():
         ManyBodyImputer(constraints=arrays).fit(with_total(np.random.default_rng(0)))
 
 
-def test_dates_are_no_numbers():
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_dates_are_no_numbers(library):
+    frames = pytest.importorskip(library)
+    days = np.arange("2020-01-01", "2020-01-10", dtype="M8[D]").astype("M8[us]")
+    frame = frames.DataFrame({"day": days, "a": np.arange(9.0)})
+    for rows in (frame, frame[["day"]], frame[["day"]].to_numpy()):
+        with pytest.raises(TypeError, match="takes numbers alone.* Times: .'(day|X)'"):
+            ManyBodyImputer().fit(rows)
+
+
+def test_dates_of_any_kind_are_named():
     pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"day": pd.date_range("2020", periods=9), "a": np.arange(9.0)})
-    for whole in (frame["a"], frame["a"].astype("Int64")):
-        with pytest.raises(
-            TypeError, match="takes numbers alone: pass dates and times"
-        ):
-            ManyBodyImputer().fit(frame.assign(a=whole))
+    days = pd.date_range("2020", periods=9)
+    for times in (days, days.tz_localize("UTC"), days.to_period("D")):
+        frame = pd.DataFrame({"a": np.arange(9.0), "day": times})
+        for whole in (frame["a"], frame["a"].astype("Int64")):
+            with pytest.raises(TypeError, match="Times: .'day'"):
+                ManyBodyImputer().fit(frame.assign(a=whole))
 
 
 def test_a_fit_that_did_not_converge_warns():

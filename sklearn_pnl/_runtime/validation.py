@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ _Called = TypeVar("_Called")
 _FLOATS = (np.float64, np.float32)
 # Shapes and values that are not finite are told of here, with the place.
 LOOSE = {"allow_nd": True, "ensure_all_finite": False}
+_TIMES = re.compile("date|time|duration|period", re.IGNORECASE)
 # Ours, and those that call us.
 _LIBRARIES = {"sklearn_pnl", "sklearn", "imblearn", "joblib", "contextlib"}
 
@@ -151,22 +153,26 @@ def check_rows(estimator, X, *, reset, missing=None, dtype=_FLOATS):
         "{} holds no numbers. Encode it first, for instance with OneHotEncoder, or "
         "leave it out."
     )
-    try:
-        X = validated(estimator, X, advice.format, reset=reset, dtype=dtype)
-    except TypeError as error:
-        # Of pandas, of NumPy.
-        told = "Cannot cast" in str(error)
-        if not told and not isinstance(error, np.exceptions.DTypePromotionError):
-            raise
-        raise TypeError(
-            f"{error} {type(estimator).__name__} takes numbers alone: pass dates and "
-            "times as such, for instance days since a date."
-        ) from error
+    _check_no_times(estimator, X)
+    X = validated(estimator, X, advice.format, reset=reset, dtype=dtype)
     if reset:
         estimator.input_shape_ = X.shape[1:]
     check_shape(estimator, X)
     check_finite(X, names=feature_names(estimator), missing=missing)
     return X
+
+
+def _check_no_times(estimator, X):
+    """Refuse dates and times, which would else be counts of microseconds."""
+    kinds = [("X", getattr(X, "dtype", ""))]
+    if hasattr(X, "columns"):
+        kinds = zip(X.columns, getattr(X, "dtypes", ()), strict=False)
+    times = [name for name, kind in kinds if _TIMES.match(str(kind))]
+    if times:
+        raise TypeError(
+            f"{type(estimator).__name__} takes numbers alone: pass dates and times as "
+            f"such, for instance days since a date. Times: {times}."
+        )
 
 
 def validated(estimator, X, no_numbers, **settings):
@@ -178,7 +184,8 @@ def validated(estimator, X, no_numbers, **settings):
         if column is None:
             raise
         name = X.columns[column] if hasattr(X, "columns") else column
-        raise ValueError(f"{error} {no_numbers(f'Column {name!r}')}") from error
+        told = str(error).rstrip(".")
+        raise ValueError(f"{told}. {no_numbers(f'Column {name!r}')}") from error
 
 
 def as_array(X, name="X"):
