@@ -1,6 +1,7 @@
 """Rows as they are worked on: numbers and labels, and the way back."""
 
 from copy import copy
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import issparse
@@ -133,14 +134,19 @@ class Table:
     def __len__(self):
         return self._numbers.shape[0]
 
+    def __getstate__(self):
+        # What can be found again from the form is left out.
+        cached = [k for k in vars(self) if hasattr(type(self), k)]
+        return {k: v for k, v in vars(self).items() if k not in cached}
+
     # --- what columns are ---------------------------------------------------------
 
-    @property
+    @cached_property
     def columns(self):
         """Flat column (D,) of X behind each number."""
         return self._form.columns
 
-    @property
+    @cached_property
     def column_names(self):
         """What the column (D,) of each number is called: its name, else its place."""
         if self.names is None:
@@ -153,32 +159,32 @@ class Table:
         prefix = "x" if self.names is None else ""
         return tuple(f"{prefix}{name}" for name in self.column_names)
 
-    @property
+    @cached_property
     def times(self):
         """Which numbers (D,) are times or lengths of time."""
         return self._of_kinds("is_time")
 
-    @property
+    @cached_property
     def steps(self):
         """What each number (D,) is a multiple of, or 0."""
         return self._of_kinds("step")
 
-    @property
+    @cached_property
     def precision(self):
         """Unit roundoff (D,) of the type of each number, or 0 where there are steps."""
         return self._of_kinds("precision")
 
-    @property
+    @cached_property
     def type_ends(self):
         """Lower and upper end (D,) of the type of each number, infinite without one."""
         return self._of_kinds("lowest"), self._of_kinds("highest")
 
-    @property
+    @cached_property
     def starts(self):
         """What each number (D,) counts from: 0 unless it is far; NaN for times."""
         return np.where(self.times, np.nan, self._of_kinds("start").astype(float))
 
-    @property
+    @cached_property
     def integer_features(self):
         """Columns of X that hold integers or Booleans."""
         return self.columns[(self.steps == 1) & ~self.times]
@@ -188,7 +194,7 @@ class Table:
         values = [getattr(kind, name) for kind in self._form.kinds]
         # Arrays are of one kind, which may tell the columns apart.
         values = values[0] if isinstance(self._form, BlockForm) else values
-        return np.broadcast_to(values, int(np.prod(self.shape)))
+        return np.broadcast_to(values, self.columns.shape)
 
     def column_of(self, key, whom):
         """The flat column of X that a key means.
