@@ -507,6 +507,27 @@ def test_means_out_of_reach_are_not_met_by_weights_of_nothing(ends, integer):
     assert calibrate(frame, inside).sum() > 1
 
 
+@pytest.mark.parametrize("key", [("region", "sex"), ("sex", "region")])
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_crosstab_asks_for_the_combinations_of_two_columns(key, is_named):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"region": rng.choice(list("abc"), 90), "sex": rng.choice(2, 90)})
+    wanted = pd.crosstab(X[key[0]], X[key[1]])
+    wanted *= 1 + np.arange(wanted.shape[1])
+    given = wanted if is_named else wanted.rename_axis(index=None, columns=None)
+    weights = calibrate(X, {key: given})
+    found = pd.crosstab(X[key[0]], X[key[1]], weights, aggfunc="sum")
+    np.testing.assert_allclose(found, wanted)
+    # Where levels have names, their order is told by these.
+    if is_named:
+        np.testing.assert_allclose(calibrate(X, {key[::-1]: given}), weights)
+
+
+def test_a_series_of_one_column_may_be_asked_of_a_tuple_of_it():
+    X = pd.DataFrame({"sex": ["f", "m", "m"]})
+    np.testing.assert_allclose(calibrate(X, {("sex",): X["sex"].value_counts()}), 1)
+
+
 def test_a_series_asks_by_its_labels_of_arrays_too():
     x = np.random.default_rng(0).gamma(2.0, size=(40, 3))
     totals = pd.Series({2: 90.0, 0: 70.0})

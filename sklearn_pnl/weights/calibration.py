@@ -211,8 +211,8 @@ def calibrate(
     totals : dict, ColumnTotal, list of them, or array-like of shape (n_columns,)
         What is asked of the weighted rows, by column (a name, or its number). A number
         is the sum of the column; a dict or Series holds counts by level; with a tuple
-        of columns, counts by tuple of levels. Levels that are not named are free. A
-        Series by column is read as a dict.
+        of columns, counts by tuple of levels, of two also a :func:`pandas.crosstab`.
+        Levels that are not named are free. A Series by column is read as a dict.
         :func:`~sklearn_pnl.column_total` has means, intervals, tolerances and sums of
         several columns. An array asks for the sums of all columns.
     design_weights : array-like of shape (n,), default=None

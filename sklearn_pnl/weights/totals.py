@@ -171,8 +171,11 @@ def _each(of, ends, room):
         # Without room infinity stays what it is.
         return float(end + room * abs(end) if room else end)
 
+    if isinstance(of, tuple) and len(of) == 2 and hasattr(ends, "columns"):
+        # Of two columns, as pandas.crosstab makes it.
+        ends = ends.T.unstack()
     names = getattr(getattr(ends, "index", None), "names", ())
-    if names and isinstance(of, tuple) and set(names) == set(of):
+    if len(names) > 1 and isinstance(of, tuple) and set(names) == set(of):
         # Levels of an index are named.
         ends = ends.reorder_levels(of)
     ends = _by_label(ends) if hasattr(ends, "items") else ends
