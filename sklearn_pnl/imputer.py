@@ -207,7 +207,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         },
     }
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Learn equations, near rows and the ridge.
@@ -226,7 +226,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._learn(X)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
         """Fit, and return the same rows with their missing cells filled.

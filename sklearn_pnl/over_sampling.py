@@ -161,7 +161,7 @@ class PNLSampler(Recipe, BaseOverSampler):
         "random_state": ["random_state", np.random.Generator],
     }
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     def fit_resample(self, X: Rows, y: Any) -> tuple[Any, Any]:
         """Add new rows to the data.
@@ -208,7 +208,7 @@ class PNLSampler(Recipe, BaseOverSampler):
         self.parent_indices_ = self._stack_parents(parents, len(table))
         return table.stack(new), target.like(np.concatenate(labels))
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     def fit(self, X: Rows, y: Any) -> Self:
         """Check rows and labels alone.

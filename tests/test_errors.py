@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import QuantileTransformer
 
 from sklearn_pnl import (
     BackwardProjector,
@@ -897,3 +898,29 @@ def test_missing_cells_are_sent_to_an_imputer_that_takes_such_rows(shape, impute
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match=f"for instance with {imputer}"):
         PNLAugmenter(order=1, embedding=None).fit(X)
+
+
+@pytest.mark.parametrize(
+    "params, message",
+    [
+        ({"embedding": QuantileTransformer(n_quantiles=-3)}, "'n_quantiles' parameter"),
+        ({"draws": GaussianMixture("two")}, "'n_components' parameter"),
+        ({"reshaper": PrimeFactorReshaper(max_factor=0)}, "'max_factor' parameter"),
+    ],
+)
+def test_parameters_of_what_is_passed_are_checked_by_it(params, message):
+    X, y = np.random.default_rng(0).gamma(2.0, size=(60, 4)), np.arange(60) % 4 == 0
+    for fit in (
+        lambda: PNLAugmenter(**params).fit(X),
+        lambda: PNLSampler(**params).fit_resample(X, y),
+        lambda: PNLRegressionSampler(**params).fit_resample(X, X[:, 0]),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit()
+
+
+def test_an_imputer_checks_the_parameters_of_its_reshaper():
+    X = np.random.default_rng(0).gamma(2.0, size=(9, 4))
+    imputer = ManyBodyImputer(reshaper=PrimeFactorReshaper(max_factor=0))
+    with pytest.raises(ValueError, match="'max_factor' parameter"):
+        imputer.fit(np.where(X > 5, np.nan, X))
