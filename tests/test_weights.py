@@ -523,6 +523,15 @@ def test_a_crosstab_asks_for_the_combinations_of_two_columns(key, is_named):
         np.testing.assert_allclose(calibrate(X, {key[::-1]: given}), weights)
 
 
+def test_frames_that_are_no_crosstab_are_refused():
+    X = pd.DataFrame({"region": ["a", "b"], "sex": [0, 1]})
+    frames = [pytest.importorskip("polars").DataFrame({"a": [1], "b": [2]})]
+    frames += [pytest.importorskip("pyarrow").table({"a": [1], "b": [2]})]
+    for frame in frames:
+        with pytest.raises(ValueError, match="must be a number, or a dict or Series"):
+            calibrate(X, {("region", "sex"): frame})
+
+
 def test_a_series_of_one_column_may_be_asked_of_a_tuple_of_it():
     X = pd.DataFrame({"sex": ["f", "m", "m"]})
     np.testing.assert_allclose(calibrate(X, {("sex",): X["sex"].value_counts()}), 1)

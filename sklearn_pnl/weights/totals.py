@@ -171,7 +171,8 @@ def _each(of, ends, room):
         # Without room infinity stays what it is.
         return float(end + room * abs(end) if room else end)
 
-    if isinstance(of, tuple) and len(of) == 2 and hasattr(ends, "columns"):
+    is_table = hasattr(ends, "reorder_levels") and ends.ndim == 2
+    if is_table and isinstance(of, tuple) and len(of) == 2:
         # Of two columns, as pandas.crosstab makes it.
         ends = ends.T.unstack()
     names = getattr(getattr(ends, "index", None), "names", ())
