@@ -18,6 +18,7 @@ from ._drawing.coding import TrainingRows, encode_rows, free_mask, make_codec
 from ._drawing.rows import Source
 from ._drawing.sets import sample_set
 from ._drawing.steps import Embed, LayOut
+from ._filling.matching import matched
 from ._runtime.blocks import ends_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
@@ -354,13 +355,15 @@ class PNLAugmenter(Recipe):
         )
         self.invariants_, self.marks_ = resolved or self._resolved(table)
         taken = Taken.of(self.marks_, rows, table.labels)
-        rows = taken.hidden(rows)
+        rows, missing = taken.hidden(rows), taken.missing()
+        if missing is not None:
+            rows = matched(rows, missing, table.labels)
         ends = ends_of(rows)
         keeper, inner, originals = self._promise(table, rows, ends, taken)
         with config_context(**_UNCHECKED):
             path, cells = self._laid_out(table, rows, ends)
         mine = table.owned or not np.may_share_memory(cells, rows)
-        training = self._encode(table, cells, mine, whom, taken.missing())
+        training = self._encode(table, cells, mine, whom)
         self.draws_ = draws.fit(self.codes_)
         of_two = keeper.of_two(ends) if is_cellwise(self) else ()
         self._source = Source(
@@ -443,7 +446,7 @@ class PNLAugmenter(Recipe):
                 "interactions, without a tensor."
             )
 
-    def _encode(self, table, cells, mine, whom, missing):
+    def _encode(self, table, cells, mine, whom):
         """Training rows of cells (n, D), which are kept if decoding needs them."""
         codec = self._codec
         if codec.needs_rows and not mine and cells.flags.writeable:
@@ -457,7 +460,7 @@ class PNLAugmenter(Recipe):
         )
         kept = cells if codec.needs_rows else np.empty_like(cells[:0])
         labels = table.labels
-        training = TrainingRows(codec, kept, encoded, self.metric, labels, missing)
+        training = TrainingRows(codec, kept, encoded, self.metric, labels)
         self.codes_ = training.codes
         self.n_params_ = codec.n_params
         self.n_iter_ = max(1, int(encoded.n_iter.max()))

@@ -122,6 +122,17 @@ def mixed_frame():
     return [partial(sampler.fit_resample, X, y)]
 
 
+def holes():
+    """A table of which a tenth of the cells is missing."""
+    from sklearn_pnl import PNLSampler
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 20)) @ rng.standard_normal((20, 20))
+    X[rng.uniform(size=X.shape) < 0.1] = np.nan
+    y = (rng.uniform(size=len(X)) < 0.3).astype(int)
+    return [partial(PNLSampler(random_state=0).fit_resample, X, y)]
+
+
 def words():
     """Sparse rows, as of texts, beside SMOTE."""
     from imblearn.over_sampling import SMOTE
@@ -210,6 +221,7 @@ JOBS = {
     "mixed frame of 2,000 rows": mixed_frame,
     "frame of 500 x 500": wide_frame,
     "sparse rows, 5,000 x 3,000": words,
+    "20,000 x 20, cells missing": holes,
     "find equations, 2,000 x 60": equations,
     "2,000 rows with a column given": constrained,
     "compare samples, 1,000 x 10": comparing,

@@ -131,19 +131,15 @@ class TrainingRows:
         Nearness of codes.
     labels : ndarray of int of shape (n, n_categorical), default=None
         Categories of the rows, which count in their nearness.
-    missing : ndarray of bool of shape (n, D), default=None
-        Cells, each a coordinate, that do not: distances are Euclidean over what both
-        rows have, in units of the Fisher metric at the mean for "kl", and scaled as
-        those of :func:`sklearn.metrics.pairwise.nan_euclidean_distances`.
     """
 
-    def __init__(self, codec, rows, encoded, metric, labels=None, missing=None):
+    def __init__(self, codec, rows, encoded, metric, labels=None):
         self.codec = codec
         self.rows = rows
         self.coordinates = encoded.coordinates
         self.masses = encoded.mass
         self.metric = metric
-        self.labels, self.missing = labels, missing
+        self.labels = labels
 
     @property
     def codes(self):
@@ -164,41 +160,26 @@ class TrainingRows:
 
     @property
     def _points(self):
-        if self.missing is not None:
-            return self.codes * self._units
         return self._embedding.points if self.metric == "kl" else self.codes
-
-    @cached_property
-    def _units(self):
-        """Roots of the diagonal of the Fisher metric at the mean, or ones."""
-        mean = self.codes.mean(axis=0)
-        return np.exp(mean / 2) if self.metric == "kl" else np.ones_like(mean)
 
     @cached_property
     def _indicators(self):
         return Indicators(self.labels, typical_variance(self._points))
 
     def _search_among(self, rows):
-        metric = "minkowski" if self.missing is None else "nan_euclidean"
-        return NearestNeighbors(metric=metric).fit(self._places()[rows])
+        return NearestNeighbors().fit(self._places()[rows])
 
     def _places(self):
-        """Where rows are for the search, with NaN where cells are missing."""
+        """Where rows are for the search."""
         points = self._points
-        if self.missing is not None:
-            points = np.where(self.missing, np.nan, points)
         if self.labels is not None:
             points = np.hstack([points, self._indicators.points])
         return _some_column(points)
 
     def _queries(self, codes, like):
-        """Where codes are, with the categories and missing cells of rows ``like``."""
+        """Where codes are, with the categories of rows ``like``."""
         queries = codes
-        if self.missing is not None:
-            queries = codes * self._units
-            if like is not None:
-                queries[self.missing[like]] = np.nan
-        elif self.metric == "kl":
+        if self.metric == "kl":
             with one_blas_thread():
                 queries = self._embedding.queries(codes)
         if self.labels is not None:
@@ -226,14 +207,7 @@ class TrainingRows:
             for gaps, each in zip(found, others, strict=True):
                 apart = places[each[some]]
                 apart -= queries
-                np.square(apart, out=apart)
-                if self.missing is None:
-                    gaps[some] = apart.sum(axis=1)
-                else:
-                    # As nan_euclidean_distances has it: of what both have.
-                    there = ~np.isnan(apart)
-                    sums = apart.sum(axis=1, where=there)
-                    gaps[some] = sums / np.maximum(there.sum(axis=1), 1)
+                gaps[some] = np.square(apart, out=apart).sum(axis=1)
         return found
 
     def copies(self):
@@ -260,7 +234,7 @@ class TrainingRows:
 
     def forget_search(self):
         """Give back what the search holds; the next one makes it again."""
-        for made in ("_embedding", "_search", "_indicators", "_units"):
+        for made in ("_embedding", "_search", "_indicators"):
             self.__dict__.pop(made, None)
 
     def mean(self, neighbors):

@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import LinearConstraint
 from sklearn.impute import SimpleImputer
-from sklearn.metrics.pairwise import nan_euclidean_distances
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from sklearn_pnl import (
@@ -516,15 +515,49 @@ def test_what_one_parent_lacks_the_other_gives():
     assert_allclose(rows[some], given[some], atol=1e-9)
 
 
-def test_partners_are_near_over_what_both_have():
-    X = holes(0)
-    augmenter = PNLAugmenter(metric="euclidean", k_neighbors=5).fit(X)
-    parents = augmenter.sample(500, random_state=0, return_parents=True)[1]
-    codes = np.where(np.isnan(X), np.nan, augmenter.codes_)
-    distances = nan_euclidean_distances(codes)
-    np.fill_diagonal(distances, np.inf)
-    near = np.argsort(distances, axis=1)[:, :5]
-    assert (near[parents[:, 0]] == parents[:, 1:]).any(axis=1).all()
+@pytest.mark.parametrize("rate", [0.1, 0.3])
+def test_rows_with_holes_are_near_those_that_they_are_like(rate):
+    # Over what both have, most of a row would not count: .88 and .65 were left of .95.
+    left = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(400, 4))
+        X[:, 1] = 0.95 * X[:, 0] + 0.3 * X[:, 1]
+        X[rng.random(X.shape) < rate] = np.nan
+        rows = PNLAugmenter().fit(X).sample(2000, random_state=0)
+        whole = rows[~np.isnan(rows).any(axis=1)]
+        left.append(np.corrcoef(whole[:, 0], whole[:, 1])[0, 1])
+    assert np.mean(left) > (0.93 if rate == 0.1 else 0.88)
+
+
+@pytest.mark.parametrize("named", [None, ["kind"]])
+def test_clusters_and_categories_tell_of_what_is_missing(named):
+    shares = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        kind = rng.integers(2, size=400)
+        X = rng.normal(size=(400, 3)) + 10 * kind[:, None] * [1, 1, 0]
+        X[rng.random(X.shape) < 0.2] = np.nan
+        X = pd.DataFrame(X, columns=list("abc"))
+        if named:
+            # All that tells of a then.
+            X["b"], X["kind"] = X["c"], np.array(["low", "high"])[kind]
+        rows = PNLAugmenter(categorical_features=named).fit(X).sample(2000, 0)
+        other = rows["kind"] == "high" if named else rows["b"] > 5
+        whole = rows[["a", "b"]].notna().all(axis=1)
+        shares.append(((rows["a"] > 5) != other)[whole].mean())
+    assert np.mean(shares) < 0.02
+
+
+def test_wide_rows_with_holes_and_columns_without_a_value():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 1)) + rng.normal(size=(40, 700)) / 4
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[:, 600] = np.nan
+    rows = PNLAugmenter(marks="auto").fit(X[:, 550:]).sample(200, random_state=0)
+    assert np.isnan(rows[:, 50]).all() and not np.isnan(rows).all(axis=1).any()
+    spread = np.nanstd(np.nanmean(rows, axis=1)), np.nanstd(np.nanmean(X, axis=1))
+    assert 0.7 < spread[0] / spread[1] < 1.3
 
 
 def test_equations_hold_where_all_their_cells_are_there():
