@@ -8,10 +8,12 @@ from sklearn.covariance import oas
 from sklearn.preprocessing import OneHotEncoder, scale
 from sklearn.utils import gen_batches
 
+from .._runtime.threads import one_blas_thread
+
 # Columns that are predicted from one another, passes over them, and how many rows, to
 # either side, may give a cell. (On made tables with 10 to 50% missing fewer passes or
 # more rows weakened correlations, fewer rows gave the same value to near ones.)
-_AT_ONCE, _PASSES, _NEAR = 512, 3, 4
+_AT_ONCE, _PASSES, _NEAR = 128, 3, 4
 # Levels of a categorical column that tell something, the rare ones as one.
 _LEVELS = 16
 # Variance of noise, beside that of normal scores, 1: no column follows from the others;
@@ -19,6 +21,7 @@ _LEVELS = 16
 _NOISE, _APART = 1e-4, 1e-6
 
 
+@one_blas_thread()
 def matched(rows, missing, labels=None):
     """Rows (n, D) with values of others, one for each column, where cells are missing.
 
@@ -33,18 +36,19 @@ def matched(rows, missing, labels=None):
         coder.set_output(transform="default")
         kinds = scale(coder.fit_transform(labels))
     for block in gen_batches(rows.shape[1], _AT_ONCE):
-        if missing[:, block].any():
-            _match(rows[:, block], missing[:, block], kinds, rng)
+        _match(rows[:, block], missing[:, block], kinds, rng)
     return rows
 
 
 def _match(rows, missing, kinds, rng):
     n = len(rows)
-    scores = np.hstack([ndtri(rankdata(rows, axis=0) / (n + 1)), kinds])
     cells = [
         (j, np.flatnonzero(missing[:, j]), np.flatnonzero(~missing[:, j]))
         for j in np.flatnonzero(missing.any(axis=0) & ~missing.all(axis=0))
     ]
+    if not cells:
+        return
+    scores = np.hstack([ndtri(rankdata(rows, axis=0) / (n + 1)), kinds])
     for j, gone, there in cells:
         givers = rng.choice(there, len(gone))
         scores[gone, j] = scores[givers, j]

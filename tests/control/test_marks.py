@@ -560,6 +560,11 @@ def test_wide_rows_with_holes_and_columns_without_a_value():
     assert 0.7 < spread[0] / spread[1] < 1.3
 
 
+def test_a_single_row_with_a_hole_has_nothing_to_be_told_by():
+    rows = PNLAugmenter(k_neighbors=1).fit([[1.0, np.nan, 3.0]]).sample(2, 0)
+    assert_array_equal(rows, [[1.0, np.nan, 3.0]] * 2)
+
+
 def test_equations_hold_where_all_their_cells_are_there():
     rng = np.random.default_rng(0)
     X = rng.gamma(2, size=(300, 3))
