@@ -45,13 +45,14 @@ class Flags:
             return None
         return cls(columns[some], off[some], on[some], apart[some][:, some])
 
-    def parted(self, rows, free):
+    def parted(self, rows, free, others):
         """Rows (n, D), in place, with no two on that are apart: the larger ones stay.
 
-        Of flags that are not ``free`` (D,) all do.
+        Of flags that are not ``free`` (D,) all do; of two, one is of the ``others``.
         """
         free, todo = free[self.columns], np.arange(len(rows))
-        middle, apart = (self.off + self.on) / 2, self.apart.astype(np.float32)
+        middle = (self.off + self.on) / 2
+        apart = (self.apart & others[self.columns, None]).astype(np.float32)
         values = rows[:, self.columns]
         while len(todo):
             is_on = values > middle

@@ -258,8 +258,9 @@ class Keeper:
         rows = self.cast(rows, self.others)
         if fixed is not None:
             np.copyto(rows, held, where=fixed & self.others)
-            # What is held stays: flags that are apart from it are off.
+            # What is asked for stays, then what is held: flags apart from it are off.
             rows = self.parted(rows, self.others & ~fixed.any(axis=0))
+            rows = self.parted(rows, self.others, self.asked.coefficients.any(axis=0))
         return rows, copied
 
     def cast(self, rows, columns=True):
@@ -275,11 +276,12 @@ class Keeper:
             rows[:, j] = nearest_of(self.grids[j], rows[:, j])
         return rows
 
-    def parted(self, rows, columns):
-        """Rows, in place, with no two flags on in some columns that are apart."""
+    def parted(self, rows, columns, others=True):
+        """Rows, in place, with no flag on in some columns that is apart from others."""
         if self.flags is None:
             return rows
-        return self.flags.parted(rows, columns & self.discrete & (self.low < self.high))
+        free = columns & self.discrete & (self.low < self.high)
+        return self.flags.parted(rows, free, np.broadcast_to(others, free.shape))
 
     @property
     def is_flag(self):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler
@@ -85,6 +86,22 @@ def test_what_is_asked_for_stays_on():
     rows = augmenter.sample(200, constraints=asked, random_state=0)
     assert rows["colour_c"].all()
     assert on_together(rows) == [1, 1]
+
+
+def test_what_a_parent_gives_is_off_where_another_flag_is_asked_for():
+    rng = np.random.default_rng(0)
+    married = rng.random(200) < 0.5
+    X = pd.DataFrame({name: rng.random(200) + 3 * married for name in ("age", "rent")})
+    X["married"], X["single"] = married, ~married & (rng.random(200) < 0.5)
+    X["partner"] = np.where(married, rng.random(200), np.nan)
+    # Only rows that are married are near to such ages and rents.
+    asked = [ColumnConstraint(name, lower=3.5) for name in ("age", "rent")]
+    asked.append(ColumnConstraint("single", equal=1))
+    augmenter = PNLAugmenter().fit(X)
+    with pytest.warns(ConvergenceWarning, match="do not keep the marks of married"):
+        rows = augmenter.sample(50, constraints=asked, random_state=0)
+    assert rows["single"].all()
+    assert not rows["married"].any()
 
 
 def test_flags_that_some_row_has_together_are_free():
