@@ -169,6 +169,20 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         kept = X.reshape(-1, *self.padded_axes_)[self._kept]
         return kept.reshape(-1, *self.input_shape_)
 
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """For Pipelines that set it: tensors are arrays, whatever is asked for.
+
+        Parameters
+        ----------
+        transform : str or None, default=None
+            Ignored.
+
+        Returns
+        -------
+        self : PrimeFactorReshaper
+        """
+        return self
+
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
         """Names of the tensor's cells, in the order of ``ravel``.
 
@@ -184,7 +198,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         check_is_fitted(self)
         names_of_cells(self, input_features)
         cells = np.ndindex(*self.tensor_shape_)
-        return np.array(["cell_" + "_".join(map(str, c)) for c in cells], dtype=object)
+        return np.array(["_".join(map(str, cell)) for cell in cells], dtype=object)
 
     def _row_axes(self):
         if self.input_shape is None:

@@ -183,5 +183,5 @@ def test_reshaper_names_every_cell():
     reshaper = PrimeFactorReshaper().fit(np.ones((2, 6)))
     names = reshaper.get_feature_names_out()
     assert names.tolist() == [
-        "cell_0_0", "cell_0_1", "cell_1_0", "cell_1_1", "cell_2_0", "cell_2_1"
+        "0_0", "0_1", "1_0", "1_1", "2_0", "2_1"
     ]  # fmt: skip

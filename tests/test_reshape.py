@@ -1,10 +1,12 @@
 """Rows to tensors whose modes are prime factors, and exactly back."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.pipeline import make_pipeline
 
-from sklearn_pnl import PrimeFactorReshaper
+from sklearn_pnl import ManyBodyProjector, PrimeFactorReshaper
 
 SEEDS = [0, 1, 2]
 ASCENDING = {"factor_order": "ascending"}
@@ -198,3 +200,12 @@ def test_inverse_of_another_shape_is_refused(shape):
 def test_parameters_out_of_range_are_refused(params):
     with pytest.raises(ValueError, match=next(iter(params))):
         PrimeFactorReshaper(**params).fit(rows(0, 11))
+
+
+def test_a_pipeline_behind_it_gives_frames():
+    X = pd.DataFrame(np.random.default_rng(0).random((9, 8))).add_prefix("x")
+    steps = PrimeFactorReshaper(), ManyBodyProjector(order=1)
+    pipeline = make_pipeline(*steps).set_output(transform="pandas")
+    names = pipeline.fit_transform(X).columns.tolist()
+    assert names == pipeline.get_feature_names_out().tolist()
+    assert names == ["theta_0_0_1", "theta_0_1_0", "theta_1_0_0"]
