@@ -273,7 +273,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         routing : MetadataRouter
         """
         fitting = MethodMapping().add(caller="fit", callee="fit")
-        router = MetadataRouter(owner=self)
+        router = MetadataRouter(owner=self).add_self_request(self)
         return router.add(estimator=self.estimator, method_mapping=fitting)
 
     def __sklearn_tags__(self):

@@ -415,6 +415,19 @@ def test_other_metadata_reach_the_classifier():
         assert model.estimator_.word_ == "hello"
 
 
+def test_weights_reach_the_score():
+    X, y = uneven()
+    rows = np.arange(len(y))
+    with config_context(enable_metadata_routing=True):
+        learner = GaussianNB().set_fit_request(sample_weight=False)
+        model = PriorCorrectedClassifier(PNLSampler(random_state=0), learner)
+        right = model.fit(X, y).predict(X) == y
+        model.set_score_request(sample_weight=True)
+        search = GridSearchCV(model, {}, cv=[(rows, rows)])
+        assert search.fit(X, y, sample_weight=right + 0.0).best_score_ == 1
+    assert not right.all()
+
+
 def test_a_new_fit_leaves_nothing_of_the_old_one():
     X, y = make_classification(200, weights=[0.8], random_state=0)
     sampler, learner = PNLSampler(random_state=0), LogisticRegression()
