@@ -318,10 +318,10 @@ class _Classes:
             # Whole numbers and words are classes, whatever they are.
             if len(shape) > 1 or kind not in "biuU":
                 check_classification_targets(plain)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             told = str(error).rstrip(".")
             advice = "PNLRegressionSampler adds rows with numbers as targets."
-            if kind == "O" and not issparse(plain):
+            if kind in "OS" and not issparse(plain):
                 kinds = {type(label).__name__ for label in np.ravel(plain)}
                 told = f"Unknown label type: objects ({', '.join(sorted(kinds)[:3])})"
                 advice = "Give classes a type: y.astype(int), or y.astype(str)."

@@ -949,7 +949,7 @@ def test_far_classes_in_types_with_nulls_stay_apart(dtype):
         PNLSampler(constraints={2: None}).fit_resample(X, y)
 
 
-@pytest.mark.parametrize("y", [[0, 1], [False, True], [0, "a"]])
+@pytest.mark.parametrize("y", [[0, 1], [False, True], [0, "a"], ["a", 0]])
 def test_objects_that_are_no_classes_are_told(y):
     y = np.repeat(np.array(y, dtype=object), [20, 10])
     X = np.random.default_rng(0).normal(size=(30, 3))
