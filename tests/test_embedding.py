@@ -197,11 +197,19 @@ def test_a_mass_beyond_double_precision_is_refused_in_words():
         PNLAugmenter(embedding=None).fit(X)
 
 
+@pytest.mark.parametrize("scale", [1.0, 300.0])
 @pytest.mark.parametrize("function", [np.log1p, np.sqrt, lambda x: 1000 * x])
-def test_an_embedding_without_a_way_back_is_told(function):
-    X = np.random.default_rng(0).gamma(2.0, 300.0, size=(60, 3))
+def test_an_embedding_without_a_way_back_is_told(function, scale):
+    X = np.random.default_rng(0).gamma(2.0, scale, size=(60, 3))
     with pytest.warns(UserWarning, match="leads elsewhere: .* inverse_func"):
         PNLAugmenter(embedding=FunctionTransformer(function)).fit(X)
+
+
+def test_an_embedding_whose_way_back_has_other_columns_is_told():
+    X = np.random.default_rng(0).gamma(2.0, size=(60, 3))
+    pairs = FunctionTransformer(lambda x: x[:, :2])
+    with pytest.raises(ValueError, match=r"\(60, 2\) for rows .* an inverse_func"):
+        PNLAugmenter(embedding=pairs).fit(X)
 
 
 class FirstColumn(TransformerMixin, BaseEstimator):

@@ -12,6 +12,9 @@ from .coding import lay_out
 
 # Rows of which the way back is tried, and how much farther off than the mean they end.
 _TRIED, _ASTRAY = 1000, 2.0
+_INVERSE = (
+    "FunctionTransformer needs an inverse_func, such as np.expm1 beside np.log1p."
+)
 
 
 class Embed:
@@ -58,15 +61,26 @@ class Embed:
 
     def _check_back(self, rows, embedded):
         """Warn of an inverse that is none: what loses something does not lose all."""
-        gap = self.back(np.array(embedded, np.float64)) - rows
+        back, advice = self.back(np.array(embedded, np.float64)), _INVERSE
+        if back.shape != rows.shape:
+            raise ValueError(
+                f"The way back from embedding={self.transformer!r} gives an array of "
+                f"shape {back.shape} for rows of shape {rows.shape}. {advice}"
+            )
+        gap = back - rows
         spread = np.sum((rows - rows.mean(axis=0)) ** 2) + 1e-6 * np.sum(rows**2)
-        if not np.sum(gap**2) <= _ASTRAY * spread:
+        astray = not np.sum(gap**2) <= _ASTRAY * spread
+        if astray or self._is_idle(back, embedded):
             warn_user(
                 f"The way back from embedding={self.transformer!r} leads elsewhere: "
-                "rows come back farther off than their mean is, and new rows are as "
-                "far. FunctionTransformer needs an inverse_func, such as np.expm1 "
-                "beside np.log1p."
+                f"rows come back as others, and new rows are as far off. {advice}"
             )
+
+    def _is_idle(self, back, embedded):
+        """Whether the way back does nothing, but the way there does something again."""
+        return np.array_equal(back, embedded) and not np.allclose(
+            self.forward(back), back
+        )
 
     def forward(self, rows):
         """Rows (n, D) of other values."""
