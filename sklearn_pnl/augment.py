@@ -361,7 +361,7 @@ class PNLAugmenter(Recipe):
         ends = ends_of(rows)
         keeper, inner, originals = self._promise(table, rows, ends, taken)
         with config_context(**_UNCHECKED):
-            path, cells = self._laid_out(table, rows, ends)
+            path, cells = self._laid_out(table, rows, ends, whom)
         mine = table.owned or not np.may_share_memory(cells, rows)
         training = self._encode(table, cells, mine, whom)
         self.draws_ = draws.fit(self.codes_)
@@ -412,9 +412,9 @@ class PNLAugmenter(Recipe):
             )
         return keeper, inner, originals
 
-    def _laid_out(self, table, rows, ends):
+    def _laid_out(self, table, rows, ends, whom):
         """Steps from numbers to cells, and the cells (n, D) of rows."""
-        embed = Embed(self.embedding, self.offset, type(self).__name__)
+        embed = Embed(self.embedding, self.offset, whom)
         embedded = embed.fit(table, rows, ends)
         self.order_ = self.order
         if isinstance(self.order, str):

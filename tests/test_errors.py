@@ -164,7 +164,8 @@ def test_negative_value_without_embedding_is_named_by_its_row_in_the_data():
     # Row 8 of the data is row 1 of its class.
     X = positive(12, 5)
     X[8] *= -1
-    with pytest.raises(ValueError, match=r"Negative values .*row 8\b"):
+    told = r"Negative values in data passed to PNLSampler, class 1; .* row 8\b"
+    with pytest.raises(ValueError, match=told):
         PNLSampler(embedding=None).fit_resample(X, np.repeat([0, 1], [7, 5]))
 
 
