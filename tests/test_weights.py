@@ -362,7 +362,7 @@ def test_margins_that_disagree_are_named():
         ({"sex": pd.Series({"f": 3, "m": pd.NA}, dtype="Int64")}, {},
          "of 'sex' of level 'm' is NaN; give a number"),
         ({"age": np.inf}, {}, "must lie in an interval"),
-        ([1.0, 2.0], {}, "finite sums of all 4 columns"),
+        ([1.0, 2.0], {}, r"finite sums of all columns, of shape \(4,\); got"),
         ({"age": 3}, {"bounds": (2, 1)}, "0 <= least <= largest"),
         ({"age": 3}, {"bounds": (-1, 1)}, "0 <= least <= largest"),
         ({"age": 3}, {"bounds": (0, None)}, "which may be infinite; got"),

@@ -68,7 +68,7 @@ class Wanted:
         ``discrete`` tells the columns (D,) that new rows have such values of alone.
         """
         parts, margins, counted = [], [], set()
-        for total in as_list(totals, table.names, table.row_shape[0]):
+        for total in as_list(totals, table.names, table.row_shape):
             if total.by_level:
                 columns = Columns(rows)
                 counted |= _counted(columns.keys(total.of), table, discrete)

@@ -229,7 +229,7 @@ class _Cells:
                     f"The margin {modes!r} has {len(asked[modes])} sums for a matrix "
                     f"of shape {self.shape}; a dict by level leaves some free."
                 )
-        return as_list(asked, self.columns.names, self.columns.n_columns)
+        return as_list(asked, self.columns.names, (self.columns.n_columns,))
 
     def ranges(self, some):
         """Least and largest size of some cells, whose signs stay."""

@@ -334,7 +334,7 @@ def read_totals(columns: Columns, totals: object) -> TotalsSystem:
         on what they share.
     """
     parts, groups = [], []
-    for total in as_list(totals, columns.names, columns.n_columns):
+    for total in as_list(totals, columns.names, (columns.n_columns,)):
         if total.by_level:
             group = counts(columns, total)
             part = group.part
@@ -347,8 +347,8 @@ def read_totals(columns: Columns, totals: object) -> TotalsSystem:
     return TotalsSystem.stacked(parts, groups)
 
 
-def as_list(totals, names, n_columns):
-    """All that is asked for, a ColumnTotal each; an array asks for all columns."""
+def as_list(totals, names, shape):
+    """All that is asked for, a ColumnTotal each; an array asks for all of a row."""
     check_unmasked(totals, "totals")
     if isinstance(totals, ColumnTotal):
         return [totals]
@@ -365,17 +365,18 @@ def as_list(totals, names, n_columns):
     if isinstance(totals, Sequence) and any(
         isinstance(total, ColumnTotal | Mapping) for total in totals
     ):
-        return [one for total in totals for one in as_list(total, names, n_columns)]
+        return [one for total in totals for one in as_list(total, names, shape)]
     try:
         sums = np.asarray(totals, dtype=np.float64)
     except (TypeError, ValueError):
         sums = np.empty(0)
-    if sums.shape != (n_columns,) or not np.isfinite(sums).all():
+    if sums.shape != shape or not np.isfinite(sums).all():
         raise ValueError(
             "totals must be a dict by column, such as {'income': 2.9e6}, made by "
-            f"column_total, or finite sums of all {n_columns} columns; got {totals!r}."
+            f"column_total, or finite sums of all columns, of shape {shape}; got "
+            f"{totals!r}."
         )
-    return list(map(column_total, names or range(n_columns), sums))
+    return list(map(column_total, names or range(sums.size), sums.ravel()))
 
 
 def counts(columns, total, n=None):

@@ -212,6 +212,15 @@ def test_arrays_lists_of_sums_and_other_draws():
         assert np.abs(rows[:, 2] - rows[:, 0] - rows[:, 1]).max() < 1e-8
 
 
+def test_arrays_of_sums_have_the_shape_of_a_row():
+    X = RNG(0).gamma(2.0, size=(80, 3, 4))
+    augmenter, wanted = PNLAugmenter().fit(X), 55 * X.mean(axis=0)
+    rows = augmenter.sample(50, 0, totals=wanted)
+    np.testing.assert_allclose(rows.sum(axis=0), wanted, rtol=1e-9)
+    with pytest.raises(ValueError, match=r"of shape \(3, 4\); got"):
+        augmenter.sample(50, 0, totals=wanted[:, 0])
+
+
 def test_counts_with_other_draws_are_exact():
     _, augmenter = households(draws=KernelDraws(0.05))
     rows = augmenter.sample(60, 0, totals={"region": {"n": 5, "s": 5, "w": 50}})
@@ -435,7 +444,7 @@ def test_values_that_are_counted_limit_their_sum():
         ({"nothing": 3}, "nothing"),
         ({"region": 3}, "categories"),
         ({}, "empty"),
-        ([1.0, 2.0], r"sums of all 11 columns; got \[1.0, 2.0\]"),
+        ([1.0, 2.0], r"sums of all columns, of shape \(11,\); got \[1.0, 2.0\]"),
         ({"sex": {"f": 20, "m": 30}}, "the number of rows, 60"),
         (
             column_total("sex", {"f": 1 / 7}, mean=True),
