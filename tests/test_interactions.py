@@ -281,6 +281,7 @@ def test_bad_interactions_are_refused(interactions, message):
         ([0], "no element besides the bottom"),
         ([], "no element besides the bottom"),
         (np.zeros((2, 3), bool), "no element besides the bottom"),
+        ([1, 1, 0, 0, 1, 0], "named twice. A mask is of Booleans"),
     ],
 )
 def test_bad_elements_are_refused(elements, message):

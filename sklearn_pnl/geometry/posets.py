@@ -649,8 +649,8 @@ def element_mask(poset: PosetProtocol, elements: ArrayLike) -> NDArray:
     Raises
     ------
     ValueError
-        If the shape does not fit, if an element is out of range, or if nothing is
-        left without the bottom: such a base pins everything.
+        If the shape does not fit, if an element is out of range or named twice, or if
+        nothing is left without the bottom: such a base pins everything.
 
     See Also
     --------
@@ -664,8 +664,13 @@ def element_mask(poset: PosetProtocol, elements: ArrayLike) -> NDArray:
     array([[0, 1, 0],
            [0, 0, 1]])
     """
-    mask = np.zeros(poset.n_elements, bool)
-    mask[flat_elements(poset, elements)] = True
+    mask, flat = np.zeros(poset.n_elements, bool), flat_elements(poset, elements)
+    mask[flat] = True
+    if mask.sum() < len(flat):
+        raise ValueError(
+            f"Some of the {len(flat)} elements are named twice. A mask is of Booleans, "
+            "np.asarray(mask, bool): integers are places."
+        )
     mask[poset.bottom] = False
     if not mask.any():
         raise ValueError(
