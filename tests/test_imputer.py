@@ -280,6 +280,17 @@ def test_without_equations_missing_cells_are_those_of_near_rows():
     assert len(imputer.invariants_) == 0
 
 
+def test_rows_of_several_axes_are_those_of_a_table_if_asked_for():
+    rng = np.random.default_rng(0)
+    X = rng.gamma(3.0, size=(40, 3, 4))
+    X[:, 0] = X[:, 1] + X[:, 2]
+    X[rng.random(X.shape) < 0.05] = np.nan
+    filled = ManyBodyImputer(order=None).fit_transform(X)
+    flat = ManyBodyImputer().fit_transform(X.reshape(40, 12))
+    assert_array_equal(filled.reshape(40, 12), flat)
+    assert_allclose(filled[:, 0], filled[:, 1] + filled[:, 2])
+
+
 def test_constraints_are_asked_for_and_invariants_can_be_given():
     rng = np.random.default_rng(1)
     X = hidden(rng, with_total(rng), 0.2)

@@ -94,8 +94,11 @@ class TableFiller:
 
 def _with_types(rows, X):
     """Rows as a table that knows in which types they came."""
-    as_it_came = is_frame(X) or (isinstance(X, np.ndarray) and X.dtype.kind == "f")
-    return read_table(Reader(), X if as_it_came else rows, missing=True)
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f":
+        X = X.reshape(rows.shape)
+    elif not is_frame(X):
+        X = rows
+    return read_table(Reader(), X, missing=True)
 
 
 def _equations_of(table, names):
