@@ -261,8 +261,8 @@ def _with_found(marks, steps, bound):
 def _tied(steps, two, spikes, flags):
     """Which of some columns of two values are tied to others, and to which.
 
-    One value alone comes with a kind of cells of the other, and chance would not make
-    that so.
+    One value alone comes with a kind of cells of the other, and it comes with no other
+    kind, or chance would not make that so.
     """
     rows, kinds, of = steps.rows[:: 1 + len(steps.rows) // DECIDING], [], []
     for j in steps.looked_at.tolist() if two else []:
@@ -281,6 +281,7 @@ def _tied(steps, two, spikes, flags):
         # All of n rows have the other value: how often chance gives them that.
         n = np.where(kinds @ cells == 0, kinds @ others, 0)
         some, rest = cells.sum(axis=0), others.sum(axis=0)
+        told |= (n == rest) & (rest > 0)
         told |= hypergeom.logpmf(0, some + rest, some, n) <= -BITS * log(2)
     of, tied = np.array(of), {}
     for i in np.flatnonzero(told.any(axis=0)).tolist():

@@ -477,6 +477,16 @@ def test_indicators_say_which_cells_are_shared_or_missing(strategy, seed):
     assert "from the parent that shared cells of x0 are from" in str(sampler.marks_)
 
 
+@pytest.mark.parametrize("n, n_missing", [(10, 3), (20, 3), (1000, 2)])
+def test_an_indicator_of_few_missing_cells_says_which(n, n_missing):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    X[:, 2] = np.arange(n) < n_missing
+    X[:n_missing, 1] = np.nan
+    rows = PNLAugmenter().fit(X).sample(1000, random_state=0)
+    assert_array_equal(np.isnan(rows[:, 1]), rows[:, 2] == 1)
+
+
 def test_a_level_beyond_its_upper_value_gives_way_to_one_of_a_parent():
     rng = np.random.default_rng(0)
     job = rng.choice(list("abcd"), 200, p=[0.4, 0.3, 0.2, 0.1])
