@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from ._drawing.coding import TrainingRows, encode_rows, free_mask, make_codec
@@ -22,7 +21,9 @@ from ._filling.matching import matched
 from ._runtime.blocks import ends_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
+    COUNT,
     ELSEWHERE,
+    NOT_NEGATIVE,
     NamedObjects,
     all_or_nothing,
     as_random_state,
@@ -81,15 +82,12 @@ class Recipe(NamedObjects):
         **CODEC_CONSTRAINTS,
         "order": [StrOptions({"auto"}), *ORDER, None],
         "local_manifold": LOCAL_MANIFOLD,
-        "k_neighbors": [
-            Interval(Integral, 1, None, closed="left"),
-            StrOptions({"auto"}),
-        ],
+        "k_neighbors": [COUNT, StrOptions({"auto"})],
         "draws": AUGMENT,
         "metric": METRIC,
         "reshaper": [StrOptions({"auto", "prime"}), _INVERTIBLE, None],
         "embedding": [StrOptions({"minmax"}), _INVERTIBLE, None],
-        "range_slack": [Interval(Real, 0, None, closed="left"), None],
+        "range_slack": [NOT_NEGATIVE, None],
         "categorical_features": ["array-like", StrOptions({"auto"}), None],
         "marks": [StrOptions({"auto", "zeros"}), None],
         "invariants": [StrOptions({"auto"}), *CONSTRAINTS, None],
@@ -314,7 +312,6 @@ class PNLAugmenter(Recipe):
         default="auto", kw_only=False
     )
 
-    @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     def fit(self, X: Rows, y: Any = None) -> Self:
         """Encode the rows, and fit the density of their codes if there is one.

@@ -10,12 +10,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._drawing.coding import TrainingRows, make_codec, own
 from ._runtime.docs import with_params_of
 from ._runtime.validation import (
+    COUNT,
     NamedObjects,
     check_cells,
     check_codes,
@@ -147,7 +148,7 @@ class BackwardProjector(NamedObjects, ManyBodyProjector):
         "order": ORDER,
         **CODEC_CONSTRAINTS,
         "local_manifold": LOCAL_MANIFOLD,
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": [COUNT],
         "metric": METRIC,
     }
     _about_missing: ClassVar[None] = None
@@ -179,8 +180,7 @@ class BackwardProjector(NamedObjects, ManyBodyProjector):
             In the units of the training rows. The offset is taken off again, so a
             cell may reach down to ``-offset``; clip at 0 where that matters.
         """
-        check_is_fitted(self)
-        codes = check_codes(X, self.n_params_, type(self).__name__)
+        codes = check_codes(self, X)
         k = self.n_neighbors_
         near = self._training.nearest(codes, k, n_jobs=self.n_jobs)
         weights = np.full(near.shape, 1 / k)
@@ -282,8 +282,7 @@ class BackwardProjector(NamedObjects, ManyBodyProjector):
         indices : ndarray of shape (n, n_neighbors)
             Rows of the training data.
         """
-        check_is_fitted(self)
-        codes = check_codes(X, self.n_params_, type(self).__name__)
+        codes = check_codes(self, X)
         k = self.n_neighbors_ if n_neighbors is None else n_neighbors
         if not (isinstance(k, Integral) and 1 <= k <= len(self.rows_)):
             raise ValueError(

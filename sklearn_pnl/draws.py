@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from inspect import signature
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -18,9 +17,9 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from ._runtime.validation import tells_where
+from ._runtime.validation import COUNT, NOT_NEGATIVE, POSITIVE, TWO_OR_MORE, tells_where
 from ._runtime.workspace import take
 from .control.conditioning import Condition
 
@@ -228,9 +227,9 @@ class MixupDraws(Draws):
     n_candidates: int | None = 2**14
 
     _parameter_constraints: ClassVar[dict] = {
-        "noise": [Interval(Real, 0, None, closed="left")],
-        "noise_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "n_candidates": [Interval(Integral, 2, None, closed="left"), None],
+        "noise": [NOT_NEGATIVE],
+        "noise_neighbors": [COUNT],
+        "n_candidates": [TWO_OR_MORE, None],
     }
 
     looks_up = False
@@ -374,9 +373,7 @@ class KernelDraws(Draws):
 
     bandwidth: float = 0.05
 
-    _parameter_constraints: ClassVar[dict] = {
-        "bandwidth": [Interval(Real, 0, None, closed="neither")],
-    }
+    _parameter_constraints: ClassVar[dict] = {"bandwidth": [POSITIVE]}
 
     def _start(self, codes, n_samples, rng):
         centre = rng.randint(len(codes), size=n_samples)
@@ -422,9 +419,7 @@ class DensityDraws(Draws):
 
     estimator: Any
 
-    _parameter_constraints: ClassVar[dict] = {
-        "estimator": [_DENSITY],
-    }
+    _parameter_constraints: ClassVar[dict] = {"estimator": [_DENSITY]}
 
     def fit(self, codes: NDArray) -> Self:
         """See :class:`Draws`."""

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    BaseEstimator,
-    OneToOneFeatureMixin,
-    TransformerMixin,
-    _fit_context,
-)
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from ._filling.tables import TableFiller
 from ._filling.tensors import TensorFiller
 from ._runtime.docs import with_params_of
 from ._runtime.validation import (
+    COUNT,
+    NOT_NEGATIVE,
     all_or_nothing,
     check_measures,
     check_observed,
@@ -30,7 +26,7 @@ from ._runtime.validation import (
     tells_where,
 )
 from .control import CONSTRAINTS
-from .many_body import CODEC_CONSTRAINTS, ORDER, ManyBodyProjector
+from .many_body import FIT_CONSTRAINTS, N_JOBS, ORDER, ManyBodyProjector
 
 
 def _is_flat(imputer):
@@ -192,22 +188,15 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict] = {
         "order": [*ORDER, StrOptions({"auto"}), None],
         "reshaper": [HasMethods(["fit_transform", "inverse_transform"]), None],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
+        "n_neighbors": [COUNT, None],
         "invariants": [StrOptions({"auto"}), *CONSTRAINTS, None],
         "constraints": [*CONSTRAINTS, None],
-        "alpha": [
-            Interval(Real, 0, None, closed="left"),
-            StrOptions({"auto"}),
-            "array-like",
-        ],
+        "alpha": [NOT_NEGATIVE, StrOptions({"auto"}), "array-like"],
         "smooth": ["array-like"],
-        **{
-            name: CODEC_CONSTRAINTS[name]
-            for name in ("base", "poset", "offset", "tol", "max_iter", "n_jobs")
-        },
+        **FIT_CONSTRAINTS,
+        "n_jobs": N_JOBS,
     }
 
-    @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Learn equations, near rows and the ridge.
@@ -226,7 +215,6 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._learn(X)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
         """Fit, and return the same rows with their missing cells filled.
@@ -259,7 +247,6 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows : ndarray of shape (n, *shape)
             Observed cells are those of X, bit by bit.
         """
-        check_is_fitted(self)
         return self._filled(self._checked(X, reset=False))[0]
 
     @available_if(_is_flat)

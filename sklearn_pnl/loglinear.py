@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
-from sklearn.base import BaseEstimator, DensityMixin, _fit_context
+from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._optional_dependencies import check_pandas_support
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -41,7 +41,7 @@ from .geometry import (
 )
 from .geometry.counts import check_reference
 from .geometry.fit import p_values
-from .many_body import CODEC_CONSTRAINTS, ORDER, ManyBodyProjector
+from .many_body import FIT_CONSTRAINTS, ORDER, ManyBodyProjector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,13 +205,9 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict] = {
         "order": [*ORDER, StrOptions({"bic", "aic"})],
         "reference": ["array-like", None],
-        **{
-            name: CODEC_CONSTRAINTS[name]
-            for name in ("base", "poset", "offset", "tol", "max_iter")
-        },
+        **FIT_CONSTRAINTS,
     }
 
-    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Fit the model to the sum of the rows.
@@ -250,13 +246,13 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         if shares:
             warn_user(
                 "Each row sums to 1: these are shares, no counts, and the statistics "
-                "are of 1 case a row. Multiply them by the number of cases.",
+                "are of 1 case a row. Multiply them by the number of cases."
             )
         if len(rows) > 1 == len(self.input_shape_) and fit.dof == 0:
             warn_user(
                 f"X has rows of one axis, {len(rows)} of them, which are summed, and "
                 "the model has a parameter for each cell: it fits any counts. A table "
-                "is one row: fit(X[None]), or fit([X]).",
+                "is one row: fit(X[None]), or fit([X])."
             )
         self.base_mask_, self.order_ = mask, self.poset_.family(mask)
         self.statistics_, self.expected_ = fit, fit.expected

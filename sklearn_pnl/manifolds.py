@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -16,9 +16,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._runtime.docs import with_params_of
+from ._runtime.validation import COUNT
 from .geometry import PosetProtocol, element_mask, order_mask
 
-ORDER = [Interval(Integral, 1, None, closed="left"), "array-like"]
+ORDER = [COUNT, "array-like"]
 
 
 @dataclass(eq=False, repr=False)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._drawing.coding import encode_rows, free_mask, lay_out, make_codec
 from ._runtime.blocks import map_blocks
 from ._runtime.validation import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
     all_or_nothing,
     as_numbers,
     check_cells,
@@ -27,20 +30,16 @@ from .geometry import PosetProtocol
 from .manifolds import ORDER
 from .reshape import names_of_cells
 
-# Constraints of the parameters that a codec is built from.
-CODEC_CONSTRAINTS = {
+# Constraints of the parameters of one fit, and of all that a codec is built from.
+FIT_CONSTRAINTS = {
     "base": ["array-like", None],
     "poset": [PosetProtocol, None],
-    "offset": [Interval(Real, 0, None, closed="left")],
-    "with_mass": ["boolean"],
-    "tol": [Interval(Real, 0, None, closed="neither")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "n_jobs": [
-        Interval(Integral, None, -1, closed="right"),
-        Interval(Integral, 1, None, closed="left"),
-        None,
-    ],
+    "offset": [NOT_NEGATIVE],
+    "tol": [POSITIVE],
+    "max_iter": [COUNT],
 }
+N_JOBS = [Interval(Integral, None, -1, closed="right"), COUNT, None]
+CODEC_CONSTRAINTS = {**FIT_CONSTRAINTS, "with_mass": ["boolean"], "n_jobs": N_JOBS}
 
 
 @tells_where()
@@ -188,7 +187,6 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         self.fit_transform(X)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
         """Fit, and return the codes of the same rows.
@@ -225,7 +223,6 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         codes : ndarray of shape (n, n_params_)
             In theta, in the order of the cells; first the bottom if ``with_mass``.
         """
-        check_is_fitted(self)
         rows = check_tensors(self, X, reset=False, missing=self._missing)
         return self._codes(self._encode(rows), rows.dtype)
 
@@ -243,8 +240,7 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
             Distributions, which sum to 1; with ``with_mass`` measures, whose sum is
             that of ``x + offset``.
         """
-        check_is_fitted(self)
-        codes = check_codes(X, self.n_params_, type(self).__name__)
+        codes = check_codes(self, X)
         codec = self._codec
         (measures,) = map_blocks(
             codec.measures_of, codes, step=codec.encoded_at_once, n_jobs=self.n_jobs

@@ -11,7 +11,6 @@ from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_sampling_strategy, check_target_type
 from imblearn.utils._validation import ArraysTransformer
 from scipy.sparse import issparse
-from sklearn.base import _fit_context
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from ._runtime.docs import with_params_of
@@ -161,7 +160,6 @@ class PNLSampler(Recipe, BaseOverSampler):
         "random_state": ["random_state", np.random.Generator],
     }
 
-    @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     def fit_resample(self, X: Rows, y: Any) -> tuple[Any, Any]:
         """Add new rows to the data.
@@ -208,7 +206,6 @@ class PNLSampler(Recipe, BaseOverSampler):
         self.parent_indices_ = self._stack_parents(parents, len(table))
         return table.stack(new), target.like(np.concatenate(labels))
 
-    @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     def fit(self, X: Rows, y: Any) -> Self:
         """Check rows and labels alone.

@@ -7,13 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    MetaEstimatorMixin,
-    _fit_context,
-    clone,
-)
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import assert_all_finite, column_or_1d, get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import (
@@ -131,7 +125,6 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     }
 
     # Sampler and estimator validate their own parameters.
-    @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     def fit(self, X: Rows, y: Any, **params: Any) -> Self:
         """Resample, fit the classifier, and count classes before and after.

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from imblearn.base import BaseSampler
 from scipy.ndimage import gaussian_filter1d
-from sklearn.base import _fit_context
 from sklearn.neighbors import KernelDensity
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from ._runtime.docs import with_params_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
+    COUNT,
     ELSEWHERE,
     all_or_nothing,
     as_random_state,
@@ -146,17 +146,13 @@ class PNLRegressionSampler(Recipe, BaseSampler):
     _sampling_type = "bypass"
     _parameter_constraints: ClassVar[dict] = {
         **PNLAugmenter._parameter_constraints,
-        "n_samples": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0, None, closed="neither"),
-        ],
+        "n_samples": [COUNT, Interval(RealNotInt, 0, None, closed="neither")],
         "row_weights": [StrOptions({"uniform", "rarity"})],
         "constraints": [*CONSTRAINTS, None],
         "totals": [dict, list, tuple, ColumnTotal, None],
         "random_state": ["random_state", np.random.Generator],
     }
 
-    @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     def fit(self, X: Rows, y: Any) -> Self:
         """Check rows and targets alone.
@@ -175,7 +171,6 @@ class PNLRegressionSampler(Recipe, BaseSampler):
         self._check(X, y)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     def fit_resample(self, X: Rows, y: Any) -> tuple[Any, Any]:
         """Add new rows and their targets to the data.

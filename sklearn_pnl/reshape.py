@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ._runtime.validation import all_or_nothing, check_rows, tells_where
+from ._runtime.validation import TWO_OR_MORE, all_or_nothing, check_rows, tells_where
 
 
 # Tensors have no column names: keep scikit-learn's output wrapping off, also when a
@@ -99,14 +99,13 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
     _parameter_constraints: ClassVar[dict] = {
         "input_shape": [tuple, list, Integral, None],
         "factor_order": [StrOptions({"descending", "ascending"})],
-        "max_factor": [Interval(Integral, 2, None, closed="left"), None],
+        "max_factor": [TWO_OR_MORE, None],
         "pad_value": [
             Interval(Real, None, None, closed="neither"),
             StrOptions({"mean"}),
         ],
     }
 
-    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Choose the tensor's shape from the shape of the rows.
@@ -141,7 +140,6 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         -------
         tensors : ndarray of shape (n, *tensor_shape_)
         """
-        check_is_fitted(self)
         X = check_rows(self, X, reset=False)
         rows = X.reshape(-1, *self.axes_)
         if self.padded_axes_ != self.axes_:

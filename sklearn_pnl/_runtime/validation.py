@@ -9,16 +9,17 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import wraps
 from inspect import currentframe, signature
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..geometry.masks import check_unmasked
 
@@ -27,6 +28,11 @@ _FLOATS = (np.float64, np.float32)
 # Shapes and values that are not finite are told of here, with the place.
 LOOSE = {"allow_nd": True, "ensure_all_finite": False}
 _TIMES = re.compile("date|time|duration|period", re.IGNORECASE)
+# What numbers a parameter may have.
+COUNT = Interval(Integral, 1, None, closed="left")
+TWO_OR_MORE = Interval(Integral, 2, None, closed="left")
+POSITIVE = Interval(Real, 0, None, closed="neither")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 # Ours, and those that call us.
 _LIBRARIES = {"sklearn_pnl", "sklearn", "imblearn", "joblib", "contextlib"}
 
@@ -37,8 +43,12 @@ def _row(number, numbers=None):
 
 
 def all_or_nothing(fit):
-    """A fit starts without the results of an older one; if it fails they come back."""
+    """A fit of checked parameters that starts without the results of an older one.
 
+    If it fails they come back.
+    """
+
+    @_fit_context(prefer_skip_nested_validation=False)
     @wraps(fit)
     def restoring(estimator, *args, **kwargs):
         before = vars(estimator).copy()
@@ -153,6 +163,8 @@ def check_rows(estimator, X, *, reset, missing=None, dtype=_FLOATS):
         "{} holds no numbers. Encode it first, for instance with OneHotEncoder, or "
         "leave it out."
     )
+    if not reset:
+        check_is_fitted(estimator)
     _check_no_times(estimator, X)
     X = validated(estimator, X, advice.format, reset=reset, dtype=dtype)
     if reset:
@@ -384,12 +396,14 @@ def check_masses(mass, numbers=None):
         )
 
 
-def check_codes(codes, n_params, whom):
-    """Validate codes of shape (n, n_params) for decoding."""
+def check_codes(estimator, codes):
+    """Validate codes of shape (n, n_params_) for decoding."""
+    check_is_fitted(estimator)
     codes = as_numbers(codes, input_name="codes", ensure_min_features=0)
-    if codes.ndim != 2 or codes.shape[1] != n_params:
+    if codes.ndim != 2 or codes.shape[1] != estimator.n_params_:
         raise ValueError(
-            f"Codes for {whom} have shape (n_rows, {n_params}); got {codes.shape}."
+            f"Codes for {type(estimator).__name__} have shape (n_rows, "
+            f"{estimator.n_params_}); got {codes.shape}."
         )
     check_finite(codes, "codes")
     return codes

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, validate_params
+from sklearn.utils._param_validation import HasMethods, validate_params
 
 from .._runtime.typing import Rows, Seed
-from .._runtime.validation import tells_where
+from .._runtime.validation import TWO_OR_MORE, tells_where
 from . import features, nearness
 from .detection import detect
 from .report import SampleComparison
@@ -25,8 +25,8 @@ from .rows import Scale, read_rows
             HasMethods(["fit", "decision_function"]),
             None,
         ],
-        "cv": [Interval(Integral, 2, None, closed="left")],
-        "max_samples": [Interval(Integral, 2, None, closed="left")],
+        "cv": [TWO_OR_MORE],
+        "max_samples": [TWO_OR_MORE],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     },

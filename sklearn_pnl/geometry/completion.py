@@ -32,13 +32,7 @@ from .interactions import maximal_mode_sets
 from .marginals import margin_rows
 from .observed import Design, patterns_of
 from .optimize import Report, newton_cg, newton_dense
-from .posets import (
-    PosetProtocol,
-    SparseColumns,
-    as_flags,
-    flat_rows,
-    non_negative,
-)
+from .posets import PosetProtocol, SparseColumns, as_flags, flat_rows, non_negative
 from .settling import settle_rows
 from .solvers import BLOCK_CELLS, is_light, joined
 from .tilts import ExponentialTilt

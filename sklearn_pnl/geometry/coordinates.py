@@ -14,13 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._runtime.workspace import empty
-from .posets import (
-    PosetProtocol,
-    flat_elements,
-    flat_rows,
-    float_type,
-    leading_shape,
-)
+from .posets import PosetProtocol, flat_elements, flat_rows, float_type, leading_shape
 
 
 def theta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:

@@ -23,14 +23,7 @@ from scipy.linalg import orth
 
 from .counts import check_counts, check_reference, n_params_of
 from .energies import energy_decomposition
-from .fit import (
-    MAX_ITER,
-    TOL,
-    goodness_of_fit,
-    model_mask,
-    p_values,
-    statistics_table,
-)
+from .fit import MAX_ITER, TOL, goodness_of_fit, model_mask, p_values, statistics_table
 from .interactions import check_mode_set
 from .posets import PosetProtocol, TensorPoset, flat_elements
 from .terms import (

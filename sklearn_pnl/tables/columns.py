@@ -197,11 +197,7 @@ class PandasColumns(FrameColumns):
     objects may be numbers; the index is made anew; frames of a subclass stay such.
     """
 
-    _others_with_numbers = (
-        *FrameColumns._others_with_numbers,
-        nw.Object,
-        nw.Unknown,
-    )
+    _others_with_numbers = (*FrameColumns._others_with_numbers, nw.Object, nw.Unknown)
 
     def __init__(self, X):
         frame = X.copy(deep=False)

@@ -6,14 +6,7 @@ from sklearn.utils import check_array
 
 from .._runtime.validation import LOOSE, as_array
 from .categories import level_codes
-from .columns import (
-    ArrayColumns,
-    column_of,
-    columns_of,
-    is_frame,
-    is_missing,
-    what,
-)
+from .columns import ArrayColumns, column_of, columns_of, is_frame, is_missing, what
 from .times import Times, count_from_one_start, held_in
 from .values import Counts, kind_of
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, validate_params
 
-from .._runtime.validation import tells_where
+from .._runtime.validation import COUNT, NOT_NEGATIVE, tells_where
 from ..geometry import linear_projection
 from ..geometry.masks import unmasked
 from ..geometry.reach import box_reach, span
@@ -33,8 +33,8 @@ _SHOWN = 30
 SEARCH = {
     "integer": ["boolean"],
     "time_limit": [Interval(Real, 0, None, closed="right")],
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "tol": [NOT_NEGATIVE],
+    "max_iter": [COUNT],
     "strict": ["boolean"],
 }
 
