@@ -32,7 +32,7 @@ from .interactions import maximal_mode_sets
 from .marginals import margin_rows
 from .observed import Design, patterns_of
 from .optimize import Report, newton_cg, newton_dense
-from .posets import PosetProtocol, SparseColumns, as_flags, flat_rows, non_negative
+from .posets import MatrixColumns, PosetProtocol, as_flags, flat_rows, non_negative
 from .settling import settle_rows
 from .solvers import BLOCK_CELLS, is_light, joined
 from .tilts import ExponentialTilt
@@ -215,7 +215,7 @@ def _without_empty_sums(observed, design):
         sums = poset.columns(np.flatnonzero(design.matched))
     else:
         sets = maximal_mode_sets(design.family, range(len(poset.shape)))
-        sums = SparseColumns(margin_rows(poset.shape, sets).T)
+        sums = MatrixColumns(margin_rows(poset.shape, sets).T)
     has, held = sums.analysis(1.0 * observed.seen), sums.analysis(observed.target)
     empty = sums.synthesis(1.0 * ((has > 0) & (held == 0))) > 0
     return observed._replace(

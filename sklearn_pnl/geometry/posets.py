@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, kron, vstack
+from scipy.sparse import csr_array, issparse, kron, vstack
 from scipy.sparse.linalg import splu
 
 from .._runtime.workspace import empty, take, zeros
@@ -207,21 +207,20 @@ class ZetaColumns:
         return take(eta.reshape(len(x), -1), self._elements, axis=1)
 
 
-class SparseColumns:
-    """Columns of a sparse zeta matrix; as ``ZetaColumns``."""
+class MatrixColumns:
+    """Columns of a zeta matrix as one (D, m), dense or sparse; as ``ZetaColumns``."""
 
     def __init__(self, matrix):
         self._matrix = matrix
-        self._transpose = matrix.T.tocsr()
-        self.n_terms = matrix.nnz
+        self.n_terms = matrix.nnz if issparse(matrix) else matrix.size
 
     def synthesis(self, v):
         """As of ``ZetaColumns``."""
-        return np.ascontiguousarray((self._matrix @ np.ascontiguousarray(v.T)).T)
+        return np.ascontiguousarray(v @ self._matrix.T)
 
     def analysis(self, x):
         """As of ``ZetaColumns``."""
-        return (self._transpose @ np.ascontiguousarray(x.T)).T
+        return x @ self._matrix
 
 
 class TensorPoset(PosetProtocol):
@@ -376,27 +375,12 @@ class TensorPoset(PosetProtocol):
         return values
 
 
-class DenseColumns:
-    """Columns of a zeta matrix as one (D, m); as ``ZetaColumns``."""
-
-    def __init__(self, matrix):
-        self.matrix = matrix
-
-    def synthesis(self, v):
-        """As of ``ZetaColumns``."""
-        return v @ self.matrix.T
-
-    def analysis(self, x):
-        """As of ``ZetaColumns``."""
-        return x @ self.matrix
-
-
 def zeta_columns(poset, elements):
     """Columns of the zeta matrix, dense if few: faster then than cumulative sums."""
     m, columns = len(elements), poset.columns(elements)
     if m > _FEW_ELEMENTS or m * poset.n_elements > _LARGEST_COLUMNS:
         return columns
-    return DenseColumns(np.ascontiguousarray(columns.synthesis(np.eye(m)).T))
+    return MatrixColumns(np.ascontiguousarray(columns.synthesis(np.eye(m)).T))
 
 
 class Poset(PosetProtocol):
@@ -574,7 +558,7 @@ class Poset(PosetProtocol):
 
     def columns(self, elements: NDArray) -> Any:
         """Columns of the zeta matrix."""
-        return SparseColumns(self.zeta_matrix[:, elements])
+        return MatrixColumns(self.zeta_matrix[:, elements])
 
     def __getstate__(self):
         # The factor can be neither copied nor pickled; it is found again when needed.
