@@ -433,16 +433,7 @@ class _Problem:
             n_iter[~going & (n_iter < 0)] = k
             if k == max_iter or not going.any():
                 return m, y, n_iter
-            y += self.plain_step(m, y, gradient) * going[:, None]
-
-    def plain_step(self, m, y, gradient):
-        """Newton's step; a division where no cell is in two equations."""
-        if not self.is_diagonal:
-            return self.direction(m, y, gradient)
-        hessian = self.weight(m) @ self.squares
-        longest = hessian * (self.divergence.longest / self.largest)
-        step = np.clip(-gradient, -longest, longest)
-        return step / np.maximum(hessian, np.finfo(float).tiny)
+            y += self.direction(m, y, gradient) * going[:, None]
 
     def largest_divergence(self):
         """Bound on ``KL(m, start)`` over the ranges of the cells, of each row."""
