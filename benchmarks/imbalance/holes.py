@@ -91,28 +91,35 @@ def main():
         for t in known
     ]
     found = evaluate(tables, rivals, others, of_model, folder=FOLDER, n_jobs=2)
-    rows = []
-    for (rate, name), group in grouped(found, "rate", "sampler").items():
-        against = _by_family(found, rate, "median, SMOTE")
-        own = _by_family(found, rate, name)
-        row = {"missing": rate, "before the learner": name}
-        for k, score in enumerate(SCORES):
-            gain = own[:, k] - against[:, k]
-            row[score] = float(np.mean([each[score] for each in group]))
-            row[f"p, {score}"] = wilcoxon(gain).pvalue if gain.any() else 1.0
-        rows.append(row)
-    report(rows, "imbalance-holes")
-
-
-def _by_family(found, rate, name):
-    """Means (families, scores) over tables, folds and learners."""
-    of = [row for row in found if (row["rate"], row["sampler"]) == (rate, name)]
-    return np.array(
+    report(
         [
-            [np.mean([row[score] for row in rows]) for score in SCORES]
-            for rows in grouped(of, "family").values()
-        ]
+            {"missing": rate, "learner": learner, "before it": name}
+            | _means(found, rate, name, of)
+            for rate in RATES
+            for learner, of in [("all", tuple(others)), ("boosting", ("boosting",))]
+            for name in STEPS
+        ],
+        "imbalance-holes",
     )
+
+
+def _means(found, rate, name, of):
+    """Means of some learners, and what chance makes of their gains on SMOTE's."""
+    known = [row for row in found if row["rate"] == rate and row["learner"] in of]
+    own = [row for row in known if row["sampler"] == name]
+    rival = [row for row in known if row["sampler"] == "median, SMOTE"]
+    means = {}
+    for score in SCORES:
+        means[score] = float(np.mean([row[score] for row in own]))
+        gain = _by_family(own, score) - _by_family(rival, score)
+        means[f"p, {score}"] = float(wilcoxon(gain).pvalue) if gain.any() else 1.0
+    return means
+
+
+def _by_family(rows, score):
+    """Means over tables, folds and learners."""
+    families = grouped(rows, "family").values()
+    return np.array([np.mean([row[score] for row in own]) for own in families])
 
 
 if __name__ == "__main__":
