@@ -661,7 +661,7 @@ MISTAKES = [
     (lambda X, y: PNLSampler(offst=5), "no parameter 'offst': did you mean 'offset'"),
     (lambda X, y: PNLSampler(totals={"rent": 5}).fit_resample(X[["rent"]], y),
      r"totals has the class 'rent', but y has the classes \[0, 1\]: .* \{0: ...\}"),
-    (lambda X, y: drawn(X, totals=5), "dict by column, such as .* 4 columns; got 5"),
+    (lambda X, y: drawn(X, totals=5), "dict by column, such as .* shape .4,.; got 5"),
     (lambda X, y: calibrate(X, "rent"), "dict by column, such as .*; got 'rent'"),
     (lambda X, y: calibrate(X, {"rooms": {"2": 9}}),
      r"No row has rooms='2', for which 9 is .* there are (\d, ){3}\d"),
