@@ -291,12 +291,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if reset:
             self.order_ = self._resolved_order()
         if not self._is_table:
-            check_measures(
-                np.nan_to_num(rows),
-                f"Negative values in data passed to {type(self).__name__}",
-                None,
-                advice="order=None takes rows for those of a table",
-            )
+            advice = "order=None takes rows for those of a table"
+            check_measures(np.nan_to_num(rows), self, None, advice=advice)
             check_observed(rows.reshape(len(rows), -1), self.offset)
         return rows
 

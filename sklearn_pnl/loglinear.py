@@ -23,7 +23,6 @@ from ._runtime.validation import (
     check_count,
     check_measures,
     check_rows,
-    feature_names,
     tells_where,
     warn_unconverged,
     warn_user,
@@ -425,9 +424,8 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     def _rows(self, X, reset):
         """Rows of counts, flat."""
         rows = check_rows(self, X, reset=reset)
-        whom = f"Negative values in data passed to {type(self).__name__}"
         advice = "counts are 0 or more; mend or drop the row"
-        check_measures(rows, whom, None, names=feature_names(self), advice=advice)
+        check_measures(rows, self, None, advice=advice)
         if rows.max() > np.finfo(float).max / rows.size:
             raise ValueError("The sum of X overflows; divide it by a constant first.")
         return rows.reshape(len(rows), -1).astype(np.float64, copy=False)

@@ -258,12 +258,10 @@ def check_cells(estimator, X, *, reset=False, missing=None):
     check_shape(estimator, X)
     rows, has_gaps = X.reshape(len(X), -1), check_finite(X, missing=missing)
     lowest = 0 if reset else -estimator.offset
-    whom = f"Negative values in data passed to {type(estimator).__name__}"
     if has_gaps:
         # Of any value that is fine.
         X = np.where(np.isnan(X), 1, X)
-    names = feature_names(estimator)
-    check_measures(X, whom, estimator.offset, lowest, names=names)
+    check_measures(X, estimator, estimator.offset, lowest)
     if has_gaps:
         check_observed(rows, estimator.offset)
     return rows
@@ -334,9 +332,12 @@ def check_finite(X, name="X", names=None, missing=None):
 def check_measures(X, whom, offset, lowest=0, *, names=None, numbers=None, advice=None):
     """Refuse cells without a logarithm, and say where the first one is.
 
-    ``whom`` says what holds the negative values, ``numbers`` what its rows are known
-    by, ``advice`` what to do.
+    ``whom`` says what holds the negative values, or is the estimator that they were
+    passed to; ``numbers`` says what its rows are known by, ``advice`` what to do.
     """
+    if not isinstance(whom, str):
+        names = feature_names(whom)
+        whom = f"Negative values in data passed to {type(whom).__name__}"
     least = X.min(initial=1)
     if least >= lowest:
         if offset is not None and least <= -offset:
