@@ -342,9 +342,9 @@ def search_interactions(
 ) -> InteractionSearch:
     """Hierarchical model found by adding and dropping interactions one at a time.
 
-    Of the sets of modes whose smaller sets are kept, the one that lowers ``-score
-    statistic + penalty |A|`` most is added, if a fit confirms that it lowers the
-    criterion; when none does, the one whose loss lowers it most is dropped, if any;
+    Of the sets of modes whose smaller sets are kept, in the order of ``score
+    statistic - penalty |A|``, the first is added that lowers the criterion, as its fit
+    tells; when none does, the one whose loss lowers it most is dropped, if any;
     and again, until neither does. The criterion falls at each step, so that the search
     ends, in an optimum for single steps, which need not be the best model of all.
 
@@ -439,8 +439,6 @@ class _Search:
         sizes = [n_params_of(self._poset, one, self._settings[0]) for one in larger]
         gains = tests.values - penalty * (np.array(sizes) - fit.n_params)
         for k in np.argsort(-gains, kind="stable"):
-            if gains[k] <= 0:
-                return None
             if self.value(larger[k]) < value:
                 return "add", terms[k], larger[k], self.value(larger[k])
         return None
