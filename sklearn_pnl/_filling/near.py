@@ -1,6 +1,7 @@
 """Near training rows, where some cells of rows are missing."""
 
 import numpy as np
+from sklearn import config_context
 from sklearn.impute import KNNImputer
 
 from .._runtime.validation import unheard
@@ -29,4 +30,8 @@ class NearRows:
 
     def means(self, rows):
         """Rows (n, D) with means of near ones where cells are missing."""
-        return self._search.transform(self._scaled(rows)) * self._unit + self.ends[0]
+        # Distances are gone over many times: chunks of them that fit the caches take
+        # half as long.
+        with config_context(working_memory=16):
+            means = self._search.transform(self._scaled(rows))
+        return means * self._unit + self.ends[0]
