@@ -169,23 +169,6 @@ def mode_marginals(x, shape, modes):
     return {k: products[:, end - length : end] for k, length, end in ends}
 
 
-def levels_by_mass(masses, shape):
-    """Flat cell order in which the level of most mass is first in each mode.
-
-    ``masses`` are some of the :func:`mode_marginals`; the levels of other modes keep
-    their order.
-    """
-    n, d = len(next(iter(masses.values()))), len(shape)
-    flat = np.zeros((n, *(1,) * d), np.intp)
-    for k, length in enumerate(shape):
-        if k in masses:
-            ranked = np.argsort(-masses[k], axis=1, kind="stable")
-        else:
-            ranked = np.broadcast_to(np.arange(length), (n, length))
-        flat = flat * length + ranked.reshape(n, *kept_axes([k], shape))
-    return flat.reshape(n, -1)
-
-
 def kept_axes(modes, shape):
     """Shape with the lengths of some modes, and 1 for all others."""
     return tuple(length if k in modes else 1 for k, length in enumerate(shape))

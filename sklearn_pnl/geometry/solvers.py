@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from .._runtime.workspace import slices, some_rows
 from .coordinates import distributions
 from .interactions import InteractionBasis, interaction_mask, maximal_mode_sets
-from .marginals import levels_by_mass, mode_marginals, product_of_marginals, rake
+from .marginals import mode_marginals, product_of_marginals, rake
 from .mode_tilts import ModeTilt, rake_modes
 from .observed import patterns_of
 from .optimize import Report, newton_cg, newton_dense, rounding_error
@@ -23,7 +23,6 @@ from .tilts import (
     ExponentialTilt,
     IndicatorBasis,
     ScaledBasis,
-    SortedTilt,
     ZetaBasis,
     marginal_cells,
     pinned_basis,
@@ -344,29 +343,23 @@ class TiltSolver(_NewtonSolver):
     def _tilts(self, start, target):
         """Tilts of marginal cells: those that avoid one reference level a mode.
 
-        The same for all rows, or, for those that nearly lack it, their own.
+        The same for all rows; of rows that nearly lack it their heaviest one.
         """
-        poset, residual = self.poset, self.residual
-        masses = mode_marginals(target, poset.shape, self._modes)
-        common = {k: int(mass.sum(axis=0).argmax()) for k, mass in masses.items()}
-        filled = [masses[k][:, r] >= _FILLED for k, r in common.items()]
-        fits = np.logical_and.reduce(filled)
-        if not self._independent:
-            fits &= ~_is_uneven(target)
-        shared, own = np.flatnonzero(fits), np.flatnonzero(~fits)
-        if len(shared):
-            if self._independent and poset.n_elements >= _MATRIX_FROM:
-                yield shared, partial(ModeTilt, poset.shape, common)
+        shape = self.poset.shape
+        levels = np.zeros((len(target), len(shape)), np.intp)
+        for k, mass in mode_marginals(target, shape, self._modes).items():
+            common = mass.sum(axis=0).argmax()
+            own = mass.argmax(axis=1)
+            levels[:, k] = np.where(mass[:, common] >= _FILLED, common, own)
+        for rows, references in patterns_of(levels):
+            references = tuple(references.tolist())
+            if self._independent and self.poset.n_elements >= _MATRIX_FROM:
+                chosen = {k: references[k] for k in self._modes}
+                yield rows, partial(ModeTilt, shape, chosen)
             else:
-                yield shared, partial(ExponentialTilt, self._cells(common), residual)
-        if len(own):
-            masses = {k: some_rows(mass, own) for k, mass in masses.items()}
-            order = levels_by_mass(masses, poset.shape)
-            yield own, partial(SortedTilt, self._cells({}), residual, order)
-
-    def _cells(self, references):
-        levels = tuple(references.get(k, 0) for k in range(len(self.poset.shape)))
-        return marginal_cells(self.poset, self.family, levels, len(self.elements))
+                parts = self.family, references, len(self.elements)
+                basis = marginal_cells(self.poset, *parts)
+                yield rows, partial(ExponentialTilt, basis, self.residual)
 
     @cached_property
     def _basis(self):

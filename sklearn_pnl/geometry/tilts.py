@@ -85,32 +85,6 @@ class ExponentialTilt:
         return q
 
 
-class SortedTilt(ExponentialTilt):
-    """The tilt with the cells of each row in an order of its own.
-
-    Levels of the modes are sorted by their mass, for rows that nearly lack the levels
-    that the others have in common.
-    """
-
-    def __init__(self, basis, residual, order, start, target):
-        self._back = np.argsort(order, axis=1)
-        start, target = (_ordered(x, order) for x in (start, target))
-        super().__init__(basis, residual, start, target)
-
-    def gradient(self, q, rows):
-        difference = q - some_rows(self._target, rows)
-        original = _ordered(difference, some_rows(self._back, rows))
-        return self._basis.analysis(difference), self._residual(original)
-
-    def distributions(self, q):
-        return _ordered(q, self._back)
-
-
-def _ordered(x, order):
-    """Each row in an order of its own; NumPy's way takes long for short ones."""
-    return x[np.arange(len(x))[:, None], order]
-
-
 class Basis:
     """Functions on the cells.
 
