@@ -819,11 +819,27 @@ def test_hollow_rows_take_few_steps_without_conjugate_gradients(seed, monkeypatc
     assert np.all(np.abs(theta) <= rounding.sum(axis=1))
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("light", [1e-9, 1e-12])
+def test_rows_with_next_to_nothing_in_most_cells_converge(seed, light):
+    rng = np.random.default_rng(seed)
+    poset, n = TensorPoset((20, 20)), 8
+    matched = (rng.random(poset.shape) < 0.55) & (poset.order > 0)
+    target = rng.random((n, 20, 20)) * (rng.random((n, 20, 20)) < 0.05) + light
+    target[0] = light
+    target[0, 3, 4] = 1
+    target /= target.sum(axis=(1, 2), keepdims=True)
+    found = mixed_projection(target, None, matched, poset, tol=1e-7)
+    assert found.converged.all()
+    theta = poset.moebius(np.log(found.prob))[:, ~matched & (poset.order > 0)]
+    assert np.abs(theta).max() < 1e-11
+
+
 # --- derivatives ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("concentration", CONCENTRATIONS)
-@pytest.mark.parametrize("kind", ["zeta", "indicators", "interactions", "cells"])
+@pytest.mark.parametrize("kind", ["zeta", "interactions", "cells"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_derivatives_of_the_objective(seed, kind, concentration):
     # All three parametrisations of psi(x) - <x, moments>, by central differences.
@@ -831,13 +847,12 @@ def test_derivatives_of_the_objective(seed, kind, concentration):
     shape = (3, 2, 3)
     target, start = random_prob(rng, (18,), 2, concentration).reshape(2, 1, 18)
     poset, one = TensorPoset(shape), np.array([0])
-    if kind in ("zeta", "indicators"):
+    if kind == "zeta":
         mask = (rng.random(shape) < 0.5) & (poset.order > 0)
         solver = solvers.GeneralSolver(poset, mask)
-        basis = solver._basis if kind == "zeta" else solver._indicators
     else:
         solver = solvers.TiltSolver(poset, 2)
-        basis = solver._basis
+    basis = solver._basis
     if kind == "cells":
         basis = tilts.MarginalCells(poset, 2, (1, 0, 2))
     problem = tilts.ExponentialTilt(basis, solver.residual, start, target)

@@ -322,7 +322,7 @@ class RidgeTilt(ExponentialTilt):
         super().__init__(basis, None, start, target)
         self._penalty, self._scale = penalty, 1 / np.sqrt(1 + penalty)
         self._n_cells = start.shape[1]
-        self.longest = lambda step, *_: basis.longest(step * self._scale)
+        self.longest = lambda step: basis.longest(step * self._scale)
         self.hessian_product = self._scaled_product
 
     def energy(self, x):

@@ -19,14 +19,7 @@ from .optimize import Report, newton_cg, newton_dense, rounding_error
 from .posets import matched_mask, zeta_columns
 from .settling import settle_rows
 from .terms import level_functions
-from .tilts import (
-    ExponentialTilt,
-    IndicatorBasis,
-    ScaledBasis,
-    ZetaBasis,
-    marginal_cells,
-    pinned_basis,
-)
+from .tilts import ExponentialTilt, ScaledBasis, ZetaBasis, marginal_cells, pinned_basis
 
 # Cells in one block of rows: a mebibyte of float64, so that the temporaries of a
 # block stay in cache. Blocks depend on the shape of the data alone, so that results
@@ -404,7 +397,7 @@ class GeneralSolver(_NewtonSolver):
             # Where cells cannot be, functions may say the same.
             parts = patterns_of(start > 0)
         for rows, seen in parts:
-            basis = self._indicators if self.matrix_free else self._zeta_basis
+            basis = self._zeta_basis
             if not seen.all():
                 basis = ZetaBasis(self.poset, self.elements, seen)
             yield rows, partial(ExponentialTilt, basis, self.residual)
@@ -414,10 +407,6 @@ class GeneralSolver(_NewtonSolver):
         many = len(self.elements) > _PINNED_FROM
         pinned = pinned_basis(self.poset, self.elements) if many else None
         return pinned or self._zeta_basis
-
-    @cached_property
-    def _indicators(self):
-        return IndicatorBasis(self.poset, self.elements)
 
     @cached_property
     def _zeta_basis(self):

@@ -37,13 +37,8 @@ _NEAR_THE_END = 1e-2
 _FILLED = 0.25
 # Pairs of coordinates whose entries in Hessians are made at once: they stay in cache.
 _PAIRS_AT_ONCE = 2**14
-# Steps that minimise along a line: so long at most, found by so many bisections, to no
-# cell whose logarithm is smaller.
-_FARTHEST, _BISECTIONS, _LOG_LEAST = 2.0, 8, -690.0
-# What is added to the diagonals of Hessians, against directions that rounding alone
-# decides; and the weight that cells lighter than the other have there, which holds them
-# where they are: what they do counts for nothing.
-_RIDGE, _HELD, _VANISHING = 1e-10, 1e-8, 1e-130
+# Directions of less variance are told by rounding alone.
+_UNTOLD = 1e-10
 # Products of pairs of entries in the Gram matrix of rows of the Moebius matrix.
 _LARGEST_GRAM = 2**26
 
@@ -107,7 +102,7 @@ class Basis:
     def gradient(self, difference, residual):
         return self.analysis(difference), residual(difference)
 
-    def longest(self, step, *_):
+    def longest(self, step):
         # A safeguard, for which single precision will do.
         change = np.ptp(self.synthesis(step.astype(np.float32)), axis=1)
         return np.minimum(1.0, LONGEST_STEP / np.maximum(change, LONGEST_STEP))
@@ -171,7 +166,7 @@ class MarginalCells(KroneckerBasis):
         super().__init__(matrices, elements)
         self.whole = len(elements) <= _DENSE_FUNCTIONS
 
-    def longest(self, step, *_):
+    def longest(self, step):
         if np.abs(step).sum(axis=1).max() <= LONGEST_STEP:
             return np.ones(len(step))
         return super().longest(step)
@@ -248,7 +243,7 @@ class ZetaBasis(Basis):
                 self._whiten = solve_triangular(factor, np.eye(m), lower=True).T
             else:
                 values, vectors = eigh(gram)
-                known = values > _RIDGE
+                known = values > _UNTOLD
                 self._whiten = vectors * known / np.sqrt(np.where(known, values, 1))
             # A matrix of all functions, where that is cheaper to apply.
             apart = _SPARSE_COST * self._columns.n_terms + m * m
@@ -261,44 +256,6 @@ class ZetaBasis(Basis):
     def _apart(self, v):
         whitened = v * self._scale if self._whiten is None else v @ self._whiten.T
         return self._columns.synthesis(whitened)
-
-
-class IndicatorBasis(Basis):
-    """Zeta columns of M as they are, where masses differ by many orders of magnitude.
-
-    Scaled to unit diagonal their Fisher information is as well conditioned as such rows
-    allow. Its steps would move cells that have next to no mass by many orders too: they
-    are not cut for these, but minimise along their direction.
-    """
-
-    def __init__(self, poset, elements):
-        self._poset, self._elements = poset, elements
-        columns = poset.columns(elements)
-        self.synthesis, self.analysis = columns.synthesis, columns.analysis
-
-    def longest(self, step, q, slope):
-        change, log_q = self.synthesis(step), np.log(q)
-        # The derivative is the mean change there less what it is for the target.
-        wanted = np.einsum("ij,ij->i", q, change) - slope
-        falls = (change < 0) & (q > 0)
-        room = np.full(q.shape, _FARTHEST)
-        np.divide(_LOG_LEAST - log_q, change, out=room, where=falls)
-        low, high = np.zeros(len(q)), np.clip(room.min(axis=1), 0.0, _FARTHEST)
-        length = high
-        for _ in range(_BISECTIONS):
-            there, _ = tilted_exp(log_q + length[:, None] * change)
-            fine = np.einsum("ij,ij->i", there, change) <= wanted
-            low, high = np.where(fine, length, low), np.where(fine, high, length)
-            length = 0.5 * (low + high)
-        return length
-
-    def covariances(self, q):
-        eta, m = self.analysis(q), len(self._elements)
-        held = (q + _HELD * (q < _VANISHING)).reshape(-1, *self._poset.shape)
-        covariances = self._poset.fisher_gram(held, self._elements)
-        covariances -= eta[:, :, None] * eta[:, None, :]
-        covariances[:, np.arange(m), np.arange(m)] *= 1 + _RIDGE
-        return covariances
 
 
 class PinnedBasis(Basis):
