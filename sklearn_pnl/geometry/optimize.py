@@ -306,7 +306,8 @@ def rounding_error(problem: Any, solution: Solution, rows: NDArray) -> NDArray:
 def _to_unit_diagonal(hessian):
     """Scale Hessians in place; the factors of their rows, and the new diagonals."""
     diagonal = np.einsum("nii->ni", hessian)
-    scale = 1 / np.sqrt(np.maximum(diagonal, _TINY))
+    # What is constant where there is mass moves nothing.
+    scale = 1 / np.sqrt(np.where(diagonal > _TINY, diagonal, 1.0))
     hessian *= scale[:, :, None]
     hessian *= scale[:, None, :]
     return scale, diagonal
