@@ -99,7 +99,9 @@ def column_total(
     within : float, default=0
         How far from ``equal`` a total may be, as a share of it: .01 for 1%.
     mean : bool, default=False
-        Whether it is the mean of the column that is asked for, or shares of levels.
+        Whether it is the mean of the column that is asked for, or shares of levels:
+        of all rows, so that those of other levels, and those whose cell is missing,
+        have together what is left of 1.
 
     Returns
     -------
