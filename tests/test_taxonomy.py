@@ -263,6 +263,7 @@ def test_lineages_that_make_no_taxonomy_are_refused(lineages, message):
         ({"ranks": ("one", "one")}, "2 different names"),
         ({"features": ["x"]}, "2 lineages, but 1 names"),
         ({"abundances": [1.0]}, "a number for each of 2 features"),
+        ({"abundances": np.ones((9, 2))}, r"sums of a table.*got shape \(9, 2\)"),
         ({"abundances": [1.0, np.nan]}, "a number for each of 2 features"),
     ],
     ids=str,

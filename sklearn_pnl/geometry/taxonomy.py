@@ -205,8 +205,9 @@ def _positions(abundances, n_features):
     abundances = np.asarray(abundances, dtype=np.float64)
     if abundances.shape != (n_features,) or np.isnan(abundances).any():
         raise ValueError(
-            f"abundances must be a number for each of {n_features} features; got "
-            f"{abundances!r}."
+            f"abundances must be a number for each of {n_features} features, as the "
+            f"sums of a table's columns are; got shape {abundances.shape}, "
+            f"{np.isnan(abundances).sum()} of them missing."
         )
     return -abundances
 
