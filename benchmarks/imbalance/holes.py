@@ -30,6 +30,8 @@ from .spread_tables import load_tables
 
 RATES = 0.1, 0.3
 SCORES = ("average precision", "ROC AUC", "balanced accuracy")
+medians = partial(SimpleImputer, strategy="median", keep_empty_features=True)
+near_rows = partial(KNNImputer, keep_empty_features=True)
 # Each makes what goes before the learner, from a seed.
 STEPS = {
     "none": lambda seed: [],
@@ -41,8 +43,6 @@ STEPS = {
     "near rows, PNL": lambda seed: [near_rows(), PNLSampler(random_state=seed)],
     "PNL": lambda seed: [PNLSampler(random_state=seed)],
 }
-medians = partial(SimpleImputer, strategy="median", keep_empty_features=True)
-near_rows = partial(KNNImputer, keep_empty_features=True)
 
 
 @dataclass(frozen=True)
