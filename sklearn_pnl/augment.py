@@ -469,7 +469,8 @@ class PNLAugmenter(Recipe):
         Parameters
         ----------
         X : array-like of shape (n, *input_shape_)
-            Rows.
+            Rows. A missing cell has the middle value of its column here; those of
+            training rows have the value of a like row in ``codes_``.
 
         Returns
         -------

@@ -11,8 +11,8 @@ from sklearn.utils import gen_batches
 from .._runtime.threads import one_blas_thread
 
 # Columns that are predicted from one another, passes over them, and how many rows, to
-# either side, may give a cell. (On made tables with 10 to 50% missing fewer passes or
-# more rows weakened correlations, fewer rows gave the same value to near ones.)
+# either side, may give a cell. (On made tables with 10 to 50% missing fewer passes
+# weakened correlations; 2 to 10 rows are alike.)
 _AT_ONCE, _PASSES, _NEAR = 128, 3, 4
 # Levels of a categorical column that tell something, the rare ones as one.
 _LEVELS = 16

@@ -260,7 +260,9 @@ class Keeper:
             np.copyto(rows, held, where=fixed & self.others)
             # What is asked for stays, then what is held: flags apart from it are off.
             rows = self.parted(rows, self.others & ~fixed.any(axis=0))
-            rows = self.parted(rows, self.others, self.asked.coefficients.any(axis=0))
+            if len(self.asked):
+                about = self.asked.coefficients.any(axis=0)
+                rows = self.parted(rows, self.others, about)
         return rows, copied
 
     def cast(self, rows, columns=True):
