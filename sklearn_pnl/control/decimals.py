@@ -192,5 +192,7 @@ class _Tried:
 def _basis(equations):
     """Orthonormal columns (p, k) of their span."""
     sizes = np.linalg.norm(equations, axis=1, keepdims=True)
-    u, sizes, _ = svd((equations / np.maximum(sizes, 1e-300)).T, full_matrices=False)
+    # NumPy's takes none, which that of SciPy refused before 1.14.
+    unit = (equations / np.maximum(sizes, 1e-300)).T
+    u, sizes, _ = np.linalg.svd(unit, full_matrices=False)
     return u[:, sizes > _LITTLE]
