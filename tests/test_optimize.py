@@ -27,7 +27,7 @@ class _Smooth:
     def slope(self, point, rows):
         return self.gradient_at(point[:, 1:], rows)
 
-    def longest(self, step):
+    def longest(self, step, point):
         return np.ones(len(step))
 
     def hessian(self, point, rows):

@@ -835,6 +835,20 @@ def test_rows_with_next_to_nothing_in_most_cells_converge(seed, light):
     assert np.abs(theta).max() < 1e-11
 
 
+@pytest.mark.parametrize("seed", [2, 3])
+def test_hollow_rows_on_a_random_poset_take_few_steps(seed):
+    rng, n = np.random.default_rng(seed), 500
+    below = [(int(rng.integers(0, i)), i) for i in range(1, n) for _ in range(3)]
+    poset = Poset.from_relations(n, below)
+    target = rng.uniform(size=(8, n)) * (rng.uniform(size=(8, n)) < 0.05) + 1e-8
+    target /= target.sum(axis=1, keepdims=True)
+    matched = np.arange(n) % 2 == 1
+    found = mixed_projection(target, None, matched, poset, tol=1e-6)
+    assert found.converged.all()
+    assert found.n_iter.max() < 30
+    assert found.prob.all()
+
+
 # --- derivatives ----------------------------------------------------------------------
 
 

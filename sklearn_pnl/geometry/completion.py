@@ -322,7 +322,7 @@ class RidgeTilt(ExponentialTilt):
         super().__init__(basis, None, start, target)
         self._penalty, self._scale = penalty, 1 / np.sqrt(1 + penalty)
         self._n_cells = start.shape[1]
-        self.longest = lambda step: basis.longest(step * self._scale)
+        self.longest = self._longest
         self.hessian_product = self._scaled_product
 
     def energy(self, x):
@@ -337,6 +337,9 @@ class RidgeTilt(ExponentialTilt):
     def gradient(self, point, rows):
         slope = self._slope(point, rows)
         return slope * self._scale, _half_lengths(slope)
+
+    def _longest(self, step, point):
+        return self._basis.longest(step * self._scale, point[:, : self._n_cells])
 
     def _slope(self, point, rows=slice(None)):
         """The gradient in the orthonormal functions."""

@@ -74,7 +74,7 @@ class ModeTilt:
         eta = np.abs(difference @ self._tails).max(axis=1, initial=0.0)
         return difference @ self._functions.T, eta
 
-    def longest(self, step):
+    def longest(self, step, q):
         parts = self._split(step @ self._functions)
         bound = sum(np.ptp(part, axis=1) for part in parts)
         return np.minimum(1.0, LONGEST_STEP / np.maximum(bound, LONGEST_STEP))

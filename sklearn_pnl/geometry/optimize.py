@@ -9,8 +9,8 @@ is n convex functions of m variables each, and offers, with ``rows`` some r of t
     one leading entry a row;
 ``gradient(point, rows)``
     gradients (r, m) and residuals (r,);
-``longest(step)``
-    the largest multiple (r,) of each step that is sensible;
+``longest(step, point)``
+    the largest multiple (r,) of each step from there that is sensible;
 ``hessian(point, rows)``
     Hessians (r, m, m), for the dense method;
 ``hessian_product(point, v)``
@@ -248,7 +248,7 @@ def _line_search(problem, here, step, rows):
         slope[bad] = np.einsum("ij,ij->i", here.gradient[bad], step[bad])
     rounding = _EPS * np.maximum(1.0, np.abs(here.value))
     slack = np.where(-slope <= _NO_DESCENT * rounding, np.inf, 8 * rounding)
-    length, found = problem.longest(step), None
+    length, found = problem.longest(step, here.point), None
     trying = np.arange(len(rows))
     for _ in range(_MAX_HALVINGS + 1):
         x = some_rows(step, trying)

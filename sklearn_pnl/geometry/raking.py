@@ -635,7 +635,7 @@ class _Dual:
         difference = self._margins(q) - self.wanted[rows]
         return difference * scale, np.abs(difference).max(axis=1)
 
-    def longest(self, step):
+    def longest(self, step, _):
         # Overflow is a value that the line search refuses.
         return np.ones(len(step))
 

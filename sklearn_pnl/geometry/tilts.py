@@ -21,7 +21,9 @@ from .interactions import interaction_mask, kronecker_blocks, kronecker_product
 # A Newton step changes log probabilities by at most this much. Where the target holds
 # far more than the iterate the full step overshoots, to distributions so concentrated
 # that their Fisher information is numerically 0.
-LONGEST_STEP = 10.0
+# That is for rows of ordinary masses; orthonormal functions of few elements take those
+# with next to nothing in most cells, which have farther to go.
+LONGEST_STEP, _FARTHER = 10.0, 50.0
 # A term of a sparse product costs about as much as so many of a dense one; and the
 # largest matrix of basis functions that is kept.
 _SPARSE_COST, _LARGEST_MATRIX = 16, 2**25
@@ -37,6 +39,9 @@ _NEAR_THE_END = 1e-2
 _FILLED = 0.25
 # Pairs of coordinates whose entries in Hessians are made at once: they stay in cache.
 _PAIRS_AT_ONCE = 2**14
+# Cells lighter than the second have the first as weight in Hessians of functions that
+# tell them apart, which holds them where they are; to the third no step takes them.
+_HELD, _VANISHING, _LOG_LEAST = 1e-8, 1e-130, -690.0
 # Directions of less variance are told by rounding alone.
 _UNTOLD = 1e-10
 # Products of pairs of entries in the Gram matrix of rows of the Moebius matrix.
@@ -102,7 +107,7 @@ class Basis:
     def gradient(self, difference, residual):
         return self.analysis(difference), residual(difference)
 
-    def longest(self, step):
+    def longest(self, step, q):
         # A safeguard, for which single precision will do.
         change = np.ptp(self.synthesis(step.astype(np.float32)), axis=1)
         return np.minimum(1.0, LONGEST_STEP / np.maximum(change, LONGEST_STEP))
@@ -120,7 +125,9 @@ class Basis:
         covariances = np.empty((len(q), len(functions), len(functions)))
         for covariance, weight in zip(covariances, q, strict=True):
             centred = functions - (functions @ weight)[:, None]
-            np.matmul(centred * weight, centred.T, out=covariance)
+            centred *= np.sqrt(weight)
+            # Of a matrix and its own transpose BLAS makes one half alone.
+            np.matmul(centred, centred.T, out=covariance)
         return covariances
 
 
@@ -166,10 +173,10 @@ class MarginalCells(KroneckerBasis):
         super().__init__(matrices, elements)
         self.whole = len(elements) <= _DENSE_FUNCTIONS
 
-    def longest(self, step):
+    def longest(self, step, q):
         if np.abs(step).sum(axis=1).max() <= LONGEST_STEP:
             return np.ones(len(step))
-        return super().longest(step)
+        return super().longest(step, q)
 
     def covariances(self, q):
         # Of each cell the sum of all that agree with its non-zero indices.
@@ -248,6 +255,18 @@ class ZetaBasis(Basis):
             # A matrix of all functions, where that is cheaper to apply.
             apart = _SPARSE_COST * self._columns.n_terms + m * m
             self.whole = m * D < min(apart, _LARGEST_MATRIX)
+
+    def longest(self, step, q):
+        change = self.synthesis(step)
+        longest = _FARTHER / np.maximum(np.ptp(change, axis=1), _FARTHER)
+        # A cell that is 0 where the start is not has no theta.
+        room = np.full(q.shape, 1.0)
+        falls = (change < 0) & (q > 0)
+        np.divide(_LOG_LEAST - np.log(q), change, out=room, where=falls)
+        return np.minimum(longest, np.maximum(room.min(axis=1), 0.0))
+
+    def covariances(self, q):
+        return super().covariances(q + _HELD * ((q > 0) & (q < _VANISHING)))
 
     def _transposed(self, x):
         eta = self._columns.analysis(x)
