@@ -74,8 +74,9 @@ def estimable_cells(
 
 def patterns_of(seen):
     """Rows that see the same cells, and which; all of them where there is no row."""
-    if not len(seen):
-        return [(np.arange(0), np.ones(seen.shape[1], bool))]
+    first = seen[0] if len(seen) else np.ones(seen.shape[1], bool)
+    if (seen == first).all():
+        return [(np.arange(len(seen)), first)]
     patterns, of_row, counts = np.unique(
         seen, axis=0, return_inverse=True, return_counts=True
     )
