@@ -285,6 +285,8 @@ def check_observed(rows, offset):
 
 def as_numbers(X, **settings):
     """Rows of any shape as floats, whatever their columns are called."""
+    if type(X) is np.ndarray and X.dtype in _FLOATS and X.ndim and X.size:
+        return X
     return check_array(X, dtype=_FLOATS, ensure_2d=False, **settings, **LOOSE)
 
 
