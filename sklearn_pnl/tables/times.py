@@ -68,9 +68,14 @@ class Times(Counts):
         missing = np.isnat(values)
         if self._on_clocks:
             values = unskipped(self._clock(values), values, self._clock)
-        whole = values.astype(self._type)
-        rest = values - whole.astype(values.dtype)
-        if np.any(abs(rest) >= np.timedelta64(1, self.time_unit)):
+        try:
+            whole = values.astype(self._type)
+            rest = values - whole.astype(values.dtype)
+            held = not np.any(abs(rest) >= np.timedelta64(1, self.time_unit))
+        except OverflowError:
+            # From NumPy 2.5 on; before that they wrapped around.
+            held = False
+        if not held:
             raise ValueError(
                 f"{what(self._columns, self._place)} holds times of type "
                 f"{values.dtype}, some of which {self._type}, the type of fit, cannot "

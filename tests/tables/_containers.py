@@ -72,7 +72,7 @@ def common(n=N):
             "count": rng.integers(-3, 12, n),
             "far": FAR + rng.integers(0, 99, n),
             "constant": np.full(n, FAR),
-            "ends": np.where(rng.random(n) < 0.5, 2**63 + 1, 2**63).astype(np.uint64),
+            "ends": np.uint64(2**63) + (rng.random(n) < 0.5).astype(np.uint64),
             "byte": rng.integers(0, 255, n).astype(np.uint8),
             "flag": rng.random(n) < 0.4,
             "day": start + pd.to_timedelta(rng.integers(0, 900, n), unit="D"),
