@@ -228,6 +228,20 @@ def test_counts_with_other_draws_are_exact():
 
 
 @pytest.mark.parametrize("seed", range(3))
+def test_all_pairs_of_three_categories_of_many_levels_are_counted(seed):
+    rng, names = RNG(seed), ["a", "b", "c"]
+    codes = rng.integers(0, 8, (1000, 3)).astype(str)
+    X = pd.DataFrame(codes, columns=names).assign(x=rng.normal(size=1000))
+    some = X.sample(400, random_state=seed, replace=True)
+    pairs = [["a", "b"], ["b", "c"], ["a", "c"]]
+    wanted = {tuple(pair): some.groupby(pair).size() for pair in pairs}
+    rows = PNLAugmenter().fit(X).sample(400, seed, totals=wanted)
+    for pair, counts in wanted.items():
+        found = rows.groupby(list(pair)).size()
+        pd.testing.assert_series_equal(found, counts)
+
+
+@pytest.mark.parametrize("seed", range(3))
 def test_sets_are_drawn_with_noise_of_few_rows(seed):
     # In two thirds of the rows two columns are equal.
     rng = RNG(seed)
