@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import qr, solve, svd
 
 from .._runtime.threads import one_blas_thread
-from .chance import are_small
+from .chance import all_above, are_small
 from .readable import as_fractions, fewer_features, shortest, whole
 
 # Variance of rounding is 1/12; of what was rounded twice, or half to even, some more.
@@ -81,7 +81,7 @@ def _raw(counts):
     n = len(counts)
     spread = np.sqrt((counts * counts).mean(axis=0))
     unit = counts / spread
-    if np.linalg.eigvalsh(unit.T @ unit / n)[0] > _LEFT:
+    if all_above(unit.T @ unit / n, _LEFT):
         return np.empty((0, counts.shape[1]))
     sizes, directions = svd(counts, full_matrices=False, check_finite=False)[1:]
     directions = directions[sizes**2 <= _VARIANCE * n]

@@ -15,7 +15,7 @@ from .._runtime.blocks import ends_of
 from .._runtime.threads import one_blas_thread
 from ..tables import read_table
 from .candidates import MOST_IN_BALANCE, balances, sums
-from .chance import LOOSE, Chance
+from .chance import LOOSE, Chance, all_above
 from .decimals import rounded_equations
 from .groups import one_hot_groups
 from .readable import as_fractions, fewer_features, scales, shortest, values_of, whole
@@ -401,7 +401,7 @@ def clearly_full_rank(X):
     if np.any(norms <= _CLEARLY * np.sqrt(len(some))):
         return False
     Z /= norms
-    return np.linalg.eigvalsh(Z.T @ Z)[0] > _CLEARLY
+    return all_above(Z.T @ Z, _CLEARLY)
 
 
 def _is_plain(equation):
