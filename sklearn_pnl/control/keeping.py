@@ -486,11 +486,15 @@ class Keeper:
         """Columns (D,), but for those of the system, that lost their marks."""
         if held is None and not (self.others & self.discrete).any():
             return np.zeros(len(self.others), bool)
-        holes = np.isnan(rows) & ~self.is_flag
-        wanted = self.cast(np.where(holes, self.least, rows), self.others)
+        wanted, holes = rows.copy(), np.isnan(rows)
+        holes &= ~self.is_flag
+        np.copyto(wanted, self.least, where=holes)
+        wanted = self.cast(wanted, self.others)
         if held is not None:
             np.copyto(wanted, held, where=~np.isnan(held))
-        return (np.abs(wanted - rows) > self.room).any(axis=0) & self.others
+        wanted -= rows
+        np.abs(wanted, out=wanted)
+        return (wanted > self.room).any(axis=0) & self.others
 
     def _warn(self, off, whom, what):
         if off.any():
