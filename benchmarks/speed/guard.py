@@ -428,7 +428,7 @@ def main():
     parser.add_argument(
         "--threads", type=int, default=1, help="of BLAS and OpenMP; 0 leaves them"
     )
-    parser.add_argument("--csv", type=Path, default=RESULTS / "speed-guard.csv")
+    parser.add_argument("--csv", type=Path, help="default: of all jobs, the results'")
     given = parser.parse_args()
     with checkout(given.before) as before, checkout(given.after) as after:
         rows = []
@@ -444,7 +444,11 @@ def main():
     if not rows:
         sys.exit(f"No job has {given.only!r} in its name.")
     print("\n".join(table(rows)))
-    with given.csv.open("w", newline="", encoding="utf-8") as file:
+    # Some jobs are not to take the place of all.
+    path = given.csv or (None if given.only else RESULTS / "speed-guard.csv")
+    if path is None:
+        return
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
