@@ -539,7 +539,7 @@ def _sweeps(problem, tol, max_iter):
             now = marginal_of(q, modes)
             np.maximum(worst, _shares(now - goal, mass), out=worst)
             # A margin that is empty in both stays so.
-            q *= _ratio(goal, now, np.ones_like(now))
+            q *= _ratio(goal, now, 1.0)
         n_iter[rows] += 1
         done = worst <= tol
         if np.count_nonzero(done) > _DONE * len(done):
@@ -591,11 +591,11 @@ def _factors(matrices, a, b, mass, tol, max_iter):
     return u, v, n_iter
 
 
-def _ratio(wanted, sums, otherwise=None):
+def _ratio(wanted, sums, otherwise=0.0):
     """Factors; for empty sums 0, or what is given. They stay in floating point."""
-    out = np.zeros_like(sums) if otherwise is None else otherwise
-    with np.errstate(over="ignore"):
-        np.divide(wanted, sums, out=out, where=sums > 0)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        out = wanted / sums
+    out[~(sums > 0)] = otherwise
     return np.minimum(out, _LARGEST_FACTOR, out=out)
 
 
