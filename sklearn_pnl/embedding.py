@@ -2,11 +2,11 @@
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from ._runtime.blocks import ends_of
 from ._runtime.validation import check_rows
+from ._runtime.workspace import slices
 
 
 class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -141,7 +141,7 @@ def _count_equal(rows, row):
     """In how many rows each feature has the value that it has in ``row``."""
     count = np.zeros(len(row), np.intp)
     # As many rows as their number fits a byte.
-    for some in gen_batches(len(rows), 255):
+    for some in slices(len(rows), 255):
         count += np.add.reduce(rows[some] == row, axis=0, dtype=np.uint8)
     return count
 

@@ -7,12 +7,12 @@ import numpy as np
 from joblib import cpu_count
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import gen_batches
 from threadpoolctl import threadpool_limits
 
 from .._runtime.blocks import even_step, map_blocks, shares_memory
 from .._runtime.threads import one_blas_thread
 from .._runtime.validation import check_masses, warn_not_identified, warn_unconverged
+from .._runtime.workspace import slices
 from ..geometry import TensorPoset, element_mask, order_mask
 from ..geometry.codec import Codec, Encoded
 from ..geometry.nearness import KLEmbedding, gaps_of_neighbors, kl_of_neighbors
@@ -202,7 +202,7 @@ class TrainingRows:
         """How far (m,) the search has others from rows, each, for comparison alone."""
         codes, places = self.codes, self._places()
         found = np.empty((len(others), len(rows)))
-        for some in gen_batches(len(rows), _SEARCHED):
+        for some in slices(len(rows), _SEARCHED):
             queries = self._queries(codes[rows[some]], rows[some])
             for gaps, each in zip(found, others, strict=True):
                 apart = places[each[some]]

@@ -14,10 +14,10 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.random import RandomState
 from sklearn import get_config
-from sklearn.utils import gen_batches
 
 from .._runtime.blocks import cut, map_blocks, whole_steps
 from .._runtime.validation import warn_missed
+from .._runtime.workspace import slices
 from ..control.conditioning import Condition
 from ..control.meeting import UnmetError
 from ..control.promises import asked_for
@@ -200,7 +200,7 @@ class Drawing:
         # Small batches would leave all but one of the workers idle.
         decoded = max(size, step * effective_n_jobs(self.n_jobs))
         drawn = whole_steps(decoded, _DRAWN if source.draws.looks_up else step)
-        drawing = (self._drawn(rows) for rows in gen_batches(self.n_samples, drawn))
+        drawing = (self._drawn(rows) for rows in slices(self.n_samples, drawn))
         whole = cut(drawing, whole_steps(decoded, step))
         return (Batch(*b) for b in cut((self._made(*each) for each in whole), size))
 

@@ -6,9 +6,9 @@ from scipy.stats import rankdata
 from sklearn import config_context
 from sklearn.covariance import oas
 from sklearn.preprocessing import OneHotEncoder, scale
-from sklearn.utils import gen_batches
 
 from .._runtime.threads import one_blas_thread
+from .._runtime.workspace import slices
 
 # Columns that are predicted from one another, passes over them, and how many rows, to
 # either side, may give a cell. (On made tables with 10 to 50% missing fewer passes
@@ -35,7 +35,7 @@ def matched(rows, missing, labels=None):
         coder = OneHotEncoder(max_categories=_LEVELS, sparse_output=False)
         coder.set_output(transform="default")
         kinds = scale(coder.fit_transform(labels))
-    for block in gen_batches(rows.shape[1], _AT_ONCE):
+    for block in slices(rows.shape[1], _AT_ONCE):
         _match(rows[:, block], missing[:, block], kinds, rng)
     return rows
 

@@ -6,8 +6,8 @@ They are looked for by counts, among any number of columns, in any units.
 from math import lgamma, log
 
 import numpy as np
-from sklearn.utils import gen_batches
 
+from .._runtime.workspace import slices
 from ..tables.forms import as_dense
 
 # Rows that are looked at before all of them are; cells that are counted at once.
@@ -70,7 +70,7 @@ def _runs(on):
     fits = np.append(until, -1)[ends] == until[:-1] + len(on)
     firsts = np.flatnonzero(fits & (ends - np.arange(len(ends)) > 1))
     ends = ends[firsts]
-    for rows in (slice(64), *gen_batches(len(on), 1 + _CELLS // (1 + on.shape[1]))):
+    for rows in (slice(64), *slices(len(on), 1 + _CELLS // (1 + on.shape[1]))):
         if len(firsts):
             until = np.cumsum(on[rows], axis=1, dtype=np.int32)
             until = np.concatenate([np.zeros((len(until), 1), np.int32), until], axis=1)

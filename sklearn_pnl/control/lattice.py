@@ -7,7 +7,8 @@ from functools import partial
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
-from sklearn.utils import gen_batches
+
+from .._runtime.workspace import slices
 
 # What is left of a whole number by rounding.
 _ALMOST = 1e-6
@@ -225,7 +226,7 @@ def lattice_of(table, rows):
 def _are_whole(rows):
     """Columns of whole numbers."""
     whole = np.ones(rows.shape[1], bool)
-    for some in gen_batches(len(rows), 1 + _AT_ONCE // (1 + rows.shape[1])):
+    for some in slices(len(rows), 1 + _AT_ONCE // (1 + rows.shape[1])):
         whole &= np.all(np.rint(rows[some]) == rows[some], axis=0)
     return whole
 
