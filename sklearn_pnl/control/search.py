@@ -273,13 +273,15 @@ class _Rows:
         exact = self._fractions(raw)
         equations = whole(fewer_features(exact))
         holds, rounded, _ = self._check(equations)
-        if holds.all():
-            return equations, rounded
-        # Some coefficients are no such fractions.
-        good, _, _ = self._check(exact)
-        simple = whole(fewer_features(exact[good]))
-        equations = np.vstack([simple, raw[~good]])
-        holds, rounded, _ = self._check(equations)
+        if not holds.all():
+            # Some coefficients are no such fractions.
+            good, _, _ = self._check(exact)
+            equations = np.vstack([whole(fewer_features(exact[good])), raw[~good]])
+            holds, rounded, _ = self._check(equations)
+        if not holds.all():
+            # Of fewer features, what is left of them counts for more.
+            equations = np.where(good[:, None], exact, raw)
+            holds, rounded, _ = self._check(equations)
         return equations[holds], rounded[holds]
 
     def _fractions(self, raw):

@@ -400,3 +400,23 @@ def test_copies_and_totals_of_whole_numbers_in_few_rows_are_found(n):
     for last in (parts[:, 0], parts.sum(axis=1), parts[:, 0] - parts[:, 2]):
         assert len(find_invariants(np.column_stack([parts, last]))) == 1
     assert not len(find_invariants(np.column_stack([parts, parts[::-1, 0]])))
+
+
+@pytest.mark.parametrize("seed", [1488, 1654, 1833, 2421, 2555, 2784])
+def test_equations_of_others_do_not_cost_one_that_all_rows_satisfy(seed):
+    # Once others were taken from it, what it was missed by was more than it may be.
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 6))
+    X = rng.normal(size=(200, k)) * 10.0 ** rng.integers(-3, 4, k)
+    m = int(rng.integers(1, 4))
+    shape = k, m
+    fractions = rng.random(shape) < 0.5
+    simple = rng.integers(-5, 6, shape) / rng.integers(1, 9, shape)
+    weights = np.where(fractions, simple, rng.normal(size=shape) * np.pi)
+    weights *= rng.random(shape) < 0.7
+    others = X @ weights
+    X = np.hstack([X, others, others @ rng.integers(-2, 3, (m, 2))])
+    found = find_invariants(X)
+    assert len(found) == X.shape[1] - k
+    left = np.ptp(X @ found.coefficients.T, axis=0)
+    assert np.all(left <= 1e-9 * np.abs(found.coefficients) @ np.ptp(X, axis=0))
