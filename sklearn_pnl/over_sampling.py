@@ -229,9 +229,17 @@ class PNLSampler(Recipe, BaseOverSampler):
     def _wanted(self, labels):
         """How many new rows classes get, those that get any."""
         known = np.unique(labels).tolist()
+        strategy = self.sampling_strategy
+        if callable(strategy):
+            strategy = strategy(labels)
+            if not isinstance(strategy, dict):
+                raise TypeError(
+                    f"sampling_strategy gave {type(strategy).__name__}: a function of "
+                    "y gives a dict, {class: rows in all}."
+                )
         try:
             self.sampling_strategy_ = check_sampling_strategy(
-                self.sampling_strategy, labels, self._sampling_type
+                strategy, labels, self._sampling_type
             )
         except ValueError as error:
             alone = "PNLAugmenter draws rows without classes."

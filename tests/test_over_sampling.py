@@ -247,6 +247,16 @@ def test_strategies_that_cannot_be_tell_the_rows_of_classes(strategy):
         PNLSampler(sampling_strategy=strategy).fit_resample(X, y)
 
 
+@pytest.mark.parametrize("given", [[1, 2], "auto", None])
+def test_a_strategy_of_the_user_gives_a_dict(given):
+    X, y = np.random.default_rng(0).random((40, 4)), np.repeat([0, 1], [30, 10])
+    told = f"gave {type(given).__name__}: a function of y gives a dict"
+    with pytest.raises(TypeError, match=told):
+        PNLSampler(sampling_strategy=lambda y: given).fit_resample(X, y)
+    sampler = PNLSampler(sampling_strategy=lambda y: {1: 15})
+    assert np.bincount(sampler.fit_resample(X, y)[1]).tolist() == [30, 15]
+
+
 @pytest.mark.parametrize("strategy", [{1: 13.5}, lambda y: {1: np.inf}])
 def test_parts_of_rows_are_refused_by_class(strategy):
     X, y = table(counts={0: 40, 1: 12})
