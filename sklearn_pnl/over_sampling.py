@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -232,11 +232,12 @@ class PNLSampler(Recipe, BaseOverSampler):
         strategy = self.sampling_strategy
         if callable(strategy):
             strategy = strategy(labels)
-            if not isinstance(strategy, dict):
+            if not isinstance(strategy, Mapping):
                 raise TypeError(
                     f"sampling_strategy gave {type(strategy).__name__}: a function of "
                     "y gives a dict, {class: rows in all}."
                 )
+            strategy = dict(strategy)
         try:
             self.sampling_strategy_ = check_sampling_strategy(
                 strategy, labels, self._sampling_type
@@ -307,7 +308,9 @@ class _Classes:
 
     def __init__(self, y):
         plain, self._as_they_came = plain_target(y)
-        shape, kind = np.shape(plain), np.asarray(plain).dtype.kind
+        # Types with nulls would be read as floats, in which far numbers are the same.
+        values = np.asarray(plain)
+        shape, kind = np.shape(plain), values.dtype.kind
         several = len(shape) == 2 and shape[1] > 1
         self._indicators = None
         if several and type_of_target(plain) == "multilabel-indicator":
@@ -319,10 +322,13 @@ class _Classes:
                 "Are X and y swapped? PNLRegressionSampler adds rows with several "
                 "numbers as targets."
             )
+        self._container = ArraysTransformer(np.empty(0), plain)
+        # Whole numbers and words are classes, whatever they are.
+        if len(shape) == 1 and kind in "biuU":
+            self.labels = values
+            return
         try:
-            # Whole numbers and words are classes, whatever they are.
-            if len(shape) > 1 or kind not in "biuU":
-                check_classification_targets(plain)
+            check_classification_targets(plain)
         except (TypeError, ValueError) as error:
             told = str(error).rstrip(".")
             advice = "PNLRegressionSampler adds rows with numbers as targets."
@@ -331,13 +337,11 @@ class _Classes:
                 told = f"Unknown label type: objects ({', '.join(sorted(kinds)[:3])})"
                 advice = "Give classes a type: y.astype(int), or y.astype(str)."
             raise ValueError(f"{told}. {advice}") from None
-        # Types with nulls would be read as floats, in which far numbers are the same.
-        labels = np.asarray(plain) if kind in "biu" else plain
+        labels = values if kind in "biu" else plain
         if self._indicators is not None:
             labels = self._indicators
             _check_in_a_class(labels)
         self.labels = check_target_type(labels)
-        self._container = ArraysTransformer(np.empty(0), plain)
 
     def like(self, labels):
         """All labels as ``y`` came: with a column for each class if it had these."""

@@ -1,5 +1,8 @@
 """Features to [0, 1] and back, in any units; and reflection at the ends of a range."""
 
+import warnings
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -243,6 +246,31 @@ def test_values_are_finite_where_an_inverse_has_none(there, back, range_slack):
         embedding=FunctionTransformer(there, back), range_slack=range_slack
     ).fit(X)
     assert np.isfinite(augmenter.sample(300, random_state=0)).all()
+
+
+def lost(rows, as_what):
+    rows = np.array(rows)
+    rows[1, 2] = as_what
+    return rows
+
+
+@pytest.mark.parametrize("kind", ["embedding", "reshaper"])
+@pytest.mark.parametrize("value, told", [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_no_way_there_or_back_leads_out_of_numbers(kind, value, told):
+    X = np.random.default_rng(0).uniform(size=(30, 4))
+    astray = partial(lost, as_what=value)
+    there, back = (
+        FunctionTransformer(*functions, check_inverse=False)
+        for functions in ((astray, None), (None, astray))
+    )
+    with pytest.raises(ValueError, match=f"{told} for finite rows; .* row 1, column 2"):
+        PNLAugmenter(**{kind: there}).fit(X)
+    augmenter = PNLAugmenter(**{kind: back}, range_slack=None)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The way back")
+        augmenter.fit(X)
+    with pytest.raises(ValueError, match=f"(?s)back from {kind}=.* gives {told}"):
+        augmenter.sample(3, random_state=0)
 
 
 @pytest.mark.parametrize("kind", ["embedding", "reshaper"])

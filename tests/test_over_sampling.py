@@ -1,6 +1,7 @@
 """The over-sampler in imbalanced-learn's terms: what goes in, what comes out."""
 
 import warnings
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -253,8 +254,9 @@ def test_a_strategy_of_the_user_gives_a_dict(given):
     told = f"gave {type(given).__name__}: a function of y gives a dict"
     with pytest.raises(TypeError, match=told):
         PNLSampler(sampling_strategy=lambda y: given).fit_resample(X, y)
-    sampler = PNLSampler(sampling_strategy=lambda y: {1: 15})
-    assert np.bincount(sampler.fit_resample(X, y)[1]).tolist() == [30, 15]
+    for asked in ({1: 15}, MappingProxyType({1: 15})):
+        sampler = PNLSampler(sampling_strategy=lambda y, asked=asked: asked)
+        assert np.bincount(sampler.fit_resample(X, y)[1]).tolist() == [30, 15]
 
 
 @pytest.mark.parametrize("strategy", [{1: 13.5}, lambda y: {1: np.inf}])

@@ -94,7 +94,9 @@ class Source:
     def back(self, cells, zeros=None):
         """Numbers (n, D) of cells, the way back along the path."""
         embed, lay_out = self.path
-        return embed.back(lay_out.back(cells), zeros)
+        embedded = lay_out.back(cells)
+        lay_out.check_end(embedded)
+        return embed.back(embedded, zeros)
 
     def drawing(self, n_samples, rng, n_jobs, constraints, shares, drops, firsts=None):
         """``n_samples`` new rows with what is asked of them: a :class:`Drawing`.
@@ -258,6 +260,7 @@ class Drawing:
             given = (rows, where) if held is None else (rows, where, held)
             with self._numbered(where):
                 rows, copied = map_blocks(meet, *given, step=step, n_jobs=n_jobs)
+        source.path[0].check_end(rows)
         if missing is not None:
             # What is asked for is there.
             missing[:, keeper.asked.coefficients.any(axis=0)] = False

@@ -5,7 +5,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 
 from .._runtime.blocks import ends_of
-from .._runtime.validation import check_embedded, check_measures, warn_user
+from .._runtime.validation import check_made, check_measures, warn_user
 from ..embedding import RangeEmbedding, in_units_of, range_embedding
 from ..reshape import PrimeFactorReshaper
 from .coding import lay_out
@@ -43,7 +43,7 @@ class Embed:
             double = rows.astype(np.float64, copy=False)
             embedded = _plain(self.transformer.fit_transform(double))
             names = names if embedded.shape == rows.shape else None
-            check_embedded(embedded, names)
+            check_made(embedded, "The embedding", names)
             ends = self._ends = ends_of(embedded)
         own = embedded.shape[1] == np.prod(table.shape)
         self.shape = table.shape if own else embedded.shape[1:]
@@ -114,6 +114,11 @@ class Embed:
                 values[lost] = _plain(self.transformer.inverse_transform(ends))[lost]
         return values
 
+    def check_end(self, rows):
+        """Refuse new rows that the user's own way back has led out of numbers."""
+        if not isinstance(self.transformer, RangeEmbedding | None):
+            check_made(rows, f"The way back from embedding={self.transformer!r}")
+
 
 class LayOut:
     """Embedded rows (n, D) to ``cells`` of a poset, and back."""
@@ -131,6 +136,7 @@ class LayOut:
         cells = embedded.reshape(-1, *self._shape)
         if self.reshaper is not None:
             cells = _plain(self.reshaper.fit_transform(cells))
+            check_made(cells, f"reshaper={self.reshaper!r}")
         elif self.poset is not None:
             cells = embedded
         self._cell_shape = cells.shape[1:]
@@ -151,6 +157,11 @@ class LayOut:
         tensors = cells.reshape(-1, *self._cell_shape)
         rows = _plain(self.reshaper.inverse_transform(tensors))
         return rows.reshape(len(cells), -1)
+
+    def check_end(self, embedded):
+        """Refuse embedded rows that the user's own way back has led out of numbers."""
+        if not isinstance(self.reshaper, PrimeFactorReshaper | None):
+            check_made(embedded, f"The way back from reshaper={self.reshaper!r}")
 
 
 def _plain(rows):

@@ -357,17 +357,17 @@ def check_measures(X, whom, offset, lowest=0, *, names=None, numbers=None, advic
     )
 
 
-def check_embedded(embedded, names=None):
-    """Refuse what an embedding gives that is no number."""
-    bad = ~np.isfinite(embedded)
+def check_made(values, whose, names=None):
+    """Refuse what a transformer of the user makes of finite rows that is no number."""
+    bad = ~np.isfinite(values)
     if not bad.any():
         return
     where = _first(bad)
-    what = "NaN" if np.isnan(embedded[where]) else "infinity"
+    what = "NaN" if np.isnan(values[where]) else "infinity"
     raise ValueError(
-        f"The embedding gives {what} for finite rows; the first is at "
-        f"{_place(where, names)}. Such values have no place in a distribution: choose "
-        "an embedding that is finite on all rows."
+        f"{whose} gives {what} for finite rows; the first is at "
+        f"{_place(where, names)}. Such values have no place in a distribution, nor in "
+        "a row: choose one that is finite on all rows, there and back."
     )
 
 

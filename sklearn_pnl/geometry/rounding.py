@@ -65,6 +65,6 @@ def _cells_up(cost, matrix, missing, time_limit):
         if found.status == _INFEASIBLE:
             raise ValueError(_NONE)
     raise ValueError(
-        "no table of whole numbers next to its cells was found in "
-        f"time_limit={time_limit:g} seconds; there may be none."
+        "no table of whole numbers next to its cells was found within the "
+        f"time limit of {time_limit:g} seconds; there may be none."
     )

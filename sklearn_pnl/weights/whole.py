@@ -87,8 +87,8 @@ def whole_weights(system, weights, floor, ceiling, time_limit):
     worst = np.argsort(-missed, kind="stable")[:_SHOWN]
     told = ", ".join(f"{system.names[k]} by {missed[k]:g}" for k in worst if missed[k])
     why = (
-        "No whole numbers that meet all totals were found in "
-        f"time_limit={time_limit:g} seconds; the least that was missed is "
+        "No whole numbers that meet all totals were found within the "
+        f"time limit of {time_limit:g} seconds; the least that was missed is "
         f"{missed.sum():g} in all: {told}."
     )
     between = np.ceil(system.lower - _ROUNDS) > np.floor(system.upper + _ROUNDS)
