@@ -45,13 +45,14 @@ class Chance:
         """Note what others follow from, and if a single row decides some of them."""
         self._free, self._some_alone = free, some_alone
 
-    def makes(self, equation, fitted):
+    def makes(self, equation, fitted, looked_for=False):
         """Whether features drawn apart would make such an equation too.
 
         Features of different rows give its value in a row the chance that it takes its
         most frequent value, or where none comes twice, that it falls so near another;
         all rows, and all choices of as many features, make the rest. A fitted equation
-        has spent a row on each coefficient.
+        has spent a row on each coefficient; of others few are looked for, or, of many
+        features, all that add or take each.
         """
         features = np.flatnonzero(equation)
         (n, d), m = (len(self.X), len(self.varying)), len(features)
@@ -59,9 +60,13 @@ class Chance:
             return True
         n_distinct = self._n_apart(equation, features) if fitted else self.n_distinct
         choices = (lgamma(d + 1) - lgamma(m + 1) - lgamma(d - m + 1)) / log(2)
-        if not fitted:
+        if fitted:
+            choices += _BITS_PER_COEFFICIENT * m
+        elif looked_for:
             choices = min(choices, 3 * log(d + 1, 2) + 2 * _BITS_PER_COEFFICIENT)
-        wanted = choices + _BITS_PER_COEFFICIENT * m * fitted + _BITS
+        else:
+            choices += m
+        wanted = choices + _BITS
         # The same for all equations of m features: there may be thousands of them.
         if m not in self._apart:
             self._apart[m] = self._rows_apart(n, m)

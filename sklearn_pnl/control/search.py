@@ -225,12 +225,17 @@ class _Rows:
             return found, values
         # With one that chance makes, a sum of the same features may have any form.
         found, values = found[likely], values[likely]
-        plain, sums = self.simple_equations()
-        some = self._likely(plain)
-        return self._joined(found, values, plain[some], sums[some])
+        return self._joined(found, values, *self.simple_equations())
 
     def _likely(self, equations):
-        unlikely = [self.chance.makes(a, fitted=not _is_plain(a)) for a in equations]
+        unlikely = [
+            self.chance.makes(
+                a,
+                fitted=not _is_plain(a),
+                looked_for=np.count_nonzero(a) <= MOST_IN_BALANCE,
+            )
+            for a in equations
+        ]
         return ~np.array(unlikely, bool)
 
     def _dependent(self, some):
@@ -311,6 +316,7 @@ class _Rows:
         if len(self.X) < 3 or not len(self.varying):
             return self._none()
         found, directions = [], np.empty((0, self.X.shape[1]))
+        in_ranges = directions
         # One number a feature: equations between features hold between these.
         weights = self.chance.rng.uniform(-1, 1, size=len(self.X))
         code = (weights - weights.mean()) @ self.X
@@ -322,9 +328,17 @@ class _Rows:
                 new = _beyond(directions, equation)
                 if new is None or not self._check(equation[None])[0][0]:
                     continue
-                if not self.chance.makes(equation, fitted=False):
-                    found.append(equation)
-                    directions = np.vstack([directions, new])
+                # What rows may miss is not to make a constant of a column.
+                own = equation * self.ranges
+                room = (
+                    self.tol + 2 * np.abs(equation) @ self.rounding / np.abs(own).max()
+                )
+                differs = _beyond(in_ranges, own, 2 * room)
+                if differs is None or self.chance.makes(equation, False, True):
+                    continue
+                found.append(equation)
+                directions = np.vstack([directions, new])
+                in_ranges = np.vstack([in_ranges, differs])
         found = np.reshape(found, directions.shape)
         simple = whole(fewer_features(found))
         # What is little in two equations may be all that is left of their difference.
@@ -407,18 +421,21 @@ def clearly_full_rank(X):
 
 
 def _is_plain(equation):
-    """Whether it is a balance that fewer rows are asked for too: nothing is fitted."""
+    """Whether it adds and takes features alone: nothing is fitted."""
     own = np.abs(equation[equation != 0])
-    return 1 < len(own) <= MOST_IN_BALANCE and bool(np.all(own == 1))
+    return len(own) > 1 and bool(np.all(own == 1))
 
 
-def _beyond(directions, equation):
-    """The direction that an equation has beside some; None if it follows from them."""
+def _beyond(directions, equation, least=1e-6):
+    """The direction that an equation has beside some; None if it follows from them.
+
+    But for the ``least`` share that counts.
+    """
     new = equation - (directions @ equation) @ directions
     # Whole numbers leave no doubt.
     new -= (directions @ new) @ directions
     length = np.linalg.norm(new)
-    return new / length if length > 1e-6 * np.linalg.norm(equation) else None
+    return new / length if length > least * np.linalg.norm(equation) else None
 
 
 def _shortest(values, noise):

@@ -182,7 +182,8 @@ def _common_step(differences, extent):
             return 0.0
         # As exact as the largest of them.
         step = largest[0] / round(largest[0] / a)
-    return step
+    # Of smaller ones there is no number that goes into 1.
+    return step if step >= np.finfo(float).tiny else 0.0
 
 
 def _places(rows, precision):

@@ -7,7 +7,13 @@ import pandas as pd
 import pytest
 from _tables_of_equations import make
 
-from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler
+from sklearn_pnl import (
+    ColumnConstraint,
+    KernelDraws,
+    MixupDraws,
+    PNLAugmenter,
+    PNLSampler,
+)
 from sklearn_pnl.control.lattice import Lattice, nearest_of
 from sklearn_pnl.control.system import LinearSystem
 
@@ -227,6 +233,22 @@ def test_large_constants_of_integers_stay(value):
     y = np.r_[np.zeros(20, int), np.ones(10, int)]
     resampled, _ = PNLSampler(random_state=0).fit_resample(frame, y)
     assert set(resampled["tenant"]) == {value}
+
+
+@pytest.mark.parametrize("value", [3.3, 1e9, 1e15])
+def test_constants_stay_in_single_precision_whatever_is_drawn(value):
+    X = np.random.default_rng(0).gamma(2.0, value, size=(40, 4)).astype(np.float32)
+    X[:, 1:3] = value, value / 10
+    augmenter = PNLAugmenter(2, embedding=None, draws=KernelDraws()).fit(X)
+    assert np.all(augmenter.sample(50, random_state=0)[:, 1:3] == X[0, 1:3])
+
+
+@pytest.mark.parametrize("draws", [MixupDraws(), KernelDraws()])
+def test_steps_below_all_normal_numbers_are_none(draws):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.gamma(2.0, size=30), 1e-310 * rng.integers(0, 50, 30)])
+    rows = PNLAugmenter(draws=draws, range_slack=None).fit(X).sample(50, random_state=0)
+    assert np.isfinite(rows).all()
 
 
 def test_totals_of_decimals_are_kept():

@@ -288,6 +288,19 @@ def test_little_in_two_equations_is_no_equation():
     assert found.violation(X).max(initial=0) <= 1e-9
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1e-9, 1e-3, 1.0, 1e3])
+def test_what_a_sum_may_miss_makes_no_constant_of_a_column(dtype, size):
+    rng = np.random.default_rng(0)
+    large = rng.gamma(2.0, 1e7, size=8)
+    small = size * rng.uniform(size=(8, 4))
+    X = np.column_stack([large, small, large]).astype(dtype)
+    assert find_invariants(X).descriptions == ("x5 = x0",)
+    rows = PNLAugmenter().fit(X).sample(50, random_state=0)
+    assert np.all(rows[:, 5] == rows[:, 0])
+    assert np.all(np.ptp(rows[:, 1:5], axis=0) > np.ptp(X[:, 1:5], axis=0) / 2)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("n", [8, 40])
 def test_what_is_found_in_any_type_can_be_given(dtype, n):
@@ -420,3 +433,16 @@ def test_equations_of_others_do_not_cost_one_that_all_rows_satisfy(seed):
     assert len(found) == X.shape[1] - k
     left = np.ptp(X @ found.coefficients.T, axis=0)
     assert np.all(left <= 1e-9 * np.abs(found.coefficients) @ np.ptp(X, axis=0))
+
+
+@pytest.mark.parametrize("n", range(9, 16))
+def test_more_rows_find_no_fewer_equations(n):
+    # From two rows a feature on any equation is looked for, and not simple ones alone.
+    parts = 1000.0 * np.random.default_rng(n).integers(0, 1000, (n, 5))
+    X = np.column_stack([parts, parts.sum(axis=1)])
+    told = ("x5 = x0 + x1 + x2 + x3 + x4",)
+    assert find_invariants(X).descriptions == told
+    if n >= 2 * X.shape[1]:
+        between = X[:, [0, 1, 5, 2, 3, 4]]
+        names = ["x0", "x1", "x5", "x2", "x3", "x4"]
+        assert find_invariants(between, names).descriptions == told
