@@ -1,5 +1,6 @@
 """New rows with totals: drawn by weights, moved together, checked."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 
 from ..control.diffusing import diffused
 from ..control.report import SampleReport, of_each
-from ..control.system import LinearSystem
+from ..control.system import LinearSystem, tied
 from ..control.together import SUM_TOL, rounding_of_one, steps_give, together
 from ..geometry.reach import span
 from ..weights.calibration import effective
@@ -107,10 +108,11 @@ class _Set:
         met = checked(wanted, source.table, source.keeper.precision, rows, drawn)
         return rows, parents, mixed, _report(told, moved, rows, [met], **facts)
 
-    def _with_fewer_steps(self, keeper, every=False):
+    def _with_fewer_steps(self, keeper, every=False, beside=False):
         """A keeper for which steps give way in columns that are summed.
 
-        In those whose steps do not give the sums alone, or in every one.
+        In those whose steps do not give the sums alone, or in every one, and in those
+        beside it that equations tie to it.
         """
         sums, lattice = self.wanted.sums, keeper.lattice
         unit = np.abs(sums.coefficients) @ lattice.steps
@@ -132,7 +134,9 @@ class _Set:
         ends = np.full((1, summed.sum()), np.inf)
         asked = keeper.asking(self._of_columns(summed, -ends, ends))
         grids = {j: grid for j, grid in keeper.grids.items() if not summed[j]}
-        lattice = lattice.with_steps(freed, asked.lattice.steps)
+        if beside:
+            freed = tied(keeper.system.coefficients, freed)
+        lattice = lattice.with_steps(freed, keeper.plain)
         return replace(asked, lattice=lattice, grids=grids)
 
     def _nearest(self, row, members):
@@ -167,16 +171,17 @@ class _Set:
 
         try:
             return *moved(keeper), keeper
-        except UnmetTotals:
-            fewer = self._with_fewer_steps(keeper, every=True)
-        try:
-            return *moved(fewer), fewer
-        except UnmetTotals:
-            if not keeper.system.rounding.any():
-                raise
-            # Sums may have what rows leave of equations of rounded values.
-            loosened = replace(keeper, system=keeper.system.loosened)
-            return *moved(loosened), keeper
+        except UnmetTotals as error:
+            unmet = error
+        for beside in (False, True):
+            fewer = self._with_fewer_steps(keeper, every=True, beside=beside)
+            with suppress(UnmetTotals):
+                return *moved(fewer), fewer
+        if not keeper.system.rounding.any():
+            raise unmet
+        # Sums may have what rows leave of equations of rounded values.
+        loosened = replace(keeper, system=keeper.system.loosened)
+        return *moved(loosened), keeper
 
     def _shared(self, numbers, batch):
         """Where (n, D) rows have the value of all parents, or take it from one."""

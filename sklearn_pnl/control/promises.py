@@ -194,6 +194,7 @@ def keeper_of(system, table, ends, limits, scaled, offset, marks):
     grids = {j: v for j, v in inside.items() if len(v)}
     columns = low, high, least, ranges, lattice, _precision(table, rows, kept, exact)
     beside = {"grids": grids, "widest": np.array(widest), "flags": marks.flags}
+    plain = np.where(table.least_steps < table.steps, table.least_steps, plain)
     keeper = Keeper(kept, *columns, plain, len(kept), scaled, offset, **beside)
     return _as_far(keeper, table, rows)
 

@@ -170,6 +170,11 @@ class Table:
         return self._of_kinds("step")
 
     @cached_property
+    def least_steps(self):
+        """The same of any value of the type of each number (D,)."""
+        return self._of_kinds("least_step")
+
+    @cached_property
     def precision(self):
         """Unit roundoff (D,) of the type of each number, or 0 where there are steps."""
         return self._of_kinds("precision")

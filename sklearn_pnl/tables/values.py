@@ -6,6 +6,8 @@ import numpy as np
 
 # Doubles hold all integers up to here.
 EXACT = 2**53
+# A number that is farther from a step, in steps, was asked for off it.
+_OFF = 1e-6
 
 
 def kind_of(values, largest=None):
@@ -31,6 +33,8 @@ class Reals:
     ----------
     step : float
         What all values are multiples of, from the start on; 0 for none.
+    least_step : float
+        What any value of the type is such a multiple of, whatever is asked for.
     start : float
         What numbers count from.
     precision : float
@@ -45,6 +49,7 @@ class Reals:
 
     holds, is_time = "numbers", False
     step, start, lowest, highest = 0.0, 0, -np.inf, np.inf
+    least_step = 0.0
 
     def __init__(self, dtype):
         self.dtype = np.dtype(dtype)
@@ -74,7 +79,7 @@ class Counts:
     """
 
     holds, is_time = "numbers", False
-    step, precision = 1.0, 0.0
+    step, least_step, precision = 1.0, 1.0, 0.0
 
     def __init__(self, dtype, start=0, unit=1):
         self.dtype, self.start, self.unit = np.dtype(dtype), start, unit
@@ -133,6 +138,9 @@ class Exact(Reals):
         self.step = 10.0 ** -(self.places or 0)
         far = max(map(abs, values)) * 10 ** (self.places or 0) > EXACT
         self.start = min(values) if far else 0
+        # Decimals that are objects have as many places as what is asked for needs.
+        free = self._type is Decimal and largest is None and not far
+        self.least_step = 0.0 if free else self.step
         if all(isinstance(value, bool | np.bool_) for value in values):
             self._type, self.lowest, self.highest = bool, 0.0, 1.0
         if largest is not None:
@@ -157,8 +165,10 @@ class Exact(Reals):
 
     def _value(self, number):
         """A value within the type."""
-        exact = Decimal(f"{number:.{self.places or 0}f}") + self.start
-        value = self._type(exact)
+        exact = Decimal(f"{number:.{self.places or 0}f}")
+        if self.least_step == 0 and abs(float(exact) - number) > _OFF * self.step:
+            return Decimal(repr(float(number)))
+        value = self._type(exact + self.start)
         if self.largest is None:
             return value
         return max(-self.largest, min(value, self.largest))

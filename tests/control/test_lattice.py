@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from _tables_of_equations import make
 
@@ -251,20 +252,29 @@ def test_steps_below_all_normal_numbers_are_none(draws):
     assert np.isfinite(rows).all()
 
 
-def test_totals_of_decimals_are_kept():
+def shares_in_tenths():
     parts = np.random.default_rng(0).multinomial(10, [0.2, 0.3, 0.5], size=100)
-    frame = pd.DataFrame(
-        {
-            k: [Decimal(int(v)) / 10 for v in c]
-            for k, c in zip("abc", parts.T, strict=True)
-        }
-    )
-    augmenter = PNLAugmenter().fit(frame)
+    return {
+        k: [Decimal(int(v)) / 10 for v in c]
+        for k, c in zip("abc", parts.T, strict=True)
+    }
+
+
+def test_totals_of_decimals_are_kept():
+    augmenter = PNLAugmenter().fit(pd.DataFrame(shares_in_tenths()))
     assert set(augmenter.sample(200, 0).sum(axis=1)) == {Decimal(1)}
     asked = ColumnConstraint("a", equal=0.3)
     assert set(augmenter.sample(20, 0, constraints=asked)["a"]) == {Decimal("0.3")}
+
+
+def test_decimals_have_as_many_places_as_are_asked_for_if_their_type_does():
+    asked = {"constraints": ColumnConstraint("a", equal=0.25)}
+    rows = PNLAugmenter().fit(pd.DataFrame(shares_in_tenths())).sample(5, 0, **asked)
+    assert set(rows["a"]) == {Decimal("0.25")}
+    assert all(abs(total - 1) < 1e-15 for total in rows.sum(axis=1))
+    tenths = pl.DataFrame(shares_in_tenths(), dict.fromkeys("abc", pl.Decimal(9, 1)))
     with pytest.raises(ValueError, match="asks for 0.25, which .* multiples of their"):
-        augmenter.sample(5, 0, constraints=ColumnConstraint("a", equal=0.25))
+        PNLAugmenter().fit(tenths).sample(5, 0, **asked)
 
 
 def test_large_whole_numbers_in_half_precision():

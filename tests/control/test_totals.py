@@ -1,8 +1,11 @@
 """Totals of new rows: met, refused by name, with all that each row keeps."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
@@ -739,3 +742,21 @@ def test_marks_that_come_back_make_no_more_copies(monkeypatch):
         assert copies <= others
         kept.append([np.isin(x[:, 0], few).mean() for x in (rows, moved)])
     assert np.min(kept, axis=0)[0] >= 0.9 and np.ptp(np.mean(kept, axis=0)) > 0.1
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_sums_off_the_steps_of_columns_in_equations(exact):
+    cents = RNG(0).integers(100, [99_999, 5_000], size=(120, 2))
+    X = pd.DataFrame(cents, columns=["net", "tax"]).assign(gross=cents.sum(axis=1))
+    X["double"] = 2 * X["net"]
+    X = X.map(lambda n: Decimal(n) / 100) if exact else X / 100
+    augmenter = PNLAugmenter().fit(X)
+    wanted = {"net": 40_000.1234, "tax": 2_500.5}
+    rows = augmenter.sample(100, random_state=0, totals=wanted).astype(float)
+    assert_allclose(rows[["net", "tax"]].sum(), list(wanted.values()), rtol=TOL)
+    assert_allclose(rows["net"] + rows["tax"], rows["gross"], atol=TOL * 1_000)
+    assert_allclose(2 * rows["net"], rows["double"], atol=TOL * 2_000)
+    # Sums that cents give leave them all.
+    rows = augmenter.sample(100, random_state=0, totals={"net": 40_000.12})
+    parts = 100 * rows.astype(float)
+    assert_allclose(parts, parts.round(), atol=1e-6)
