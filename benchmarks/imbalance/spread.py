@@ -10,6 +10,7 @@ import sys
 import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
 from scipy.stats import wilcoxon
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.metrics import (
     average_precision_score,
@@ -73,6 +74,9 @@ MORE = {
     "default": seeded(PNLSampler),
     "default, k 5": seeded(PNLSampler, k_neighbors=5),
     "default, no marks": seeded(PNLSampler, marks=None),
+    "default, calibrated": Rival(seeded(PNLSampler), calibrated=True),
+    "SMOTE, calibrated": Rival(seeded(SMOTE), calibrated=True),
+    "none, calibrated": Rival(adapt=lambda learner, _: CalibratedClassifierCV(learner)),
 }
 REFERENCE = "SMOTE"
 

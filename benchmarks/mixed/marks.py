@@ -159,6 +159,12 @@ def pnl_imputed(X, y, seed):
     return sampler.fit_resample(imputed(X), y)
 
 
+def pnl_then_imputed(X, y, seed):
+    """As the frame is; what the learner sees has no holes all the same."""
+    X, y = PNLSampler(random_state=seed).fit_resample(X, y)
+    return imputed(X), y
+
+
 def pnl_off(X, y, seed):
     """Without marks."""
     sampler = PNLSampler(categorical_features="auto", marks=None, random_state=seed)
@@ -172,6 +178,7 @@ WAYS = {
     "SMOTE-NC, imputed": smotenc,
     "PNLSampler": pnl,
     "PNLSampler, imputed": pnl_imputed,
+    "PNLSampler, then imputed": pnl_then_imputed,
     "PNLSampler, marks=None": pnl_off,
 }
 
