@@ -10,8 +10,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from .._runtime.workspace import slices
 
-# What is left of a whole number by rounding.
-_ALMOST = 1e-6
+# What is left of a whole number by rounding; and what sums are known to, as a share.
+_ALMOST, _DIGITS = 1e-6, 8 * np.finfo(float).eps
 # Ends of ranges that are this near a multiple, in steps, are one.
 _AT_END = 1e-9
 # Branches of a programme after which the best so far is taken.
@@ -264,7 +264,8 @@ def programme(row, system, floor, ceiling, lattice, units):
     """
     d, on_it = len(row), lattice.on_it
     step = np.where(on_it, lattice.steps, units)
-    zero = np.where(on_it, lattice.origins, row)
+    # Few steps from there: of many millions a programme loses the last.
+    zero = lattice.nearest(row[None].copy())[0]
     low, high = lattice.inside(floor, ceiling)
     if np.any(low > high):
         return None
@@ -273,7 +274,10 @@ def programme(row, system, floor, ceiling, lattice, units):
     size = np.abs(a).max(axis=1, initial=0)
     size = np.where(size == 0, 1.0, size * _ROW_UNIT)
     shift = system.coefficients @ zero
-    ends = ((e[0] - shift) / size for e in (system.lower, system.upper))
+    # What is known to its last digit may be no whole number of steps by that.
+    room = _DIGITS * (np.abs(system.coefficients) @ np.abs(zero))
+    ends = (system.lower[0] - room, system.upper[0] + room)
+    ends = ((end - shift) / size for end in ends)
     unit, away, at = np.diag(step / units), -np.eye(d), (row - zero) / units
     apart = np.block([[unit, away], [-unit, away]])
     asked = [

@@ -760,3 +760,16 @@ def test_sums_off_the_steps_of_columns_in_equations(exact):
     rows = augmenter.sample(100, random_state=0, totals={"net": 40_000.12})
     parts = 100 * rows.astype(float)
     assert_allclose(parts, parts.round(), atol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1, 100])
+def test_sums_of_millions_of_steps(unit):
+    cents = RNG(0).integers(100, [99_999, 5_000, 30_000], size=(300, 3))
+    X = np.column_stack([cents, cents.sum(axis=1)]) / unit
+    whole = np.round(1_000 * X.mean(axis=0) * [1.02, 0.98, 1, 1])
+    # A sum of floats is known to its last digit.
+    wanted = {0: np.nextafter(whole[0], np.inf), 1: whole[1]}
+    rows = PNLAugmenter().fit(X).sample(1_000, random_state=0, totals=wanted)
+    assert_allclose(rows.sum(axis=0)[:2], whole[:2], rtol=TOL)
+    assert_allclose(unit * rows, np.round(unit * rows), atol=1e-6)
+    assert_allclose(rows[:, :3].sum(axis=1), rows[:, 3], rtol=1e-12)
