@@ -181,6 +181,17 @@ def constrained():
     return [partial(augmenter.sample, 2_000, random_state=0, constraints=asked)]
 
 
+def cents():
+    """New rows of amounts in cents with their total given."""
+    from sklearn_pnl import ColumnConstraint, PNLAugmenter
+
+    parts = np.random.default_rng(0).integers(100, 30_000, (500, 4))
+    X = np.column_stack([parts, parts.sum(axis=1)]) / 100
+    asked = ColumnConstraint(4, equal=400.01)
+    augmenter = PNLAugmenter().fit(X)
+    return [partial(augmenter.sample, 1_000, random_state=0, constraints=asked)]
+
+
 def comparing():
     """New rows against real ones."""
     from sklearn_pnl import compare_samples
@@ -224,6 +235,7 @@ JOBS = {
     "20,000 x 20, cells missing": holes,
     "find equations, 2,000 x 60": equations,
     "2,000 rows with a column given": constrained,
+    "1,000 rows in cents, a total given": cents,
     "compare samples, 1,000 x 10": comparing,
     "sampler, images of 8 x 8": images,
 }

@@ -145,7 +145,9 @@ class Keeper:
 
     def asking(self, asked):
         """The same, with a system that is asked of new rows."""
-        system, freed = self.system.and_also(asked), asked.coefficients.any(axis=0)
+        system, used = self.system.and_also(asked), asked.coefficients != 0
+        # Columns that are weighed against others are free, others that are off steps.
+        freed = used[used.sum(axis=1) > 1].any(axis=0)
         off = self._off_steps(asked)
         if off.any():
             # What equations tie to such a value has no steps that it could keep.

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from _tables_of_equations import make
+from numpy.testing import assert_allclose
 
 from sklearn_pnl import (
     ColumnConstraint,
@@ -250,6 +251,23 @@ def test_steps_below_all_normal_numbers_are_none(draws):
     X = np.column_stack([rng.gamma(2.0, size=30), 1e-310 * rng.integers(0, 50, 30)])
     rows = PNLAugmenter(draws=draws, range_slack=None).fit(X).sample(50, random_state=0)
     assert np.isfinite(rows).all()
+
+
+@pytest.mark.parametrize("column", [0, 3])
+def test_columns_asked_for_values_on_their_steps_keep_them(column, monkeypatch):
+    cents = np.random.default_rng(0).integers(100, [99_999, 5_000, 30_000], (300, 3))
+    X = np.column_stack([cents, cents.sum(axis=1)]) / 100
+    augmenter = PNLAugmenter().fit(X)
+
+    def refuse(*_):
+        raise AssertionError("Rounding some parts up and others down does it.")
+
+    monkeypatch.setattr("sklearn_pnl.control.meeting.programme", refuse)
+    asked = ColumnConstraint(column, equal=500.01)
+    rows = augmenter.sample(200, random_state=0, constraints=asked)
+    assert set(rows[:, column]) == {500.01}
+    assert_allclose(100 * rows, np.rint(100 * rows), atol=1e-6)
+    assert_allclose(rows[:, :3].sum(axis=1), rows[:, 3], rtol=1e-12)
 
 
 def shares_in_tenths():
