@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from .control.marks import Marks
 from .control.meeting import UnmetError, UnmetTotals
 from .control.promises import asked_for, for_numbers, keeper_of, resolve_invariants
 from .control.search import Reader
+from .control.steps import Steps
 from .control.together import together
 from .embedding import limits
 from .tables import read_table
@@ -49,8 +51,9 @@ def adjust(
     ``sum (m - m_0)**2 / m_0`` (chi-square) that meets what is asked of it and keeps
     what all rows of ``X`` keep, where ``m`` are its columns in units of their ranges
     plus ``offset``; where ranges are too short for that, of ranges and sizes together.
-    So totals follow their parts, whole numbers stay whole, zeros that need not move
-    stay zero: scenarios, reconciled forecasts, controlled adjustment.
+    So totals follow their parts, whole numbers stay whole, and cents cents where what
+    is asked for has no more places; zeros that need not move stay zero: scenarios,
+    reconciled forecasts, controlled adjustment.
 
     Parameters
     ----------
@@ -109,23 +112,27 @@ def adjust(
             check_order(end, X, name)
     table = read_table(Reader(), X)
     given = np.array(table.numbers(), dtype=np.float64)
-    system, ends = resolve_invariants(invariants, table), ends_of(given)
+    steps, ends = Steps(table), ends_of(given)
     # Rows that are there may keep all that rounding makes of equations.
-    system = system.loosened
+    system = resolve_invariants(invariants, table, steps).loosened
     asked = constraints, totals, range_slack, offset
-    try:
-        rows, keeper, wanted = _moved(table, given.copy(), system, ends, *asked)
-    except (UnmetError, UnmetTotals) as error:
+    ways = [(marks, ends) for marks in _marks(steps, system)]
+    if range_slack is None:
+        # Ranges may be short beside the values, as those of one row are.
+        ways.append((ways[-1][0], _ends_by_size(system, table, ends)))
+    for way in ways:
+        try:
+            rows, keeper, wanted = _moved(table, given.copy(), system, *way, *asked)
+            break
+        except (UnmetError, UnmetTotals) as error:
+            unmet = error
+    else:
         if len(given) == 1 and isinstance(invariants, str):
             raise ValueError(
-                f"{error} Of one row every value is an invariant: give as invariants= "
+                f"{unmet} Of one row every value is an invariant: give as invariants= "
                 "the equations that are to hold, or None."
             ) from None
-        if range_slack is not None:
-            raise
-        # Ranges may be short beside the values, as those of one row are.
-        ends = _ends_by_size(system, table, ends)
-        rows, keeper, wanted = _moved(table, given, system, ends, *asked)
+        raise unmet
     # What moved by rounding alone did not need to.
     before = table.numbers()
     still = np.abs(rows - before) <= _ROUNDING * np.abs(rows).max(axis=0)
@@ -140,15 +147,28 @@ def adjust(
     return moved.tolist() if isinstance(X, list) else moved
 
 
-def _moved(table, rows, system, ends, constraints, totals, range_slack, offset):
+def _marks(steps, system):
+    """What columns keep, if it can be: steps that their values have; then types."""
+    table = steps.table
+    bare = Marks(table.feature_names)
+    if np.any(steps.lattice.steps > steps.plain.steps):
+        known = {"lattice": steps.lattice, "plain": steps.plain.steps}
+        none = np.zeros(len(table.columns), bool)
+        inside = for_numbers(system, table)
+        yield replace(bare, pairs=none, **known).giving_way(inside, table.precision)
+    yield bare
+
+
+def _moved(
+    table, rows, system, marks, ends, constraints, totals, range_slack, offset
+):  # fmt: skip
     """Rows (n, D) with all that is asked, what they keep, and totals or None."""
     widest, (least, most) = limits(rows, ends, None), ends_of(rows)
     # A feature keeps its sign, and an end that is a bound is one.
     widest = np.where(least >= 0, 0.0, widest[0]), np.where(most <= 0, 0.0, widest[1])
     allowed = widest if range_slack is None else limits(rows, ends, range_slack)
     given = system, table, ends, (allowed, widest), True, offset
-    # Of marks whole numbers alone are kept.
-    keeper = keeper_of(*given, Marks(table.feature_names))
+    keeper = keeper_of(*given, marks)
     if constraints is not None:
         asked = asked_for(constraints, table, keeper.ranges, len(rows))
         keeper = keeper.asking(asked)

@@ -193,3 +193,31 @@ def test_nothing_asked_is_refused():
 def test_parameters_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match=f"The '{next(iter(wrong))}' parameter of adj"):
         adjust(np.eye(4), ColumnConstraint(0, lower=0), **wrong)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"constraints": ColumnConstraint("total", lower=300.0)},
+        {"constraints": ColumnConstraint("a", equal=250.25)},
+        {"totals": {"total": 44_444.44}},
+        {"totals": {"a": 30_000.3, "b": 1_500.0}},
+    ],
+)
+def test_cents_stay_cents(asked):
+    cents = np.random.default_rng(0).integers(100, [99_999, 5_000, 30_000], (60, 3))
+    X = pd.DataFrame(cents / 100, columns=list("abc"))
+    X["total"] = cents.sum(axis=1) / 100
+    moved = adjust(X, **asked)
+    assert_allclose(100 * moved, (100 * moved).round(), atol=1e-6)
+    assert_allclose(moved[list("abc")].sum(axis=1), moved["total"], rtol=1e-12)
+    for name, wanted in asked.get("totals", {}).items():
+        assert_allclose(moved[name].sum(), wanted, rtol=1e-12)
+
+
+def test_values_off_the_steps_of_a_column_are_had():
+    cents = np.random.default_rng(0).integers(100, 10_000, (60, 2))
+    X = np.column_stack([cents, cents.sum(axis=1)]) / 100
+    moved = adjust(X, ColumnConstraint(2, equal=1.0123 * X[:, 2]))
+    assert_allclose(moved[:, 2], 1.0123 * X[:, 2], rtol=1e-9)
+    assert_allclose(adjust(X, totals={2: 6_000.0001})[:, 2].sum(), 6_000.0001)
