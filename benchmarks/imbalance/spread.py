@@ -52,6 +52,10 @@ def _variant(kind, differences, noise):
     return seeded(PNLSampler, draws=draws, k_neighbors=5)
 
 
+def _calibrated(learner, _):
+    return CalibratedClassifierCV(learner)
+
+
 # "0.5 of 10" is noise of that size and the shape of so many near rows.
 VARIANTS = {
     "none": None,
@@ -75,8 +79,12 @@ MORE = {
     "default, k 5": seeded(PNLSampler, k_neighbors=5),
     "default, no marks": seeded(PNLSampler, marks=None),
     "default, calibrated": Rival(seeded(PNLSampler), calibrated=True),
+    "default, calibrated, threshold": Rival(
+        seeded(PNLSampler), calibrated=True, threshold=True
+    ),
     "SMOTE, calibrated": Rival(seeded(SMOTE), calibrated=True),
-    "none, calibrated": Rival(adapt=lambda learner, _: CalibratedClassifierCV(learner)),
+    "none, calibrated": Rival(adapt=_calibrated),
+    "none, calibrated, threshold": Rival(adapt=_calibrated, threshold=True),
 }
 REFERENCE = "SMOTE"
 

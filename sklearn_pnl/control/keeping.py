@@ -232,6 +232,11 @@ class Keeper:
                 first, last = (np.clip(end, low, high)[:, None] for end in ends + 0.0)
                 floor = np.where(own, first, floor)
                 ceiling = np.where(own, last, ceiling)
+        # Rows moved to an end are not to be rounded beyond it.
+        first, last = self.lattice.inside(floor, ceiling)
+        floor, ceiling = (
+            np.where(first <= last, *ends) for ends in ((first, floor), (last, ceiling))
+        )
         return floor, ceiling, several & can_move(system, floor, ceiling)
 
     def at_ends(self, rows):
