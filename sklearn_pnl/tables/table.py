@@ -139,6 +139,12 @@ class Table:
         cached = [k for k in vars(self) if hasattr(type(self), k)]
         return {k: v for k, v in vars(self).items() if k not in cached}
 
+    def __copy__(self):
+        # Of other rows too it is the same.
+        part = object.__new__(type(self))
+        vars(part).update(vars(self))
+        return part
+
     # --- what columns are ---------------------------------------------------------
 
     @cached_property
