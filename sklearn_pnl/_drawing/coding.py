@@ -154,8 +154,7 @@ class TrainingRows:
         masses = self.masses
         if not self.codec.with_mass:
             masses = np.ones_like(masses)
-        with one_blas_thread():
-            return KLEmbedding(self.codec, self.coordinates, masses)
+        return KLEmbedding(self.codec, self.coordinates, masses)
 
     @cached_property
     def _search(self):
@@ -183,13 +182,13 @@ class TrainingRows:
         """Where codes are, with the categories of rows ``like``."""
         queries = codes
         if self.metric == "kl":
-            with one_blas_thread():
-                queries = self._embedding.queries(codes)
+            queries = self._embedding.queries(codes)
         if self.labels is not None:
             own = self._indicators.queries(len(codes), like)
             queries = np.hstack([queries, own])
         return _some_column(queries)
 
+    @one_blas_thread()
     def nearest(self, codes, k, among=None, like=None, n_jobs=None):
         """The k rows (n, k) nearest to each code, ascending; of some rows or all.
 
@@ -201,6 +200,7 @@ class TrainingRows:
             near = _kneighbors(search, self._queries(codes, like), k, n_jobs)
         return near if among is None else among[near]
 
+    @one_blas_thread()
     def gaps(self, rows, *others):
         """How far (m,) the search has others from rows, each, for comparison alone."""
         codes, places = self.codes, self._places()
