@@ -15,6 +15,7 @@ from .forms import (
     as_dense,
     as_table,
     is_made_later,
+    is_plain,
     no_numbers,
     places_of,
 )
@@ -64,7 +65,7 @@ def read_table(estimator, X, missing=None):
         rows, owned = columns, True
     else:
         settings = {"accept_sparse": ["csr", "csc"], "dtype": "numeric"}
-        rows = validated(estimator, X, no_numbers, **settings)
+        rows = X if is_plain(X) else validated(estimator, X, no_numbers, **settings)
         places = None if chosen is None else places_of(None, rows.shape[1], chosen)
         form = BlockForm(rows, places)
         numbers = form.numbers(rows)
