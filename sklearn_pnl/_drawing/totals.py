@@ -118,7 +118,7 @@ def _sum_of(total, table, n):
         )
     scale = 1.0 / n if total.mean else 1.0
     # Numbers count from a start of their column, in each row.
-    shift = scale * n * float(np.nan_to_num(table.starts) @ inside)
+    shift = scale * n * float(table.starts @ inside)
     return scale * inside, total.lower, total.upper, shift, total.name
 
 

@@ -126,7 +126,7 @@ def for_numbers(system, table):
             f"{system.feature_names[j]!r} holds categories. Ask for counts by level, "
             "totals={column: {level: count}}, or encode it first."
         )
-    return system.about(table.columns).shifted(-np.nan_to_num(table.starts))
+    return system.about(table.columns).shifted(-table.starts)
 
 
 def asked_for(constraints, table, ranges, n_rows):

@@ -147,7 +147,7 @@ def _about_columns(table, found, values, ranges, note):
     names = names_of(table)
     coefficients, wide = np.zeros((len(found), len(names))), np.zeros(len(names))
     coefficients[:, table.columns], wide[table.columns] = found, ranges
-    values = values + found @ np.nan_to_num(table.starts)
+    values = values + found @ table.starts
     return LinearSystem.equations(coefficients, values, names, wide, note)
 
 

@@ -188,8 +188,8 @@ class Table:
 
     @cached_property
     def starts(self):
-        """What each number (D,) counts from: 0 unless it is far; NaN for times."""
-        return np.where(self.times, np.nan, self._of_kinds("start").astype(float))
+        """What each number (D,) counts from: 0 unless it is far, and for times."""
+        return np.where(self.times, 0.0, self._of_kinds("start").astype(float))
 
     @cached_property
     def integer_features(self):
@@ -252,7 +252,7 @@ class Table:
     def raw(self):
         """Rows (n, D) of numbers that are not made yet: of any type, or sparse."""
         rows = self._numbers
-        if np.nan_to_num(self.starts).any():
+        if self.starts.any():
             # As they came they are no numbers that a double holds.
             rows = self.numbers()
         return rows if issparse(rows) else rows.reshape(len(self), -1)
