@@ -6,6 +6,7 @@ give them, in whole numbers.
 """
 
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 from scipy.sparse import issparse
@@ -105,7 +106,7 @@ class Wanted:
 def _sum_of(total, table, n):
     """Coefficients, ends, shift and name of a sum or mean of numbers."""
     names = names_of(table)
-    a = np.zeros((1, int(np.prod(table.row_shape))))
+    a = np.zeros((1, prod(table.row_shape)))
     for key, weight in total.coefficients.items():
         a[0, table.column_of(key, "totals")] += float(weight)
     ends = np.full((1, 1), total.lower), np.full((1, 1), total.upper)

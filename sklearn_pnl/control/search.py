@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
+from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -451,5 +452,5 @@ def _triangle(Z):
 def names_of(table):
     """Names of all columns of X, for messages."""
     if table.names is None:
-        return tuple(f"x{j}" for j in range(int(np.prod(table.row_shape))))
+        return tuple(f"x{j}" for j in range(prod(table.row_shape)))
     return tuple(map(str, table.names))

@@ -201,7 +201,7 @@ class Table:
         values = [getattr(kind, name) for kind in self._form.kinds]
         # Arrays are of one kind, which may tell the columns apart.
         values = values[0] if isinstance(self._form, BlockForm) else values
-        return np.broadcast_to(values, self.columns.shape)
+        return np.full(self.columns.shape, values)
 
     def column_of(self, key, whom):
         """The flat column of X that a key means.
