@@ -286,7 +286,9 @@ class MixupDraws(Draws):
         """
         if condition is None:
             first = training.some_rows(n_samples, rng)
-            sources, which = np.unique(first, return_inverse=True)
+            # Numbers of rows need no sorting.
+            there = np.bincount(first) > 0
+            sources, which = np.flatnonzero(there), np.cumsum(there)[first] - 1
         else:
             sources = condition.sources()
         n, among = len(training.codes), None

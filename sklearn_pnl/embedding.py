@@ -155,7 +155,7 @@ def fold(rows, low, high):
     far = rows < low
     far |= rows > high
     where = np.unravel_index(np.flatnonzero(far), rows.shape)
-    low, high = (np.broadcast_to(end, rows.shape)[where] for end in (low, high))
+    low, high = low[where[1]], high[where[1]]
     values = rows[where]
     # Twice an end may overflow, and then an infinite value would become NaN.
     with np.errstate(over="ignore"):

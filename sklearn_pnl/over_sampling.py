@@ -228,7 +228,6 @@ class PNLSampler(Recipe, BaseOverSampler):
 
     def _wanted(self, labels):
         """How many new rows classes get, those that get any."""
-        known = np.unique(labels).tolist()
         strategy = self.sampling_strategy
         if callable(strategy):
             strategy = strategy(labels)
@@ -244,7 +243,7 @@ class PNLSampler(Recipe, BaseOverSampler):
             )
         except ValueError as error:
             alone = "PNLAugmenter draws rows without classes."
-            advice = alone if len(known) == 1 else _HOW_MANY
+            advice = alone if len(np.unique(labels)) == 1 else _HOW_MANY
             raise ValueError(f"{error} ({_told(labels)}). {advice}") from None
         for label, n in self.sampling_strategy_.items():
             if not float(n).is_integer():
@@ -256,6 +255,7 @@ class PNLSampler(Recipe, BaseOverSampler):
         wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
         by_class = self.constraints if isinstance(self.constraints, dict) else {}
         for name, asked in (("constraints", by_class), ("totals", self.totals or {})):
+            known = np.unique(labels).tolist() if asked else []
             for label in asked:
                 if label not in known:
                     raise ValueError(
@@ -294,13 +294,13 @@ class PNLSampler(Recipe, BaseOverSampler):
     def _stack_parents(self, parents, n):
         """Parents of all classes among ``n``; where a class had fewer of them, -1."""
         k = max((some.shape[1] for some in parents), default=2)
-        padded = [
-            np.pad(some, ((0, 0), (0, k - some.shape[1])), constant_values=-1)
-            for some in parents
-        ]
         # Half of what a pickle holds beside the codes.
         dtype = np.promote_types(np.int32, np.min_scalar_type(-n))
-        return np.concatenate([np.empty((0, k), dtype), *padded], dtype=dtype)
+        stacked, done = np.full((sum(map(len, parents)), k), -1, dtype), 0
+        for some in parents:
+            stacked[done : done + len(some), : some.shape[1]] = some
+            done += len(some)
+        return stacked
 
 
 class _Classes:

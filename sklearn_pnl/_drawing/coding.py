@@ -6,6 +6,7 @@ from numbers import Integral
 import numpy as np
 from joblib import cpu_count
 from sklearn import config_context
+from sklearn.metrics._pairwise_distances_reduction import ArgKmin
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
@@ -23,6 +24,8 @@ _CHECKED = {"assume_finite": True, "skip_parameter_validation": True}
 # scikit-learn goes through queries in chunks, and gives each thread some of them if
 # there are more than so many for each; else each gets some of the points.
 _CHUNK, _CHUNKS = 256, 4
+# Points of more coordinates, or fewer points, are not worth a tree.
+_IN_A_TREE, _FEW = 15, 12
 # Queries for a worker at once; and products, a second of work, from which it pays.
 _SEARCHED, _WORTH_SENDING = 8 * _CHUNK, 2**34
 
@@ -151,8 +154,7 @@ class TrainingRows:
         masses = self.masses
         if not self.codec.with_mass:
             masses = np.ones_like(masses)
-        with one_blas_thread():
-            return KLEmbedding(self.codec, self.coordinates, masses)
+        return KLEmbedding(self.codec, self.coordinates, masses)
 
     @cached_property
     def _search(self):
@@ -167,7 +169,7 @@ class TrainingRows:
         return Indicators(self.labels, typical_variance(self._points))
 
     def _search_among(self, rows):
-        return NearestNeighbors().fit(self._places()[rows])
+        return _Search(self._places()[rows])
 
     def _places(self):
         """Where rows are for the search."""
@@ -180,13 +182,13 @@ class TrainingRows:
         """Where codes are, with the categories of rows ``like``."""
         queries = codes
         if self.metric == "kl":
-            with one_blas_thread():
-                queries = self._embedding.queries(codes)
+            queries = self._embedding.queries(codes)
         if self.labels is not None:
             own = self._indicators.queries(len(codes), like)
             queries = np.hstack([queries, own])
         return _some_column(queries)
 
+    @one_blas_thread()
     def nearest(self, codes, k, among=None, like=None, n_jobs=None):
         """The k rows (n, k) nearest to each code, ascending; of some rows or all.
 
@@ -198,6 +200,7 @@ class TrainingRows:
             near = _kneighbors(search, self._queries(codes, like), k, n_jobs)
         return near if among is None else among[near]
 
+    @one_blas_thread()
     def gaps(self, rows, *others):
         """How far (m,) the search has others from rows, each, for comparison alone."""
         codes, places = self.codes, self._places()
@@ -264,17 +267,36 @@ class TrainingRows:
         return rows
 
 
+class _Search:
+    """The nearest of some points, as scikit-learn looks for them.
+
+    Without a tree that is one function, which few rows are found by in less time than
+    they are checked in before.
+    """
+
+    def __init__(self, points):
+        self.points, self._tree = points, None
+        if points.shape[1] <= _IN_A_TREE and len(points) >= _FEW:
+            self._tree = NearestNeighbors(algorithm="kd_tree").fit(points)
+
+    def kneighbors(self, queries, k, n_jobs):
+        """Distances (n, k) of the nearest points, ascending, and their numbers."""
+        if self._tree is None:
+            return ArgKmin.compute(queries, self.points, k, return_distance=True)
+        self._tree.n_jobs = n_jobs
+        return self._tree.kneighbors(queries, k)
+
+
 def _kneighbors(search, queries, k, n_jobs):
     """Numbers (n, k) of the points nearest to queries, by workers where it pays."""
-    shared, work = shares_memory(), queries.size * search.n_samples_fit_
+    shared, work = shares_memory(), queries.size * len(search.points)
     # How many cores there are takes long to find out.
     if (
         shared
         or work < _WORTH_SENDING
         or len(queries) <= _CHUNKS * _CHUNK * cpu_count()
     ):
-        search.n_jobs = n_jobs if shared else 1
-        return _in_order(search, queries, k)
+        return _in_order(search, queries, k, n_jobs if shared else 1)
     find = partial(_kneighbors_there, search=search, k=k)
     return map_blocks(find, queries, step=_SEARCHED, n_jobs=n_jobs)[0]
 
@@ -285,12 +307,12 @@ def _kneighbors_there(queries, search, k):
         return (_in_order(search, queries, k),)
 
 
-def _in_order(search, queries, k):
+def _in_order(search, queries, k, n_jobs=None):
     """Numbers of the nearest points, ascending; where they tie, by number.
 
     A search leaves ties in an order that hangs on how many queries it has.
     """
-    distances, near = search.kneighbors(queries, k)
+    distances, near = search.kneighbors(queries, k, n_jobs)
     tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
     if len(tied):
         order = np.lexsort((near[tied], distances[tied]), axis=1)
@@ -300,4 +322,5 @@ def _in_order(search, queries, k):
 
 def _some_column(points):
     """Points; a constant where they have no coordinates, as codes of one cell."""
-    return points if points.shape[1] else np.zeros((len(points), 1))
+    points = points if points.shape[1] else np.zeros((len(points), 1))
+    return np.ascontiguousarray(points, np.float64)

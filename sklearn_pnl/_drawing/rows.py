@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,9 +156,8 @@ class Drawing:
         for batch in self.batches(size):
             numbers[done : done + len(batch.numbers)] = batch.numbers
             done += len(batch.numbers)
-            made.append(batch._replace(numbers=batch.numbers[:0]))
-        beside = [np.concatenate(parts) for parts in zip(*made, strict=True)]
-        return Batch(numbers, *beside[1:])
+            made.append(batch[1:])
+        return Batch(numbers, *map(np.concatenate, zip(*made, strict=True)))
 
     def in_parts(self):
         """What :meth:`finished` makes of all rows, of which few are dense at a time."""
@@ -202,9 +202,10 @@ class Drawing:
         # Small batches would leave all but one of the workers idle.
         decoded = max(size, step * effective_n_jobs(self.n_jobs))
         drawn = whole_steps(decoded, _DRAWN if source.draws.looks_up else step)
-        drawing = (self._drawn(rows) for rows in slices(self.n_samples, drawn))
+        drawing = map(self._drawn, slices(self.n_samples, drawn))
         whole = cut(drawing, whole_steps(decoded, step))
-        return (Batch(*b) for b in cut((self._made(*each) for each in whole), size))
+        # What is drawn is let go before more is.
+        return starmap(Batch, cut(starmap(self._made, whole), size))
 
     def rows_in_memory(self):
         """Rows of which two batches fit: one at work, one in the caller's hands."""

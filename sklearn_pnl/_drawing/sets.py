@@ -275,7 +275,7 @@ def _report(drawing, batch, rows, parts=(), **facts):
     numbers = np.nan_to_num(table.read(rows))
     if len(keeper.system) and len(numbers) == drawing.n_samples:
         # Numbers count from a start of their column, which users do not.
-        starts = np.nan_to_num(table.starts)
+        starts = table.starts
         system = keeper.system.shifted(starts)
         parts = [*parts, of_each(system, keeper.n_kept, numbers + starts)]
     names, kinds, *arrays = zip(*parts, strict=True) if parts else [()] * 7

@@ -1,5 +1,7 @@
 """There and back: values to cells of a tensor or poset, each step with both ways."""
 
+from math import prod
+
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
@@ -45,7 +47,7 @@ class Embed:
             names = names if embedded.shape == rows.shape else None
             check_made(embedded, "The embedding", names)
             ends = self._ends = ends_of(embedded)
-        own = embedded.shape[1] == np.prod(table.shape)
+        own = embedded.shape[1] == prod(table.shape)
         self.shape = table.shape if own else embedded.shape[1:]
         if self._offset == 0 or ends[0].min(initial=0) < 0:
             cells, numbers = embedded.reshape(-1, *self.shape), table.row_numbers

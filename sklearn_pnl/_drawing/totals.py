@@ -6,6 +6,7 @@ give them, in whole numbers.
 """
 
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 from scipy.sparse import issparse
@@ -105,7 +106,7 @@ class Wanted:
 def _sum_of(total, table, n):
     """Coefficients, ends, shift and name of a sum or mean of numbers."""
     names = names_of(table)
-    a = np.zeros((1, int(np.prod(table.row_shape))))
+    a = np.zeros((1, prod(table.row_shape)))
     for key, weight in total.coefficients.items():
         a[0, table.column_of(key, "totals")] += float(weight)
     ends = np.full((1, 1), total.lower), np.full((1, 1), total.upper)
@@ -118,7 +119,7 @@ def _sum_of(total, table, n):
         )
     scale = 1.0 / n if total.mean else 1.0
     # Numbers count from a start of their column, in each row.
-    shift = scale * n * float(np.nan_to_num(table.starts) @ inside)
+    shift = scale * n * float(table.starts @ inside)
     return scale * inside, total.lower, total.upper, shift, total.name
 
 

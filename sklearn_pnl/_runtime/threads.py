@@ -22,9 +22,11 @@ def one_blas_thread():
     with _lock:
         # It is still there if giving it back was interrupted.
         if _users == 0 and _limit is None and _most_threads() > 1:
-            limit = _threadpools().limit(limits=1, user_api="blas")
+            _limit = [(pool, pool.num_threads) for pool in _threadpools()]
+            for pool in _threadpools():
+                pool.set_num_threads(1)
             # None if there was no way to.
-            _limit = limit if _most_threads() == 1 else None
+            _limit = _limit if _most_threads() == 1 else None
         _users += 1
     try:
         yield
@@ -37,20 +39,19 @@ def one_blas_thread():
 
 
 def _give_back(limit):
-    for library in _threadpools().lib_controllers:
+    for pool, n_threads in limit:
         # Some versions let no other thread of Python change what one has set.
-        if hasattr(library, "clear_controlling_thread"):
-            library.clear_controlling_thread(force=True)
-    limit.restore_original_limits()
+        if hasattr(pool, "clear_controlling_thread"):
+            pool.clear_controlling_thread(force=True)
+        pool.set_num_threads(n_threads)
 
 
 def _most_threads():
-    pools = _threadpools().lib_controllers
-    counts = [pool.num_threads for pool in pools if pool.user_api == "blas"]
-    return max(counts, default=1)
+    return max((pool.num_threads for pool in _threadpools()), default=1)
 
 
 @cache
 def _threadpools():
-    """Threadpools of the libraries loaded; finding them takes a millisecond."""
-    return ThreadpoolController()
+    """Threadpools of BLAS that are loaded; finding them takes a millisecond."""
+    pools = ThreadpoolController().lib_controllers
+    return [pool for pool in pools if pool.user_api == "blas"]

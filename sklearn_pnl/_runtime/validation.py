@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import wraps
+from functools import cache, wraps
 from inspect import currentframe, signature
 from numbers import Integral, Real
 from typing import Any, Self, TypeVar
@@ -18,7 +18,10 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import (
+    Interval,
+    validate_parameter_constraints,
+)
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..geometry.masks import check_unmasked
@@ -111,6 +114,18 @@ def tells_where(**elsewhere: str) -> Callable[[_Called], _Called]:
 
 class NamedObjects(BaseEstimator):
     """An estimator some of whose parameters are objects, or names of some."""
+
+    @classmethod
+    @cache
+    def _get_param_names(cls):
+        # Read from a signature, which takes long.
+        return super()._get_param_names()
+
+    def _validate_params(self):
+        """Check what was given: a default, which a dataclass has by name, is fine."""
+        own, params = type(self), self.get_params(deep=False).items()
+        given = {k: v for k, v in params if v is not getattr(own, k, own)}
+        validate_parameter_constraints(self._parameter_constraints, given, own.__name__)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, ``draws__noise`` where ``draws`` is an object that has it.

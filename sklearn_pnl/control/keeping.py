@@ -301,7 +301,9 @@ class Keeper:
     @cached_property
     def on_grid(self):
         """Columns (D,) that have few values."""
-        return np.isin(np.arange(len(self.low)), list(self.grids))
+        on_grid = np.zeros(len(self.low), bool)
+        on_grid[list(self.grids)] = True
+        return on_grid
 
     @property
     def discrete(self):
@@ -454,8 +456,8 @@ class Keeper:
 
     @property
     def _rounding_at_ends(self):
-        ends = np.nan_to_num([self.low, self.high], posinf=0.0, neginf=0.0)
-        return 4 * self.precision * np.abs(ends).max(axis=0)
+        ends = np.abs([self.low, self.high])
+        return 4 * self.precision * np.where(np.isfinite(ends), ends, 0).max(axis=0)
 
     # --- to check it --------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """What the rows of a table promise for new ones: equations, limits, lattices."""
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -26,11 +27,11 @@ def resolve_invariants(given, table, steps=None):
     ``steps`` are those of its values, if they are known.
     """
     steps = steps or Steps(table)
+    if isinstance(given, str):
+        return _found(table, steps)
     names = names_of(table)
     if given is None:
         return LinearSystem.none(names)
-    if isinstance(given, str):
-        return _found(table, steps)
     table = _complete(table)
     if not len(table):
         raise ValueError(
@@ -126,12 +127,12 @@ def for_numbers(system, table):
             f"{system.feature_names[j]!r} holds categories. Ask for counts by level, "
             "totals={column: {level: count}}, or encode it first."
         )
-    return system.about(table.columns).shifted(-np.nan_to_num(table.starts))
+    return system.about(table.columns).shifted(-table.starts)
 
 
 def asked_for(constraints, table, ranges, n_rows):
     """What is asked of ``n_rows`` new rows, about the numbers of a table."""
-    wide = np.zeros(int(np.prod(table.row_shape)))
+    wide = np.zeros(prod(table.row_shape))
     wide[table.columns] = ranges
     given = names_of(table), wide, table.column_of, n_rows
     inside = for_numbers(collect_constraints(constraints, *given), table)

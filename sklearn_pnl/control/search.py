@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
+from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -122,6 +123,8 @@ def found_in(table, steps, tol=1e-9, most=np.inf):
     if note or not len(rows) or len(table.row_shape) > 1:
         return system
     lattice = steps.lattice.with_steps(table.times, 0.0)
+    if np.count_nonzero(lattice.on_it) < 2:
+        return system
     *more, rounding = rounded_equations(rows, lattice, found[0], steps.precision)
     if not len(rounding):
         return system
@@ -145,7 +148,7 @@ def _about_columns(table, found, values, ranges, note):
     names = names_of(table)
     coefficients, wide = np.zeros((len(found), len(names))), np.zeros(len(names))
     coefficients[:, table.columns], wide[table.columns] = found, ranges
-    values = values + found @ np.nan_to_num(table.starts)
+    values = values + found @ table.starts
     return LinearSystem.equations(coefficients, values, names, wide, note)
 
 
@@ -449,5 +452,5 @@ def _triangle(Z):
 def names_of(table):
     """Names of all columns of X, for messages."""
     if table.names is None:
-        return tuple(f"x{j}" for j in range(int(np.prod(table.row_shape))))
+        return tuple(f"x{j}" for j in range(prod(table.row_shape)))
     return tuple(map(str, table.names))

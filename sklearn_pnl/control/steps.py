@@ -35,7 +35,7 @@ class Steps:
 
     def __init__(self, table):
         self.table = table
-        self.precision = np.broadcast_to(table.precision, len(table.columns))
+        self.precision = table.precision
 
     @cached_property
     def rows(self):

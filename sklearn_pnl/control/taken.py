@@ -80,7 +80,8 @@ class Taken:
         numbers[kinds != 0] = np.nan
         # Where there are none, shared values are all that is known.
         alone = np.isnan(numbers).all(axis=0)
-        numbers[:, alone] = np.nan_to_num(rows[:, columns[alone]])
+        if alone.any():
+            numbers[:, alone] = np.nan_to_num(rows[:, columns[alone]])
         ends = np.array([np.fmin.reduce(numbers), np.fmax.reduce(numbers)])
         # The lower median: what is no number is sorted to the end.
         last = len(numbers) - 1 - np.isnan(numbers).sum(axis=0)

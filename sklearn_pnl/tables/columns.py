@@ -5,6 +5,7 @@ Data frames are spoken to through narwhals.
 
 from collections.abc import Hashable
 from decimal import Decimal
+from math import prod
 from numbers import Integral, Real
 
 import narwhals as nw
@@ -386,7 +387,7 @@ def column_of(key, whom, names, row_shape):
     -------
     column : int
     """
-    names, n = names or [], int(np.prod(row_shape))
+    names, n = names or [], prod(row_shape)
     named = [j for j, name in enumerate(names) if _is_same(name, key)]
     if _is_whole(key):
         place = int(key) % n if -n <= key < n else None
@@ -430,7 +431,7 @@ def _ambiguous(key, whom, names, named, place):
 
 
 def _unknown(key, whom, names, named, row_shape):
-    n = int(np.prod(row_shape))
+    n = prod(row_shape)
     if len(named) > 1:
         return (
             f"{whom} names {key!r}, but {len(named)} columns of X have that name: "

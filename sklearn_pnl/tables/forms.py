@@ -1,5 +1,7 @@
 """What rows came as: arrays of one type, or columns of their own types."""
 
+from math import prod
+
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
@@ -57,8 +59,8 @@ class BlockForm:
     @property
     def columns(self):
         """Made when asked for: it may be longer than all else that is pickled."""
-        every = np.arange(int(np.prod(self.row_shape)))
-        return np.delete(every, self.categorical)
+        every = np.arange(prod(self.row_shape))
+        return np.delete(every, self.categorical) if self.categorical else every
 
     def _part(self, X):
         return X[:, self.columns] if self.categorical else X
@@ -78,9 +80,7 @@ class BlockForm:
 
     def read(self, X):
         """Numbers (n, D) of other rows."""
-        # A check of few rows takes longer than they do.
-        if type(X) is not np.ndarray or X.dtype.kind not in "biuf" or not X.size:
-            X = as_numeric(X)
+        X = X if is_plain(X) else as_numeric(X)
         if X.shape[1:] != self.row_shape:
             raise ValueError(
                 f"X has rows of shape {X.shape[1:]}, but the rows of fit had "
@@ -100,6 +100,12 @@ class BlockForm:
         if self.is_sparse:
             return self._container(rows)
         return rows.reshape(-1, *self.row_shape)
+
+
+def is_plain(X):
+    """Whether rows are numbers as they are: to check few takes longer than they do."""
+    is_array = type(X) is np.ndarray and X.dtype.kind in "biuf"
+    return is_array and X.ndim > 1 and X.size > 0
 
 
 def is_made_later(rows):

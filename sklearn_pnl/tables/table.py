@@ -15,6 +15,7 @@ from .forms import (
     as_dense,
     as_table,
     is_made_later,
+    is_plain,
     no_numbers,
     places_of,
 )
@@ -64,7 +65,7 @@ def read_table(estimator, X, missing=None):
         rows, owned = columns, True
     else:
         settings = {"accept_sparse": ["csr", "csc"], "dtype": "numeric"}
-        rows = validated(estimator, X, no_numbers, **settings)
+        rows = X if is_plain(X) else validated(estimator, X, no_numbers, **settings)
         places = None if chosen is None else places_of(None, rows.shape[1], chosen)
         form = BlockForm(rows, places)
         numbers = form.numbers(rows)
@@ -139,6 +140,12 @@ class Table:
         cached = [k for k in vars(self) if hasattr(type(self), k)]
         return {k: v for k, v in vars(self).items() if k not in cached}
 
+    def __copy__(self):
+        # Of other rows too it is the same.
+        part = object.__new__(type(self))
+        vars(part).update(vars(self))
+        return part
+
     # --- what columns are ---------------------------------------------------------
 
     @cached_property
@@ -186,8 +193,8 @@ class Table:
 
     @cached_property
     def starts(self):
-        """What each number (D,) counts from: 0 unless it is far; NaN for times."""
-        return np.where(self.times, np.nan, self._of_kinds("start").astype(float))
+        """What each number (D,) counts from: 0 unless it is far, and for times."""
+        return np.where(self.times, 0.0, self._of_kinds("start").astype(float))
 
     @cached_property
     def integer_features(self):
@@ -199,7 +206,7 @@ class Table:
         values = [getattr(kind, name) for kind in self._form.kinds]
         # Arrays are of one kind, which may tell the columns apart.
         values = values[0] if isinstance(self._form, BlockForm) else values
-        return np.broadcast_to(values, self.columns.shape)
+        return np.full(self.columns.shape, values)
 
     def column_of(self, key, whom):
         """The flat column of X that a key means.
@@ -250,7 +257,7 @@ class Table:
     def raw(self):
         """Rows (n, D) of numbers that are not made yet: of any type, or sparse."""
         rows = self._numbers
-        if np.nan_to_num(self.starts).any():
+        if self.starts.any():
             # As they came they are no numbers that a double holds.
             rows = self.numbers()
         return rows if issparse(rows) else rows.reshape(len(self), -1)

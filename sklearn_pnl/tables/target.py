@@ -18,7 +18,8 @@ def plain_target(y):
             f"y is a {type(y).__name__} of {type(y).__module__.split('.')[0]}; classes "
             "are one column. Pass a Series, such as y[y.columns[0]]."
         )
-    if not is_into_series(y) or hasattr(y, "iloc"):
+    plain = isinstance(y, np.ndarray | list)
+    if plain or not is_into_series(y) or hasattr(y, "iloc"):
         _check_none_missing(y)
         return y, lambda values: values
     y = nw.from_native(y, series_only=True)
