@@ -6,7 +6,6 @@ from numbers import Integral
 import numpy as np
 from joblib import cpu_count
 from sklearn import config_context
-from sklearn.metrics._pairwise_distances_reduction import ArgKmin
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
@@ -24,8 +23,6 @@ _CHECKED = {"assume_finite": True, "skip_parameter_validation": True}
 # scikit-learn goes through queries in chunks, and gives each thread some of them if
 # there are more than so many for each; else each gets some of the points.
 _CHUNK, _CHUNKS = 256, 4
-# Points of more coordinates, or fewer points, are not worth a tree.
-_IN_A_TREE, _FEW = 15, 12
 # Queries for a worker at once; and products, a second of work, from which it pays.
 _SEARCHED, _WORTH_SENDING = 8 * _CHUNK, 2**34
 
@@ -169,7 +166,7 @@ class TrainingRows:
         return Indicators(self.labels, typical_variance(self._points))
 
     def _search_among(self, rows):
-        return _Search(self._places()[rows])
+        return NearestNeighbors().fit(self._places()[rows])
 
     def _places(self):
         """Where rows are for the search."""
@@ -267,36 +264,17 @@ class TrainingRows:
         return rows
 
 
-class _Search:
-    """The nearest of some points, as scikit-learn looks for them.
-
-    Without a tree that is one function, which few rows are found by in less time than
-    they are checked in before.
-    """
-
-    def __init__(self, points):
-        self.points, self._tree = points, None
-        if points.shape[1] <= _IN_A_TREE and len(points) >= _FEW:
-            self._tree = NearestNeighbors(algorithm="kd_tree").fit(points)
-
-    def kneighbors(self, queries, k, n_jobs):
-        """Distances (n, k) of the nearest points, ascending, and their numbers."""
-        if self._tree is None:
-            return ArgKmin.compute(queries, self.points, k, return_distance=True)
-        self._tree.n_jobs = n_jobs
-        return self._tree.kneighbors(queries, k)
-
-
 def _kneighbors(search, queries, k, n_jobs):
     """Numbers (n, k) of the points nearest to queries, by workers where it pays."""
-    shared, work = shares_memory(), queries.size * len(search.points)
+    shared, work = shares_memory(), queries.size * search.n_samples_fit_
     # How many cores there are takes long to find out.
     if (
         shared
         or work < _WORTH_SENDING
         or len(queries) <= _CHUNKS * _CHUNK * cpu_count()
     ):
-        return _in_order(search, queries, k, n_jobs if shared else 1)
+        search.n_jobs = n_jobs if shared else 1
+        return _in_order(search, queries, k)
     find = partial(_kneighbors_there, search=search, k=k)
     return map_blocks(find, queries, step=_SEARCHED, n_jobs=n_jobs)[0]
 
@@ -307,12 +285,12 @@ def _kneighbors_there(queries, search, k):
         return (_in_order(search, queries, k),)
 
 
-def _in_order(search, queries, k, n_jobs=None):
+def _in_order(search, queries, k):
     """Numbers of the nearest points, ascending; where they tie, by number.
 
     A search leaves ties in an order that hangs on how many queries it has.
     """
-    distances, near = search.kneighbors(queries, k, n_jobs)
+    distances, near = search.kneighbors(queries, k)
     tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
     if len(tied):
         order = np.lexsort((near[tied], distances[tied]), axis=1)
@@ -322,5 +300,4 @@ def _in_order(search, queries, k, n_jobs=None):
 
 def _some_column(points):
     """Points; a constant where they have no coordinates, as codes of one cell."""
-    points = points if points.shape[1] else np.zeros((len(points), 1))
-    return np.ascontiguousarray(points, np.float64)
+    return points if points.shape[1] else np.zeros((len(points), 1))
