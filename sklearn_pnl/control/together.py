@@ -18,7 +18,7 @@ from scipy.sparse import csr_array, hstack, identity, kron, vstack
 from ..geometry.joint import joint_projection
 from ..geometry.reach import box_reach, span, unmet
 from .lattice import programme
-from .meeting import MAX_STEPS, TOL, UnmetTotals, as_types, projected
+from .meeting import MAX_STEPS, NO_STEPS, TOL, UnmetTotals, as_types, projected
 from .system import LinearSystem, tied
 
 # Distance from a sum that counts as met, as a share of the sum of its absolute terms;
@@ -429,8 +429,8 @@ def _off_steps(sums, rows):
     return UnmetTotals(
         f"{sums.names[k]} asks for {span(sums.least[k], sums.most[k])}; whole numbers "
         "(or multiples of their steps, or values of a type), as its columns hold, gave "
-        f"{sums.values(rows)[k]:.10g}. Ask for an interval that contains some, or pass "
-        "the columns as floats."
+        f"{sums.values(rows)[k]:.10g}. Ask for an interval that contains some; "
+        f"{NO_STEPS}"
     )
 
 
