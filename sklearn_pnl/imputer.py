@@ -310,8 +310,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if flat and isinstance(self.order, Integral) and self.order > 1:
             raise ValueError(
                 f"order={self.order} is outside 1 to 1: each row is a tensor of one "
-                "mode. Pass a single tensor as X[None]; order=None takes rows for those"
-                " of a table."
+                "mode. Pass a single tensor as [X]; order=None takes rows for those of "
+                "a table."
             )
         return self.order
 

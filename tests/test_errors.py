@@ -687,7 +687,7 @@ MISTAKES = [
     (lambda X, y: ManyBodyImputer(order=1).fit(-positive()),
      r"first is -1.6\d+ at row 0, cell \(0, 0\).*order=None"),
     (lambda X, y: ManyBodyImputer(order=2).fit(positive()[0]),
-     r"order=2 .* each row is a tensor of one mode. Pass .* X\[None\]; order=None"),
+     r"order=2 .* each row is a tensor of one mode. Pass .* as \[X\]; order=None"),
     (lambda X, y: ManyBodyImputer().fit(X), "Ulm|Kiel.* Column 'city' .* Encode it"),
     (lambda X, y: LogLinearModel().fit(X), "Column 'city' holds no .* OneHotEncoder"),
     (lambda X, y: LogLinearModel().fit(X.to_numpy()), "Column 2 holds no numbers"),
