@@ -526,10 +526,12 @@ class Keeper:
         why = self.why(system, worst)
         if why.equation is None:
             asks = f"{system.names[k]} asks for {span(lower[k], upper[k])}"
-            if self.lattice.on_it[system.coefficients[k] != 0].any():
+            used = tied(system.coefficients[: self.n_kept], system.coefficients[k] != 0)
+            if self.lattice.on_it[used].any():
                 return (
                     f"{asks}, which whole numbers (or multiples of their steps), as "
-                    "its columns hold, cannot give. Ask for an interval that contains "
+                    "its columns hold, or those that equations tie to them, cannot "
+                    "give. Ask for an interval that contains "
                     f"some; {NO_STEPS}"
                 )
             return f"{asks}; it is missed by {worst:.1e} of the range."

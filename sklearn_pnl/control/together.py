@@ -468,4 +468,6 @@ def _reason(part, rows, sums):
         why = replace(why, **{name: getattr(why, name) + shift for name in ends})
     told = why.described(name, ranges="the ranges of the columns")
     advice = part.advice(lambda keeper: _unmet(keeper, *given)[0])
-    return told + (advice or f" That is of {len(rows)} rows; or ask for its mean.")
+    if not advice and told.startswith("the sum"):
+        advice = f" That is of {len(rows)} rows; or ask for its mean."
+    return told + (advice or " Ask for what can be reached.")

@@ -547,3 +547,14 @@ def test_the_way_out_of_steps_that_a_message_tells_leads_out(asked):
     rows = PNLAugmenter(marks=None).fit(X).sample(30, random_state=0, **given)
     reached = rows[:, 0] - 3.5 if asked == "constraints" else rows[:, 0].sum() - 900.5
     np.testing.assert_allclose(reached, 0, atol=1e-6)
+
+
+def test_steps_of_columns_that_equations_tie_to_others_are_told_as_the_reason():
+    tens = np.random.default_rng(0).integers(0, 60, 100)
+    X = np.column_stack([tens, tens / 10, tens / 10, np.linspace(0, 1, 100)])
+    asked = ColumnConstraint({1: 1, 2: 1}, equal=6.3)
+    with pytest.raises(ValueError, match=r"or those that equations tie .*marks=None"):
+        PNLAugmenter().fit(X).sample(3, random_state=0, constraints=asked)
+    rows = PNLAugmenter(marks=None).fit(X).sample(3, random_state=0, constraints=asked)
+    np.testing.assert_allclose(rows[:, 1], 3.15)
+    np.testing.assert_allclose(rows[:, 0], 31.5)

@@ -739,3 +739,14 @@ def test_marks_that_come_back_make_no_more_copies(monkeypatch):
         assert copies <= others
         kept.append([np.isin(x[:, 0], few).mean() for x in (rows, moved)])
     assert np.min(kept, axis=0)[0] >= 0.9 and np.ptp(np.mean(kept, axis=0)) > 0.1
+
+
+def test_a_mean_that_is_out_of_reach_is_not_answered_with_ask_for_its_mean():
+    X = np.random.default_rng(0).gamma(3.0, size=(50, 2))
+    augmenter = PNLAugmenter().fit(X)
+    for asked, told in [
+        ({0: -5.0}, "of 10 rows; or ask for its mean"),
+        (column_total(0, -5.0, mean=True), "Ask for what can be reached"),
+    ]:
+        with pytest.raises(ValueError, match=f"it reaches .*{told}[.]$"):
+            augmenter.sample(10, random_state=0, totals=asked)
