@@ -193,3 +193,21 @@ def test_nothing_asked_is_refused():
 def test_parameters_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match=f"The '{next(iter(wrong))}' parameter of adj"):
         adjust(np.eye(4), ColumnConstraint(0, lower=0), **wrong)
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 8])
+def test_rows_too_few_to_tell_a_total_are_told(n):
+    parts = np.random.default_rng(0).gamma(3.0, size=(n, 2)).round(n % 3)
+    X = np.column_stack([parts, parts.sum(axis=1)])
+    twice = ColumnConstraint(2, equal=2 * X[:, 2])
+    total = ColumnConstraint({0: 1, 1: 1, 2: -1}, equal=0)
+    moved = adjust(X, twice, invariants=total)
+    assert_allclose(moved[:, 0] + moved[:, 1], 2 * X[:, 2])
+    adjust(X, twice, invariants=None)
+    adjust(X[:, :2], ColumnConstraint(0, equal=2.0), range_slack=None)
+    if len(find_invariants(X)):
+        moved = adjust(X, twice)
+        assert_allclose(moved[:, 0] + moved[:, 1], 2 * X[:, 2])
+        return
+    with pytest.warns(UserWarning, match=f"In {n} rows equations are not told"):
+        adjust(X, twice)
