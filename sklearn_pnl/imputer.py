@@ -267,10 +267,16 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _learn(self, X):
         """What is learnt of rows, and the rows, checked."""
         rows = self._checked(X, reset=True)
-        if self.constraints is not None and not self._is_table:
+        for name in () if self._is_table else ("constraints", "invariants"):
+            if getattr(self, name) is not None and getattr(self, name) != "auto":
+                raise ValueError(
+                    f"{name} are about columns of a table, and order={self.order_!r} "
+                    f"takes rows for tensors. Pass order=None, or {name}=None."
+                )
+        if self._is_table and np.size(self.smooth):
             raise ValueError(
-                f"constraints are about columns of a table, and order={self.order_!r} "
-                "takes rows for tensors. Pass order=None, or constraints=None."
+                f"smooth={self.smooth} names modes of tensors, and rows are taken for "
+                "those of a table. Pass order=1, or leave smooth out."
             )
         flat = rows.reshape(len(rows), -1)
         if self._is_table:
