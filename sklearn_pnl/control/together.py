@@ -117,7 +117,7 @@ def _concerned(keeper, sums):
     part = keeper.about(used)
     # Intervals that ask for nothing say whose marks give way.
     some = np.isfinite([part.system.lower, part.system.upper]).any(axis=(0, 1))
-    n_kept = int(some[: keeper.n_kept].sum())
+    n_kept = int(some[: part.n_kept].sum())
     part = replace(part, system=part.system.part(some), n_kept=n_kept)
     return used, part, replace(sums, coefficients=sums.coefficients[:, used])
 
@@ -466,7 +466,11 @@ def _reason(part, rows, sums):
     if why.equation >= c:
         shift, ends = sums.shift[why.equation - c], ("lower", "upper", "least", "most")
         why = replace(why, **{name: getattr(why, name) + shift for name in ends})
-    told = why.described(name, ranges="the ranges of the columns")
+    ranges = "the ranges of the columns"
+    if (np.count_nonzero(part.asked.coefficients, axis=1) == 1).any():
+        # They are ranges of rows from there on.
+        ranges += " and what is asked of each row"
+    told = why.described(name, ranges=ranges)
     advice = part.advice(lambda keeper: _unmet(keeper, *given)[0])
     if not advice and told.startswith("the sum"):
         advice = f" That is of {len(rows)} rows; or ask for its mean."
