@@ -93,21 +93,21 @@ def _violation(system, table):
 def _found(table, steps):
     """Equations that all rows of a table satisfy, where they are looked for.
 
-    Those of the rows that have all cells, which no other row breaks; then, as these may
-    be few, of columns that more rows have.
+    Those of the rows that have all cells, which no other row breaks; then, if these are
+    few or tell of others, of columns that more rows have.
     """
     if table.has_missing:
         found = LinearSystem.none(names_of(table))
         for part, left_out in _parts(table):
             own = _found(part, steps)
             own = own.part(~own.coefficients[:, table.columns[left_out]].any(axis=1))
-            own = own.part(_violation(for_numbers(own, table), table) <= GIVEN_TOL)
-            if not left_out.any():
-                found = own
-                continue
+            holds = _violation(for_numbers(own, table), table) <= GIVEN_TOL
+            own, first = own.part(holds), not left_out.any()
             # Of few rows equations have forms that these do not tell from others.
-            given = (own, found) if found.note else (found, own)
-            found = replace(_joined(*given), note=found.note)
+            both = (own, found) if first or found.note else (found, own)
+            found = replace(_joined(*both), note=own.note if first else found.note)
+            if holds.all() and not own.note:
+                break
         return found
     if not len(table):
         why = "No row has all of its cells: equations were not looked for"

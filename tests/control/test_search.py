@@ -492,3 +492,12 @@ def test_five_rows_of_whole_numbers_tell_a_total_as_four_and_six_do():
             known = find_invariants(X[:n]).descriptions
             found[n] += known == ("x3 = x0 + x1 + x2",)
     assert min(found.values()) >= 18, found
+
+
+def test_a_level_that_few_complete_rows_have_costs_no_group():
+    rng = np.random.default_rng(0)
+    levels = np.eye(4)[rng.choice(4, 2000, p=[0.5, 0.3, 0.198, 0.002])]
+    X = np.column_stack([levels, rng.normal(size=(2000, 2))])
+    X[rng.random(2000) < 0.97, -1] = X[levels[:, 3] == 1, -1] = np.nan
+    told = PNLAugmenter().fit(X).invariants_.descriptions
+    assert told == ("x0 + x1 + x2 + x3 = 1",)
