@@ -13,7 +13,7 @@ from ._drawing.sets import checked
 from ._drawing.totals import Wanted
 from ._runtime.blocks import ends_of
 from ._runtime.typing import Rows
-from ._runtime.validation import tells_where
+from ._runtime.validation import tells_where, warn_user
 from .augment import PNLAugmenter
 from .control import Constraint, LinearSystem
 from .control.marks import Marks
@@ -26,6 +26,8 @@ from .embedding import limits
 from .tables import read_table
 from .weights.columns import check_order
 
+# From so many rows on most totals are found.
+_FEW = 8
 # The way to units of ranges and back, as a share of the largest value.
 _ROUNDING = 8 * np.finfo(float).eps
 
@@ -65,7 +67,9 @@ def adjust(
         What all rows together are to have, as for :meth:`PNLAugmenter.sample`: sums and
         means of columns. Rows keep their categories, so that none are counted.
     invariants : "auto", constraints or None, default="auto"
-        Equations that the rows keep; "auto" are those that all of them satisfy.
+        Equations that the rows keep; "auto" are those that all of them satisfy and
+        that chance would not make. Two rows tell none, three to seven not all: where
+        none is found, a warning says so.
     range_slack : float or None, default=None
         How far values may lie beyond the range of their column, as a share of it. None
         is as far as it takes, without a change of sign.
@@ -113,8 +117,16 @@ def adjust(
     table = read_table(Reader(), X)
     given = np.array(table.numbers(), dtype=np.float64)
     steps, ends = Steps(table), ends_of(given)
+    system = resolve_invariants(invariants, table, steps)
+    found = np.count_nonzero(system.coefficients, axis=1) > 1
+    few = 1 < len(given) < _FEW and given.shape[1] > 2
+    if isinstance(invariants, str) and few and not found.any():
+        warn_user(
+            f"In {len(given)} rows equations are not told from chance, and none is "
+            "kept: give as invariants= those that are to hold, or None."
+        )
     # Rows that are there may keep all that rounding makes of equations.
-    system = resolve_invariants(invariants, table, steps).loosened
+    system = system.loosened
     asked = constraints, totals, range_slack, offset
     ways = [(marks, ends) for marks in _marks(steps, system)]
     if range_slack is None:

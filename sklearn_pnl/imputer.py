@@ -267,10 +267,16 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _learn(self, X):
         """What is learnt of rows, and the rows, checked."""
         rows = self._checked(X, reset=True)
-        if self.constraints is not None and not self._is_table:
+        for name in () if self._is_table else ("constraints", "invariants"):
+            if getattr(self, name) is not None and getattr(self, name) != "auto":
+                raise ValueError(
+                    f"{name} are about columns of a table, and order={self.order_!r} "
+                    f"takes rows for tensors. Pass order=None, or {name}=None."
+                )
+        if self._is_table and np.size(self.smooth):
             raise ValueError(
-                f"constraints are about columns of a table, and order={self.order_!r} "
-                "takes rows for tensors. Pass order=None, or constraints=None."
+                f"smooth={self.smooth} names modes of tensors, and rows are taken for "
+                "those of a table. Pass order=1, or leave smooth out."
             )
         flat = rows.reshape(len(rows), -1)
         if self._is_table:
@@ -310,8 +316,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if flat and isinstance(self.order, Integral) and self.order > 1:
             raise ValueError(
                 f"order={self.order} is outside 1 to 1: each row is a tensor of one "
-                "mode. Pass a single tensor as X[None]; order=None takes rows for those"
-                " of a table."
+                "mode. Pass a single tensor as [X]; order=None takes rows for those of "
+                "a table."
             )
         return self.order
 

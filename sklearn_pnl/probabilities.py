@@ -145,6 +145,8 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         """
         self._check_parts()
         y = _labels(plain_target(y)[0])
+        # What wraps classifiers hands on weights that it was not given.
+        params = {name: value for name, value in params.items() if value is not None}
         for name, value in params.items():
             if np.shape(value)[:1] == (len(y),):
                 raise ValueError(

@@ -221,3 +221,21 @@ def test_values_off_the_steps_of_a_column_are_had():
     moved = adjust(X, ColumnConstraint(2, equal=1.0123 * X[:, 2]))
     assert_allclose(moved[:, 2], 1.0123 * X[:, 2], rtol=1e-9)
     assert_allclose(adjust(X, totals={2: 6_000.0001})[:, 2].sum(), 6_000.0001)
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 8])
+def test_rows_too_few_to_tell_a_total_are_told(n):
+    parts = np.random.default_rng(0).gamma(3.0, size=(n, 2)).round(n % 3)
+    X = np.column_stack([parts, parts.sum(axis=1)])
+    twice = ColumnConstraint(2, equal=2 * X[:, 2])
+    total = ColumnConstraint({0: 1, 1: 1, 2: -1}, equal=0)
+    moved = adjust(X, twice, invariants=total)
+    assert_allclose(moved[:, 0] + moved[:, 1], 2 * X[:, 2])
+    adjust(X, twice, invariants=None)
+    adjust(X[:, :2], ColumnConstraint(0, equal=2.0), range_slack=None)
+    if len(find_invariants(X)):
+        moved = adjust(X, twice)
+        assert_allclose(moved[:, 0] + moved[:, 1], 2 * X[:, 2])
+        return
+    with pytest.warns(UserWarning, match=f"In {n} rows equations are not told"):
+        adjust(X, twice)

@@ -682,12 +682,17 @@ MISTAKES = [
     (lambda X, y: ManyBodyImputer(
         constraints=ColumnConstraint(0, lower=0)).fit(positive()),
      "constraints are about columns of a table, .* Pass order=None"),
+    (lambda X, y: ManyBodyImputer(
+        invariants=ColumnConstraint(0, equal=0)).fit(positive()),
+     "invariants are about columns of a table, .* or invariants=None"),
+    (lambda X, y: ManyBodyImputer(smooth=[0]).fit(positive()[0]),
+     r"smooth=\[0\] names modes of tensors, .* Pass order=1"),
     (lambda X, y: ManyBodyImputer().fit(X[["rent"]].replace(X["rent"][3], np.inf)),
      "infinity; the first is at row 3, column 'rent'.*make it NaN first"),
     (lambda X, y: ManyBodyImputer(order=1).fit(-positive()),
      r"first is -1.6\d+ at row 0, cell \(0, 0\).*order=None"),
     (lambda X, y: ManyBodyImputer(order=2).fit(positive()[0]),
-     r"order=2 .* each row is a tensor of one mode. Pass .* X\[None\]; order=None"),
+     r"order=2 .* each row is a tensor of one mode. Pass .* as \[X\]; order=None"),
     (lambda X, y: ManyBodyImputer().fit(X), "Ulm|Kiel.* Column 'city' .* Encode it"),
     (lambda X, y: LogLinearModel().fit(X), "Column 'city' holds no .* OneHotEncoder"),
     (lambda X, y: LogLinearModel().fit(X.to_numpy()), "Column 2 holds no numbers"),

@@ -369,6 +369,13 @@ def test_weights_of_rows_are_refused():
             model.fit(X, y, sample_weight=weights)
 
 
+def test_weights_that_are_none_are_no_weights():
+    X, y = uneven()
+    fitted = clone(CORRECTED[0]).fit(X, y, sample_weight=None)
+    expected = clone(CORRECTED[0]).fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(fitted.predict_proba(X), expected)
+
+
 @pytest.mark.parametrize("wrap", [lambda learner: learner, make_pipeline])
 def test_weights_of_classes_are_refused(wrap):
     X, y = uneven()

@@ -235,7 +235,7 @@ class _Set:
         if missing is not None and missing[:, columns].any():
             raise ValueError(
                 "Totals count the values of columns of which some cells are missing. "
-                "Name them in categorical_features: what is missing is a level then."
+                "Name them in categorical_features."
             )
         values = self.numbers[np.ix_(donors, columns)]
         return self._of_columns(columns, values, values)

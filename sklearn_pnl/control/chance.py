@@ -76,7 +76,8 @@ class Chance:
         for rows, most in (*known, (apart, inf)):
             value = np.einsum("nk,k->n", self.X[rows, features], equation[features])
             unit = 10 * self.tol * scales(equation[None], self.ranges, value[:1])[0]
-            bits = min(_bits(value, unit), most) * (n_distinct - fitted * m)
+            own = self.X[0, features] @ equation[features]
+            bits = min(_bits(value, unit, own), most) * (n_distinct - fitted * m)
             if bits >= wanted:
                 return False
         return True
@@ -145,12 +146,19 @@ def are_small(sizes, most=_SMALL):
     return bool(found.max() <= most and np.all(found == np.rint(found)))
 
 
-def _bits(values, unit):
-    """How surprising it is, in bits, that a value is one of these, to this unit."""
+def _bits(values, unit, own):
+    """How surprising it is, in bits, that a value is one of these, to this unit.
+
+    One of these that comes often, or the ``own`` one.
+    """
     values = np.sort(values)
     apart = np.flatnonzero(np.diff(values) > unit)
     runs = np.diff(np.concatenate([[-1], apart, [len(values) - 1]]))
-    if runs.max() > 1:
+    if runs.max() == 2 and np.abs(values - own).min() > unit:
+        # As birthdays, of which two are the same sooner than one that is named.
+        pairs = len(values) * (len(values) - 1) / 2
+        share = (np.count_nonzero(runs == 2) + 1) / pairs
+    elif runs.max() > 1:
         share = (runs.max() + 1) / len(values)
     else:
         share = unit / np.diff(values).min(initial=np.inf) / len(values)

@@ -11,7 +11,7 @@ from .._runtime.validation import warn_missed
 from ..geometry.reach import box_reach, span, unmet
 from .flags import Flags
 from .lattice import Lattice, nearest_of
-from .meeting import MAX_STEPS, TOL, UnmetError, as_types, clipped, met
+from .meeting import MAX_STEPS, NO_STEPS, TOL, UnmetError, as_types, clipped, met
 from .system import LinearSystem, can_move, rounding_of, tied
 
 # Room that rows brought to constraints have where they are free otherwise, in ranges.
@@ -535,11 +535,13 @@ class Keeper:
         why = self.why(system, worst)
         if why.equation is None:
             asks = f"{system.names[k]} asks for {span(lower[k], upper[k])}"
-            if self.lattice.on_it[system.coefficients[k] != 0].any():
+            used = tied(system.coefficients[: self.n_kept], system.coefficients[k] != 0)
+            if self.lattice.on_it[used].any():
                 return (
                     f"{asks}, which whole numbers (or multiples of their steps), as "
-                    "its columns hold, cannot give. Ask for an interval that contains "
-                    "some, or pass the columns as floats."
+                    "its columns hold, or those that equations tie to them, cannot "
+                    "give. Ask for an interval that contains "
+                    f"some; {NO_STEPS}"
                 )
             return f"{asks}; it is missed by {worst:.1e} of the range."
 

@@ -218,7 +218,11 @@ def lattice_of(table, rows):
     steps = table.steps.astype(np.float64)
     if table.has_missing:
         rows = np.where(np.isnan(rows), 0, rows)
-    maybe = np.flatnonzero((steps == 0) & _are_whole(rows[:_FIRST]))
+    first = rows[:_FIRST]
+    # From a size on types hold whole numbers alone, which are no mark.
+    size = np.where(first == 0, np.inf, np.abs(first)).min(axis=0, initial=np.inf)
+    huge = 2 * np.where(np.isfinite(size), size, 0) * table.precision >= 1
+    maybe = np.flatnonzero((steps == 0) & ~huge & _are_whole(first))
     if len(maybe):
         part = rows if len(maybe) == rows.shape[1] else rows[:, maybe]
         steps[maybe[_are_whole(part)]] = 1.0

@@ -26,6 +26,8 @@ _FEW_EQUATIONS = 12
 _STEPS, _RIDGE = 6, 1e-10
 # Corrections of what rounding leaves, in units of the tolerance from which they work.
 _CORRECTIONS, _FAR = 2, 1e3
+# What to do about steps, for messages.
+NO_STEPS = "PNLAugmenter(marks=None) gives columns of float64 any value."
 
 
 class UnmetError(ValueError):

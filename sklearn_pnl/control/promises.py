@@ -9,7 +9,7 @@ from .decimals import halves
 from .keeping import Keeper
 from .lattice import lattice_of
 from .meeting import TOL
-from .search import found_in, groups_in, names_of, spread
+from .search import beyond, found_in, groups_in, names_of, spread
 from .steps import Steps
 from .system import LinearSystem, collect_constraints
 
@@ -32,14 +32,8 @@ def resolve_invariants(given, table, steps=None):
     names = names_of(table)
     if given is None:
         return LinearSystem.none(names)
-    table = _complete(table)
-    if not len(table):
-        raise ValueError(
-            "Equations are checked on rows that have all of their cells, and X has no "
-            "such row. Pass invariants=None."
-        )
     ranges = np.zeros(len(names))
-    ranges[table.columns] = spread(table.numbers(), table.precision)[1]
+    ranges[table.columns] = spread(_known_ends(table), table.precision)[1]
     if isinstance(given, LinearSystem):
         _check_names(given, names)
     system = collect_constraints(given, names, ranges, table.column_of)
@@ -49,6 +43,13 @@ def resolve_invariants(given, table, steps=None):
             "constraints of sample."
         )
     inside = for_numbers(system, table)
+    unseen = _lacking(inside, table).all(axis=0)
+    if unseen.any():
+        raise ValueError(
+            "Equations are checked on rows that have all of their cells, and X has no "
+            f"such row for {system.descriptions[unseen.argmax()]!r}. Leave it out of "
+            "invariants."
+        )
     violation = _violation(inside, table)
     if violation.max(initial=0) > GIVEN_TOL:
         rounding = np.where(violation > GIVEN_TOL, halves(inside, steps.lattice), 0)
@@ -65,11 +66,17 @@ def resolve_invariants(given, table, steps=None):
     return replace(system, note=note)
 
 
-def _complete(table):
-    """The rows of a table that have all of their cells."""
+def _known_ends(table):
+    """Smallest and largest value (2, D) of the numbers that are not missing."""
+    numbers = table.numbers()
+    return np.nan_to_num([np.fmin.reduce(numbers), np.fmax.reduce(numbers)])
+
+
+def _lacking(system, table):
+    """Which rows lack cells of which equations (n, c)."""
     if not table.has_missing:
-        return table
-    return table.take(np.flatnonzero(~np.isnan(table.numbers()).any(axis=1)))
+        return np.zeros((len(table), len(system)), bool)
+    return np.isnan(table.numbers()) @ (system.coefficients != 0).T
 
 
 def _violation(system, table):
@@ -79,8 +86,7 @@ def _violation(system, table):
     """
     numbers = np.nan_to_num(table.numbers())
     missing = np.abs(system.missing(numbers)) - system.rounding
-    if table.has_missing:
-        missing[np.isnan(table.numbers()) @ (system.coefficients != 0).T] = 0
+    missing[_lacking(system, table)] = 0
     types = 2 * np.abs(system.coefficients) @ spread(numbers, table.precision)[3]
     return (missing.max(axis=0, initial=0) - types) / system.scale
 
@@ -88,14 +94,25 @@ def _violation(system, table):
 def _found(table, steps):
     """Equations that all rows of a table satisfy, where they are looked for.
 
-    Those of the rows that have all cells, which no other row breaks.
+    Those of the rows that have all cells, which no other row breaks; then, if these are
+    few or tell of others, of columns that more rows have.
     """
     if table.has_missing:
-        found = _found(_complete(table), steps)
-        return found.part(_violation(for_numbers(found, table), table) <= GIVEN_TOL)
+        found = LinearSystem.none(names_of(table))
+        for part, left_out in _parts(table):
+            own = _found(part, steps)
+            own = own.part(~own.coefficients[:, table.columns[left_out]].any(axis=1))
+            holds = _violation(for_numbers(own, table), table) <= GIVEN_TOL
+            own, first = own.part(holds), not left_out.any()
+            # Of few rows equations have forms that these do not tell from others.
+            both = (own, found) if first or found.note else (found, own)
+            found = replace(_joined(*both), note=own.note if first else found.note)
+            if holds.all() and not own.note:
+                break
+        return found
     if not len(table):
-        why = "No row has all of its cells: equations were not looked for."
-        return LinearSystem.none(names_of(table), why)
+        why = "No row has all of its cells: equations were not looked for"
+        return LinearSystem.none(names_of(table), f"{why} in all columns at once.")
     if len(table.columns) > SEARCHED_UP_TO:
         why = (
             f"More than {SEARCHED_UP_TO} features: of equations only one-hot groups "
@@ -103,6 +120,42 @@ def _found(table, steps):
         )
         return groups_in(table, why)
     return found_in(table, steps, most=_LARGEST)
+
+
+def _parts(table):
+    """Tables of the rows that have all cells but of some columns, and which these are.
+
+    Of no columns first; then of ever more of those that most rows lack, where that
+    leaves twice as many rows or no gaps.
+    """
+    gaps = np.isnan(table.numbers())
+    order = np.argsort(gaps.sum(axis=0), kind="stable")
+    known = ~np.logical_or.accumulate(gaps[:, order], axis=1)
+    counts = known.sum(axis=0)
+    k = len(counts) - 1
+    while k >= 0:
+        left_out = np.isin(np.arange(len(counts)), order[k + 1 :])
+        part = table.take(np.flatnonzero(known[:, k])).without(left_out)
+        part.has_missing = False
+        yield part, left_out
+        if counts[k] == len(table):
+            return
+        wanted = min(max(1, 2 * counts[k]), len(table))
+        k = min(k, np.count_nonzero(counts >= wanted)) - 1
+
+
+def _joined(found, more):
+    """Equations, and those of more that do not follow from them."""
+    ranges = np.maximum(found.ranges, more.ranges)
+    directions, new = np.empty((0, len(ranges))), []
+    both = np.vstack([found.coefficients, more.coefficients])
+    for own in both * np.where(ranges > 0, ranges, 1):
+        direction = beyond(directions, own)
+        new.append(direction is not None)
+        if direction is not None:
+            directions = np.vstack([directions, direction])
+    new = np.flatnonzero(new[len(found) :])
+    return replace(found, ranges=ranges).and_also(more.part(new))
 
 
 def _check_names(given, names):
@@ -210,9 +263,9 @@ def _as_far(keeper, table, rows):
     stuck = ~system.coefficients[:, ~keeper.lattice.on_it].any(axis=1)
     if not stuck.any():
         return keeper
-    if table.has_missing:
-        rows = rows[~np.isnan(table.numbers()).any(axis=1)]
+    rows = np.nan_to_num(rows)
     over = np.abs(system.missing(rows)) - TOL * system.scale
+    over[_lacking(system, table)] = 0
     if np.any(over[:, stuck] > 0):
         over -= keeper.slack(rows)
     over = np.where(stuck, over.max(axis=0, initial=0), 0)

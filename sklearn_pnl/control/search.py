@@ -328,7 +328,7 @@ class _Rows:
             for equation in islice(candidates, _MOST_CANDIDATES):
                 if np.abs(equation).max() != 1 or np.count_nonzero(equation) < 2:
                     continue
-                new = _beyond(directions, equation)
+                new = beyond(directions, equation)
                 if new is None or not self._check(equation[None])[0][0]:
                     continue
                 # What rows may miss is not to make a constant of a column.
@@ -336,7 +336,7 @@ class _Rows:
                 room = (
                     self.tol + 2 * np.abs(equation) @ self.rounding / np.abs(own).max()
                 )
-                differs = _beyond(in_ranges, own, 2 * room)
+                differs = beyond(in_ranges, own, 2 * room)
                 if differs is None or self.chance.makes(equation, False, True):
                     continue
                 found.append(equation)
@@ -365,7 +365,7 @@ class _Rows:
         found = np.vstack([equations, more])
         values = np.concatenate([values, more_values])
         for k, own in enumerate(found * self.ranges):
-            new = _beyond(directions, own)
+            new = beyond(directions, own)
             if new is not None:
                 some.append(k)
                 directions = np.vstack([directions, new])
@@ -429,7 +429,7 @@ def _is_plain(equation):
     return len(own) > 1 and bool(np.all(own == 1))
 
 
-def _beyond(directions, equation, least=1e-6):
+def beyond(directions, equation, least=1e-6):
     """The direction that an equation has beside some; None if it follows from them.
 
     But for the ``least`` share that counts.

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array, hstack, identity, kron, vstack
 from ..geometry.joint import joint_projection
 from ..geometry.reach import box_reach, span, unmet
 from .lattice import programme
-from .meeting import MAX_STEPS, TOL, UnmetTotals, as_types, projected
+from .meeting import MAX_STEPS, NO_STEPS, TOL, UnmetTotals, as_types, projected
 from .system import LinearSystem, tied
 
 # Distance from a sum that counts as met, as a share of the sum of its absolute terms;
@@ -117,7 +117,7 @@ def _concerned(keeper, sums):
     part = keeper.about(used)
     # Intervals that ask for nothing say whose marks give way.
     some = np.isfinite([part.system.lower, part.system.upper]).any(axis=(0, 1))
-    n_kept = int(some[: keeper.n_kept].sum())
+    n_kept = int(some[: part.n_kept].sum())
     part = replace(part, system=part.system.part(some), n_kept=n_kept)
     return used, part, replace(sums, coefficients=sums.coefficients[:, used])
 
@@ -429,8 +429,8 @@ def _off_steps(sums, rows):
     return UnmetTotals(
         f"{sums.names[k]} asks for {span(sums.least[k], sums.most[k])}; whole numbers "
         "(or multiples of their steps, or values of a type), as its columns hold, gave "
-        f"{sums.values(rows)[k]:.10g}. Ask for an interval that contains some, or pass "
-        "the columns as floats."
+        f"{sums.values(rows)[k]:.10g}. Ask for an interval that contains some; "
+        f"{NO_STEPS}"
     )
 
 
@@ -466,6 +466,12 @@ def _reason(part, rows, sums):
     if why.equation >= c:
         shift, ends = sums.shift[why.equation - c], ("lower", "upper", "least", "most")
         why = replace(why, **{name: getattr(why, name) + shift for name in ends})
-    told = why.described(name, ranges="the ranges of the columns")
+    ranges = "the ranges of the columns"
+    if (np.count_nonzero(part.asked.coefficients, axis=1) == 1).any():
+        # They are ranges of rows from there on.
+        ranges += " and what is asked of each row"
+    told = why.described(name, ranges=ranges)
     advice = part.advice(lambda keeper: _unmet(keeper, *given)[0])
-    return told + (advice or f" That is of {len(rows)} rows; or ask for its mean.")
+    if not advice and told.startswith("the sum"):
+        advice = f" That is of {len(rows)} rows; or ask for its mean."
+    return told + (advice or " Ask for what can be reached.")

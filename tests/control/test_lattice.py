@@ -15,6 +15,7 @@ from sklearn_pnl import (
     MixupDraws,
     PNLAugmenter,
     PNLSampler,
+    adjust,
 )
 from sklearn_pnl.control.lattice import Lattice, nearest_of
 from sklearn_pnl.control.system import LinearSystem
@@ -332,3 +333,18 @@ def test_nearest_values_of_grids_are_those_of_all_differences(n, seed):
     values[::3] = np.nan
     known = ~np.isnan(values)
     np.testing.assert_array_equal(nearest_of(grid, values)[known], slow[known])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_so_large_that_all_are_whole_are_not_taken_for_counts(dtype):
+    unit = 1e16 if dtype == "float64" else 1e8
+    X = (np.random.default_rng(0).gamma(3.0, size=(40, 3)) + 0.2) * unit
+    X = X.astype(dtype)
+    total = float(1.1 * X[:, 0].astype(float).sum())
+    for rows in (
+        adjust(X, totals={0: total}),
+        PNLAugmenter().fit(X).sample(44, random_state=0, totals={0: total}),
+    ):
+        assert rows.dtype == dtype
+        reached = rows[:, 0].astype(float).sum()
+        assert reached == pytest.approx(total, rel=1e-9 if dtype == "float64" else 1e-6)

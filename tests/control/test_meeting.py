@@ -11,7 +11,13 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from test_search import NAMES, table
 
-from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler, find_invariants
+from sklearn_pnl import (
+    ColumnConstraint,
+    PNLAugmenter,
+    PNLSampler,
+    adjust,
+    find_invariants,
+)
 from sklearn_pnl.control.meeting import _solved
 from sklearn_pnl.geometry import linear_projection
 
@@ -526,3 +532,29 @@ def test_no_programme_is_run_for_rows_that_single_values_rule_out(monkeypatch):
     rows = PNLAugmenter().fit(X).sample(60, 0, constraints=asked, on_unmet="drop")
     assert len(rows) == 40
     np.testing.assert_allclose(rows[:, 0], 2, atol=1e-8)
+
+
+@pytest.mark.parametrize("asked", ["constraints", "totals"])
+def test_the_way_out_of_steps_that_a_message_tells_leads_out(asked):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 60, 100), rng.normal(size=100)])
+    given = {"constraints": ColumnConstraint(0, equal=3.5), "totals": {0: 900.5}}
+    given = {asked: given[asked]}
+    with pytest.raises(ValueError, match=r"some; PNLAugmenter\(marks=None\) gives"):
+        PNLAugmenter().fit(X).sample(30, random_state=0, **given)
+    with pytest.raises(ValueError, match=r"some; PNLAugmenter\(marks=None\) gives"):
+        adjust(X, **given)
+    rows = PNLAugmenter(marks=None).fit(X).sample(30, random_state=0, **given)
+    reached = rows[:, 0] - 3.5 if asked == "constraints" else rows[:, 0].sum() - 900.5
+    np.testing.assert_allclose(reached, 0, atol=1e-6)
+
+
+def test_steps_of_columns_that_equations_tie_to_others_are_told_as_the_reason():
+    tens = np.random.default_rng(0).integers(0, 60, 100)
+    X = np.column_stack([tens, tens / 10, tens / 10, np.linspace(0, 1, 100)])
+    asked = ColumnConstraint({1: 1, 2: 1}, equal=6.3)
+    with pytest.raises(ValueError, match=r"or those that equations tie .*marks=None"):
+        PNLAugmenter().fit(X).sample(3, random_state=0, constraints=asked)
+    rows = PNLAugmenter(marks=None).fit(X).sample(3, random_state=0, constraints=asked)
+    np.testing.assert_allclose(rows[:, 1], 3.15)
+    np.testing.assert_allclose(rows[:, 0], 31.5)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import SplineTransformer
 
-from sklearn_pnl import PNLAugmenter, find_invariants
+from sklearn_pnl import ColumnConstraint, PNLAugmenter, find_invariants
 
 NAMES = [
     "total", "s1", "s2", "a", "b", "c", "d", "e", "f", "p1", "p2", "p3", "h0", "h1",
@@ -446,3 +446,58 @@ def test_more_rows_find_no_fewer_equations(n):
         between = X[:, [0, 1, 5, 2, 3, 4]]
         names = ["x0", "x1", "x5", "x2", "x3", "x4"]
         assert find_invariants(between, names).descriptions == told
+
+
+@pytest.mark.parametrize("n_observed", [0, 1, 2, 5])
+def test_a_column_that_most_rows_lack_costs_no_equation_of_others(n_observed):
+    rng = np.random.default_rng(n_observed)
+    X = np.column_stack([table(rng, 80), rng.normal(size=80)])
+    X[n_observed:, -1] = np.nan
+    augmenter = PNLAugmenter().fit(pd.DataFrame(X, columns=[*NAMES, "rare"]))
+    system = augmenter.invariants_
+    assert EQUATIONS <= set(system.descriptions)
+    rows = augmenter.sample(40, random_state=0).fillna({"rare": X[:1, -1].sum()})
+    assert system.violation(np.nan_to_num(rows)).max() < 1e-8
+
+
+def test_equations_of_columns_that_follow_from_others_are_told_once():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([table(rng, 80), rng.normal(size=(80, 2))])
+    X[:40, -1] = X[20:60, -2] = np.nan
+    system = PNLAugmenter().fit(pd.DataFrame(X, columns=[*NAMES, "r", "s"])).invariants_
+    assert set(system.descriptions) == EQUATIONS
+
+
+@pytest.mark.parametrize("n_observed", [0, 1, 40])
+def test_equations_that_are_given_are_checked_on_rows_that_have_their_cells(n_observed):
+    X = np.random.default_rng(0).gamma(2.0, size=(40, 4))
+    X[:, 2], X[n_observed:, 3] = X[:, 0] + X[:, 1], np.nan
+    total = ColumnConstraint({0: 1, 1: 1, 2: -1}, equal=0)
+    rows = PNLAugmenter(invariants=total).fit(X).sample(20, random_state=0)
+    np.testing.assert_allclose(rows[:, 0] + rows[:, 1], rows[:, 2], rtol=1e-9)
+    with pytest.raises(ValueError, match=r"do not keep .* by up to [0-9.]*e-0[12] of"):
+        PNLAugmenter(invariants=ColumnConstraint({0: 1, 1: 1, 2: -1}, equal=0.1)).fit(X)
+    X[::2, 0] = X[1::2, 2] = np.nan
+    with pytest.raises(ValueError, match="no such row for 'x2 = x0 [+] x1'"):
+        PNLAugmenter(invariants=total).fit(X)
+
+
+def test_five_rows_of_whole_numbers_tell_a_total_as_four_and_six_do():
+    # Of 120 sums of cells of other rows, some are the same as in any lottery.
+    found = dict.fromkeys([4, 5, 6], 0)
+    for seed in range(20):
+        parts = np.random.default_rng(seed).integers(0, 3000, (6, 3))
+        X = np.column_stack([parts, parts.sum(axis=1)])
+        for n in found:
+            known = find_invariants(X[:n]).descriptions
+            found[n] += known == ("x3 = x0 + x1 + x2",)
+    assert min(found.values()) >= 18, found
+
+
+def test_a_level_that_few_complete_rows_have_costs_no_group():
+    rng = np.random.default_rng(0)
+    levels = np.eye(4)[rng.choice(4, 2000, p=[0.5, 0.3, 0.198, 0.002])]
+    X = np.column_stack([levels, rng.normal(size=(2000, 2))])
+    X[rng.random(2000) < 0.97, -1] = X[levels[:, 3] == 1, -1] = np.nan
+    told = PNLAugmenter().fit(X).invariants_.descriptions
+    assert told == ("x0 + x1 + x2 + x3 = 1",)

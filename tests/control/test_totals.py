@@ -773,3 +773,30 @@ def test_sums_of_millions_of_steps(unit):
     assert_allclose(rows.sum(axis=0)[:2], whole[:2], rtol=TOL)
     assert_allclose(unit * rows, np.round(unit * rows), atol=1e-6)
     assert_allclose(rows[:, :3].sum(axis=1), rows[:, 3], rtol=1e-12)
+
+
+def test_a_mean_that_is_out_of_reach_is_not_answered_with_ask_for_its_mean():
+    X = np.random.default_rng(0).gamma(3.0, size=(50, 2))
+    augmenter = PNLAugmenter().fit(X)
+    for asked, told in [
+        ({0: -5.0}, "of 10 rows; or ask for its mean"),
+        (column_total(0, -5.0, mean=True), "Ask for what can be reached"),
+    ]:
+        with pytest.raises(ValueError, match=f"it reaches .*{told}[.]$"):
+            augmenter.sample(10, random_state=0, totals=asked)
+
+
+def test_a_total_that_constraints_of_rows_rule_out_names_them():
+    X = np.random.default_rng(0).gamma(3.0, size=(50, 2))
+    asked = {"constraints": ColumnConstraint(0, equal=[1.0, 2.0, 3.0])}
+    with pytest.raises(ValueError, match="columns and what is asked of each row it re"):
+        PNLAugmenter().fit(X).sample(3, random_state=0, totals={0: 20.0}, **asked)
+    with pytest.raises(ValueError, match="within the ranges of the columns it reaches"):
+        PNLAugmenter().fit(X).sample(3, random_state=0, totals={0: 2000.0})
+    # Also beside an equation of other columns.
+    X = np.column_stack([X, X[:, 1], np.arange(50) % 5])
+    few = ColumnConstraint(3, upper=2)
+    with pytest.raises(ValueError, match="what is asked of each row it reaches 0 to 6"):
+        PNLAugmenter().fit(X).sample(
+            3, random_state=0, totals={3: 9.0}, constraints=few
+        )
