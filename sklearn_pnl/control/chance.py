@@ -36,7 +36,7 @@ class Chance:
         unit = np.where(ranges > 0, ranges, np.inf)
         self._direction = self.rng.uniform(1, 2, size=X.shape[1]) / unit
         for step in (max(1, len(X) // (_COUNTED * X.shape[1] + _SHUFFLED_ROWS)), 1):
-            self.n_distinct = len(np.unique(X[::step] @ self._direction))
+            self.n_distinct = _n_distinct(X[::step] @ self._direction)
             if step == 1 or self.n_distinct >= enough * len(varying):
                 break
         self._free, self._some_alone, self._apart = varying, False, {}
@@ -90,7 +90,7 @@ class Chance:
         """
         units = np.array([np.ones(len(features)), self.ranges[features]])
         sizes = np.abs(equation[features] * units)
-        if any(np.ptp(own) <= LOOSE * own.max() for own in sizes):
+        if (np.ptp(sizes, axis=1) <= LOOSE * sizes.max(axis=1)).any():
             return self.n_distinct
         # What a row alone decides explains that row, whatever the others say.
         if self._some_alone and self._decided_alone[features].any():
@@ -98,7 +98,7 @@ class Chance:
         direction = np.where(equation != 0, self._direction, 0.0)
         for step in (max(1, len(self.X) // _SHUFFLED_ROWS), 1):
             rows = self.X[::step]
-            n_apart = len(np.unique(rows @ direction))
+            n_apart = _n_distinct(rows @ direction)
             if n_apart == len(rows) or any(map(are_small, sizes)):
                 return self.n_distinct
         return n_apart
@@ -145,13 +145,17 @@ def are_small(sizes, most=_SMALL):
     return bool(found.max() <= most and np.all(found == np.rint(found)))
 
 
+def _n_distinct(values):
+    values = np.sort(values)
+    return 1 + np.count_nonzero(values[1:] != values[:-1])
+
+
 def _bits(values, unit):
     """How surprising it is, in bits, that a value is one of these, to this unit."""
-    values = np.sort(values)
-    apart = np.flatnonzero(np.diff(values) > unit)
-    runs = np.diff(np.concatenate([[-1], apart, [len(values) - 1]]))
-    if runs.max() > 1:
-        share = (runs.max() + 1) / len(values)
+    gaps = np.diff(np.sort(values))
+    apart = np.flatnonzero(gaps > unit)
+    if len(apart) < len(gaps):
+        share = (np.diff(apart, prepend=-1, append=len(gaps)).max() + 1) / len(values)
     else:
-        share = unit / np.diff(values).min(initial=np.inf) / len(values)
+        share = unit / gaps.min(initial=np.inf) / len(values)
     return -log(min(1.0, max(share, 1e-300)), 2)

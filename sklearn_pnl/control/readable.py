@@ -7,7 +7,7 @@ import numpy as np
 # Denominators of coefficients that are taken for fractions.
 _DENOMINATORS = np.array(
     [1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 25, 50, 60, 100, 1000]
-)[:, None, None]
+)[:, None]
 # Factors of coefficients that are tried for whole numbers.
 _FACTORS = np.array([*range(1, 13), 20, 50, 100])[:, None]
 # Features written out in the description of an equation.
@@ -27,24 +27,25 @@ def as_fractions(equations, ranges, tol, rounding):
     # By how much a coefficient can change unseen.
     room = tol * own + rounding[:, None]
     room = np.divide(room, ranges, out=np.zeros_like(equations), where=ranges > 0)
-    room = np.maximum(room, 1e-12 * np.abs(equations))
-    simple = np.round(equations * _DENOMINATORS) / _DENOMINATORS
-    near = (equations != 0) & (np.abs(simple - equations) <= room)
-    first = near.argmax(axis=0)[None]
-    found = np.take_along_axis(simple, first, axis=0)[0]
-    return np.where(near.any(axis=0), found, equations)
+    found, used = equations.copy(), equations != 0
+    own, room = equations[used], room[used]
+    simple = np.round(own * _DENOMINATORS) / _DENOMINATORS
+    near = np.abs(simple - own) <= np.maximum(room, 1e-12 * np.abs(own))
+    first = simple[near.argmax(axis=0), np.arange(len(own))]
+    found[used] = np.where(near.any(axis=0), first, own)
+    return found
 
 
 def fewer_features(equations):
     """Subtract equations from each other as long as that makes them simpler."""
-    equations = equations.copy()
-    going = len(equations) > 1
-    while going:
-        going = False
+    equations, done = equations.copy(), set()
+    while len(equations) > max(1, len(done)):
         for i in np.argsort(-np.count_nonzero(equations, axis=1), kind="stable"):
-            shorter = _shortened(equations, i)
-            if shorter is not None:
-                equations[i], going = shorter, True
+            shorter = None if i in done else _shortened(equations, i)
+            if shorter is None:
+                done.add(i)
+            else:
+                equations[i], done = shorter, set()
     return equations
 
 
@@ -57,7 +58,7 @@ def _shortened(equations, i):
         return None
     first = both[others].argmax(axis=1)
     last = both.shape[1] - 1 - both[others, ::-1].argmax(axis=1)
-    others, at = np.tile(others, 2), np.concatenate([first, last])
+    others, at = np.append(others, others), np.append(first, last)
     ratio = (own[at] / equations[others, at])[:, None]
     trial = own - ratio * equations[others]
     # What is left of two terms is rounding, in whatever units they are.
@@ -115,6 +116,8 @@ def values_of(equations, rows):
 def scales(equations, ranges, values):
     """Range of the largest term of each equation, or its size if none varies."""
     scale = (np.abs(equations) * ranges).max(axis=1, initial=0.0)
+    if (scale > 0).all():
+        return scale
     size = np.maximum(np.abs(values), np.abs(equations).max(axis=1, initial=0.0))
     return np.where(scale > 0, scale, np.where(size > 0, size, 1.0))
 

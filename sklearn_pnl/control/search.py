@@ -413,11 +413,11 @@ def clearly_full_rank(X):
     some = some.astype(np.float64)
     Z = some / np.maximum(np.abs(some).max(axis=0), np.finfo(float).tiny)
     Z -= Z.mean(axis=0)
-    norms = np.linalg.norm(Z, axis=0)
+    gram = Z.T @ Z
+    norms = np.sqrt(np.diagonal(gram))
     if np.any(norms <= _CLEARLY * np.sqrt(len(some))):
         return False
-    Z /= norms
-    return all_above(Z.T @ Z, _CLEARLY)
+    return all_above(gram / np.outer(norms, norms), _CLEARLY)
 
 
 def _is_plain(equation):
