@@ -131,7 +131,7 @@ class Keeper:
     def up_to_rounding(self):
         """The equations in words that hold up to the rounding of their columns."""
         off = self._rounded.any(axis=1) | (self.system.rounding > 0)
-        return tuple(self.system.descriptions[k] for k in np.flatnonzero(off))
+        return self.system.part(off).descriptions
 
     def slack(self, rows):
         """What rounding of the values of the columns may leave of each (n, c)."""
@@ -447,8 +447,8 @@ class Keeper:
 
     @property
     def _rounding_at_ends(self):
-        ends = np.nan_to_num([self.low, self.high], posinf=0.0, neginf=0.0)
-        return 4 * self.precision * np.abs(ends).max(axis=0)
+        ends = np.abs([self.low, self.high])
+        return 4 * self.precision * np.where(np.isinf(ends), 0.0, ends).max(axis=0)
 
     # --- to check it --------------------------------------------------------------
 
