@@ -396,7 +396,7 @@ class Keeper:
             low = np.minimum(low, self.shared[0])
             high = np.maximum(high, self.shared[1])
         # Not beyond the limits: a constant may differ from its value of the lattice.
-        return tuple(np.clip(end, self.low, self.high) for end in (low, high))
+        return tuple(clipped(end, self.low, self.high) for end in (low, high))
 
     @cached_property
     def units(self):

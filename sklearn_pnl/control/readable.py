@@ -1,6 +1,6 @@
 """Equations as people write them: small fractions, few features, and in words."""
 
-from math import floor, log10
+from math import floor, isfinite, log10
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def _shortened(equations, i):
         return None
     first = both[others].argmax(axis=1)
     last = both.shape[1] - 1 - both[others, ::-1].argmax(axis=1)
-    others, at = np.append(others, others), np.append(first, last)
+    others, at = np.concatenate([others, others]), np.concatenate([first, last])
     ratio = (own[at] / equations[others, at])[:, None]
     trial = own - ratio * equations[others]
     # What is left of two terms is rounding, in whatever units they are.
@@ -70,13 +70,10 @@ def _shortened(equations, i):
 
 def _costs(equations):
     """Fewest features first, then plain sums, then columns that come early."""
-    used = equations != 0
-    n_features = used.shape[1]
-    size = np.abs(equations)
+    used, size, d = equations != 0, np.abs(equations), equations.shape[1]
     least = np.where(used, size, np.inf).min(axis=1, keepdims=True)
-    uneven = (used & (size > (1 + 1e-9) * least)).sum(axis=1)
-    columns = used @ np.arange(n_features)
-    return (used.sum(axis=1) * n_features + uneven) * n_features**2 + columns
+    uneven = size > (1 + 1e-9) * least
+    return used @ (d**3 + np.arange(d)) + uneven.sum(axis=1) * d**2
 
 
 def whole(equations):
@@ -97,7 +94,7 @@ def whole(equations):
 
 def shortest(value, noise):
     """The decimal number of fewest places that is nearer than the noise."""
-    if noise <= 0 or not np.isfinite(value):
+    if noise <= 0 or not isfinite(value):
         return value
     finest = -floor(log10(noise))
     tried = (round(float(value), p) for p in range(finest - _COARSER, finest))
@@ -109,8 +106,10 @@ def values_of(equations, rows):
     """What equations (c, D) are about, in each of some rows (n, D): (c, n)."""
     if len(equations) > _FEW:
         return equations @ rows.T
-    values = [rows @ equation for equation in equations]
-    return np.reshape(values, (len(equations), len(rows)))
+    values = np.empty((len(equations), len(rows)))
+    for equation, own in zip(equations, values, strict=True):
+        np.matmul(rows, equation, out=own)
+    return values
 
 
 def scales(equations, ranges, values):
