@@ -294,7 +294,9 @@ class Keeper:
     @cached_property
     def on_grid(self):
         """Columns (D,) that have few values."""
-        return np.isin(np.arange(len(self.low)), list(self.grids))
+        on_grid = np.zeros(len(self.low), bool)
+        on_grid[list(self.grids)] = True
+        return on_grid
 
     @property
     def discrete(self):

@@ -8,7 +8,7 @@ from .decimals import halves
 from .keeping import Keeper
 from .lattice import lattice_of
 from .meeting import TOL
-from .search import found_in, groups_in, names_of, spread
+from .search import found_in, groups_in, names_of, spread, starts_of
 from .steps import Steps
 from .system import LinearSystem, collect_constraints
 
@@ -126,7 +126,7 @@ def for_numbers(system, table):
             f"{system.feature_names[j]!r} holds categories. Ask for counts by level, "
             "totals={column: {level: count}}, or encode it first."
         )
-    return system.about(table.columns).shifted(-np.nan_to_num(table.starts))
+    return system.about(table.columns).shifted(-starts_of(table))
 
 
 def asked_for(constraints, table, ranges, n_rows):

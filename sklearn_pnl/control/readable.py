@@ -16,6 +16,8 @@ _WRITTEN = 12
 _COARSER = 6
 # So few equations are faster one by one than as a matrix.
 _FEW = 4
+# Of more cells those of a few columns are faster taken out first.
+_MANY = 2**15
 
 
 def as_fractions(equations, ranges, tol, rounding):
@@ -104,6 +106,9 @@ def shortest(value, noise):
 
 def values_of(equations, rows):
     """What equations (c, D) are about, in each of some rows (n, D): (c, n)."""
+    used = np.flatnonzero(equations.any(axis=0)) if rows.size > _MANY else ()
+    if 0 < len(used) < rows.shape[1] / _FEW:
+        equations, rows = equations[:, used], rows[:, used]
     if len(equations) > _FEW:
         return equations @ rows.T
     values = np.empty((len(equations), len(rows)))

@@ -145,7 +145,7 @@ def _about_columns(table, found, values, ranges, note):
     names = names_of(table)
     coefficients, wide = np.zeros((len(found), len(names))), np.zeros(len(names))
     coefficients[:, table.columns], wide[table.columns] = found, ranges
-    values = values + found @ np.nan_to_num(table.starts)
+    values = values + found @ starts_of(table)
     return LinearSystem.equations(coefficients, values, names, wide, note)
 
 
@@ -441,6 +441,11 @@ def _beyond(directions, equation, least=1e-6):
 def _shortest(values, noise):
     each = zip(values.tolist(), noise.tolist(), strict=True)
     return np.array([shortest(*own) for own in each])
+
+
+def starts_of(table):
+    """What each number (D,) of a table counts from, as equations are about it."""
+    return np.where(table.times, 0.0, table.starts)
 
 
 def names_of(table):
