@@ -122,6 +122,8 @@ def found_in(table, steps, tol=1e-9, most=np.inf):
     if note or not len(rows) or len(table.row_shape) > 1:
         return system
     lattice = steps.lattice.with_steps(table.times, 0.0)
+    if not lattice.on_it.any():
+        return system
     *more, rounding = rounded_equations(rows, lattice, found[0], steps.precision)
     if not len(rounding):
         return system
