@@ -56,7 +56,8 @@ def met(keeper, start, held):
         kept = None if kept is None else kept[todo]
         own = keeper.of_rows(todo)
         way = _up_to_rounding if rounded else projected
-        found = way(own, start[todo], kept)
+        # As they came a column is in one piece, and passes over them are short.
+        found = way(own, start if len(todo) == len(x) else start[todo], kept)
         if len(todo) == len(x):
             x = found
         else:
