@@ -402,7 +402,7 @@ class PNLAugmenter(Recipe):
             known = keeper.cast(rows.astype(np.float64))
             originals = Originals(taken.shown(known, np.nan), table.labels)
         found = self.invariants_
-        known = np.array(found.descriptions)[found.rounding > 0]
+        known = found.part(found.rounding > 0).descriptions
         if rounded := [told for told in keeper.up_to_rounding if told not in known]:
             self.invariants_ = found.noted(
                 f"Up to the rounding of their columns: {', '.join(rounded)}."

@@ -36,7 +36,7 @@ class Chance:
         unit = np.where(ranges > 0, ranges, np.inf)
         self._direction = self.rng.uniform(1, 2, size=X.shape[1]) / unit
         for step in (max(1, len(X) // (_COUNTED * X.shape[1] + _SHUFFLED_ROWS)), 1):
-            self.n_distinct = len(np.unique(X[::step] @ self._direction))
+            self.n_distinct = _n_distinct(X[::step] @ self._direction)
             if step == 1 or self.n_distinct >= enough * len(varying):
                 break
         self._free, self._some_alone, self._apart = varying, False, {}
@@ -91,7 +91,7 @@ class Chance:
         """
         units = np.array([np.ones(len(features)), self.ranges[features]])
         sizes = np.abs(equation[features] * units)
-        if any(np.ptp(own) <= LOOSE * own.max() for own in sizes):
+        if (np.ptp(sizes, axis=1) <= LOOSE * sizes.max(axis=1)).any():
             return self.n_distinct
         # What a row alone decides explains that row, whatever the others say.
         if self._some_alone and self._decided_alone[features].any():
@@ -99,7 +99,7 @@ class Chance:
         direction = np.where(equation != 0, self._direction, 0.0)
         for step in (max(1, len(self.X) // _SHUFFLED_ROWS), 1):
             rows = self.X[::step]
-            n_apart = len(np.unique(rows @ direction))
+            n_apart = _n_distinct(rows @ direction)
             if n_apart == len(rows) or any(map(are_small, sizes)):
                 return self.n_distinct
         return n_apart
@@ -144,6 +144,11 @@ def are_small(sizes, most=_SMALL):
     """Whether numbers are small whole ones, but for a factor."""
     found = whole(np.round(sizes / sizes.min() / LOOSE)[None] * LOOSE)[0]
     return bool(found.max() <= most and np.all(found == np.rint(found)))
+
+
+def _n_distinct(values):
+    values = np.sort(values)
+    return 1 + np.count_nonzero(values[1:] != values[:-1])
 
 
 def _bits(values, unit, own):

@@ -27,7 +27,7 @@ def one_hot_groups(X, share_distinct=1.0, precision=0.0):
     (n, d), found = X.shape, []
     columns, low, high = _of_two_values(X)
     on = as_dense(X[:, columns]) == high
-    firsts, ends = _runs(on) if n >= _LEAST else ([], [])
+    firsts, ends = _runs(on) if n >= _LEAST and len(columns) > 1 else ([], [])
     wanted, counts = _BITS + log(1 + len(firsts), 2), on.sum(axis=0)
     for first, end in zip(firsts, ends, strict=True):
         some = slice(first, end)

@@ -131,7 +131,7 @@ class Keeper:
     def up_to_rounding(self):
         """The equations in words that hold up to the rounding of their columns."""
         off = self._rounded.any(axis=1) | (self.system.rounding > 0)
-        return tuple(self.system.descriptions[k] for k in np.flatnonzero(off))
+        return self.system.part(off).descriptions
 
     def slack(self, rows):
         """What rounding of the values of the columns may leave of each (n, c)."""
@@ -405,7 +405,7 @@ class Keeper:
             low = np.minimum(low, self.shared[0])
             high = np.maximum(high, self.shared[1])
         # Not beyond the limits: a constant may differ from its value of the lattice.
-        return tuple(np.clip(end, self.low, self.high) for end in (low, high))
+        return tuple(clipped(end, self.low, self.high) for end in (low, high))
 
     @cached_property
     def units(self):

@@ -85,6 +85,8 @@ class Lattice:
     def inside(self, low, high, room=0.0):
         """Ranges whose ends on the lattice are values of it, but for some ``room``."""
         some, unit = self.on_it, np.where(self.on_it, self.steps, 1.0)
+        if not some.any():
+            return low, high
         # Where types round more than steps are apart, ends are as they came.
         room = np.where(room < unit / 2, room, 0.0)
         first = np.ceil((low - room - self.origins) / unit - _AT_END)

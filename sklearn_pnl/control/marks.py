@@ -97,10 +97,7 @@ class Marks:
         alike = np.array([np.ptp(precision[some]) == 0 for some in used], bool)
         groups = used[alike & ~(used & ~self.pairs).any(axis=1)].any(axis=0)
         lattice, by_values = self.lattice, (self.lattice.steps > self.plain) & ~groups
-        lost = np.zeros_like(by_values)
-        while True:
-            lattice = lattice.with_steps(lost, self.plain)
-            by_values = by_values & ~lost
+        while by_values.any():
             some = system.part(system.coefficients[:, by_values].any(axis=1))
             kept = [len(lattice.totals(some.part([k]))) > 0 for k in range(len(some))]
             off = some.part(~np.array(kept, bool))
@@ -109,6 +106,8 @@ class Marks:
             if not len(off):
                 break
             lost = by_values & off.coefficients.any(axis=0)
+            lattice = lattice.with_steps(lost, self.plain)
+            by_values = by_values & ~lost
         lost = (self.lattice.steps > 0) & (lattice.steps == 0)
         if lost.any():
             names = ", ".join(self.feature_names[j] for j in np.flatnonzero(lost)[:5])

@@ -22,7 +22,7 @@ _MARGIN, MAX_STEPS = 1e-2, 200
 _INSIDE = 1e-5
 # Up to so many equations are solved for at once, without a look at which share columns.
 _FEW_EQUATIONS = 12
-# Steps of theirs, and what keeps an equation solvable whose values are all at ends.
+# Steps of theirs, and what keeps one solvable whose values are all at ends, as a share.
 _STEPS, _RIDGE = 6, 1e-10
 # Corrections of what rounding leaves, in units of the tolerance from which they work.
 _CORRECTIONS, _FAR = 2, 1e3
@@ -58,7 +58,8 @@ def met(keeper, start, held):
         kept = None if kept is None else kept[todo]
         own = keeper.of_rows(todo)
         way = _up_to_rounding if rounded else projected
-        found = way(own, start[todo], kept)
+        # As they came a column is in one piece, and passes over them are short.
+        found = way(own, start if len(todo) == len(x) else start[todo], kept)
         if len(todo) == len(x):
             x = found
         else:
@@ -172,7 +173,6 @@ def _few_steps(keeper, equations, rows, floor, ceiling):
     small equation a row. A few more, in the values that are free, do for most others.
     """
     a, left = equations.coefficients, np.arange(len(rows))
-    own = np.arange(len(a))
     if equations.has_intervals or len(a) > _FEW_EQUATIONS:
         return rows, left
     products, tol = (a[:, None, :] * a).reshape(-1, a.shape[1]), _MARGIN * TOL
@@ -181,22 +181,23 @@ def _few_steps(keeper, equations, rows, floor, ceiling):
     weights /= keeper.scale**2
     free = weights * ~fixed if fixed.any() else weights
     x = near = start = rows
-    multipliers = np.zeros((len(a), len(rows)))
+    multipliers, missing = np.zeros((len(a), len(rows))), equations.missing(rows)
     ends, ridge = (floor, ceiling), 0.0
     for _ in range(_STEPS):
         grams = (products @ free.T).reshape(len(a), len(a), -1)
+        diagonal = np.einsum("iin->in", grams)
         # Of which all columns are fixed, an equation moves none.
-        grams[own, own] += grams[own, own] == 0
-        grams[own, own] += ridge * np.trace(grams)
-        some = equations.of_rows(left)
-        multipliers += _solved(grams, some.missing(near).T)
+        diagonal += diagonal == 0
+        diagonal *= 1 + ridge
+        multipliers += _solved(grams, missing.T)
         if not np.isfinite(multipliers).all():
             break
         moved = (a.T @ multipliers).T
         moved *= weights
         moved += start
         near = clipped(moved, *ends)
-        off = (np.abs(some.missing(near)) > tol).any(axis=1)
+        missing = equations.of_rows(left).missing(near)
+        off = (np.abs(missing) > tol).any(axis=1)
         # Where no end was met this is the answer, to rounding.
         off[off] = (moved[off] != near[off]).any(axis=1)
         if x is rows:
@@ -205,7 +206,7 @@ def _few_steps(keeper, equations, rows, floor, ceiling):
             x[left] = near
         if not off.any():
             return x, left[off]
-        multipliers = multipliers[:, off]
+        multipliers, missing = multipliers[:, off], missing[off]
         left, start, near, weights = (e[off] for e in (left, start, near, weights))
         ends, ridge = tuple(_of_rows(e, off) for e in ends), _RIDGE
         free = weights * ((near > ends[0]) & (near < ends[1]))

@@ -8,7 +8,7 @@ import numpy as np
 from .decimals import halves
 from .keeping import Keeper
 from .lattice import lattice_of
-from .meeting import TOL
+from .meeting import TOL, clipped
 from .search import beyond, found_in, groups_in, names_of, spread
 from .steps import Steps
 from .system import LinearSystem, collect_constraints
@@ -170,11 +170,10 @@ def _check_names(given, names):
 
 def for_numbers(system, table):
     """A system about the columns of ``X`` as one about the numbers of a table."""
-    outside = np.ones(system.coefficients.shape[1], bool)
+    outside = system.coefficients.any(axis=0)
     outside[table.columns] = False
-    used = system.coefficients.any(axis=0)
-    if np.any(used & outside):
-        j = int(np.argmax(used & outside))
+    if outside.any():
+        j = int(np.argmax(outside))
         raise ValueError(
             "Constraints and sums are about numbers, but column "
             f"{system.feature_names[j]!r} holds categories. Ask for counts by level, "
@@ -234,7 +233,7 @@ def keeper_of(system, table, ends, limits, scaled, offset, marks):
     with np.errstate(divide="ignore"):
         most = 1 / table.precision
     exact = (plain > 0) & (np.abs(ends).max(axis=0) <= most)
-    low, high = (np.where(exact, np.clip(e, -most, most), e) for e in (low, high))
+    low, high = (np.where(exact, clipped(e, -most, most), e) for e in (low, high))
     inside = replace(for_numbers(system, table), ranges=ranges)
     # Equations of one column are left to its range, which they make empty.
     several = np.count_nonzero(inside.coefficients, axis=1) > 1

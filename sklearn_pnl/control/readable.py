@@ -1,13 +1,13 @@
 """Equations as people write them: small fractions, few features, and in words."""
 
-from math import floor, log10
+from math import floor, isfinite, log10
 
 import numpy as np
 
 # Denominators of coefficients that are taken for fractions.
 _DENOMINATORS = np.array(
     [1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 25, 50, 60, 100, 1000]
-)[:, None, None]
+)[:, None]
 # Factors of coefficients that are tried for whole numbers.
 _FACTORS = np.array([*range(1, 13), 20, 50, 100])[:, None]
 # Features written out in the description of an equation.
@@ -16,6 +16,8 @@ _WRITTEN = 12
 _COARSER = 6
 # So few equations are faster one by one than as a matrix.
 _FEW = 4
+# Of more cells those of a few columns are faster taken out first.
+_MANY = 2**15
 
 
 def as_fractions(equations, ranges, tol, rounding):
@@ -27,24 +29,25 @@ def as_fractions(equations, ranges, tol, rounding):
     # By how much a coefficient can change unseen.
     room = tol * own + rounding[:, None]
     room = np.divide(room, ranges, out=np.zeros_like(equations), where=ranges > 0)
-    room = np.maximum(room, 1e-12 * np.abs(equations))
-    simple = np.round(equations * _DENOMINATORS) / _DENOMINATORS
-    near = (equations != 0) & (np.abs(simple - equations) <= room)
-    first = near.argmax(axis=0)[None]
-    found = np.take_along_axis(simple, first, axis=0)[0]
-    return np.where(near.any(axis=0), found, equations)
+    found, used = equations.copy(), equations != 0
+    own, room = equations[used], room[used]
+    simple = np.round(own * _DENOMINATORS) / _DENOMINATORS
+    near = np.abs(simple - own) <= np.maximum(room, 1e-12 * np.abs(own))
+    first = simple[near.argmax(axis=0), np.arange(len(own))]
+    found[used] = np.where(near.any(axis=0), first, own)
+    return found
 
 
 def fewer_features(equations):
     """Subtract equations from each other as long as that makes them simpler."""
-    equations = equations.copy()
-    going = len(equations) > 1
-    while going:
-        going = False
+    equations, done = equations.copy(), set()
+    while len(equations) > max(1, len(done)):
         for i in np.argsort(-np.count_nonzero(equations, axis=1), kind="stable"):
-            shorter = _shortened(equations, i)
-            if shorter is not None:
-                equations[i], going = shorter, True
+            shorter = None if i in done else _shortened(equations, i)
+            if shorter is None:
+                done.add(i)
+            else:
+                equations[i], done = shorter, set()
     return equations
 
 
@@ -57,7 +60,7 @@ def _shortened(equations, i):
         return None
     first = both[others].argmax(axis=1)
     last = both.shape[1] - 1 - both[others, ::-1].argmax(axis=1)
-    others, at = np.tile(others, 2), np.concatenate([first, last])
+    others, at = np.concatenate([others, others]), np.concatenate([first, last])
     ratio = (own[at] / equations[others, at])[:, None]
     trial = own - ratio * equations[others]
     # What is left of two terms is rounding, in whatever units they are.
@@ -69,13 +72,10 @@ def _shortened(equations, i):
 
 def _costs(equations):
     """Fewest features first, then plain sums, then columns that come early."""
-    used = equations != 0
-    n_features = used.shape[1]
-    size = np.abs(equations)
+    used, size, d = equations != 0, np.abs(equations), equations.shape[1]
     least = np.where(used, size, np.inf).min(axis=1, keepdims=True)
-    uneven = (used & (size > (1 + 1e-9) * least)).sum(axis=1)
-    columns = used @ np.arange(n_features)
-    return (used.sum(axis=1) * n_features + uneven) * n_features**2 + columns
+    uneven = size > (1 + 1e-9) * least
+    return used @ (d**3 + np.arange(d)) + uneven.sum(axis=1) * d**2
 
 
 def whole(equations):
@@ -96,7 +96,7 @@ def whole(equations):
 
 def shortest(value, noise):
     """The decimal number of fewest places that is nearer than the noise."""
-    if noise <= 0 or not np.isfinite(value):
+    if noise <= 0 or not isfinite(value):
         return value
     finest = -floor(log10(noise))
     tried = (round(float(value), p) for p in range(finest - _COARSER, finest))
@@ -106,15 +106,22 @@ def shortest(value, noise):
 
 def values_of(equations, rows):
     """What equations (c, D) are about, in each of some rows (n, D): (c, n)."""
+    used = np.flatnonzero(equations.any(axis=0)) if rows.size > _MANY else ()
+    if 0 < len(used) < rows.shape[1] / _FEW:
+        equations, rows = equations[:, used], rows[:, used]
     if len(equations) > _FEW:
         return equations @ rows.T
-    values = [rows @ equation for equation in equations]
-    return np.reshape(values, (len(equations), len(rows)))
+    values = np.empty((len(equations), len(rows)))
+    for equation, own in zip(equations, values, strict=True):
+        np.matmul(rows, equation, out=own)
+    return values
 
 
 def scales(equations, ranges, values):
     """Range of the largest term of each equation, or its size if none varies."""
     scale = (np.abs(equations) * ranges).max(axis=1, initial=0.0)
+    if (scale > 0).all():
+        return scale
     size = np.maximum(np.abs(values), np.abs(equations).max(axis=1, initial=0.0))
     return np.where(scale > 0, scale, np.where(size > 0, size, 1.0))
 

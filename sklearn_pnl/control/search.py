@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import qr, solve_triangular
+from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator
 
 from .._runtime.blocks import ends_of
@@ -253,7 +253,7 @@ class _Rows:
         norms = np.linalg.norm(Z, axis=0)
         noise = 6 * self.rounding[order] / self.ranges[order]
         least = np.maximum(10 * self.tol, noise) * np.sqrt(len(some))
-        triangle = _triangle(Z)
+        triangle = np.linalg.qr(Z, mode="r")
         diagonal = np.abs(np.diagonal(triangle))
         depends = diagonal <= np.maximum(least[: len(diagonal)], 1e-14 * norms.max())
         free, follow = np.flatnonzero(~depends), np.flatnonzero(depends)
@@ -261,7 +261,7 @@ class _Rows:
             return np.empty((0, self.X.shape[1]))
         # Up to the first that follows it is a triangle as it is.
         first, triangle = follow[0], triangle[:, [*free, *follow]]
-        triangle[first:, first:] = _triangle(triangle[first:, first:])
+        triangle[first:, first:] = np.linalg.qr(triangle[first:, first:], mode="r")
         k = len(free)
         root = triangle[:k, :k]
         orthonormal = solve_triangular(root, Z[:, free].T, trans="T")
@@ -416,11 +416,11 @@ def clearly_full_rank(X):
     some = some.astype(np.float64)
     Z = some / np.maximum(np.abs(some).max(axis=0), np.finfo(float).tiny)
     Z -= Z.mean(axis=0)
-    norms = np.linalg.norm(Z, axis=0)
+    gram = Z.T @ Z
+    norms = np.sqrt(np.diagonal(gram))
     if np.any(norms <= _CLEARLY * np.sqrt(len(some))):
         return False
-    Z /= norms
-    return all_above(Z.T @ Z, _CLEARLY)
+    return all_above(gram / np.outer(norms, norms), _CLEARLY)
 
 
 def _is_plain(equation):
@@ -442,11 +442,8 @@ def beyond(directions, equation, least=1e-6):
 
 
 def _shortest(values, noise):
-    return np.array([shortest(*each) for each in zip(values, noise, strict=True)])
-
-
-def _triangle(Z):
-    return qr(Z, mode="r", check_finite=False)[0][: Z.shape[1]]
+    each = zip(values.tolist(), noise.tolist(), strict=True)
+    return np.array([shortest(*own) for own in each])
 
 
 def names_of(table):

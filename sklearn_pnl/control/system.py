@@ -204,7 +204,7 @@ class LinearSystem:
         lines += [f"  {told}" for told in self.descriptions]
         return "\n".join(lines + [self.note] * bool(self.note))
 
-    @property
+    @cached_property
     def has_intervals(self) -> bool:
         """Whether some are no equations."""
         return not np.array_equal(self.lower, self.upper)
@@ -231,8 +231,8 @@ class LinearSystem:
     @cached_property
     def scale(self) -> NDArray:
         """Range (c,) of the largest term of each; the size asked for if none varies."""
-        ends = np.nan_to_num([self.lower, self.upper], posinf=0.0, neginf=0.0)
-        asked = np.abs(ends).max(axis=(0, 1), initial=0.0)
+        ends = np.abs([self.lower, self.upper])
+        asked = np.where(np.isinf(ends), 0.0, ends).max(axis=(0, 1), initial=0.0)
         return scales(self.coefficients, self.ranges, asked)
 
     def to_frame(self) -> Any:
@@ -254,6 +254,8 @@ class LinearSystem:
     def missing(self, rows: NDArray) -> NDArray:
         """What rows (n, n_columns) lack of each interval (n, c), with its sign."""
         values = values_of(self.coefficients, rows).T
+        if not self.has_intervals:
+            return self.lower - values
         return np.maximum(self.lower - values, 0) - np.maximum(values - self.upper, 0)
 
     def violation(self, X: ArrayLike) -> NDArray:
