@@ -167,4 +167,7 @@ def _bits(values, unit, own):
         share = (runs.max() + 1) / len(values)
     else:
         share = unit / np.diff(values).min(initial=np.inf) / len(values)
+        if np.all(np.rint(values) == values):
+            # Few choices of rows may be all different, though they have few values.
+            share = max(share, 1 / (1 + np.ptp(values)))
     return -log(min(1.0, max(share, 1e-300)), 2)

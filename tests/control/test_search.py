@@ -501,3 +501,11 @@ def test_a_level_that_few_complete_rows_have_costs_no_group():
     X[rng.random(2000) < 0.97, -1] = X[levels[:, 3] == 1, -1] = np.nan
     told = PNLAugmenter().fit(X).invariants_.descriptions
     assert told == ("x0 + x1 + x2 + x3 = 1",)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6])
+def test_small_whole_numbers_of_few_rows_are_no_equations(n):
+    for seed in range(40):
+        X = np.random.default_rng(seed).integers(0, 10, (n, 6))
+        found = find_invariants(X).coefficients
+        assert np.all(np.count_nonzero(found, axis=1) == 1), X
