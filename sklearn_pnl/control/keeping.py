@@ -108,7 +108,7 @@ class Keeper:
         0 where a column in double precision makes up for it, which equations before
         leave some freedom; but of what holds ``as_found`` all that types round.
         """
-        free = ~(self.coarse | self.lattice.on_it)
+        free = ~(self.coarse | self.lattice.on_it) & (self.low < self.high)
         shares = np.zeros_like(self.system.coefficients)
         if not self.coarse.any():
             return shares
