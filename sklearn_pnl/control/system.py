@@ -271,7 +271,9 @@ class LinearSystem:
             Beyond ``rounding``, as a share of the range of the largest term.
         """
         rows = np.asarray(X, dtype=np.float64)
-        missing = np.abs(self.missing(rows.reshape(len(rows), -1))) - self.rounding
+        # Whatever is in columns that none is about.
+        rows = np.where(self.coefficients.any(axis=0), rows.reshape(len(rows), -1), 0.0)
+        missing = np.abs(self.missing(rows)) - self.rounding
         return missing.max(axis=0, initial=0.0) / self.scale
 
     def noted(self, note: str) -> LinearSystem:

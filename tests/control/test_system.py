@@ -201,3 +201,14 @@ def test_equations_are_shown_as_frames_and_in_notebooks():
     system = find_invariants(np.column_stack([parts, parts.sum(axis=1)]))
     assert system.to_frame()["in words"].tolist() == ["x2 = x0 + x1"]
     assert "<li>x2 = x0 + x1</li>" in system._repr_html_()
+
+
+@pytest.mark.parametrize("n", [20, 5_000])
+def test_violation_looks_at_the_columns_of_equations_alone(n):
+    parts = np.random.default_rng(0).gamma(2.0, size=(n, 8))
+    X = np.column_stack([parts, parts[:, :2].sum(axis=1)])
+    found = find_invariants(X)
+    X[0, 5], X[1, 6] = np.nan, np.inf
+    assert found.violation(X).max() < 1e-9
+    X[0, 0] = np.nan
+    assert np.isnan(found.violation(X)).all()
