@@ -264,8 +264,8 @@ def allowed(a, equations, rows, made, room=1e-9):
     """What rows (n, D) may miss of each: 1e-9 of the range, or rounding of the types.
 
     Types round where no column in double precision can make up for it: none is there
-    that varies, or equations before leave it no freedom. They do not round whole numbers, unless
-    all that training rows have of an equation is what they round.
+    that varies, or equations before leave it no freedom. They do not round whole
+    numbers, unless all that training rows have of an equation is what they round.
     """
     ranges = np.ptp(made.values, axis=0)
     whole = whole_columns(made)
