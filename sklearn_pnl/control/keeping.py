@@ -146,8 +146,8 @@ class Keeper:
     def asking(self, asked):
         """The same, with a system that is asked of new rows."""
         system, used = self.system.and_also(asked), asked.coefficients != 0
-        # Columns that are weighed against others are free, others that are off steps.
-        freed = used[used.sum(axis=1) > 1].any(axis=0)
+        # Where columns are weighed against others all are free, else those off steps.
+        freed = used.any(axis=0) & (used.sum(axis=1) > 1).any()
         off = self._off_steps(asked)
         if off.any():
             # What equations tie to such a value has no steps that it could keep.
