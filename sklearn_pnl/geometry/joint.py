@@ -10,8 +10,9 @@ whose Hessian is the Schur complement of an arrow,
 
 .. math:: \sum_i T W_i T' - T W_i A' (A W_i A')^{-1} A W_i T'
 
-over the cells that are free. Newton's method with a line search ends after finitely
-many steps (Mangasarian 2002). Intervals are equations with one more cell, which costs
+over the cells that are free. Totals are told apart first: ``T`` without what ``A`` says
+of it, in a basis in which this matrix is the identity while all cells are free. Newton's
+method with a line search ends after finitely many steps (Mangasarian 2002). Intervals are equations with one more cell, which costs
 next to nothing to move; those of totals have one in each row, for its share.
 
 O. L. Mangasarian, "A finite Newton method for classification", Optimization Methods and
@@ -21,8 +22,11 @@ sampling", JASA 1992, has the distance.
 
 import numpy as np
 
-# Added to Hessians, as a share of what they are with all cells free.
-_RIDGE = 1e-10
+# Added to Hessians, as a share of what they are and of what they are with all cells
+# free: small cells decide where large ones are fixed.
+_RIDGE, _LEAST = 1e-10, 1e-15
+# Totals that say so little beside equations of rows and other totals say nothing.
+_NOTHING = 1e-12
 # Weight of a cell that stands for what an interval leaves, times that of other cells.
 _LOOSE = 1e4
 # Slope along a step, as a share of that at its start, that ends a line search.
@@ -79,7 +83,8 @@ def joint_projection(rows, weights, of_rows, of_all, ranges, units, tol=1e-13):
 class _Arrow:
     """Moves (n, D) of cells in units, of which some stand for intervals.
 
-    Equations ``a`` of each row, which lack ``missing``, and ``t`` of all rows together.
+    Equations ``a`` of each row, which lack ``missing``, and ``given`` of all rows
+    together, which lack ``wanting``; of these and those ``t`` are ``combined``.
     """
 
     def __init__(self, cells, weights, of_rows, of_all, ranges):
@@ -100,22 +105,36 @@ class _Arrow:
         loose = np.full((n, is_open.sum()), _LOOSE * weights.max())
         both = np.vstack([a, t])
         both = np.hstack([both, -np.eye(len(both))[:, is_open]])
-        self.a, self.t = both[:c], both[c:]
-        self.missing, self.lacking = inside[:, :c], inside[:, c:].sum(axis=0)
+        self.a, self.given = both[:c], both[c:]
+        self.missing, self.wanting = inside[:, :c], inside[:, c:].sum(axis=0)
         self.weights = np.hstack([weights, loose])
         self.size = np.maximum(np.abs(cells).sum(axis=0) @ np.abs(t).T, 1e-300)
         # What is fixed is no measure of what can be moved.
         self.movable = self.weights * (self.floor < self.ceiling)
-        self.some = self.movable.any(axis=0)
+        self.t, self.combined = self.told_apart()
+
+    def told_apart(self):
+        """Totals that are orthonormal where all cells are free, and of what they are.
+
+        Without what equations of rows say of them: totals of two columns that differ by
+        one of small cells are one of these, and one of the small cells.
+        """
+        root = np.sqrt(self.movable.mean(axis=0))
+        known = np.linalg.lstsq((self.a * root).T, (self.given * root).T)[0].T
+        rest = self.given - known @ self.a
+        ways, sizes, _ = np.linalg.svd(rest * root, full_matrices=False)
+        some = sizes > _NOTHING * sizes.max(initial=0)
+        combined = (ways[:, some] / sizes[some]).T
+        return combined @ rest, combined
 
     def solve(self, tol):
         """Moves on equations and totals, or as near as was found."""
         z, y = np.zeros(len(self.t)), np.zeros(self.missing.shape)
         y, moves = self.rows_for(z, y)
         for _ in range(_MAX_STEPS):
-            missing = self.lack(moves)
-            if np.all(np.abs(missing) <= tol * self.size):
+            if np.all(np.abs(self.lack(moves)) <= tol * self.size):
                 break
+            missing = self.left(moves)
             step, back = self.newton(moves, missing)
             tried = {}
 
@@ -123,7 +142,7 @@ class _Arrow:
                 at = z + length[0] * step
                 found = self.rows_for(at, y - length[0] * (back @ step))
                 tried[float(length[0])] = found
-                return -np.atleast_1d(self.lack(found[1]) @ step)
+                return -np.atleast_1d(self.left(found[1]) @ step)
 
             length = _lengths(slope, -np.atleast_1d(missing @ step))[0]
             y, moves = tried[float(length)]
@@ -132,7 +151,11 @@ class _Arrow:
 
     def lack(self, moves):
         """What all rows lack of each total (k,)."""
-        return self.lacking - moves.sum(axis=0) @ self.t.T
+        return self.wanting - moves.sum(axis=0) @ self.given.T
+
+    def left(self, moves):
+        """The same of the combinations."""
+        return self.combined @ self.lack(moves)
 
     def newton(self, moves, missing):
         """A step (k,), and how multipliers (n, c, k) of the rows answer to it."""
@@ -143,9 +166,10 @@ class _Arrow:
         back = np.linalg.solve(self.grams(free), cross)
         schur -= np.einsum("nck,ncl->kl", cross, back)
         root = 1 / np.sqrt(np.where(whole > 0, whole, 1.0))
-        schur = schur * root * root[:, None] + _RIDGE * np.eye(len(schur))
+        schur = schur * root * root[:, None]
+        schur += np.diag(_RIDGE * np.abs(np.diagonal(schur)) + _LEAST)
         step = root * np.linalg.solve(schur, root * missing)
-        return self.capped(step[None], self.t)[0], back
+        return self.capped(step[None], self.t, self.movable.any(axis=0))[0], back
 
     def free(self, moves, rows=slice(None)):
         """Weights of the cells of some rows that are at no end of their range."""
@@ -158,16 +182,16 @@ class _Arrow:
         products = (self.a[:, None, :] * self.a).reshape(c * c, self.a.shape[1])
         grams = (free @ products.T).reshape(len(free), c, c)
         whole = self.movable[rows] @ (self.a**2).T
-        ridge = _RIDGE * np.where(whole > 0, whole, 1.0)
-        grams[:, np.arange(c), np.arange(c)] += ridge
+        diagonal = np.einsum("ncc->nc", grams)
+        diagonal += _RIDGE * diagonal + _LEAST * np.where(whole > 0, whole, 1.0)
         return grams
 
-    def capped(self, step, coefficients, rows=slice(None)):
-        """Steps no longer than what takes any cell from one end to the other."""
+    def capped(self, step, coefficients, some, rows=slice(None)):
+        """Steps no longer than what takes any of some cells from end to end."""
         w = self.weights[rows]
         ends = self.ceiling[rows], -self.floor[rows]
         far = max((np.where(np.isfinite(e), e, 0) / w).max(initial=1.0) for e in ends)
-        change = np.abs(step @ coefficients[:, self.some]).max(axis=1, initial=0)
+        change = (np.abs(step @ coefficients) * some).max(axis=1, initial=0)
         return step * np.minimum(1, 4 * far / np.maximum(change, 1e-300))[:, None]
 
     def moved(self, z, y, rows=slice(None)):
@@ -186,7 +210,7 @@ class _Arrow:
                 break
             grams = self.grams(self.free(moves[todo], todo), todo)
             step = np.linalg.solve(grams, missing[:, :, None])[:, :, 0]
-            step = self.capped(step, self.a, todo)
+            step = self.capped(step, self.a, self.movable[todo] > 0, todo)
 
             def slope(length, some, todo=todo, step=step):
                 rows = todo[some]

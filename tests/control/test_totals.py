@@ -800,3 +800,38 @@ def test_a_total_that_constraints_of_rows_rule_out_names_them():
         PNLAugmenter().fit(X).sample(
             3, random_state=0, totals={3: 9.0}, constraints=few
         )
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e5, 1e7])
+@pytest.mark.parametrize("seed", range(3))
+def test_totals_that_small_columns_make_beside_large_ones(seed, scale):
+    # Fees beside prices: totals of two large columns say what a small one sums to.
+    rng = RNG(seed)
+    small, middle, large = rng.gamma(2.0, [10, scale / 3, scale], size=(60, 3)).T
+    both = small + middle - large, middle + 2 * large
+    X = np.column_stack([small, middle, large, *both])
+    some = rng.integers(60, size=20)
+    wanted = {j: X[some, j].sum() for j in (1, 3, 4)}
+    rows = PNLAugmenter().fit(X).sample(20, random_state=0, totals=wanted)
+    size = np.abs(rows).sum(axis=0)
+    for j, total in wanted.items():
+        assert abs(rows[:, j].sum() - total) <= TOL * size[j]
+    assert np.all(
+        np.abs(rows[:, 0] + rows[:, 1] - rows[:, 2] - rows[:, 3]) < TOL * scale * 9
+    )
+    assert rows[:, 0].min() >= 0 and rows[:, 0].max() <= 1.2 * small.max()
+
+
+@pytest.mark.parametrize("scale", [1e5, 1e9])
+def test_totals_that_counts_make_beside_given_values(scale):
+    rng = RNG(0)
+    counts, given = rng.integers(0, 45, 40), rng.gamma(2.0, scale, 40)
+    X = np.column_stack([counts, given, counts + given])
+    some = RNG(0).integers(40, size=10)
+    rows = PNLAugmenter().fit(X).sample(
+        10, 0, totals={2: X[some, 2].sum()},
+        constraints=ColumnConstraint(1, equal=X[some, 1]),
+    )  # fmt: skip
+    assert_allclose(rows[:, 1], X[some, 1], rtol=TOL)
+    assert_allclose(rows[:, 2].sum(), X[some, 2].sum(), rtol=TOL)
+    assert np.array_equal(rows[:, 0], np.round(rows[:, 0]))
