@@ -11,9 +11,10 @@ whose Hessian is the Schur complement of an arrow,
 .. math:: \sum_i T W_i T' - T W_i A' (A W_i A')^{-1} A W_i T'
 
 over the cells that are free. Totals are told apart first: ``T`` without what ``A`` says
-of it, in a basis in which this matrix is the identity while all cells are free. Newton's
-method with a line search ends after finitely many steps (Mangasarian 2002). Intervals are equations with one more cell, which costs
-next to nothing to move; those of totals have one in each row, for its share.
+of it, in a basis in which this matrix is the identity while all cells are free.
+Newton's method with a line search ends after finitely many steps (Mangasarian 2002).
+Intervals are equations with one more cell, which costs next to nothing to move; those
+of totals have one in each row, for its share.
 
 O. L. Mangasarian, "A finite Newton method for classification", Optimization Methods and
 Software 17, 2002. J.-C. Deville, C.-E. Särndal, "Calibration estimators in survey
