@@ -263,13 +263,14 @@ def _top_down(totals):
     return ordered
 
 
-def programme(row, system, floor, ceiling, lattice, units):
+def programme(row, system, floor, ceiling, lattice, units, moved=None):
     """The row (D,) on a system and a lattice that is nearest; None if there is none.
 
     A mixed-integer linear programme: least sum of distances, in units of each column.
+    How far columns without steps are ``moved``, about, are its units.
     """
     d, on_it = len(row), lattice.on_it
-    step = np.where(on_it, lattice.steps, units)
+    step = np.where(on_it, lattice.steps, units if moved is None else moved)
     # Few steps from there: of many millions a programme loses the last.
     zero = lattice.nearest(row[None].copy())[0]
     low, high = lattice.inside(floor, ceiling)

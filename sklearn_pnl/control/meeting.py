@@ -302,18 +302,18 @@ def _programmed(keeper, row, floor, ceiling, inside):
     inside[lattice.on_it] = 0
     floor, ceiling = floor + inside, ceiling - inside
 
-    def nearest(start):
+    def nearest(start, moved):
         # Exactly, or to the rounding of the types if that cannot be.
         most = np.maximum(np.abs(floor), np.abs(ceiling))
         sizes = (0 * start, start, most) if keeper.coarse.any() else (0 * start,)
         for size in sizes:
             wider = system.wider(keeper.room_of(size))
-            found = programme(start, wider, floor, ceiling, lattice, units)
+            found = programme(start, wider, floor, ceiling, lattice, units, moved)
             if found is not None:
                 return found
 
-    found = nearest(row)
-    for eps in np.unique(precision[precision > 0])[::-1]:
+    found = nearest(row, units)
+    for eps in np.unique(precision[(precision > 0) & ~lattice.on_it])[::-1]:
         if found is None:
             return None
         some = (precision == eps) & ~lattice.on_it
@@ -323,7 +323,8 @@ def _programmed(keeper, row, floor, ceiling, inside):
         lattice, room = lattice.also_near(found, some, eps, units)
         floor = np.maximum(floor, found - room)
         ceiling = np.minimum(ceiling, found + room)
-        found = nearest(found)
+        # Others make up for its steps alone, which are small beside their ranges.
+        found = nearest(found, units * (lattice.steps / units)[some].max())
     if found is None:
         return None
     found = as_types(lattice.nearest(found[None]), keeper.precision)
