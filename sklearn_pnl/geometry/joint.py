@@ -121,8 +121,9 @@ class _Arrow:
         one of small cells are one of these, and one of the small cells.
         """
         root = np.sqrt(self.movable.mean(axis=0))
-        known = np.linalg.lstsq((self.a * root).T, (self.given * root).T)[0].T
-        rest = self.given - known @ self.a
+        own, given = (self.a * root).T, (self.given * root).T
+        known = np.linalg.lstsq(own, given, rcond=None)[0]
+        rest = self.given - known.T @ self.a
         ways, sizes, _ = np.linalg.svd(rest * root, full_matrices=False)
         some = sizes > _NOTHING * sizes.max(initial=0)
         combined = (ways[:, some] / sizes[some]).T
