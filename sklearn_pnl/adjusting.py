@@ -118,13 +118,8 @@ def adjust(
     given = np.array(table.numbers(), dtype=np.float64)
     steps, ends = Steps(table), ends_of(given)
     system = resolve_invariants(invariants, table, steps)
-    found = np.count_nonzero(system.coefficients, axis=1) > 1
-    few = 1 < len(given) < _FEW and given.shape[1] > 2
-    if isinstance(invariants, str) and few and not found.any():
-        warn_user(
-            f"In {len(given)} rows equations are not told from chance, and none is "
-            "kept: give as invariants= those that are to hold, or None."
-        )
+    if isinstance(invariants, str):
+        _tell_of_few(given, system)
     # Rows that are there may keep all that rounding makes of equations.
     system = system.loosened
     asked = constraints, totals, range_slack, offset
@@ -157,6 +152,16 @@ def adjust(
         # They are the rows that there were.
         moved.index = X.index
     return moved.tolist() if isinstance(X, list) else moved
+
+
+def _tell_of_few(rows, system):
+    """Warn if no equation is found in rows too few to tell most from chance."""
+    found = np.count_nonzero(system.coefficients, axis=1) > 1
+    if 1 < len(rows) < _FEW and rows.shape[1] > 2 and not found.any():
+        warn_user(
+            f"In {len(rows)} rows equations are not told from chance, and none is "
+            "kept: give as invariants= those that are to hold, or None."
+        )
 
 
 def _marks(steps, system):

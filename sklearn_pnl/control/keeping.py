@@ -546,8 +546,7 @@ class Keeper:
                 return (
                     f"{asks}, which whole numbers (or multiples of their steps), as "
                     "its columns hold, or those that equations tie to them, cannot "
-                    "give. Ask for an interval that contains "
-                    f"some; {NO_STEPS}"
+                    f"give. Ask for an interval that contains some; {NO_STEPS}"
                 )
             return f"{asks}; it is missed by {worst:.1e} of the range."
 

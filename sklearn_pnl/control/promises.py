@@ -9,7 +9,7 @@ from .decimals import halves
 from .keeping import Keeper
 from .lattice import lattice_of
 from .meeting import TOL, clipped
-from .search import beyond, found_in, groups_in, names_of, spread
+from .search import found_in, groups_in, independent, names_of, spread
 from .steps import Steps
 from .system import LinearSystem, collect_constraints
 
@@ -147,14 +147,8 @@ def _parts(table):
 def _joined(found, more):
     """Equations, and those of more that do not follow from them."""
     ranges = np.maximum(found.ranges, more.ranges)
-    directions, new = np.empty((0, len(ranges))), []
     both = np.vstack([found.coefficients, more.coefficients])
-    for own in both * np.where(ranges > 0, ranges, 1):
-        direction = beyond(directions, own)
-        new.append(direction is not None)
-        if direction is not None:
-            directions = np.vstack([directions, direction])
-    new = np.flatnonzero(new[len(found) :])
+    new = independent(both * np.where(ranges > 0, ranges, 1))[len(found) :]
     return replace(found, ranges=ranges).and_also(more.part(new))
 
 

@@ -328,7 +328,7 @@ class _Rows:
             for equation in islice(candidates, _MOST_CANDIDATES):
                 if np.abs(equation).max() != 1 or np.count_nonzero(equation) < 2:
                     continue
-                new = beyond(directions, equation)
+                new = _beyond(directions, equation)
                 if new is None or not self._check(equation[None])[0][0]:
                     continue
                 # What rows may miss is not to make a constant of a column.
@@ -336,7 +336,7 @@ class _Rows:
                 room = (
                     self.tol + 2 * np.abs(equation) @ self.rounding / np.abs(own).max()
                 )
-                differs = beyond(in_ranges, own, 2 * room)
+                differs = _beyond(in_ranges, own, 2 * room)
                 if differs is None or self.chance.makes(equation, False, True):
                     continue
                 found.append(equation)
@@ -361,14 +361,9 @@ class _Rows:
 
     def _joined(self, equations, values, more, more_values):
         """Equations and values, and those of more that do not follow from others."""
-        directions, some = np.empty((0, self.X.shape[1])), []
         found = np.vstack([equations, more])
         values = np.concatenate([values, more_values])
-        for k, own in enumerate(found * self.ranges):
-            new = beyond(directions, own)
-            if new is not None:
-                some.append(k)
-                directions = np.vstack([directions, new])
+        some = independent(found * self.ranges)
         return found[some], values[some]
 
     def _none(self):
@@ -429,7 +424,17 @@ def _is_plain(equation):
     return len(own) > 1 and bool(np.all(own == 1))
 
 
-def beyond(directions, equation, least=1e-6):
+def independent(equations):
+    """Which of some equations (c, D) do not follow from those before."""
+    directions, new = np.empty((0, equations.shape[1])), np.zeros(len(equations), bool)
+    for k, own in enumerate(equations):
+        direction = _beyond(directions, own)
+        if direction is not None:
+            new[k], directions = True, np.vstack([directions, direction])
+    return new
+
+
+def _beyond(directions, equation, least=1e-6):
     """The direction that an equation has beside some; None if it follows from them.
 
     But for the ``least`` share that counts.
