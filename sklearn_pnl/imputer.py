@@ -267,17 +267,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _learn(self, X):
         """What is learnt of rows, and the rows, checked."""
         rows = self._checked(X, reset=True)
-        for name in () if self._is_table else ("constraints", "invariants"):
-            if getattr(self, name) is not None and getattr(self, name) != "auto":
-                raise ValueError(
-                    f"{name} are about columns of a table, and order={self.order_!r} "
-                    f"takes rows for tensors. Pass order=None, or {name}=None."
-                )
-        if self._is_table and np.size(self.smooth):
-            raise ValueError(
-                f"smooth={self.smooth} names modes of tensors, and rows are taken for "
-                "those of a table. Pass order=1, or leave smooth out."
-            )
+        self._check_asked()
         flat = rows.reshape(len(rows), -1)
         if self._is_table:
             self._filler = TableFiller(self, flat, X)
@@ -288,6 +278,21 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.held_out_deviance_ = self._filler.deviance
         self.invariants_, self.n_iter_ = self._filler.system, 1
         return rows
+
+    def _check_asked(self):
+        """Nothing is asked of tables that is about tensors, nor the other way round."""
+        if self._is_table and np.size(self.smooth):
+            raise ValueError(
+                f"smooth={self.smooth} names modes of tensors, and rows are taken for "
+                "those of a table. Pass order=1, or leave smooth out."
+            )
+        for name in ("constraints", "invariants"):
+            asked = getattr(self, name)
+            if not (self._is_table or asked is None or isinstance(asked, str)):
+                raise ValueError(
+                    f"{name} are about columns of a table, and order={self.order_!r} "
+                    f"takes rows for tensors. Pass order=None, or {name}=None."
+                )
 
     def _checked(self, X, *, reset):
         """Rows (n, *shape) in double precision."""
