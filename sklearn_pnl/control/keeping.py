@@ -148,31 +148,31 @@ class Keeper:
         system, used = self.system.and_also(asked), asked.coefficients != 0
         # Where columns are weighed against others all are free, else those off steps.
         freed = used.any(axis=0) & (used.sum(axis=1) > 1).any()
-        off, rounded = self._off_steps(asked)
-        freed |= rounded
+        off, on_it = self._on_steps(asked)
         if off.any():
             # What equations tie to such a value has no steps that it could keep.
             freed |= tied(system.coefficients, off)
-        lattice = self.lattice.with_steps(freed, self.plain)
+        lattice = self.lattice.also(on_it).with_steps(freed, self.plain)
         return replace(self, system=system, lattice=lattice)
 
-    def _off_steps(self, asked):
+    def _on_steps(self, asked):
         """Columns (D,) of which values are asked for that their steps do not have.
 
-        And of which single ones that steps have but for their last digit.
+        And, by column, single values that these have but for their last digit.
         """
-        off, rounded = np.zeros((2, len(self.low)), bool)
+        off, on_it = np.zeros(len(self.low), bool), {}
         for k in np.flatnonzero(np.count_nonzero(asked.coefficients, axis=1) == 1):
             j = int(np.argmax(asked.coefficients[k] != 0))
             if self.plain[j] < self.lattice.steps[j]:
                 ends = np.stack([asked.lower[:, k], asked.upper[:, k]])
                 low, high = np.sort(ends / asked.coefficients[k, j], axis=0)
                 own, room = self.lattice.about([j]), TOL * self.ranges[j]
-                near = own.nearest(low[:, None].copy())[:, 0]
-                rounded[j] |= np.any((low == high) & (near != low))
+                one = low[low == high]
+                if np.any(own.nearest(one[:, None].copy())[:, 0] != one):
+                    on_it[j] = np.unique(one)
                 low, high = own.inside(low[:, None], high[:, None], room)
                 off[j] |= np.any(low > high)
-        return off, rounded
+        return off, on_it
 
     def of_rows(self, rows):
         """The same for a slice of the new rows, which may have values of their own."""

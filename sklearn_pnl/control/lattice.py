@@ -37,8 +37,8 @@ class Lattice:
     ----------
     steps, origins : ndarray of shape (D,)
     known : dict of int to ndarray
-        Values of the training rows, ascending, in columns where origins and steps
-        round to others.
+        Values of the training rows, or asked for, ascending, in columns where origins
+        and steps round to others.
     """
 
     steps: np.ndarray
@@ -53,6 +53,11 @@ class Lattice:
             if np.any(bare.about([j]).nearest(own[:, None].copy())[:, 0] != own):
                 known[j] = own
         return replace(bare, known=known)
+
+    def also(self, values):
+        """The same with more values as they are, a dict by column."""
+        more = {j: np.union1d(self.known.get(j, own), own) for j, own in values.items()}
+        return replace(self, known=self.known | more)
 
     @property
     def on_it(self):

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from _tables_of_equations import make
 from numpy.testing import assert_allclose
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
 from sklearn_pnl import (
     ColumnConstraint,
@@ -255,18 +256,23 @@ def test_steps_below_all_normal_numbers_are_none(draws):
 
 
 @pytest.mark.parametrize("column", [0, 3])
-def test_columns_asked_for_values_on_their_steps_keep_them(column, monkeypatch):
+@pytest.mark.parametrize("scaler", [None, StandardScaler(), MinMaxScaler()])
+def test_columns_asked_for_values_on_their_steps_keep_them(column, scaler, monkeypatch):
     cents = np.random.default_rng(0).integers(100, [99_999, 5_000, 30_000], (300, 3))
     X = np.column_stack([cents, cents.sum(axis=1)]) / 100
-    augmenter = PNLAugmenter().fit(X)
+    scaler = FunctionTransformer() if scaler is None else scaler
+    augmenter = PNLAugmenter().fit(scaler.fit_transform(X))
 
     def refuse(*_):
         raise AssertionError("Rounding some parts up and others down does it.")
 
     monkeypatch.setattr("sklearn_pnl.control.meeting.programme", refuse)
-    asked = ColumnConstraint(column, equal=500.01)
+    # To the last digit, also where steps of another unit round to others.
+    value = scaler.transform(X)[5, column]
+    asked = ColumnConstraint(column, equal=value)
     rows = augmenter.sample(200, random_state=0, constraints=asked)
-    assert set(rows[:, column]) == {500.01}
+    assert set(rows[:, column]) == {value}
+    rows = scaler.inverse_transform(rows)
     assert_allclose(100 * rows, np.rint(100 * rows), atol=1e-6)
     assert_allclose(rows[:, :3].sum(axis=1), rows[:, 3], rtol=1e-12)
 
