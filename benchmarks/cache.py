@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import joblib
@@ -62,16 +62,27 @@ def library_code():
 
 
 def _parts(estimator):
-    """Parameters, and the code where it is none of a package with a version."""
+    """Parameters, and the code or the version of what makes it."""
     kind = type(estimator)
     parts = [kind.__qualname__, estimator.get_params(deep=False)]
     module = kind.__module__
-    if not module.startswith(("imblearn.", "sklearn.")):
-        # A sampler of this library, or one built around it.
-        parts.append(library_code())
-    if not module.startswith(("imblearn.", "sklearn.", "sklearn_pnl.")):
+    package = module.split(".")[0]
+    if package in ("imblearn", "sklearn"):
+        return parts
+    if package not in ("sklearn_pnl", "benchmarks", "tests"):
+        return [*parts, _version(package)]
+    # A sampler of this library, or one built around it.
+    parts.append(library_code())
+    if package != "sklearn_pnl":
         parts.append(_code(inspect.getsource(sys.modules[module])))
     return parts
+
+
+def _version(package):
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return package
 
 
 def _code(source):

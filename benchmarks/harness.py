@@ -9,7 +9,7 @@ classifier, a split and a rival to a dict of numbers. All else is in the report.
 """
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from time import perf_counter
@@ -24,13 +24,17 @@ from .rivals import as_rival
 
 @dataclass(frozen=True)
 class Split:
-    """A draw or a fold of a problem: rows to fit on, and rows to score on."""
+    """A draw or a fold of a problem: rows to fit on, and rows to score on.
+
+    ``y_fitted`` are the labels that a learner was fitted on, after sampling.
+    """
 
     seed: int
     X: object
     y: np.ndarray
     X_test: object
     y_test: np.ndarray
+    y_fitted: np.ndarray | None = None
 
 
 def evaluate(
@@ -126,6 +130,7 @@ def run_split(split, rivals, learners, score, pairs):
             # A sampler may also fail within the learner that it is part of.
             troubles = [sample, fit] if rival.calibrated else [sample]
             failure = _joined(trouble.failure for trouble in troubles)
+            y_fitted = split.y if sample.failure else sample.result[1]
             if rival.fits_plainly or failure:
                 fit = plain(learner)
             if fit.failure:
@@ -134,7 +139,7 @@ def run_split(split, rivals, learners, score, pairs):
                 "sampler": name,
                 "learner": learner,
                 "seed": split.seed,
-                **score(fit.result, split, rival),
+                **score(fit.result, replace(split, y_fitted=y_fitted), rival),
                 "seconds": sample.seconds + fit.seconds,
                 "sampler seconds": sample.seconds,
                 "failure": failure,

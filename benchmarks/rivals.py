@@ -6,20 +6,6 @@ from dataclasses import dataclass
 from imblearn.pipeline import make_pipeline
 from sklearn.calibration import CalibratedClassifierCV
 
-from sklearn_pnl import KernelDraws, MixtureManifold, PrimeFactorReshaper
-
-# The recipe of the paper, with the step at which the program of its authors stops.
-# New values stay in the range of the class.
-PNL_PAPER = {
-    "order": 1,
-    "reshaper": PrimeFactorReshaper(),
-    "draws": KernelDraws(bandwidth=0.05),
-    "local_manifold": MixtureManifold(step=0.98),
-    "offset": 1e-5,
-    "with_mass": False,
-    "range_slack": 0,
-}
-
 
 @dataclass(frozen=True)
 class Rival:
@@ -29,13 +15,15 @@ class Rival:
     the learner to fit, or None where it has no such thing. ``threshold`` decides for
     the minority from its prevalence in training on, instead of the learner's own rule.
     ``calibrated`` samples and fits within a CalibratedClassifierCV, so that the rows
-    that calibrate are real ones, in their real shares.
+    that calibrate are real ones, in their real shares. ``balanced`` learners draw as
+    many rows of each class by themselves.
     """
 
     sampler: Callable | None = None
     adapt: Callable | None = None
     threshold: bool = False
     calibrated: bool = False
+    balanced: bool = False
 
     def applies(self, learner):
         return self.adapt is None or self.adapt(learner, 0) is not None

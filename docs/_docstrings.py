@@ -1,7 +1,7 @@
 """What of the docstrings goes into the reference.
 
 Types are plain text: ``(n, *shape)`` is no emphasis, ``n_`` no link. Members that
-classes have from other libraries are told by those.
+classes have from other libraries are documented there, and short names are found.
 """
 
 import re
@@ -35,9 +35,23 @@ def _skip(app, what, name, obj, skip, options):
     return True if requests or not module.startswith("sklearn_pnl") else None
 
 
+def _find_elsewhere(app, env, node, content):
+    """Resolve a name that is documented in another module of the package."""
+    if node.get("refdomain") != "py":
+        return None
+    python, target = env.get_domain("py"), node["reftarget"].removeprefix("~")
+    found = [name for name in python.objects if name.endswith(f".{target}")]
+    if not found:
+        return None
+    name = min(found, key=len)
+    where = (node.get("refdoc"), app.builder, "obj", name, node, content)
+    return python.resolve_xref(env, *where)
+
+
 def setup(app):
     """Run before numpydoc, which takes the sections apart."""
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-docstring", _escape, priority=100)
     app.connect("autodoc-skip-member", _skip)
+    app.connect("missing-reference", _find_elsewhere)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -18,6 +18,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+from sklearn.experimental import enable_iterative_imputer  # noqa: E402, F401
+
 import sklearn_pnl  # noqa: E402
 
 PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text("utf-8"))["project"]
@@ -82,6 +84,8 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "write_computation_times": False,
+    # The first three, by their names, are the steps of the method.
+    "within_subsection_order": "FileNameSortKey",
 }
 # Pictures are written into the page; no window could be shown.
 warnings.filterwarnings("ignore", message=".*non-interactive.*")
@@ -142,6 +146,7 @@ alone = (
     "benchmarks",
     "errors",
     "paper",
+    "from_the_paper",
 )
 html_sidebars = {page: [] for page in (*alone, "citing", "changelog")}
 html_sidebars["auto_examples/*"] = []

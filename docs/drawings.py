@@ -14,11 +14,11 @@ from sklearn_pnl import (  # noqa: E402
     BackwardProjector,
     ColumnConstraint,
     ManyBodyProjector,
-    MixupDraws,
     PNLAugmenter,
     PNLSampler,
     PrimeFactorReshaper,
 )
+from sklearn_pnl.draws import MixupDraws  # noqa: E402
 from sklearn_pnl.geometry import (  # noqa: E402
     TensorPoset,
     boolean_lattice,
@@ -34,7 +34,8 @@ GREY, BLUE, ORANGE = "#9aa0a6", "#0072b2", "#d55e00"
 def draw_all(folder):
     """Draw every picture into a folder."""
     folder.mkdir(exist_ok=True)
-    for draw in (new_rows, start, posets, codes, noise, manifolds, offsets, totals):
+    pictures = (new_rows, start, theorems, posets, codes, noise, manifolds, offsets)
+    for draw in (*pictures, totals):
         save(draw, folder / f"{draw.__name__}.svg")
 
 
@@ -92,6 +93,33 @@ def start():
     axes[1].set_title(f"with {len(new)} new rows")
     axes[1].legend(loc="upper right", fontsize=9)
     _bare(axes)
+    return figure
+
+
+def theorems():
+    """What straight lines keep: an equality, and an order of two columns."""
+    rng = np.random.default_rng(0)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    a = rng.uniform(2, 8, 60)
+    X = np.column_stack([a, 10 - a, rng.normal(size=60)])
+    plain = X + 0.6 * rng.normal(size=X.shape)
+    new = PNLAugmenter().fit(X).sample(150, random_state=0)
+    left.scatter(*plain[:, :2].T, s=12, color=GREY, label="independent noise")
+    left.scatter(*new[:, :2].T, s=12, color=ORANGE, label="new rows")
+    left.scatter(*X[:, :2].T, s=16, color=BLUE, label="rows, a + b = 10")
+    left.set(title="an equality", xlabel="a", ylabel="b")
+    low = rng.uniform(0, 10, 60)
+    Z = np.column_stack([low, low + rng.exponential(0.5, 60)])
+    new = PNLAugmenter().fit(Z).sample(200, random_state=0)
+    crossed = Z + 0.6 * rng.normal(size=Z.shape)
+    crossed = crossed[crossed[:, 0] > crossed[:, 1]]
+    right.scatter(*crossed.T, s=14, marker="x", color=GREY, label="plain noise")
+    right.scatter(*new.T, s=12, color=ORANGE, label="new rows")
+    right.scatter(*Z.T, s=16, color=BLUE, label="rows, low <= high")
+    right.plot([0, 11], [0, 11], color="black", linewidth=0.8)
+    right.set(title="an order", xlabel="low", ylabel="high")
+    for axis in (left, right):
+        axis.legend(fontsize=9)
     return figure
 
 
@@ -179,15 +207,14 @@ def noise():
         "MixupDraws(noise=0)": MixupDraws(noise=0.0),
         "MixupDraws()": MixupDraws(),
         "MixupDraws(noise=1)": MixupDraws(noise=1.0),
-        'augment="kde"': "kde",
+        'draws="kde"': "kde",
     }
     figure, axes = plt.subplots(
         1, 4, figsize=(10, 2.9), sharex=True, sharey=True, layout="constrained"
     )
     for axis, (name, way) in zip(axes, ways.items(), strict=True):
-        new = (
-            PNLAugmenter(draws=way, range_slack=None).fit(X).sample(300, random_state=0)
-        )
+        augmenter = PNLAugmenter(draws=way, extrapolation=None).fit(X)
+        new = augmenter.sample(300, random_state=0)
         axis.scatter(*new.T, s=6, color=ORANGE, alpha=0.6)
         axis.scatter(*X.T, s=14, color=BLUE)
         axis.set_title(name, fontsize=9, family="monospace")
@@ -204,9 +231,8 @@ def manifolds():
     middle = (codes[0] + codes[1]) / 2
     shown = {"code": code_of.inverse_transform(middle[None])[0] - 0.05}
     for name in ("fiber", "theta", "eta", "mixture"):
-        projector = BackwardProjector(
-            1, local_manifold=name, n_neighbors=4, offset=0.05, with_mass=True
-        ).fit(images)
+        projector = BackwardProjector(code_of, local_manifold=name, k_neighbors=4)
+        projector.fit(images)
         if len(shown) == 1:
             near = projector.kneighbors(middle[None], return_distance=False)[0]
             shown["mean of its\n4 near rows"] = images[near].mean(axis=0)

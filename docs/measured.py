@@ -11,12 +11,12 @@ from functools import cache
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.imbalance import report as imbalance  # noqa: E402
 from benchmarks.paper import report  # noqa: E402
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 METRICS = ("average precision", "ROC AUC", "balanced accuracy", "Brier")
-SHORT = dict(zip(METRICS, ("AP", "AUC", "balanced accuracy", "Brier"), strict=True))
-MEAN = "mean of learners"
+MEAN = imbalance.OVERALL
 
 
 @cache
@@ -40,24 +40,16 @@ def share(value):
     return f"{float(value):.3f}".replace("0.", ".", 1)
 
 
+@cache
+def means(which):
+    """Mean scores over the tables of a set, by sampler, learner and metric."""
+    found, _ = imbalance.scores(rows(f"imbalance-{which}"))
+    return {key: share(values.mean()) for key, values in found.items()}
+
+
 def score(which, sampler, metric, learner=MEAN):
     """Mean score over the tables of a set."""
-    name = f"imbalance-{which}-means"
-    wanted = {"learner": learner, "metric": metric, "sampler": sampler}
-    return share(only(name, **wanted)["table"])
-
-
-def searched(variant):
-    """Difference to SMOTE in the search: AP / AUC / balanced accuracy / Brier."""
-    found = only("imbalance-search", variant=variant)
-    gains = (float(found[f"mean {SHORT[m]}"]) for m in METRICS)
-    # Spaces that do not break.
-    return "\u00a0/\u00a0".join(f"{gain:.1f}".replace("-", "−") for gain in gains)
-
-
-def leaked(variant):
-    """Percent of new rows beyond all real ones, clusters 24 deviations apart."""
-    return f"{float(only('imbalance-where', variant=variant)['beyond, 24 sd']):.1f}%"
+    return means(which)[sampler, learner, metric]
 
 
 def accuracy(problem, shots, learner, sampler):
@@ -119,34 +111,7 @@ def figures():
                 )
     for metric, name in metrics.items():
         found[f"fresh_calibrated_{metric}"] = score("fresh", "calibrated PNL", name)
-    return found | _of_the_search() | _of_few_rows() | _of_speed() | _of_scale()
-
-
-def _of_the_search():
-    variants = {
-        "default": "beyond",
-        "itself": "PNLSampler",
-        "tensor_1": "tensor, order 1",
-        "tensor_2": "tensor, order 2",
-        "local_25": "local",
-        "k_3": "local, k 3",
-        "k_8": "local, k 8",
-        "k_10": "local, k 10",
-        "offset_03": "beyond, offset 0.3",
-        "no_mass": "local, no mass",
-        "margin_0": "beyond, margin 0",
-        "margin_20": "beyond, margin 0.2",
-        "margin_none": "beyond, not contained",
-        "euclidean": "beyond, euclidean",
-    }
-    leaks = {
-        "leak_default": "beyond",
-        "leak_smote": "SMOTE",
-        "leak_ros": "ROS 0.3",
-        "leak_offset_03": "beyond, offset 0.3",
-    }
-    gains = {name: searched(variant) for name, variant in variants.items()}
-    return gains | {name: leaked(variant) for name, variant in leaks.items()}
+    return found | _of_few_rows() | _of_speed()
 
 
 def _of_few_rows():
@@ -192,77 +157,18 @@ def _of_speed():
     return found
 
 
-GROWN = {"fit": "fit s", "search": "search s", "draw": "draw and decode s"}
-MACHINES, BILLION = 100, 10**9
-
-
-def grown(varied, n_candidates="16384"):
-    """Rows of a plain table with one size varied, and their exponents."""
-    found = [
-        r
-        for r in rows("speed-growth")
-        if (r["varied"], r["n_candidates"], r["order"]) == (varied, n_candidates, "")
-    ]
-    return found[:-1], found[-1]
-
-
-def _of_scale():
-    sizes, in_n = grown("n")
-    _, in_columns = grown("n_columns")
-    every, in_all = grown("n", "")
-    last, columns = sizes[-1], int(sizes[-1]["n_columns"])
-    n = int(last["n"])
-    found = {
-        "growth_n": f"{n:,}",
-        "growth_columns": str(columns),
-        "growth_bytes": f"{float(last['peak MiB']) * 2**20 / n:,.0f}",
-        "growth_all_n": f"{float(in_all['search s']):.2f}",
-        "growth_all_rows": f"{int(every[-1]['n']):,}",
-    }
-    own = BILLION // MACHINES
-    for name, stage in GROWN.items():
-        found[f"growth_{name}_us"] = f"{1e6 * float(last[stage]) / n:.2g}"
-        found[f"growth_{name}_n"] = f"{float(in_n[stage]):.2f}"
-        found[f"growth_{name}_columns"] = f"{float(in_columns[stage]):.2f}"
-        found[f"machine_{name}"] = _duration(own * float(last[stage]) / n)
-    n_all, taken = int(every[-1]["n"]), float(every[-1]["search s"])
-    found["growth_all_us"] = f"{1e6 * taken / n_all:.2g}"
-    power = float(in_all["search s"])
-    for name, number in {"machine": own, "billion": BILLION}.items():
-        gigabytes = number * columns * 8 / 1e9
-        beside = number * float(last["peak MiB"]) * 2**20 / n / 1e9
-        found[f"{name}_gb"], found[f"{name}_peak_gb"] = (
-            f"{gigabytes:g}",
-            f"{beside:.0f}",
-        )
-        found[f"{name}_all"] = _duration(taken * (number / n_all) ** power)
-    return found
-
-
-def _duration(seconds):
-    units = {"years": 365 * 86400, "days": 86400, "hours": 3600, "minutes": 60}
-    for name, length in units.items():
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {name}"
-    return f"{seconds:.0f} seconds"
-
-
 def tables():
     """Tables by the names that pages mark them with."""
     found = {which: _imbalance(which) for which in ("fresh", "held-out")}
+    found |= {f"{which}-minus-smote": _minus_smote(which) for which in found}
     found["few-shot-images"], found["mixed"] = _few_shot(), _mixed()
-    for name in ("raking", "constraints", "invariants", "weights", "totals"):
-        found[f"control-{name}"] = _wanted(rows(f"control-{name}"))
+    for name in ("control-raking", "control-weights"):
+        found[name] = _wanted(rows(name))
     for script in ("forward", "backward", "whole_job"):
         found[f"speed-{script}"] = _wanted(rows(f"speed-{script}"))
-    found["control-replays"] = _replays()
-    found["control-realism"], found["search"] = _realism(), _search()
-    found["control-shifted"], found["spread"] = _shifted(), _spread()
     found["completion"], found["completion-wins"] = _completion(), _completion_wins()
     found["completion-totals"] = _completion_totals()
     found["completion-exact"] = _completion_exact()
-    found["growth"], found["workers"] = _growth(), _workers()
-    found["fit-search"] = _fit_search()
     return {name: "\n".join(lines) for name, lines in found.items()} | report.tables()
 
 
@@ -273,83 +179,20 @@ def _markdown(head, body):
         yield "| " + " | ".join(line) + " |"
 
 
-def _fit_search():
-    """Share of true sets found, a kind of table a line."""
-    found, cells = {}, {}
-    for r in rows("fit-search"):
-        line = (r["shape"], r["structure"])
-        cells[line] = r["cells"]
-        shown = f"{float(r['true set found']):.2f}"
-        found.setdefault(line, []).append(shown.replace("0.", ".", 1))
-        if r["counts a cell"] == "100":
-            found[line].append(f"{float(r['ms, median']):.0f}")
-    head = [
-        "shape",
-        "cells",
-        "true interactions",
-        "100 counts a cell",
-        "ms",
-        "30",
-        "10",
-    ]
-    body = ([line[0], cells[line], line[1], *found[line]] for line in found)
-    return _markdown(head, body)
-
-
 def _imbalance(which):
-    """A table a metric, a sampler a line."""
-    found = {}
-    for r in rows(f"imbalance-{which}-means"):
-        found[r["sampler"], r["learner"], r["metric"]] = share(r["table"])
-    samplers = dict.fromkeys(key[0] for key in found)
-    learners = dict.fromkeys(key[1] for key in found)
-    for metric in METRICS:
-        yield from ([""] if metric != METRICS[0] else [])
-        yield from (f"*{metric}*", "")
-        body = [
-            [s, *(found.get((s, learner, metric), "–") for learner in learners)]
-            for s in samplers
-        ]
-        yield from _markdown(["", *learners], body)
+    """A sampler a line, means over tables and learners."""
+    lines = imbalance.means(rows(f"imbalance-{which}"))
+    metrics = [name for name in imbalance.DIRECTIONS if name in lines[0]]
+    body = [[x["sampler"], *(share(x[name]) for name in metrics)] for x in lines]
+    return _markdown(["mean of learners", *metrics], body)
 
 
-def _search():
-    """A variant a line; the seeds of one variant apart."""
-    body = [
-        [f"`{r['variant']}`", *(f"{float(r[f'mean {SHORT[m]}']):.1f}" for m in METRICS)]
-        for r in rows("imbalance-search")
-    ]
-    return _markdown(["variant", "AP", "AUC", "balanced accuracy", "Brier"], body)
-
-
-# What the runs of the search for noise are called.
-_IN_WORDS = {
-    "none": "no new rows",
-    "threshold": "no new rows, threshold at the prevalence",
-    "ROS 0.3": "`RandomOverSampler(shrinkage=0.3)`",
-    "former": ".25 of one difference of any two near rows",
-    "0.5 of 10": ".5, shape of ten near rows",
-    "0.41 of 10": ".41, shape of ten near rows",
-    "0.6 of 10": ".6, shape of ten near rows",
-    "0.5 of 5": ".5, shape of five near rows",
-    "0.5 of 10, k 10": ".5, shape of ten near rows, partners among ten",
-    "0.5 of 10, margin 0.3": ".5, shape of ten near rows, `range_slack=0.3`",
-    "0.5 of 10, margin 10": ".5, shape of ten near rows, `range_slack=10`",
-    "0.5, sixteen pooled": ".5, shape of the whole class",
-}
-
-
-def _spread():
-    """A way to draw noise a line, with p of a difference."""
-    metrics = ("AP", "AUC", "balanced accuracy", "corrected Brier")
-    body = [
-        [
-            _IN_WORDS.get(r["variant"], r["variant"]),
-            *(f"{r[m]} ({float(r[f'{m}: p']):.2g})" for m in metrics),
-        ]
-        for r in rows("spread-chosen")
-    ]
-    return _markdown(["", *metrics], body)
+def _minus_smote(which):
+    """1000 times the differences to SMOTE, a sampler a line."""
+    lines = imbalance.differences(rows(f"imbalance-{which}"), learners=[MEAN])
+    names = [name for name in imbalance.SHORT.values() if name in lines[0]]
+    body = [[line["sampler"], *(line[name] for name in names)] for line in lines]
+    return _markdown(["minus SMOTE", *names], body)
 
 
 def _few_shot():
@@ -383,72 +226,6 @@ def _mixed():
         means = (sum(float(r[m]) for r in found) / len(found) for m in scores)
         body.append([sampler, *map(share, means)])
     return _markdown(["mean of learners", *scores], body)
-
-
-def _realism():
-    """AUC of a forest that tells new rows from real ones, by table."""
-    body = [
-        [r["table"], r["rows"], share(r["AUC"]), share(r["standard error"])]
-        for r in rows("control-realism")
-    ]
-    return _markdown(["table", "new rows", "AUC", "standard error"], body)
-
-
-def _replays():
-    """What others were stuck at: what came of it here, and what a refusal says."""
-    body = [
-        [
-            *(r[key] for key in ("issue", "case", "found")),
-            "" if r["found"] == "refused" else _digits(r["worst miss"]),
-            r["says"],
-        ]
-        for r in rows("control-replays")
-    ]
-    return _markdown(["issue", "case", "here", "worst miss", "says"], body)
-
-
-def _shifted():
-    """The same for rows with totals, by table and shift of these."""
-    body = [
-        [
-            *(r[key] for key in ("table", "shift", "rows")),
-            _with_error(r),
-            f"{share(r['less that of copies'])} ± {share(r['its standard error'])}",
-            f"{float(r['spread']):.2f}",
-        ]
-        for r in rows("control-shifted")
-    ]
-    head = ["table", "shift", "new rows", "AUC", "less that of copies", "spread"]
-    return _markdown(head, body)
-
-
-def _with_error(row):
-    return f"{share(row['AUC'])} ± {share(row['standard error'])}"
-
-
-def _growth():
-    """A size a line, exponents below those that they are fitted to."""
-    names = ["n", "n_columns", "order", "k", "n_candidates"]
-    body = []
-    for r in rows("speed-growth"):
-        sizes = [r[name] or "–" for name in names]
-        if r["at"] == "exponent":
-            sizes[names.index(r["varied"])] = "*exponent*"
-        given = [*GROWN.values(), "peak MiB"]
-        digits = "{:.2f}" if r["at"] == "exponent" else "{:.3g}"
-        body.append([*sizes, *(digits.format(float(r[name])) for name in given)])
-    head = ["n", "columns", "order", "k", "candidates"]
-    return _markdown([*head, "fit, s", "search, s", "draw and decode, s", "MiB"], body)
-
-
-def _workers():
-    """A job and a kind of workers a line."""
-    body = [
-        [r["job"], r["workers"], f"{float(r['s']):.1f}",
-         f"{float(r['times as fast']):.2f}"]
-        for r in rows("speed-workers")
-    ]  # fmt: skip
-    return _markdown(["work", "workers", "s", "times as fast"], body)
 
 
 def _completion():
@@ -520,7 +297,15 @@ def _completion_exact():
     return _markdown(head, body)
 
 
+# What a page leaves out, unless something was wanted of it; the CSV has it.
+_LEFT_OUT = ("n_jobs", "RandomOverSampler", "as they are", "without", "share")
+
+
 def _wanted(found):
+    found = [
+        r for r in found
+        if r["wanted"] or not any(word in r["measure"] for word in _LEFT_OUT)
+    ]  # fmt: skip
     met = {"NO": "missed", "yes": "met", "": ""}
     body = [
         [

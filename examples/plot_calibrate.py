@@ -6,7 +6,7 @@ A survey, weighted to a census
 Old people and rich ones answer a survey more often than others. The census knows how
 many there are by region and age, and the tax office what they earn in all.
 :func:`~sklearn_pnl.calibrate` finds the weights that meet all of these and are nearest
-to the design weights, in the sense of KL; what cannot be met is told.
+to the design weights, in the sense of KL. What cannot be met is refused, by name.
 """
 
 # %%
@@ -16,7 +16,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from sklearn_pnl import CalibrationError, calibrate, column_total
+from sklearn_pnl import calibrate, column_total
+from sklearn_pnl.calibration import CalibrationError
 
 rng = np.random.default_rng(0)
 n = 40_000
@@ -43,7 +44,7 @@ census = [
         "region": people["region"].value_counts(),
         ("region", "age"): people.groupby(["region", "age"]).size(),
     },
-    column_total("income", people["income"].sum(), within=0.01),
+    column_total("income", people["income"].sum(), rtol=0.01),
 ]
 design = np.full(len(survey), n / len(survey))
 weights, report = calibrate(
@@ -83,8 +84,8 @@ axes[0].legend(title="age", frameon=False)
 table = report.to_frame()
 names = [name.removeprefix("the count of ").replace("'", "") for name in table.index]
 wanted = (table["lower"] + table["upper"]) / 2
-for held, marker in (("before", "o"), ("after", "x")):
-    axes[1].plot(table[held] / wanted, names, marker, label=held)
+for column, marker in (("before", "o"), ("after", "x")):
+    axes[1].plot(table[column] / wanted, names, marker, label=column)
 axes[1].axvline(1, color="0.7", zorder=0)
 axes[1].set_xlabel("weighted total, over what is published")
 axes[1].tick_params(axis="y", labelsize=7)

@@ -24,7 +24,8 @@ from imblearn.over_sampling import SMOTE, RandomOverSampler
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
-from sklearn_pnl import PNLSampler, SampleComparisonDisplay, compare_samples
+from sklearn_pnl import PNLSampler, compare_samples
+from sklearn_pnl.plotting import SampleComparisonDisplay
 
 MALIGNANT = 0
 data = load_breast_cancer(as_frame=True)
@@ -54,15 +55,15 @@ new["collapsed"] = train.iloc[np.zeros(len(train), int)]
 # correlations. Rows of SMOTE and of PNL lie nearer to the rows that they were made from
 # than held-out rows do: an attack by nearest distance tells who was trained on, and a
 # classifier tells them from held-out rows; 0.5 would be chance for either. Each
-# threshold is the larger of what does not matter and of what real rows show. None of
-# this is a statement of privacy.
+# threshold is the larger of a difference too small to matter and of what real rows
+# show. None of this is a statement of privacy.
 comparisons = {
     name: compare_samples(train, rows, X_test=test, random_state=0)
     for name, rows in new.items()
 }
 for name, found in comparisons.items():
     print(f"{name:20}{found.verdict}")
-columns = ["verdict", "value", "usual", "threshold"]
+columns = ["status", "value", "baseline", "threshold"]
 print(f"\n{comparisons['SMOTE'].to_frame()[columns].round(3)}")
 
 # %%

@@ -5,9 +5,9 @@ Fill the gaps of a tensor
 
 Cars are counted on ten streets, day by day and hour by hour, and counters fail. What
 streets, days and hours have in common, pair by pair, is a log-linear model of order 2.
-Fitted to the counts that are there it is a convex problem, and gives those that are
-not. :class:`~sklearn_pnl.ManyBodyImputer` does so; here beside imputers of tables, and
-beside a non-negative CP decomposition if ``tensorly`` is installed.
+Fitting it to the observed counts is a convex problem, whose solution gives the
+missing ones. :class:`~sklearn_pnl.ManyBodyImputer` does so; here beside imputers of
+tables, and beside a non-negative CP decomposition if ``tensorly`` is installed.
 """
 
 # %%
@@ -40,7 +40,7 @@ cars = rng.poisson(rates).astype(float)
 # -------------------------
 # The imputers of tables see a day of a street as a row of 24 columns.
 def many_body(given):
-    imputer = ManyBodyImputer(order=2, alpha="auto", smooth=[2])
+    imputer = ManyBodyImputer(order=2, alpha="auto", ordered_modes=[2])
     return imputer.fit_transform(given[None])[0]
 
 

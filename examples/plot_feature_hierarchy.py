@@ -24,7 +24,7 @@ from imblearn.over_sampling import SMOTE
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import MaxAbsScaler
 
-from sklearn_pnl import PNLSampler
+from sklearn_pnl import ManyBodyProjector, PNLSampler
 from sklearn_pnl.geometry import tree_poset
 
 wine = load_wine()
@@ -51,15 +51,19 @@ settings = {
     "embedding": MaxAbsScaler(),
     "draws": "kde",
     "k_neighbors": 1,
-    "offset": 1e-6,
     # Reflecting a value at the end of a range would change its proportion.
-    "range_slack": None,
+    "extrapolation": None,
     "sampling_strategy": {2: 148},
     "random_state": 0,
 }
 samplers = {
-    "hierarchy, heads free": PNLSampler(poset=poset, base=heads, **settings),
-    "tensor of prime factors": PNLSampler(reshaper="prime", **settings),
+    "hierarchy, heads free": PNLSampler(
+        order=ManyBodyProjector(poset=poset, base=heads, offset=1e-6, with_mass=True),
+        **settings,
+    ),
+    "tensor of prime factors": PNLSampler(
+        order=ManyBodyProjector(1, offset=1e-6, with_mass=True), **settings
+    ),
     "SMOTE": SMOTE(sampling_strategy={2: 148}, random_state=0),
 }
 

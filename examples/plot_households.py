@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from sklearn_pnl import PNLAugmenter, SampleReportDisplay, column_total
+from sklearn_pnl import PNLAugmenter, column_total
 
 rng = np.random.default_rng(0)
 n = 600
@@ -48,7 +48,7 @@ census = [
     {("region", "tenure"): {("north", "owner"): 250, ("south", "owner"): 450}},
     {"persons": 5_100, "children": 1_300},
     column_total("income", 3_600, mean=True),
-    column_total("rent", 2_000 * 3_600 * 0.3, within=0.01),
+    column_total("rent", 2_000 * 3_600 * 0.3, rtol=0.01),
 ]
 augmenter = PNLAugmenter().fit(survey)
 households, report = augmenter.sample(
@@ -66,15 +66,16 @@ print(households.groupby(["region", "tenure"]).size().unstack())
 # %%
 # The pictures
 # ------------
-# On the left, incomes: the new households are not the old ones stretched, but others of
-# richer kinds. In the middle, how far rows drawn by weights are from the census; on the
-# right, how far they were moved from there.
-figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
+# On the left, incomes: parents are drawn with weights that meet the census, so that new
+# households are of richer kinds, not the surveyed ones stretched. On the right, how far
+# the projection onto the totals moved them from there.
+figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 bins = np.linspace(0, survey["income"].quantile(0.99), 30)
 for rows, label in ((survey, "survey"), (households, "new households")):
     axes[0].hist(rows["income"], bins, density=True, histtype="step", label=label)
 axes[0].axvline(3_600, color="gray", linestyle=":", label="mean of the census")
 axes[0].set(xlabel="income", title="incomes")
 axes[0].legend()
-SampleReportDisplay.from_report(report, ax=axes[1:])
+axes[1].barh(report.features, report.rms_displacement)
+axes[1].set(xlabel="share of the range of a column", title="moved, root mean square")
 plt.show()

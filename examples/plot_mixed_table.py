@@ -6,8 +6,8 @@ A table as people have it, with classes
 Numbers, integers, a Boolean, two categories and a date, first in pandas, then in
 polars. :class:`~sklearn_pnl.PNLSampler` takes it as it is, before any encoding, inside
 a Pipeline of imbalanced-learn that ``GridSearchCV`` searches; new rows have its types.
-What goes together stays together: a new row takes its categories from one of its
-parents, and equations that all rows satisfy hold in it too.
+A new row takes all its categories from one of its parents, and linear equalities that
+all rows satisfy hold in it too.
 
 In the picture: the customers that leave, and the new rows.
 """
@@ -60,7 +60,7 @@ sampler = PNLSampler(random_state=0)
 X_more, y_more = sampler.fit_resample(X, y)
 new = X_more.iloc[n:]
 print(new.head(3).T)
-print(sampler.invariants_)
+print(sampler.equalities_)
 
 
 def pairs(frame):
@@ -132,7 +132,6 @@ else:
 holes = X.copy()
 holes.loc[rng.random(len(X)) < 0.2, "balance"] = np.nan
 more, _ = sampler.fit_resample(holes, y)
-print(sampler.marks_)
 print(
     "missing:", holes["balance"].isna().mean(), more[len(X) :]["balance"].isna().mean()
 )

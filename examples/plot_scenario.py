@@ -39,7 +39,7 @@ stores["B"] = stores["tea"] + stores["coffee"]
 stores["all"] = stores["A"] + stores["B"]
 stores["hours"] = 2 * stores["all"] * rng.lognormal(0, 0.1, n)
 augmenter = PNLAugmenter().fit(stores)
-print(augmenter.invariants_)
+print(augmenter.equalities_)
 
 # %%
 # Each store, moved as little as possible

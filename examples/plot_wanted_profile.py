@@ -19,12 +19,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
-from sklearn_pnl import BackwardProjector
+from sklearn_pnl import BackwardProjector, ManyBodyProjector
 
 digits = load_digits()
 zeros = digits.images[digits.target == 0]
 train, test = zeros[:120], zeros[120:123]
-projector = BackwardProjector(order=1, offset=0.01).fit(train)
+projector = BackwardProjector(ManyBodyProjector(1, offset=0.01)).fit(train)
 
 rows, columns = test.sum(axis=2), test.sum(axis=1)
 same = projector.decode_margins({(0,): rows, (1,): columns})

@@ -45,7 +45,7 @@ def main():
         Client(c) as client,
     ):
         # Else the first task would also measure how long imports take.
-        client.run(import_module, "sklearn_pnl.over_sampling")
+        client.run(import_module, "sklearn_pnl.sampler")
         over_sample(images, labels)
         encode_chunks(images)
     stream(images)

@@ -3,7 +3,8 @@
 Rows become positive tensors, tensors become points of a statistical manifold given
 by a log-linear model on a poset. Rows are encoded by KL projection on a flat base,
 new codes are drawn, and each is decoded by projection on a flat sub-manifold built
-from the nearest training rows (Hu and Sugiyama, ICLR 2026).
+from the nearest training rows (Hu and Sugiyama, ICLR 2026). Draws, local manifolds,
+geometry and what functions return live in their modules.
 """
 
 from importlib import import_module
@@ -11,32 +12,22 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from . import geometry
+from ._column_totals import column_total
 from .adjusting import adjust
-from .augment import PNLAugmenter
-from .backward import BackwardProjector
-from .compare import SampleComparison, compare_samples
-from .control import ColumnConstraint, LinearSystem, SampleReport, find_invariants
-from .draws import DensityDraws, Draws, KernelDraws, MixupDraws
+from .augmenter import PNLAugmenter
+from .calibration import calibrate, rake
+from .compare import compare_samples
+from .constraints import ColumnConstraint, LinearConstraints, find_equalities
 from .imputer import ManyBodyImputer
-from .loglinear import DevianceBootstrap, LogLinearModel
-from .manifolds import (
-    EtaManifold,
-    FiberManifold,
-    LocalManifold,
-    MixtureManifold,
-    ThetaManifold,
-)
-from .many_body import ManyBodyProjector
-from .plotting import SampleComparisonDisplay, SampleReportDisplay
+from .loglinear import LogLinearModel
 from .probabilities import PriorCorrectedClassifier
+from .projectors import BackwardProjector, ManyBodyProjector
+from .recipes import PAPER_RECIPE
 from .reshape import PrimeFactorReshaper
-from .weights.calibration import CalibrationError, CalibrationReport, calibrate
-from .weights.raking import LabelledRaking, rake
-from .weights.totals import ColumnTotal, column_total
 
 if TYPE_CHECKING:
-    from .over_sampling import PNLSampler
     from .regression import PNLRegressionSampler
+    from .sampler import PNLSampler
 
 try:
     __version__ = version("sklearn-pnl")
@@ -44,7 +35,7 @@ except PackageNotFoundError:  # a source tree on the path, not installed
     __version__ = "0+unknown"
 
 
-_SAMPLERS = {"PNLSampler": "over_sampling", "PNLRegressionSampler": "regression"}
+_SAMPLERS = {"PNLSampler": "sampler", "PNLRegressionSampler": "regression"}
 
 
 def __getattr__(name):
@@ -59,40 +50,23 @@ def __dir__():
 
 
 __all__ = [
+    "PAPER_RECIPE",
     "BackwardProjector",
-    "CalibrationError",
-    "CalibrationReport",
-    "ColumnTotal",
-    "DensityDraws",
-    "DevianceBootstrap",
-    "Draws",
-    "EtaManifold",
-    "FiberManifold",
-    "LabelledRaking",
-    "LinearSystem",
-    "KernelDraws",
-    "LocalManifold",
-    "ManyBodyImputer",
+    "ColumnConstraint",
+    "LinearConstraints",
     "LogLinearModel",
+    "ManyBodyImputer",
     "ManyBodyProjector",
-    "MixtureManifold",
-    "MixupDraws",
     "PNLAugmenter",
     "PNLRegressionSampler",
     "PNLSampler",
     "PrimeFactorReshaper",
     "PriorCorrectedClassifier",
-    "SampleComparison",
-    "SampleComparisonDisplay",
-    "SampleReport",
-    "SampleReportDisplay",
-    "ThetaManifold",
-    "ColumnConstraint",
     "adjust",
     "calibrate",
     "column_total",
     "compare_samples",
-    "find_invariants",
+    "find_equalities",
     "geometry",
     "rake",
 ]

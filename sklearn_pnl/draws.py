@@ -1,4 +1,4 @@
-"""Ways to draw new codes.
+"""Ways to draw new codes: step 2 of Algorithm 2.
 
 A new one is a class here and an entry in :data:`DRAWS`.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -15,115 +15,75 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from ._runtime.validation import COUNT, NOT_NEGATIVE, POSITIVE, TWO_OR_MORE, tells_where
-from ._runtime.workspace import take
-from .control.conditioning import Condition
+from ._runtime.validation import NOT_NEGATIVE, POSITIVE, TWO_OR_MORE
+from .parents import choose_parents, zero_sum_weights
 
-# An estimator of densities is any object with `fit` and `sample`.
+# Any object with `fit` and `sample` is a density estimator.
 _DENSITY = HasMethods(["fit", "sample"])
+METRIC = [StrOptions({"kl", "euclidean"})]
+# Mixing reduces the covariance of differences by a sixth, which noise of 1 / sqrt(6)
+# restores; on lines, limits and agreed cells reduce it further.
+NOISE_OF_CODES, NOISE_OF_ROWS = 0.41, 0.6
 
 
 @dataclass(frozen=True)
-class TrainingCodes:
-    """What codes are drawn from.
+class Start:
+    """Number of new codes, and the training rows that they are drawn from.
 
     Attributes
     ----------
-    codes : ndarray of shape (n, n_params)
-    n_neighbors : int
-        How many near rows count.
-    nearest : callable
-        ``nearest(codes, k, among, like)``: the k training rows nearest to each,
-        ascending; of all (None) or of some. Where rows have categories, codes have
-        those of the training rows ``like``, or none (None).
-    copies : callable or None
-        ``copies()``: numbers (n,) that rows which are alike share.
-    shares : ndarray of shape (n,) or None
-        How often each row is drawn from, relative to others; None is all alike.
-    lacking : ndarray of bool of shape (n, n_params) or None
-        Coordinates that say nothing, as those of a missing cell: a partner gives them.
-    firsts : ndarray of int of shape (n_samples,) or None
-        The rows that new ones start from, where that is known.
-    gaps : callable or None
-        ``gaps(rows, *others)``: how far (m,) others are from training rows, each, if
-        new rows have cells, categories or one of two values of a parent as they are.
-    of_two : ndarray of int of shape (c,) or None
-        Coordinates that have one of two values, which is that of a parent.
+    n_samples, n_neighbors : int
+    shares : ndarray of shape (n_train,) or None
+        Relative frequency of each training row as a seed.
+    seeds : ndarray of int of shape (n_samples,) or None
+        The seeds, if they are chosen already.
+    strata : list or None
+        Groups of rows: only rows of a group are mixed.
+    mutual : bool
+        Whether to compute which partners may be donors of cells that are not mixed.
+    n_jobs : int or None
     """
 
-    codes: np.ndarray
+    n_samples: int
     n_neighbors: int
-    nearest: Callable
-    copies: Callable | None = None
-    shares: np.ndarray | None = None
-    lacking: np.ndarray | None = None
-    firsts: np.ndarray | None = None
-    gaps: Callable | None = None
-    of_two: np.ndarray | None = None
+    shares: NDArray | None = None
+    seeds: NDArray | None = None
+    strata: list | None = None
+    mutual: bool = False
+    n_jobs: int | None = None
 
-    def some_rows(self, n_samples, rng):
-        """Random rows, as often as their shares say."""
-        if self.firsts is not None and n_samples == len(self.firsts):
-            return self.firsts
-        n = len(self.codes)
-        if self.shares is None:
-            return rng.randint(n, size=n_samples)
-        return rng.choice(n, size=n_samples, p=self.shares / self.shares.sum())
+    def parents(
+        self, search: Any, m: int, rng: RandomState, n_candidates: int | None = None
+    ) -> Any:
+        """``Parents`` of pairs of near rows."""
+        return choose_parents(
+            search, m, self.n_samples, rng, n_neighbors=self.n_neighbors,
+            n_candidates=n_candidates, shares=self.shares, seeds=self.seeds,
+            strata=self.strata, mutual=self.mutual, n_jobs=self.n_jobs,
+        )  # fmt: skip
 
-    def fair(self, rows, near, rng):
-        """Partners where a row has more copies than partners: random ones of them.
 
-        A search would give the same few to all.
-        """
-        k = near.shape[1]
-        if self.copies is None or k >= len(self.codes) - 1:
-            return near
-        last = self.codes[near[:, -1]] == self.codes[rows]
-        if not last.all(axis=1).any():
-            return near
-        group = self.copies()
-        order, size = np.argsort(group, kind="stable"), np.bincount(group)
-        start = np.cumsum(size) - size
-        for i in np.flatnonzero(size[group[rows]] > k + 1):
-            own = group[rows[i]]
-            members = order[start[own] : start[own] + size[own]]
-            # As far behind the row, around its group, as k others.
-            ahead = 1 + rng.choice(len(members) - 1, k, replace=False)
-            place = members.searchsorted(rows[i]) + ahead
-            near[i] = members[place % len(members)]
-        return near
+@dataclass(frozen=True)
+class Drawn:
+    """New codes, the training rows that each is decoded from, and their weights.
 
-    def partners(self, rows, among=None, k=None):
-        """The nearest other rows (len(rows), k) of training rows; itself if alone."""
-        n = len(self.codes) if among is None else len(among)
-        k = min(k or self.n_neighbors, n - 1)
-        if k == 0:
-            return rows[:, None]
-        near = self.nearest(self.codes[rows], k + 1, among, rows)
-        # Copies of a row may rank before it: drop the row where it stands, else the
-        # farthest.
-        itself = near == rows[:, None]
-        itself[~itself.any(axis=1), -1] = True
-        return near[~itself].reshape(len(rows), k)
+    Attributes
+    ----------
+    codes : ndarray of shape (b, n_params)
+    parents : ndarray of int of shape (b, k)
+    weights : ndarray of shape (b, k)
+    mutual : ndarray of bool of shape (b,) or None
+        Whether parents but the first may be donors of cells that are not mixed; None
+        for yes.
+    """
 
-    def givers(self, rows, near, first, second, among=None):
-        """The second rows (m,) where the first ones are near them too, else the first.
-
-        So rows give as often as they take: by detailed balance over pairs that are near
-        each other. Far ones, as those of rare levels are, would be partners of few.
-        ``near`` are the partners of ``rows``, ascending ones; others are looked up.
-        """
-        more, k = np.setdiff1d(second, rows), near.shape[1]
-        farthest = np.empty(len(self.codes), np.intp)
-        farthest[rows] = near[:, -1]
-        if len(more):
-            farthest[more] = self.partners(more, among, k)[:, -1]
-        back, last = self.gaps(second, first, farthest[second])
-        return np.where(back <= last, second, first)
+    codes: NDArray
+    parents: NDArray
+    weights: NDArray
+    mutual: NDArray | None = None
 
 
 class Draws(BaseEstimator):
@@ -138,38 +98,30 @@ class Draws(BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict] = {}
-
-    # Whether near rows are looked up for every new code.
+    # Metric of codes, and whether each new code needs a neighbour search.
+    metric = "kl"
     looks_up = True
 
     def fit(self, codes: NDArray) -> Self:
-        """Learn what is to be learnt from codes of shape (n, n_params)."""
+        """Fit to codes of shape (n, n_params)."""
         return self
 
-    def start(
-        self,
-        training: TrainingCodes,
-        n_samples: int,
-        rng: RandomState,
-        condition: Condition | None = None,
-    ) -> Callable:
-        """A function from slices of the new rows, in ascending order, to their codes.
+    def start(self, training: Any, start: Start, rng: RandomState) -> Callable:
+        """A function from slices of the new rows, in order, to :class:`Drawn`.
 
-        With the training rows that each is decoded from, and their weights; and, if not
-        any of these may give it what cannot be mixed, as many that may. It may draw
-        noise, in the order of the rows; all else is drawn here, so that the codes are
-        the same for all ways to slice. A ``condition`` tells the values that new rows
-        are to have; codes drawn without regard to it are moved farther in the end.
+        It may draw noise, in the order of the rows; all else is drawn here, so that the
+        codes are the same for all ways to slice.
         """
-        codes, k = training.codes, training.n_neighbors
-        if training.shares is not None:
-            codes = codes[training.some_rows(len(codes), rng)]
-        draw = self._start(codes, n_samples, rng)
+        codes, k = training.codes, start.n_neighbors
+        if start.shares is not None:
+            p = start.shares / start.shares.sum()
+            codes = codes[rng.choice(len(codes), size=len(codes), p=p)]
+        draw = self._start(codes, start.n_samples, rng)
 
         def with_nearest(rows):
             codes = draw(rows)
-            weights = np.full((len(codes), k), 1 / k)
-            return codes, training.nearest(codes, k, None, None), weights
+            near = training.nearest(codes, k, None, None, n_jobs=start.n_jobs)
+            return Drawn(codes, near, np.full((len(codes), k), 1 / k))
 
         return with_nearest
 
@@ -178,33 +130,46 @@ class Draws(BaseEstimator):
         raise NotImplementedError
 
 
-@tells_where()
-@dataclass(eq=False, repr=False)
 class MixupDraws(Draws):
-    """Between two near rows, on the e-geodesic, plus noise of the shape found there.
+    """Draw between two near rows, on the geodesic that joins them, plus local noise.
 
-    A random row and a random one of its nearest are mixed in theta, at a uniform
-    position ``t``, and decoded through the same position on the m-geodesic between
-    the two: without noise the ends are the rows themselves. The noise is normal, with
-    ``noise ** 2`` times the covariance of differences between rows among the first row
-    and its nearest: it has the size and the shape that the data have there, and does
-    not leak from one cluster into another. Where the two rows that are mixed agree
-    there is none: zeros that they share, and indicators, stay as they are.
+    A random row and a random one of its nearest are mixed at a uniform position ``t``.
+    The noise is a normal zero-sum combination of the row and its neighbours, of
+    ``noise ** 2`` times the covariance of the differences between them: it has the size
+    and the shape of the data there, and stays within a cluster.
+
+    On the m-geodesic, a straight line in the units of the rows, a new row is an affine
+    combination of training rows, so that it keeps every linear equality that these
+    satisfy; a ratio test (``sklearn_pnl/lines.py``) keeps limits and orders. On the
+    e-geodesic codes are mixed in theta, as in the paper, and decoded through the same
+    position on the m-geodesic.
 
     Parameters
     ----------
-    noise : float, default=0.41
-        Standard deviation of the noise, that of differences being 1. Mixing takes a
-        sixth of the covariance of differences away; ``1 / sqrt(6)`` gives it back.
+    noise : float or "auto", default="auto"
+        Standard deviation of the noise, relative to that of differences. Mixing reduces
+        the covariance of differences by a sixth, which ``1 / sqrt(6)`` restores; "auto"
+        is 0.6 on straight lines, where limits and agreed cells reduce the noise, and
+        0.41 for codes.
 
-    noise_neighbors : int, default=10
-        How many near rows the noise has its shape from, and so in how many directions
-        it goes; fewer are all used.
+    geodesic : {"auto", "m", "e"}, default="auto"
+        "auto" is "m" where the code is the whole row of a table, and "e" where a base
+        is named and for rows of more axes, such as images.
+
+    agreed_cells : bool, default=True
+        On straight lines, whether a cell in which both rows have the same value gets
+        no noise: values that many rows share stay unchanged. With False, and
+        ``extrapolation=None``, noise keeps every linear equality of the rows, also
+        undetected ones, such as totals of 120 parts in 80 rows.
 
     n_candidates : int or None, default=16384
-        Of more training rows, partners are the nearest among so many random ones: all
-        rows are mixed, with partners no farther than in a smaller data set, in a time
-        that does not grow with the square of their number. None looks among all.
+        With more training rows, partners are the nearest of this many random rows, so
+        that the search takes linear time. All rows are mixed, with partners as near as
+        in a data set of this size. None searches all rows.
+
+    metric : {"kl", "euclidean"}, default="kl"
+        Metric of codes. On straight lines it is Euclidean, in columns divided by
+        their ranges.
 
     See Also
     --------
@@ -215,138 +180,84 @@ class MixupDraws(Draws):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_pnl import MixupDraws, PNLAugmenter
+    >>> from sklearn_pnl import PNLAugmenter
+    >>> from sklearn_pnl.draws import MixupDraws
     >>> X = np.random.default_rng(0).normal(size=(30, 4))
     >>> PNLAugmenter(draws=MixupDraws(noise=0.35)).fit(X).sample(3).shape
     (3, 4)
     """
 
-    noise: float = 0.41
-    _: KW_ONLY
-    noise_neighbors: int = 10
-    n_candidates: int | None = 2**14
-
     _parameter_constraints: ClassVar[dict] = {
-        "noise": [NOT_NEGATIVE],
-        "noise_neighbors": [COUNT],
+        "noise": [NOT_NEGATIVE, StrOptions({"auto"})],
+        "geodesic": [StrOptions({"auto", "m", "e"})],
+        "agreed_cells": ["boolean"],
         "n_candidates": [TWO_OR_MORE, None],
+        "metric": METRIC,
     }
 
     looks_up = False
 
-    def start(
+    def __init__(
         self,
-        training: TrainingCodes,
-        n_samples: int,
-        rng: RandomState,
-        condition: Condition | None = None,
-    ) -> Callable:
+        noise: float | Literal["auto"] = "auto",
+        *,
+        geodesic: Literal["auto", "m", "e"] = "auto",
+        agreed_cells: bool = True,
+        n_candidates: int | None = 2**14,
+        metric: Literal["kl", "euclidean"] = "kl",
+    ) -> None:
+        self.noise = noise
+        self.geodesic = geodesic
+        self.agreed_cells = agreed_cells
+        self.n_candidates = n_candidates
+        self.metric = metric
+
+    def noise_on(self, geodesic: str) -> float:
+        """The noise on the m- or the e-geodesic."""
+        if self.noise != "auto":
+            return self.noise
+        return NOISE_OF_ROWS if geodesic == "m" else NOISE_OF_CODES
+
+    def start(self, training: Any, start: Start, rng: RandomState) -> Callable:
         """See :class:`Draws`."""
-        codes = np.ascontiguousarray(training.codes)
-        group, which, second, position, giver = self._pairs(
-            training, n_samples, rng, condition
-        )
-        lacking, of_two = training.lacking, training.of_two
+        codes, noise = np.ascontiguousarray(training.codes), self.noise_on("e")
+        pairs = start.parents(_CodeSearch(training), len(codes), rng, self.n_candidates)
 
         def between(rows):
-            near = group[which[rows]]
-            parents = np.column_stack([near[:, 0], second[rows]])
-            weights = np.column_stack([1 - position[rows], position[rows]])
-            mixed, added = (take(codes, own, axis=0) for own in parents.T)
-            if lacking is not None:
-                # What one lacks the other gives.
-                np.copyto(mixed, added, where=lacking[parents[:, 0]])
-                np.copyto(added, mixed, where=lacking[parents[:, 1]])
-            added -= mixed
-            if giver is not None and of_two is not None:
-                # A value that is rare is given as often as it is taken.
-                alone = np.flatnonzero(giver[rows] == parents[:, 0])
-                added[np.ix_(alone, of_two)] = 0
-            added *= weights[:, 1:]
-            mixed += added
-            if self.noise > 0:
-                noise, still = self._noise(codes, near, rng, lacking), added == 0
-                if lacking is not None:
-                    still &= lacking[parents[:, 0]] == lacking[parents[:, 1]]
-                if still.any():
-                    np.copyto(noise, 0, where=still)
-                mixed += noise
-            if giver is None:
-                return mixed, parents, weights
-            return mixed, parents, weights, np.column_stack([near[:, 0], giver[rows]])
+            pair = pairs[rows]
+            parents = np.column_stack([pair.seeds, pair.partners])
+            t = pair.position[:, None]
+            codes_i = codes[pair.seeds]
+            difference = codes[pair.partners] - codes_i
+            mixed = codes_i + t * difference
+            if noise > 0:
+                added = zero_sum_weights(pair, noise, len(codes), rng) @ codes
+                # No noise where both parents agree: zeros that they share stay 0.
+                added[difference == 0] = 0
+                mixed += added
+            return Drawn(mixed, parents, np.hstack([1 - t, t]), pair.mutual)
 
         return between
 
-    def _pairs(self, training, n_samples, rng, condition):
-        """What new rows are mixed from.
 
-        Rows beside those that shape their noise (n, 1 + noise_neighbors), the numbers
-        of those that are mixed, their partners, positions, and, if cells are given as
-        they are, who beside the row may give them.
-        """
-        if condition is None:
-            first = training.some_rows(n_samples, rng)
-            # Numbers of rows need no sorting.
-            there = np.bincount(first) > 0
-            sources, which = np.flatnonzero(there), np.cumsum(there)[first] - 1
-        else:
-            sources = condition.sources()
-        n, among = len(training.codes), None
-        if self.n_candidates is not None and self.n_candidates < n:
-            among = rng.choice(n, self.n_candidates, replace=False)
-        k = training.n_neighbors
-        near = training.partners(sources, among, max(k, self.noise_neighbors))
-        group = np.column_stack([sources, near[:, : self.noise_neighbors]])
-        partners = near[:, :k]
-        if among is None:
-            partners = training.fair(sources, partners, rng)
-        if condition is None:
-            second = partners[which, rng.randint(partners.shape[1], size=n_samples)]
-            position = rng.uniform(size=n_samples)
-            if training.firsts is not None:
-                # Nearer to the row that was chosen than to its partner.
-                position /= 2
-        else:
-            first, second, position = condition.pairs(sources, partners, n_samples, rng)
-            which = np.searchsorted(sources, first)
-        giver = None
-        if training.gaps is not None and condition is None:
-            giver = training.givers(sources, near[:, :k], first, second, among)
-            if training.of_two is not None:
-                # Numbers are nearer to the row whose values of two they come with.
-                two = training.codes[:, training.of_two]
-                differ = (two[first] != two[second]).any(axis=1)
-                position = np.where(differ & (giver == first), position / 2, position)
-        return group, which, second, position, giver
+class _CodeSearch:
+    """Near training codes, as :func:`choose_parents` looks for them."""
 
-    def _noise(self, codes, near, rng, lacking=None):
-        """Noise (b, n_params) of the shape of groups of rows (b, m).
+    def __init__(self, training):
+        self._training = training
 
-        Normal numbers times the deviations of a group from its mean have as covariance
-        their sum of squares: (m - 1) / 2 times the mean, over all pairs in the group,
-        of the outer product of their difference. Of coordinates that some rows lack it
-        is those of the others.
-        """
-        b, m = near.shape
-        weights = rng.standard_normal((b, m))
-        weights -= weights.mean(axis=1, keepdims=True)
-        weights *= self.noise * np.sqrt(2 / (m - 1))
-        starts = np.arange(0, b * m + 1, m)
-        of_rows = csr_array((weights.ravel(), near.ravel(), starts), (b, len(codes)))
-        noise = of_rows @ codes
-        if lacking is not None:
-            some = np.flatnonzero(lacking.any(axis=0))
-            there = 1.0 - lacking[:, some]
-            codes = codes[:, some] * there
-            ones = csr_array((np.ones(b * m), near.ravel(), starts), of_rows.shape)
-            count = np.maximum(ones @ there, 1)
-            own = of_rows @ codes - (ones @ codes) / count * (of_rows @ there)
-            noise[:, some] = own * np.sqrt((m - 1) / np.maximum(count - 1, 1))
-        return noise
+    def nearest(self, rows, k, among, n_jobs):
+        codes = self._training.codes[rows]
+        return self._training.nearest(codes, k, among, rows, n_jobs=n_jobs)
+
+    def copies(self):
+        return self._training.copies()
+
+    def alike(self, rows, others):
+        codes = self._training.codes
+        return (codes[rows] == codes[others]).all(axis=1)
 
 
-@tells_where()
-@dataclass(eq=False, repr=False)
 class KernelDraws(Draws):
     """From a Gaussian kernel density estimate in theta, as in the paper.
 
@@ -354,6 +265,9 @@ class KernelDraws(Draws):
     ----------
     bandwidth : float, default=0.05
         Standard deviation of the noise in every coordinate of theta.
+
+    metric : {"kl", "euclidean"}, default="kl"
+        Nearness of codes.
 
     See Also
     --------
@@ -367,15 +281,23 @@ class KernelDraws(Draws):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_pnl import KernelDraws, PNLAugmenter
+    >>> from sklearn_pnl import PNLAugmenter
+    >>> from sklearn_pnl.draws import KernelDraws
     >>> X = np.random.default_rng(0).normal(size=(30, 4))
     >>> PNLAugmenter(draws=KernelDraws(bandwidth=0.1)).fit(X).sample(3).shape
     (3, 4)
     """
 
-    bandwidth: float = 0.05
+    _parameter_constraints: ClassVar[dict] = {
+        "bandwidth": [POSITIVE],
+        "metric": METRIC,
+    }
 
-    _parameter_constraints: ClassVar[dict] = {"bandwidth": [POSITIVE]}
+    def __init__(
+        self, bandwidth: float = 0.05, *, metric: Literal["kl", "euclidean"] = "kl"
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.metric = metric
 
     def _start(self, codes, n_samples, rng):
         centre = rng.randint(len(codes), size=n_samples)
@@ -387,8 +309,6 @@ class KernelDraws(Draws):
         return around
 
 
-@tells_where()
-@dataclass(eq=False, repr=False)
 class DensityDraws(Draws):
     """From a density estimator fitted on the codes.
 
@@ -397,6 +317,9 @@ class DensityDraws(Draws):
     estimator : estimator
         With ``fit`` and ``sample``, such as :class:`~sklearn.mixture.GaussianMixture`
         or :class:`~sklearn.neighbors.KernelDensity`; cloned.
+
+    metric : {"kl", "euclidean"}, default="kl"
+        Nearness of codes.
 
     Attributes
     ----------
@@ -419,9 +342,16 @@ class DensityDraws(Draws):
     2
     """
 
-    estimator: Any
+    _parameter_constraints: ClassVar[dict] = {
+        "estimator": [_DENSITY],
+        "metric": METRIC,
+    }
 
-    _parameter_constraints: ClassVar[dict] = {"estimator": [_DENSITY]}
+    def __init__(
+        self, estimator: Any, *, metric: Literal["kl", "euclidean"] = "kl"
+    ) -> None:
+        self.estimator = estimator
+        self.metric = metric
 
     def fit(self, codes: NDArray) -> Self:
         """See :class:`Draws`."""
@@ -437,7 +367,7 @@ class DensityDraws(Draws):
                 f"{self.estimator_!r}.sample must return {expected[0]} finite codes of "
                 f"length {expected[1]}; got an array of shape {drawn.shape}."
             )
-        # GaussianMixture returns its draws component by component.
+        # GaussianMixture returns draws ordered by component.
         return drawn[rng.permutation(n_samples)].__getitem__
 
     def _sample(self, n_samples, rng):
@@ -452,13 +382,12 @@ class DensityDraws(Draws):
 
 
 DRAWS = {
-    "auto": MixupDraws,
     "mixup": MixupDraws,
     "interpolation": partial(MixupDraws, noise=0),
     "kde": KernelDraws,
 }
-DrawsLike: TypeAlias = Literal["auto", "mixup", "interpolation", "kde"] | Draws | Any
-AUGMENT = [StrOptions(set(DRAWS)), Draws, _DENSITY]
+DrawsLike: TypeAlias = Literal["mixup", "interpolation", "kde"] | Draws | Any
+DRAWS_PARAMETER = [StrOptions(set(DRAWS)), Draws, _DENSITY]
 
 
 def as_draws(value):

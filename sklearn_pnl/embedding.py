@@ -1,21 +1,24 @@
-"""Features to [0, 1] and back."""
+"""Scale features to [0, 1] and back."""
+
+from math import prod
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ._runtime.blocks import ends_of
-from ._runtime.validation import check_rows
-from ._runtime.workspace import slices
+from ._runtime.validation import check_made, check_measures, check_rows, warn_user
+from .codec import lay_out
+from .reshape import PrimeFactorReshaper
 
 
 class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Each feature divided by its range, from 0 at its smallest value to 1.
+    """Scale each feature by its range, from 0 at its smallest value to 1.
 
-    As :class:`~sklearn.preprocessing.MinMaxScaler`, but in double precision whatever
-    comes in, and for every range that double precision has: a feature in tiny units is
-    not taken for a constant, one whose range overflows is halved first. A constant
-    feature becomes 0.
+    As :class:`~sklearn.preprocessing.MinMaxScaler`, but always in double precision, and
+    for every range of it: a feature in tiny units is not treated as constant, and a
+    feature with a range that overflows is halved first. A constant feature becomes 0.
 
     Attributes
     ----------
@@ -51,7 +54,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X):
-        """Rows in units of the range.
+        """Scale rows to units of the range.
 
         Parameters
         ----------
@@ -66,13 +69,13 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _embed(self, X, out=None):
         low, length, unit = self._range
-        given = X if unit == 1 else X * unit
-        embedded = np.subtract(given, low, out=out, dtype=np.float64)
+        X = X if unit == 1 else X * unit
+        embedded = np.subtract(X, low, out=out, dtype=np.float64)
         embedded /= np.where(length > 0, length, 1)
         return embedded
 
     def inverse_transform(self, X):
-        """Rows in units of the features.
+        """Scale rows back to units of the features.
 
         Parameters
         ----------
@@ -87,7 +90,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @property
     def _range(self):
-        """Lower ends and lengths, times a unit with which no length overflows."""
+        """Lower ends and lengths, times a unit by which no length overflows."""
         low, high = self.low_.astype(np.float64), self.high_.astype(np.float64)
         with np.errstate(over="ignore"):
             length = high - low
@@ -97,7 +100,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def range_embedding(rows, ends, out=None):
-    """A fitted :class:`RangeEmbedding` of rows that were checked, and these in it."""
+    """Return a :class:`RangeEmbedding` fitted on checked rows, and these embedded."""
     embedding = RangeEmbedding()
     embedding.input_shape_ = (rows.shape[1],)
     embedding.n_features_in_ = rows.shape[1]
@@ -106,7 +109,7 @@ def range_embedding(rows, ends, out=None):
 
 
 def in_units_of(embedding, rows):
-    """Rows of a range embedding in units of the features, in place."""
+    """Scale embedded rows back to units of the features, in place."""
     low, length, unit = embedding._range
     rows *= length
     rows += low
@@ -115,52 +118,171 @@ def in_units_of(embedding, rows):
     return rows
 
 
-def limits(rows, ends, slack):
-    """How far new values of each feature may go: its range and a share of it.
+# --- before phi: rows to cells of a poset, and back --------------------------------
 
-    An end that several rows share is a bound, as of a percentage or a 0/1 column, and
-    is not passed; nor is zero. No slack is no limit, but for constants.
-    """
+# Rows on which the inverse is tested, and its largest error relative to the mean.
+_TRIED, _ASTRAY = 1000, 2.0
+_INVERSE = (
+    "FunctionTransformer needs an inverse_func, such as np.expm1 beside np.log1p."
+)
+
+
+class Embed:
+    """Rows (n, D) of values to non-negative ones, ``embedded``, and back."""
+
+    def __init__(self, embedding, offset, caller):
+        self.transformer = embedding
+        self._offset, self._caller = offset, caller
+
+    def fit(self, table, rows, ends):
+        """Embed the rows of a table; the offset must not round them away.
+
+        Most checks need only the ends of columns, so that passes over rows are few.
+        """
+        names = table.column_names if len(table.shape) == 1 else None
+        where = "after the embedding"
+        if self.transformer is None:
+            embedded, where = rows, f"in data passed to {self._caller}"
+        elif isinstance(self.transformer, str):
+            out = rows if table.owned and rows.dtype == np.float64 else None
+            self.transformer, embedded = range_embedding(rows, ends, out)
+            ends = np.zeros(rows.shape[1]), 1.0 * (ends[1] > ends[0])
+        else:
+            self.transformer = clone(self.transformer)
+            # Scalers lose values that are small beside the range in single precision.
+            double = rows.astype(np.float64, copy=False)
+            embedded = _plain(self.transformer.fit_transform(double))
+            names = names if embedded.shape == rows.shape else None
+            check_made(embedded, "The embedding", names)
+            ends = self._ends = ends_of(embedded)
+        keeps_shape = embedded.shape[1] == prod(table.shape)
+        self.shape = table.shape if keeps_shape else embedded.shape[1:]
+        if self._offset == 0 or ends[0].min(initial=0) < 0:
+            cells, numbers = embedded.reshape(-1, *self.shape), table.row_numbers
+            caller = f"Negative values {where}"
+            advice = "pass embedding='minmax'" if self.transformer is None else None
+            check_measures(
+                cells, caller, self._offset, names=names, numbers=numbers, advice=advice
+            )
+        _check_kept(ends, self._offset, names)
+        if not isinstance(self.transformer, RangeEmbedding | None):
+            self._check_back(rows[:_TRIED], embedded[:_TRIED])
+        return embedded
+
+    def _check_back(self, rows, embedded):
+        """Warn if the inverse of the embedding does not restore rows."""
+        back, advice = self.back(np.array(embedded, np.float64)), _INVERSE
+        if back.shape != rows.shape:
+            raise ValueError(
+                f"The way back from embedding={self.transformer!r} gives an array of "
+                f"shape {back.shape} for rows of shape {rows.shape}. {advice}"
+            )
+        error = back - rows
+        spread = np.sum((rows - rows.mean(axis=0)) ** 2) + 1e-6 * np.sum(rows**2)
+        astray = not np.sum(error**2) <= _ASTRAY * spread
+        # An inverse that does nothing, where the transformer does something again.
+        if np.array_equal(back, embedded):
+            astray |= not np.allclose(self.forward(back), back)
+        if astray:
+            warn_user(
+                f"The way back from embedding={self.transformer!r} leads elsewhere: "
+                f"rows come back as others, and new rows are as far off. {advice}"
+            )
+
+    def forward(self, rows):
+        """Rows (n, D) of other values."""
+        if self.transformer is not None:
+            double = rows.astype(np.float64, copy=False)
+            rows = _plain(self.transformer.transform(double))
+        return rows.reshape(len(rows), -1)
+
+    def back(self, embedded):
+        """Values (n, D) in double precision."""
+        if isinstance(self.transformer, RangeEmbedding):
+            return in_units_of(
+                self.transformer, embedded.astype(np.float64, copy=False)
+            )
+        # Cells may be negative by up to the offset. RangeEmbedding accepts these, and
+        # `extrapolation` limits them; other embeddings may not be defined there.
+        embedded = np.maximum(embedded, 0, out=embedded)
+        if self.transformer is not None:
+            embedded = self._inverse(embedded)
+        return embedded.astype(np.float64, copy=False).reshape(len(embedded), -1)
+
+    def _inverse(self, embedded):
+        """Inverse; clipped to the range of the rows where it is not defined."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            values = _plain(self.transformer.inverse_transform(embedded))
+            lost = ~np.isfinite(values)
+            if lost.any():
+                ends = np.clip(embedded, *self._ends)
+                values[lost] = _plain(self.transformer.inverse_transform(ends))[lost]
+        return values
+
+    def check_end(self, rows):
+        """Refuse rows in which the inverse of a user's embedding is not finite."""
+        if not isinstance(self.transformer, RangeEmbedding | None):
+            check_made(rows, f"The way back from embedding={self.transformer!r}")
+
+
+class LayOut:
+    """Embedded rows (n, D) to ``cells`` of a poset, and back."""
+
+    def __init__(self, reshaper, poset, shape, reduced):
+        if isinstance(reshaper, str):
+            wanted = poset is None and (reduced or reshaper == "prime")
+            reshaper = PrimeFactorReshaper(pad_value="mean") if wanted else None
+        elif reshaper is not None:
+            reshaper = clone(reshaper)
+        self.reshaper, self.poset, self._shape = reshaper, poset, shape
+
+    def fit(self, embedded):
+        """Lay out embedded rows on the poset."""
+        cells = embedded.reshape(-1, *self._shape)
+        if self.reshaper is not None:
+            cells = _plain(self.reshaper.fit_transform(cells))
+            check_made(cells, f"reshaper={self.reshaper!r}")
+        elif self.poset is not None:
+            cells = embedded
+        self._cell_shape = cells.shape[1:]
+        self.poset = lay_out(self.poset, self._cell_shape, self.reshaper)
+        return cells.reshape(len(cells), -1)
+
+    def forward(self, embedded):
+        """Cells of other rows."""
+        if self.reshaper is None:
+            return embedded
+        cells = self.reshaper.transform(embedded.reshape(-1, *self._shape))
+        return _plain(cells).reshape(len(embedded), -1)
+
+    def back(self, cells):
+        """Embedded rows of cells."""
+        if self.reshaper is None:
+            return cells
+        tensors = cells.reshape(-1, *self._cell_shape)
+        rows = _plain(self.reshaper.inverse_transform(tensors))
+        return rows.reshape(len(cells), -1)
+
+    def check_end(self, embedded):
+        """Refuse rows in which the inverse of a user's reshaper is not finite."""
+        if not isinstance(self.reshaper, PrimeFactorReshaper | None):
+            check_made(embedded, f"The way back from reshaper={self.reshaper!r}")
+
+
+def _plain(rows):
+    """Convert the output of a transformer to a dense, writable array."""
+    return np.require(rows.toarray() if issparse(rows) else rows, requirements="W")
+
+
+def _check_kept(ends, offset, names=None):
+    """Refuse features that the offset would round to a constant."""
     low, high = ends
-    if slack is None:
-        varies = high > low
-        return np.where(varies, -np.inf, low), np.where(varies, np.inf, high)
-    shared_low, shared_high = (_count_equal(rows, end) > 1 for end in ends)
-    low, high = low.astype(np.float64), high.astype(np.float64)
-    with np.errstate(over="ignore"):
-        beyond = slack * high - slack * low
-        below = np.where(low >= 0, np.maximum(low - beyond, 0), low - beyond)
-        above = np.where(high <= 0, np.minimum(high + beyond, 0), high + beyond)
-    below = np.where(shared_low, low, below)
-    above = np.where(shared_high, high, above)
-    limit = np.finfo(rows.dtype if rows.dtype.kind == "f" else np.float64).max
-    return np.maximum(below, -limit), np.minimum(above, limit)
-
-
-def _count_equal(rows, row):
-    """In how many rows each feature has the value that it has in ``row``."""
-    count = np.zeros(len(row), np.intp)
-    # As many rows as their number fits a byte.
-    for some in slices(len(rows), 255):
-        count += np.add.reduce(rows[some] == row, axis=0, dtype=np.uint8)
-    return count
-
-
-def fold(rows, low, high):
-    """Values beyond a range, reflected at its ends, in place.
-
-    Clipping would put them on the ends themselves, where a tree can tell them apart.
-    """
-    # They are few.
-    far = rows < low
-    far |= rows > high
-    where = np.unravel_index(np.flatnonzero(far), rows.shape)
-    low, high = low[where[1]], high[where[1]]
-    values = rows[where]
-    # Twice an end may overflow, and then an infinite value would become NaN.
-    with np.errstate(over="ignore"):
-        values = np.maximum(values, (low - values) + low)
-        values = np.minimum(values, (high - values) + high)
-    # Farther out than the range is long.
-    rows[where] = np.clip(values, low, high)
-    return rows
+    lost = (high > low) & (high + offset == low + offset)
+    if lost.any():
+        column = int(np.argmax(lost))
+        name = column if names is None else names[column]
+        raise ValueError(
+            f"Column {name!r} spans {high[column] - low[column]:.3g} after the "
+            f"embedding, which offset={offset:g} rounds away. Use embedding='minmax', "
+            "or a smaller offset."
+        )

@@ -1,9 +1,8 @@
-"""Missing cells: of tensors by a log-linear model, of tables by near rows."""
+"""Impute missing cells: tensors by a log-linear model, tables by near rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
@@ -13,9 +12,6 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from ._filling.tables import TableFiller
-from ._filling.tensors import TensorFiller
-from ._runtime.docs import with_params_of
 from ._runtime.validation import (
     COUNT,
     NOT_NEGATIVE,
@@ -23,10 +19,11 @@ from ._runtime.validation import (
     check_measures,
     check_observed,
     check_rows,
-    tells_where,
 )
-from .control import CONSTRAINTS
-from .many_body import FIT_CONSTRAINTS, N_JOBS, ORDER, ManyBodyProjector
+from ._table_filling import TableFiller
+from ._tensor_filling import TensorFiller
+from .constraints import CONSTRAINTS
+from .projectors import FIT_CONSTRAINTS, N_JOBS, ORDER
 
 
 def _is_flat(imputer):
@@ -34,9 +31,6 @@ def _is_flat(imputer):
     return len(getattr(imputer, "input_shape_", (1,))) == 1
 
 
-@tells_where()
-@with_params_of(ManyBodyProjector)
-@dataclass(eq=False, repr=False)
 class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Fill missing cells by a convex fit to the observed ones, which stay as they are.
 
@@ -50,11 +44,12 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     theta on the elements up to that order, ``M`` the mass observed. A single tensor X
     is one row: pass ``X[None]``.
 
-    **Without one** (a plain table) missing cells are the means of near rows, moved
-    least so that equations hold: those that all complete rows satisfy, such as totals
-    of their parts, and what is asked for. A row stays within the values that ``fit``
-    observed in each column if any such cells meet them; else it goes beyond, but to
-    negative values in no column without one.
+    **Without one** (a plain table) missing cells are those of ``imputer``, projected
+    onto equalities: those that all rows satisfy, such as totals of their parts, and
+    ``constraints``. Cells stay within the values that ``fit`` observed in each column
+    if that is feasible; else they go beyond, but never below 0 in a column without
+    negative values. A warning names constraints that the observed cells contradict;
+    all others are satisfied.
 
     Parameters
     ----------
@@ -78,26 +73,31 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     n_neighbors : int, default=None
         Near training rows. None is 5 for a table. With an order their mean is the
         reference ``r``; None is a flat one, for which rows do not depend on others.
-        Nearness is Euclidean over what both rows have, columns divided by their range.
+        Distances are Euclidean over cells of both rows, columns divided by their range.
 
-    invariants : "auto", constraints or None, default="auto"
-        Equations of a table; "auto" are those that all complete rows satisfy.
+    imputer : transformer, default=None
+        What fills the cells of a table first: any imputer of scikit-learn that keeps
+        all columns. None is :class:`~sklearn.impute.KNNImputer` with ``n_neighbors``.
+
+    equalities : "auto", constraints or None, default="auto"
+        Equalities of a table; "auto" are those of several columns that all rows
+        satisfy.
 
     constraints : constraint or list of them, default=None
-        What is asked of all rows of a table, with what is observed left as it is.
+        Constraints on each row of a table; observed cells stay as they are.
 
     offset : float, default=0.0
-        Added to every cell of a tensor, and taken off again.
+        Added to every cell of a tensor, and subtracted again.
 
     alpha : float, "auto" or array-like of float, default=1e-4
         Weight of the ridge on log effects, those of each interaction by how many
         functions it has (:func:`~sklearn_pnl.geometry.complete`). 0 is the exact fit:
         cells that the observed ones do not determine then stay missing, with a warning.
         A list is chosen from by the deviance of a fifth of the observed cells of the
-        first 50 rows, hidden at random (always the same ones); "auto" is the powers of
+        first 50 rows, masked at random (always the same ones); "auto" is the powers of
         10 from 1e-8 to .1.
 
-    smooth : sequence of int, default=()
+    ordered_modes : sequence of int, default=()
         Modes with levels in order, such as time: the ridge weighs differences between
         neighbouring levels there.
 
@@ -114,7 +114,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     order_ : int, list or None
-        The order taken.
+        The order used.
 
     poset_ : TensorPoset, Poset or None
         None for a table.
@@ -123,26 +123,32 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Elements whose theta is free.
 
     alpha_ : float
-        The ridge taken.
+        The ridge used.
 
     held_out_deviance_ : float
-        Deviance of hidden cells with it, as a share of their mass; NaN if it was given.
+        Deviance of masked cells with it, as a share of their mass; NaN if it was fixed.
 
-    invariants_ : LinearSystem or None
-        Equations of a table, then what was asked for.
+    equalities_ : LinearConstraints or None
+        Equalities of a table.
 
     n_iter_ : int
         Most Newton steps that a row of ``fit_transform`` took; 1 for a closed form, and
         after ``fit``, which fills none.
 
-    input_shape_, n_features_in_, feature_names_in_
-        As in :class:`ManyBodyProjector`.
+    input_shape_ : tuple of int
+        Shape of a row.
+
+    n_features_in_ : int
+        First axis of a row.
+
+    feature_names_in_ : ndarray of str
+        Names of columns, where all are strings.
 
     See Also
     --------
     sklearn_pnl.geometry.complete : The fit, with its certificates.
     ManyBodyProjector : Codes of rows, with missing cells if asked to.
-    find_invariants : The search for equations.
+    find_equalities : The search for equalities.
 
     References
     ----------
@@ -170,32 +176,51 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     6.732 6.732
     """
 
-    order: int | Sequence | Literal["auto"] | None = "auto"
-    _: KW_ONLY
-    base: ArrayLike | None = None
-    poset: Any = None
-    reshaper: Any = None
-    n_neighbors: int | None = None
-    invariants: Any = "auto"
-    constraints: Any = None
-    offset: float = 0.0
-    alpha: float | ArrayLike | Literal["auto"] = 1e-4
-    smooth: Sequence[int] = ()
-    tol: float = 1e-6
-    max_iter: int = 100
-    n_jobs: int | None = None
-
     _parameter_constraints: ClassVar[dict] = {
         "order": [*ORDER, StrOptions({"auto"}), None],
         "reshaper": [HasMethods(["fit_transform", "inverse_transform"]), None],
         "n_neighbors": [COUNT, None],
-        "invariants": [StrOptions({"auto"}), *CONSTRAINTS, None],
+        "imputer": [HasMethods(["fit", "transform"]), None],
+        "equalities": [StrOptions({"auto"}), *CONSTRAINTS, None],
         "constraints": [*CONSTRAINTS, None],
         "alpha": [NOT_NEGATIVE, StrOptions({"auto"}), "array-like"],
-        "smooth": ["array-like"],
+        "ordered_modes": ["array-like"],
         **FIT_CONSTRAINTS,
         "n_jobs": N_JOBS,
     }
+
+    def __init__(
+        self,
+        order: int | Sequence | Literal["auto"] | None = "auto",
+        *,
+        base: ArrayLike | None = None,
+        poset: Any = None,
+        reshaper: Any = None,
+        n_neighbors: int | None = None,
+        imputer: Any = None,
+        equalities: Any = "auto",
+        constraints: Any = None,
+        offset: float = 0.0,
+        alpha: float | ArrayLike | Literal["auto"] = 1e-4,
+        ordered_modes: Sequence[int] = (),
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.order = order
+        self.base = base
+        self.poset = poset
+        self.reshaper = reshaper
+        self.n_neighbors = n_neighbors
+        self.imputer = imputer
+        self.equalities = equalities
+        self.constraints = constraints
+        self.offset = offset
+        self.alpha = alpha
+        self.ordered_modes = ordered_modes
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
@@ -265,10 +290,10 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return super().get_feature_names_out(input_features)
 
     def _learn(self, X):
-        """What is learnt of rows, and the rows, checked."""
+        """Validate rows, and fit the part of tensors or of tables."""
         rows = self._checked(X, reset=True)
         self._check_asked()
-        flat = rows.reshape(len(rows), -1)
+        flat = rows.reshape(len(rows), -1).astype(np.float64)
         if self._is_table:
             self._filler = TableFiller(self, flat, X)
         else:
@@ -276,28 +301,29 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.poset_, self.base_mask_ = self._filler.poset, self._filler.mask
         self.alpha_ = self._filler.alpha
         self.held_out_deviance_ = self._filler.deviance
-        self.invariants_, self.n_iter_ = self._filler.system, 1
+        self.equalities_, self.n_iter_ = getattr(self._filler, "equalities", None), 1
         return rows
 
     def _check_asked(self):
-        """Nothing is asked of tables that is about tensors, nor the other way round."""
-        if self._is_table and np.size(self.smooth):
+        """Refuse parameters of tensors for tables, and of tables for tensors."""
+        if self._is_table and np.size(self.ordered_modes):
             raise ValueError(
-                f"smooth={self.smooth} names modes of tensors, and rows are taken for "
-                "those of a table. Pass order=1, or leave smooth out."
+                f"ordered_modes={self.ordered_modes} names modes of tensors, and rows "
+                "are read as those of a table. Pass order=1, or leave ordered_modes "
+                "out."
             )
-        for name in ("constraints", "invariants"):
+        for name in ("constraints", "equalities", "imputer"):
             asked = getattr(self, name)
             if not (self._is_table or asked is None or isinstance(asked, str)):
                 raise ValueError(
-                    f"{name} are about columns of a table, and order={self.order_!r} "
+                    f"{name}= is about columns of a table, and order={self.order_!r} "
                     f"takes rows for tensors. Pass order=None, or {name}=None."
                 )
 
     def _checked(self, X, *, reset):
-        """Rows (n, *shape) in double precision."""
-        rows = check_rows(self, X, reset=reset, missing=True, dtype=np.float64)
-        # Distances of rows that tie are rounded by how these lie in memory.
+        """Rows (n, *shape), in single precision if they came so."""
+        rows = check_rows(self, X, reset=reset, missing=True)
+        # Rounding of distances depends on the memory layout of rows.
         rows = np.ascontiguousarray(rows)
         if reset:
             self.order_ = self._resolved_order()
@@ -309,9 +335,9 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @property
     def _is_stated(self):
-        """Whether some structure of the rows is given."""
-        given = self.base, self.poset, self.reshaper
-        return any(one is not None for one in given)
+        """Whether a base, a poset or a reshaper is given."""
+        structure = self.base, self.poset, self.reshaper
+        return any(one is not None for one in structure)
 
     def _resolved_order(self):
         n_modes = len(self.input_shape_)
@@ -332,13 +358,15 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _filled(self, rows):
         """Filled rows, and the most Newton steps."""
-        flat, n_iter = rows.reshape(len(rows), -1), 1
-        missing, filled = np.isnan(flat), flat.copy()
-        todo = np.flatnonzero(missing.any(axis=1) | self._filler.is_off(flat))
+        flat, n_iter = rows.reshape(len(rows), -1).astype(np.float64), 1
+        missing = np.isnan(flat)
+        off = self._filler.is_off(flat) if self._is_table else np.zeros(len(flat), bool)
+        filled = rows.reshape(flat.shape).copy()
+        todo = np.flatnonzero(missing.any(axis=1) | off)
         if len(todo):
-            some, holes, whom = flat[todo], missing[todo], type(self).__name__
-            found, n_iter = self._filler.fill(some, holes, todo, whom)
-            filled[todo] = np.where(holes, found, some)
+            part, mask, caller = flat[todo], missing[todo], type(self).__name__
+            cells, n_iter = self._filler.fill(part, mask, todo, caller)
+            filled[todo] = np.where(mask, cells, filled[todo])
         return filled.reshape(rows.shape), n_iter
 
     def __sklearn_tags__(self):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -11,81 +10,29 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._optional_dependencies import check_pandas_support
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._drawing.coding import free_mask, lay_out
-from ._runtime.docs import with_params_of
-from ._runtime.typing import Seed
 from ._runtime.validation import (
     all_or_nothing,
-    as_random_state,
-    check_count,
     check_measures,
     check_rows,
-    tells_where,
     warn_unconverged,
     warn_user,
 )
+from .codec import free_mask, lay_out
 from .geometry import (
     InteractionTests,
     PosetProtocol,
     deviance_tests,
     goodness_of_fit,
-    kl_divergence,
-    mixed_projection,
-    score_tests,
-    search_interactions,
     theta_with_errors,
 )
-from .geometry.counts import check_reference
-from .geometry.fit import p_values
-from .many_body import FIT_CONSTRAINTS, ORDER, ManyBodyProjector
+from .geometry.contingency.counts import check_reference
+from .geometry.contingency.fit import p_values
+from .manifolds import ORDER
+from .projectors import FIT_CONSTRAINTS
 
 
-@dataclass(frozen=True, kw_only=True)
-class DevianceBootstrap:
-    """What ``G^2`` is for tables drawn from the fitted model.
-
-    Attributes
-    ----------
-    deviance : float
-        ``G^2`` of the counts.
-    replicates : ndarray of shape (n_replicates,)
-        ``G^2`` of drawn tables, each with a fit of its own.
-
-    See Also
-    --------
-    LogLinearModel : One log-linear model of a table of counts.
-
-    Examples
-    --------
-    >>> from sklearn_pnl import LogLinearModel
-    >>> model = LogLinearModel(order=1).fit([[[20, 10], [15, 30]]])
-    >>> print(model.bootstrap(999, random_state=0))
-    G^2 8.1614 of the counts; 999 drawn tables: mean 1.013, p 0.007
-    """
-
-    deviance: float
-    replicates: np.ndarray
-
-    @property
-    def p_value(self) -> float:
-        """Share of tables, the counts among them, with a ``G^2`` as large."""
-        # What differs by rounding alone is as large.
-        larger = np.sum(self.replicates >= self.deviance * (1 - 1e-9) - 1e-7)
-        return float((1 + larger) / (1 + len(self.replicates)))
-
-    def __str__(self):
-        return (
-            f"G^2 {self.deviance:.4f} of the counts; {len(self.replicates)} drawn "
-            f"tables: mean {self.replicates.mean():.4g}, p {self.p_value:.4g}"
-        )
-
-
-@tells_where()
-@with_params_of(ManyBodyProjector)
-@dataclass(eq=False, repr=False)
 class LogLinearModel(DensityMixin, BaseEstimator):
     r"""Fit one log-linear model to the sum of the rows, each a table of counts.
 
@@ -96,14 +43,14 @@ class LogLinearModel(DensityMixin, BaseEstimator):
 
     the maximum-likelihood estimate, as R's ``loglin`` does; the reference ``r`` is 1
     unless given. ``score`` is the mean
-    log-likelihood of counts held out, so that
+    log-likelihood of held-out counts, so that
     :class:`~sklearn.model_selection.GridSearchCV` over ``order`` chooses a model.
 
     Parameters
     ----------
-    order : int, list of tuple of int, "bic" or "aic", default=1
+    order : int or list of tuple of int, default=1
         Largest order ell that is kept; for a tensor also the interactions kept, as
-        tuples of modes, closed downward. "bic" and "aic" search for them, from order 1.
+        tuples of modes, closed downward.
 
     base : array-like, default=None
         The free coordinates given directly, instead of ``order``; as in
@@ -114,9 +61,9 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         stay flat: a feature a cell, in the order of ``ravel`` for a tensor.
 
     reference : array-like of shape ``poset_.shape``, default=None
-        What cells are expected in proportion to, such as exposures; not negative. Those
-        where it is 0 (or False) cannot occur: structural zeros, which degrees of
-        freedom do not count. None is 1.
+        Non-negative measure to which expected counts are proportional, such as
+        exposures. Cells where it is 0 (or False) cannot occur: structural zeros, which
+        degrees of freedom do not count. None is 1.
 
     offset : float, default=0
         Added to every cell of the sum that can occur. Without it, cells that the model
@@ -131,8 +78,8 @@ class LogLinearModel(DensityMixin, BaseEstimator):
 
     Attributes
     ----------
-    poset_
-        As in :class:`ManyBodyProjector`.
+    poset_ : TensorPoset or Poset
+        The poset of the fit.
 
     base_mask_ : ndarray of bool of shape ``poset_.shape``
         Elements whose theta is free, without the bottom.
@@ -162,14 +109,19 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     n_iter_ : int
         Newton steps; a closed form counts as 1.
 
-    input_shape_, n_features_in_, feature_names_in_
-        As in :class:`ManyBodyProjector`.
+    input_shape_ : tuple of int
+        Shape of a row.
+
+    n_features_in_ : int
+        Length of the first axis of a row.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during ``fit``, if all are strings.
 
     See Also
     --------
     ManyBodyProjector : A model of each row.
     sklearn_pnl.geometry.goodness_of_fit : The same of arrays, many tables at once.
-    sklearn_pnl.geometry.search_interactions : The search behind "bic".
 
     References
     ----------
@@ -192,20 +144,30 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     -1.4531
     """
 
-    order: int | Sequence | Literal["bic", "aic"] = 1
-    _: KW_ONLY
-    base: ArrayLike | None = None
-    poset: PosetProtocol | None = None
-    reference: ArrayLike | None = None
-    offset: float = 0.0
-    tol: float = 1e-10
-    max_iter: int = 200
-
     _parameter_constraints: ClassVar[dict] = {
-        "order": [*ORDER, StrOptions({"bic", "aic"})],
+        "order": ORDER,
         "reference": ["array-like", None],
         **FIT_CONSTRAINTS,
     }
+
+    def __init__(
+        self,
+        order: int | Sequence = 1,
+        *,
+        base: ArrayLike | None = None,
+        poset: PosetProtocol | None = None,
+        reference: ArrayLike | None = None,
+        offset: float = 0.0,
+        tol: float = 1e-10,
+        max_iter: int = 200,
+    ) -> None:
+        self.order = order
+        self.base = base
+        self.poset = poset
+        self.reference = reference
+        self.offset = offset
+        self.tol = tol
+        self.max_iter = max_iter
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
@@ -233,13 +195,8 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         self.counts_ = rows.sum(axis=0).reshape(self.poset_.shape)
         reference = check_reference(self.reference, self.counts_, self.poset_)
         self.counts_ += self.offset * (reference is None or reference > 0)
-        self._reference, order = reference, self.order
-        if self.base is None and isinstance(order, str):
-            found = search_interactions(
-                self.counts_, self.poset_, criterion=order, **self._settings
-            )
-            order = found.order or 1
-        mask = free_mask(self.poset_, order, self.base)
+        self._reference = reference
+        mask = free_mask(self.poset_, self.order, self.base)
         fit = goodness_of_fit(self.counts_, self.poset_, mask, **self._settings)
         warn_unconverged(type(self).__name__, fit.residual, self.tol, self.max_iter)
         if shares:
@@ -297,65 +254,6 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         if total == 0:
             raise ValueError("X has no counts: there is nothing to score.")
         return float(self.score_samples(X).sum() / total)
-
-    def bootstrap(
-        self, n_replicates: int = 999, random_state: Seed = None
-    ) -> DevianceBootstrap:
-        """Parametric bootstrap of ``G^2``: no chi-square, whatever the counts.
-
-        Tables of as many counts are drawn from the fitted model, and all of them fitted
-        in one batch.
-
-        Parameters
-        ----------
-        n_replicates : int, default=999
-            Tables to draw.
-        random_state : int, RandomState, Generator or None, default=None
-            Seed of the draws.
-
-        Returns
-        -------
-        DevianceBootstrap
-        """
-        check_is_fitted(self)
-        n_replicates = check_count("n_replicates", n_replicates)
-        total = self.statistics_.total
-        if total != round(total) or total >= 2**63:
-            raise ValueError(
-                f"The counts sum to {total:g}: tables are drawn for whole numbers of "
-                "counts below 2**63. Fit counts that are not weighted, with an offset "
-                "of 0."
-            )
-        p = self.expected_.reshape(-1) / total
-        drawn = as_random_state(random_state).multinomial(
-            int(total), p / p.sum(), n_replicates
-        )
-        drawn, poset = drawn.reshape(-1, *self.poset_.shape) / total, self.poset_
-        fits = mixed_projection(
-            drawn, matched=self.base_mask_, poset=poset, **self._settings
-        )
-        warn_unconverged(type(self).__name__, fits.residual, self.tol, self.max_iter)
-        lost = kl_divergence(drawn, fits.prob, axis=tuple(range(1, drawn.ndim)))
-        return DevianceBootstrap(
-            deviance=float(self.statistics_.deviance), replicates=2 * total * lost
-        )
-
-    def score_tests(self, candidates: list | None = None) -> InteractionTests:
-        """Rao's tests of terms that the model lacks.
-
-        Parameters
-        ----------
-        candidates : list, default=None
-            As in :func:`~sklearn_pnl.geometry.score_tests`.
-
-        Returns
-        -------
-        InteractionTests
-        """
-        check_is_fitted(self)
-        return score_tests(
-            self.counts_, self.poset_, self.base_mask_, candidates, **self._settings
-        )
 
     def deviance_tests(
         self, levels: Literal["interactions", "orders"] | list = "interactions"

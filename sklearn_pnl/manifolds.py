@@ -1,4 +1,4 @@
-"""Local sub-manifolds: what a decoded row takes from its code, what from near rows.
+"""Local sub-manifolds: coordinates of a decoded row from its code or from near rows.
 
 A new one is a class here and an entry in :data:`LOCAL_MANIFOLDS`.
 """
@@ -6,7 +6,6 @@ A new one is a class here and an entry in :data:`LOCAL_MANIFOLDS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import ClassVar, Literal, TypeAlias
 
@@ -15,16 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._runtime.docs import with_params_of
 from ._runtime.validation import COUNT
 from .geometry import PosetProtocol, element_mask, order_mask
 
 ORDER = [COUNT, "array-like"]
 
 
-@dataclass(eq=False, repr=False)
 class LocalManifold(BaseEstimator):
-    """What all local sub-manifolds have: a set of elements "up to order ell'".
+    """Base class of local sub-manifolds, with a set of elements "up to order ell'".
 
     Parameters
     ----------
@@ -47,20 +44,26 @@ class LocalManifold(BaseEstimator):
     MixtureManifold : The path of the authors' program.
     """
 
-    order: int | Sequence | None = None
-    _: KW_ONLY
-    base: ArrayLike | None = None
-    poset: PosetProtocol | None = None
-
     _parameter_constraints: ClassVar[dict] = {
         "order": [*ORDER, None],
         "base": ["array-like", None],
         "poset": [PosetProtocol, None],
     }
 
+    def __init__(
+        self,
+        order: int | Sequence | None = None,
+        *,
+        base: ArrayLike | None = None,
+        poset: PosetProtocol | None = None,
+    ) -> None:
+        self.order = order
+        self.base = base
+        self.poset = poset
+
     # Whether near rows are averaged in theta, as a geometric mean, instead of in eta.
     geometric = False
-    # Whether it is the code whose expectations are kept on the matched set.
+    # Whether expectations on the matched set are those of the code.
     keeps_code = True
 
     @property
@@ -96,7 +99,6 @@ class LocalManifold(BaseEstimator):
         return project(w, r) if self.keeps_code else project(r, w)
 
 
-@with_params_of(LocalManifold)
 class FiberManifold(LocalManifold):
     """The fibre over the code: ``min KL(q, r)`` with all expectations of the code.
 
@@ -106,8 +108,16 @@ class FiberManifold(LocalManifold):
 
     Parameters
     ----------
-    order, base, poset
-        As in :class:`LocalManifold`.
+    order : int or list of tuple of int, default=None
+        Order ell' of the set, or the interactions in it. None is the set of the base.
+
+    base : array-like, default=None
+        The elements of the set given directly, instead of ``order``; as in
+        :class:`ManyBodyProjector`.
+
+    poset : TensorPoset or Poset, default=None
+        The order between the cells that ``order`` or ``base`` is meant in. None is
+        that of the base; any other has as many elements, in the same layout.
 
     See Also
     --------
@@ -124,7 +134,8 @@ class FiberManifold(LocalManifold):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_pnl import BackwardProjector, FiberManifold
+    >>> from sklearn_pnl import BackwardProjector
+    >>> from sklearn_pnl.manifolds import FiberManifold
     >>> X = np.random.default_rng(0).uniform(size=(20, 3, 4))
     >>> projector = BackwardProjector(1, local_manifold=FiberManifold()).fit(X)
     >>> codes = projector.transform(X) + 0.1
@@ -134,16 +145,28 @@ class FiberManifold(LocalManifold):
     """
 
 
-@with_params_of(LocalManifold)
 class ThetaManifold(LocalManifold):
-    """The paper's M*: theta of the neighbours up to ell', eta of the code beyond.
+    r"""The paper's M*_ell(N): theta of the neighbours up to ell', the rest free.
 
-    The neighbours are averaged in theta, a geometric mean. Closed form.
+    .. math:: \theta_q(x) = \frac{1}{k} \sum_{i \in N} \theta_i(x)
+              \text{ for } x \text{ of order} \le \ell' .
+
+    Equation 2. The mean of theta is that of a geometric mean of the neighbours. The
+    point of the set that minimises ``KL(w, q)`` keeps the expectations eta of the code
+    w beyond ell': a closed form where these elements are an up-set.
 
     Parameters
     ----------
-    order, base, poset
-        As in :class:`LocalManifold`.
+    order : int or list of tuple of int, default=None
+        Order ell' of the set, or the interactions in it. None is the set of the base.
+
+    base : array-like, default=None
+        The elements of the set given directly, instead of ``order``; as in
+        :class:`ManyBodyProjector`.
+
+    poset : TensorPoset or Poset, default=None
+        The order between the cells that ``order`` or ``base`` is meant in. None is
+        that of the base; any other has as many elements, in the same layout.
 
     See Also
     --------
@@ -159,7 +182,8 @@ class ThetaManifold(LocalManifold):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_pnl import BackwardProjector, ThetaManifold
+    >>> from sklearn_pnl import BackwardProjector
+    >>> from sklearn_pnl.manifolds import ThetaManifold
     >>> X = np.random.default_rng(0).uniform(size=(20, 3, 4))
     >>> projector = BackwardProjector(1, local_manifold=ThetaManifold()).fit(X)
     >>> projector.inverse_transform(projector.codes_).shape
@@ -173,14 +197,21 @@ class ThetaManifold(LocalManifold):
         return ~low
 
 
-@with_params_of(LocalManifold)
 class EtaManifold(LocalManifold):
     """Expectations of the neighbours up to ell', theta of the code beyond.
 
     Parameters
     ----------
-    order, base, poset
-        As in :class:`LocalManifold`.
+    order : int or list of tuple of int, default=None
+        Order ell' of the set, or the interactions in it. None is the set of the base.
+
+    base : array-like, default=None
+        The elements of the set given directly, instead of ``order``; as in
+        :class:`ManyBodyProjector`.
+
+    poset : TensorPoset or Poset, default=None
+        The order between the cells that ``order`` or ``base`` is meant in. None is
+        that of the base; any other has as many elements, in the same layout.
 
     See Also
     --------
@@ -192,7 +223,8 @@ class EtaManifold(LocalManifold):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_pnl import BackwardProjector, EtaManifold
+    >>> from sklearn_pnl import BackwardProjector
+    >>> from sklearn_pnl.manifolds import EtaManifold
     >>> X = np.random.default_rng(0).uniform(size=(20, 3, 4))
     >>> projector = BackwardProjector(1, local_manifold=EtaManifold()).fit(X)
     >>> projector.inverse_transform(projector.codes_).shape
@@ -223,7 +255,8 @@ class MixtureManifold(LocalManifold):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_pnl import BackwardProjector, MixtureManifold
+    >>> from sklearn_pnl import BackwardProjector
+    >>> from sklearn_pnl.manifolds import MixtureManifold
     >>> X = np.random.default_rng(0).uniform(size=(20, 3, 4))
     >>> mixture = MixtureManifold(step=0.9)
     >>> projector = BackwardProjector(1, local_manifold=mixture).fit(X)
@@ -240,7 +273,7 @@ class MixtureManifold(LocalManifold):
         self.step = step
 
     def matched(self, low: NDArray) -> NDArray | None:
-        """Nothing: closed form."""
+        """Empty: the solution has a closed form."""
         return None
 
     def decode(

@@ -1,8 +1,9 @@
-"""A sampler and a classifier whose probabilities are those of the data as they came."""
+"""Correct the probabilities of a classifier for the prior that a sampler changed."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import fields, replace
+from inspect import Parameter, signature
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -17,20 +18,19 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ._runtime.typing import Rows
-from ._runtime.validation import all_or_nothing, tells_where
-from .tables import plain_target
+from ._runtime.validation import all_or_nothing
+from .frames import plain_target
 
-# Of how rows may come, what a part of the two needs, rather than what it can take.
-_NEEDED = "positive_only", "pairwise"
+_TINY = np.finfo(float).tiny
+# Input tags that hold if one part has them; all others hold if both do.
+_REQUIREMENTS = "positive_only", "pairwise"
 
 
-@tells_where()
-@dataclass(eq=False, repr=False)
 class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """Fit a classifier on resampled rows, and undo what they did to the prior.
+    """Fit a classifier on resampled rows, and correct its probabilities for the prior.
 
     A sampler that changes how often classes occur changes every probability of a
     classifier that learns from its rows. If the rows of each class keep their density,
@@ -39,7 +39,8 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     probability of class k in the data is ``q_k(x) n_k / m_k``, divided by the sum of
     that over all classes. This is exact for any number of classes and for
     over-sampling, under-sampling and both; new rows from another density than that of
-    their class leave an error that no prior can mend.
+    their class leave an error that no prior can mend. With ``sample_weight``, sums of
+    weights take the place of the counts.
 
     Ranks of two classes, and with them the area under the ROC curve and the average
     precision, are those of the classifier. If the classifier is wrong in other ways
@@ -50,8 +51,10 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     ----------
     sampler : sampler
         With ``fit_resample``, of this library, imbalanced-learn or any other; cloned.
-        Its rows must be in the units of ``X``: what scales them belongs into
-        ``estimator``, or before the whole.
+        Its rows must be in the units of ``X``: scalers belong into
+        ``estimator``, or before the whole. With weights it must take
+        ``sample_weight``, and leave those of the rows that it returns in
+        ``sample_weight_``, as :class:`PNLSampler` does.
 
     estimator : classifier
         With ``predict_proba``; cloned. Weights of classes (``class_weight``), which
@@ -70,17 +73,17 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     classes_ : ndarray of shape (n_classes,)
         Labels in ``y``. One that the sampler leaves no row of has probability 0.
 
-    class_count_ : ndarray of int of shape (n_classes,)
-        Rows of each in the data.
+    class_count_ : ndarray of shape (n_classes,)
+        Rows of each in the data; the sum of their weights, where weights are given.
 
-    resampled_class_count_ : ndarray of int of shape (n_classes,)
-        Rows of each that the classifier was fitted on.
+    resampled_class_count_ : ndarray of shape (n_classes,)
+        The same of the rows that the classifier was fitted on.
 
     sampler_, estimator_ : sampler, classifier
         Fitted.
 
     n_features_in_ : int
-        Number of features seen during ``fit``, if the classifier or sampler tells.
+        Number of features seen during ``fit``, if the classifier or sampler has it.
 
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during ``fit``, likewise.
@@ -113,20 +116,28 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     0.1, where 0.1 is right
     """
 
-    sampler: Any
-    estimator: Any
-    _: KW_ONLY
-    decision: Literal["posterior", "balanced"] = "posterior"
-
     _parameter_constraints: ClassVar[dict] = {
         "sampler": [HasMethods(["fit_resample"])],
         "estimator": [HasMethods(["fit", "predict_proba"])],
         "decision": [StrOptions({"posterior", "balanced"})],
     }
 
+    def __init__(
+        self,
+        sampler: Any,
+        estimator: Any,
+        *,
+        decision: Literal["posterior", "balanced"] = "posterior",
+    ) -> None:
+        self.sampler = sampler
+        self.estimator = estimator
+        self.decision = decision
+
     # Sampler and estimator validate their own parameters.
     @all_or_nothing
-    def fit(self, X: Rows, y: Any, **params: Any) -> Self:
+    def fit(
+        self, X: Rows, y: Any, sample_weight: Any = None, **fit_params: Any
+    ) -> Self:
         """Resample, fit the classifier, and count classes before and after.
 
         Parameters
@@ -135,32 +146,53 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             Rows, as the sampler takes them.
         y : array-like of shape (n,)
             Their classes.
-        **params : dict
-            With metadata routing, what ``estimator.fit`` requests. A value for each
-            row, such as a weight, is refused: resampled rows are others.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows, not negative. The sampler draws parents by them, and
+            the classifier is fitted with those of the resampled rows.
+        **fit_params : dict
+            With metadata routing, what ``sampler.fit_resample`` and ``estimator.fit``
+            request. Other values for each row than weights are refused for the
+            estimator: resampled rows would have none.
 
         Returns
         -------
         self : PriorCorrectedClassifier
         """
         self._check_parts()
-        y = _labels(plain_target(y)[0])
-        # What wraps classifiers hands on weights that it was not given.
-        params = {name: value for name, value in params.items() if value is not None}
-        for name, value in params.items():
+        y = plain_target(y)[0]
+        assert_all_finite(y, input_name="y")
+        kind = type_of_target(y, input_name="y")
+        if kind == "multilabel-indicator" or kind.endswith("-multioutput"):
+            raise ValueError("Multilabel and multioutput targets are not supported.")
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        _raise_for_params(fit_params, self, None)
+        routed = process_routing(self, "fit", **fit_params)
+        sampler_params = dict(routed.get("sampler", {}).get("fit_resample", {}))
+        estimator_params = dict(routed.estimator.fit)
+        for name, value in estimator_params.items():
             if np.shape(value)[:1] == (len(y),):
                 raise ValueError(
-                    f"{name!r} has a value for each of the {len(y)} rows, and "
-                    "resampled rows would have none. Leave it out, or fit the "
-                    "estimator without a sampler."
+                    f"{name!r} has a value for each of the {len(y)} rows, which "
+                    "resampled rows would not have. Leave it out."
                 )
-        _raise_for_params(params, self, None)
-        asked = process_routing(self, "fit", **params).estimator.fit
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, X, ensure_non_negative=True
+            )
+            self._check_takes_weights()
+            sampler_params["sample_weight"] = sample_weight
         self.sampler_ = clone(self.sampler)
-        X_resampled, y_resampled = self.sampler_.fit_resample(X, y)
-        self.classes_, self.class_count_ = np.unique(y, return_counts=True)
-        self.resampled_class_count_ = self._count(y_resampled)
-        self.estimator_ = clone(self.estimator).fit(X_resampled, y_resampled, **asked)
+        X_resampled, y_resampled = self.sampler_.fit_resample(X, y, **sampler_params)
+        if sample_weight is not None:
+            estimator_params["sample_weight"] = self.sampler_.sample_weight_
+        self.classes_ = np.unique(y)
+        self.class_count_ = self._count(y, sample_weight)
+        self.resampled_class_count_ = self._count(
+            y_resampled, estimator_params.get("sample_weight")
+        )
+        self.estimator_ = clone(self.estimator)
+        self.estimator_.fit(X_resampled, y_resampled, **estimator_params)
         for name in ("n_features_in_", "feature_names_in_"):
             for part in (self.sampler_, self.estimator_):
                 if hasattr(part, name):
@@ -172,50 +204,62 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         for name in ("sampler", "estimator"):
             part = getattr(self, name)
             if isinstance(part, type):
-                raise TypeError(
-                    f"{name} is the class {part.__name__}; pass an object of it: "
-                    f"{part.__name__}()."
-                )
+                raise TypeError(f"{name} is a class; pass {part.__name__}().")
         for name, step in getattr(self.sampler, "steps", ()):
             if hasattr(step, "transform"):
                 raise ValueError(
-                    f"{name!r} in the sampler changes columns, which rows that are "
-                    "asked about would not have: put it before this step in a "
-                    "Pipeline, or into the estimator."
+                    f"{name!r} in the sampler changes columns: put it before this "
+                    "step in a Pipeline, or into the estimator."
                 )
         for name, value in clone(self.estimator).get_params().items():
             if name.split("__")[-1] == "class_weight" and value is not None:
                 raise ValueError(
-                    f"{self.estimator!r} has {name}={value!r}, which changes the prior "
-                    "once more, unseen by the correction: pass None. For the best mean "
-                    "recall, set decision='balanced'."
+                    f"{name}={value!r} changes the prior once more: pass None, and set "
+                    "decision='balanced' for the best mean recall."
                 )
 
-    def _count(self, y_resampled):
-        """Resampled rows of each class, none of others."""
-        labels, counts = np.unique(np.asarray(y_resampled), return_counts=True)
-        unknown = np.setdiff1d(labels, self.classes_)
+    def _check_takes_weights(self):
+        """Refuse a sampler and a classifier that would ignore weights."""
+        for part, method in (
+            (self.sampler, self.sampler.fit_resample),
+            (self.estimator, self.estimator.fit),
+        ):
+            params = signature(method).parameters
+            # A Pipeline validates the metadata that its steps request.
+            is_open = any(p.kind is Parameter.VAR_KEYWORD for p in params.values())
+            is_open &= part is self.estimator
+            if not is_open and "sample_weight" not in params:
+                raise ValueError(
+                    f"{part!r} takes no sample_weight. Leave it out, or pass parts "
+                    "that take it, such as PNLSampler and LogisticRegression."
+                )
+
+    def _count(self, y, sample_weight):
+        """Rows of each class, or sums of their weights; 0 for classes without rows."""
+        y = np.asarray(y)
+        unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(
                 f"{self.sampler_!r} made rows of class {unknown.tolist()[0]!r}, which "
-                f"is not in y: its classes are {self.classes_.tolist()}."
+                "is not in y."
             )
-        found = np.zeros(len(self.classes_), np.intp)
-        found[np.searchsorted(self.classes_, labels)] = counts
-        return found
+        codes = np.searchsorted(self.classes_, y)
+        return np.bincount(codes, sample_weight, minlength=len(self.classes_))
 
     def _probabilities(self, X, balanced=False):
-        """Of all classes (n, n_classes), as frequent as in the data, or all alike."""
+        """Probabilities (n, n_classes) under the prior of the data, or an equal one."""
         check_is_fitted(self)
         learnt = np.asarray(self.estimator_.predict_proba(X), np.float64)
         seen = np.searchsorted(self.classes_, self.estimator_.classes_)
         joint = np.zeros((len(learnt), len(self.classes_)))
-        wanted = 1 if balanced else self.class_count_[seen]
-        joint[:, seen] = learnt * (wanted / self.resampled_class_count_[seen])
+        resampled = self.resampled_class_count_[seen]
+        prior = np.ones(len(seen)) if balanced else self.class_count_[seen]
+        # All rows of a class may have weight 0.
+        joint[:, seen] = learnt * prior * (resampled > 0) / np.maximum(resampled, _TINY)
         return joint / joint.sum(axis=1, keepdims=True)
 
     def predict_proba(self, X: Rows) -> NDArray:
-        """Probabilities of the classes in the data as they came.
+        """Probabilities of the classes under the prior of the data.
 
         Parameters
         ----------
@@ -261,36 +305,32 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return self.classes_[probabilities.argmax(axis=1)]
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """How metadata go to the estimator.
+        """Route metadata of ``fit`` to the estimator and to the sampler.
+
+        ``sample_weight`` is requested by the whole, ``set_fit_request``, and handed to
+        both.
 
         Returns
         -------
         routing : MetadataRouter
         """
-        fitting = MethodMapping().add(caller="fit", callee="fit")
         router = MetadataRouter(owner=self).add_self_request(self)
-        return router.add(estimator=self.estimator, method_mapping=fitting)
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        router.add(estimator=self.estimator, method_mapping=mapping)
+        # imbalanced-learn, once it is imported, makes `fit_resample` known to
+        # scikit-learn; samplers whose `fit_resample` names metadata have requests.
+        if hasattr(self.sampler, "set_fit_resample_request"):
+            mapping = MethodMapping().add(caller="fit", callee="fit_resample")
+            router.add(sampler=self.sampler, method_mapping=mapping)
+        return router
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        learner = get_tags(self.estimator)
-        known = learner.classifier_tags or tags.classifier_tags
-        tags.classifier_tags = replace(known, multi_label=False)
-        parts = learner.input_tags, get_tags(self.sampler).input_tags
+        estimator = get_tags(self.estimator)
+        classifier_tags = estimator.classifier_tags or tags.classifier_tags
+        tags.classifier_tags = replace(classifier_tags, multi_label=False)
+        parts = estimator.input_tags, get_tags(self.sampler).input_tags
         for name in (field.name for field in fields(tags.input_tags)):
-            given = [getattr(part, name) for part in parts]
-            setattr(tags.input_tags, name, (any if name in _NEEDED else all)(given))
+            holds = any if name in _REQUIREMENTS else all
+            setattr(tags.input_tags, name, holds(getattr(part, name) for part in parts))
         return tags
-
-
-def _labels(y):
-    """One label (n,) a row."""
-    assert_all_finite(y, input_name="y")
-    kind = type_of_target(y, input_name="y")
-    if kind.startswith("multilabel") or kind.endswith("-multioutput"):
-        raise ValueError(
-            "Multilabel and multioutput targets are not supported: y must have one "
-            f"label a row; got an array of shape {np.shape(y)}."
-        )
-    check_classification_targets(y)
-    return column_or_1d(y, warn=True)

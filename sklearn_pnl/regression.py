@@ -1,42 +1,43 @@
-"""New rows with numbers as targets: the counterpart of the over-sampler."""
+"""Sampler of new rows with numeric targets: the counterpart of the over-sampler."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from imblearn.base import BaseSampler
+from numpy.typing import ArrayLike
 from scipy.ndimage import gaussian_filter1d
 from sklearn.neighbors import KernelDensity
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from ._runtime.docs import with_params_of
+from ._column_totals import ColumnTotal
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     COUNT,
-    ELSEWHERE,
     all_or_nothing,
     as_random_state,
     check_one_a_row,
-    tells_where,
 )
-from .augment import PNLAugmenter, Recipe, is_cellwise
-from .control import CONSTRAINTS, Constraint
+from .augmenter import (
+    CONSTRAINTS,
+    Augmentation,
+    Constraint,
+    EqualitiesLike,
+    OrderLike,
+    StructureAttributes,
+)
 from .draws import DensityDraws, DrawsLike, as_draws
-from .tables import read_table, read_target
-from .weights.totals import ColumnTotal
+from .frames import read_target
+from .manifolds import LocalManifoldLike
 
-# Accuracy of densities, which weigh rows, and cells of a bandwidth that give it.
+# Relative accuracy of densities, and grid cells of a bandwidth that attain it.
 _DENSITY_RTOL, _CELLS = 1e-3, 40
 
 
-@with_params_of(PNLAugmenter)
-@tells_where(**ELSEWHERE)
-@dataclass(eq=False, repr=False, kw_only=True)
-class PNLRegressionSampler(Recipe, BaseSampler):
+class PNLRegressionSampler(Augmentation, StructureAttributes, BaseSampler):
     """Add rows to a regression problem by pseudo-nonlinear data augmentation.
 
     A :class:`PNLAugmenter` of all rows. The target of a new row is the mean of those of
@@ -49,39 +50,33 @@ class PNLRegressionSampler(Recipe, BaseSampler):
         How many new rows: a number, or as a float a share of those there are.
 
     row_weights : {"uniform", "rarity"}, default="uniform"
-        Which rows new ones start from. "uniform" is all alike. "rarity" is the more
-        often the rarer the target, by the inverse of a Gaussian kernel density of the
-        targets (in units of their standard deviations, Scott's bandwidth), so that new
-        targets spread over their range.
+        Relative frequencies of the training rows as seeds. "uniform" uses equal ones.
+        "rarity" uses the inverse of a Gaussian kernel density of the targets (in units
+        of their standard deviations, Scott's bandwidth), so that new targets spread
+        over their range.
 
-    order, base, local_manifold, k_neighbors
-        As in :class:`PNLAugmenter`.
-
-    draws : {"interpolation", "auto", "mixup", "kde"}, Draws or estimator, \
+    draws : {"interpolation", "mixup", "kde"}, Draws or estimator, \
             default="interpolation"
-        How codes are drawn, as by :class:`PNLAugmenter`. "interpolation" is "mixup"
-        without noise, which has no part in the target.
+        How rows are drawn, as by :class:`PNLAugmenter`. "interpolation" is "mixup"
+        without noise: targets get no noise.
 
-    metric, poset, reshaper, embedding, categorical_features, marks
+    order, local_manifold, k_neighbors, reshaper, embedding
         As in :class:`PNLAugmenter`.
 
-    offset, with_mass, range_slack, invariants
+    categorical_features, extrapolation, equalities, n_jobs
+        As in :class:`PNLAugmenter`.
+
+    value_support : "auto" or None, default=None
         As in :class:`PNLAugmenter`.
 
     constraints : constraint, list of them or None, default=None
-        What is asked of all new rows, as for :meth:`PNLAugmenter.sample`.
+        Constraints on each new row, as for :meth:`PNLAugmenter.sample`.
 
     totals : dict, ColumnTotal, list of them or None, default=None
-        What is asked of the new rows together, without the originals, likewise.
-
-    tol, max_iter
-        As in :class:`PNLAugmenter`.
+        Totals of the new rows, without the originals, likewise.
 
     random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes for every ``n_jobs``.
-
-    n_jobs
-        As in :class:`PNLAugmenter`.
 
     Attributes
     ----------
@@ -95,7 +90,7 @@ class PNLRegressionSampler(Recipe, BaseSampler):
         Their weights, which sum to 1.
 
     report_ : SampleReport or None
-        On totals, if any are asked for.
+        On ``totals``, if there are any.
 
     input_shape_ : tuple of int
         Shape of a row.
@@ -136,22 +131,52 @@ class PNLRegressionSampler(Recipe, BaseSampler):
     ((442, 10), (663, 10), (663,))
     """
 
-    n_samples: float = 1.0
-    row_weights: Literal["uniform", "rarity"] = "uniform"
-    draws: DrawsLike = "interpolation"
-    constraints: Constraint | Sequence | None = None
-    totals: object = None
-    random_state: Seed = None
-
     _sampling_type = "bypass"
     _parameter_constraints: ClassVar[dict] = {
-        **PNLAugmenter._parameter_constraints,
+        **Augmentation._parameter_constraints,
         "n_samples": [COUNT, Interval(RealNotInt, 0, None, closed="neither")],
         "row_weights": [StrOptions({"uniform", "rarity"})],
         "constraints": [*CONSTRAINTS, None],
         "totals": [dict, list, tuple, ColumnTotal, None],
         "random_state": ["random_state", np.random.Generator],
     }
+
+    def __init__(
+        self,
+        *,
+        n_samples: float = 1.0,
+        row_weights: Literal["uniform", "rarity"] = "uniform",
+        order: OrderLike = None,
+        local_manifold: LocalManifoldLike = "fiber",
+        k_neighbors: int | Literal["auto"] = "auto",
+        draws: DrawsLike = "interpolation",
+        reshaper: Literal["auto", "prime"] | Any = "auto",
+        embedding: Literal["minmax"] | Any = "minmax",
+        categorical_features: Literal["auto"] | ArrayLike | None = "auto",
+        value_support: Literal["auto"] | None = None,
+        extrapolation: float | None = 0.0,
+        equalities: EqualitiesLike = "auto",
+        constraints: Constraint | Sequence | None = None,
+        totals: Any = None,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_samples = n_samples
+        self.row_weights = row_weights
+        self.order = order
+        self.local_manifold = local_manifold
+        self.k_neighbors = k_neighbors
+        self.draws = draws
+        self.reshaper = reshaper
+        self.embedding = embedding
+        self.categorical_features = categorical_features
+        self.value_support = value_support
+        self.extrapolation = extrapolation
+        self.equalities = equalities
+        self.constraints = constraints
+        self.totals = totals
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
     @all_or_nothing
     def fit(self, X: Rows, y: Any) -> Self:
@@ -190,53 +215,52 @@ class PNLRegressionSampler(Recipe, BaseSampler):
             Targets, in the container of ``y``.
         """
         table, values, more_targets = self._check(X, y)
+        new, targets = self._fit_resample(table, values)
+        return table.stack([new]), more_targets(targets)
+
+    def _fit_resample(self, table, values):
+        """New rows and their targets (n_new, t), from rows that were read."""
         share = not isinstance(self.n_samples, Integral)
         n_new = max(1, round(self.n_samples * len(values))) if share else self.n_samples
-        shares, seed = self._shares(values), as_random_state(self.random_state)
+        shares, rng = self._shares(values), as_random_state(self.random_state)
         augmenter = self._augmenter()
-        augmenter._fit(table, type(self).__name__)
+        self._structure = augmenter._find_structure(table, type(self).__name__)
+        augmenter._fit(table, type(self).__name__, self._structure)
         new, parents, weights, self.report_ = augmenter._sample(
-            n_new, seed, self.constraints, self.totals, shares=shares
+            n_new, rng, self.constraints, self.totals, shares=shares
         )
         self.augmenter_ = augmenter
         self.parent_indices_, self.parent_weights_ = parents, weights
-        targets = np.einsum("nk,nkt->nt", weights, values[parents])
-        return table.stack([new]), more_targets(targets)
+        return new, np.einsum("nk,nkt->nt", weights, values[parents])
 
     def _check(self, X, y):
         """Rows, targets (n, t), and a function to add some."""
         n = self.n_samples
         if not isinstance(n, Integral) and n > 10 and n == round(n):
             raise ValueError(
-                f"n_samples={n!r} is a float, a share of the rows there are: {n:g} new "
-                f"rows for each. For {n:g} new rows pass n_samples={n:.0f}."
+                f"n_samples={n!r} is a share of the rows. For a number of rows pass "
+                f"n_samples={n:.0f}."
             )
         values, more_targets = read_target(y, type(self).__name__)
-        table = read_table(self, X, missing=is_cellwise(self))
+        table = self._read(X)
         check_one_a_row(table, values)
         return table, values, more_targets
 
     def _shares(self, values):
-        """How often new rows start from each row; None is from all alike."""
+        """Relative frequency of each row as a seed; None for equal ones."""
         if self.row_weights == "uniform":
             return None
         if self.constraints is not None or self.totals is not None:
             raise ValueError(
-                "Rows that meet constraints or totals are drawn by these. Set "
-                "row_weights='uniform'."
+                "constraints and totals choose rows. Set row_weights='uniform'."
             )
         named = isinstance(self.draws, str)
         if not named and isinstance(as_draws(self.draws), DensityDraws):
             raise ValueError(
-                f"row_weights='rarity' chooses the rows that new ones start from, but "
-                f"{self.draws!r} draws from a density of all of them. Use "
-                "draws='mixup'."
+                f"row_weights='rarity' chooses rows, but {self.draws!r} draws from a "
+                "density of all of them. Use draws='mixup'."
             )
         return 1 / density(values)
-
-    def _fit_resample(self, X, y):
-        """All is done in :meth:`fit_resample`."""
-        raise NotImplementedError
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -274,7 +298,7 @@ def _density_on_grid(z):
     right = places - left
     counts = np.bincount(left, 1 - right, left.max() + 2)
     counts += np.bincount(left + 1, right, len(counts))
-    # What lies beyond 6 bandwidths is 1e-8 of a target's own part.
+    # The kernel at 6 bandwidths is 1e-8 of its maximum.
     heights = gaussian_filter1d(counts, _CELLS, mode="constant", truncate=6)
-    found = heights[left] * (1 - right) + heights[left + 1] * right
-    return found / found.max()
+    density = heights[left] * (1 - right) + heights[left + 1] * right
+    return density / density.max()

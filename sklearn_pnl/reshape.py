@@ -1,10 +1,9 @@
-"""Rows to tensors whose modes are prime factors, and back."""
+"""Reshape rows to tensors whose modes are prime factors, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
-from itertools import count
+from itertools import chain, count
 from math import isqrt, prod
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -15,13 +14,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ._runtime.validation import TWO_OR_MORE, all_or_nothing, check_rows, tells_where
+from ._runtime.validation import TWO_OR_MORE, all_or_nothing, check_rows
 
 
-# Tensors have no column names: keep scikit-learn's output wrapping off, also when a
-# global configuration asks for data frames.
-@tells_where()
-@dataclass(eq=False, repr=False)
+# Tensors have no column names: without `auto_wrap_output_keys` a global configuration
+# that asks for data frames leaves them arrays.
 class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     """Reshape rows to tensors with one mode for each prime factor of each axis.
 
@@ -90,12 +87,6 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
     (4, 7, 2, 2, 7, 2, 2)
     """
 
-    input_shape: int | Sequence[int] | None = None
-    _: KW_ONLY
-    factor_order: Literal["descending", "ascending"] = "descending"
-    max_factor: int | None = None
-    pad_value: float | Literal["mean"] = 0.0
-
     _parameter_constraints: ClassVar[dict] = {
         "input_shape": [tuple, list, Integral, None],
         "factor_order": [StrOptions({"descending", "ascending"})],
@@ -105,6 +96,19 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             StrOptions({"mean"}),
         ],
     }
+
+    def __init__(
+        self,
+        input_shape: int | Sequence[int] | None = None,
+        *,
+        factor_order: Literal["descending", "ascending"] = "descending",
+        max_factor: int | None = None,
+        pad_value: float | Literal["mean"] = 0.0,
+    ) -> None:
+        self.input_shape = input_shape
+        self.factor_order = factor_order
+        self.max_factor = max_factor
+        self.pad_value = pad_value
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
@@ -121,16 +125,16 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         -------
         self : PrimeFactorReshaper
         """
-        X = check_rows(self, X, reset=True)
+        check_rows(self, X, reset=True)
         self.axes_ = self._row_axes()
         self.padded_axes_ = tuple(self._padded_length(axis) for axis in self.axes_)
-        factors = (prime_factors(length) for length in self.padded_axes_)
         step = -1 if self.factor_order == "descending" else 1
-        self.tensor_shape_ = tuple(f for axis in factors for f in axis[::step]) or (1,)
+        factors = [prime_factors(length)[::step] for length in self.padded_axes_]
+        self.tensor_shape_ = tuple(chain(*factors)) or (1,)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray:
-        """Rows as tensors.
+        """Reshape rows to tensors.
 
         Parameters
         ----------
@@ -141,13 +145,18 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         tensors : ndarray of shape (n, *tensor_shape_)
         """
         X = check_rows(self, X, reset=False)
-        rows = X.reshape(-1, *self.axes_)
-        if self.padded_axes_ != self.axes_:
-            rows = self._pad(rows)
-        return rows.reshape(-1, *self.tensor_shape_)
+        if self.padded_axes_ == self.axes_:
+            return X.reshape(-1, *self.tensor_shape_)
+        fill = self.pad_value
+        if fill == "mean":
+            fill = X.reshape(len(X), -1).mean(axis=1)
+            fill = fill.reshape(-1, *(1,) * len(self.axes_))
+        padded = np.full((len(X), *self.padded_axes_), fill, X.dtype)
+        padded[self._row_slices] = X.reshape(-1, *self.axes_)
+        return padded.reshape(-1, *self.tensor_shape_)
 
     def inverse_transform(self, X: ArrayLike) -> NDArray:
-        """Tensors, also new ones, back to rows: padding is dropped, nothing is lost.
+        """Reshape tensors, also new ones, to rows; padding is dropped.
 
         Parameters
         ----------
@@ -161,14 +170,13 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         X = np.asarray(X)
         if X.shape[1:] != self.tensor_shape_:
             raise ValueError(
-                f"Expected tensors of shape {self.tensor_shape_}; got rows of shape "
-                f"{X.shape[1:]}."
+                f"Expected tensors of shape {self.tensor_shape_}; got {X.shape[1:]}."
             )
-        kept = X.reshape(-1, *self.padded_axes_)[self._kept]
-        return kept.reshape(-1, *self.input_shape_)
+        rows = X.reshape(-1, *self.padded_axes_)[self._row_slices]
+        return rows.reshape(-1, *self.input_shape_)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """For Pipelines that set it: tensors are arrays, whatever is asked for.
+        """Accept and ignore the container that a Pipeline sets: tensors are arrays.
 
         Parameters
         ----------
@@ -182,7 +190,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         return self
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
-        """Names of the tensor's cells, in the order of ``ravel``.
+        """Return names of the tensor's cells, in the order of ``ravel``.
 
         Parameters
         ----------
@@ -201,40 +209,27 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
     def _row_axes(self):
         if self.input_shape is None:
             return self.input_shape_
-        single = isinstance(self.input_shape, Integral)
-        axes = (self.input_shape,) if single else tuple(self.input_shape)
-        if not all(isinstance(length, Integral) for length in axes):
+        axes = tuple(np.atleast_1d(self.input_shape).tolist())
+        whole = all(isinstance(length, int) and length > 0 for length in axes)
+        if not whole or prod(axes) != prod(self.input_shape_):
             raise ValueError(
-                f"input_shape must be a tuple of integers; got {self.input_shape!r}."
-            )
-        if min(axes, default=0) < 1 or prod(axes) != prod(self.input_shape_):
-            raise ValueError(
-                f"input_shape={self.input_shape} has {prod(axes)} cells, but a row of "
-                f"X has shape {self.input_shape_}, {prod(self.input_shape_)} cells."
+                f"input_shape={self.input_shape!r} does not fit rows of shape "
+                f"{self.input_shape_}: give whole numbers with as many cells."
             )
         return axes
 
     def _padded_length(self, length):
-        """The next length whose factors are several, if it is alone, and small."""
+        """The next length without a large factor; a single axis needs two factors."""
+        fewest = 2 if len(self.axes_) == 1 else 0
         for padded in count(length):
             factors, largest = prime_factors(padded), self.max_factor or padded
-            alone = len(self.axes_) == 1 and len(factors) < 2
-            if not alone and max(factors, default=1) <= largest:
+            if len(factors) >= fewest and max(factors, default=1) <= largest:
                 return padded
 
-    def _pad(self, rows):
-        fill = self.pad_value
-        if fill == "mean":
-            fill = rows.reshape(len(rows), -1).mean(axis=1)
-            fill = fill.reshape(-1, *(1,) * len(self.axes_))
-        padded = np.full((len(rows), *self.padded_axes_), fill, rows.dtype)
-        padded[self._kept] = rows
-        return padded
-
     @property
-    def _kept(self):
+    def _row_slices(self):
         """Where rows are among padded ones."""
-        return (slice(None), *(slice(length) for length in self.axes_))
+        return (slice(None), *map(slice, self.axes_))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -243,20 +238,24 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         return tags
 
 
-def names_of_cells(estimator, given=None):
-    """A name for each number of a row: those given, or seen, or indices in a tensor."""
+def names_of_cells(estimator, input_features=None):
+    """Return a name for each cell of a row: given, seen in ``fit``, or its indices."""
     shape = estimator.input_shape_
-    if given is not None and len(shape) > 1 and len(given) == prod(shape):
-        # What is before it in a pipeline names every cell, not the first axis alone.
-        return list(given)
-    names = list(_check_feature_names_in(estimator, given))
+    if (
+        input_features is not None
+        and len(shape) > 1
+        and len(input_features) == prod(shape)
+    ):
+        # An earlier step of a pipeline names every cell, not the first axis alone.
+        return list(input_features)
+    names = list(_check_feature_names_in(estimator, input_features))
     if len(shape) > 1:
         names = ["_".join(map(str, cell)) for cell in np.ndindex(shape)]
     return names
 
 
 def prime_factors(number):
-    """Prime factors in ascending order, with repetition; none for 1.
+    """Return the prime factors in ascending order, with repetition; none for 1.
 
     Examples
     --------

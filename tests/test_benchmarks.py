@@ -1,6 +1,5 @@
 """The harness of the benchmarks, and their tables: those of the committed results."""
 
-import re
 import subprocess
 from dataclasses import dataclass
 from math import prod
@@ -8,27 +7,27 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from imblearn.over_sampling import RandomOverSampler
 from imblearn.pipeline import make_pipeline
+from scipy.stats import wilcoxon
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
-import sklearn_pnl
 from benchmarks import data
 from benchmarks.harness import Split, evaluate
+from benchmarks.imbalance import report as imbalance
+from benchmarks.imbalance.scores import prior_corrected
 from benchmarks.paper import printed, report
 from benchmarks.paper.problems import DATA_SETS, experiments
 from benchmarks.paper.recipe import base_size, equation, recipe, reshaper
-from benchmarks.promises.asks import Ask
-from benchmarks.promises.checks import misses
-from benchmarks.promises.run import trials
-from benchmarks.promises.tables import sources
-from benchmarks.rivals import PNL_PAPER, Rival, seeded
+from benchmarks.promises import fuzz
+from benchmarks.rivals import Rival, seeded
 from benchmarks.speed import guard
 from benchmarks.tables import read_csv
-from sklearn_pnl import PNLSampler
 from sklearn_pnl.geometry import TensorPoset, order_mask
+from sklearn_pnl.recipes import PAPER_RECIPE
 
 ROOT = Path(__file__).parents[1]
 
@@ -186,34 +185,11 @@ def test_wine_is_padded_with_a_zero():
 def test_recipes_differ_from_the_common_one_by_the_settings_alone():
     for experiment in DATA_SETS.values():
         found = recipe(experiment)
-        changed = {key for key in found if found[key] is not PNL_PAPER.get(key)}
+        common = dict(PAPER_RECIPE) | {"k_neighbors": None, "embedding": None}
+        changed = {key for key in found if repr(found[key]) != repr(common[key])}
         assert changed <= {"order", "reshaper", "k_neighbors", "embedding"}
         assert found["draws"].bandwidth == 0.05
         assert equation(experiment)["local_manifold"].order == experiment.local_order
-
-
-def told_recipes():
-    """The recipe as the site and the reference have it."""
-    text = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
-    yield re.search(r"PNLSampler\(\n    order=1,\n.*?\n\)", text, re.S)[0]
-    text = " ".join(PNLSampler.__doc__.split())
-    yield re.search(r"``(PNLSampler\(order=1,.*?\)\))``", text)[1]
-
-
-@pytest.mark.parametrize("number", range(2))
-def test_the_recipe_that_is_told_is_that_of_the_benchmarks(number):
-    names = {name: getattr(sklearn_pnl, name) for name in sklearn_pnl.__all__}
-    told = eval(list(told_recipes())[number], names)
-    tables, wanted = (
-        make_classification(30, 6, random_state=0),
-        PNLSampler(**PNL_PAPER, random_state=0),
-    )
-    told.set_params(random_state=0, sampling_strategy={0: 40, 1: 40})
-    wanted.set_params(sampling_strategy={0: 40, 1: 40})
-    np.testing.assert_array_equal(
-        told.fit_resample(*tables)[0], wanted.fit_resample(*tables)[0]
-    )
-    assert repr(told.reshaper) == repr(wanted.reshaper)
 
 
 def test_every_printed_figure_has_its_experiment():
@@ -252,56 +228,98 @@ def test_missing_data_end_with_a_message(monkeypatch, tmp_path, name):
         data.load(name)
 
 
-def test_promises_are_kept_on_a_table_and_each_form_is_tried():
-    kinds = ["rows", "constraints", "totals", "frames", "classes"]
-    rows = trials("wine", sources(everything=False)["wine"], kinds, seed=0)
-    assert {row["kind"] for row in rows} == set(kinds)
-    assert len({row["form"] for row in rows}) >= 15
-    assert {row["outcome"] for row in rows} == {"kept"}
+@pytest.mark.parametrize("seed", range(60))
+def test_no_promise_is_broken_in_silence(seed):
+    row = fuzz.trial(seed)
+    assert row["outcome"] not in ("error", "silent"), row
 
 
-def broken(rows, word):
-    """New rows with one promise broken."""
-    rows = rows.copy()
-    if word == "whole numbers":
-        rows[0, 0] += 0.5
-    elif word == "values of column 1":
-        rows[:, 1] = 4.0
-    elif word == "one of the levels":
-        rows[0, 2:5] = 0.0
-    elif word == "ranges":
-        rows[0, 5] = 100.0
-    elif word == "equation":
-        rows[0, 6] += 0.001
-    elif word == "constraint":
-        rows[0, 5] += 1e-6
-    elif word == "total":
-        rows[0, 7] += 1e-4
-    elif word == "type":
-        rows = rows.astype(np.float32)
-    return rows
-
-
-@pytest.mark.parametrize(
-    "word",
-    ["whole numbers", "values of column 1", "one of the levels", "ranges", "equation",
-     "constraint", "total", "type"],
-)  # fmt: skip
-def test_what_rows_miss_of_promises_is_found(word):
+def promising():
+    """A table with a promise of each kind."""
     rng = np.random.default_rng(0)
-    levels = np.eye(3)[rng.integers(0, 3, 100)]
-    X = np.column_stack([rng.integers(0, 999, 100), rng.choice([1.0, 3.0, 9.0], 100),
-                         levels, rng.normal(size=(100, 3))])  # fmt: skip
-    X[:, 6] = 1 - X[:, 5]
-    augmenter = sklearn_pnl.PNLAugmenter().fit(X)
-    ask = Ask("it", 50, bounds=[(np.eye(8)[5], 0.0, 0.0)], sums=[(np.eye(8)[7], 3.0)])
-    given = {"constraints": sklearn_pnl.ColumnConstraint(5, equal=0.0)}
-    rows = augmenter.sample(50, 0, totals={7: 3.0}, **given)
-    assert misses(X, rows, {}, [[2, 3, 4]], ask, augmenter) == []
-    if word == "ranges":
-        ask = Ask("it")
-    found = misses(X, broken(rows, word), {}, [[2, 3, 4]], ask, augmenter)
-    assert any(told.startswith(word) for told in found), found
+    level, low = rng.integers(0, 3, 60), rng.normal(size=60)
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=60), "b": rng.normal(size=60), "low": low,
+            "high": low + rng.gamma(1.0, size=60), "whole": rng.poisson(4, 60),
+            "on": (level == 0).astype(int), "off": (level != 0).astype(int),
+            "word": np.array(list("xyz"), object)[level],
+            "pair": np.array(list("uvw"), object)[level],
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(level, "D"),
+        }
+    )  # fmt: skip
+    frame["b"] = 1 - frame["a"]
+    words = ["word", "pair"]
+    frame[words] = frame[words].astype(object)
+    return fuzz.Table(
+        frame, np.repeat([0, 1], 30), "pandas", [({"a": 1.0, "b": 1.0}, 1.0)],
+        [["low", "high"]], [["on", "off"]],
+    )  # fmt: skip
+
+
+BREAKS = {
+    "type of whole": lambda rows: rows.astype({"whole": float}),
+    "values of on": lambda rows: rows.replace({"on": {1: 2}}),
+    "values of word": lambda rows: rows.replace({"word": {"x": "t"}}),
+    "categories": lambda rows: rows.assign(pair=rows["pair"].iloc[::-1].to_numpy()),
+    "range of a": lambda rows: rows.assign(a=9.0),
+    "range of whole": lambda rows: rows.assign(whole=99),
+    "missing cells": lambda rows: rows.assign(a=np.nan),
+    "whole days": lambda rows: rows.assign(day=rows["day"] + pd.Timedelta("1h")),
+    "equality": lambda rows: rows.assign(a=rows["a"] + 1e-7),
+    "order": lambda rows: rows.assign(high=rows["low"] - 1e-7),
+    "one-hot run": lambda rows: rows.assign(off=rows["on"]),
+    "constraint": lambda rows: rows.assign(low=rows["low"] + 1e-7),
+    "total": lambda rows: rows.assign(whole=rows["whole"].iloc[0]),
+    "counts": lambda rows: rows.assign(word="x"),
+}
+
+
+@pytest.mark.parametrize("word", BREAKS)
+def test_what_rows_break_of_promises_is_found(word):
+    table = promising()
+    members, rows = table.y == 1, table.frame.iloc[30:].reset_index(drop=True)
+    ask = fuzz.Ask(
+        bounds=[({"low": 1.0}, -9.0, float(rows["low"].max()))],
+        sums=[({"whole": 1.0}, float(rows["whole"].sum()))],
+        counts=[("word", rows["word"].value_counts().to_dict())],
+    )
+    assert list(fuzz.broken(table, members, rows, ask)) == []
+    found = list(fuzz.broken(table, members, BREAKS[word](rows), ask))
+    assert any(text.startswith(word) for text in found), found
+
+
+def test_differences_to_smote_are_over_tables_and_tests_over_families():
+    rng = np.random.default_rng(0)
+    gains = rng.normal(size=8)
+    rows = [
+        {"table": f"t{i}", "family": f"f{i // 2}", "sampler": name, "learner": learner}
+        | dict.fromkeys(imbalance.DIRECTIONS, str(0.5 + gain * (name == "PNL") / 1000))
+        for i, gain in enumerate(gains)
+        for name in ("SMOTE", "PNL")
+        for learner in ("one", "other")
+    ]
+    lines = imbalance.differences(rows)
+    assert [line["learner"] for line in lines] == ["mean of learners", "one", "other"]
+    p = wilcoxon(gains.reshape(4, 2).mean(axis=1)).pvalue
+    for line in lines:
+        ahead = f"{(gains > 0).sum()} of 8"
+        assert line["AUC"] == f"{gains.mean():+.1f} ({p:.2g}; {ahead})"
+        assert line["corrected Brier"].startswith(f"{-gains.mean():+.1f} (")
+
+
+def test_probabilities_are_corrected_for_what_a_sampler_made():
+    y, y_fitted = np.repeat([0, 1], [90, 10]), np.repeat([0, 1], [90, 30])
+    p = np.array([0.0, 0.25, 0.5, 1.0])
+    split = Split(0, None, y, None, None, y_fitted)
+    odds = p[:-1] / (1 - p[:-1]) / 3
+    got = prior_corrected(p, split, Rival())
+    np.testing.assert_allclose(got, [*(odds / (1 + odds)), 1])
+    split = Split(0, None, y, None, None, y)
+    np.testing.assert_allclose(prior_corrected(p, split, Rival()), p)
+    odds = p[:-1] / (1 - p[:-1]) / 9
+    got = prior_corrected(p, split, Rival(balanced=True))
+    np.testing.assert_allclose(got, [*(odds / (1 + odds)), 1])
 
 
 def test_the_guard_takes_a_state_from_its_folder_alone(tmp_path, capsys):

@@ -1,19 +1,22 @@
-"""The codec: what a code is, which rows are near to it, and what is too far out."""
+"""The codec: what a code is, and what is too far out."""
 
 import re
 
 import joblib
 import numpy as np
 import pytest
-from _oracles import mixed_projection_slow, random_poset, tensor_leq, theta_slow
+from _oracles import mixed_projection_slow, tensor_leq, theta_slow
+from _projectors import backward
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_pnl import BackwardProjector, FiberManifold, ManyBodyProjector
-from sklearn_pnl._drawing.coding import TrainingRows
+from sklearn_pnl import ManyBodyProjector
+from sklearn_pnl.codec import Codec
 from sklearn_pnl.geometry import TensorPoset, order_mask
-from sklearn_pnl.geometry.codec import Codec
+from sklearn_pnl.manifolds import FiberManifold
 
 SEEDS = [0, 1, 2]
+
+
 SHAPE = (3, 2, 3)
 
 
@@ -21,9 +24,6 @@ def codec_of(poset, order, with_mass, **params):
     params = {"offset": 0.1, "tol": 1e-13, "max_iter": 200} | params
     base = None if order is None else order_mask(poset, order)
     return Codec(poset, base, with_mass=with_mass, **params)
-
-
-# --- what a code is -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("with_mass", [False, True])
@@ -78,87 +78,12 @@ def test_whole_rows_come_back_from_their_codes_alone(seed, with_mass):
     assert_array_equal(residual, 0)
 
 
-# --- near codes -----------------------------------------------------------------
-
-ROWS = {
-    "wide": lambda rng, n: np.exp(rng.standard_normal((n, 18))),
-    # They differ by 3e-7 relative, so that their KL is 1e-13.
-    "close": lambda rng, n: np.exp(3e-7 * rng.standard_normal((n, 18))),
-    # Cells over many orders of magnitude.
-    "heavy": lambda rng, n: rng.gamma(0.3, size=(n, 18)),
-    # Two groups, each of rows close to one another. (Squares of distances are rounded
-    # in units of those between the groups: 1e-8 of them is as close as this can be.)
-    "groups": lambda rng, n: (
-        np.exp(1e-4 * rng.standard_normal((n, 18)))
-        + 5 * np.outer(np.arange(n) % 2, np.arange(18) % 3)
-    ),
-}
-
-
-def kl_in_long_double(codec, leq, codes, training):
-    """``KL(w, w_i)`` of codes to codes, by definition on the cells."""
-    functions = leq[codec.base.elements] if codec.base.has_bottom else np.eye(18)
-    functions = functions[-codec.n_params :].astype(np.longdouble)
-
-    def energies(codes):
-        energy = codes.astype(np.longdouble) @ functions
-        if codec.with_mass:
-            return energy
-        largest = energy.max(axis=1, keepdims=True)
-        return energy - largest - np.log(np.exp(energy - largest).sum(1, keepdims=True))
-
-    own, theirs = energies(codes), energies(training)
-    kl = np.empty((len(codes), len(training)), np.longdouble)
-    for row, energy in enumerate(own):
-        u = theirs - energy
-        kl[row] = (np.exp(energy) * (np.expm1(u) - u)).sum(axis=1)
-    return kl
-
-
-def assert_nearest_in_kl(codec, leq, rows, rng, rtol):
-    training = TrainingRows(codec, rows, codec.encode(rows), "kl")
-    codes = training.codes
-    # Half of the queries are rows themselves, half lie between and about them.
-    other = codes[rng.permutation(len(codes))[:40]]
-    queries = np.concatenate([codes[:40], 0.7 * codes[40:80] + 0.3 * other])
-    found = training.nearest(queries, 6)
-    kl = kl_in_long_double(codec, leq, queries, codes)
-    wanted = np.argsort(kl, axis=1, kind="stable")[:, :6]
-    assert_array_equal(found, wanted)
-    assert_array_equal(found[:40, 0], np.arange(40))
-    by_definition = np.take_along_axis(kl, wanted, axis=1)
-    distances = training.distances(queries, found)
-    assert_allclose(distances, by_definition.astype(float), rtol=rtol, atol=1e-25)
-
-
-@pytest.mark.parametrize("with_mass", [False, True])
-@pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("order", [None, 1, 2])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_near_codes_are_those_of_kl_in_long_double(seed, order, rows, with_mass):
-    rng = np.random.default_rng(seed)
-    codec = codec_of(TensorPoset(SHAPE), order, with_mass)
-    rtol = 1e-9 if rows in ("wide", "heavy") else 1e-6
-    assert_nearest_in_kl(codec, tensor_leq(SHAPE), ROWS[rows](rng, 700), rng, rtol)
-
-
-@pytest.mark.parametrize("with_mass", [False, True])
-@pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("seed", SEEDS)
-def test_near_codes_on_a_general_poset(seed, rows, with_mass):
-    rng = np.random.default_rng(seed)
-    poset, leq = random_poset(rng, 18, density=0.1)
-    codec = codec_of(poset, 1, with_mass)
-    rtol = 1e-9 if rows in ("wide", "heavy") else 1e-6
-    assert_nearest_in_kl(codec, leq, ROWS[rows](rng, 500), rng, rtol)
-
-
 # --- codes that are too far out -------------------------------------------------
 
 FAR = [50.0, 100.0, 800.0, 1e5, 1e30, 1e300, 1.7e308]
 
 
-@pytest.mark.parametrize("make", [ManyBodyProjector, BackwardProjector])
+@pytest.mark.parametrize("make", [ManyBodyProjector, backward])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("with_mass", [False, True])
 @pytest.mark.parametrize("order", [1, 2])
@@ -186,9 +111,9 @@ def test_finite_but_huge_codes_are_points_or_named(order, with_mass, dtype, make
     "make, backend",
     [
         (ManyBodyProjector, "threading"),
-        (BackwardProjector, "threading"),
+        (backward, "threading"),
         # One is enough where an error is on its way: joblib ends its workers after it.
-        (BackwardProjector, "loky"),
+        (backward, "loky"),
     ],
 )
 def test_a_code_of_a_later_block_is_named_by_its_own_number(make, backend):
@@ -202,15 +127,3 @@ def test_a_code_of_a_later_block_is_named_by_its_own_number(make, backend):
             pytest.raises(ValueError, match="Code 1111 lies so far out"),
         ):
             projector.inverse_transform(codes)
-
-
-@pytest.mark.parametrize("make", [ManyBodyProjector, BackwardProjector])
-@pytest.mark.parametrize("value", [800.0, 1e308])
-def test_a_code_beyond_the_range_of_numbers_is_named(value, make):
-    X = np.random.default_rng(0).uniform(1, 2, size=(12, 3, 4))
-    projector = make(with_mass=True).fit(X)
-    codes = projector.transform(X)
-    codes[7, 0] = value
-    message = rf"Code 7 lies so far out .* {value:.3g}".replace("+", r"\+")
-    with pytest.raises(ValueError, match=message):
-        projector.inverse_transform(codes)

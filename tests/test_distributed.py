@@ -16,6 +16,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from _projectors import backward
 from numpy.testing import assert_array_equal
 from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array, issparse
@@ -28,17 +29,22 @@ from sklearn_pnl import (
     PNLAugmenter,
     PNLSampler,
 )
-from sklearn_pnl._drawing import coding
 from sklearn_pnl._runtime import blocks
-from sklearn_pnl._runtime.blocks import shares_memory
 from sklearn_pnl.geometry import TensorPoset, boolean_lattice
 
 pytestmark = pytest.mark.starting
 
+
 ROOT = Path(__file__).parents[1]
+
+
 # 512 cells make blocks of 256 rows: 5 of them, in tasks of more than one.
 X = np.random.default_rng(0).gamma(1.0, size=(1100, 8, 8, 8)) + 0.1
+
+
 LABELS = np.repeat([0, 1, 2], [700, 300, 100])
+
+
 TRAINING = X[:200]
 
 
@@ -80,61 +86,35 @@ def backend(request):
     return at_work()
 
 
-def lattice_projector():
-    # A general poset carries matrices.
-    return ManyBodyProjector(2, poset=boolean_lattice(9), tol=1e-4)
+# A general poset carries matrices.
+LATTICE = {"poset": boolean_lattice(9), "tol": 1e-4}
 
 
 USES = {
     "encode, one body": lambda: ManyBodyProjector(1).fit(TRAINING).transform(X),
     "encode": lambda: ManyBodyProjector(2).fit(TRAINING).transform(X),
     "encode on a poset": lambda: (
-        lattice_projector().fit(TRAINING.reshape(-1, 512)).transform(X.reshape(-1, 512))
+        ManyBodyProjector(2, **LATTICE)
+        .fit(TRAINING.reshape(-1, 512))
+        .transform(X.reshape(-1, 512))
     ),
     "points": lambda: points(ManyBodyProjector(1, with_mass=True).fit(X)),
+    "neighbors": lambda: near(BackwardProjector(1).fit(X)),
     "decode": lambda: decoded(BackwardProjector(2).fit(TRAINING)),
     "decode, theta": lambda: decoded(
         BackwardProjector(1, local_manifold="theta").fit(TRAINING)
     ),
-    "sample": lambda: PNLAugmenter().fit(TRAINING).sample(600, random_state=0),
-    "sample, whole": lambda: (
-        PNLAugmenter(None).fit(TRAINING).sample(600, random_state=0)
-    ),
+    "sample": lambda: PNLAugmenter(1).fit(TRAINING).sample(600, random_state=0),
+    "sample, whole": lambda: PNLAugmenter().fit(TRAINING).sample(600, random_state=0),
     "stream": lambda: np.concatenate(
-        list(PNLAugmenter().fit(TRAINING).iter_samples(600, 77, random_state=0))
+        list(PNLAugmenter(1).fit(TRAINING).iter_samples(600, 77, random_state=0))
     ),
     "resample": lambda: PNLSampler(random_state=0).fit_resample(X, LABELS)[0],
 }
 
 
-# Rows with ties and copies, so many that a search gives each thread some of them; the
-# last of them are few.
-LATTICE = np.random.default_rng(0).integers(0, 2, (1300 * os.cpu_count(), 6, 12)) + 0.0
-
-
-@pytest.mark.parametrize("shape", [(6, 12), (12, 6), (3, 4)], ids=str)
-@pytest.mark.parametrize("metric", ["kl", "euclidean"])
-def test_workers_find_the_same_neighbors(shape, metric, backend, monkeypatch):
-    # The last shape is searched by a tree.
-    sent, map_blocks = [], coding.map_blocks
-
-    def spying(function, *arrays, **kwargs):
-        sent.append(function.func is coding._kneighbors_there)
-        return map_blocks(function, *arrays, **kwargs)
-
-    monkeypatch.setattr(coding, "map_blocks", spying)
-    X = LATTICE.reshape(len(LATTICE), -1)[:, : np.prod(shape)].reshape(-1, *shape)
-    projector = BackwardProjector(1, metric=metric, offset=0.5).fit(X)
-    home = projector.kneighbors(projector.codes_, return_distance=False)
-    assert not any(sent)
-    with backend:
-        near = projector.kneighbors(projector.codes_, return_distance=False)
-        assert not any(sent), "it would not pay"
-        monkeypatch.setattr(coding, "_WORTH_SENDING", 0)
-        away = projector.kneighbors(projector.codes_, return_distance=False)
-        assert any(sent) == (not shares_memory())
-    assert_array_equal(near, home)
-    assert_array_equal(away, home)
+def near(projector):
+    return projector.kneighbors(projector.codes_, return_distance=False)
 
 
 def points(projector):
@@ -176,15 +156,12 @@ assert away.tobytes() == home.tobytes()
 def test_rows_in_another_memory_layout_give_the_same_bytes(client):
     # Such rows of a table reach a worker in C order.
     flat = X.reshape(-1, 512)
-    projector = BackwardProjector(1, poset=TensorPoset((8, 8, 8)))
+    projector = backward(1, poset=TensorPoset((8, 8, 8)))
     projector.fit(np.asfortranarray(flat[:200]))
     home = decoded(projector, np.asfortranarray(flat))
     with joblib.parallel_config("dask"):
         away = decoded(projector, np.asfortranarray(flat))
     assert away.tobytes() == home.tobytes() == decoded(projector, flat).tobytes()
-
-
-# --- where, and in what portions ------------------------------------------------
 
 
 def blas_threads():
@@ -212,77 +189,15 @@ def test_work_is_done_by_the_workers_block_by_block(client):
     assert_array_equal(lengths, [2] * 78 + [1])
 
 
-def counted(rows):
-    return (np.full(len(rows), len(rows)),)
-
-
-@pytest.mark.parametrize(
-    ("n_blocks", "sizes"),
-    [(3, [2, 2, 2]), (8, [2] * 8), (9, [4] * 4 + [2]), (1025, [128] * 16 + [2])],
-)
-def test_workers_get_several_blocks_at_once(n_blocks, sizes, monkeypatch):
-    # Four tasks a worker, of 64 blocks at most; here a block is 2 rows.
-    seen, delayed = [], blocks.delayed
-
-    def spying(function):
-        def call(*args):
-            seen.append(len(args[-1]))
-            return delayed(function)(*args)
-
-        return call
-
-    monkeypatch.setattr(blocks, "delayed", spying)
-    with joblib.parallel_config("loky", n_jobs=2):
-        (lengths,) = blocks.map_blocks(counted, np.zeros(2 * n_blocks), step=2)
-    assert seen == sizes
-    assert set(lengths) == {2}
-
-
-class Heavy:
-    """Rows that note how often they are pickled."""
-
-    pickled = 0
-
-    def __init__(self, rows):
-        self.rows = rows
-
-    def __call__(self, x):
-        return (np.full(len(x), self.rows.sum()),)
-
-    def __reduce__(self):
-        type(self).pickled += 1
-        return (Heavy, (self.rows,))
-
-
-def test_what_a_task_carries_is_sent_once(client):
-    Heavy.pickled = 0
-    with joblib.parallel_config("dask"):
-        function = Heavy(np.ones(10))
-        (sums,) = blocks.map_blocks(function, np.ones((40, 2**16)), step=2)
-    assert_array_equal(sums, 10)
-    assert Heavy.pickled == 1
-
-
-@pytest.mark.parametrize(
-    ("n", "step", "n_blocks"),
-    [(1, 10, 1), (10, 10, 1), (11, 10, 4), (55, 10, 4), (61, 10, 8), (3_000, 334, 8)],
-)
-def test_blocks_of_one_size_that_workers_share_evenly(n, step, n_blocks):
-    size = blocks.even_step(n, step)
-    assert -(-n // size) == n_blocks
-    assert n == 1 or n_blocks == 1 or n - (n_blocks - 1) * size > size // 2
-
-
-# --- whole classes --------------------------------------------------------------------
+# --- whole classes --------------------------------------------------------------
 
 FEW = np.random.default_rng(1).integers(0, 4, (360, 4, 6)).astype(float)
+
+
 FEW[::3] = FEW[1::3]
+
+
 THREE = np.random.default_rng(2).permutation(np.repeat([0, 1, 2], [110, 120, 130]))
-SOLVES = {
-    "order": 2,
-    "random_state": 0,
-    "sampling_strategy": dict.fromkeys(range(3), 180),
-}
 
 
 def table_of(rows):
@@ -295,33 +210,28 @@ def table_of(rows):
     return frame.astype({"x0": int})
 
 
+FLAT = FEW.reshape(360, -1)
+
+
+WHOLE = LinearConstraint(np.ones((1, 24)), 36.0, 36.0)
+
+
 CLASSES = {
-    "arrays": lambda: (FEW, {}),
-    "integers": lambda: (FEW.astype(np.int16), {}),
-    "single precision": lambda: (FEW.astype(np.float32), {}),
-    "flat": lambda: (FEW.reshape(360, -1), {"reshaper": "prime"}),
-    "sparse": lambda: (csr_array(FEW.reshape(360, -1)), {"reshaper": "prime"}),
-    "frame": lambda: (
-        table_of(FEW),
-        {"categorical_features": "auto", "reshaper": "prime"},
-    ),
-    "kernels": lambda: (FEW, {"draws": "kde", "embedding": None}),
-    "zeros": lambda: (FEW, {"marks": "zeros", "embedding": None}),
-    "constraints": lambda: (
-        FEW.reshape(360, -1),
-        {
-            "reshaper": "prime",
-            "constraints": {1: LinearConstraint(np.ones((1, 24)), 36.0, 36.0)},
-        },
-    ),
+    "images": lambda: (FEW, {"order": 2}),
+    "single precision": lambda: (FEW.astype(np.float32), {"order": 2}),
+    "flat": lambda: (FLAT, {}),
+    "sparse": lambda: (csr_array(FLAT), {}),
+    "frame": lambda: (table_of(FEW), {}),
+    "frame, order": lambda: (table_of(FEW), {"order": 1}),
+    "kernels": lambda: (FEW, {"order": 2, "draws": "kde", "embedding": None}),
+    "constraints": lambda: (FLAT, {"constraints": {1: WHOLE}}),
 }
 
 
 def resampled(X, params):
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "After over-sampling")
-        sampler = PNLSampler(**(SOLVES | params))
-        return sampler, sampler.fit_resample(X, THREE)
+    wanted = dict.fromkeys(range(3), 180)
+    sampler = PNLSampler(sampling_strategy=wanted, random_state=0, **params)
+    return sampler, sampler.fit_resample(X, THREE)
 
 
 def bytes_of(X):
@@ -339,42 +249,24 @@ def test_classes_are_the_bytes_of_home(kind, backend):
     assert bytes_of(X_away) == bytes_of(X_home)
     assert_array_equal(y_away, y_home)
     assert_array_equal(away.parent_indices_, home.parent_indices_)
-    assert away.order_ == home.order_
     for label, augmenter in home.augmenters_.items():
-        other = away.augmenters_[label]
-        assert repr(other.get_params()) == repr(augmenter.get_params())
-        assert (
-            other._source.training.rows.tobytes()
-            == augmenter._source.training.rows.tobytes()
-        )
-        more = [a.sample(7, random_state=1) for a in (other, augmenter)]
+        more = [
+            a.sample(7, random_state=1) for a in (away.augmenters_[label], augmenter)
+        ]
         assert bytes_of(more[0]) == bytes_of(more[1])
 
 
 def test_what_workers_meet_is_said_here():
-    hard = {"order": 2, "offset": 1e-4, "max_iter": 1, "tol": 1e-15}
+    hard = {"order": ManyBodyProjector(2, offset=1e-4, max_iter=1, tol=1e-15)}
     with joblib.parallel_config("loky", n_jobs=2):
         with pytest.warns(ConvergenceWarning, match=r"Sampler, class \d: .* converge"):
-            resampled(FEW, hard)
-        with (
-            pytest.raises(ConvergenceWarning, match="class 0"),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("error", ConvergenceWarning)
             resampled(FEW, hard)
         empty = FEW + 1
         number = np.flatnonzero(THREE == 1)[3]
         empty[number] = 0
-        with pytest.raises(ValueError, match=f"(?i)row {number} is all zero"):
-            resampled(empty, {"embedding": None, "offset": 0})
-        # The last, for joblib ends its workers after an error.
-        wanted = LinearConstraint(np.ones((1, 24)), 1e6, 1e6)
-        asked = {"order": 1, "constraints": {2: wanted}}
-        with pytest.raises(ValueError, match="can be reached|reach"):
-            resampled(FEW.reshape(360, -1), asked)
-
-
-# --- rows beyond memory ---------------------------------------------------------
+        bare = {"order": ManyBodyProjector(1, offset=0), "embedding": None}
+        with pytest.raises(ValueError, match=f"(?i)row {number} is 0"):
+            resampled(empty, bare)
 
 
 def test_parts_are_the_same_bytes_whoever_writes_them(client, tmp_path):
@@ -421,14 +313,11 @@ def test_rows_of_the_recipe_are_those_of_each_partition(kind, client):
     assert_array_equal(np.asarray(new[1]["rare"]), expected)
 
 
-# --- chunks of dask arrays ------------------------------------------------------
-
-
 @pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler:UserWarning")
 def test_projectors_map_over_the_chunks_of_a_dask_array(client):
     import dask.array as da
 
-    projector = BackwardProjector(1).fit(TRAINING)
+    projector = backward(1).fit(TRAINING)
     chunked = da.from_array(X, chunks=(512, 8, 8, 8))
     codes = chunked.map_blocks(
         projector.transform,

@@ -1,4 +1,4 @@
-"""Features to [0, 1] and back, in any units; and reflection at the ends of a range."""
+"""Features to [0, 1] and back, in any units."""
 
 import warnings
 from functools import partial
@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
-from sklearn_pnl import PNLAugmenter, PNLSampler
-from sklearn_pnl._runtime.blocks import ends_of
-from sklearn_pnl.embedding import RangeEmbedding, fold
+from sklearn_pnl import ManyBodyProjector, PNLAugmenter, PNLSampler
+from sklearn_pnl.draws import MixupDraws
+from sklearn_pnl.embedding import RangeEmbedding
 
 SEEDS = [0, 1, 2]
 
@@ -23,21 +22,6 @@ def normal(seed, *shape):
 
 def uniform(seed, *shape):
     return np.random.default_rng(seed).uniform(-1, 1, size=shape)
-
-
-@pytest.mark.parametrize("shape", [(1, 3), (7, 2000), (2500, 2), (300, 1), (64, 0)])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_ends_are_those_of_each_column_in_any_layout(shape, dtype):
-    X = normal(0, *shape).astype(dtype)
-    holes = np.where(X == X.max(initial=-9), np.nan, X)
-    for rows in (X, holes):
-        for same in (rows, np.asfortranarray(rows), rows[::-1]):
-            for found, end in zip(ends_of(same), (np.min, np.max), strict=True):
-                assert found.dtype == rows.dtype
-                assert_array_equal(found, end(rows, axis=0))
-
-
-# --- to [0, 1] and back ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -60,6 +44,7 @@ UNITS = {
     "tiny single": (np.float32, 1e-9),
     "huge half": (np.float16, 5e4),
     "huge single": (np.float32, 2e38),
+    "large": (np.float64, 1e300),
     "huge": (np.float64, 1e308),
     "all there is": (np.float64, np.finfo(float).max),
 }
@@ -86,78 +71,19 @@ def test_every_unit_has_a_range(seed, dtype, unit):
     assert_allclose(again.astype(dtype) / unit, X / unit, rtol=1e-9, atol=1e-12)
 
 
-def test_a_constant_feature_is_zero_and_comes_back():
-    X = np.array([[3.0, 1.0], [3.0, 2.0], [3.0, 5.0]])
-    embedding = RangeEmbedding().fit(X)
-    assert_array_equal(embedding.transform(X), [[0, 0], [0, 0.25], [0, 1]])
-    assert_array_equal(embedding.inverse_transform(embedding.transform(X)), X)
-
-
-def test_the_rows_that_come_in_are_left_as_they_are():
-    X = normal(0, 10, 3)
-    before = X.copy()
-    embedding = RangeEmbedding().fit(X)
-    embedding.inverse_transform(embedding.transform(X))
-    assert_array_equal(X, before)
-
-
-# --- reflection -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_values_beyond_a_range_are_reflected_at_its_ends(seed):
-    low, high = np.array([-1.0, 0.0, 5.0]), np.array([1.0, 2.0, 5.0])
-    rows = 2 * normal(seed, 500, 3) + [0, 1, 5]
-    folded = fold(rows.copy(), low, high)
-    assert ((folded >= low) & (folded <= high)).all()
-    # As far inside of the end as they were beyond it, if the range is that long.
-    below, above = low - rows, rows - high
-    near = np.maximum(below, above) < high - low
-    wanted = np.where(below > 0, low + below, np.where(above > 0, high - above, rows))
-    assert_allclose(folded[near], wanted[near], atol=1e-12)
-    assert (near & (np.maximum(below, above) > 0)).sum() > 100
-
-
-@pytest.mark.parametrize("end", [1e308, np.finfo(float).max, 1e-310])
-def test_reflection_at_any_end_stays_in_the_range(end):
-    low, high = np.full(4, -end), np.full(4, end)
-    rows = np.array([[-end, end, 0, end / 2], [-np.inf, np.inf, -0.0, -end / 2]])
-    folded = fold(rows.copy(), low, high)
-    assert ((folded >= low) & (folded <= high)).all()
-    assert_array_equal(folded[0], rows[0])
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("shape", [(6,), (3, 2)])
-def test_new_values_pass_both_ends_of_a_range_by_no_more_than_the_margin(shape, seed):
-    # Folded there, none of them is on the ends themselves.
-    X = normal(seed, 60, *shape)
-    augmenter = PNLAugmenter(draws="mixup", range_slack=0.1).fit(X)
-    rows = augmenter.sample(5000, random_state=seed)
-    low, high = X.min(axis=0), X.max(axis=0)
-    farthest = 0.1 * (high - low) * (1 + 1e-9)
-    for beyond in (low - rows, rows - high):
-        assert (beyond > 0).any(axis=0).all()
-        assert (beyond <= farthest).all()
-    assert np.mean((rows == low) | (rows == high)) <= 0.001
-
-
-# --- what the augmenter makes of such units -------------------------------------
-
-
 def ranges(X):
     return np.ptp(np.asarray(X, dtype=np.longdouble), axis=0)
 
 
 @pytest.mark.parametrize(
-    ("dtype", "unit"), [v for k, v in UNITS.items() if k != "all there is"], ids=str
+    ("dtype", "unit"), [v for v in UNITS.values() if v[1] <= 1e300], ids=str
 )
 @pytest.mark.parametrize("shape", [(4,), (2, 2)], ids=str)
 def test_new_rows_have_the_spread_of_the_rows_in_any_units(shape, dtype, unit):
     X = uniform(0, 60, *shape).reshape(60, -1)
     X[:, ::2] *= unit
     X = X.reshape(60, *shape).astype(dtype)
-    rows = PNLAugmenter(range_slack=0).fit(X).sample(200, random_state=0)
+    rows = PNLAugmenter(extrapolation=0).fit(X).sample(200, random_state=0)
     assert rows.dtype == dtype
     assert np.isfinite(rows).all()
     share = ranges(rows) / ranges(X)
@@ -175,29 +101,24 @@ def test_new_rows_have_the_spread_of_the_rows_in_any_units(shape, dtype, unit):
 def test_a_column_that_the_offset_would_round_away_is_refused(offset, dtype, unit):
     X = np.abs(normal(0, 30, 3) * [1, 1, unit * offset]).astype(dtype)
     with pytest.raises(ValueError, match=r"Column 2 spans .*e-\d+ .* rounds away"):
-        PNLAugmenter(embedding=None, offset=offset).fit(X)
-    assert np.isfinite(PNLAugmenter(offset=offset).fit(X).sample(9, 0)).all()
+        PNLAugmenter(ManyBodyProjector(1, offset=offset), embedding=None).fit(X)
 
 
-@pytest.mark.parametrize("params", [{}, {"order": 1}, {"with_mass": False}], ids=str)
-def test_single_precision_near_the_end_of_the_type_is_refused_in_words(params):
+def test_single_precision_near_the_end_of_the_type():
     X = np.abs(3.3e38 * uniform(0, 60, 4)).astype(np.float32)
-    noisy = {"draws": "mixup", "embedding": None, "range_slack": None}
-    augmenter = PNLAugmenter(**noisy, **params).fit(X)
-    with pytest.raises(
-        ValueError, match=r"overflow float32: .* Divide X by a constant"
-    ):
-        augmenter.sample(500, random_state=0)
-    # What it says helps.
-    smaller = X / np.float32(1e3)
-    assert np.isfinite(augmenter.fit(smaller).sample(500, random_state=0)).all()
+    noisy = {"draws": MixupDraws(noise=3.0), "embedding": None, "extrapolation": None}
+    lines = PNLAugmenter(**noisy).fit(X)
+    assert np.isfinite(lines.sample(500, random_state=0)).all()
+    codes = PNLAugmenter(order=1, **noisy).fit(X)
+    with pytest.raises(ValueError, match="overflow float32: .* Divide X by a constant"):
+        codes.sample(500, random_state=0)
 
 
 def test_a_mass_beyond_double_precision_is_refused_in_words():
     X = np.abs(1e308 * uniform(0, 30, 4))
     X[4] = 1.5e308
     with pytest.raises(ValueError, match=r"sum of row \d+ overflows; divide X"):
-        PNLAugmenter(embedding=None).fit(X)
+        PNLAugmenter(order=1, embedding=None).fit(X)
 
 
 @pytest.mark.parametrize("scale", [1.0, 300.0])
@@ -208,42 +129,14 @@ def test_an_embedding_without_a_way_back_is_told(function, scale):
         PNLAugmenter(embedding=FunctionTransformer(function)).fit(X)
 
 
-def test_an_embedding_whose_way_back_has_other_columns_is_told():
-    X = np.random.default_rng(0).gamma(2.0, size=(60, 3))
-    pairs = FunctionTransformer(lambda x: x[:, :2])
-    with pytest.raises(ValueError, match=r"\(60, 2\) for rows .* an inverse_func"):
-        PNLAugmenter(embedding=pairs).fit(X)
-
-
-class FirstColumn(TransformerMixin, BaseEstimator):
-    """The first column; the way back has means in the others."""
-
-    def fit(self, X, y=None):
-        self.mean_ = X.mean(axis=0)
-        return self
-
-    def transform(self, X):
-        return X[:, :1]
-
-    def inverse_transform(self, X):
-        return np.column_stack([X, np.tile(self.mean_[1:], (len(X), 1))])
-
-
-@pytest.mark.parametrize("n_rows", [2, 3, 60])
-def test_embeddings_that_lose_something_are_not(n_rows):
-    X = np.random.default_rng(0).gamma(2.0, 300.0, size=(n_rows, 3))
-    for embedding in (FunctionTransformer(np.log1p, np.expm1), FirstColumn()):
-        PNLAugmenter(embedding=embedding).fit(X)
-
-
-@pytest.mark.parametrize("range_slack", [0.1, None])
+@pytest.mark.parametrize("extrapolation", [0.1, None])
 @pytest.mark.parametrize(
     "there, back", [(np.tanh, np.arctanh), (np.reciprocal, np.reciprocal)]
 )
-def test_values_are_finite_where_an_inverse_has_none(there, back, range_slack):
+def test_values_are_finite_where_an_inverse_has_none(there, back, extrapolation):
     X = np.random.default_rng(0).exponential(size=(80, 4))
     augmenter = PNLAugmenter(
-        embedding=FunctionTransformer(there, back), range_slack=range_slack
+        embedding=FunctionTransformer(there, back), extrapolation=extrapolation
     ).fit(X)
     assert np.isfinite(augmenter.sample(300, random_state=0)).all()
 
@@ -265,7 +158,7 @@ def test_no_way_there_or_back_leads_out_of_numbers(kind, value, told):
     )
     with pytest.raises(ValueError, match=f"{told} for finite rows; .* row 1, column 2"):
         PNLAugmenter(**{kind: there}).fit(X)
-    augmenter = PNLAugmenter(**{kind: back}, range_slack=None)
+    augmenter = PNLAugmenter(**{kind: back}, extrapolation=None)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The way back")
         augmenter.fit(X)

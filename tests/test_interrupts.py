@@ -93,7 +93,7 @@ SAMPLES = {
         9, 0, constraints=ColumnConstraint(0, lower=np.median(X[:, 0]))
     ),
     "batches": lambda e: list(e.iter_samples(9, 4, 0)),
-    "measures": lambda e: e.to_measures(X),
+    "totals": lambda e: e.sample(9, 0, totals={0: float(X[:9, 0].sum())}),
 }
 
 

@@ -1,9 +1,10 @@
 """The direction of the imports, read from the sources, and the public names."""
 
 import ast
-import importlib.util
+import importlib
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import sklearn_pnl
 
 ROOT = Path(sklearn_pnl.__file__).parent
-GEOMETRY = "sklearn_pnl.geometry"
+SAMPLERS = {"sklearn_pnl.sampler", "sklearn_pnl.regression"}
 
 
 def module_name(path):
@@ -19,8 +20,16 @@ def module_name(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def nodes_that_run(tree):
+    """All nodes but those that type checkers alone read."""
+    yield tree
+    for node in ast.iter_child_nodes(tree):
+        if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            yield from nodes_that_run(node)
+
+
 def imported_modules(path):
-    """Every module that a file imports, with absolute names, also inside functions.
+    """Modules that a file imports, by absolute names, also inside functions.
 
     ``from . import x`` counts as the module ``x`` if there is one, else as the
     package.
@@ -28,80 +37,57 @@ def imported_modules(path):
     package = module_name(path).split(".")
     if path.name != "__init__.py":
         package = package[:-1]
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    imported = set()
+    for node in nodes_that_run(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
             for alias in node.names:
                 full = f"{base}.{alias.name}"
-                found.add(full if full in MODULES else base)
-    return found
+                imported.add(full if full in MODULES else base)
+    return imported
 
 
 PATHS = sorted(ROOT.rglob("*.py"))
 MODULES = {module_name(path) for path in PATHS}
 IMPORTS = {module_name(path): imported_modules(path) for path in PATHS}
-OURS = {name: found & MODULES for name, found in IMPORTS.items()}
-OPTIMIZE, SAMPLER = f"{GEOMETRY}.optimize", "sklearn_pnl.over_sampling"
-WORKSPACE = "sklearn_pnl._runtime.workspace"
-SAMPLERS = {SAMPLER, "sklearn_pnl.regression"}
-IN_GEOMETRY = sorted(name for name in MODULES if name.startswith(GEOMETRY))
-ESTIMATORS = sorted(MODULES - {"sklearn_pnl", WORKSPACE, *IN_GEOMETRY})
 
 
-def top_level(name):
-    return {imported.split(".")[0] for imported in IMPORTS[name]}
+def part_of(name):
+    """The first package or module below the top: geometry, frames, sampler."""
+    return name.split(".")[1] if name.count(".") else ""
 
 
-def test_the_modules_of_the_design_are_there():
-    # Also shows that the reading of sources above finds anything at all.
-    layers = [
-        "_runtime.validation",
-        "_runtime.blocks",
-        "_drawing.coding",
-        "_drawing.rows",
-        "_drawing.steps",
-    ]
-    layers += ["tables.table", "control.keeping", "draws", "embedding", "manifolds"]
-    layers += ["reshape", "many_body", "backward", "augment"]
-    parts = ["posets", "coordinates", "divergences", "interactions", "projections"]
-    assert {OPTIMIZE, GEOMETRY, SAMPLER} <= MODULES
-    assert {f"sklearn_pnl.{name}" for name in layers} <= MODULES
-    assert {f"{GEOMETRY}.{name}" for name in parts} <= MODULES
-    assert "sklearn_pnl.backward" in OURS["sklearn_pnl.augment"]
-    assert "sklearn_pnl._drawing.coding" in OURS["sklearn_pnl.backward"]
-    assert f"{GEOMETRY}.codec" in OURS["sklearn_pnl._drawing.coding"]
-    assert f"{GEOMETRY}.solvers" in OURS[f"{GEOMETRY}.codec"]
-    assert f"{GEOMETRY}.solvers" in OURS[f"{GEOMETRY}.projections"]
-    assert OPTIMIZE in OURS[f"{GEOMETRY}.solvers"]
+def in_part(part):
+    return sorted(name for name in MODULES if part_of(name) == part)
 
 
-def test_optimize_and_its_memory_are_leaves():
-    assert OURS[WORKSPACE] == set()
-    assert top_level(WORKSPACE) <= {"contextlib", "math", "numpy", "threading",
-                                    "weakref"}  # fmt: skip
-    assert OURS[OPTIMIZE] <= {WORKSPACE}
-    assert top_level(OPTIMIZE) <= {"__future__", "dataclasses", "functools", "math",
-                                   "numpy", "scipy", "sklearn_pnl",
-                                   "typing"}  # fmt: skip
+def imported_parts(part):
+    """Parts of the package that the modules of one import, without itself."""
+    imported = set().union(*(IMPORTS[name] & MODULES for name in in_part(part)))
+    return {part_of(name) for name in imported} - {part}
 
 
-@pytest.mark.parametrize("name", IN_GEOMETRY)
-def test_geometry_imports_itself_alone(name):
-    assert OURS[name] <= {WORKSPACE, *IN_GEOMETRY}
+def libraries(name):
+    return {imported.split(".")[0] for imported in IMPORTS[name]} - {"sklearn_pnl"}
 
 
-@pytest.mark.parametrize("name", IN_GEOMETRY)
-def test_geometry_is_numpy_and_scipy_alone(name):
-    standard = {"__future__", "abc", "collections", "dataclasses", "functools",
-                "itertools", "math", "numbers", "operator", "typing"}  # fmt: skip
-    assert top_level(name) <= {"numpy", "scipy", "sklearn_pnl", *standard}
+def test_sources_are_read():
+    assert "sklearn_pnl.geometry" in IMPORTS["sklearn_pnl"]
+    assert {"numpy", "scipy"} <= libraries("sklearn_pnl.geometry.convex.affine")
 
 
-@pytest.mark.parametrize("name", IN_GEOMETRY)
+@pytest.mark.parametrize("name", in_part("geometry"))
+def test_geometry_is_a_leaf_of_numpy_and_scipy(name):
+    ours = {each for each in IMPORTS[name] & MODULES if part_of(each) != "geometry"}
+    assert ours <= {"sklearn_pnl._runtime.masked"}
+    others = libraries(name) - set(sys.stdlib_module_names)
+    assert others <= {"numpy", "scipy"}
+
+
+@pytest.mark.parametrize("name", in_part("geometry"))
 def test_geometry_neither_prints_nor_warns_nor_draws(name):
     path = next(path for path in PATHS if module_name(path) == name)
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -111,54 +97,66 @@ def test_geometry_neither_prints_nor_warns_nor_draws(name):
     assert not {"warn", "random", "default_rng", "RandomState"} & attributes
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_estimators_do_not_import_optimize(name):
-    assert OPTIMIZE not in OURS[name]
+LOW = {"_runtime", "frames", "geometry"}
 
 
-def test_codes_are_known_in_one_place():
-    # What a code is, the codec says; one module uses it, and hands estimators the rest.
-    knowing = {name for name in MODULES if f"{GEOMETRY}.codec" in OURS[name]}
-    assert knowing <= {GEOMETRY, f"{GEOMETRY}.nearness", "sklearn_pnl._drawing.coding"}
-    solving = {name for name in ESTIMATORS if f"{GEOMETRY}.solvers" in OURS[name]}
-    assert solving == set()
-
-
-@pytest.mark.parametrize("name", sorted(MODULES - {"sklearn_pnl"}))
-def test_only_the_package_imports_the_samplers(name):
-    assert not SAMPLERS & OURS[name]
-
-
-@pytest.mark.parametrize("name", sorted(MODULES - SAMPLERS))
-def test_only_samplers_import_imbalanced_learn(name):
-    assert "imblearn" not in top_level(name)
-
-
-def test_only_validation_warns():
-    warning = {name for name in MODULES if "warnings" in top_level(name)}
-    assert warning == {"sklearn_pnl._runtime.validation"}
-
-
-def test_nothing_travels_by_context_variables():
-    assert not {name for name in MODULES if "contextvars" in top_level(name)}
+@pytest.mark.parametrize(
+    ("part", "below"),
+    [
+        ("_runtime", set()),
+        ("frames", {"_runtime"}),
+        ("constraints", {*LOW, "calibration", "_column_totals"}),
+        ("calibration", {*LOW, "_column_totals"}),
+        ("compare", {"_runtime", "frames"}),
+    ],
+)
+def test_parts_import_what_is_below_them(part, below):
+    assert imported_parts(part) <= below
 
 
 def test_there_are_no_cycles():
-    # Packages run their __init__ first, but its imports are not those of a module.
-    inside = {
-        name: {other for other in found if other != name}
-        for name, found in OURS.items()
-        if name not in ("sklearn_pnl", GEOMETRY)
+    # A package runs its __init__ first, but what that imports its modules do not need.
+    packages = {module_name(path) for path in PATHS if path.name == "__init__.py"}
+    left = {
+        name: (imported & MODULES) - {name} - packages
+        for name, imported in IMPORTS.items()
     }
-    done = {"sklearn_pnl", GEOMETRY}
-    # geometry as a package is reached only from outside of it.
-    assert not any(GEOMETRY in inside[n] for n in IN_GEOMETRY if n in inside)
-    assert not any("sklearn_pnl" in found for found in inside.values())
-    while inside:
-        free = {name for name, found in inside.items() if found <= done}
-        assert free, f"import cycle among {sorted(inside)}"
+    done = set()
+    while left:
+        free = {name for name, imported in left.items() if imported <= done}
+        assert free, f"import cycle among {sorted(left)}"
         done |= free
-        inside = {name: found for name, found in inside.items() if name not in free}
+        left = {name: imported for name, imported in left.items() if name not in free}
+
+
+def test_samplers_alone_need_imbalanced_learn():
+    assert {name for name in MODULES if "imblearn" in libraries(name)} <= SAMPLERS
+    for name in MODULES - {"sklearn_pnl"} - SAMPLERS:
+        assert not SAMPLERS & IMPORTS[name], name
+
+
+def test_the_package_works_without_imbalanced_learn_and_matplotlib():
+    code = """
+import sys
+sys.modules["imblearn"] = sys.modules["matplotlib"] = None
+import numpy as np, sklearn_pnl
+X = np.random.default_rng(0).uniform(size=(20, 3))
+assert sklearn_pnl.PNLAugmenter().fit(X).sample(3, 0).shape == (3, 3)
+for name in sklearn_pnl.__all__:
+    if not name.endswith("Sampler"):
+        getattr(sklearn_pnl, name)
+try:
+    sklearn_pnl.PNLSampler
+except ImportError:
+    sys.exit(0)
+sys.exit(1)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_no_file_name_stands_for_two_things():
+    counts = Counter(path.name for path in PATHS if path.name != "__init__.py")
+    assert [name for name, n in counts.items() if n > 1] == []
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
@@ -166,66 +164,23 @@ def test_every_module_says_what_it_is_for(name):
     assert importlib.import_module(name).__doc__
 
 
-def test_importing_the_package_does_not_import_matplotlib():
-    # It is an extra, and only the displays need it.
-    code = "import sys, sklearn_pnl; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 # --- public names ---------------------------------------------------------------
 
 
-ESTIMATOR_NAMES = [
-    "BackwardProjector",
-    "DensityDraws",
-    "Draws",
-    "EtaManifold",
-    "FiberManifold",
-    "KernelDraws",
-    "LocalManifold",
-    "ManyBodyProjector",
-    "MixtureManifold",
-    "MixupDraws",
-    "PNLAugmenter",
-    "PNLRegressionSampler",
-    "PNLSampler",
-    "PrimeFactorReshaper",
-    "ThetaManifold",
-]
-GEOMETRY_NAMES = [
-    "Poset",
-    "TensorPoset",
-    "e_geodesic",
-    "eta_from_prob",
-    "fisher_information",
-    "kl_divergence",
-    "linear_projection",
-    "m_geodesic",
-    "mixed_projection",
-    "prob_from_theta",
-    "rake",
-    "round_to_margins",
-    "theta_from_prob",
-]
+def test_few_names_stand_at_the_top():
+    assert len(sklearn_pnl.__all__) <= 22
 
 
-@pytest.mark.parametrize("name", [*ESTIMATOR_NAMES, "geometry"])
-def test_estimators_are_public(name):
-    assert name in sklearn_pnl.__all__
-    assert hasattr(sklearn_pnl, name)
-
-
-@pytest.mark.parametrize("name", GEOMETRY_NAMES)
-def test_geometry_is_public(name):
-    assert name in sklearn_pnl.geometry.__all__
-    assert callable(getattr(sklearn_pnl.geometry, name))
-
-
-@pytest.mark.parametrize("module", [sklearn_pnl, sklearn_pnl.geometry])
-def test_every_name_announced_exists_and_is_described(module):
+@pytest.mark.parametrize(
+    "name", ["", ".geometry", ".compare", ".constraints", ".frames"]
+)
+def test_every_public_name_exists_and_is_described(name):
+    module = importlib.import_module(f"sklearn_pnl{name}")
     assert len(set(module.__all__)) == len(module.__all__)
-    for name in module.__all__:
-        assert getattr(module, name).__doc__
+    for public in module.__all__:
+        assert getattr(module, public).__doc__
+    with pytest.raises(AttributeError):
+        module.nothing  # noqa: B018
 
 
 def test_the_version_is_known():

@@ -1,21 +1,15 @@
-"""LogLinearModel: one model of the sum of the rows, its score, its bootstrap."""
+"""LogLinearModel: one model of the sum of the rows, its score."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import kstest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_pnl import LogLinearModel, ManyBodyProjector
 from sklearn_pnl.geometry import (
     Poset,
-    TensorPoset,
-    deviance_tests,
     goodness_of_fit,
-    score_tests,
-    search_interactions,
     theta_with_errors,
 )
 
@@ -60,35 +54,6 @@ def test_theta_is_the_code_of_the_sum():
     model = LogLinearModel(2).fit(rows)
     projector = ManyBodyProjector(2, offset=0, tol=1e-10)
     assert_allclose(model.theta_, projector.fit_transform([rows.sum(axis=0)])[0])
-
-
-def test_order_says_what_was_kept():
-    rows = strata(0)
-    assert LogLinearModel(2).fit(rows).order_ == 2
-    assert LogLinearModel([(0, 1), (2,)]).fit(rows).order_ == [(0, 1), (2,)]
-    assert LogLinearModel(base=[(1, 1, 1)]).fit(rows).order_ is None
-
-
-@pytest.mark.parametrize("criterion", ["bic", "aic"])
-def test_order_may_be_searched_for(criterion):
-    rows = strata(0)
-    model = LogLinearModel(criterion).fit(rows)
-    found = search_interactions(rows.sum(0), TensorPoset(SHAPE), criterion=criterion)
-    assert model.order_ == found.order
-    if criterion == "bic":
-        assert model.order_ == [(0, 1), (2,)]
-    whole = LogLinearModel(criterion).fit([[[500, 20], [30, 400]]])
-    assert whole.order_ == 2
-    with pytest.raises(ValueError, match="sets of modes of a tensor"):
-        LogLinearModel("bic", poset=Poset.from_relations(2, [(0, 1)])).fit([[1, 2]])
-
-
-def test_flat_rows_are_laid_out():
-    rows = strata(0)
-    model = LogLinearModel(2).fit(rows)
-    flat = LogLinearModel(2, poset=TensorPoset(SHAPE)).fit(rows.reshape(-1, 12))
-    assert_allclose(flat.theta_, model.theta_)
-    assert flat.score(rows.reshape(-1, 12)) == pytest.approx(model.score(rows))
 
 
 def test_score_is_the_mean_log_likelihood_of_a_count():
@@ -144,34 +109,12 @@ def test_cells_that_cannot_occur_are_left_out_everywhere():
     assert_allclose(model.expected_, fit.expected)
     assert not model.expected_[~can].any()
     assert np.isnan(model.theta_).any() and np.isfinite(model.theta_).any()
-    assert_allclose(
-        LogLinearModel(1, reference=can).fit(rows).score_tests().values,
-        score_tests(rows.sum(axis=0), model.poset_, 1, reference=can).values,
-    )
     tests = model.deviance_tests()
     assert tests.dof.sum() == can.sum() - 1
-    assert LogLinearModel("bic", reference=can).fit(rows).order_ == [(0, 1), (2,)]
-    drawn = (
-        LogLinearModel([(0, 1), (2,)], reference=can)
-        .fit(rows)
-        .bootstrap(200, random_state=0)
-    )
-    # About chi-square with 4 degrees of freedom, of which 12 cells would have 5.
-    assert drawn.replicates.mean() == pytest.approx(4, abs=0.6)
     assert clone(model).fit(rows).statistics_.dof == 1
     assert model.score(rows + ~can) == -np.inf
     with pytest.raises(ValueError, match="of a cell that cannot occur"):
         model.fit(rows + 1)
-
-
-def test_tests_are_those_of_geometry():
-    model = LogLinearModel(1).fit(strata(0))
-    scores = score_tests(model.counts_, model.poset_, 1)
-    assert_allclose(model.score_tests().values, scores.values)
-    assert model.score_tests([(0, 1)]).terms == ((0, 1),)
-    deviances = deviance_tests(model.counts_, model.poset_)
-    assert_allclose(model.deviance_tests().values, deviances.values)
-    assert model.deviance_tests("orders").terms == (1, 2, 3)
 
 
 def test_frames_of_parameters_and_cells():
@@ -192,62 +135,6 @@ def test_frames_of_parameters_and_cells():
         model.to_frame("mode")
 
 
-# --- bootstrap --------------------------------------------------------------------
-
-
-def test_bootstrap_is_chi_square_for_large_samples():
-    rng = np.random.default_rng(0)
-    p = np.outer([0.2, 0.3, 0.5], [0.4, 0.6])
-    counts = rng.multinomial(100_000, p.ravel()).reshape(3, 2)
-    model = LogLinearModel(1).fit([counts])
-    bootstrap = model.bootstrap(999, random_state=0)
-    assert kstest(bootstrap.replicates, "chi2", args=(2,)).pvalue > 0.01
-    # Four standard errors of a share of 999.
-    p_value = model.statistics_.p_value
-    error = 4 * np.sqrt(p_value * (1 - p_value) / 999) + 1e-3
-    assert bootstrap.p_value == pytest.approx(p_value, abs=error)
-
-
-def test_bootstrap_differs_from_chi_square_where_counts_are_few():
-    # 1.5 counts a cell: G^2 is about 15 above the mean of chi-square, its 81 degrees of
-    # freedom, with a standard error of less than 1.
-    rng = np.random.default_rng(0)
-    counts = rng.multinomial(150, np.full(100, 0.01)).reshape(10, 10)
-    model = LogLinearModel(1).fit([counts])
-    bootstrap = model.bootstrap(199, random_state=0)
-    assert bootstrap.replicates.mean() > model.statistics_.dof + 5
-    assert bootstrap.p_value > 2 * model.statistics_.p_value
-
-
-def test_bootstrap_has_a_seed_and_counts_the_counts():
-    model = LogLinearModel(1).fit([[[30, 5], [4, 25]]])
-    first, again = (model.bootstrap(99, random_state=3) for _ in range(2))
-    assert_array_equal(first.replicates, again.replicates)
-    assert first.p_value == 1 / 100
-    assert "99 drawn tables" in str(first)
-    rng = np.random.default_rng(0)
-    assert model.bootstrap(9, rng).replicates.shape == (9,)
-    # The saturated model fits every table.
-    assert LogLinearModel(2).fit([[[3, 5], [4, 2]]]).bootstrap(9).p_value == 1
-
-
-def test_bootstrap_needs_whole_counts():
-    model = LogLinearModel(1, offset=0.3).fit([[[30, 5], [4, 25]]])
-    with pytest.raises(ValueError, match="sum to 65.2: tables are drawn for whole"):
-        model.bootstrap()
-    with pytest.raises(ValueError, match="n_replicates"):
-        LogLinearModel(1).fit([[[30, 5], [4, 25]]]).bootstrap(0)
-
-
-# --- what is refused -------------------------------------------------------------
-
-
-def test_fit_that_stops_early_warns():
-    counts = (np.arange(27).reshape(1, 3, 3, 3) % 7) ** 2
-    with pytest.warns(ConvergenceWarning, match="LogLinearModel: 1 of 1 projections"):
-        LogLinearModel(2, max_iter=1).fit(counts)
-
-
 def test_rows_that_are_no_counts_are_refused():
     with pytest.raises(ValueError, match="Negative values in data passed to LogLinear"):
         LogLinearModel().fit([[1, -1]])
@@ -260,15 +147,6 @@ def test_rows_that_are_no_counts_are_refused():
     added = Poset.from_relations(2, [], add_bottom=True)
     with pytest.raises(ValueError, match="bottom that was added"):
         LogLinearModel(poset=added).fit([[1, 2]])
-
-
-def test_failed_fit_leaves_the_last_one():
-    model = LogLinearModel(1).fit(strata(0))
-    before = model.theta_
-    with pytest.raises(ValueError):
-        model.fit([[0, 0]])
-    assert_array_equal(model.theta_, before)
-    assert not hasattr(clone(model), "theta_")
 
 
 def test_a_table_in_place_of_rows_is_told():
@@ -288,19 +166,3 @@ def test_shares_are_no_counts(n_rows):
     assert LogLinearModel().fit(100 * shares).statistics_.total == pytest.approx(
         100 * n_rows
     )
-
-
-def test_counts_too_many_to_draw_or_sum_are_refused():
-    counts = np.array([[20.0, 10.0], [15.0, 30.0]])
-    model = LogLinearModel().fit([1e20 * counts])
-    assert_allclose(model.expected_, 1e20 * LogLinearModel().fit([counts]).expected_)
-    with pytest.raises(ValueError, match="whole numbers of counts below"):
-        model.bootstrap(9)
-    with pytest.raises(ValueError, match="sum of X overflows; divide it by a constant"):
-        LogLinearModel().fit([5e306 * counts])
-
-
-def test_deviances_that_are_rounding_are_all_as_large():
-    # No table with these sums has a count in the two empty corners: the fit is exact.
-    counts = [[[0, 4], [5, 6]], [[3, 2], [7, 0]]]
-    assert LogLinearModel(order=2).fit([counts]).bootstrap(99, 0).p_value == 1

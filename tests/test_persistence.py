@@ -9,20 +9,21 @@ from functools import cache
 import joblib
 import numpy as np
 import pytest
+from _projectors import backward
 from sklearn.base import clone
 
 from sklearn_pnl import (
-    BackwardProjector,
+    PAPER_RECIPE,
     ColumnConstraint,
-    EtaManifold,
-    KernelDraws,
     ManyBodyProjector,
     PNLAugmenter,
     PNLRegressionSampler,
     PNLSampler,
     PrimeFactorReshaper,
 )
+from sklearn_pnl.draws import KernelDraws
 from sklearn_pnl.geometry import Poset, tree_poset
+from sklearn_pnl.manifolds import EtaManifold
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 6))
@@ -63,11 +64,12 @@ CASES = {
         sample,
     ),
     "categories": (PNLAugmenter(categorical_features=[9]), MIXED, sample),
-    "tree": (BackwardProjector(poset=TREE), np.abs(X), both_ways(np.abs(X))),
-    "diamonds": (BackwardProjector(poset=DIAMONDS), np.abs(X), both_ways(np.abs(X))),
+    "tree": (backward(poset=TREE), np.abs(X), both_ways(np.abs(X))),
+    "diamonds": (backward(poset=DIAMONDS), np.abs(X), both_ways(np.abs(X))),
     "many body": (ManyBodyProjector(2), IMAGES, both_ways(IMAGES)),
     "reshaper": (PrimeFactorReshaper(), X, lambda e: e.transform(X)),
     "sampler": (PNLSampler(random_state=0), (X, Y), of_a_class),
+    "paper": (PNLSampler(**PAPER_RECIPE, random_state=0), (X, Y), of_a_class),
     "numbers": (
         PNLRegressionSampler(random_state=0),
         (X, X[:, 0]),
@@ -109,7 +111,7 @@ def through_pickle(protocol):
 
 
 COPIES = {
-    **{f"pickle {k}": through_pickle(k) for k in range(2, 6)},
+    **{f"pickle {k}": through_pickle(k) for k in (2, 5)},
     "copy": copy.deepcopy,
     "joblib": through_joblib,
 }

@@ -3,29 +3,16 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from imblearn.base import is_sampler
 from imblearn.pipeline import make_pipeline
-from imblearn.utils.estimator_checks import (
-    check_sampler_get_feature_names_out,
-    check_sampler_get_feature_names_out_pandas,
-)
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils import estimator_checks as checks
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_pnl import (
-    ColumnConstraint,
-    KernelDraws,
-    MixupDraws,
-    PNLAugmenter,
-    PNLRegressionSampler,
-    PNLSampler,
-)
+from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLRegressionSampler
+from sklearn_pnl.draws import KernelDraws, MixupDraws
 from sklearn_pnl.regression import density
 
 SEEDS = [0, 1, 2]
@@ -42,7 +29,9 @@ def problem(seed=0, n=60):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("augment", ["mixup", "kde", GaussianMixture(2)], ids=str)
+@pytest.mark.parametrize(
+    "augment", ["interpolation", "mixup", "kde", GaussianMixture(2)], ids=str
+)
 @pytest.mark.parametrize("n_targets", [None, 1, 2])
 def test_targets_are_means_of_the_parents(n_targets, augment, seed):
     X, y = problem(seed)
@@ -64,20 +53,17 @@ def test_targets_are_means_of_the_parents(n_targets, augment, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_target_that_is_linear_in_the_rows_stays_so(seed):
-    # On straight lines, which a large offset draws, and without noise.
+    # On straight lines without noise both are the same convex combination.
     X, _ = problem(seed)
     y = X @ [1.0, -2.0, 0.5] + 3
-    sampler = PNLRegressionSampler(
-        draws=MixupDraws(noise=0), offset=1e6, random_state=seed
-    )
-    X_new, y_new = sampler.fit_resample(X, y)
-    assert_allclose(X_new @ [1.0, -2.0, 0.5] + 3, y_new, atol=1e-4)
+    X_new, y_new = PNLRegressionSampler(random_state=seed).fit_resample(X, y)
+    assert_allclose(X_new @ [1.0, -2.0, 0.5] + 3, y_new, atol=1e-12)
 
 
 def test_rows_are_those_of_the_augmenter():
     X, y = problem()
     X_new, _ = PNLRegressionSampler(n_samples=40, random_state=3).fit_resample(X, y)
-    augmenter = PNLAugmenter(draws="interpolation").fit(X)
+    augmenter = PNLAugmenter(draws="interpolation", value_support=None).fit(X)
     assert_array_equal(X_new[60:], augmenter.sample(40, random_state=3))
 
 
@@ -91,7 +77,7 @@ def test_number_of_new_rows_is_a_number_or_a_share(n_samples, n_new):
 
 
 def test_a_number_of_rows_as_a_float_is_no_share():
-    message = r"n_samples=200\.0 is a float, .* For 200 new rows pass n_samples=200\."
+    message = r"n_samples=200\.0 is a share .* pass n_samples=200\."
     for method in ("fit", "fit_resample"):
         with pytest.raises(ValueError, match=message):
             getattr(PNLRegressionSampler(n_samples=200.0), method)(*problem())
@@ -238,7 +224,7 @@ def test_frames_and_series_keep_names_and_types(container, two):
             if container == "pandas"
             else (library.Series("price", y))
         )
-    sampler = PNLRegressionSampler(categorical_features="auto", random_state=0)
+    sampler = PNLRegressionSampler(random_state=0)
     X_new, y_new = sampler.fit_resample(frame, target)
     assert type(X_new) is type(frame)
     assert type(y_new) is type(target)
@@ -315,50 +301,34 @@ def test_same_seed_same_bytes_and_jobs_change_none():
 
 
 def test_parameters_are_those_of_the_augmenter():
-    ours = PNLRegressionSampler().get_params()
-    for name, value in PNLAugmenter().get_params().items():
-        # Noise has no part in the targets.
-        assert ours[name] == ("interpolation" if name == "draws" else value)
-    own = {"n_samples", "row_weights", "constraints", "totals", "random_state"}
-    assert set(ours) == {*PNLAugmenter().get_params(), *own}
-    assert set(PNLRegressionSampler._parameter_constraints) == set(ours)
+    ours, theirs = PNLRegressionSampler().get_params(), PNLAugmenter().get_params()
+    more = {"n_samples", "row_weights", "constraints", "totals", "random_state"}
+    assert set(ours) == set(theirs) | more
+    # Noise has no part in the targets, and values not in what a learner ranks by.
+    different = {name for name in theirs if ours[name] != theirs[name]}
+    assert different == {"draws", "value_support"}
     X, y = problem()
-    sampler = PNLRegressionSampler(k_neighbors=2, offset=0.5)
-    sampler.fit_resample(X, y)
+    sampler = PNLRegressionSampler(k_neighbors=2, draws=MixupDraws())
+    sampler.set_params(draws__noise=0.1).fit_resample(X, y)
     assert sampler.augmenter_.k_neighbors == 2
-    assert sampler.augmenter_.offset == 0.5
-    assert clone(sampler).get_params() == sampler.get_params()
+    assert sampler.augmenter_.draws_.noise == 0.1
+    assert clone(sampler).get_params(deep=False).keys() == ours.keys()
 
 
-# --- the common suites -----------------------------------------------------------
-
-
-@parametrize_with_checks([PNLRegressionSampler(n_samples=5, random_state=0)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.parametrize(
-    "check",
-    [
-        check_sampler_get_feature_names_out,
-        check_sampler_get_feature_names_out_pandas,
-        checks.check_param_validation,
-    ],
-)
-def test_checks_of_samplers(check):
-    # Those that are left out look for classes and sampling_strategy.
-    sampler = PNLRegressionSampler(n_samples=5, random_state=0)
-    assert is_sampler(sampler)
-    check("PNLRegressionSampler", sampler)
-
-
-# --- what the augmenter says to targets --------------------------------------------
-
-
-def test_the_augmenter_does_not_drop_targets_in_silence():
+def test_totals_are_met_and_reported():
     X, y = problem()
-    with pytest.warns(UserWarning, match="does not use y.*PNLRegressionSampler"):
-        PNLAugmenter().fit(X, y)
-    # Samplers fit it without.
-    PNLSampler(random_state=0).fit_resample(X, np.repeat([0, 1], [45, 15]))
+    sampler = PNLRegressionSampler(totals={0: 12.0}, random_state=0)
+    new = sampler.fit_resample(X, y)[0][60:]
+    assert_allclose(new[:, 0].sum(), 12, rtol=1e-9)
+    assert_allclose(sampler.report_.achieved, [12], rtol=1e-9)
+
+
+def test_equalities_and_orders_of_the_rows_hold():
+    parts = np.random.default_rng(0).gamma(1.0, size=(80, 4))
+    X = np.column_stack([parts, parts.sum(axis=1), parts.cumsum(axis=1)[:, 1]])
+    sampler = PNLRegressionSampler(random_state=0, draws="mixup")
+    new = sampler.fit_resample(X, parts[:, 0])[0][80:]
+    assert_allclose(new[:, 4], new[:, :4].sum(axis=1), atol=1e-11)
+    assert (new[:, 5] <= new[:, 4]).all()
+    assert len(sampler.equalities_) == 2
+    assert (5, 4) in sampler.orders_

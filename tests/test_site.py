@@ -67,7 +67,8 @@ def seen(url, tmp_path):
         ("start.html", "A rare class of 20 rows"),
         ("api/index.html", "generated/sklearn_pnl.PNLSampler.html"),
         ("search.html?q=raking", "sklearn_pnl.geometry.rake"),
-        ("auto_examples/plot_quickstart.html", "sphx_glr_plot_quickstart"),
+        ("guide/control.html", "Theorem 1"),
+        ("auto_examples/plot_1_row_and_code.html", "sphx_glr_plot_1_row_and_code"),
     ],
 )
 def test_page_works(page, wanted, address, tmp_path):

@@ -6,7 +6,6 @@ from threading import Barrier
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-from sklearn_pnl._runtime import threads as _threads
 from sklearn_pnl._runtime.threads import one_blas_thread
 
 
@@ -60,21 +59,6 @@ def test_limits_that_overlap_leave_what_there_was(three):
 def test_an_error_gives_the_threads_back(three):
     with pytest.raises(ZeroDivisionError), one_blas_thread():
         1 / 0  # noqa: B018
-    assert blas_threads() == three
-
-
-def test_an_interruption_of_the_end_leaves_what_there_was_to_the_next(
-    three, monkeypatch
-):
-    def interrupted(limit):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(_threads, "_give_back", interrupted)
-        with pytest.raises(KeyboardInterrupt), one_blas_thread():
-            pass
-    with one_blas_thread():
-        assert set(blas_threads()) == {1}
     assert blas_threads() == three
 
 

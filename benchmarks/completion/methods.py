@@ -27,27 +27,27 @@ NEIGHBORS = (3, 10)
 ROUNDS, STEPS = 20, 10
 
 
-def many_body(tensor, smooth):
+def many_body(tensor, ordered_modes):
     """Every order from 2, modes in order or not, every ridge."""
     orders = range(2, tensor.ndim + 1)
     return [
-        partial(_many_body, order=order, smooth=modes, alpha=alpha)
-        for order, modes, alpha in product(orders, ((), smooth), ALPHAS)
+        partial(_many_body, order=order, ordered_modes=modes, alpha=alpha)
+        for order, modes, alpha in product(orders, ((), ordered_modes), ALPHAS)
     ]
 
 
-def parafac(tensor, smooth):
+def parafac(tensor, ordered_modes):
     """Non-negative CP of every rank."""
     masked = [partial(_masked_parafac, rank=rank) for rank in MASKED_RANKS]
     return masked + [partial(_parafac, rank=rank) for rank in CP_RANKS]
 
 
-def tucker(tensor, smooth):
+def tucker(tensor, ordered_modes):
     """Non-negative Tucker of every rank."""
     return [partial(_tucker, rank=rank) for rank in TUCKER_RANKS]
 
 
-def knn(tensor, smooth):
+def knn(tensor, ordered_modes):
     """Near rows of every unfolding."""
     return [
         partial(_unfolded, imputer=KNNImputer(n_neighbors=k, keep_empty_features=True,
@@ -56,7 +56,7 @@ def knn(tensor, smooth):
     ]  # fmt: skip
 
 
-def iterative(tensor, smooth):
+def iterative(tensor, ordered_modes):
     """Regressions of a level on the others, for every mode."""
     imputer = IterativeImputer(
         min_value=0, max_iter=10, random_state=0, keep_empty_features=True
@@ -77,8 +77,8 @@ METHODS = {
 }
 
 
-def _many_body(given, order, smooth, alpha):
-    imputer = ManyBodyImputer(order, smooth=smooth, alpha=alpha)
+def _many_body(given, order, ordered_modes, alpha):
+    imputer = ManyBodyImputer(order, ordered_modes=ordered_modes, alpha=alpha)
     return imputer.fit_transform(given[None])[0]
 
 

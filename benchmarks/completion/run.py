@@ -57,11 +57,11 @@ def _place(row):
 
 def filled_by(method, name, share):
     """A row: the error at missing cells with the parameters chosen, and the time."""
-    load, smooth = TENSORS[name]
+    load, ordered_modes = TENSORS[name]
     tensor, rng = load(), np.random.default_rng(int(100 * share))
     given = np.where(rng.random(tensor.shape) < share, np.nan, tensor)
     start = perf_counter()
-    best, failed = chosen(METHODS[method](tensor, smooth), given)
+    best, failed = chosen(METHODS[method](tensor, ordered_modes), given)
     error = relative_error(best(given), tensor, np.isnan(given))
     row = {"tensor": name, "missing": share, "method": method}
     row |= {"error": f"{error:.5f}", "seconds": f"{perf_counter() - start:.1f}"}
@@ -141,7 +141,7 @@ def _table_candidates(method, equations, X, given):
 
 def _filled(method, k, given, equations):
     if method == "many-body":
-        imputer = ManyBodyImputer(n_neighbors=k, invariants=equations)
+        imputer = ManyBodyImputer(n_neighbors=k, equalities=equations)
         return imputer.fit_transform(given)
     scaler = StandardScaler()
     filled = make_pipeline(scaler, KNNImputer(n_neighbors=k)).fit_transform(given)

@@ -5,8 +5,9 @@ from imblearn.over_sampling import SMOTE, RandomOverSampler
 from sklearn.base import BaseEstimator
 
 from sklearn_pnl import PNLSampler, PrimeFactorReshaper
+from sklearn_pnl.recipes import PAPER_RECIPE
 
-from ..rivals import PNL_PAPER, Rival, seeded
+from ..rivals import Rival, seeded
 from .problems import make
 
 FACTOR, LEAST = 5, 50  # Rows of a class afterwards: 5 times as many, at least 50.
@@ -56,7 +57,7 @@ def rivals(few):
         "embedding": None,
         "reshaper": PrimeFactorReshaper(input_shape=problem.shape),
     }
-    paper = PNL_PAPER | as_array | {"k_neighbors": min(8, shots - 1)}
+    paper = dict(PAPER_RECIPE) | as_array | {"k_neighbors": min(8, shots - 1)}
     kinds = {
         "noise": (RandomOverSampler, {"shrinkage": 0.3}),
         "SMOTE": (SMOTE, {"k_neighbors": min(5, shots - 1)}),

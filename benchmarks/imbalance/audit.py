@@ -1,6 +1,6 @@
 """The audit of the package resample-audit, on SMOTE and on PNLSampler.
 
-``python -m benchmarks.imbalance.audit --tables development``
+``python -m benchmarks.imbalance.audit``
 """
 
 import argparse
@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.tables import markdown, write_csv
 
-from .problems import load_tables, table_set
+from .problems import SETS, load_tables
 from .samplers import RIVALS
 
 # Of ROS the new rows are real ones: what it is charged with, real rows are.
@@ -90,7 +90,7 @@ def summarise(rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tables", default="small", help="as for run")
+    parser.add_argument("--tables", default="fresh", choices=SETS)
     options = parser.parse_args()
     try:
         import resample_audit  # noqa: F401
@@ -101,7 +101,7 @@ def main():
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows = [audit_table(table, name) for table in tables for name in SAMPLERS]
-    write_csv(rows, f"imbalance-audit-{table_set(options.tables)}")
+    write_csv(rows, f"imbalance-audit-{options.tables}")
     print(f"{len(tables)} tables\n\n{markdown(summarise(rows))}")
 
 

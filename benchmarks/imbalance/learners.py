@@ -3,10 +3,24 @@
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 LEARNERS = {
     "logistic": lambda seed: LogisticRegression(max_iter=2000),
     "5-NN": lambda seed: KNeighborsClassifier(5),
     "forest": lambda seed: RandomForestClassifier(100, random_state=seed, n_jobs=1),
     "boosting": lambda seed: HistGradientBoostingClassifier(random_state=seed),
+}
+
+
+def standardised(make):
+    """A learner behind a scaler, for rows in the units that they were measured in."""
+    return lambda seed: make_pipeline(StandardScaler(), make(seed))
+
+
+# Trees do not depend on units.
+FOR_RAW_ROWS = {
+    name: standardised(make) if name in ("logistic", "5-NN") else make
+    for name, make in LEARNERS.items()
 }

@@ -1,9 +1,9 @@
-"""The imbalanced tables: those of KEEL in two halves by family, and fresh ones."""
+"""The imbalanced tables: some of KEEL's, fresh ones, public ones; and their folds."""
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import joblib
 import numpy as np
@@ -11,23 +11,11 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from ..harness import Split
-from . import fresh
+from . import fresh, public
 
-# Tables of a family share rows, so they are no independent evidence: a family lies in
-# one half as a whole. Four families (ecoli, glass, haberman, vehicle) had been looked
-# at while the defaults of PNLSampler were found. They are development for good, and
-# four more make up half of the tables. The others are run once, at the end.
-DEVELOPMENT = (
-    "ecoli",
-    "glass",
-    "haberman",
-    "iris",
-    "page-blocks",
-    "shuttle",
-    "vehicle",
-    "wisconsin",
-)
-HELD_OUT = (
+# Tables of a family share rows, so they are no independent evidence. No default was
+# chosen on these nine families.
+FAMILIES = (
     "dermatology",
     "led7digit",
     "new-thyroid",
@@ -38,25 +26,28 @@ HELD_OUT = (
     "winequality",
     "yeast",
 )
-
-# For trials: from the development half alone.
-SMALL = ("ecoli3", "glass1", "haberman", "iris0", "shuttle-6_vs_2-3", "vehicle1")
-
-SETS = ("small", "development", "held-out", "all", "fresh")
-
+SETS = ("held-out", "fresh", "public")
 MIN_MINORITY = 10
+# Twice two folds a seed.
+SPLITS, REPEATS = 2, 2
+FOLDS = SPLITS * REPEATS
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows and labels; ``y`` is 1 for the minority. Its seeds count folds."""
+    """Rows and labels, 1 for the minority; each of its ``draws`` gives four folds.
+
+    A draw chooses the folds and, of a ``sampled`` table, also the rows. ``scaled`` rows
+    are standardised by the training part of a fold, before any sampler sees them.
+    """
 
     name: str
     family: str
     X: np.ndarray
     y: np.ndarray
-    repeats: int = 5
-    folds: int = 2
+    draws: Sequence = (0,)
+    scaled: bool = True
+    sampled: bool = False
 
     @property
     def head(self):
@@ -64,68 +55,57 @@ class Table:
 
     @property
     def seeds(self):
-        return range(self.repeats * self.folds)
+        """Numbers of folds: the seed of a draw times four, and the fold."""
+        return [FOLDS * seed + fold for seed in self.draws for fold in range(FOLDS)]
 
     @property
     def key(self):
-        return joblib.hash((self.X, self.y, self.repeats, self.folds))
+        return joblib.hash((self.X, self.y, self.scaled, self.sampled))
 
-    def parts(self, seed):
-        """Training and test rows by number."""
+    def split(self, number):
+        seed, fold = divmod(number, FOLDS)
+        X, y = self._rows(seed)
         splitter = RepeatedStratifiedKFold(
-            n_splits=self.folds, n_repeats=self.repeats, random_state=0
+            n_splits=SPLITS, n_repeats=REPEATS, random_state=seed
         )
-        return next(islice(splitter.split(self.X, self.y), seed, None))
+        train, test = list(splitter.split(X, y))[fold]
+        X, X_test = X[train], X[test]
+        if self.scaled:
+            scaler = StandardScaler().fit(X)
+            X, X_test = scaler.transform(X), scaler.transform(X_test)
+        return Split(number, X, y[train], X_test, y[test])
 
-    def split(self, seed):
-        """A fold, standardised by its training part."""
-        train, test = self.parts(seed)
-        scaler = StandardScaler().fit(self.X[train])
-        return Split(
-            seed,
-            scaler.transform(self.X[train]),
-            self.y[train],
-            scaler.transform(self.X[test]),
-            self.y[test],
-        )
-
-
-def table_set(names):
-    """What the results of a choice of tables are called."""
-    return names if names in SETS else "chosen"
-
-
-def load_tables(names):
-    """The tables of a set of ``SETS``, or those of KEEL in a list with commas."""
-    if names == "fresh":
-        return [Table(name, name, *fresh.load(name)) for name in fresh.FRESH]
-    tables = all_tables()
-    if names in SETS:
-        return [table for table in tables if _in_set(table, names)]
-    known = {table.name: table for table in tables}
-    names = names.split(",")
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        sys.exit(f"No such table: {', '.join(unknown)}. Known: {', '.join(known)}")
-    return [known[name] for name in names]
+    def _rows(self, seed):
+        """All rows, or some common ones and a tenth as many rare ones."""
+        X, y = self.X, self.y
+        if self.sampled:
+            rng = np.random.RandomState(8 + seed)
+            common, rare = np.flatnonzero(y == 0), np.flatnonzero(y == 1)
+            common = rng.permutation(common)[: public.MOST_ROWS]
+            most = max(public.LEAST_RARE, int(len(common) * public.RARE))
+            rows = np.r_[common, rng.permutation(rare)[:most]]
+            X, y = X[rows], y[rows]
+        return X[:, np.ptp(X, axis=0) > 0], y
 
 
-def all_tables():
-    """All numeric tables of KEEL of two classes with enough rows of the minority."""
+def load_tables(name):
+    """The tables of one of the ``SETS``."""
+    if name == "fresh":
+        return [Table(each, each, *fresh.load(each)) for each in fresh.FRESH]
+    if name == "public":
+        return [
+            Table(each, family, *public.load(each), sampled=True)
+            for each, family in public.PUBLIC.items()
+        ]
     load_data, list_data = keel()
-    # Its other form is discretised with the labels of all rows.
-    frames = {
-        name: load_data(name, "imbalanced", raw=True)
-        for name in list_data("imbalanced")
-    }
-    tables = [_as_table(name, frame) for name, frame in frames.items()]
+    names = {each: _family_of(each) for each in list_data("imbalanced")}
+    tables = [
+        # The other form of these tables is discretised with the labels of all rows.
+        _as_table(each, family, load_data(each, "imbalanced", raw=True))
+        for each, family in names.items()
+        if family is not None
+    ]
     return [table for table in tables if table is not None]
-
-
-def family_of(name):
-    """The data set that a table was cut from, such as "ecoli" for "ecoli-0_vs_1"."""
-    families = (*DEVELOPMENT, *HELD_OUT)
-    return next((f for f in families if re.match(rf"{f}(?![a-z])", name)), None)
 
 
 def keel():
@@ -140,23 +120,18 @@ def keel():
     return load_data, list_data
 
 
-def _as_table(name, frame):
-    """The table, or None where a rule of this benchmark leaves it out."""
+def _family_of(name):
+    """The data set that a table was cut from, such as "yeast" for "yeast-1_vs_7"."""
+    return next((f for f in FAMILIES if re.match(rf"{f}(?![a-z])", name)), None)
+
+
+def _as_table(name, family, frame):
+    """The table, or None where it is not one of numbers with enough rare rows."""
     X, labels = frame.iloc[:, :-1], frame.iloc[:, -1].astype(str).str.strip()
     if any(dtype.kind not in "iuf" for dtype in X.dtypes):
         return None
     counts = labels.value_counts()
     if len(counts) != 2 or counts.min() < MIN_MINORITY:
         return None
-    # In ecoli-0_vs_1 the rows labelled "positive" are the majority.
     y = (labels == counts.idxmin()).to_numpy(dtype=int)
-    return Table(name, family_of(name), X.to_numpy(dtype=float), y)
-
-
-def _in_set(table, names):
-    return {
-        "small": table.name in SMALL,
-        "development": table.family in DEVELOPMENT,
-        "held-out": table.family in HELD_OUT,
-        "all": True,
-    }[names]
+    return Table(name, family, X.to_numpy(dtype=float), y)

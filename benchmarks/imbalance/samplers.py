@@ -4,46 +4,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from logging import ERROR, getLogger
 
-from imblearn.over_sampling import (
-    ADASYN,
-    SMOTE,
-    BorderlineSMOTE,
-    RandomOverSampler,
-)
-from sklearn.model_selection import TunedThresholdClassifierCV
+from imblearn.ensemble import BalancedRandomForestClassifier, EasyEnsembleClassifier
+from imblearn.over_sampling import ADASYN, SMOTE, BorderlineSMOTE, RandomOverSampler
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
 from sklearn_pnl import PNLSampler
+from sklearn_pnl.recipes import PAPER_RECIPE
 
-from ..rivals import PNL_PAPER, Rival, seeded
-
-
-def balance_weights(learner, seed):
-    if "class_weight" not in learner.get_params():
-        return None
-    return learner.set_params(class_weight="balanced")
-
-
-def tune_threshold(learner, seed):
-    return TunedThresholdClassifierCV(learner, random_state=seed)
-
-
-RIVALS = {
-    "none": Rival(),
-    "threshold": Rival(threshold=True),
-    "class weight": Rival(adapt=balance_weights),
-    "ROS": Rival(seeded(RandomOverSampler)),
-    "ROS 0.3": Rival(seeded(RandomOverSampler, shrinkage=0.3)),
-    "SMOTE": Rival(seeded(SMOTE)),
-    "BorderlineSMOTE": Rival(seeded(BorderlineSMOTE)),
-    "ADASYN": Rival(seeded(ADASYN)),
-    "PNL": Rival(seeded(PNLSampler)),
-    "PNL (paper)": Rival(seeded(PNLSampler, **PNL_PAPER)),
-    "calibrated SMOTE": Rival(seeded(SMOTE), calibrated=True),
-    "calibrated PNL": Rival(seeded(PNLSampler), calibrated=True),
-}
-
-# Six times the fits of the others, so only when asked for by name.
-SLOW_RIVALS = {"tuned threshold": Rival(adapt=tune_threshold)}
+from ..rivals import Rival, seeded
 
 # The best of smote-variants by the comparison of its authors.
 VARIANTS = (
@@ -51,10 +19,46 @@ VARIANTS = (
 )  # fmt: skip
 
 
-def smote_variants():
-    """Those where the package is there."""
-    if find_spec("smote_variants") is None:
-        return {}
-    kinds = import_module("smote_variants")
-    getLogger("smote_variants").setLevel(ERROR)
-    return {name: Rival(seeded(getattr(kinds, name))) for name in VARIANTS}
+def balanced_forest(learner, seed):
+    """A forest whose trees see as many rows of each class; instead of a forest."""
+    if isinstance(learner, RandomForestClassifier):
+        return BalancedRandomForestClassifier(random_state=seed)
+    return None
+
+
+def easy_ensemble(learner, seed):
+    """Boosting on balanced samples; instead of boosting."""
+    if isinstance(learner, HistGradientBoostingClassifier):
+        return EasyEnsembleClassifier(random_state=seed)
+    return None
+
+
+def of_other_packages():
+    """MGS and the best of smote-variants, where these packages are installed."""
+    found = {}
+    if find_spec("mgs_grf") is not None:
+        kind = import_module("mgs_grf").MGSGRFOverSampler
+        found["MGS"] = Rival(lambda seed: kind(K=5, random_state=seed))
+    if find_spec("smote_variants") is not None:
+        kinds = import_module("smote_variants")
+        getLogger("smote_variants").setLevel(ERROR)
+        found |= {name: Rival(seeded(getattr(kinds, name))) for name in VARIANTS}
+    return found
+
+
+RIVALS = {
+    "none": Rival(),
+    "threshold": Rival(threshold=True),
+    "ROS": Rival(seeded(RandomOverSampler)),
+    "ROS 0.3": Rival(seeded(RandomOverSampler, shrinkage=0.3)),
+    "SMOTE": Rival(seeded(SMOTE)),
+    "BorderlineSMOTE": Rival(seeded(BorderlineSMOTE)),
+    "ADASYN": Rival(seeded(ADASYN)),
+    "PNL": Rival(seeded(PNLSampler)),
+    "PNL (paper)": Rival(seeded(PNLSampler, **PAPER_RECIPE)),
+    "calibrated SMOTE": Rival(seeded(SMOTE), calibrated=True),
+    "calibrated PNL": Rival(seeded(PNLSampler), calibrated=True),
+    "balanced forest": Rival(adapt=balanced_forest, balanced=True),
+    "EasyEnsemble": Rival(adapt=easy_ensemble, balanced=True),
+    **of_other_packages(),
+}

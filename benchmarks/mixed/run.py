@@ -33,7 +33,7 @@ SAMPLERS = {
     "random": seeded(RandomOverSampler),
     "SMOTE-NC": seeded(SMOTENC, categorical_features="auto"),
     "PNL": seeded(PNLSampler, categorical_features="auto"),
-    "PNL, no marks": seeded(PNLSampler, categorical_features="auto", marks=None),
+    "PNL, atoms": seeded(PNLSampler, categorical_features="auto", value_support="auto"),
 }
 SHOWN = (
     "average precision",

@@ -1,17 +1,19 @@
 """The paper's geometry on each data set, in the recipe of all benchmarks."""
 
+from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
 
-from sklearn_pnl import PrimeFactorReshaper, ThetaManifold
+from sklearn_pnl import PrimeFactorReshaper
 from sklearn_pnl.geometry import TensorPoset, order_mask
-
-from ..rivals import PNL_PAPER
+from sklearn_pnl.manifolds import ThetaManifold
+from sklearn_pnl.recipes import PAPER_RECIPE
 
 
 def recipe(experiment):
     """The paper's geometry on this data set, in the recipe of all benchmarks."""
-    return PNL_PAPER | {
-        "order": experiment.order,
+    projector = clone(PAPER_RECIPE["order"]).set_params(order=experiment.order)
+    return dict(PAPER_RECIPE) | {
+        "order": projector,
         "reshaper": reshaper(experiment),
         "k_neighbors": experiment.k,
         "embedding": embedding(experiment),

@@ -108,7 +108,9 @@ def run(quick):
     for order in (1, 2):
         projectors = {
             manifold: BackwardProjector(
-                order, local_manifold=manifold, n_neighbors=K, offset=OFFSET
+                ManyBodyProjector(order, offset=OFFSET),
+                local_manifold=manifold,
+                k_neighbors=K,
             ).fit(X)
             for manifold in MANIFOLDS
         }

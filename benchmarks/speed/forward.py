@@ -13,7 +13,6 @@ from sklearn_pnl.geometry import (
 )
 
 from . import problems
-from .products import count_products
 from .scores import score
 from .script import main
 from .textbook import Textbook
@@ -48,7 +47,7 @@ def closed_form(n, dtype, repeats):
 
 
 def iterative(name, X, order, repeats, at_most):
-    """Seconds a row, how the solver went, and the share of its own products."""
+    """Seconds a row, and how the solver went."""
     projector = ManyBodyProjector(order, offset=OFFSET).fit(X)
     on_all_cores = ManyBodyProjector(order, offset=OFFSET, n_jobs=-1).fit(X)
     taken = interleaved(
@@ -65,14 +64,6 @@ def iterative(name, X, order, repeats, at_most):
         for measure, t in taken.items()
     ]
     rows[0]["note"] = how_it_went(X, order)
-    products = count_products(lambda: projector.transform(X))
-    alone = products.seconds(X.shape[1:], order)
-    note = (
-        f"rows in products a row: analysis {products.analysis / len(X):.3g}, "
-        f"synthesis {products.synthesis / len(X):.3g}, "
-        f"solves {products.solves / len(X):.3g}"
-    )
-    rows.append(score(job, "multiple of its own products", seconds / alone, note=note))
     return rows, seconds / len(X)
 
 

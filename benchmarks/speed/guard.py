@@ -160,14 +160,16 @@ def wide_frame():
     return [partial(sampler.fit_resample, X, y) for sampler in samplers]
 
 
-def equations():
-    """The search for equations in 60 columns, three of them totals."""
-    from sklearn_pnl import find_invariants
+def equalities():
+    """The search for equalities in 60 columns, three of them totals."""
+    import sklearn_pnl
 
+    # The name before the stage that renamed it.
+    find = getattr(sklearn_pnl, "find_equalities", None) or sklearn_pnl.find_invariants
     X = np.random.default_rng(0).gamma(1.0, size=(2_000, 60))
     for total in (0, 20, 40):
         X[:, total] = X[:, total + 1 : total + 20].sum(axis=1)
-    return [partial(find_invariants, X)]
+    return [partial(find, X)]
 
 
 def constrained():
@@ -233,7 +235,7 @@ JOBS = {
     "frame of 500 x 500": wide_frame,
     "sparse rows, 5,000 x 3,000": words,
     "20,000 x 20, cells missing": holes,
-    "find equations, 2,000 x 60": equations,
+    "find equalities, 2,000 x 60": equalities,
     "2,000 rows with a column given": constrained,
     "1,000 rows in cents, a total given": cents,
     "compare samples, 1,000 x 10": comparing,
@@ -252,10 +254,10 @@ def serve(address, job):
         for finder in sys.meta_path
         if not getattr(finder, "__module__", "").startswith("__editable__")
     ]
-    import sklearn_pnl
-
     with Client(address, family="AF_UNIX") as line:
         try:
+            import sklearn_pnl
+
             line.send(str(Path(sklearn_pnl.__file__).resolve().parents[1]))
             functions = JOBS[job]()
             resident = _status("VmRSS")
@@ -306,8 +308,8 @@ class State:
         process = subprocess.Popen(command, env=environment, cwd=tempfile.gettempdir())
         stack.callback(process.wait)
         self.line = stack.enter_context(listener.accept())
-        found = self.line.recv()
-        if found != str(folder):
+        found = self.hear()
+        if not self.failure and found != str(folder):
             sys.exit(f"{folder} was wanted, and {found} imported.")
         stack.callback(self._end)
 
@@ -333,7 +335,7 @@ def compare(job, folders, rounds, budget, threads):
     with ExitStack() as stack:
         states = [State(folder, job, threads, stack) for folder in folders]
         # One after the other, so that they do not share the cores.
-        first = [state.hear() for state in states]
+        first = [None if state.failure else state.hear() for state in states]
         for state in states:
             if state.failure:
                 print(f"{job}: {state.failure}", file=sys.stderr)
@@ -431,7 +433,7 @@ def table(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("before", help="a commit, or the folder of a checkout")
-    parser.add_argument("after", help="another one, or the same to see the noise")
+    parser.add_argument("after", nargs="?", help="another one; the same if left out")
     parser.add_argument("--only", default="", help="jobs whose name has this in it")
     parser.add_argument("--rounds", type=int, default=25, help="turns of each state")
     parser.add_argument(
@@ -442,7 +444,10 @@ def main():
     )
     parser.add_argument("--csv", type=Path, help="default: of all jobs, the results'")
     given = parser.parse_args()
-    with checkout(given.before) as before, checkout(given.after) as after:
+    with (
+        checkout(given.before) as before,
+        checkout(given.after or given.before) as after,
+    ):
         rows = []
         for job in JOBS:
             if given.only in job:

@@ -23,13 +23,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from paper_images import CIFAR_NAMES, closest, load_images, show_rows, tell
 
-from sklearn_pnl import (
-    BackwardProjector,
-    ManyBodyProjector,
-    MixtureManifold,
-    PrimeFactorReshaper,
-    ThetaManifold,
-)
+from sklearn_pnl import BackwardProjector, ManyBodyProjector, PrimeFactorReshaper
+from sklearn_pnl.manifolds import MixtureManifold, ThetaManifold
 
 N_TRAIN, N_NEW = 200, 10
 X, y = load_images("cifar10")
@@ -41,7 +36,7 @@ rng = np.random.default_rng(0)
 def decode(rows, manifold, *noises):
     """Images of the codes of the first images, with each of several noises."""
     projector = BackwardProjector(
-        5, local_manifold=manifold, n_neighbors=3, offset=1e-5
+        ManyBodyProjector(5), local_manifold=manifold, k_neighbors=3
     ).fit(reshaper.transform(rows))
     return [
         reshaper.inverse_transform(

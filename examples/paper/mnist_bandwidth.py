@@ -15,7 +15,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from paper_images import closest, load_images, show_rows, tell
 
-from sklearn_pnl import KernelDraws, MixtureManifold, PNLAugmenter
+from sklearn_pnl import PAPER_RECIPE, PNLAugmenter
+from sklearn_pnl.draws import KernelDraws
 
 N_TRAIN, N_NEW = 2000, 50
 X, y = load_images("mnist")
@@ -26,13 +27,9 @@ known, classes = np.concatenate(images), np.repeat(np.arange(10), N_TRAIN)
 def draw(bandwidth):
     """New images of each class."""
     augmenter = PNLAugmenter(
-        order=1,
-        draws=KernelDraws(bandwidth=bandwidth),
-        local_manifold=MixtureManifold(step=0.98),
+        **{**PAPER_RECIPE, "draws": KernelDraws(bandwidth=bandwidth)},
         k_neighbors=8,
         embedding=None,
-        offset=1e-5,
-        with_mass=False,
     )
     return np.stack([augmenter.fit(rows).sample(N_NEW, 0) for rows in images])
 

@@ -28,12 +28,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from paper_images import closest, load_images, show_rows, tell
 
-from sklearn_pnl import (
-    BackwardProjector,
-    ManyBodyProjector,
-    MixtureManifold,
-)
+from sklearn_pnl import BackwardProjector, ManyBodyProjector
 from sklearn_pnl.geometry import TensorPoset
+from sklearn_pnl.manifolds import MixtureManifold
 
 SHAPE, N_TRAIN, N_NEW, K = (7, 2, 2, 7, 2, 2), 2000, 20, 8
 X, y = load_images("mnist")
@@ -55,7 +52,7 @@ def decode_all(images):
     kept = base.transform(tensors[rng.choice(N_TRAIN, N_NEW, replace=False)])
     codes = kept + 0.05 * rng.standard_normal(kept.shape)
     for name, manifold in manifolds.items():
-        projector = BackwardProjector(1, local_manifold=manifold, n_neighbors=K)
+        projector = BackwardProjector(base, local_manifold=manifold, k_neighbors=K)
         found[name] = projector.fit(tensors).inverse_transform(codes)
     mean = tensors[projector.kneighbors(codes, return_distance=False)].mean(axis=1)
     mass = mean.sum(axis=tuple(range(1, 7)), keepdims=True)

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from paper_images import closest, load_images, show_rows, tell
 
-from sklearn_pnl import KernelDraws, MixtureManifold, PNLAugmenter
+from sklearn_pnl import PAPER_RECIPE, PNLAugmenter
 
 N_TRAIN, N_NEW = 2000, 50
 X, y = load_images("mnist")
@@ -25,15 +25,7 @@ known, classes = np.concatenate(images), np.repeat(np.arange(10), N_TRAIN)
 
 def draw(n_neighbors):
     """New images of each class."""
-    augmenter = PNLAugmenter(
-        order=1,
-        draws=KernelDraws(bandwidth=0.05),
-        local_manifold=MixtureManifold(step=0.98),
-        k_neighbors=n_neighbors,
-        embedding=None,
-        offset=1e-5,
-        with_mass=False,
-    )
+    augmenter = PNLAugmenter(**PAPER_RECIPE, k_neighbors=n_neighbors, embedding=None)
     return np.stack([augmenter.fit(rows).sample(N_NEW, 0) for rows in images])
 
 

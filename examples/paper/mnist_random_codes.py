@@ -17,13 +17,15 @@ import numpy as np
 from paper_images import load_images, show_rows, tell
 from sklearn.metrics import pairwise_distances
 
-from sklearn_pnl import BackwardProjector, MixtureManifold
+from sklearn_pnl import BackwardProjector, ManyBodyProjector
+from sklearn_pnl.manifolds import MixtureManifold
 
 SHAPE, N_TRAIN, N_NEW = (7, 2, 2, 7, 2, 2), 2000, 200
 X, y = load_images("mnist")
 images, y = X[:N_TRAIN], y[:N_TRAIN]
 tensors = images.reshape(-1, *SHAPE)
-projector = BackwardProjector(1).fit(tensors)
+BASE = ManyBodyProjector(1)
+projector = BackwardProjector(BASE).fit(tensors)
 trained = projector.codes_
 rng = np.random.default_rng(0)
 codes = rng.uniform(trained.min(axis=0), trained.max(axis=0), (N_NEW, len(trained[0])))
@@ -37,7 +39,7 @@ print(f"{len(np.unique(nearest))} of {N_TRAIN} training images are nearest to an
 
 def decode(manifold, k):
     """Images of the random codes."""
-    decoder = BackwardProjector(1, local_manifold=manifold, n_neighbors=k)
+    decoder = BackwardProjector(BASE, local_manifold=manifold, k_neighbors=k)
     return decoder.fit(tensors).inverse_transform(codes).reshape(-1, 28, 28)
 
 

@@ -22,9 +22,8 @@ import numpy as np
 from paper_images import closest, load_images, show_rows, tell
 
 from sklearn_pnl import (
-    KernelDraws,
+    PAPER_RECIPE,
     ManyBodyProjector,
-    MixtureManifold,
     PNLSampler,
     PrimeFactorReshaper,
 )
@@ -32,13 +31,9 @@ from sklearn_pnl import (
 X, y = load_images("mnist")
 sampler = PNLSampler(
     sampling_strategy={digit: (y == digit).sum() + 1000 for digit in range(10)},
-    order=1,
-    draws=KernelDraws(bandwidth=0.05),
-    local_manifold=MixtureManifold(step=0.98),
+    **PAPER_RECIPE,
     k_neighbors=8,
     embedding=None,
-    offset=1e-5,
-    with_mass=False,
     random_state=0,
 )
 start = perf_counter()

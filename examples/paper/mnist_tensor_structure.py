@@ -20,13 +20,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from paper_images import closest, load_images, show_rows, tell
 
-from sklearn_pnl import (
-    BackwardProjector,
-    ManyBodyProjector,
-    MixtureManifold,
-    ThetaManifold,
-)
+from sklearn_pnl import BackwardProjector, ManyBodyProjector
 from sklearn_pnl.geometry import TensorPoset
+from sklearn_pnl.manifolds import MixtureManifold, ThetaManifold
 
 N_TRAIN, N_NEW = 60, 10
 X, y = load_images("mnist")
@@ -56,7 +52,7 @@ def decode_all(rows, shape, order):
     noise = 0.05 * np.random.default_rng(0).standard_normal((N_NEW, base.n_params_ - 1))
     for name, manifold in ways.items():
         projector = BackwardProjector(
-            **settings, local_manifold=manifold, n_neighbors=8
+            ManyBodyProjector(**settings), local_manifold=manifold, k_neighbors=8
         ).fit(rows)
         found[name] = projector.inverse_transform(projector.codes_[:N_NEW] + noise)
     found = {name: np.reshape(r, (N_NEW, 784)) for name, r in found.items()}

@@ -1,1 +1,1 @@
-"""What work needs beside mathematics: blocks, threads, memory, checks."""
+"""Support for computations: blocks of rows, threads, reports, validation."""

@@ -9,13 +9,14 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .threads import one_blas_thread
 from .validation import unheard
-from .workspace import slices, workspace
 
-# Workers that share no memory get several blocks at once: enough tasks for each of
-# them to even out, none of them larger than 64 MiB.
-_TASKS_PER_WORKER, _BLOCKS_PER_TASK = 4, 64
-# Cells that one pass goes over at once.
+# Cells of one NumPy pass over several short rows.
 _LONG = 2**10
+
+
+def slices(n, step):
+    """Slices of n rows, up to ``step`` at a time."""
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def map_blocks(function, *arrays, step, n_jobs=None, into=None):
@@ -31,7 +32,6 @@ def map_blocks(function, *arrays, step, n_jobs=None, into=None):
     joined, done = None, 0
     with (
         one_blas_thread(),
-        workspace(),
         closing(_results(function, arrays, n, step, n_jobs)) as results,
     ):
         for parts in results:
@@ -48,73 +48,54 @@ def map_blocks(function, *arrays, step, n_jobs=None, into=None):
 def _results(function, arrays, n, step, n_jobs):
     """What ``function`` makes of each block, in order.
 
-    To be closed by who may leave it early, in the thread that it was begun in.
+    A caller that may stop early closes this generator, in the thread that started it.
     """
     shared = shares_memory()
-    # To start threads takes ten milliseconds: not for a block that others wait for.
+    blocks = ((b.start, *(a[b] for a in arrays)) for b in slices(n, step))
+    # Starting threads takes ten milliseconds, more than a single block.
     if shared and (n <= step or effective_n_jobs(n_jobs) == 1):
-        yield from _run_task(function, step, 0, *arrays)
+        for block in blocks:
+            yield _of_block(function, *block)
         return
-    blocks_per_task = 1
-    if not shared:
-        n_tasks = _TASKS_PER_WORKER * effective_n_jobs(n_jobs)
-        n_blocks = -(-n // step)
-        blocks_per_task = min(-(-n_blocks // n_tasks), _BLOCKS_PER_TASK)
-        function = _Remote(function)
-    tasks = (
-        (function, step, task.start, *(a[task] for a in arrays))
-        for task in slices(n, step * blocks_per_task)
-    )
+    function = function if shared else _Remote(function)
     backend, _ = get_active_backend(prefer="threads")
-    # All at once where joblib cannot do better: with "multiprocessing".
+    # The "multiprocessing" backend of joblib returns no generator, only a list.
     return_as = "generator" if backend.supports_return_generator else "list"
     parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
-    results = parallel(delayed(_whole_task)(*task) for task in tasks)
+    results = parallel(delayed(_of_block)(function, *block) for block in blocks)
     try:
-        for blocks in results:
-            yield from blocks
+        yield from results
     except GeneratorExit:
-        # An error made an end, and is what there is to tell: not what is left over.
+        # The error that stopped the work is raised; warnings of open tasks are not.
         with unheard():
             getattr(results, "close", list)()
         raise
 
 
 def shares_memory():
-    """Whether those at work share the memory of this process."""
+    """Whether workers of the active joblib backend share the memory of this process."""
     backend, _ = get_active_backend(prefer="threads")
     return getattr(backend, "supports_sharedmem", False)
 
 
-def _run_task(function, step, start, *arrays):
-    """Results of the blocks of one task, as if each were a task of its own.
-
-    An error with a ``row`` counts it within the block; here it gets its number among
-    all rows.
-    """
-    for block in slices(len(arrays[0]), step):
-        # In one memory layout, whichever way the rows came to this worker.
-        rows = [np.ascontiguousarray(a[block]) for a in arrays]
-        try:
-            found = function(*rows)
-        except ValueError as error:
-            if hasattr(error, "row"):
-                error.row += start + block.start
-            raise
-        yield found
-
-
-def _whole_task(function, step, start, *arrays):
-    with workspace():
-        return list(_run_task(function, step, start, *arrays))
+def _of_block(function, start, *arrays):
+    """Results of one block; the ``row`` of an error counts among all rows."""
+    # Rounding depends on the memory layout, so that all workers use the same one.
+    rows = map(np.ascontiguousarray, arrays)
+    try:
+        return function(*rows)
+    except ValueError as error:
+        if hasattr(error, "row"):
+            error.row += start
+        raise
 
 
 class _Remote:
     """A function for workers that share no memory.
 
-    The "dask" backend sends arguments to the workers once, not with every task, if they
-    say that they are large; what a partial says of itself leaves out the training rows
-    that it carries. And the limit on BLAS here is not one over there.
+    The "dask" backend sends large arguments to the workers once, not with every task.
+    It asks ``__sizeof__``, which a partial answers without the training rows that it
+    carries. BLAS is limited to one thread in the worker too.
     """
 
     def __init__(self, function):
@@ -140,7 +121,8 @@ def even_step(n, step):
 def ends_of(rows):
     """Smallest and largest value (D,) of each column of rows (n, D)."""
     n, d = rows.shape
-    # Several rows as one: passes over short rows take up to eight times as long.
+    # Several short rows are joined: passes over single ones take up to eight times
+    # as long.
     side = max(1, min(_LONG // max(d, 1), n)) if rows.flags.c_contiguous else 1
     whole = n // side * side
     long = rows[:whole].reshape(n // side, side * d)

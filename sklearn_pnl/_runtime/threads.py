@@ -11,21 +11,21 @@ _lock, _users, _limit = Lock(), 0, None
 
 @contextmanager
 def one_blas_thread():
-    """For products too small for more: its other threads would keep cores busy.
+    """Limit BLAS to one thread: products of small blocks do not gain from more.
 
-    The limit is one for the whole process. So the first to come in takes it and the
-    last to go out gives it back, in whichever order they leave: each on its own would
-    restore what it found, and the last one what another had set. Where somebody else
-    holds a limit that cannot be changed from here, that one stays.
+    The limit holds for the whole process. The first context that is entered sets it and
+    the last one that is left restores it, in any order: if each context restored what
+    it read, the last one would restore the limit of another. A limit of another library
+    that cannot be changed from this thread stays.
     """
     global _users, _limit
     with _lock:
-        # It is still there if giving it back was interrupted.
+        # `_limit` is not None if an earlier restoration was interrupted.
         if _users == 0 and _limit is None and _most_threads() > 1:
             _limit = [(pool, pool.num_threads) for pool in _threadpools()]
             for pool in _threadpools():
                 pool.set_num_threads(1)
-            # None if there was no way to.
+            # None if the limit could not be set.
             _limit = _limit if _most_threads() == 1 else None
         _users += 1
     try:
@@ -40,7 +40,7 @@ def one_blas_thread():
 
 def _give_back(limit):
     for pool, n_threads in limit:
-        # Some versions let no other thread of Python change what one has set.
+        # Some versions allow only the thread that set the limit to change it.
         if hasattr(pool, "clear_controlling_thread"):
             pool.clear_controlling_thread(force=True)
         pool.set_num_threads(n_threads)

@@ -5,6 +5,6 @@ from typing import Any, TypeAlias
 from numpy.random import Generator, RandomState
 from numpy.typing import ArrayLike
 
-# Arrays, and what has no types to name here: sparse matrices and data frames.
+# Arrays; sparse matrices and data frames of any library have no common type.
 Rows: TypeAlias = ArrayLike | Any
 Seed: TypeAlias = int | RandomState | Generator | None

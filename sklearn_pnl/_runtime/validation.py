@@ -1,16 +1,13 @@
-"""What comes in is checked here, once, and what is wrong is said here."""
+"""Validate parameters, rows and codes; messages name the row and the column."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
 from contextlib import contextmanager
-from difflib import get_close_matches
 from functools import cache, wraps
 from inspect import currentframe, signature
 from numbers import Integral, Real
-from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -24,31 +21,34 @@ from sklearn.utils._param_validation import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..geometry.masks import check_unmasked
+from .masked import check_unmasked
+from .messages import first_without_number, strings_message, unequal_rows
 
-_Called = TypeVar("_Called")
 _FLOATS = (np.float64, np.float32)
-# Shapes and values that are not finite are told of here, with the place.
+# Settings of `check_array`: shapes and finite values are checked here, with the place.
 LOOSE = {"allow_nd": True, "ensure_all_finite": False}
 _TIMES = re.compile("date|time|duration|period", re.IGNORECASE)
-# What numbers a parameter may have.
+# Constraints of numeric parameters.
 COUNT = Interval(Integral, 1, None, closed="left")
 TWO_OR_MORE = Interval(Integral, 2, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
-# Ours, and those that call us.
+# A range of 1e9 interquartile ranges leaves 7 of the 16 digits of float64 to the middle
+# half. Quartiles are those of up to 2048 rows, fewer with more than 256 columns.
+_EXTREME, _SPREAD_ROWS = 1e9, 2048
+# This package and the libraries that call it: warnings point at the user's code.
 _LIBRARIES = {"sklearn_pnl", "sklearn", "imblearn", "joblib", "contextlib"}
 
 
 def _row(number, numbers=None):
-    """What to call a row, whose user may know it by another number."""
+    """Name of a row in messages, by its number in the rows of the user."""
     return f"row {number if numbers is None else numbers[number]}"
 
 
 def all_or_nothing(fit):
-    """A fit of checked parameters that starts without the results of an older one.
+    """Decorate ``fit``: check parameters and drop the results of an earlier fit.
 
-    If it fails they come back.
+    If ``fit`` fails, the earlier results are restored.
     """
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -68,87 +68,20 @@ def all_or_nothing(fit):
     return restoring
 
 
-# Parameters that are looked for where rows are to be drawn, and where they are.
-ELSEWHERE = {
-    "noise": "noise is a parameter of MixupDraws: pass draws=MixupDraws(noise=...)",
-    "bandwidth": "bandwidth is a parameter of KernelDraws: pass "
-    "draws=KernelDraws(bandwidth=...)",
-    "n_neighbors": "the number of near rows is called k_neighbors here",
-    "k": "the number of near rows is called k_neighbors here",
-    "random_state": "the seed is given where rows are drawn, sample(random_state=...)",
-    "constraints": "they are asked where rows are drawn, sample(constraints=...)",
-    "n_samples": "samplers for classes have sampling_strategy={class: rows}, and an "
-    "augmenter sample(n_samples)",
-}
-
-
-def tells_where(**elsewhere: str) -> Callable[[_Called], _Called]:
-    """A function, or a class, that says which parameter was meant by an unknown one.
-
-    ``elsewhere`` says it of parameters that it does not have by any name.
-    """
-
-    def decorated(called):
-        call = called.__init__ if isinstance(called, type) else called
-        own = signature(called).parameters
-        known = [name for name in own if name != "self"]
-
-        @wraps(call)
-        def telling(*args, **params):
-            for name in params.keys() - own.keys():
-                near = get_close_matches(name, known, n=1)
-                meant = f"did you mean {near[0]!r}" if near else f"it has {known}"
-                raise TypeError(
-                    f"{called.__qualname__} has no parameter {name!r}: "
-                    f"{elsewhere.get(name, meant)}."
-                )
-            return call(*args, **params)
-
-        if call is called:
-            return telling
-        called.__init__ = telling
-        return called
-
-    return decorated
-
-
 class NamedObjects(BaseEstimator):
-    """An estimator some of whose parameters are objects, or names of some."""
-
-    @classmethod
-    @cache
-    def _get_param_names(cls):
-        # Read from a signature, which takes long.
-        return super()._get_param_names()
+    """Estimator with parameters that are objects, or names of objects."""
 
     def _validate_params(self):
-        """Check what was given: a default, which a dataclass has by name, is fine."""
-        own, params = type(self), self.get_params(deep=False).items()
-        given = {k: v for k, v in params if v is not getattr(own, k, own)}
-        validate_parameter_constraints(self._parameter_constraints, given, own.__name__)
+        """Check the parameters that differ from their defaults."""
+        defaults, params = _defaults(type(self)), self.get_params(deep=False)
+        changed = {k: v for k, v in params.items() if v is not defaults[k].default}
+        name = type(self).__name__
+        validate_parameter_constraints(self._parameter_constraints, changed, name)
 
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, ``draws__noise`` where ``draws`` is an object that has it.
 
-        Parameters
-        ----------
-        **params : dict
-            By name.
-
-        Returns
-        -------
-        self : estimator
-        """
-        for name in params:
-            outer, _, inner = name.partition("__")
-            held = params.get(outer, getattr(self, outer, self))
-            if inner and not hasattr(held, "set_params"):
-                raise ValueError(
-                    f"{name} of {type(self).__name__} cannot be set: {outer}={held!r} "
-                    "has no parameters of its own. Pass an object first, such as "
-                    f"MixupDraws() for draws; then {name} works."
-                )
-        return super().set_params(**params)
+@cache
+def _defaults(cls):
+    return signature(cls).parameters
 
 
 def check_count(name, value, or_none=False):
@@ -156,13 +89,13 @@ def check_count(name, value, or_none=False):
     if or_none and value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        known = "an integer >= 1" + " or None" * or_none
-        raise ValueError(f"{name} must be {known}; got {value!r}.")
+        allowed = "an integer >= 1" + " or None" * or_none
+        raise ValueError(f"{name} must be {allowed}; got {value!r}.")
     return int(value)
 
 
 def as_random_state(seed):
-    """What scikit-learn makes of a seed; a ``Generator`` lends its bits."""
+    """``check_random_state``; a ``RandomState`` on the bits of a ``Generator``."""
     if isinstance(seed, np.random.Generator):
         return np.random.RandomState(seed.bit_generator)
     return check_random_state(seed)
@@ -174,13 +107,17 @@ def check_rows(estimator, X, *, reset, missing=None, dtype=_FLOATS):
     Returns a float array of shape ``(n, *shape)``; sets ``input_shape_`` on reset;
     ``missing`` as in :func:`check_finite`.
     """
-    advice = (
-        "{} holds no numbers. Encode it first, for instance with OneHotEncoder, or "
-        "leave it out."
-    )
+    advice = "{} holds no numbers. Encode it first, or leave it out."
     if not reset:
         check_is_fitted(estimator)
-    _check_no_times(estimator, X)
+    # `check_array` would turn times into counts of microseconds.
+    if any(
+        _TIMES.match(str(k)) for k in getattr(X, "dtypes", [getattr(X, "dtype", "")])
+    ):
+        raise TypeError(
+            f"{type(estimator).__name__} takes numbers alone: pass dates and times as "
+            "such, for instance days since a date."
+        )
     X = validated(estimator, X, advice.format, reset=reset, dtype=dtype)
     if reset:
         estimator.input_shape_ = X.shape[1:]
@@ -189,56 +126,70 @@ def check_rows(estimator, X, *, reset, missing=None, dtype=_FLOATS):
     return X
 
 
-def _check_no_times(estimator, X):
-    """Refuse dates and times, which would else be counts of microseconds."""
-    kinds = [("X", getattr(X, "dtype", ""))]
-    if hasattr(X, "columns"):
-        kinds = zip(X.columns, getattr(X, "dtypes", ()), strict=False)
-    times = [name for name, kind in kinds if _TIMES.match(str(kind))]
-    if times:
-        raise TypeError(
-            f"{type(estimator).__name__} takes numbers alone: pass dates and times as "
-            f"such, for instance days since a date. Times: {times}."
-        )
-
-
 def validated(estimator, X, no_numbers, **settings):
-    """Rows of any shape; ``no_numbers`` says what to say of a column of words."""
+    """Rows of any shape; ``no_numbers`` gives the message of a column without any."""
+    X = as_array(X)
+    kind = getattr(getattr(X, "dtype", None), "kind", "O")
+    if kind in "OSUV" and len(X.shape) == 1 and len(X):
+        raise ValueError(
+            f"X has one axis, of values such as {np.asarray(X)[0]!r}: pass a data "
+            "frame, such as pandas.DataFrame(X), or an array (n, n_features)."
+        )
+    if kind in "SU":
+        raise ValueError(strings_message(X, no_numbers))
+    if kind == "O" and isinstance(X, np.ndarray):
+        # NumPy cannot convert the missing values of pandas, NA and NaT, to floats.
+        missing_types = ("NAType", "NaTType")
+        is_missing = np.array(
+            [type(value).__name__ in missing_types for value in X.flat]
+        )
+        X = np.where(is_missing.reshape(X.shape), np.nan, X)
     try:
-        return validate_data(estimator, as_array(X), **settings, **LOOSE)
-    except ValueError as error:
-        column = _first_of_words(X)
-        if column is None:
+        return validate_data(estimator, X, **settings, **LOOSE)
+    except (OverflowError, TypeError, ValueError) as error:
+        where = first_without_number(X)
+        if where is None:
             raise
-        name = X.columns[column] if hasattr(X, "columns") else column
-        told = str(error).rstrip(".")
-        raise ValueError(f"{told}. {no_numbers(f'Column {name!r}')}") from error
+        name = f"Cell {where[1:]} of row {where[0]}"
+        if len(where) == 2:
+            names = getattr(X, "columns", range(where[1] + 1))
+            name = f"Column {names[where[1]]!r}"
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{str(error).rstrip('.')}. {no_numbers(name)}") from error
 
 
-def as_array(X, name="X"):
-    """Rows with a type: None, fractions and decimals in lists become numbers by it."""
+def as_array(X, name="X", dtype=None):
+    """Rows as an array; ``dtype`` applies to lists."""
     check_unmasked(X, name)
-    return X if hasattr(X, "shape") else np.asanyarray(X)
-
-
-def _first_of_words(X):
-    """The first column that holds a string."""
-    if issparse(X) or getattr(X, "dtype", np.dtype(object)).kind not in "OUS":
-        return None
-    X = np.array(X, dtype=object)
-    if X.ndim != 2:
-        return None
-    words = [any(isinstance(v, str | bytes) for v in column) for column in X.T]
-    return words.index(True) if any(words) else None
+    array = X
+    if not hasattr(X, "shape"):
+        try:
+            array = np.asanyarray(X, dtype=dtype)
+        except ValueError:
+            raise ValueError(unequal_rows(X, name)) from None
+        if array.ndim == 0:
+            raise ValueError(
+                f"{name} is of type {type(X).__name__}: pass an array, a list, a data "
+                "frame or a series, with a value for each row."
+            )
+    kind = getattr(getattr(array, "dtype", None), "kind", None)
+    if kind == "O" and array.ndim == 1 and len(array):
+        rows = np.asarray(array)
+        if isinstance(rows[0], list | tuple | np.ndarray):
+            raise ValueError(unequal_rows(rows, name))
+    if kind == "c":
+        raise ValueError(
+            f"Complex data not supported: {name} is an array of {array.dtype}. Pass "
+            f"{name}.real and {name}.imag as numbers of their own."
+        )
+    return array
 
 
 def check_one_a_row(X, y):
     """Refuse targets that are not one a row."""
     if len(X) != len(y):
         raise ValueError(
-            f"X has {len(X)} rows, but y has {len(y)} values: there must be one for "
-            "each row, in the same order. Drop from one what was dropped from the "
-            "other."
+            f"X has {len(X)} rows, but y has {len(y)} values: give one for each row."
         )
 
 
@@ -274,7 +225,7 @@ def check_cells(estimator, X, *, reset=False, missing=None):
     rows, has_gaps = X.reshape(len(X), -1), check_finite(X, missing=missing)
     lowest = 0 if reset else -estimator.offset
     if has_gaps:
-        # Of any value that is fine.
+        # Missing cells pass the checks as any valid value.
         X = np.where(np.isnan(X), 1, X)
     check_measures(X, estimator, estimator.offset, lowest)
     if has_gaps:
@@ -288,13 +239,10 @@ def check_observed(rows, offset):
     mass = np.where(missing, 0.0, rows.astype(np.float64) + offset).sum(axis=1)
     check_masses(mass)
     for row in np.flatnonzero(missing.any(axis=1) & (mass == 0)):
-        why, advice = "no observed cell", "."
-        if not missing[row].all():
-            why = f"observed cells that are all {0 - offset:g}, and offset={offset:g}"
-            advice = ", or set offset > 0." if offset == 0 else "."
         raise ValueError(
-            f"Row {row} has {why}: there is nothing to fit a model to. Drop the row"
-            f"{advice}"
+            f"Row {row} has no observed cell above {0 - offset:g}, with offset="
+            f"{offset:g}: there is nothing to fit a model to. Drop the row, or set "
+            "offset > 0."
         )
 
 
@@ -308,8 +256,8 @@ def as_numbers(X, **settings):
 def check_finite(X, name="X", names=None, missing=None):
     """Refuse NaN and infinity, and say where the first one is.
 
-    With ``missing``, why NaN cannot be had, or True if it can. Returns whether there is
-    any.
+    ``missing`` is True where NaN is allowed, or the reason why it is not. Returns
+    whether there is any NaN.
     """
     values = X.data if issparse(X) else X
     assumed = get_config()["assume_finite"] and missing is not True
@@ -322,82 +270,64 @@ def check_finite(X, name="X", names=None, missing=None):
     if not bad.any():
         return bool(np.isnan(values).any())
     if issparse(X):
-        # Not as a whole, which need not fit.
+        # A dense copy of a sparse matrix may not fit in memory.
         cells = X.tocsr().tocoo()
         bad = ~np.isfinite(cells.data)
         where = min(zip(cells.row[bad].tolist(), cells.col[bad].tolist(), strict=True))
     else:
         where = _first(bad)
-    what = "NaN" if np.isnan(X[where]) else "infinity"
-    imputer = "ManyBodyImputer" if X.ndim > 2 else "SimpleImputer of sklearn.impute"
-    advice = (
-        f"Impute or drop such values before this step, for instance with {imputer}."
-    )
-    if what == "infinity":
-        advice = (
-            "Imputers refuse it too: make it NaN first, np.where(np.isinf(X), np.nan, "
-            "X), which plain tables may hold; else impute it, or drop the row."
-        )
-    elif isinstance(missing, str):
-        advice += f" {missing}"
-    if name == "y":
-        advice = "Drop the rows without a target: new rows mix those of real ones."
+    what, imputer = "infinity", "ManyBodyImputer" if X.ndim > 2 else "SimpleImputer"
+    advice = "Make it NaN first, impute it, or drop the row."
+    if np.isnan(X[where]):
+        what, advice = "NaN", f"Drop such rows, or impute them with {imputer}."
+        advice += f" {missing}" * isinstance(missing, str)
     place = _place(where, names)
     raise ValueError(f"Input {name} contains {what}; the first is at {place}. {advice}")
 
 
-def check_measures(X, whom, offset, lowest=0, *, names=None, numbers=None, advice=None):
+def check_measures(
+    X, caller, offset, lowest=0, *, names=None, numbers=None, advice=None
+):
     """Refuse cells without a logarithm, and say where the first one is.
 
-    ``whom`` says what holds the negative values, or is the estimator that they were
-    passed to; ``numbers`` says what its rows are known by, ``advice`` what to do.
+    ``caller`` is the estimator that the values were passed to, or the start of the
+    message; ``numbers`` are row numbers for the message, ``advice`` is its end.
     """
-    if not isinstance(whom, str):
-        names = feature_names(whom)
-        whom = f"Negative values in data passed to {type(whom).__name__}"
+    if not isinstance(caller, str):
+        names = feature_names(caller)
+        caller = f"Negative values in data passed to {type(caller).__name__}"
     least = X.min(initial=1)
-    if least >= lowest:
-        if offset is not None and least <= -offset:
-            _check_mass(X, offset, numbers)
-        return
-    where = _first(X < lowest)
-    if advice is None:
-        advice = (
-            "shift or scale the data to be non-negative first, for instance with "
-            "MinMaxScaler"
+    if least < lowest:
+        where = _first(X < lowest)
+        advice = advice or "make the data non-negative, for instance with MinMaxScaler"
+        raise ValueError(
+            f"{caller}; the first is {X[where]:g} at {_place(where, names, numbers)}. "
+            f"Cells are read as unnormalised probabilities: {advice}."
         )
-    raise ValueError(
-        f"{whom}; the first is {X[where]:g} at {_place(where, names, numbers)}. Cells "
-        f"are read as unnormalised probabilities: {advice}."
-    )
+    if offset is not None and least <= -offset:
+        _check_mass(X, offset, numbers)
 
 
-def check_made(values, whose, names=None):
-    """Refuse what a transformer of the user makes of finite rows that is no number."""
+def check_made(values, transformer, names=None):
+    """Refuse NaN and infinity that a user's transformer returns for finite rows."""
     bad = ~np.isfinite(values)
-    if not bad.any():
-        return
-    where = _first(bad)
-    what = "NaN" if np.isnan(values[where]) else "infinity"
-    raise ValueError(
-        f"{whose} gives {what} for finite rows; the first is at "
-        f"{_place(where, names)}. Such values have no place in a distribution, nor in "
-        "a row: choose one that is finite on all rows, there and back."
-    )
+    if bad.any():
+        where = _first(bad)
+        what = "NaN" if np.isnan(values[where]) else "infinity"
+        raise ValueError(
+            f"{transformer} gives {what} for finite rows; the first is at "
+            f"{_place(where, names)}. Choose one that is finite there and back."
+        )
 
 
 def _check_mass(X, offset, numbers):
     """Refuse rows that are ``-offset`` throughout, and single cells if that is 0."""
     flat = X.reshape(len(X), -1)
     for row in np.flatnonzero(flat.max(axis=1) <= -offset):
-        why = (
-            f"is -offset={-offset:g} in all cells: nothing of it is left as a "
-            "distribution. Drop the row."
+        raise ValueError(
+            f"{_row(row, numbers).capitalize()} is {0 - offset:g} in all cells, with "
+            f"offset={offset:g}: it has no distribution. Drop it, or set offset > 0."
         )
-        if offset == 0:
-            why = "is all zero and offset=0: it has no distribution. Drop the row or "
-            why += "set offset > 0."
-        raise ValueError(f"{_row(row, numbers).capitalize()} {why}")
     if offset == 0:
         row, cell = _first(flat == 0)
         raise ValueError(
@@ -427,64 +357,86 @@ def check_codes(estimator, codes):
     return codes
 
 
-def clip_neighbors(n_neighbors, n_rows, of_rows=False, whose="the training data"):
-    """``n_neighbors``, at most as many as there are; a warning says so, but for "auto".
+def clip_neighbors(n_neighbors, n_rows, of_rows=False, data_name="the training data"):
+    """Clip ``n_neighbors`` to the number of rows, with a warning unless it is "auto".
 
-    Those of a row among the others if ``of_rows``, where a row that is alone is its own
-    partner; else among all.
+    If ``of_rows`` a row is not its own neighbour, unless it is the only one.
     """
-    there = n_rows - of_rows
+    most = n_rows - of_rows
     if n_neighbors == "auto":
-        # Partners to choose from; or rows that a new one is decoded from, which more
-        # of them would blur.
-        n_neighbors = max(1, min(10 if of_rows else 5, there)) + (there == 0)
+        # 10 partners to choose from; 5 rows to decode from, since a mean of more rows
+        # is smoother than the data.
+        n_neighbors = max(1, min(10 if of_rows else 5, most)) + (most == 0)
     if n_neighbors <= n_rows:
-        return max(1, min(n_neighbors, there))
-    rows = f"{whose} has {n_rows} row{'s' * (n_rows != 1)}"
-    near = f", {there} near each" * of_rows
-    told = f"{n_neighbors} neighbours were asked for, but {rows}{near}: using {there}."
-    if there == 0:
-        told = f"Neighbours were asked for, but {rows}: all new rows are copies of it."
-    else:
-        told += " Ask for fewer if this is meant."
-    warn_user(told)
-    return max(1, there)
+        return max(1, min(n_neighbors, most))
+    warn_user(
+        f"{n_neighbors} neighbours were asked for, but {data_name} has {n_rows} rows: "
+        + (f"using {most}." if most else "all new rows are copies of it.")
+    )
+    return max(1, most)
 
 
-def warn_unconverged(whom, residual, tol, max_iter):
-    """Say once, in figures, that some projections did not reach ``tol``."""
+def warn_unconverged(caller, residual, tol, max_iter):
+    """Warn once if projections did not converge to ``tol``."""
     left = ~(residual <= tol)
     if not left.any():
         return
     warn_missed(
-        f"{whom}: {left.sum()} of {left.size} projections did not "
-        f"converge in max_iter={max_iter} Newton steps: the worst residual "
-        f"max|eta_q - eta*| is {residual.max():.1e} > tol={tol:g}. Increase max_iter "
-        "or tol, or increase offset: cells that are nearly empty are what makes a "
-        "projection hard."
+        f"{caller}: {left.sum()} of {left.size} projections did not converge in "
+        f"max_iter={max_iter} Newton steps: the worst residual max|eta_q - eta*| is "
+        f"{residual.max():.1e} > tol={tol:g}. Increase max_iter, tol or offset."
     )
 
 
-def warn_not_identified(whom, identified):
-    """Say once of which rows the observed cells do not determine the code."""
+def warn_not_identified(caller, identified):
+    """Warn once if the observed cells of some rows do not determine a code."""
     left = np.flatnonzero(~identified)
-    if not len(left):
-        return
-    first = ", ".join(map(str, left[:5])) + ", .." * (len(left) > 5)
-    warn_user(
-        f"{whom}: the observed cells of {len(left)} of {len(identified)} rows do not "
-        f"determine a code (row numbers {first}). They have that of the flattest "
-        "measure that fits. Keep fewer interactions, or leave such rows out."
-    )
+    if len(left):
+        warn_user(
+            f"{caller}: the observed cells of {len(left)} of {len(identified)} rows do "
+            f"not determine a code (rows {left[:5].tolist()}): they have that of the "
+            "flattest measure that fits. Keep fewer interactions, or leave them out."
+        )
+
+
+def warn_extreme_values(numbers, low, high, names, caller):
+    """Warn of columns whose range is a billion times the spread of most values.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n, D)
+        NaN for missing ones. Of the middle half some thousand rows are looked at.
+    low, high : ndarray of shape (D,)
+        Least and largest value of each column.
+    names : sequence of length D
+        Of the columns.
+    caller : str
+        Who reads them, for the message.
+    """
+    n, d = numbers.shape
+    step = -(-n // min(_SPREAD_ROWS, max(2**19 // max(d, 1), 16))) or 1
+    sample = np.sort(numbers[::step].astype(np.float64), axis=0)
+    count = np.count_nonzero(~np.isnan(sample), axis=0)
+    quarters = np.array([count // 4, np.maximum(3 * count // 4, 1) - 1])
+    first, third = np.take_along_axis(sample, quarters, axis=0)
+    with np.errstate(over="ignore"):
+        wide = high - low > _EXTREME * (third - first)
+    for j in np.flatnonzero(wide & (third > first))[:1]:
+        value = high[j] if high[j] - third[j] > first[j] - low[j] else low[j]
+        warn_user(
+            f"{caller}: {value:g} in column {names[j]!r} is more than a billion times "
+            f"as far out as most of it, {first[j]:g} to {third[j]:g}. Set what stands "
+            "for missing values to NaN first; else drop such rows."
+        )
 
 
 def warn_missed(message):
-    """Say what was not reached: by new rows, of what they should keep; by steps."""
+    """Warn of an iteration that did not converge."""
     warn_user(message, ConvergenceWarning)
 
 
 def warn_user(message, category=UserWarning):
-    """Warn at the line that is not in a library: there it can be mended."""
+    """Warn at the line of the user's code that called the libraries."""
     frame, level = currentframe(), 1
     while frame and frame.f_globals.get("__name__", "").split(".")[0] in _LIBRARIES:
         frame, level = frame.f_back, level + 1
@@ -493,7 +445,7 @@ def warn_user(message, category=UserWarning):
 
 @contextmanager
 def unheard():
-    """Nothing is warned of inside."""
+    """Ignore all warnings inside."""
     with warnings.catch_warnings(action="ignore"):
         yield
 

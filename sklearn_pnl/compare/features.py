@@ -1,40 +1,43 @@
-"""Are features alike? Ranges, location, spread, shares, levels, and correlations.
+"""Compare features: ranges, location, spread, levels, correlations.
 
-Of the values that are there: which cells are missing is a question of its own. Spreads
-and correlations are judged by those of samples of real rows.
+All but the share of missing cells is computed over the values that are not missing.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import betabinom, ks_2samp, mode, norm, t
+from scipy.stats import betabinom, ks_2samp, t
 
+from .._runtime.reports import TableReport
 from .._runtime.validation import unheard
-from .findings import ALIKE, FEW, LEVEL, judge, most_by_chance, untold
-from .rows import n_there
+from .findings import LEVEL, NOTHING, TOO_FEW, chance_share, judge, no_finding
 
-# What does not matter: shares of values out of range, of zeros, of missing cells, and
-# differences of means in training standard deviations.
-_SHARE, _LOCATION = 0.05, 0.2
-# Fewer rows have no share, spread or correlation to speak of.
-_FEWEST = 8
-# Features whose correlations are compared: three matrices of 32 megabytes.
-_CORRELATED = 2000
+# Differences that do not matter: shares of values out of range; means, in training
+# standard deviations; logarithms of standard deviations that differ by a fifth (trees
+# detect them with an area under the ROC curve of 0.73); correlations, where a single
+# pair of 20 features that loses one of 0.7 is 0.05.
+_SHARE, _LOCATION, _SPREAD, _CORRELATION = 0.05, 0.2, -np.log(0.8), 0.05
+# Rows, in multiples of the kurtosis, from which on a standard deviation is judged. Of
+# a feature of 0 and 1, so many new rows are all 0 by chance in fewer than one sample in
+# a hundred.
+_ROWS_PER_KURTOSIS = 6
+_REASONS = {
+    "ranges": "share of values beyond all training values; 5% do not matter",
+    "location": "difference of means, in training standard deviations; 0.2 does not "
+    "matter",
+    "spread": "ratio of standard deviations, of features with more rows than 6 times "
+    "the kurtosis; from four fifths to five quarters does not matter",
+}
+# Features whose correlations are compared: their mean over pairs needs no more.
+_MOST_CORRELATED = 200
 # Pairs of disjoint samples of real rows. Of 264 held-out samples of eleven tables (16
 # to 200 rows; continuous, whole and rare values), a twelfth were beyond the worst of 20
-# pairs; with the margin, and the difference that does not matter below, none.
-_SPLITS, _MARGIN = 20, 1.2
-# Features whose correlations are split: their mean over pairs needs no more.
-_SPLIT_FEATURES = 200
-# Standard deviations that differ by a fifth, that is variances by a third: trees tell
-# them with an area under the ROC curve of 0.73.
-_SPREAD = -np.log(0.8)
-# A single pair of 20 features that loses a correlation of 0.7 is 0.05.
-_CORRELATION = 0.05
+# pairs; with the margin, and the difference that does not matter, none.
+_SPLITS, _MARGIN, _FEWEST = 20, 1.2, 8
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class FeatureComparison(TableReport):
     """Numbers for each feature, arrays of shape (n_features,).
 
     Parameters
@@ -52,10 +55,8 @@ class FeatureComparison:
     ks_statistic : ndarray
         Largest gap between the two empirical distribution functions, from 0 to 1
         (Kolmogorov-Smirnov).
-    zero_share, train_zero_share : ndarray
-        Share of values that are 0, new and training ones; nan for levels.
     missing_share, train_missing_share : ndarray
-        Share of cells that are missing, likewise; 0 for levels.
+        Share of cells that are missing, of new and of training rows; 0 for levels.
     """
 
     names: tuple
@@ -63,262 +64,197 @@ class FeatureComparison:
     mean_difference: np.ndarray
     std_ratio: np.ndarray
     ks_statistic: np.ndarray
-    zero_share: np.ndarray
-    train_zero_share: np.ndarray
     missing_share: np.ndarray
     train_missing_share: np.ndarray
 
+    def _title(self):
+        return f"{len(self.names)} features of new against training rows"
 
-# Of a column without any value nothing is known, which NaN says.
+    def _columns(self):
+        numbers = {name: v for name, v in vars(self).items() if name != "names"}
+        return {"feature": self.names} | numbers
+
+
+# Columns without any value give NaN, with warnings of NumPy.
 @unheard()
-def compare_features(scale, train, new):
-    """Of samples of training and of new rows."""
-    X, X_new, n, n_new = train.features, new.features, train.there, new.there
-    varies = np.where(scale.constant[: X.shape[1]], np.nan, 1)
-    levels = np.full(X.shape[1] - scale.n_numbers, np.nan)
-    zeros, new_zeros = (
-        np.append(np.sum(rows.numbers == 0, axis=0), levels) for rows in (train, new)
-    )
-    outside = (X_new < np.nanmin(X, axis=0)) | (X_new > np.nanmax(X, axis=0))
-    mean, new_mean = np.nanmean(X, axis=0), np.nanmean(X_new, axis=0)
+def compare_features(names, X, X_new):
+    """Compare features (n, n_features) of training and of new rows."""
+    low, high, std = np.nanmin(X, axis=0), np.nanmax(X, axis=0), _stds(X)
+    std = np.where(std > 0, std, np.nan)
+    outside = (X_new < low) | (X_new > high)
     ks = ks_2samp(X, X_new, method="asymp", nan_policy="omit")
     return FeatureComparison(
-        names=scale.names,
-        outside_range=outside.sum(axis=0) / n_new,
-        mean_difference=varies * (new_mean - mean),
-        std_ratio=varies * _spreads(X_new),
+        names=names,
+        outside_range=outside.sum(axis=0) / _n_values(X_new),
+        mean_difference=(np.nanmean(X_new, axis=0) - np.nanmean(X, axis=0)) / std,
+        std_ratio=_stds(X_new) / std,
         ks_statistic=ks.statistic,
-        zero_share=new_zeros / n_new,
-        train_zero_share=zeros / n,
-        missing_share=(len(new) - n_new) / len(new),
-        train_missing_share=(len(train) - n) / len(train),
+        missing_share=np.isnan(X_new).mean(axis=0),
+        train_missing_share=np.isnan(X).mean(axis=0),
     )
 
 
+def _n_values(X):
+    return np.sum(~np.isnan(X), axis=0)
+
+
 @unheard()
-def _spreads(X):
+def _stds(X):
     """Standard deviations, exactly 0 where all values are equal."""
     varies = np.nanmax(X, axis=0) > np.nanmin(X, axis=0)
     return np.where(varies, np.nanstd(X, axis=0), 0.0)
 
 
 @unheard()
-def _standardised(X):
+def _z_scores(X):
     """Features of mean 0 and standard deviation 1, nan where they are constant."""
-    std = _spreads(X)
+    std = _stds(X)
     return (X - np.nanmean(X, axis=0)) / np.where(std > 0, std, np.nan)
 
 
-def judge_ranges(found, n, n_new):
-    """Share of new values that no training value reaches, of the worst feature."""
-    # Between the ends of n values of a continuous feature lies a share of all that has
-    # the beta distribution of n - 1 and 2 (S. S. Wilks, Annals of Mathematical
-    # Statistics 12, 1941), whatever the feature is.
-    n, n_new = np.maximum(n, 2), np.maximum(n_new, 1)
-    beyond = np.nan_to_num(found.outside_range - 2 / (n + 1), nan=-1)
-    worst = np.argmax(beyond * np.sqrt(np.minimum(n, n_new)))
-    n, n_new = n[worst], n_new[worst]
-    chance = betabinom.isf(LEVEL / len(found.names), n_new, 2, n - 1) / n_new
-    usual = 2 / (n + 1)
-    reason = (
-        f"share of values of {found.names[worst]}, the largest, beyond the training "
-        f"values; {_SHARE:.0%} are no matter"
-    )
-    slack = max(_SHARE, chance) - usual
-    return judge("ranges", found.outside_range[worst], usual, slack, reason)
-
-
 @unheard()
-def judge_location(found, n, n_new):
-    """The largest difference of means."""
-    away = np.abs(found.mean_difference)
-    if np.all(np.isnan(away)):
-        return untold("location", ALIKE, "no feature varies")
-    # What varies less than training values is told by its spread.
-    errors = np.sqrt(1 / n + np.maximum(found.std_ratio, 1) ** 2 / n_new)
-    slack = np.fmax(_LOCATION, t.isf(LEVEL / 2 / len(away), n - 1) * errors)
-    worst = np.nanargmax(away / slack)
-    reason = (
-        f"difference of the means of {found.names[worst]}, beyond chance the largest, "
-        f"in training standard deviations; {_LOCATION:g} is no matter"
-    )
-    value = found.mean_difference[worst]
-    return judge("location", value, 0, slack[worst], reason, most=np.inf, both=True)
+def judge_features(comparison, X, X_new, n_numbers):
+    """Return the findings on ranges, location and spread.
+
+    Each is of the feature that is farthest from its baseline, in units of its slack.
+    """
+    n, n_new, names = _n_values(X), _n_values(X_new), comparison.names
+    ratio, spread = _spread(comparison, X, X_new, n_numbers)
+    sides = {"most": np.inf, "both": True}
+    return [
+        _judge_worst("ranges", names, comparison.outside_range, *_ranges(n, n_new)),
+        _judge_worst(
+            "location", names, comparison.mean_difference, 0.0,
+            _location(comparison, n, n_new), **sides,
+        ),
+        _judge_worst("spread", names, ratio, 1.0, spread, **sides),
+    ]  # fmt: skip
 
 
-@unheard()
-def judge_spread(found, train, new):
-    """The standard deviation that changes most beyond what those of real rows do."""
-    n, n_new, level = train.there, new.there, LEVEL / 2 / len(found.names)
-    few = np.minimum(n, n_new) < _FEWEST
-    if few.all():
-        return untold("spread", FEW, f"fewer than {_FEWEST} rows")
-    # Of a logarithm of a standard deviation, by the delta method. Few rows hide heavy
-    # tails: those of the kind that shows more.
-    squares = [_standardised(rows.features) ** 2 for rows in (train, new)]
-    tails = np.fmax(*(np.nanmean(kind**2, axis=0) for kind in squares))
-    error = np.sqrt((np.fmax(tails, 1) - 1) * (1 / n + 1 / n_new) / 4)
-    allowed = np.maximum(_SPREAD, t.isf(level, np.minimum(n, n_new) - 1) * error)
-    change = np.abs(np.log(found.std_ratio))
-    # Chance decides where one value makes up most of a variance, and where all new
-    # values may be the one that most training values are. Shares of levels are for
-    # location.
-    alone = np.any([np.nanmax(k, axis=0) > n_there(k) / 2 for k in squares], axis=0)
-    X = train.features
-    share = np.sum(X == mode(X, nan_policy="omit").mode, axis=0) / n
-    often = np.isinf(change) & (share**n_new > level)
-    told = ~(np.isnan(change + found.zero_share) | few | alone | often)
-    if not np.any(told):
-        return untold("spread", ALIKE, "no feature varies in every sample")
-    worst = np.argmax(np.where(told, change / allowed, -np.inf))
-    ratio, most = found.std_ratio[worst], np.exp(allowed[worst])
-    reason = (
-        f"ratio of standard deviations of {found.names[worst]}, beyond chance the one "
-        "that changes most; from four fifths to five quarters is no matter"
-    )
-    slack = most - 1 if ratio > 1 else 1 - 1 / most
-    return judge("spread", ratio, 1, slack, reason, most=np.inf, both=True)
+def _judge_worst(criterion, names, values, baseline, slack, *, both=False, **settings):
+    excess, reason = (values - baseline) / slack, _REASONS[criterion]
+    if np.all(np.isnan(excess)):
+        status = NOTHING if np.all(np.isnan(values)) else TOO_FEW
+        return no_finding(criterion, status, reason)
+    worst = np.nanargmax(np.abs(excess) if both else excess)
+    baseline = np.broadcast_to(baseline, len(names))
+    measured = values[worst], baseline[worst], slack[worst]
+    reason = f"{names[worst]}: {reason}"
+    return judge(criterion, *measured, reason, both=both, **settings)
 
 
-@unheard()
-def judge_shares(criterion, found, n, n_new):
-    """The share of zeros, or of missing cells, that strays most from the known one."""
-    what = criterion.removesuffix("s")
-    known, new = (getattr(found, f"{k}{what}_share") for k in ("train_", ""))
-    if not np.nansum(known + new):
-        return untold(criterion, ALIKE, f"no number is {what}")
-    told = (np.minimum(n, n_new) >= _FEWEST) & ~np.isnan(known + new)
-    if not np.any(told):
-        return untold(criterion, FEW, f"fewer than {_FEWEST} rows")
-    pooled = (n * known + n_new * new) / (n + n_new)
-    error = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / n_new))
-    slack = np.fmax(_SHARE, norm.isf(LEVEL / 2 / len(known)) * error)
-    worst = np.argmax(np.where(told, np.abs(new - known) / slack, -np.inf))
-    reason = (
-        f"share of values of {found.names[worst]} that are {what}, and that of "
-        f"training rows; {_SHARE:.0%} more or less are no matter"
-    )
-    return judge(criterion, new[worst], known[worst], slack[worst], reason, both=True)
+def _ranges(n, n_new):
+    """Baseline and slack of shares beyond the ends of n values.
+
+    That of a continuous feature has the beta distribution of 2 and n - 1, whatever the
+    feature is (S. S. Wilks, Annals of Mathematical Statistics 12, 1941).
+    """
+    level, n = LEVEL / len(n), np.maximum(n, 2)
+    chance, baseline = betabinom.isf(level, n_new, 2, n - 1) / n_new, 2 / (n + 1)
+    return baseline, np.fmax(_SHARE, chance) - baseline
 
 
-def unseen_levels(train, new, levels):
-    """For each category with any, levels of new rows that no training row has."""
-    last = train.codes.max(axis=0, initial=-1)
-    kinds = zip(levels, new.codes.T, last, strict=True)
-    return {
-        name: [held[k] for k in np.unique(codes[codes > end])]
-        for (name, held), codes, end in kinds
-        if np.any(codes > end)
-    }
+def _location(comparison, n, n_new):
+    """Slack of means; a smaller spread of new values is judged by itself."""
+    error = np.sqrt(1 / n + np.maximum(comparison.std_ratio, 1) ** 2 / n_new)
+    return np.fmax(_LOCATION, t.isf(LEVEL / 2 / len(n), n - 1) * error)
 
 
-def judge_levels(train, new, unseen):
-    """New rows with a level that no training row has, in any category."""
-    known, codes = train.codes, new.codes
+def _spread(comparison, X, X_new, n_numbers):
+    """Ratios of standard deviations; shares of levels are judged by their location.
+
+    The error of the logarithm of a standard deviation is that of the delta method,
+    ``sqrt((kurtosis - 1) / 4n)``, with the larger kurtosis of both samples.
+    """
+    n, n_new = _n_values(X), _n_values(X_new)
+    kurtosis = np.fmax(*(np.nanmean(_z_scores(S) ** 4, axis=0) for S in (X, X_new)))
+    error = np.sqrt((kurtosis - 1) / 4 * (1 / n + 1 / n_new))
+    fewest = np.minimum(n, n_new)
+    chance = t.isf(LEVEL / 2 / len(n), fewest - 1) * error
+    allowed = np.exp(np.fmax(_SPREAD, chance))
+    ratio = np.where(np.arange(len(n)) < n_numbers, comparison.std_ratio, np.nan)
+    slack = np.where(ratio > 1, allowed - 1, 1 - 1 / allowed)
+    return ratio, np.where(fewest > _ROWS_PER_KURTOSIS * kurtosis, slack, np.nan)
+
+
+def judge_levels(codes, codes_new):
+    """Judge the share of new rows with a level that no training row has.
+
+    A level of one row alone says how often the next row has a new level (I. J. Good,
+    Biometrika 40, 1953).
+    """
+    reason = "share of new rows with a level of a category that no training row has"
     if not codes.shape[1]:
-        return untold("categories", ALIKE, "no column is a category")
-    value = np.mean(np.any(codes > known.max(axis=0), axis=1))
-    # Rows whose level no other has: as often will the next row have a new one (I. J.
-    # Good, Biometrika 40, 1953).
-    alone = [np.bincount(column)[column] == 1 for column in known.T]
-    single, n = np.sum(np.any(alone, axis=0)), len(known)
-    chance = most_by_chance(single, n, len(codes)) if single else 0
-    reason = (
-        "share of new rows with a level that no training row has; "
-        f"{single} of {n} training rows have one that no other has"
-    )
-    for name, held in unseen.items():
-        reason += f"; {name}: {', '.join(map(repr, held[:3]))}"
-        reason += f" and {len(held) - 3} more" * (len(held) > 3)
-    usual = single / n
-    return judge("categories", value, usual, max(chance - usual, 0), reason)
+        return no_finding("categories", NOTHING, reason)
+    value = np.mean(np.any(codes_new > codes.max(axis=0), axis=1))
+    is_single = [np.bincount(column)[column] == 1 for column in codes.T]
+    n_single, n = np.any(is_single, axis=0).sum(), len(codes)
+    chance = chance_share(n_single, n, len(codes_new)) if n_single else 0
+    slack = max(chance - n_single / n, 0)
+    return judge("categories", value, n_single / n, slack, reason)
 
 
 # --- correlations -------------------------------------------------------------------
 
 
-def compare_correlations(train, new, rng):
-    """Features, some where there are very many, and changes of their correlations."""
-    train, new = train.features, new.features
-    chosen = np.arange(train.shape[1])
-    if len(chosen) > _CORRELATED:
-        chosen = np.sort(rng.permutation(len(chosen))[:_CORRELATED])
-    return chosen, _difference(train[:, chosen], new[:, chosen])
+def compare_correlations(X, X_new, rng):
+    """Return features, 200 of them at most, and changes of their correlations."""
+    features = np.sort(rng.permutation(X.shape[1])[:_MOST_CORRELATED])
+    return features, _difference(X[:, features], X_new[:, features])
 
 
 def _difference(X, X_new):
     """Pearson correlations of new minus those of training rows.
 
-    nan where a feature is constant in the latter. Where it is constant in new rows
-    alone, it has lost its correlations.
+    nan where a feature is constant in the latter; where it is constant in new rows
+    alone, their correlations count as 0.
     """
-    known, new = _correlations(X), _correlations(X_new)
-    return np.where(np.isnan(new), 0.0, new) - known
+    return np.nan_to_num(_correlations(X_new)) - _correlations(X)
 
 
 @unheard()
 def _correlations(X):
-    """Over the rows that have both values, each in units of all that are there."""
-    there = ~np.isnan(X)
-    n = len(X) if there.all() else there.T.astype(float) @ there
-    X = np.where(there, _standardised(X), 0)
-    return np.clip(X.T @ X / n, -1, 1)
+    """Over the rows that have both values; nan where a feature is constant."""
+    is_value = ~np.isnan(X)
+    n = len(X) if is_value.all() else is_value.T.astype(float) @ is_value
+    z_scores = _z_scores(X)
+    z_scores[~is_value] = 0
+    return np.clip(z_scores.T @ z_scores / n, -1, 1)
 
 
-def root_mean_square(difference):
+@unheard()
+def _root_mean_square(difference):
     """Over the pairs of features that have a difference; nan without any."""
     values = difference[np.triu_indices(len(difference), k=1)]
-    values = values[~np.isnan(values)]
-    return float(np.sqrt(np.mean(values**2))) if values.size else float("nan")
+    return np.sqrt(np.nanmean(values**2))
 
 
-def usual_change(real, n_train, n_new, chosen, max_samples, rng):
-    """Largest root mean square change of correlations between samples of real rows.
+def baseline_change(real, n_train, n_new, features, max_samples, rng):
+    """Return the largest change of correlations between two samples of real rows.
 
     Pairs of disjoint samples are drawn, of the sizes compared or smaller; what they
-    show is scaled to those sizes, with the root of the numbers of rows.
-
-    Parameters
-    ----------
-    real : ndarray of shape (n_real, n_features)
-        Training and test rows together.
-    n_train, n_new : int
-        Sizes of the samples that are compared.
-    chosen : ndarray of int
-        Features whose correlations are compared.
-    max_samples : int
-        Most rows of a sample.
-    rng : RandomState
-
-    Returns
-    -------
-    change : float
-        None where there are too few rows, nan without pairs of features that vary.
+    show is scaled to those sizes, with the root of the numbers of rows. None where
+    there are too few rows, nan without pairs of features that vary.
     """
     second = min(n_new, len(real) // 2, max_samples)
     first = min(n_train, len(real) - second, max_samples)
     if min(first, second) < _FEWEST:
         return None
     shrink = np.sqrt((1 / n_train + 1 / n_new) / (1 / first + 1 / second))
-    chosen = np.sort(rng.permutation(chosen)[:_SPLIT_FEATURES])
     changes = []
     for _ in range(_SPLITS):
         rows = rng.permutation(len(real))[: first + second]
-        a, b = np.split(real[np.ix_(rows, chosen)], [first])
-        changes.append(root_mean_square(_difference(a, b)))
+        a, b = np.split(real[np.ix_(rows, features)], [first])
+        changes.append(_root_mean_square(_difference(a, b)))
     return shrink * max(changes)
 
 
-def judge_correlations(difference, noise):
-    """The mean change of correlations."""
-    if noise is None:
-        return untold("correlations", FEW, f"fewer than {_FEWEST} rows")
-    change = root_mean_square(difference)
-    if np.isnan(change + noise):
-        return untold("correlations", ALIKE, "no two features vary")
-    reason = (
-        "root mean square change of the correlations, and the largest between samples "
-        f"of real rows; {_CORRELATION:g} more, in squares, is no matter"
-    )
-    slack = np.hypot(_CORRELATION, _MARGIN * noise) - noise
-    return judge("correlations", change, noise, slack, reason, most=np.inf)
+def judge_correlations(difference, baseline):
+    """Judge the root mean square change of correlations."""
+    reason = "root mean square change of the correlations; 0.05 more does not matter"
+    change = _root_mean_square(difference)
+    if baseline is None or np.isnan(change + baseline):
+        status = TOO_FEW if baseline is None else NOTHING
+        return no_finding("correlations", status, reason)
+    slack = np.hypot(_CORRELATION, _MARGIN * baseline) - baseline
+    return judge("correlations", change, baseline, slack, reason, most=np.inf)

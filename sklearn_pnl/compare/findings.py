@@ -1,7 +1,7 @@
-"""What a criterion found, in a word, and what chance does to shares and to ranks.
+"""What a criterion measured, and whether chance or a small difference explains it.
 
-Two samples of real rows differ as well. So each threshold is the larger of two things:
-a difference too small to matter, and the largest that real rows may show.
+Two samples of real rows differ as well. So each threshold is the larger of a difference
+that is too small to matter and of the largest that samples of real rows may show.
 """
 
 from dataclasses import dataclass
@@ -9,18 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import betabinom
 
-FINE, FEW = "fine", "too few rows to tell"
-ALIKE, HELD_OUT = "nothing to compare", "needs X_test"
-# What can be wrong by each criterion, in the order in which faults are told.
+FINE, TOO_FEW = "fine", "too few rows to tell"
+NOTHING, NEEDS_TEST = "nothing to compare", "needs X_test"
+# The status of a fault for each criterion, in the order of a verdict.
 FAULTS = {
-    "exact copies": "copies", "repeated rows": "copies", "close rows": "copies",
+    "exact copies": "copies", "close rows": "copies",
     "membership": "members exposed", "categories": "unseen categories",
     "ranges": "out of range", "location": "shifted", "spread": "spread changed",
-    "zeros": "zeros changed", "missing": "missing cells changed",
-    "correlations": "correlations changed",
-    "distance": "far off", "detection": "distinguishable",
+    "correlations": "correlations changed", "detection": "distinguishable",
 }  # fmt: skip
-# How often a criterion may find fault with real rows, features taken together.
+# Probability that a criterion rejects real rows, over all features.
 LEVEL = 0.01
 # Ranks of distances depend on one another where these are to the same rows: areas of
 # 600 pairs of samples of real rows had 1.2 to 1.5 times the standard deviation that
@@ -40,75 +38,75 @@ class Finding:
     Parameters
     ----------
     criterion : str
-    verdict : str
-        "fine", the word for what is wrong, or why it could not be told: "too few rows
-        to tell", "nothing to compare" or "needs X_test".
+    status : str
+        "fine", the fault, or why there is no answer: "too few rows to tell", "nothing
+        to compare" or "needs X_test".
     value : float
-        What was measured of the new rows.
-    usual : float
-        The same of real rows.
+        Measured on the new rows.
+    baseline : float
+        The same, measured on real rows or expected of them.
     threshold : float
-        The largest value that is fine; the least one, if it is below ``usual``.
+        The largest value that is fine; the smallest one, if it is below ``baseline``.
     reason : str
-        What the value is, and why the threshold is there.
+        What the value is, and where the threshold comes from.
     """
 
     criterion: str
-    verdict: str
+    status: str
     value: float
-    usual: float
+    baseline: float
     threshold: float
     reason: str
 
 
-def judge(criterion, value, usual, slack, reason, *, most=1.0, both=False):
-    """A finding: fine are values up to ``slack`` above the usual one.
+def judge(criterion, value, baseline, slack, reason, *, most=1.0, both=False):
+    """Return a finding that accepts values up to ``slack`` above the baseline.
 
-    ``most`` is the largest value that there can be: a threshold there cannot be
-    passed. With ``both``, values too far below the usual one are wrong as well.
+    ``most`` is the largest possible value: a threshold there means too few rows. With
+    ``both``, values more than ``slack`` below the baseline are faults as well.
     """
-    value, usual, slack = float(value), float(usual), float(slack)
-    down = both and value < usual
-    threshold = usual - slack if down else usual + slack
-    wrong = value < threshold if down else value > threshold
-    few = FEW if usual + slack >= most else FINE
-    word = FAULTS[criterion] if wrong else few
-    return Finding(criterion, word, value, usual, threshold, reason)
+    value, baseline, slack = float(value), float(baseline), float(slack)
+    is_below = both and value < baseline
+    threshold = baseline - slack if is_below else baseline + slack
+    is_fault = value < threshold if is_below else value > threshold
+    otherwise = TOO_FEW if baseline + slack >= most else FINE
+    status = FAULTS[criterion] if is_fault else otherwise
+    return Finding(criterion, status, value, baseline, threshold, reason)
 
 
-def untold(criterion, word, reason):
-    """The finding that nothing could be found."""
-    return Finding(criterion, word, np.nan, np.nan, np.nan, reason)
+def no_finding(criterion, status, reason):
+    """Return the finding of a criterion that has no answer."""
+    return Finding(criterion, status, np.nan, np.nan, np.nan, reason)
 
 
-def judge_area(criterion, value, n, m, reason, **settings):
-    """A finding about an area under the ROC curve of n rows of one kind, m of another.
+def judge_area(criterion, area, n, m, reason, **settings):
+    """Judge an area under the ROC curve of n rows of one kind and m of another.
 
-    Where all rows are of one distribution, so are their ranks.
+    The error is that of ranks of rows of one distribution (Mann and Whitney, 1947).
     """
     slack = max(_AREA, _ERRORS * np.sqrt((n + m + 1) / (12 * n * m)))
-    reason += f"; {_AREA:g} from one half is no matter"
-    return judge(criterion, value, 0.5, slack, reason, **settings)
+    reason += f"; {_AREA:g} from one half does not matter"
+    return judge(criterion, area, 0.5, slack, reason, **settings)
 
 
-def summarise(findings):
-    """The words for what is wrong, each once; else whether all could be told."""
-    words = {finding.verdict for finding in findings}
-    if wrong := [word for word in dict.fromkeys(FAULTS.values()) if word in words]:
-        return ", ".join(wrong)
-    if FEW in words:
-        return FEW
-    if FINE not in words:
-        return ALIKE
-    return f"{FINE}, membership untested" if HELD_OUT in words else FINE
+def chance_share(count, n, n_new):
+    """Return the share of new rows that chance explains where ``count`` of n have it.
 
-
-def most_by_chance(count, n, n_new):
-    """Share of new rows that chance explains, where ``count`` of n real rows have it.
-
-    The upper quantile of the predictive distribution of their number, beta-binomial
-    with a uniform prior. Rows that are like others come in pairs, or more: half of them
-    say something of their own.
+    This is the upper quantile of the predictive distribution of their number,
+    beta-binomial with a uniform prior. Rows that equal others come in pairs or more, so
+    half of the rows count as independent.
     """
     n_new = max(1, n_new // 2)
     return betabinom.isf(LEVEL, n_new, count / 2 + 1, (n - count) / 2 + 1) / n_new
+
+
+def summarise(findings):
+    """Return the faults, each once; without any, whether all criteria had an answer."""
+    statuses = {finding.status for finding in findings}
+    if faults := [f for f in dict.fromkeys(FAULTS.values()) if f in statuses]:
+        return ", ".join(faults)
+    if TOO_FEW in statuses:
+        return TOO_FEW
+    if FINE not in statuses:
+        return NOTHING
+    return f"{FINE}, membership untested" if NEEDS_TEST in statuses else FINE

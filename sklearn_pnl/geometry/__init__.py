@@ -1,7 +1,19 @@
 r"""Information geometry of log-linear models on a finite poset.
 
 Pure NumPy and SciPy: no scikit-learn, no warnings, no random numbers, no
-printing. Everything here is a function of arrays.
+printing. Everything here is a function of arrays, in five parts, each of which says at
+its top which statement of the paper or the literature it is:
+
+``posets``
+    The order between cells, and the zeta transform.
+``coordinates``, ``divergences``, ``energies``
+    theta and eta, Kullback-Leibler divergence, geodesics, what lies beyond an order.
+``many_body``
+    Projections in mixed coordinates, on tensors and any poset; missing cells.
+``convex``
+    Linear constraints, margins, and Newton's method for all of these.
+``contingency``
+    How well a model fits counts.
 
 Conventions
 -----------
@@ -52,88 +64,19 @@ P. Hu, M. Sugiyama, "Pseudo-nonlinear data augmentation: a constrained energy
 minimization viewpoint", ICLR 2026, arXiv:2410.00718 (the method).
 """
 
-from .completion import Completion, complete
-from .constructions import boolean_lattice, chain_poset, product_poset, tree_poset
-from .coordinates import (
-    eta_from_prob,
-    fisher_information,
-    log_partition,
-    measure_from_theta,
-    prob_from_eta,
-    prob_from_theta,
-    theta_from_prob,
-)
-from .divergences import e_geodesic, kl_divergence, m_geodesic
-from .energies import energy_decomposition, geodesic_energy, interaction_energy
-from .fit import GoodnessOfFit, goodness_of_fit, theta_with_errors
-from .interaction_tests import (
-    InteractionSearch,
-    InteractionTests,
-    deviance_tests,
-    score_tests,
-    search_interactions,
-)
-from .interactions import InteractionBasis, close_downward, interaction_mask
-from .linear import LinearProjection, linear_projection
-from .masks import unmasked
-from .observed import estimable_cells
-from .posets import Poset, PosetProtocol, TensorPoset, element_mask, order_mask
-from .projections import many_body_projection, mixed_projection
-from .raking import Raking, RakingError, rake, round_to_margins
-from .reach import Unmet
-from .solvers import Projection
-from .taxonomy import Taxonomy, taxonomy_poset
+from .._runtime.masked import unmasked
+from . import contingency, convex, coordinates, divergences, energies, many_body, posets
+from .contingency import *
+from .convex import *
+from .coordinates import *
+from .divergences import *
+from .energies import *
+from .many_body import *
+from .posets import *
 
-__all__ = [
-    "Completion",
-    "GoodnessOfFit",
-    "InteractionBasis",
-    "InteractionSearch",
-    "InteractionTests",
-    "LinearProjection",
-    "Poset",
-    "PosetProtocol",
-    "Projection",
-    "Raking",
-    "RakingError",
-    "Taxonomy",
-    "TensorPoset",
-    "Unmet",
-    "boolean_lattice",
-    "chain_poset",
-    "close_downward",
-    "complete",
-    "deviance_tests",
-    "e_geodesic",
-    "element_mask",
-    "energy_decomposition",
-    "estimable_cells",
-    "eta_from_prob",
-    "fisher_information",
-    "geodesic_energy",
-    "goodness_of_fit",
-    "interaction_energy",
-    "interaction_mask",
-    "kl_divergence",
-    "linear_projection",
-    "log_partition",
-    "m_geodesic",
-    "many_body_projection",
-    "measure_from_theta",
-    "mixed_projection",
-    "order_mask",
-    "prob_from_eta",
-    "prob_from_theta",
-    "product_poset",
-    "rake",
-    "round_to_margins",
-    "score_tests",
-    "search_interactions",
-    "taxonomy_poset",
-    "theta_from_prob",
-    "theta_with_errors",
-    "tree_poset",
-]
+_PARTS = posets, coordinates, divergences, energies, many_body, convex, contingency
+
+__all__ = sorted(name for part in _PARTS for name in part.__all__)
 
 for _name in __all__:
     if not isinstance(_public := globals()[_name], type):

@@ -1,11 +1,31 @@
-"""The two dual coordinate systems of a log-linear model, and its Fisher metric.
+r"""The two dual coordinate systems of a log-linear model, and its Fisher metric.
+
+The positive distributions on a finite poset are a dually flat manifold (section 3.1 and
+appendix A.1 of the paper; Amari 2016, chapter 2). Two systems of coordinates are flat:
+the natural ones, ``theta``, in which e-geodesics are straight, and the expectation
+ones, ``eta``, in which m-geodesics are. On a poset they are
+
+.. math:: \log p(x) = \sum_{y \le x} \theta(y), \qquad
+          \eta(x) = \sum_{y \ge x} p(y)
+
+(section 3.2; Sugiyama, Nakahara and Tsuda 2017): ``theta`` is the Moebius transform of
+``log p``, ``eta`` the adjoint of the zeta transform applied to ``p``. theta at the
+bottom is ``-psi``, the log-partition, eta there is 1; a positive measure that is not
+normalised has its mass there (the footnote of section 4.1). Legendre duality ties them:
+
+.. math:: \eta = \nabla \psi(\theta), \qquad
+          G(x, y) = \frac{\partial \eta(x)}{\partial \theta(y)}
+          = \sum_{z \ge x, z \ge y} p(z) - \eta(x) \eta(y) .
+
+Linear constraints on theta give an e-flat sub-manifold, on eta an m-flat one (Remark
+3.1): :mod:`sklearn_pnl.geometry.many_body` projects on both.
 
 Convention:
     theta = theta_from_prob(p, poset)      p = prob_from_theta(theta, poset)
     eta   = eta_from_prob(p, poset)        p = prob_from_eta(eta, poset)
 
-where ``log p = zeta(theta)`` and ``eta = zeta_adjoint(p)``. All arrays have shape
-``(..., *poset.shape)``; rows are independent of each other.
+All arrays have shape ``(..., *poset.shape)``; rows are independent of each other. The
+coordinate system is in a function's name, never in a flag.
 """
 
 from __future__ import annotations
@@ -13,8 +33,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._runtime.workspace import empty
-from .posets import PosetProtocol, flat_elements, flat_rows, float_type, leading_shape
+from ._arrays import row_sums
+from .posets.elements import flat_elements, flat_rows, float_type, leading_shape
+from .posets.protocol import PosetProtocol
+
+__all__ = [
+    "eta_from_prob",
+    "fisher_information",
+    "log_partition",
+    "measure_from_theta",
+    "prob_from_eta",
+    "prob_from_theta",
+    "theta_from_prob",
+]
 
 
 def theta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
@@ -59,7 +90,7 @@ def theta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
             f"theta is finite for positive cells only; the cell at index {cell} is "
             f"{p[cell]}. Add a positive offset before normalising."
         )
-    return poset.moebius(np.log(p, out=empty(p.shape, p.dtype)))
+    return poset.moebius(np.log(p))
 
 
 def prob_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
@@ -95,8 +126,8 @@ def prob_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
 
 
 def _normalized(theta, poset):
-    """Distributions with theta but at the bottom, and psi; rows as they came."""
-    # A sum with what the bottom holds would lose digits, or all of them.
+    """Distributions with theta, and psi; theta at the bottom is ignored."""
+    # Sums with theta of the bottom would lose digits.
     theta = np.array(theta, dtype=float_type(theta), order="C")
     lead = leading_shape(theta, poset)
     theta.reshape(*lead, poset.n_elements)[..., poset.bottom] = 0
@@ -142,17 +173,12 @@ def tilted_exp(energy, top=None):
     return p, top + np.log(total)
 
 
-def row_sums(x):
-    """Sums of the rows of a matrix; NumPy's own are slow for short rows."""
-    return x @ np.ones(x.shape[1], x.dtype)
-
-
-def distributions(poset, **given):
-    """Float64 rows (n, D) of what is given, checked, and the leading shape."""
-    types = [np.asarray(p).dtype for p in given.values()]
-    given = {name: np.asarray(p, dtype=np.float64) for name, p in given.items()}
-    rows, lead = flat_rows(poset, **given)
-    for k, name in enumerate(given):
+def distributions(poset, **arrays):
+    """Validate distributions; float64 rows (n, D), and the leading shape."""
+    types = [np.asarray(p).dtype for p in arrays.values()]
+    arrays = {name: np.asarray(p, dtype=np.float64) for name, p in arrays.items()}
+    rows, lead = flat_rows(poset, **arrays)
+    for k, name in enumerate(arrays):
         total, least = row_sums(rows[k]), rows[k].min(initial=0)
         if not (least >= 0 and np.allclose(total, 1, rtol=1e-6, atol=0)):
             raise ValueError(
@@ -160,7 +186,7 @@ def distributions(poset, **given):
                 "Divide each row by its sum."
             )
         if types[k] != np.float64:
-            # In double precision sums are 1 to its digits, not to those of others.
+            # Sums of other types are 1 only to their own precision.
             rows[k] = rows[k] / total[:, None]
     return rows, lead
 

@@ -6,7 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import kl_div, logsumexp, xlogy
 
-from .posets import float_type
+from .posets.elements import float_type
+
+__all__ = [
+    "e_geodesic",
+    "kl_divergence",
+    "m_geodesic",
+]
 
 
 def kl_divergence(

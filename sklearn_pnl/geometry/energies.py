@@ -14,8 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .divergences import e_geodesic, kl_divergence, m_geodesic
-from .posets import PosetProtocol, float_type
-from .projections import mixed_projection
+from .many_body.projections import mixed_projection
+from .posets.elements import float_type
+from .posets.protocol import PosetProtocol
+
+__all__ = [
+    "energy_decomposition",
+    "geodesic_energy",
+    "interaction_energy",
+]
 
 _TOL, _MAX_ITER = 1e-12, 200
 
@@ -205,9 +212,15 @@ def geodesic_energy(
 
 def _project(p, poset, mask, tol, max_iter, reference=None):
     """The projection on a level; a RuntimeError if it does not converge."""
-    found = mixed_projection(p, reference, mask, poset, tol=tol, max_iter=max_iter)
-    advice = ", or add a larger offset before normalising"
-    return found.or_error("A projection", advice).prob
+    projection = mixed_projection(p, reference, mask, poset, tol=tol, max_iter=max_iter)
+    if not np.all(projection.converged):
+        raise RuntimeError(
+            f"A projection did not converge: the worst residual is "
+            f"{np.max(projection.residual):.1e} > tol={tol:g} after "
+            f"{np.max(projection.n_iter)} Newton steps. Increase tol or "
+            "max_iter, or add a larger offset before normalising."
+        )
+    return projection.prob
 
 
 def _cells(poset):

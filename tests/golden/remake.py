@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from sklearn_pnl import (
+    PAPER_RECIPE,
     ColumnConstraint,
-    EtaManifold,
-    KernelDraws,
-    MixtureManifold,
+    ManyBodyProjector,
     PNLAugmenter,
     PNLRegressionSampler,
     PNLSampler,
-    PrimeFactorReshaper,
 )
+from sklearn_pnl.draws import KernelDraws
+from sklearn_pnl.manifolds import EtaManifold
 
 FILE = Path(__file__).with_name("rows.json")
 SEEDS = 0, 1, 2
@@ -39,9 +39,10 @@ def images(seed, *shape):
     return np.random.RandomState(seed).uniform(0, 1, (30, *shape)) ** 2
 
 
-def drawn(X, seed, constraints=None, **params):
+def drawn(X, seed, constraints=None, totals=None, **params):
     augmenter = PNLAugmenter(**params).fit(X)
-    rows = augmenter.sample(N_NEW, seed, constraints=constraints, return_parents=True)
+    asked = {"constraints": constraints, "totals": totals}
+    rows = augmenter.sample(N_NEW, seed, **asked, return_parents=True)
     return {"rows": rows[0], "parents": rows[1]}
 
 
@@ -60,14 +61,17 @@ def one_class_of_two(seed):
     }
 
 
+def base(order, **params):
+    return ManyBodyProjector(order, **{"offset": 0.1, "with_mass": True} | params)
+
+
 def order_one(seed):
-    X = images(seed, 4, 4)
-    return drawn(X, seed, embedding=None, offset=0.1)
+    return drawn(images(seed, 4, 4), seed, order=base(1), embedding=None)
 
 
 def order_two(seed):
-    X = images(seed, 3, 2, 2)
-    return drawn(X, seed, order=2, embedding=None, offset=0.1, reshaper=None, tol=1e-11)
+    params = {"embedding": None, "reshaper": None}
+    return drawn(images(seed, 3, 2, 2), seed, order=base(2, tol=1e-11), **params)
 
 
 def kernel(seed):
@@ -75,24 +79,15 @@ def kernel(seed):
 
 
 def paper(seed):
-    return drawn(
-        table(seed, d=6),
-        seed,
-        order=1,
-        draws="kde",
-        local_manifold=MixtureManifold(),
-        offset=1e-5,
-        with_mass=False,
-        reshaper=PrimeFactorReshaper(),
-    )
+    return drawn(table(seed, d=6), seed, **PAPER_RECIPE)
 
 
 def eta(seed):
-    manifold = EtaManifold(order=1)
-    return drawn(table(seed), seed, order=1, local_manifold=manifold, tol=1e-11)
+    params = {"order": base(1, tol=1e-11), "local_manifold": EtaManifold(order=1)}
+    return drawn(table(seed), seed, **params)
 
 
-def invariants(seed):
+def equalities(seed):
     X, rng = table(seed, n=60, d=3), np.random.RandomState(seed)
     groups = np.eye(3)[rng.randint(3, size=60)]
     X = np.column_stack([X, X.sum(axis=1), groups])
@@ -105,10 +100,20 @@ def constraints(seed):
     return drawn(X, seed, constraints=asked)
 
 
+def totals(seed):
+    X = table(seed)
+    return drawn(X, seed, totals={0: N_NEW * float(np.quantile(X[:, 0], 0.6))})
+
+
 def counts(seed):
     rng = np.random.RandomState(seed)
-    X = rng.poisson([0.3, 2, 9, 25], (50, 4))
-    return drawn(X, seed, embedding=None, marks="zeros")
+    return drawn(rng.poisson([0.3, 2, 9, 25], (50, 4)), seed)
+
+
+def gaps(seed):
+    X = table(seed, n=60)
+    X[np.random.RandomState(seed).uniform(size=X.shape) < 0.1] = np.nan
+    return drawn(X, seed)
 
 
 def categories(seed):
@@ -130,8 +135,8 @@ def regression(seed):
 
 
 RECIPES = [
-    default, one_class_of_two, order_one, order_two, kernel, paper, eta, invariants,
-    constraints, counts, categories, regression,
+    default, one_class_of_two, order_one, order_two, kernel, paper, eta, equalities,
+    constraints, totals, counts, gaps, categories, regression,
 ]  # fmt: skip
 
 

@@ -1,1 +1,0 @@
-"""Statistics of fit: whether a search finds the interactions that are there."""

@@ -1,0 +1,350 @@
+"""Random tables through the public door: is what is promised of new rows kept?
+
+``python -m benchmarks.promises.fuzz --cases 10000 --n-jobs 2``; ``--case 17`` for one.
+A case draws rows of a random table, at times with constraints or totals, and checks
+them in NumPy. There must be no silent one: broken without a warning or an error.
+"""
+
+import argparse
+import sys
+import traceback
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+import polars as pl
+from joblib import Parallel, delayed
+from scipy.sparse import csr_array, issparse
+
+from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler, column_total
+
+from ..tables import markdown, write_csv
+
+ASKED = ("nothing", "constraints", "totals", "out of reach")
+OUTCOMES = ("kept", "said", "refused", "error", "silent")
+# Of the largest term's range or of the sum of terms; units in the last place of terms.
+SHARE, ROUNDING = 1e-9, 16
+EXTRAPOLATION = (0, 0, 0, 0.1, None)
+FIRST_DAY, DAY = np.datetime64("2024-01-01", "ns"), np.timedelta64(86400 * 10**9, "ns")
+
+
+@dataclass
+class Table:
+    """Rows, labels, and what all rows have by the way that they are made."""
+
+    frame: pd.DataFrame
+    y: np.ndarray
+    form: str
+    equalities: list = field(default_factory=list)  # Coefficients by name, and a value.
+    orders: list = field(default_factory=list)  # Names that rise from left to right.
+    runs: list = field(default_factory=list)  # Names of which exactly one is 1.
+
+    def __post_init__(self):
+        # Columns of a frame have names, and types of their own.
+        self.typed = self.form in ("pandas", "polars")
+        self.dtype = "float64" if self.form == "sparse" else self.form
+
+    def key(self, name):
+        """What users call a column: its name, or its position."""
+        return name if self.typed else self.frame.columns.get_loc(name)
+
+    def given(self):
+        """The rows in their container."""
+        if self.form == "pandas":
+            return self.frame
+        if self.form == "polars":
+            return pl.from_pandas(self.frame)
+        X = self.frame.to_numpy(self.dtype)
+        return csr_array(X) if self.form == "sparse" else X
+
+    def read(self, rows):
+        """New rows as a frame with these columns."""
+        rows = rows.toarray() if issparse(rows) else rows
+        rows = rows.to_pandas() if isinstance(rows, pl.DataFrame) else rows
+        return _words_as_objects(pd.DataFrame(rows, columns=self.frame.columns))
+
+
+def _words_as_objects(frame):
+    words = frame.select_dtypes(exclude=["number", "datetime"])
+    return frame.astype(dict.fromkeys(words, object))
+
+
+REAL = "normal amount missing zeros constant total cents composition ordered counted"
+WHOLE = " whole whole_total one_hot flags"
+GROUPS = {
+    **dict.fromkeys(["float64", "float32"], REAL + WHOLE),
+    **dict.fromkeys(["pandas", "polars"], REAL + WHOLE + " words words day"),
+    "int64": WHOLE,
+    "sparse": "zeros one_hot flags total ordered",
+}
+SINGLE = {
+    "normal": lambda rng, n, size: rng.normal(size=n) * size,
+    "amount": lambda rng, n, size: rng.lognormal(size=n) * size,
+    "missing": lambda rng, n, size: np.where(
+        rng.random(n) < 0.1, np.nan, rng.random(n)
+    ),
+    "zeros": lambda rng, n, size: rng.integers(0, 2, n) * rng.gamma(2.0, size=n),
+    "constant": lambda rng, n, size: np.full(n, size),
+    "whole": lambda rng, n, size: rng.poisson(rng.gamma(4.0), n),
+    "day": lambda rng, n, size: FIRST_DAY + rng.integers(0, 500, n) * DAY,
+}
+
+
+def group(kind, rng, n):
+    """Columns side by side, and what holds among them by position."""
+    size, k = 10.0 ** rng.integers(-3, 6), rng.integers(2, 7)
+    if kind in SINGLE:
+        return [SINGLE[kind](rng, n, size)], {}
+    match kind:
+        case "total" | "cents" | "whole_total":
+            parts = rng.gamma(2.0, size=(k, n)) * size
+            parts = np.round(parts / size, 2) if kind == "cents" else parts
+            parts = rng.poisson(3, (k, n)) if kind == "whole_total" else parts
+            columns, signs = [*parts, parts.sum(axis=0)], [1.0] * k + [-1.0]
+            turn = rng.choice([1, -1])
+            return columns[::turn], {"equalities": [(signs[::turn], 0.0)]}
+        case "composition":
+            shares = rng.dirichlet(np.full(k, 2.0), n).T
+            return list(shares), {"equalities": [([1.0] * k, 1.0)]}
+        case "ordered":
+            return list(rng.gamma(1.0, size=(3, n)).cumsum(axis=0)), {
+                "orders": [range(3)]
+            }
+        case "counted":
+            counts = rng.poisson(3, n)
+            return [counts, counts + rng.gamma(1.0, size=n)], {"orders": [(0, 1)]}
+        case "one_hot":
+            levels = np.eye(k, dtype=int)[rng.integers(0, k, n)].T
+            return list(levels), {"runs": [range(k)]}
+        case "flags":
+            implied = rng.integers(0, 2, n)
+            return [implied * rng.integers(0, 2, n), implied], {"orders": [(0, 1)]}
+        case "words":
+            country = rng.integers(0, 3, n)
+            city = 2 * country + rng.integers(0, 2, n)
+            return [np.array(list("xyz"))[country], np.array(list("abcdef"))[city]], {}
+
+
+def random_table(rng):
+    """3 to 400 rows of some groups of columns, 1 to 40 of them of the rare class."""
+    form, columns, made = str(rng.choice(list(GROUPS))), {}, {}
+    n = int(rng.choice([3, 8, 20, 60, 150, 400]) * rng.uniform(0.85, 1.0) + 0.45)
+    for kind in rng.choice(GROUPS[form].split(), rng.integers(2, 7)):
+        found, facts = group(kind, rng, n)
+        names = [f"c{len(columns) + i}" for i in range(len(found))]
+        columns |= dict(zip(names, found, strict=True))
+        for key, (fact,) in facts.items():
+            if key != "equalities":
+                made.setdefault(key, []).append([names[i] for i in fact])
+            else:
+                terms = dict(zip(names, fact[0], strict=True))
+                made.setdefault(key, []).append((terms, fact[1]))
+    rare = int(np.clip(rng.choice([1, 2, 3, 6, 12, 40]), 1, n // 2))
+    y = (rng.permutation(n) < rare).astype(int)
+    return Table(_words_as_objects(pd.DataFrame(columns)), y, form, **made)
+
+
+@dataclass
+class Ask:
+    """Keywords, and what they mean: bounds of a row, sums and counts of all rows."""
+
+    given: dict = field(default_factory=dict)
+    bounds: list = field(default_factory=list)  # Coefficients, lower and upper value.
+    sums: list = field(default_factory=list)  # Coefficients, and the sum.
+    counts: list = field(default_factory=list)  # A name, and rows by level.
+
+
+def ask_for(kind, table, members, n, rng):
+    """Constraints that a row of the class has, or totals that a set of rows has."""
+    frame, ask = table.frame[members], Ask()
+    varying = table.frame.select_dtypes("number").dropna(axis=1)
+    varying = list(varying.columns[np.ptp(varying.to_numpy(float), axis=0) > 0])
+    if kind == "nothing" or not varying:
+        return ask
+    chosen = [str(name) for name in rng.permutation(varying)[: rng.integers(1, 4)]]
+    if kind == "totals":
+        rows = frame.iloc[rng.integers(0, len(frame), n)]
+        ask.sums = [({name: 1.0}, float(rows[name].sum())) for name in chosen]
+        totals = [column_total(table.key(name), v) for (name,), v in ask.sums]
+        for name in list(frame.select_dtypes(object))[:1]:
+            counts = {v: int((rows[name] == v).sum()) for v in set(frame[name])}
+            ask.counts.append((name, counts))
+            totals.append({name: counts})
+        ask.given = {"totals": totals}
+        return ask
+    terms = {name: float(rng.choice([1, 1, -1, 2])) for name in chosen}
+    values = _sum(terms, frame)
+    low = high = float(rng.choice(values))
+    if kind == "out of reach":
+        reach = [np.sort(c * table.frame[name])[[0, -1]] for name, c in terms.items()]
+        low = high = float(np.sum(reach, axis=0) @ [-1, 2] + 1)
+    elif rng.random() < 0.5:
+        low, high = (float(v) for v in np.sort(rng.choice(values, 2)))
+    asked = {"equal": low} if low == high else {"lower": low, "upper": high}
+    by_key = {table.key(name): c for name, c in terms.items()}
+    ask.given = {"constraints": [ColumnConstraint(by_key, **asked)]}
+    ask.bounds = [(terms, low, high)]
+    return ask
+
+
+def _sum(terms, frame):
+    return sum(c * frame[name].to_numpy(float) for name, c in terms.items())
+
+
+def broken(table, members, new, ask, extrapolation=0):
+    """Each promise that new rows of the class ``members`` break, in words."""
+    old = table.frame if table.typed else table.frame.astype(table.dtype)
+    unit = np.finfo("float32" if table.form == "float32" else "float64").eps
+    yield from _types(table, old, members, new)
+    yield from _ranges(table, old, new, extrapolation, unit)
+    # Of fewer rows equalities may be chance, and none is looked for.
+    looked_for = len(old) >= min(8, old.shape[1] + 2)
+    for terms, value in table.equalities * looked_for:
+        gap = np.abs(_sum(terms, new) - value)
+        if np.any(gap > _room(terms, old, new, unit) + unit * abs(value)):
+            yield f"equality of {' '.join(terms)}: off by {np.nanmax(gap):.2g}"
+    for names in table.orders:
+        if np.any(np.diff(new[names].to_numpy(float), axis=1) < 0):
+            yield f"order of {' '.join(names)}"
+    for run in table.runs * looked_for:
+        if np.any(new[run].to_numpy(float).sum(axis=1) != 1):
+            yield f"one-hot run {' '.join(run)}"
+    for terms, low, high in ask.bounds:
+        value = _sum(terms, new)
+        rounding = ROUNDING * unit * _size(terms, new)
+        room = _room(terms, old, new, unit) if low == high else rounding
+        if not np.all((value >= low - room) & (value <= high + room)):
+            yield f"constraint on {' '.join(terms)}"
+    for terms, value in ask.sums:
+        gap = abs(_sum(terms, new).sum() - value)
+        if not gap <= (SHARE + ROUNDING * unit) * _size(terms, new).sum():
+            yield f"total of {' '.join(terms)}: off by {gap:.2g}"
+    for name, counts in ask.counts:
+        if any((new[name] == level).sum() != n for level, n in counts.items()):
+            yield f"counts of {name}"
+
+
+def _size(terms, frame):
+    return sum(abs(c) * frame[name].abs().to_numpy(float) for name, c in terms.items())
+
+
+def _room(terms, old, new, unit):
+    """Of an equality: a share of the largest range, and rounding of the terms."""
+    largest = max(abs(c) * np.ptp(old[name].dropna()) for name, c in terms.items())
+    return SHARE * largest + ROUNDING * unit * _size(terms, new)
+
+
+def _types(table, old, members, new):
+    """Whole numbers, two values, levels and days; one row's categories together."""
+    for name in old:
+        mine, theirs = old[name].dropna(), new[name].dropna()
+        if new[name].dtype != old[name].dtype:
+            yield f"type of {name}: {new[name].dtype} for {old[name].dtype}"
+        elif old[name].dtype == object or mine.nunique() <= 2:
+            if not theirs.isin(mine).all():
+                yield f"values of {name}"
+        elif old[name].dtype.kind == "M" and (theirs != theirs.dt.floor("D")).any():
+            yield f"whole days of {name}"
+        if new[name].isna().any() and not old[name].isna().any():
+            yield f"missing cells of {name}"
+    named = [name for name in old if old[name].dtype == object]
+    if named:
+        seen = set(old.loc[members, named].itertuples(index=False, name=None))
+        if not seen.issuperset(new[named].itertuples(index=False, name=None)):
+            yield f"categories {' '.join(named)} of no row"
+
+
+def _ranges(table, old, new, extrapolation, unit):
+    for name in old.columns[[d.kind in "iufM" for d in old.dtypes]]:
+        low, high = old[name].min(), old[name].max()
+        if extrapolation != 0 and old[name].dtype.kind == "M":
+            continue
+        if old[name].dtype.kind == "f":
+            share = 1e9 if extrapolation is None else extrapolation
+            room = share * (high - low) + ROUNDING * unit * max(abs(low), abs(high))
+            low, high = low - room, high + room
+        if (new[name] < low).any() or (new[name] > high).any():
+            yield f"range of {name}"
+
+
+def trial(seed):
+    """A row of the outcome of one case."""
+    rng = np.random.default_rng(seed)
+    table, asked = random_table(rng), str(rng.choice(ASKED, p=[0.4, 0.3, 0.2, 0.1]))
+    door = str(rng.choice(["PNLSampler", "PNLAugmenter"]))
+    extrapolation = EXTRAPOLATION[rng.integers(len(EXTRAPOLATION))]
+    members, n = np.ones(len(table.y), bool), 25
+    if door == "PNLSampler":
+        members, n = table.y == 1, int(np.sum(1 - 2 * table.y))
+    ask = ask_for(asked, table, members, n, rng)
+    size = f"{len(table.y)} x {table.frame.shape[1]}, {members.sum()} of the class"
+    row = {"seed": seed, "door": door, "form": table.form, "asked": asked, "size": size}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            missed = _attempt(door, table, members, n, ask, extrapolation)
+        except Exception as error:
+            return row | {"outcome": _kind(error), "says": f"{error}"[:300]}
+    said = [str(w.message) for w in caught if "k_neighbors" not in str(w.message)]
+    outcome = "kept" if not missed else "said" if said else "silent"
+    return row | {"outcome": outcome, "says": "; ".join([*missed, *said])[:300]}
+
+
+def _attempt(door, table, members, n, ask, extrapolation):
+    X, missed = table.given(), []
+    if door == "PNLAugmenter":
+        augmenter = PNLAugmenter(extrapolation=extrapolation).fit(X)
+        new = table.read(augmenter.sample(n, random_state=0, **ask.given))
+    else:
+        given = {name: {1: asked} for name, asked in ask.given.items()}
+        sampler = PNLSampler(extrapolation=extrapolation, random_state=0, **given)
+        rows, labels = sampler.fit_resample(X, table.y)
+        rows, parents = table.read(rows), sampler.parent_indices_
+        new = rows[len(members) :].reset_index(drop=True)
+        checks = {
+            "rows that were there": rows[: len(members)].equals(table.read(X)),
+            "labels": (np.asarray(labels)[len(members) :] == 1).all(),
+            "parents of another class": members[parents[parents >= 0]].all(),
+        }
+        missed = [what for what, kept in checks.items() if not kept]
+    missed += [f"{len(new)} rows for {n}"] * (len(new) != n)
+    return [*missed, *broken(table, members, new, ask, extrapolation)]
+
+
+def _kind(error):
+    """Refused, if this library says why; an error, if one comes from elsewhere."""
+    ours = "sklearn_pnl" in traceback.extract_tb(error.__traceback__)[-1].filename
+    return "refused" if isinstance(error, ValueError) and ours else "error"
+
+
+def summary(rows):
+    """How often which outcome came of what was asked, at a door, in a container."""
+    for key in ("asked", "door", "form"):
+        for value in dict.fromkeys(row[key] for row in rows):
+            found = [row["outcome"] for row in rows if row[key] == value]
+            counts = {what: found.count(what) for what in OUTCOMES}
+            yield {"of": value, "cases": len(found), **counts}
+
+
+def main():
+    """Try, print what was not kept, write the summary; fail if any is silent."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--case", type=int, help="this one alone")
+    parser.add_argument("--n-jobs", type=int, default=1)
+    given = parser.parse_args()
+    seeds = range(given.cases) if given.case is None else [given.case]
+    rows = Parallel(given.n_jobs)(delayed(trial)(seed) for seed in seeds)
+    for row in rows:
+        if row["outcome"] in ("error", "silent"):
+            print(*row.values(), sep=" | ")
+    counts = list(summary(rows))
+    if given.case is None:
+        write_csv(counts, "promises")
+    print(markdown(counts))
+    sys.exit(any(line["error"] or line["silent"] for line in counts))
+
+
+if __name__ == "__main__":
+    main()

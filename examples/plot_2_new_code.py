@@ -1,0 +1,53 @@
+"""
+========================
+The method, 2: new codes
+========================
+
+A new code is drawn between the codes of two near rows, at a random place on the
+geodesic that joins them. Along the way ink moves gradually: each picture below is the
+point of the base that belongs to a code, and has no more detail than order 1 has.
+"""
+
+# %%
+# Two near rows and their codes
+# -----------------------------
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+
+from sklearn_pnl import BackwardProjector, ManyBodyProjector
+from sklearn_pnl.draws import KernelDraws, MixupDraws
+
+digits = load_digits()
+images = digits.images[digits.target == 3] / 16
+base = ManyBodyProjector(1, offset=0.05, with_mass=True)
+projector = BackwardProjector(base, k_neighbors=2).fit(images)
+codes = projector.transform(images)
+first, second = projector.kneighbors(codes[:1], return_distance=False)[0]
+print(f"rows {first} and {second}, codes of {codes.shape[1]} numbers")
+
+# %%
+# The way from one to the other
+# -----------------------------
+positions = np.linspace(0, 1, 5)
+between = np.array([(1 - t) * codes[first] + t * codes[second] for t in positions])
+points = base.fit(images).inverse_transform(between) - 0.05
+
+# %%
+# Around it
+# ---------
+# ``MixupDraws``, the default, takes a random position and adds noise in the shape of
+# the codes near the first one. ``KernelDraws``, the paper's, stays at one row and adds
+# noise of one size in every coordinate.
+for draws in (MixupDraws(), MixupDraws(noise=0), KernelDraws()):
+    print(draws)
+
+figure, axes = plt.subplots(1, 7, figsize=(9, 2), layout="constrained")
+figure.suptitle("From the code of one row to that of another")
+pictures = [images[first], *points, images[second]]
+titles = ["row i", *(f"t = {t:.2f}" for t in positions), "row j"]
+for axis, picture, title in zip(axes, pictures, titles, strict=True):
+    axis.imshow(picture, cmap="gray_r", vmin=0, vmax=1)
+    axis.set(xticks=[], yticks=[])
+    axis.set_title(title, fontsize=9)
+plt.show()

@@ -1,0 +1,506 @@
+"""Totals of a set of rows as users give them: sums of numbers and counts by level."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import isfinite
+from numbers import Real
+
+import narwhals as nw
+import numpy as np
+from scipy.sparse import csc_array, csr_array, issparse
+
+from ._runtime.masked import check_unmasked, unmasked
+from .frames.columns import column_of, columns_of, is_frame
+from .frames.readers import is_missing
+
+# Margins of one table agree if their sums differ by a smaller share than this.
+_AGREEMENT = 1e-9
+
+
+@dataclass(frozen=True)
+class ColumnTotal:
+    """A total of a set of rows, as :func:`column_total` returns it.
+
+    Attributes
+    ----------
+    of : column, tuple of columns, or dict of column to float
+        What is counted, or the coefficients of what is summed.
+    lower, upper : float, or dict of level to float
+        Equal where a total is asked for exactly.
+    mean : bool
+        Whether the ends are of the weighted mean, or of shares.
+
+    See Also
+    --------
+    column_total : Make one.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import column_total
+    >>> column_total("income", lower=2.8e6)
+    ColumnTotal(of='income', lower=2800000.0, upper=inf, mean=False)
+    """
+
+    of: object
+    lower: object
+    upper: object
+    mean: bool = False
+
+    @property
+    def by_level(self) -> bool:
+        """Whether it counts rows by level."""
+        return isinstance(self.lower, dict) or isinstance(self.upper, dict)
+
+    @property
+    def coefficients(self) -> dict:
+        """Coefficients of the columns of a sum."""
+        return self.of if isinstance(self.of, dict) else {self.of: 1.0}
+
+    @property
+    def name(self) -> str:
+        """What a sum or mean is called in messages and reports."""
+        return f"the {'mean' if self.mean else 'sum'} of {label_of(self.of)}"
+
+
+@unmasked
+def column_total(
+    of: object,
+    equal: object = None,
+    *,
+    lower: object = -np.inf,
+    upper: object = np.inf,
+    rtol: float = 0.0,
+    mean: bool = False,
+) -> ColumnTotal:
+    """Describe a total of a set of rows: a sum, a mean, or counts by category.
+
+    Parameters
+    ----------
+    of : column, tuple of columns, or dict of column to float
+        A column by name or number, for its sum or the counts of its levels; several,
+        for the counts of their combinations; or coefficients, for the sum of
+        ``coefficient * column``.
+    equal : float, or dict or Series of level to float, default=None
+        What is asked for. With levels (tuples of them for several columns) they are
+        counts.
+    lower, upper : float, or dict or Series of level to float
+        Ends of an interval, in place of ``equal``.
+    rtol : float, default=0
+        Relative tolerance: how far from ``equal`` a total may be, as a share of it.
+    mean : bool, default=False
+        Whether it is the mean of the column that is asked for, or shares of levels:
+        of all rows, so that those of other levels, and those whose cell is missing,
+        have together what is left of 1.
+
+    Returns
+    -------
+    ColumnTotal
+
+    See Also
+    --------
+    calibrate : Weights of rows that meet totals.
+    ColumnConstraint : The same about each row.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import column_total
+    >>> column_total("region", {"north": 400, "south": 600}, rtol=0.01).upper
+    {'north': 404.0, 'south': 606.0}
+    >>> column_total({"income": 1, "tax": -3}, lower=0).lower
+    0.0
+    """
+    if not (isinstance(rtol, Real) and 0 <= rtol < 1):
+        raise ValueError(
+            "rtol must be 0 or more and below 1, a share of the total (.05 for 5%); "
+            f"got {rtol!r}. For a wider interval give lower= and upper=."
+        )
+    if equal is None:
+        rtol = 0.0
+    elif np.any(np.asarray(lower) != -np.inf) or np.any(np.asarray(upper) != np.inf):
+        raise ValueError("Give equal, or lower and upper; not both.")
+    else:
+        lower = upper = equal
+    lower, upper = _read_ends(of, lower, -rtol), _read_ends(of, upper, rtol)
+    by_level = [end for end in (lower, upper) if isinstance(end, dict)]
+    if {} in by_level:
+        raise ValueError(f"A total of {label_of(of)} names no level; leave it out.")
+    if isinstance(of, Mapping):
+        of = _check_coefficients(of, by_level)
+    for level in {level for end in by_level for level in end} or [None]:
+        low, high = end_at(lower, level, -np.inf), end_at(upper, level, np.inf)
+        label = label_of(of) + f" of level {level!r}" * bool(by_level)
+        if np.isnan([low, high]).any():
+            raise ValueError(f"A total of {label} is NaN; give a number.")
+        is_open = (low, high) == (-np.inf, np.inf) and not by_level
+        if is_open or not low <= high or np.inf in (low, -high):
+            raise ValueError(
+                f"A total of {label} must lie in an interval: give equal, or lower <= "
+                f"upper; got {low:g} to {high:g}."
+            )
+    return ColumnTotal(of, lower, upper, mean)
+
+
+def _check_coefficients(of, by_level):
+    if by_level or not of:
+        raise ValueError(
+            "Coefficients need a number to be summed to, and at least one column."
+        )
+    for column, weight in of.items():
+        if not (isinstance(weight, Real) and isfinite(weight)):
+            raise ValueError(
+                f"Coefficients are finite numbers; that of {column!r} is {weight!r}."
+            )
+    return dict(of)
+
+
+def _read_ends(of, ends, rtol):
+    """A number, or a dict of level to number, widened by a share of itself."""
+
+    def widened(end):
+        if is_missing(end):
+            return np.nan
+        # Without a tolerance infinity stays what it is.
+        return float(end + rtol * abs(end) if rtol else end)
+
+    is_table = hasattr(ends, "reorder_levels") and ends.ndim == 2
+    if is_table and isinstance(of, tuple) and len(of) == 2:
+        # A contingency table, as pandas.crosstab makes it.
+        ends = ends.T.unstack()
+    names = getattr(getattr(ends, "index", None), "names", ())
+    if len(names) > 1 and isinstance(of, tuple) and set(names) == set(of):
+        ends = ends.reorder_levels(of)
+    ends = _as_dict(ends) if hasattr(ends, "items") else ends
+    try:
+        if isinstance(ends, dict):
+            return {level: widened(end) for level, end in ends.items()}
+        return widened(ends)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "A total must be a number, or a dict or Series of level to number; got "
+            f"{ends!r}. It comes after its column: column_total('income', 3000)."
+        ) from None
+
+
+def _as_dict(totals):
+    """A Series or mapping as a dict; no label of an index may come twice."""
+    result = {}
+    for label, total in totals.items():
+        if label in result:
+            raise ValueError(f"Totals name {label!r} more than once: sum them first.")
+        result[label] = total
+    return result
+
+
+def end_at(ends, level, default):
+    """End of the interval of one level."""
+    return ends.get(level, default) if isinstance(ends, dict) else ends
+
+
+def label_of(of):
+    """A column, or a sum of several, in words."""
+    if not isinstance(of, dict):
+        return repr(of)
+    terms = (f"{weight:+g} {column}" for column, weight in of.items())
+    return " ".join(terms).removeprefix("+")
+
+
+def as_totals(totals, names, row_shape):
+    """Everything asked for, one :class:`ColumnTotal` each.
+
+    Parameters
+    ----------
+    totals : mapping, ColumnTotal, sequence of them, or array-like of ``row_shape``
+        As in :func:`~sklearn_pnl.calibrate`; an array asks for the sums of all columns.
+    names : list or None
+        Names of the columns.
+    row_shape : tuple of int
+
+    Returns
+    -------
+    list of ColumnTotal
+    """
+    check_unmasked(totals, "totals")
+    if isinstance(totals, ColumnTotal):
+        return [totals]
+    if hasattr(totals, "items") and np.ndim(totals) == 1:
+        totals = _as_dict(totals)
+    if isinstance(totals, Mapping):
+        if not totals:
+            raise ValueError("totals is empty; ask for at least one.")
+        return [
+            value if isinstance(value, ColumnTotal) else column_total(of, value)
+            for of, value in totals.items()
+        ]
+    if isinstance(totals, Sequence) and any(
+        isinstance(total, ColumnTotal | Mapping) for total in totals
+    ):
+        return [one for total in totals for one in as_totals(total, names, row_shape)]
+    try:
+        sums = np.asarray(totals, dtype=np.float64)
+    except (TypeError, ValueError):
+        sums = np.empty(0)
+    if sums.shape != row_shape or not np.isfinite(sums).all():
+        raise ValueError(
+            "totals must be a dict by column, made by column_total, or finite sums of "
+            f"all columns, of shape {row_shape}; got {totals!r}."
+        )
+    return list(map(column_total, names or range(sums.size), sums.ravel()))
+
+
+class ColumnReader:
+    """Columns of a frame, array or sparse matrix by key: numbers, or levels.
+
+    Attributes
+    ----------
+    names : list or None
+        Of the columns.
+    n_columns : int
+    row : str
+        What a row is called in messages.
+    """
+
+    def __init__(self, X, row="row"):
+        self.row, self.names, self._columns = row, None, None
+        if is_frame(X):
+            self._columns = columns_of(X)
+            self.names = self._columns.names
+            self._n, self.n_columns = len(self._columns), self._columns.n_columns
+            return
+        self._array = csc_array(X) if issparse(X) else np.asarray(X)
+        if self._array.ndim != 2:
+            raise ValueError(f"X must have two dimensions; got {self._array.shape}.")
+        self._n, self.n_columns = self._array.shape
+
+    def __len__(self):
+        return self._n
+
+    def keys(self, of):
+        """The columns that a column, or a tuple of several, stands for."""
+        return of if isinstance(of, tuple) and of not in (self.names or ()) else (of,)
+
+    def sums(self, totals):
+        """Coefficients (c, n) of the weights of rows in sums of columns.
+
+        Sparse for a sparse matrix.
+        """
+        coefficients = np.zeros((len(totals), self.n_columns))
+        keys = {}
+        for k, total in enumerate(totals):
+            for key, weight in total.coefficients.items():
+                j = self._place(key)
+                coefficients[k, j] += weight
+                keys[j] = key
+        used = np.array([*keys], dtype=np.intp)
+        if self._columns is None and issparse(self._array):
+            matrix = self._array[:, used].astype(np.float64)
+            if not np.isfinite(matrix.data).all():
+                # Finds the row, and raises.
+                list(map(self.numbers, keys.values()))
+            return csr_array(csr_array(coefficients[:, used]) @ matrix.T)
+        numbers = [*map(self.numbers, keys.values())]
+        return coefficients[:, used] @ np.reshape(numbers, (len(used), len(self)))
+
+    def levels(self, key):
+        """Values of a column as its users write them, a list."""
+        j = self._place(key)
+        if self._columns is not None:
+            column = self._columns.reader(j).take(np.arange(len(self)))
+            if isinstance(column, np.ndarray) and column.dtype.kind in "mM":
+                # Nanoseconds would be whole numbers.
+                column = column.astype(f"{column.dtype.kind}8[us]")
+            if hasattr(column, "tolist"):
+                return column.tolist()
+            return nw.from_native(column, series_only=True).to_list()
+        if issparse(self._array):
+            return self._array[:, [j]].toarray()[:, 0].tolist()
+        return self._array[:, j].tolist()
+
+    def codes(self, keys, levels):
+        """Which of some tuples of levels each row has (n,); -1 for none of them."""
+        place = {
+            level if len(keys) > 1 else level[0]: k
+            for k, level in enumerate(levels)
+            if not any(map(is_missing, level))
+        }
+        columns = [self.levels(key) for key in keys]
+        values = columns[0] if len(keys) == 1 else zip(*columns, strict=True)
+        return np.fromiter((place.get(value, -1) for value in values), np.intp, self._n)
+
+    def _place(self, key):
+        asked = "totals" if self.row == "row" else "margins"
+        return column_of(key, asked, self.names, (self.n_columns,))
+
+    def numbers(self, key):
+        """A column of finite numbers (n,)."""
+        j = self._place(key)
+        if self._columns is not None:
+            values = self._columns.values(j)
+        else:
+            columns = self._array[:, [j]]
+            values = (columns.toarray() if issparse(columns) else columns)[:, 0]
+        if values is not None and values.dtype.kind in "mM":
+            raise ValueError(
+                f"Totals are about numbers, but {key!r} holds times. Pass numbers."
+            )
+        try:
+            # None, for a column of no numbers, has no such method.
+            numbers = values.astype(np.float64)
+        except (AttributeError, TypeError, ValueError):
+            raise ValueError(
+                f"Column {key!r} holds no numbers; ask for counts by level."
+            ) from None
+        for row in np.flatnonzero(~np.isfinite(numbers)):
+            raise ValueError(
+                f"Column {key!r} must hold numbers to be summed; {self.row} {row} is "
+                f"{numbers[row]}. Impute it, or leave it out."
+            )
+        return numbers
+
+
+@dataclass(frozen=True)
+class Margin:
+    """Counts by tuple of levels of one or more columns.
+
+    Attributes
+    ----------
+    key : tuple
+        The columns.
+    levels : tuple of tuple
+    codes : ndarray of int of shape (n,)
+        Which level each row has; -1 where it has none that is asked for.
+    lower, upper : ndarray of shape (n_levels,)
+    what : str
+        What is asked of each level, in words.
+    is_share : bool
+        Whether shares of all rows are asked for, not counts.
+    """
+
+    key: tuple
+    levels: tuple
+    codes: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    what: str = "the count of"
+    is_share: bool = False
+
+    @property
+    def name(self):
+        """The columns as the user wrote them."""
+        return repr(self.key[0] if len(self.key) == 1 else self.key)
+
+    @property
+    def names(self):
+        """What the count of each level is called."""
+        return tuple(f"{self.what} {name_level(self.key, x)}" for x in self.levels)
+
+    def indicators(self, codes):
+        """Which rows have which level, a sparse array of shape (n_levels, n)."""
+        rows = np.flatnonzero(codes >= 0)
+        shape = len(self.levels), len(codes)
+        return csr_array((np.ones(len(rows)), (codes[rows], rows)), shape=shape)
+
+    def sums_over(self, shared):
+        """Sums by level of some of its columns; None if not asked for exactly."""
+        if np.any(self.lower < self.upper) or np.any(self.codes < 0):
+            return None
+        places = [self.key.index(column) for column in shared]
+        sums = {}
+        for level, value in zip(self.levels, self.lower, strict=True):
+            part = tuple(level[k] for k in places)
+            sums[part] = sums.get(part, 0.0) + value
+        return sums
+
+
+def name_level(key, level):
+    """A level in words."""
+    return ", ".join(f"{k}={v!r}" for k, v in zip(key, level, strict=True))
+
+
+def read_margin(reader, total, n=None):
+    """Counts by level that a total asks for.
+
+    Parameters
+    ----------
+    reader : ColumnReader
+    total : ColumnTotal
+    n : int, default=None
+        Number of rows that shares are of; None leaves them shares.
+
+    Returns
+    -------
+    Margin
+    """
+    key = reader.keys(total.of)
+    ends = [end for end in (total.lower, total.upper) if isinstance(end, dict)]
+    levels = list(dict.fromkeys(level for end in ends for level in end))
+    lower = np.array([end_at(total.lower, level, -np.inf) for level in levels])
+    upper = np.array([end_at(total.upper, level, np.inf) for level in levels])
+    levels = [level if len(key) > 1 else (level,) for level in levels]
+    for level in levels:
+        if not isinstance(level, tuple) or len(level) != len(key):
+            raise ValueError(
+                f"Totals of {key} need tuples of {len(key)} levels; got {level!r}."
+            )
+    codes = reader.codes(key, levels)
+    counts = np.bincount(codes[codes >= 0], minlength=len(levels))
+    for k in np.flatnonzero((counts == 0) & ((lower > 0) | (upper < 0))):
+        raise ValueError(
+            f"No {reader.row} has {name_level(key, levels[k])}, for which "
+            f"{max(lower[k], upper[k]):.10g} is asked; "
+            f"{_explain_level(reader, key, levels[k])}."
+        )
+    what = "the count of" if reader.row == "row" else "the margin at"
+    if total.mean:
+        _check_shares(total.of, lower, upper, np.all(codes >= 0))
+        if n is None:
+            what = "the share of"
+        else:
+            lower, upper = n * lower, n * upper
+    is_share = total.mean and n is None
+    return Margin(key, tuple(levels), codes, lower, upper, what, is_share)
+
+
+def _explain_level(reader, key, level):
+    """Why no row may have a level, in words."""
+    if any(map(is_missing, level)):
+        return "missing cells have no level: give them one first"
+    levels = [list(dict.fromkeys(reader.levels(name)))[:10] for name in key]
+    return f"levels are compared as they are; the first ones are {levels}"
+
+
+def _check_shares(of, lower, upper, is_partition):
+    """Shares lie in 0 to 1; of all levels they can sum to 1, else to less."""
+    least, most = np.maximum(lower, 0), np.minimum(upper, 1)
+    if np.any(least > most):
+        beyond = np.where(least > lower, upper, lower)[least > most][0]
+        wrong = f"lie in 0 to 1; got {beyond:.10g}"
+    elif least.sum() > 1 + _AGREEMENT:
+        wrong = f"sum to 1; got {least.sum():.10g}"
+    elif is_partition and most.sum() < 1 - _AGREEMENT:
+        wrong = f"sum to 1, as no row has another one; got {most.sum():.10g}"
+    else:
+        return
+    raise ValueError(
+        f"Shares of the levels of {label_of(of)} must {wrong}. Percent are divided by "
+        "100, counts have no mean=True."
+    )
+
+
+def check_agreement(margins):
+    """Check that margins that count all rows have the same sums of what they share."""
+    for first, second in combinations(margins, 2):
+        shared = tuple(column for column in first.key if column in second.key)
+        one, other = first.sums_over(shared), second.sums_over(shared)
+        if one is None or other is None:
+            continue
+        mass = sum(map(abs, one.values()))
+        for level in one.keys() | other.keys():
+            sums = one.get(level, 0.0), other.get(level, 0.0)
+            if abs(sums[0] - sums[1]) > _AGREEMENT * mass:
+                at = f" at {name_level(shared, level)}" if shared else ""
+                raise ValueError(
+                    f"The totals of {first.name} and {second.name} disagree{at}: they "
+                    f"sum to {sums[0]:.10g} and {sums[1]:.10g}. Correct them, or give "
+                    "one a tolerance: column_total(..., rtol=)."
+                )

@@ -1,1 +1,0 @@
-"""Missing cells: of tables by near rows and equations, of tensors by their models."""

@@ -1,0 +1,733 @@
+"""Calibration: weights of rows that meet totals, and tables that meet margins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from numbers import Real
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csc_array, csr_array, issparse, vstack
+from sklearn.utils._param_validation import Interval, validate_params
+
+from ._column_totals import ColumnReader, as_totals, check_agreement, read_margin
+from ._runtime.masked import unmasked
+from ._runtime.reports import TableReport
+from ._runtime.validation import COUNT, NOT_NEGATIVE, warn_user
+from .frames.columns import is_frame
+from .geometry import Raking, RakingError, linear_projection
+from .geometry import rake as rake_arrays
+from .geometry.convex.reach import box_reach, span
+from .geometry.convex.whole import nearest_whole
+
+# Share of a total that rounding in double precision may hide.
+_ROUNDING = 1e-12
+# The projection is not asked for more than double precision has.
+_LEAST_TOL = 1e-14
+# Entries of a system of totals up to which whole weights are found by a programme.
+_LARGEST_PROGRAMME = 2**20
+_SEARCH = {"tol": [NOT_NEGATIVE], "max_iter": [COUNT], "strict": ["boolean"]}
+
+
+class CalibrationError(ValueError):
+    """Totals that weights do not meet; ``report`` is the :class:`CalibrationReport`.
+
+    See Also
+    --------
+    calibrate : Weights of rows that meet totals.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import calibrate
+    >>> try:
+    ...     calibrate([[1.0], [2.0]], [7.0], bounds=(0.5, 2.0))
+    ... except ValueError as error:
+    ...     print(error)
+    the sum of 0 asks for 7; within the bounds of the weights it reaches 1.5 to 6.
+    """
+
+    def __init__(self, message: str, report: CalibrationReport) -> None:
+        super().__init__(message)
+        self.report = report
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationReport(TableReport):
+    """Totals before and after calibration, and the spread of the weights.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n,)
+    design_weights : ndarray of shape (n,)
+    names : tuple of str
+        The totals, in words.
+    lower, upper : ndarray of shape (c,)
+        What was asked for.
+    before, after : ndarray of shape (c,)
+        The totals (means, shares) with the design weights, and with these.
+    residual : ndarray of shape (c,)
+        What is missed of each, as a share of the sum of its absolute terms.
+    n_iter : int
+        Newton steps.
+    reasons : tuple of str
+        Why a total is not met; none if all are.
+
+    See Also
+    --------
+    calibrate : Weights of rows that meet totals.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import calibrate
+    >>> weights, report = calibrate([[1.0], [2.0]], [7.0], return_report=True)
+    >>> round(report.design_effect, 4)
+    1.0584
+    """
+
+    weights: np.ndarray
+    design_weights: np.ndarray
+    names: tuple
+    lower: np.ndarray
+    upper: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    residual: np.ndarray
+    n_iter: int
+    reasons: tuple = ()
+
+    @property
+    def converged(self) -> bool:
+        """Whether all totals are met (by whole weights: by those they round)."""
+        return not self.reasons
+
+    @property
+    def missed(self) -> NDArray:
+        """Distance of each total from what was asked, in its units."""
+        return np.abs(self.after - np.clip(self.after, self.lower, self.upper))
+
+    @property
+    def ratios(self) -> NDArray:
+        """Weights over design weights; 1 where both are 0."""
+        ratios = np.ones_like(self.weights)
+        design = self.design_weights
+        return np.divide(self.weights, design, out=ratios, where=design > 0)
+
+    @property
+    def effective_sample_size(self) -> float:
+        """``(sum w)^2 / sum w^2``: equal weights of so many rows vary as little."""
+        return effective_size(self.weights)
+
+    @property
+    def design_effect(self) -> float:
+        """Kish's ``1 + cv^2`` of the weights that are not 0.
+
+        L. Kish, "Survey Sampling", 1965, section 11.7.
+        """
+        n_used = np.count_nonzero(self.weights)
+        return float(n_used / self.effective_sample_size) if n_used else np.nan
+
+    def _columns(self):
+        names = ["lower", "upper", "before", "after", "residual"]
+        return {"total": self.names} | {name: getattr(self, name) for name in names}
+
+    def _title(self):
+        met = "all met" if self.converged else "NOT all met"
+        return (
+            f"Weights of {len(self.weights)} rows, {len(self.names)} totals, {met}: "
+            f"worst residual {self.residual.max(initial=0.0):.1e}, {self.n_iter} steps"
+        )
+
+    def _notes(self):
+        ratios = self.ratios[self.design_weights > 0]
+        spread = (
+            f"Sum {self.weights.sum():.10g}; ratio to the design weights "
+            f"{ratios.min(initial=np.inf):.4g} to {ratios.max(initial=0):.4g}; design "
+            f"effect {self.design_effect:.4g}; effective sample size "
+            f"{self.effective_sample_size:.1f}."
+        )
+        return [spread, *self.reasons]
+
+
+def effective_size(weights):
+    """Kish's effective number of rows, ``(sum w)^2 / sum w^2``."""
+    squares = float(np.sum(weights**2))
+    return float(weights.sum()) ** 2 / squares if squares else 0.0
+
+
+@validate_params(
+    _SEARCH
+    | {
+        "integer": ["boolean"],
+        "time_limit": [Interval(Real, 0, None, closed="right")],
+        "return_report": ["boolean"],
+    },
+    prefer_skip_nested_validation=True,
+)
+@unmasked
+def calibrate(
+    X: ArrayLike,
+    totals: object,
+    *,
+    design_weights: ArrayLike | None = None,
+    bounds: tuple[float, float] = (0.0, np.inf),
+    integer: bool = False,
+    time_limit: float = 1.0,
+    tol: float = 1e-9,
+    max_iter: int = 200,
+    strict: bool = True,
+    return_report: bool = False,
+) -> NDArray | tuple[NDArray, CalibrationReport]:
+    r"""Compute weights of rows that meet totals, nearest to given weights.
+
+    Solves ``min KL(w, design_weights)`` over the weights ``w`` with
+
+    .. math:: l \le \sum_i w_i x_i \le u, \qquad
+              low \cdot d_i \le w_i \le high \cdot d_i ,
+
+    which survey statistics calls calibration (raking, where the totals are counts):
+    ``w_i = d_i exp(x_i y)``, cut to its bounds, by Newton's method in as many
+    variables as there are totals. To calibrate parts of the rows apart, call it for
+    each group of ``X.groupby(...)``.
+
+    Parameters
+    ----------
+    X : data frame, array-like or sparse matrix of shape (n, n_columns)
+        Rows of a sample. Sparse matrices are not made dense.
+    totals : dict, ColumnTotal, list of them, or array-like of shape (n_columns,)
+        What is asked of the weighted rows, by column (a name, or its number). A number
+        is the sum of the column; a dict or Series holds counts by level; with a tuple
+        of columns, counts by tuple of levels, of two also a :func:`pandas.crosstab`.
+        Levels that are not named are free. A Series by column is read as a dict.
+        :func:`~sklearn_pnl.column_total` has means, intervals, tolerances and sums of
+        several columns. An array asks for the sums of all columns.
+    design_weights : array-like of shape (n,), default=None
+        Not negative; rows without weight stay so. None weighs all rows 1.
+    bounds : tuple of float, default=(0, inf)
+        Least and largest ratio of a weight to its design weight.
+    integer : bool, default=False
+        Whether weights are rounded to whole numbers: to the nearest ones next to them
+        that meet all totals, where these are whole and few enough for a search by
+        ``scipy.optimize.milp``. Where there are none they are truncated, and the
+        fractions replicate a systematic sample of rows (truncate, replicate, sample);
+        then totals are missed by what ``report.missed`` says, and a warning if no
+        report is asked for.
+    time_limit : float, default=1
+        Seconds of the search for the nearest whole numbers; as long again is spent on
+        finding any.
+    tol : float, default=1e-9
+        Wanted residual of each total, as a share of the sum of its absolute terms.
+    max_iter : int, default=200
+        Most Newton steps.
+    strict : bool, default=True
+        Whether a total that is not met raises. Otherwise the report says it.
+    return_report : bool, default=False
+        Whether to return a :class:`CalibrationReport` too.
+
+    Returns
+    -------
+    weights : ndarray of shape (n,)
+        In the order of the rows, as for ``sample_weight``.
+    report : CalibrationReport
+        Only if ``return_report``.
+
+    Raises
+    ------
+    ValueError
+        If a column or level is unknown, a number is missing, or margins disagree; if
+        shares of levels sum to 1 and leave nothing for rows without such a level. If
+        totals are not met, the error carries the report: it names a total that is out
+        of reach by itself with what it can reach, else the one that the best weights
+        miss most.
+
+    See Also
+    --------
+    column_total : A mean, an interval, a sum of several columns.
+    rake : Tables with given margins.
+    sklearn_pnl.geometry.linear_projection : Rows to linear equations and ranges.
+
+    References
+    ----------
+    Deville and Sarndal, "Calibration estimators in survey sampling", Journal of the
+    American Statistical Association, 1992.
+
+    Lovelace and Ballas, "Truncate, replicate, sample: a method for creating integer
+    weights for spatial microsimulation", Computers, Environment and Urban Systems,
+    2013.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import calibrate
+    >>> X = [[0, 20.0], [0, 40.0], [1, 30.0], [1, 70.0]]
+    >>> weights = calibrate(X, {0: {0: 60, 1: 40}, 1: 4000})
+    >>> weights.round(3)
+    array([27.256, 32.744, 16.372, 23.628])
+    """
+    reader = ColumnReader(X)
+    design = _check_design(design_weights, len(reader), X)
+    low, high = _check_bounds(bounds)
+    floor = low * design
+    ceiling = np.where(design > 0, high, 0.0) * np.maximum(design, _TINY)
+    asked = _read_totals(reader, totals)
+    _check_rest(reader, asked.margins, design)
+    weights, n_iter, reasons = asked.solve(
+        design, floor, ceiling, tol, max_iter, "the bounds of the weights"
+    )
+    if integer and not reasons:
+        weights = _round_weights(asked, weights, floor, ceiling, time_limit)
+    report = CalibrationReport(
+        weights, design, asked.names, asked.lower, asked.upper,
+        asked.values(design), asked.values(weights), asked.residual(weights),
+        n_iter, reasons,
+    )  # fmt: skip
+    if strict and reasons:
+        raise CalibrationError(" ".join(reasons), report)
+    if return_report:
+        return weights, report
+    if integer and not reasons and report.residual.max() > max(tol, _ROUNDING):
+        k = int(report.residual.argmax())
+        warn_user(
+            f"Whole weights miss {np.count_nonzero(report.residual > tol)} of "
+            f"{len(report.names)} totals, most {report.names[k]}, by "
+            f"{report.missed[k]:.6g}; return_report=True has all."
+        )
+    return weights
+
+
+_TINY = np.finfo(float).tiny
+
+
+def _check_design(given, n, X):
+    check_order(given, X, "design_weights")
+    try:
+        design = np.asarray(1.0 if given is None else given, dtype=np.float64)
+    except (TypeError, ValueError):
+        design = np.empty((0, 0))
+    if design.shape not in ((), (n,)):
+        raise ValueError(
+            f"design_weights must be a number or one a row, {n} of them; it is "
+            f"{given!r}."
+        )
+    design = np.broadcast_to(design, n)
+    for row in np.flatnonzero(~(design >= 0) | np.isinf(design)):
+        raise ValueError(
+            f"design_weights holds {design[row]:g} in row {row}: give finite numbers, "
+            "0 or more."
+        )
+    if n and not design.any():
+        raise ValueError("design_weights are all 0: give positive ones, or None.")
+    return design
+
+
+def check_order(given, X, name):
+    """Refuse a Series with the index of X in another order: it is read by place."""
+    index, labels = (getattr(x, "index", None) for x in (given, X))
+    if not (hasattr(index, "equals") and hasattr(labels, "equals")):
+        return
+    is_other = len(index) != len(labels) or set(index) != set(labels)
+    if not index.equals(labels) and not is_other:
+        raise ValueError(
+            f"{name} has the index of X in another order, but is read by place: give "
+            f"{name}.reindex(X.index)."
+        )
+
+
+def _check_bounds(bounds):
+    try:
+        low, high = map(float, bounds)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not 0 <= low <= high or np.isinf(low):
+        raise ValueError(
+            "bounds must be ratios of a weight to its design weight, 0 <= least <= "
+            f"largest, which may be infinite; got {bounds!r}."
+        )
+    return low, high
+
+
+def _check_rest(reader, margins, design):
+    """Refuse shares that leave no weight for rows that have none of their levels."""
+    for margin in margins:
+        rest = np.flatnonzero((margin.codes < 0) & (design > 0))
+        # Ends are of shares here: counts have no such sum.
+        if not margin.is_share or margin.lower.sum() < 1 - _ROUNDING or not len(rest):
+            continue
+        raise ValueError(
+            f"The shares of the levels of {margin.name} sum to 1, which leaves nothing "
+            f"for {len(rest)} rows that have none of these levels or a missing cell, "
+            f"the first of which is row {rest[0]}. Leave these rows out, or let the "
+            f"shares sum to less: {1 - len(rest) / len(reader):.6g}."
+        )
+
+
+# --- totals as a linear system of the weights ---------------------------------------
+
+
+@dataclass(frozen=True)
+class _RowTotals:
+    """Sums, or means, of ``terms`` over weighted rows, between ends.
+
+    Attributes
+    ----------
+    terms : ndarray or csr_array of shape (c, n)
+    is_mean : ndarray of bool of shape (c,)
+    lower, upper : ndarray of shape (c,)
+    names : tuple of str
+    margins : tuple of Margin
+    """
+
+    terms: object
+    is_mean: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    names: tuple
+    margins: tuple = ()
+
+    def _divided(self, sums, weights):
+        mass = max(float(np.sum(weights)), _TINY)
+        return np.where(self.is_mean, sums / mass, sums)
+
+    def values(self, weights):
+        """The totals (c,) of weights."""
+        return self._divided(self.terms @ weights, weights)
+
+    def residual(self, weights):
+        """What is missed of each, as a share of the sum of its absolute terms."""
+        values = self.values(weights)
+        missed = np.abs(values - np.clip(values, self.lower, self.upper))
+        # Weights of 0 have no mean.
+        missed[self.is_mean & (np.sum(weights) <= 0)] = np.inf
+        size = self._divided(abs(self.terms) @ np.abs(weights), weights)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(missed > 0, missed / size, 0.0)
+
+    def linear(self):
+        """Coefficients of the weights in sums alone, and their ends.
+
+        A mean between two ends is two sums of differences from these, one on either
+        side of 0.
+        """
+        means, (lower, upper) = self.is_mean, (self.lower, self.upper)
+        if not means.any():
+            return self.terms, lower, upper
+        parts, ends = [self.terms[~means]], [[lower[~means], upper[~means]]]
+        for k in np.flatnonzero(means):
+            row = _dense_row(self.terms, k)
+            sides = [(lower[k], (0.0, np.inf)), (upper[k], (-np.inf, 0.0))]
+            if lower[k] == upper[k]:
+                sides = [(lower[k], (0.0, 0.0))]
+            for end, side in sides:
+                if np.isfinite(end):
+                    # Differences that the rounding of a mean makes are none.
+                    is_end = np.abs(row - end) <= _ROUNDING * abs(end)
+                    parts.append(np.where(is_end, 0.0, row - end)[None])
+                    ends.append([[side[0]], [side[1]]])
+        return stack_terms(parts), *np.hstack(ends)
+
+    def reach(self, floor, ceiling):
+        """Least and most of each total by itself (2, c), over ranges of the weights."""
+        reach = np.concatenate(box_reach(self.terms, floor[None], ceiling[None]))
+        for k in np.flatnonzero(self.is_mean):
+            used = ceiling > 0
+            row = _dense_row(self.terms, k)[used]
+            reach[:, k] = _reach_of_mean(row, floor[used], ceiling[used])
+        return reach
+
+    def solve(self, design, floor, ceiling, tol, max_iter, ranges):
+        """Weights nearest to given ones, Newton steps, and why totals are not met."""
+        least, most = self.reach(floor, ceiling)
+        beyond = self.lower > most + _ROUNDING * np.abs(most)
+        beyond |= self.upper < least - _ROUNDING * np.abs(least)
+        weights, n_iter = np.clip(design, floor, ceiling), 0
+        if not beyond.any():
+            weights, n_iter = nearest_weights(
+                *self.linear(), design, floor, ceiling, tol, max_iter
+            )
+        reasons = [
+            f"{self.names[k]} asks for {span(self.lower[k], self.upper[k])}; within "
+            f"{ranges} it reaches {span(least[k], most[k], 7)}."
+            for k in np.flatnonzero(beyond)
+        ]
+        residual = self.residual(weights)
+        if not reasons and residual.max(initial=0.0) > max(tol, _LEAST_TOL):
+            k = int(residual.argmax())
+            reasons = [
+                f"{self.names[k]} asks for {span(self.lower[k], self.upper[k])}; with "
+                f"the other totals, the weights after {n_iter} steps give "
+                f"{self.values(weights)[k]:.10g}, missed by {residual[k]:.1e} > "
+                f"tol={tol:g} of its terms. Leave one out, give tolerances "
+                "(column_total(..., rtol=)), or increase max_iter or tol."
+            ]
+        return weights, n_iter, tuple(reasons)
+
+
+def _read_totals(reader, totals):
+    """Everything asked of the rows as :class:`_RowTotals`."""
+    asked = as_totals(totals, reader.names, (reader.n_columns,))
+    sums = [total for total in asked if not total.by_level]
+    margins = [read_margin(reader, total) for total in asked if total.by_level]
+    check_agreement([margin for margin in margins if not margin.is_share])
+    parts = [reader.sums(sums)] if sums else []
+    parts += [margin.indicators(margin.codes) for margin in margins]
+    each = [(t.mean, t.lower, t.upper, t.name) for t in sums]
+    for m in margins:
+        shares = [m.is_share] * len(m.levels)
+        each += zip(shares, m.lower, m.upper, m.names, strict=True)
+    is_mean, lower, upper, names = zip(*each, strict=True)
+    arrays = np.array(is_mean, bool), np.array(lower, float), np.array(upper, float)
+    return _RowTotals(stack_terms(parts), *arrays, names, tuple(margins))
+
+
+def _dense_row(terms, k):
+    return terms[[k]].toarray()[0] if issparse(terms) else terms[k]
+
+
+def stack_terms(parts):
+    """Coefficients on one another: sparse where all are, or where few are not 0."""
+    n_filled = sum(p.nnz if issparse(p) else np.count_nonzero(p) for p in parts)
+    n_entries = sum(p.shape[0] * p.shape[1] for p in parts)
+    # Products of fuller matrices are faster as dense ones.
+    if 5 * n_filled > n_entries:
+        return np.vstack([p.toarray() if issparse(p) else p for p in parts])
+    return vstack([csr_array(p) for p in parts], format="csr")
+
+
+def _reach_of_mean(row, floor, ceiling):
+    """Least and most of ``sum w x / sum w``: weights are at an end on either side."""
+    if not np.isfinite(ceiling).all():
+        return [row.min(), row.max()]
+    ends = []
+    for sign in (-1, 1):
+        order = np.argsort(sign * row)
+        x, low, high = sign * row[order], floor[order], ceiling[order]
+        mass = np.cumsum(low) - low + np.cumsum(high[::-1])[::-1]
+        sums = np.cumsum(low * x) - low * x + np.cumsum((high * x)[::-1])[::-1]
+        ends.append(sign * np.max(sums / mass))
+    return ends
+
+
+def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
+    """Weights with sums between ends, nearest to given ones in the sense of KL.
+
+    Parameters
+    ----------
+    terms : ndarray or csr_array of shape (c, n)
+    lower, upper : ndarray of shape (c,)
+    design, floor, ceiling : ndarray of shape (n,)
+    tol : float
+        Wanted residual of a sum, as a share of the sum of its absolute terms.
+    max_iter : int
+
+    Returns
+    -------
+    weights : ndarray of shape (n,)
+        Those that were reached, if none have all sums.
+    n_iter : int
+    """
+    used = (design > 0) & ~_excluded(terms, lower, upper)
+    weights, n_iter = np.zeros(len(design)), 0
+    if not used.any():
+        return weights, n_iter
+    terms, floor, ceiling = terms[:, used], floor[used], ceiling[used]
+    near, ends = design[used], np.array([lower, upper])
+    size = np.abs(np.where(np.isfinite(ends), ends, 0)).max(axis=0)
+    # The projection judges a sum by where it starts too, which may be far from it; the
+    # second one starts from the weights of the first, of which they are exponentials.
+    for _ in range(2):
+        scale = np.maximum(size, abs(terms) @ near)
+        smallest = np.min(size[size > 0] / scale[size > 0], initial=1.0)
+        result = linear_projection(
+            near[None], terms, lower, upper, floor=floor, ceiling=ceiling,
+            tol=max(_LEAST_TOL, tol * smallest), max_iter=max_iter,
+        )  # fmt: skip
+        weights[used], n_iter = result.measure[0], n_iter + int(result.n_iter[0])
+        near = np.maximum(result.measure[0], _TINY)
+        values = terms @ near
+        missed = np.abs(values - np.clip(values, lower, upper))
+        is_met = np.all(missed <= tol * (abs(terms) @ near))
+        if is_met or result.n_iter[0] >= max_iter:
+            break
+    return weights, n_iter
+
+
+def _excluded(terms, lower, upper):
+    """Rows (n,) that sums leave no weight: all of their terms have the wrong sign."""
+    excluded = np.zeros(terms.shape[1], bool)
+    for k in np.flatnonzero((lower == 0) | (upper == 0)):
+        row = _dense_row(terms, k)
+        if (upper[k] == 0 and row.min() >= 0) or (lower[k] == 0 and row.max() <= 0):
+            excluded |= row != 0
+    return excluded
+
+
+def _round_weights(asked, weights, floor, ceiling, time_limit):
+    """Whole weights next to given ones, that meet all totals where this can be.
+
+    Else truncate, replicate, sample: fractions are summed over the rows, those with
+    the same terms side by side, and a row is replicated where the sum passes a half.
+    """
+    floor, ceiling = np.ceil(floor - _ROUNDING), np.floor(ceiling + _ROUNDING)
+    for row in np.flatnonzero(floor > ceiling):
+        raise ValueError(f"bounds leave no whole weight for row {row}.")
+    terms, wanted = csc_array(asked.terms), np.round(asked.lower)
+    if (
+        not asked.is_mean.any()
+        and terms.nnz <= _LARGEST_PROGRAMME
+        and np.array_equal(asked.lower, asked.upper)
+        and np.allclose(asked.lower, wanted, rtol=0, atol=1e-6)
+        and np.array_equal(terms.data, np.round(terms.data))
+    ):
+        with suppress(ValueError):
+            return nearest_whole(weights, terms, wanted, time_limit, floor, ceiling)
+    # Sums with irrational coefficients tell rows with other terms apart.
+    order = np.argsort(terms.T @ np.sin(1.0 + np.arange(len(wanted))), kind="stable")
+    whole = np.floor(weights + _ROUNDING)
+    fractions = np.cumsum((weights - whole)[order])
+    whole[order] += np.diff(np.rint(fractions), prepend=0.0)
+    return np.clip(whole, floor, ceiling)
+
+
+# --- tables with labels -------------------------------------------------------------
+
+
+@validate_params(_SEARCH, prefer_skip_nested_validation=True)
+@unmasked
+def rake(
+    table: object,
+    margins: Mapping[object, object],
+    *,
+    values: str | None = None,
+    tol: float = 1e-9,
+    max_iter: int = 1000,
+    strict: bool = True,
+) -> Raking:
+    r"""Compute the table with given margins that is nearest to a given one.
+
+    Solves ``min KL(|q|, |table|)`` over the ``q`` with the margins wanted and the signs
+    of the table: raking, or iterative proportional fitting; with negative cells it is
+    GRAS. Cells that are 0, or are not there, stay so.
+
+    Parameters
+    ----------
+    table : pandas Series, data frame, or array-like
+        A Series with a level of its index for each mode, by name; or a frame with a
+        cell a row (long form), its levels in columns. Arrays are handed to
+        :func:`sklearn_pnl.geometry.rake`, which takes many tables at once.
+    margins : dict of name, or tuple of names, to dict or Series
+        The sums over all other modes, by level or tuple of levels. Levels that are not
+        named are free. Of an array: dict of tuple of modes to array.
+    values : str, default=None
+        The column of a frame that holds the cells.
+    tol : float, default=1e-9
+        Wanted ``|margin - wanted|``, as a share of the sizes of the cells summed.
+    max_iter : int, default=1000
+        Most Newton steps.
+    strict : bool, default=True
+        Whether a table that does not have the margins raises. Otherwise ``reasons``
+        says it.
+
+    Returns
+    -------
+    Raking
+        ``tables`` is a Series or frame as given.
+
+    Raises
+    ------
+    ValueError
+        If a name or level is unknown, a cell is missing, or two margins disagree.
+    RakingError
+        A ``ValueError`` that carries the result: a margin that no such table has, and
+        what can be reached, else what the best table misses.
+
+    See Also
+    --------
+    calibrate : Weights of rows that meet totals.
+    sklearn_pnl.geometry.rake : Many tables as one array, faster.
+
+    References
+    ----------
+    Deming and Stephan, "On a least squares adjustment of a sampled frequency table
+    when the expected marginal totals are known", Annals of Mathematical Statistics,
+    1940.
+
+    Junius and Oosterhaven, "The solution of updating or regionalizing a matrix with
+    both positive and negative entries", Economic Systems Research, 2003 (GRAS).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn_pnl import rake
+    >>> cells = {("f", "north"): 1.0, ("f", "south"): 2.0, ("m", "south"): 3.0}
+    >>> table = pd.Series(cells).rename_axis(["sex", "region"])
+    >>> margins = {"sex": {"f": 40, "m": 60}, "region": {"north": 30, "south": 70}}
+    >>> rake(table, margins).tables.round(6).tolist()
+    [30.0, 10.0, 60.0]
+    """
+    is_series = hasattr(type(table), "iloc") and not hasattr(table, "columns")
+    if not is_series and not is_frame(table):
+        if issparse(table):
+            raise ValueError("table is a sparse matrix: give a Series of its cells.")
+        return rake_arrays(table, margins, tol=tol, max_iter=max_iter, strict=strict)
+    reader, cells, like = (_of_series if is_series else _of_frame)(table, values)
+    for cell in np.flatnonzero(~np.isfinite(cells)):
+        raise ValueError(f"Cells must be finite; cell {cell} is {cells[cell]}.")
+    asked = _read_margins(reader, margins, cells)
+    sizes = np.abs(cells)
+    ceiling = np.where(sizes > 0, np.inf, 0.0)
+    sizes, n_iter, reasons = asked.solve(
+        sizes, np.zeros(len(cells)), ceiling, tol, max_iter, "the signs of cells"
+    )
+    missed = asked.residual(sizes) * (abs(asked.terms) @ sizes)
+    residual = np.array(missed.max() / max(sizes.sum(), _TINY))
+    result = Raking(
+        like(np.sign(cells) * sizes), residual, np.array(n_iter),
+        np.array(not reasons), dict(enumerate(reasons[:1])),
+    )  # fmt: skip
+    if strict and reasons:
+        raise RakingError(reasons[0], result)
+    return result
+
+
+def _read_margins(reader, margins, cells):
+    """Margins as totals of the sizes of cells; those that are 0 have no level."""
+    if not isinstance(margins, Mapping) or not margins:
+        raise ValueError("margins must be a dict with at least one margin.")
+    for modes, margin in margins.items():
+        if not hasattr(margin, "items") and not getattr(margin, "by_level", False):
+            raise ValueError(f"The margin {modes!r} names no levels: give a dict.")
+    asked = _read_totals(reader, margins)
+    terms = stack_terms([asked.terms * np.sign(cells)])
+    for k in np.flatnonzero((abs(terms).sum(axis=1) == 0) & (asked.lower > 0)):
+        raise ValueError(
+            f"{asked.names[k]} asks for {asked.lower[k]:.10g}, but all its cells are 0."
+        )
+    return replace(asked, terms=terms)
+
+
+def _of_series(table, _):
+    if None in table.index.names:
+        raise ValueError("The levels of the index need names: set table.index.names.")
+    reader = ColumnReader(table.index.to_frame(index=False), "cell")
+
+    def like(cells):
+        return type(table)(cells, index=table.index, name=table.name)
+
+    return reader, table.to_numpy(dtype=np.float64), like
+
+
+def _of_frame(table, name):
+    reader = ColumnReader(table, "cell")
+    if name not in reader.names:
+        raise ValueError(
+            f"values={name!r} is none of the columns {reader.names}: name the one that "
+            "holds the cells."
+        )
+    frame = nw.from_native(table, eager_only=True)
+
+    def like(cells):
+        column = nw.new_series(name, cells, backend=frame.implementation)
+        return frame.with_columns(column).to_native()
+
+    return reader, reader.numbers(name), like

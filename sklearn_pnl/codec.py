@@ -1,0 +1,567 @@
+"""Rows to codes on a flat base, and codes to rows through a local sub-manifold.
+
+The one place that knows what a code is. A *row* is flat: a non-negative value for each
+element of the poset but an added bottom, which holds the mean of the row. Its *measure*
+is ``row + offset``, of mass its sum. *Coordinates* are those of the measure's
+m-projection on the base, in full; a *code* is the part of them that is free: all of
+them if it carries the mass, else without the bottom, which normalising decides.
+"""
+
+from functools import cached_property, partial
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky
+from scipy.special import xlogy
+
+from ._runtime.blocks import even_step, map_blocks
+from ._runtime.validation import check_masses, warn_not_identified, warn_unconverged
+from .geometry import (
+    TensorPoset,
+    element_mask,
+    kl_divergence,
+    order_mask,
+    theta_from_prob,
+)
+from .geometry._arrays import BLOCK_CELLS, joined, row_sums, slices
+from .geometry.coordinates import normalized_exp
+from .geometry.many_body.completion import fit_exactly, read_observed
+from .geometry.many_body.observed import Design
+from .geometry.many_body.one_body import one_body_theta
+from .geometry.many_body.solvers import mixed_solver, rows_at_once
+from .geometry.posets.protocol import zeta_columns
+
+# Marginal cells up to which one matrix product beats a sum over each mode.
+_MARGINAL_CELLS = 128
+# Up to so many coordinates the Fisher metric of a base is factored, else its diagonal.
+_FACTORED_UP_TO = 2048
+# Log of the largest number in double precision.
+_LARGEST_LOG = np.log(np.finfo(np.float64).max)
+
+
+class CodeError(ValueError):
+    """A code that cannot be decoded: ``row`` in the block, and the reason ``why``."""
+
+    def __init__(self, row, why):
+        super().__init__(row, why)
+        self.row, self.why = row, why
+
+    def __str__(self):
+        return f"Code {self.row} {self.why}"
+
+
+class Encoded(NamedTuple):
+    """Coordinates of rows, their masses, and what happened on the way.
+
+    ``divergence`` is ``KL(p, q)`` of row and projection, or NaN if not asked for;
+    ``identified`` is where what is observed of a row determines its coordinates.
+    """
+
+    coordinates: np.ndarray
+    mass: np.ndarray
+    residual: np.ndarray
+    n_iter: np.ndarray
+    divergence: np.ndarray
+    identified: np.ndarray
+
+    @classmethod
+    def closed(cls, coordinates, mass, divergence=np.nan):
+        """Whole rows by a closed form."""
+        n = len(mass)
+        kl, every = np.full(n, divergence), np.ones(n, bool)
+        return cls(coordinates, mass, np.zeros(n), np.zeros(n, int), kl, every)
+
+
+class FlatBase:
+    """The e-flat base of the distributions with theta on some elements only.
+
+    Coordinates are theta on ``elements``: the bottom, then the base.
+    """
+
+    has_bottom = True
+
+    def __init__(self, poset, mask):
+        self.poset = poset
+        self.elements = np.r_[poset.bottom, np.flatnonzero(mask)]
+        self._columns = zeta_columns(poset, self.elements)
+        self._below, self._closure = poset.down_closure(self.elements)
+
+    def coordinates(self, q, log_mass):
+        """theta of distributions ``q`` (n, D) times their mass."""
+        below = q[:, self._closure].reshape(-1, *self._below.shape)
+        theta = np.zeros((len(q), self.poset.n_elements))
+        theta[:, self._closure] = theta_from_prob(below, self._below).reshape(
+            len(q), -1
+        )
+        theta = theta[:, self.elements]
+        theta[:, 0] += log_mass
+        return theta
+
+    def energy(self, coordinates):
+        """Log measures (n, D): the zeta transform."""
+        return self._columns.synthesis(coordinates)
+
+    def expectations(self, measures):
+        """eta of measures (n, D) on bottom and base."""
+        return self._columns.analysis(measures)
+
+    def metric_factor(self, measure, with_mass):
+        """``F`` with ``F F'`` the Fisher metric of the coordinates at a measure.
+
+        A matrix, or the diagonal of one where the metric is too large or singular.
+        """
+        eta = self.expectations(measure[None])[0]
+        if len(eta) <= _FACTORED_UP_TO:
+            cells = measure.reshape(self.poset.shape)
+            metric = self.poset.fisher_gram(cells, self.elements)
+            if not with_mass:
+                # Normalising fixes the bottom, which gets the diagonal entry 1.
+                metric = metric - np.outer(eta, eta)
+                metric[0, 0] = 1
+            try:
+                return cholesky(metric, lower=True)
+            except LinAlgError:
+                pass
+        return np.sqrt(eta * (1 if with_mass else np.maximum(1 - eta, eta.min())))
+
+
+class WholeBase:
+    """All positive distributions: the code is the whole row.
+
+    Coordinates are the logarithms of the cells, which need no poset: theta in another
+    basis, so straight lines and the noise on them are the same.
+    """
+
+    has_bottom = False
+
+    def __init__(self, poset):
+        self.poset = poset
+        self.elements = np.arange(poset.n_elements)
+
+    def energy(self, coordinates):
+        """Log measures (n, D): the coordinates, in an array of their own."""
+        return np.array(coordinates, dtype=np.float64)
+
+    def expectations(self, measures):
+        """The measures themselves."""
+        return measures
+
+    def metric_factor(self, measure, with_mass):
+        """Diagonal of the root of the Fisher metric, that of the cells' counts."""
+        return np.sqrt(measure)
+
+
+class Codec:
+    """Encodes rows on a base, and decodes codes through near training rows.
+
+    Parameters
+    ----------
+    poset : Poset or TensorPoset
+    base : ndarray of bool of shape ``poset.shape`` or None
+        Elements whose theta is free; None is all, without a poset's coordinates.
+    offset : float
+    with_mass : bool
+    tol : float
+    max_iter : int
+    local_manifold : object, default=None
+        How codes are decoded; it says what is matched and what is kept, as
+        :class:`sklearn_pnl.manifolds.LocalManifold` does. None encodes only.
+    """
+
+    def __init__(
+        self, poset, base, *, offset, with_mass, tol, max_iter, local_manifold=None
+    ):
+        self.poset = poset
+        self.base = WholeBase(poset) if base is None else FlatBase(poset, base)
+        self.offset = offset
+        self.with_mass = with_mass
+        # The first coordinates, which normalising fixes.
+        self.n_fixed = int(self.base.has_bottom and not with_mass)
+        self.tol = tol
+        self.max_iter = max_iter
+        self.local_manifold = local_manifold
+        self._solver = None if base is None else mixed_solver(poset, base)
+        if local_manifold is not None:
+            self._set_up_decoding(base)
+
+    def _set_up_decoding(self, base):
+        manifold, every = self.local_manifold, np.ones(self.poset.shape, bool)
+        local_poset = self.poset if manifold.poset is None else manifold.poset
+        if local_poset.n_elements != self.poset.n_elements:
+            raise ValueError(
+                f"The local sub-manifold is on {local_poset!r}, but rows are laid out "
+                f"on {self.poset!r}: both must have the same number of elements."
+            )
+        self.local_mask = manifold.local_mask(
+            local_poset, every if base is None else base
+        )
+        matched = manifold.matched(self.local_mask)
+        if matched is not None:
+            # Normalising keeps the mass for any set of elements.
+            matched = np.array(matched)
+            matched.reshape(-1)[local_poset.bottom] = True
+        self._local_poset = local_poset
+        # If all expectations of the code are matched, the code is the projection.
+        self.needs_rows = not (
+            manifold.keeps_code and matched is not None and matched.all()
+        )
+        self._decoder = None
+        if self.needs_rows and matched is not None:
+            self._decoder = mixed_solver(local_poset, matched)
+
+    @property
+    def n_params(self):
+        """Length of a code."""
+        return len(self.base.elements) - self.n_fixed
+
+    def codes(self, coordinates):
+        """The free part of coordinates."""
+        return coordinates[:, self.n_fixed :]
+
+    def coordinates(self, codes):
+        """Coordinates of codes, in full."""
+        if self.with_mass:
+            return np.array(codes, dtype=np.float64)
+        psi = normalized_exp(self._energy(codes)[0])[1][:, None]
+        return np.hstack([-psi, codes]) if self.base.has_bottom else codes - psi
+
+    def _energy(self, codes):
+        """Log cells (n, D) up to a constant of each row, and that constant."""
+        codes = codes.astype(np.float64, copy=False)
+        if not self.base.has_bottom:
+            return self.base.energy(codes), 0.0
+        constant = codes[:, 0] if self.with_mass else 0.0
+        with_bottom = np.zeros((len(codes), len(self.base.elements)))
+        with_bottom[:, 1:] = codes[:, 1 - self.n_fixed :]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.base.energy(with_bottom), constant
+
+    def points(self, codes):
+        """Distributions (n, D) that codes stand for, and log masses, 0 without mass."""
+        energy, constant = self._energy(codes)
+        q, psi = normalized_exp(energy)
+        if not self.with_mass:
+            return q, np.zeros(len(q))
+        with np.errstate(over="ignore", invalid="ignore"):
+            log_mass = psi + constant
+        _refuse_far(codes, log_mass <= _LARGEST_LOG)
+        return q, log_mass
+
+    def measures(self, codes):
+        """Measures (n, D) of codes; distributions if codes do not carry the mass."""
+        if self.with_mass and not self.base.has_bottom:
+            with np.errstate(over="ignore"):
+                measures = np.exp(codes, dtype=np.float64)
+                _refuse_far(codes, np.isfinite(row_sums(measures)))
+            return measures
+        q, log_mass = self.points(codes)
+        if self.with_mass:
+            q *= np.exp(log_mass)[:, None]
+        return q
+
+    def measures_of(self, codes):
+        """:meth:`measures` of a block of codes, in their type."""
+        measures = self.measures(codes)
+        _refuse_far(codes, measures.max(axis=1) <= np.finfo(codes.dtype).max)
+        return (measures.astype(codes.dtype, copy=False),)
+
+    # --- rows to codes -------------------------------------------------------------
+
+    def cells(self, rows):
+        """Measures (n, D) of rows: with the offset, and the mean in an added bottom."""
+        # One memory layout for all rows, since rounding of sums depends on it.
+        cells = np.array(rows, np.float64, order="C")
+        if self.poset.added_bottom:
+            cells = np.column_stack([np.nanmean(cells, axis=1), cells])
+        cells += self.offset
+        return cells
+
+    def encode(self, rows, divergence=False):
+        """Coordinates of a block of rows; see :class:`Encoded`.
+
+        Where a mass overflows it is not finite, and neither are the coordinates.
+        """
+        if self._solver is None:
+            return self._encode_whole(rows)
+        if self._is_one_body:
+            return self._encode_one_body(rows, divergence)
+        return self._encode(rows, divergence)
+
+    def _encode(self, rows, divergence):
+        p = self.cells(rows)
+        with np.errstate(over="ignore"):
+            mass = p.sum(axis=1)
+        if not np.all(np.isfinite(mass)):
+            coordinates = np.full((len(p), len(self.base.elements)), np.nan)
+            return Encoded.closed(coordinates, mass)
+        p /= mass[:, None]
+        # No reference is the uniform one: theta 0 off the base, M_ell of equation 1.
+        q, residual, n_iter = self._solver.solve(p, None, self.tol, self.max_iter)
+        log_mass = np.log(mass) if self.with_mass else 0.0
+        coordinates = self.base.coordinates(q, log_mass)
+        kl = kl_divergence(p, q, axis=1) if divergence else np.nan
+        encoded = Encoded.closed(coordinates, mass, kl)
+        return encoded._replace(residual=residual, n_iter=n_iter)
+
+    def encode_observed(self, rows, divergence=False):
+        """:meth:`encode` of rows with NaN, by the model of the cells that are there.
+
+        If several codes fit, the one with the least variance of the log measure.
+        """
+        is_incomplete = np.isnan(rows).any(axis=1)
+        if not is_incomplete.any():
+            return self.encode(rows, divergence)
+        incomplete, whole = (
+            np.flatnonzero(is_incomplete),
+            np.flatnonzero(~is_incomplete),
+        )
+        pieces = [(incomplete, self._encode_observed(rows[incomplete]))]
+        if len(whole):
+            pieces.append((whole, self.encode(rows[whole], divergence)))
+        return Encoded(*joined(pieces))
+
+    def _encode_observed(self, rows):
+        cells = self.cells(rows).reshape(-1, *self.poset.shape)
+        observed, _ = read_observed(cells, self.poset)
+        settings = {"tol": self.tol, "max_iter": self.max_iter}
+        fitted = fit_exactly(observed, self._design, settings)
+        measure, residual, _, n_iter, _, rank = fitted
+        q = np.where(observed.seen, measure / observed.mass[:, None], 0.0)
+        mass = row_sums(measure)
+        log_mass = np.log(mass) if self.with_mass else 0.0
+        return Encoded(
+            self.base.coordinates(measure / mass[:, None], log_mass),
+            mass,
+            residual,
+            n_iter,
+            kl_divergence(observed.target, q, axis=1),
+            rank > self._design.n_functions,
+        )
+
+    @cached_property
+    def _design(self):
+        return Design(self.poset, element_mask(self.poset, self.base.elements))
+
+    @property
+    def solves(self):
+        """Whether encoding costs more than one pass over the rows."""
+        return self._solver is not None and not self._is_one_body
+
+    @cached_property
+    def _is_one_body(self):
+        """Whether the base is M_1 of a tensor with marginals of few cells."""
+        one_body = self._solver.is_one_body
+        return one_body and sum(self.poset.shape) <= _MARGINAL_CELLS
+
+    def _encode_one_body(self, rows, divergence):
+        """The product of the marginals, without forming it."""
+        theta, marginals, mass = one_body_theta(rows, self.offset, self.poset.shape)
+        if not np.all(np.isfinite(theta)):
+            # Single precision may overflow where double does not.
+            return self._encode(rows, divergence)
+        if self.with_mass:
+            theta[:, 0] += np.log(mass)
+        if not divergence:
+            return Encoded.closed(theta, mass)
+        p = self.cells(rows)
+        p /= mass[:, None]
+        kl = xlogy(p, p).sum(axis=1) - xlogy(marginals, marginals).sum(axis=1)
+        return Encoded.closed(theta, mass, np.maximum(kl, 0))
+
+    def _encode_whole(self, rows):
+        m = self.cells(rows)
+        with np.errstate(over="ignore"):
+            mass = row_sums(m)
+        coordinates = np.log(m, out=m)
+        if not self.with_mass:
+            coordinates -= np.log(mass)[:, None]
+        return Encoded.closed(coordinates, mass, 0.0)
+
+    # --- codes to rows -------------------------------------------------------------
+
+    def decode(self, codes, neighbors, weights, *, rows, masses):
+        """Rows of a block of codes, in the type of ``rows``, and their residuals.
+
+        ``neighbors`` (n, k) are those of ``rows``, the training rows, whose ``masses``
+        are given; they count with ``weights`` (n, k).
+        """
+        if not self.needs_rows and self.with_mass:
+            # The measures carry their mass already.
+            return self._rows(self.measures(codes), rows.dtype), np.zeros(len(codes))
+        # w, the point of the base B that a code stands for.
+        w, log_mass = self.points(codes)
+        q, residual = w, np.zeros(len(w))
+        if self.needs_rows:
+            # The neighbours' mean, geometric for ThetaManifold, so that its theta is
+            # the mean theta of equation 2.
+            r = self.mean(rows, masses, neighbors, weights)
+            # The projection of w on the set that the mean gives: Algorithm 1.
+            q, residual = self.local_manifold.decode(w, r, self._project)
+        # The inverse of phi: the neighbours' mean mass (section 4.3).
+        if self.with_mass:
+            mass = np.exp(log_mass)
+        else:
+            mass = (weights * masses[neighbors]).sum(axis=1)
+        q *= mass[:, None]
+        return self._rows(q, rows.dtype), residual
+
+    def _project(self, target, reference):
+        # Off the matched set theta of the reference counts, which cells of 0 lack.
+        if reference.min() <= 0:
+            row = int(np.argmin(reference.min(axis=1)))
+            raise CodeError(
+                row,
+                "lies so far out that cells of its distribution underflow to 0; draw "
+                "codes closer to the training rows.",
+            )
+        return self._decoder.solve(target, reference, self.tol, self.max_iter)[:2]
+
+    def mean(self, rows, masses, neighbors, weights):
+        """Mean distribution of each point's neighbours, in eta or in theta."""
+        geometric = self.local_manifold.geometric
+        # In theta the mass adds a constant to a row, which normalising removes.
+        shares = weights if geometric else weights / masses[neighbors]
+        (n, k), size = neighbors.shape, self.poset.n_elements
+        mean = np.empty((n, 1, size))
+        # A few points at a time, so that all of their neighbours stay in cache.
+        step = max(1, BLOCK_CELLS // (k * size))
+        for points in slices(n, step):
+            cells = self.cells(rows.take(neighbors[points].reshape(-1), axis=0))
+            if geometric:
+                np.log(cells, out=cells)
+            np.matmul(
+                shares[points, None], cells.reshape(-1, k, size), out=mean[points]
+            )
+        mean = mean.reshape(n, size)
+        return normalized_exp(mean)[0] if geometric else mean
+
+    def _rows(self, measures, dtype):
+        """Rows of measures: the exact inverse of :meth:`cells`.
+
+        An added bottom is dropped. It would be filled in again with the mean, 1 / D of
+        the mass, so the features get the rest: a row keeps its sum.
+        """
+        rows = measures
+        if self.poset.added_bottom:
+            kept = row_sums(measures) * (1 - 1 / self.poset.n_elements)
+            rows = measures[:, 1:]
+            rows = rows * (kept / rows.sum(axis=1))[:, None]
+        rows -= self.offset
+        if dtype != rows.dtype:
+            limit = np.finfo(dtype).max
+            if not np.abs(rows).max(initial=0) <= limit:
+                raise ValueError(
+                    f"New rows overflow {dtype}: they hold {np.abs(rows).max():.3g}. "
+                    "Divide X by a constant, or pass float64."
+                )
+            rows = rows.astype(dtype)
+        # Rounding must not set nearly empty cells to 0.
+        lowest = np.nextafter(dtype.type(-self.offset), dtype.type(0))
+        return np.maximum(rows, lowest, out=rows)
+
+    # --- blocks --------------------------------------------------------------------
+
+    @cached_property
+    def encoded_at_once(self):
+        """Rows to encode at a time."""
+        return rows_at_once(self.poset, self._solver if self.solves else None)
+
+    @cached_property
+    def decoded_at_once(self):
+        """Codes to decode at a time."""
+        return rows_at_once(self._local_poset, self._decoder)
+
+
+def _refuse_far(codes, fine):
+    """Raise a :class:`CodeError` for the first code that is not ``fine``."""
+    if fine.all():
+        return
+    row = int(np.argmin(fine))
+    raise CodeError(
+        row,
+        "lies so far out that its measure overflows: the largest of its numbers is "
+        f"{np.abs(codes[row]).max():.3g}. Draw codes closer to the training rows.",
+    )
+
+
+# --- parameters of estimators ------------------------------------------------------
+
+
+def free_mask(poset, order, elements):
+    """Elements whose theta is free: those listed, or else all up to ``order``."""
+    if elements is not None:
+        return element_mask(poset, elements)
+    modes = len(poset.shape) if isinstance(poset, TensorPoset) else 2
+    if modes == 1 and isinstance(order, Integral) and order > 1:
+        raise ValueError(
+            f"order={order} is outside 1 to 1: rows of one mode have no "
+            "interactions yet. PrimeFactorReshaper makes tensors of them; in "
+            "PNLAugmenter leave reshaper='auto'."
+        )
+    return order_mask(poset, order)
+
+
+def make_codec(estimator, poset, base, local_manifold=None):
+    """The codec with the numerical parameters of an estimator."""
+    names = "offset", "with_mass", "tol", "max_iter"
+    numerics = {name: getattr(estimator, name) for name in names}
+    return Codec(poset, base, **numerics, local_manifold=local_manifold)
+
+
+def lay_out(poset, shape, reshaper=None):
+    """The poset that rows of a shape are laid out on; None is the tensor of them."""
+    if poset is None:
+        return TensorPoset(shape)
+    n_features = poset.n_elements - poset.added_bottom
+    laid_out = shape == poset.shape and not poset.added_bottom
+    if laid_out or shape == (n_features,):
+        return poset
+    maker = "X" if reshaper is None else repr(reshaper)
+    raise ValueError(
+        f"{poset!r} stands for {n_features} features, but {maker} has rows of shape "
+        f"{shape}: there must be one feature for each element but an added bottom. A "
+        "poset orders the features themselves: leave out one of reshaper and poset."
+    )
+
+
+def unshared(rows, X):
+    """Copy rows, so that later changes of ``X`` do not matter; memory maps stay."""
+    shared = isinstance(X, np.ndarray) and np.may_share_memory(rows, X)
+    return rows.copy() if shared and X.flags.writeable else rows
+
+
+def encode_rows(
+    codec,
+    rows,
+    caller,
+    n_jobs=None,
+    divergence=False,
+    overwrite=False,
+    numbers=None,
+    missing=False,
+):
+    """:class:`Encoded` of rows (n, D), with a warning if some did not converge.
+
+    Coordinates may ``overwrite`` rows of their shape; ``numbers`` (n,) are those that
+    the user knows the rows by. NaN is a ``missing`` cell if asked for; a warning says
+    where the others do not determine a code.
+    """
+    # A closed form is one pass over memory, which threads do not speed up.
+    worth_sharing = codec.solves or divergence or missing
+    n_jobs, step = n_jobs if worth_sharing else None, codec.encoded_at_once
+    encode = codec.encode_observed if missing else codec.encode
+    encode = partial(encode, divergence=divergence)
+    encoded = Encoded(
+        *map_blocks(
+            encode,
+            rows,
+            step=even_step(len(rows), step) if worth_sharing else step,
+            n_jobs=n_jobs,
+            into=rows if overwrite else None,
+        )
+    )
+    check_masses(encoded.mass, numbers)
+    warn_unconverged(caller, encoded.residual, codec.tol, codec.max_iter)
+    warn_not_identified(caller, encoded.identified)
+    return encoded

@@ -1,0 +1,456 @@
+"""Linear equalities and intervals of the columns of a row, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, timedelta
+from functools import cached_property
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import LinearConstraint
+from scipy.sparse import issparse
+
+from .._runtime.masked import check_unmasked
+
+# Terms of a sum that are written out before it is shortened.
+_MAX_TERMS = 12
+
+
+class ColumnConstraint:
+    """``lower <= sum of coefficient * column <= upper``, with columns by name.
+
+    Parameters
+    ----------
+    coefficients : dict of str, int or tuple to float, or str, int or tuple
+        By column: its name; its number among the columns of ``X``; for rows of more
+        axes the indices of a cell. A single column has the coefficient 1.
+    lower, upper : float, date, duration or array-like of shape (n,), default=-inf, inf
+        For all rows, or one value for each row. A column of dates is compared with
+        dates (``pd.Timestamp``, ``np.datetime64``, ``datetime``), a difference of two
+        of them with durations, or with 0.
+    equal : float, date, duration or array-like of shape (n,), default=None
+        Sets both ends: an equality.
+
+    See Also
+    --------
+    LinearConstraints : Several constraints as one matrix.
+    adjust : Move rows to constraints.
+    PNLAugmenter : New rows that meet constraints.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import ColumnConstraint
+    >>> ColumnConstraint({"total": 1, "tax": -5}, lower=0)
+    ColumnConstraint({'total': 1.0, 'tax': -5.0}, lower=0.0)
+    >>> ColumnConstraint("income", equal=3000)
+    ColumnConstraint({'income': 1.0}, equal=3000.0)
+    """
+
+    def __init__(
+        self,
+        coefficients: dict[Any, float] | str | int | tuple,
+        *,
+        lower: ArrayLike = -np.inf,
+        upper: ArrayLike = np.inf,
+        equal: ArrayLike | None = None,
+    ) -> None:
+        try:
+            is_dict = isinstance(coefficients, dict)
+            by_column = coefficients if is_dict else {coefficients: 1}
+            self.coefficients = {key: float(a) for key, a in by_column.items()}
+        except (TypeError, ValueError):
+            self.coefficients = {}
+        if not self.coefficients:
+            raise ValueError(
+                "A ColumnConstraint needs a column, its name or number, or a dict of "
+                f"coefficients; got {coefficients!r}."
+            )
+        ends = {"lower": lower, "upper": upper, "equal": equal}
+        # Series are read by position; `adjust`, which has X, compares their index.
+        self.labelled = {k: end for k, end in ends.items() if hasattr(end, "reindex")}
+        self.lower, self.upper = _read_end(lower, "lower"), _read_end(upper, "upper")
+        pairs = (self.lower, -np.inf), (self.upper, np.inf)
+        is_open = all(e.dtype.kind == "f" and np.all(e == end) for e, end in pairs)
+        if is_open == (equal is None):
+            raise ValueError(
+                f"A ColumnConstraint about {self.coefficients} asks for nothing, or "
+                "twice: give equal, or lower and upper; not both."
+            )
+        if equal is not None:
+            self.lower = self.upper = _read_end(equal, "equal")
+
+    def __repr__(self):
+        ends = {"lower": self.lower, "upper": self.upper}
+        if np.array_equal(self.lower, self.upper):
+            ends = {"equal": self.lower}
+        shown = [
+            f"{name}={end.item() if end.ndim == 0 else end}"
+            for name, end in ends.items()
+            if end.dtype.kind != "f" or np.isfinite(end).any()
+        ]
+        return f"ColumnConstraint({', '.join([repr(self.coefficients), *shown])})"
+
+
+def _read_end(values, name):
+    """An end of an interval as an array of floats, dates or durations."""
+    check_unmasked(values, name)
+    array = np.asarray(values)
+    if array.dtype == object and array.size:
+        array = _read_times(array)
+    try:
+        if array.dtype.kind not in "mM":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
+    if array.ndim > 1 or np.isnan(array).any():
+        raise ValueError(
+            f"{name}= of a ColumnConstraint must be a number, a date or a duration, or "
+            "an array with one for each row, none of them missing."
+        )
+    return array
+
+
+def _read_times(array):
+    """Objects that are dates or durations as an array of such; others as they are."""
+    values = array.ravel().tolist()
+    if all(isinstance(value, timedelta) for value in values):
+        return np.array(list(map(np.timedelta64, values))).reshape(array.shape)
+    if not all(isinstance(value, date) for value in values):
+        return array
+    for k, value in enumerate(values):
+        if getattr(value, "tzinfo", None):
+            values[k] = value.astimezone(UTC).replace(tzinfo=None)
+    return np.array(list(map(np.datetime64, values))).reshape(array.shape)
+
+
+@dataclass(frozen=True, repr=False)
+class LinearConstraints:
+    """Equalities and intervals ``lower <= coefficients @ x <= upper`` of rows ``x``.
+
+    Parameters
+    ----------
+    coefficients : ndarray of shape (k, D)
+    lower, upper : ndarray of shape (k,) or (n, k)
+        For all rows, or one value for each row. An equality has two equal ends.
+    feature_names : tuple of str of length D
+    ranges : ndarray of shape (D,), default=None
+        Range of each column in the rows that the constraints were found in; violations
+        are shares of it. None is 1.
+    note : str, default=""
+        What was not searched for, and why.
+
+    See Also
+    --------
+    ColumnConstraint : One constraint, with columns by name.
+    find_equalities : Equalities that all rows satisfy.
+    scipy.optimize.LinearConstraint : The same without names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.constraints import LinearConstraints
+    >>> total = LinearConstraints(
+    ...     np.array([[1.0, 1, -1]]), np.zeros(1), np.zeros(1), ("a", "b", "total")
+    ... )
+    >>> total
+    1 equality of 3 features
+      total = a + b
+    >>> total.violation(np.array([[1.0, 2, 3], [1, 2, 4]]))
+    array([1.])
+    """
+
+    coefficients: NDArray
+    lower: NDArray
+    upper: NDArray
+    feature_names: tuple
+    ranges: NDArray | None = None
+    note: str = ""
+
+    @classmethod
+    def empty(cls, feature_names: Sequence[str], note: str = "") -> LinearConstraints:
+        """No constraints on columns of these names."""
+        n_columns = len(feature_names)
+        arrays = np.empty((0, n_columns)), np.empty(0), np.empty(0)
+        return cls(*arrays, tuple(feature_names), np.ones(n_columns), note)
+
+    def __len__(self):
+        return len(self.coefficients)
+
+    def __repr__(self):
+        nouns = "constraint", "constraints"
+        if self.is_equality.all():
+            nouns = "equality", "equalities"
+        noun = nouns[len(self) != 1]
+        lines = [f"{len(self)} {noun} of {len(self.feature_names)} features"]
+        lines += [f"  {line}" for line in self.descriptions]
+        return "\n".join(lines + [self.note] * bool(self.note))
+
+    @property
+    def is_equality(self) -> NDArray:
+        """Which constraints (k,) are equalities in all rows."""
+        return np.logical_and.reduce(np.atleast_2d(self.lower == self.upper), axis=0)
+
+    @property
+    def names(self) -> list[str]:
+        """The sums without their ends, as messages name them."""
+        return [linear_form(a, self.feature_names) for a in self.coefficients]
+
+    @property
+    def descriptions(self) -> tuple[str, ...]:
+        """Each in words, such as ``"total = a + b"``."""
+        if np.ndim(self.lower) > 1 or np.ndim(self.upper) > 1:
+            return tuple(self.names)
+        each = zip(self.coefficients, self.lower, self.upper, strict=True)
+        return tuple(_in_words(*one, self.feature_names) for one in each)
+
+    @cached_property
+    def scale(self) -> NDArray:
+        """Range (k,) of the largest term of each; 1 where no column varies."""
+        ranges = 1.0 if self.ranges is None else self.ranges
+        scale = (np.abs(self.coefficients) * ranges).max(axis=1, initial=0.0)
+        return np.where(scale > 0, scale, 1.0)
+
+    def residual(self, rows: NDArray) -> NDArray:
+        """What rows (n, D) lack of each interval (n, k), with its sign.
+
+        Positive below an interval, negative above, NaN where a cell is missing.
+        """
+        gaps = np.isnan(rows)
+        values = np.where(gaps, 0.0, rows) @ self.coefficients.T
+        values[gaps @ (self.coefficients != 0).T] = np.nan
+        return np.maximum(self.lower - values, 0) - np.maximum(values - self.upper, 0)
+
+    def violation(self, X: ArrayLike) -> NDArray:
+        """Largest violation of each constraint, as a share of its scale.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        violation : ndarray of shape (k,)
+        """
+        rows = np.asarray(X, dtype=np.float64)
+        missed = np.abs(self.residual(rows.reshape(len(rows), -1)))
+        return np.fmax.reduce(missed, axis=0, initial=0.0) / self.scale
+
+    def select(self, which: slice | NDArray) -> LinearConstraints:
+        """Some of the constraints."""
+        ends = self.lower[..., which], self.upper[..., which]
+        return replace(
+            self, coefficients=self.coefficients[which], lower=ends[0], upper=ends[1]
+        )
+
+    def take_rows(self, rows: slice | NDArray) -> LinearConstraints:
+        """The constraints of some rows, where ends are given row by row."""
+        lower, upper = (
+            e[rows] if np.ndim(e) > 1 else e for e in (self.lower, self.upper)
+        )
+        return replace(self, lower=lower, upper=upper)
+
+    def stack(self, other: LinearConstraints) -> LinearConstraints:
+        """These constraints, then others of the same columns."""
+        if not len(other):
+            return self
+        a = np.vstack([self.coefficients, other.coefficients])
+        lower = _side_by_side(self.lower, other.lower)
+        upper = _side_by_side(self.upper, other.upper)
+        return replace(self, coefficients=a, lower=lower, upper=upper)
+
+
+def _side_by_side(first, second):
+    n = max(len(np.atleast_2d(first)), len(np.atleast_2d(second)))
+    if n == 1 and np.ndim(first) == np.ndim(second) == 1:
+        return np.concatenate([first, second])
+    shaped = [np.broadcast_to(end, (n, np.shape(end)[-1])) for end in (first, second)]
+    return np.hstack(shaped)
+
+
+# --- in words ---------------------------------------------------------------------
+
+
+def linear_form(a, names):
+    """``2 a - b`` in words."""
+    columns, terms = np.flatnonzero(a), []
+    shown = columns if len(columns) <= _MAX_TERMS else columns[: _MAX_TERMS - 2]
+    for j in shown:
+        size = "" if abs(a[j]) == 1 else f"{abs(a[j]):.12g} "
+        sign = ("- " if a[j] < 0 else "+ ") if terms else "-" * int(a[j] < 0)
+        terms.append(f"{sign}{size}{names[j]}")
+    if len(shown) < len(columns):
+        terms.append(f"+ ... + {names[columns[-1]]} ({len(columns)} features)")
+    return " ".join(terms)
+
+
+def _in_words(a, lower, upper, names):
+    if lower != upper:
+        left = "" if np.isinf(lower) else f"{lower:.12g} <= "
+        right = "" if np.isinf(upper) else f" <= {upper:.12g}"
+        return f"{left}{linear_form(a, names)}{right}"
+    # A column that alone has its sign is the sum of the others; of two, the last one.
+    for sign in (-1, 1):
+        same_sign = np.flatnonzero(a * sign > 0)
+        if len(same_sign) == 1 < np.count_nonzero(a):
+            k = same_sign[0]
+            others = np.where(np.arange(len(a)) == k, 0.0, -a / a[k])
+            b = lower / a[k]
+            constant = f" {'+' if b > 0 else '-'} {abs(b):.12g}" if b else ""
+            return f"{names[k]} = {linear_form(others, names)}{constant}"
+    return f"{linear_form(a, names)} = {lower:.12g}"
+
+
+# --- reading ----------------------------------------------------------------------
+
+Constraint: TypeAlias = LinearConstraint | ColumnConstraint | LinearConstraints
+# Types of a parameter that takes constraints.
+CONSTRAINTS = [LinearConstraint, ColumnConstraint, LinearConstraints, list, tuple]
+
+
+def read_constraints(constraints, table, n_rows=None):
+    """Constraints of several kinds as one system about the numbers of a table.
+
+    Parameters
+    ----------
+    constraints : constraint, sequence of them, or None
+    table : Table
+    n_rows : int, default=None
+        Number of rows that constraints with a value a row must have.
+
+    Returns
+    -------
+    constraints : LinearConstraints
+
+    Raises
+    ------
+    ValueError
+        If a constraint does not fit the columns or rows, is about categories, or an
+        interval is empty.
+    """
+    n_columns = prod(table.row_shape)
+    parts = read_coefficients(constraints, n_columns, table.column_of)
+    names, columns = table.feature_names, table.columns
+    system = LinearConstraints.empty(names)
+    origins = table.starts
+    for label, a, lower, upper in parts:
+        outside = a.any(axis=0)
+        outside[columns] = False
+        if outside.any():
+            j = int(np.argmax(outside))
+            name = j if table.names is None else table.names[j]
+            raise ValueError(
+                f"{label} is about numbers, but column {name!r} holds categories: ask "
+                "for counts by level, totals={column: {level: count}}."
+            )
+        a = a[:, columns]
+        if (a.any(axis=0) & table.times).any():
+            a, lower, upper = _in_time_units(label, a, lower, upper, table)
+        elif lower.dtype.kind in "mM" or upper.dtype.kind in "mM":
+            raise ValueError(
+                f"{label} asks for a date or duration, but its columns hold numbers."
+            )
+        lower, upper = lower - a @ origins, upper - a @ origins
+        check_ends(label, lower, upper, n_rows)
+        part = LinearConstraints(a, *np.broadcast_arrays(lower, upper), names)
+        system = system.stack(part)
+    return system
+
+
+def read_coefficients(constraints, n_columns, column_of):
+    """Name, coefficients (k, n_columns) and ends of each of some constraints.
+
+    Parameters
+    ----------
+    constraints : constraint, sequence of them, or None
+    n_columns : int
+    column_of : callable
+        ``column_of(key, label)`` is the number of the column that a key names.
+    """
+    if constraints is None:
+        return []
+    if not isinstance(constraints, list | tuple):
+        constraints = [constraints]
+    parts = []
+    for k, one in enumerate(constraints):
+        label = f"Constraint {k}"
+        if isinstance(one, ColumnConstraint):
+            a = np.zeros((1, n_columns))
+            for key, coefficient in one.coefficients.items():
+                a[0, column_of(key, label)] += coefficient
+            # Values a row are a column of ends.
+            ends = [e[:, None] if e.ndim else e[None] for e in (one.lower, one.upper)]
+        elif isinstance(one, LinearConstraints):
+            a, ends = one.coefficients, [one.lower, one.upper]
+        elif isinstance(one, LinearConstraint):
+            a = one.A.toarray() if issparse(one.A) else np.atleast_2d(one.A)
+            a = np.asarray(a, dtype=np.float64)
+            ends = [np.broadcast_to(e, len(a)).astype(float) for e in (one.lb, one.ub)]
+        else:
+            raise ValueError(
+                f"{label} must be a scipy.optimize.LinearConstraint or a "
+                f"ColumnConstraint; got {type(one).__name__}."
+            )
+        if a.shape[1] != n_columns:
+            raise ValueError(
+                f"{label} has coefficients for {a.shape[1]} columns; rows have "
+                f"{n_columns}: 0 is for others."
+            )
+        if not np.isfinite(a).all():
+            raise ValueError(f"{label} must have finite coefficients.")
+        parts.append((label, a, *ends))
+    return parts
+
+
+def check_ends(label, lower, upper, n_rows=None):
+    """Refuse empty intervals, and ends for another number of rows."""
+    for name, end in (("lower or equal", lower), ("upper", upper)):
+        n = len(end) if np.ndim(end) > 1 else 1
+        if n > 1 and n_rows is not None and n != n_rows:
+            raise ValueError(
+                f"{label} has {n} values ({name}=), one for each row, but there are "
+                f"{n_rows} rows: give {n_rows} values, or one for all."
+            )
+    if np.any((lower == np.inf) | (upper == -np.inf) | (lower > upper)):
+        raise ValueError(
+            f"{label} must have lower <= upper, not both infinite; got "
+            f"lower={np.ravel(lower)[:3]}, upper={np.ravel(upper)[:3]}."
+        )
+
+
+def _in_time_units(label, a, lower, upper, table):
+    """Coefficients and ends, of dates or durations, for numbers that count times."""
+    used = a.any(axis=0)
+    if (used & ~table.times).any():
+        raise ValueError(
+            f"{label} mixes times and numbers: give dates as numbers, such as days."
+        )
+    scales = {j: table.time_scale(j) for j in np.flatnonzero(used)}
+    points = [j for j, (origin, _) in scales.items() if origin.dtype.kind == "M"]
+    unit = next(iter(scales.values()))[1]
+    reference = scales[points[0]][0] if points else None
+    shift = np.zeros(len(a))
+    a = a.copy()
+    n_points = a[:, points].sum(axis=1)
+    for j, (origin, length) in scales.items():
+        # Differences of dates are exact where dates as floats are not.
+        shift += a[:, j] * ((origin - reference if j in points else origin) / unit)
+        a[:, j] *= length / unit
+
+    def as_numbers(end):
+        if end.dtype.kind == "M" and np.all(n_points == 1):
+            return (end - reference) / unit - shift
+        if end.dtype.kind == "m" and np.all(n_points == 0):
+            return end / unit - shift
+        is_number = end.dtype.kind == "f"
+        if is_number and np.all(np.isinf(end) | ((end == 0) & (n_points == 0))):
+            return end - shift
+        raise ValueError(
+            f"{label} is about times: a column of dates is compared with dates, a "
+            f"difference of two with durations or 0; got {np.ravel(end)[0]!r}."
+        )
+
+    return a, as_numbers(lower), as_numbers(upper)

@@ -1,0 +1,21 @@
+"""Read containers as numbers once, and return new rows in the same container.
+
+From the columns of a container (``columns``, ``readers``) through numbers and back
+(``values``, ``times``) and categories beside them (``categories``) to a table
+(``table``, ``forms``) and targets (``target``).
+"""
+
+from .columns import columns_of, is_frame, joined
+from .table import Table, read_table
+from .target import ClassTarget, plain_target, read_target
+
+__all__ = [
+    "ClassTarget",
+    "Table",
+    "columns_of",
+    "is_frame",
+    "joined",
+    "plain_target",
+    "read_table",
+    "read_target",
+]

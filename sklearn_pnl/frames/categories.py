@@ -1,0 +1,91 @@
+"""Categories: which columns they are, as whole numbers, and those of a new row."""
+
+from decimal import Decimal
+from numbers import Real
+
+import numpy as np
+
+from .readers import is_missing, is_missing_type
+
+# Coordinates for categories; beyond, the rarest count as different from all others.
+_MOST_COORDINATES = 1024
+# Key of all missing values, and types with a NaN.
+_MISSING, _WITH_NAN = object(), float | np.floating | Decimal
+
+
+def level_codes(values):
+    """Code values by whole numbers from 0; also the first row of each code.
+
+    Missing values share a code; True, 1 and 1.0 have different codes.
+    """
+    types = set(map(type, values))
+    if any(issubclass(t, _WITH_NAN) or is_missing_type(t) for t in types):
+        values = [_MISSING if is_missing(value) else value for value in values]
+    if len({t for t in types if issubclass(t, Real | Decimal | np.bool_)}) > 1:
+        values = [(type(value), value) for value in values]
+    codes_of = {value: code for code, value in enumerate(dict.fromkeys(values))}
+    codes = np.fromiter(map(codes_of.__getitem__, values), np.intp, len(values))
+    return codes, np.unique(codes, return_index=True)[1]
+
+
+class Indicators:
+    """Coordinates whose squared distance is ``weight`` for each differing category.
+
+    A level that several rows share has a coordinate, ``sqrt(weight / 2)`` in its rows
+    and 0 in others. A level of one row needs none: all others differ from it, which
+    ``weight / 2`` in a last coordinate of the points, but not of the queries, says.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n, n_categorical)
+        Levels from 0 on.
+    weight : float
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, n_coordinates)
+    """
+
+    def __init__(self, labels, weight):
+        n = len(labels)
+        levels = [(j, v, c) for j, v, c in _levels(labels) if c > 1]
+        levels.sort(key=lambda level: -level[2])
+        levels = levels[:_MOST_COORDINATES]
+        size = np.sqrt(weight / 2)
+        self.points = np.zeros((n, len(levels) + 1))
+        for coordinate, (j, level, _) in enumerate(levels):
+            self.points[labels[:, j] == level, coordinate] = size
+        n_alone = labels.shape[1] - np.count_nonzero(self.points[:, :-1], axis=1)
+        self.points[:, -1] = size * np.sqrt(n_alone)
+
+    def queries(self, n, like=None):
+        """Coordinates (n, n_coordinates) of the rows ``like``, or of no category."""
+        if like is None:
+            return np.zeros((n, self.points.shape[1]))
+        queries = self.points[like]
+        queries[:, -1] = 0
+        return queries
+
+
+def _levels(labels):
+    """Columns, levels in them, and how many rows have each."""
+    for j, column in enumerate(labels.T):
+        levels, counts = np.unique(column, return_counts=True)
+        yield from zip([j] * len(levels), levels, counts, strict=True)
+
+
+def typical_variance(points):
+    """Weight of a category that differs: the median variance of the features.
+
+    As in SMOTE-NC, of the features that vary at all; 1 where none does.
+    """
+    variances = points.var(axis=0)
+    variances = variances[variances > 0]
+    return float(np.median(np.sqrt(variances)) ** 2) if len(variances) else 1.0
+
+
+def one_of(parents, weights, chosen):
+    """Choose one parent (n,) of each row with its weights; ``chosen`` is uniform."""
+    below = np.cumsum(weights, axis=1)
+    place = (chosen[:, None] * below[:, -1:] >= below).sum(axis=1)
+    return parents[np.arange(len(parents)), np.minimum(place, parents.shape[1] - 1)]

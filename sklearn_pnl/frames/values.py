@@ -1,0 +1,136 @@
+"""Convert values of a type to floats and back."""
+
+from decimal import Decimal
+
+import numpy as np
+
+# float64 represents every integer up to this one.
+EXACT = 2**53
+
+
+def kind_of(values):
+    """How values (n,) or (n, D) of one type are read and restored."""
+    if values.dtype.kind == "f":
+        return Reals(values.dtype)
+    if values.dtype.kind in "mM":
+        raise ValueError(
+            f"Arrays of {values.dtype} are not read: dates and times are columns of "
+            "data frames. Pass one, such as pandas.DataFrame(X)."
+        )
+    return Counts(values.dtype, _far_start(values))
+
+
+class Reals:
+    """Floating-point numbers.
+
+    Attributes
+    ----------
+    step : float
+        What all values of the type are multiples of, from the start on; 0 for none.
+    start : float
+        What numbers count from.
+    precision : float
+        Half the distance of 1 to the next number of the type; 0 where there is a step.
+    lowest, highest : float
+        Ends of the type, as numbers.
+    holds : str
+        What values are called in messages.
+    is_time : bool
+        Whether they are times or lengths of time.
+    """
+
+    holds, is_time = "numbers", False
+    step, start, lowest, highest = 0.0, 0, -np.inf, np.inf
+
+    def __init__(self, dtype):
+        self.dtype = np.dtype(dtype)
+        self.precision = float(np.finfo(dtype).eps) / 2
+
+    def read(self, values):
+        """Numbers of values; those in single precision and below stay so."""
+        return values.astype(np.promote_types(self.dtype, np.float32), copy=False)
+
+    def restore(self, numbers):
+        """Values of numbers, within the type: half precision ends at 65504."""
+        if self.dtype.itemsize < numbers.dtype.itemsize:
+            most = float(np.finfo(self.dtype).max)
+            numbers = np.clip(numbers, -most, most)
+        return numbers.astype(self.dtype, copy=False)
+
+
+class Counts:
+    """Integers or Booleans: steps from a start, which are exact where the start is far.
+
+    Parameters
+    ----------
+    dtype : dtype
+    start : int or ndarray of shape (D,)
+    unit : int
+        Length of a step.
+    """
+
+    holds, is_time = "numbers", False
+    step, precision = 1.0, 0.0
+
+    def __init__(self, dtype, start=0, unit=1):
+        self.dtype, self.start, self.unit = np.dtype(dtype), start, unit
+        self._plain = np.ndim(start) == 0 and start == 0 and unit == 1
+        low, high = 0, 1
+        if self.dtype.kind != "b":
+            low, high = np.iinfo(self.dtype).min, np.iinfo(self.dtype).max
+        starts = np.atleast_1d(start).tolist()
+        lowest = [-largest_float((first - low) // unit) for first in starts]
+        highest = [largest_float((high - first) // unit) for first in starts]
+        self.lowest, self.highest = np.reshape([lowest, highest], (2, *np.shape(start)))
+
+    def read(self, values):
+        """Numbers of values, which may lie before the start."""
+        if self._plain or values.dtype.kind != self.dtype.kind:
+            numbers = values.astype(np.float64)
+            return numbers if self._plain else (numbers - self.start) / self.unit
+        values = values.astype(self._wide, copy=False)
+        after = values >= self.start
+        start, unit = self._start, np.uint64(self.unit)
+        bits = values.view(np.uint64)
+        far = np.where(after, bits - start, start - bits)
+        numbers = far // unit + (far % unit) / unit
+        return np.where(after, numbers, -numbers)
+
+    def restore(self, numbers):
+        """Values of numbers: whole, and within the type; floats if some are missing."""
+        steps = np.clip(np.rint(numbers), self.lowest, self.highest)
+        if self._plain:
+            return steps if np.isnan(steps).any() else steps.astype(self.dtype)
+        far = np.abs(steps).astype(np.uint64) * np.uint64(self.unit)
+        # Unsigned integers wrap around, and the sum ends within the type.
+        bits = np.where(steps < 0, self._start - far, self._start + far)
+        return bits.view(self._wide).astype(self.dtype, copy=False)
+
+    @property
+    def _wide(self):
+        return np.uint64 if self.dtype.kind == "u" else np.int64
+
+    @property
+    def _start(self):
+        return np.asarray(self.start, dtype=self._wide).view(np.uint64)
+
+
+def _far_start(values):
+    """The least integers where float64 does not hold all; 0 where it does."""
+    if values.dtype.itemsize < 8 or not values.size:
+        return 0
+    if values.max() <= EXACT and values.min() >= -EXACT:
+        return 0
+    low, high = values.min(axis=0), values.max(axis=0)
+    if hasattr(low, "toarray"):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    start = np.where((high > EXACT) | (low < -EXACT), low, np.zeros_like(low))
+    return start if start.ndim else int(start)
+
+
+def largest_float(number):
+    """The largest float that is not above an integer or decimal."""
+    nearest = float(number)
+    if Decimal(nearest) <= number:
+        return nearest
+    return float(np.nextafter(nearest, -np.inf))

@@ -1,0 +1,318 @@
+r"""How well a log-linear model fits counts: G^2, X^2, degrees of freedom, errors.
+
+Counts ``n`` with total ``N`` are read as the distribution ``p = n / N``; the model is
+``q``, the m-projection of ``p`` on the distributions whose theta is 0 off a set B of
+elements, which is the maximum-likelihood estimate under Poisson, multinomial and
+product-multinomial sampling alike. Then
+
+.. math:: G^2 = 2 N KL(p, q), \qquad X^2 = N \sum_x (p(x) - q(x))^2 / q(x),
+
+each about chi-square with ``D - 1 - |B|`` degrees of freedom if the model is right and
+the expected counts ``N q`` are not small. With a reference ``r`` theta is that of
+``q / r``; cells where it is 0 cannot occur (structural zeros): ``D`` is then the number
+of the others, and ``1 + |B|`` the rank of the model's functions on these, as for
+quasi-independence. Cells that could occur but are 0 may leave cells that no
+distribution of the model can fill, and theta that nothing is known about: the
+*adjusted* degrees of freedom count what is left of both.
+
+References
+----------
+Y. Bishop, S. Fienberg, P. Holland, "Discrete Multivariate Analysis", MIT Press 1975
+(chapter 3 on estimates, section 3.8 on degrees of freedom where cells are zero,
+chapter 5 on tables with cells that cannot occur).
+
+A. Agresti, "Categorical Data Analysis", Wiley, 3rd edition 2013, chapters 9 and 10.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import pinv, qr, solve_triangular
+from scipy.special import xlogy
+from scipy.stats import chi2
+
+from ..convex.optimize import Report
+from ..coordinates import distributions
+from ..divergences import kl_divergence
+from ..many_body.fillable import level_functions
+from ..many_body.projections import mixed_projection
+from ..posets.protocol import PosetProtocol
+from .counts import (
+    check_counts,
+    check_reference,
+    n_params_of,
+    where_it_can_occur,
+    without_unfilled,
+)
+
+TOL, MAX_ITER = 1e-12, 200
+# Singular values below this share of the largest, and parts of unit vectors that are
+# off the rows of a design, are rounding.
+_RANK, _ALIASED = 1e-11, 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoodnessOfFit(Report):
+    """A log-linear model fitted to counts, and how far they are from it.
+
+    Attributes
+    ----------
+    expected : ndarray of shape (..., *poset.shape)
+        Expected counts ``N q``; 0 in cells that the model cannot fill.
+    total : ndarray of shape (...,)
+        ``N``, the sum of the counts.
+    deviance, pearson : ndarray of shape (...,)
+        ``G^2`` and ``X^2``.
+    n_params : int
+        ``|B|``, the dimension of the model on the cells that can occur, without the
+        total.
+    dof : int
+        Cells that can occur less ``1 + n_params``, as R's ``loglin`` has it.
+    adjusted_dof : ndarray of int of shape (...,)
+        Cells that the model can fill less the rank of its functions there: the same as
+        ``dof`` where no expected count is 0.
+    log_likelihood : ndarray of shape (...,)
+        ``sum n log q`` in nats, without the multinomial coefficient.
+    residual, n_iter, tol, converged
+        Of the projection, as in :class:`Projection`.
+
+    See Also
+    --------
+    goodness_of_fit : Fit a model to counts.
+    InteractionTests : A statistic for each interaction.
+    """
+
+    expected: np.ndarray
+    total: np.ndarray
+    deviance: np.ndarray
+    pearson: np.ndarray
+    log_likelihood: np.ndarray
+    n_params: int
+    dof: int
+    adjusted_dof: np.ndarray
+
+    @property
+    def p_value(self) -> float | NDArray:
+        """Chance of a larger ``G^2`` by chi-square with ``dof``; 1 if that is 0."""
+        return p_values(self.deviance, self.dof)
+
+    @property
+    def aic(self) -> float | NDArray:
+        """``2 n_params - 2 log_likelihood``."""
+        return 2 * self.n_params - 2 * self.log_likelihood
+
+    @property
+    def bic(self) -> float | NDArray:
+        """``log(N) n_params - 2 log_likelihood``."""
+        return np.log(self.total) * self.n_params - 2 * self.log_likelihood
+
+    def __str__(self):
+        if np.ndim(self.total):
+            return f"Fits of {self.n_params} parameters to {self.total.size} tables."
+        warning = "" if self.converged else f"; not converged: {self.residual:.1e}"
+        values, dofs = (self.deviance, self.pearson), (self.dof, self.dof)
+        lines = [
+            f"{self.n_params} parameters, {self.total:g} counts, "
+            f"{self.dof + 1 + self.n_params} cells{warning}",
+            *statistics_table("", "statistic", ("G^2", "X^2"), values, dofs, 4),
+        ]
+        if self.adjusted_dof != self.dof:
+            p = p_values(self.deviance, self.adjusted_dof)
+            lines.append(
+                f"df adjusted for cells that cannot be filled: {self.adjusted_dof}, "
+                f"p of G^2 {p:.4g}"
+            )
+        return "\n".join([*lines, f"AIC {self.aic:.2f}, BIC {self.bic:.2f}"])
+
+
+def goodness_of_fit(
+    counts: ArrayLike,
+    poset: PosetProtocol,
+    order: ArrayLike = 1,
+    *,
+    reference: ArrayLike | None = None,
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+) -> GoodnessOfFit:
+    """Fit the log-linear model of an order to counts; statistics of the fit.
+
+    Minimises ``KL(n / N, q)`` over the ``q`` with theta of ``q / reference`` 0 beyond
+    ``order``: the maximum-likelihood estimate. Any number of tables at once.
+
+    Parameters
+    ----------
+    counts : array-like of shape (..., *poset.shape)
+        Non-negative; weights need not be whole. Cells may be 0.
+    poset : Poset or TensorPoset
+    order : int, list of tuple of int, or ndarray of bool, default=1
+        Level, as in :func:`interaction_energy`: for a tensor also the sets of modes
+        kept, closed downward; 0 is the reference itself.
+    reference : array-like of shape ``poset.shape``, default=None
+        What cells are expected in proportion to, such as exposures; not negative. Those
+        where it is 0 (or False) cannot occur: structural zeros. None is 1.
+    tol, max_iter
+        As for :func:`mixed_projection`.
+
+    Returns
+    -------
+    GoodnessOfFit
+
+    Raises
+    ------
+    ValueError
+        If a count is negative or not finite, a table is empty, or counts are where the
+        reference is 0.
+
+    See Also
+    --------
+    deviance_tests : What each interaction explains.
+
+    References
+    ----------
+    Bishop, Fienberg and Holland, "Discrete Multivariate Analysis", 1975, chapter 3.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import TensorPoset, goodness_of_fit
+    >>> print(goodness_of_fit([[20, 10], [15, 30]], TensorPoset((2, 2)), 1))
+    2 parameters, 75 counts, 4 cells
+           statistic    df           p
+    G^2       8.1614     1    0.004279
+    X^2       8.0357     1    0.004586
+    AIC 208.59, BIC 213.23
+
+    Quasi-independence: nobody is counted with himself.
+
+    >>> counts = [[0, 9, 5], [7, 0, 3], [6, 8, 0]]
+    >>> can_occur = [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+    >>> fit = goodness_of_fit(counts, TensorPoset((3, 3)), reference=can_occur)
+    >>> print(fit.dof, fit.deviance.round(4))
+    1 0.2802
+    """
+    counts, total, p = check_counts(counts, poset)
+    reference = check_reference(reference, counts, poset)
+    mask, cells = model_mask(poset, order), tuple(range(-len(poset.shape), 0))
+    projection = mixed_projection(p, reference, mask, poset, tol=tol, max_iter=max_iter)
+    n_params = n_params_of(poset, mask, reference)
+    dof = len(where_it_can_occur(poset, reference)) - 1 - n_params
+    q, adjusted = without_unfilled(counts, projection, mask, poset, reference, dof)
+    with np.errstate(divide="ignore"):
+        squares = np.divide((p - q) ** 2, q, out=np.zeros_like(q), where=p != q)
+    return GoodnessOfFit(
+        expected=q * counts.sum(axis=cells, keepdims=True),
+        total=total[()],
+        deviance=(2 * total * kl_divergence(p, q, axis=cells))[()],
+        pearson=(total * squares.sum(axis=cells))[()],
+        log_likelihood=xlogy(counts, q).sum(axis=cells)[()],
+        n_params=n_params,
+        dof=dof,
+        adjusted_dof=adjusted[()],
+        residual=projection.residual,
+        n_iter=projection.n_iter,
+        tol=tol,
+    )
+
+
+def theta_with_errors(
+    p: ArrayLike,
+    total: float,
+    poset: PosetProtocol,
+    order: ArrayLike = 1,
+    reference: ArrayLike | None = None,
+) -> tuple[NDArray, NDArray]:
+    """Free coordinates of a fitted distribution, and their standard errors.
+
+    The errors are the roots of the diagonal of ``inverse(G) / N``, with ``G`` the
+    Fisher information of the free coordinates. Both are nan where cells that cannot
+    occur or be filled leave nothing to know theta by.
+
+    Parameters
+    ----------
+    p : array-like of shape ``poset.shape``
+        A distribution of the model, such as ``expected / total``.
+    total : float
+        ``N``.
+    poset : Poset or TensorPoset
+    order : int, list of tuple of int, or ndarray of bool, default=1
+        Level, as in :func:`goodness_of_fit`.
+    reference : array-like of shape ``poset.shape``, default=None
+        As in :func:`goodness_of_fit`: theta is that of ``p / reference``.
+
+    Returns
+    -------
+    theta, errors : ndarray of shape (n_params,)
+        In the order of the cells.
+
+    See Also
+    --------
+    fisher_information : The matrix G.
+    theta_from_prob : All coordinates of a positive distribution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.geometry import TensorPoset, theta_with_errors
+    >>> p = np.outer([0.5, 0.5], [0.2, 0.8])
+    >>> theta, errors = theta_with_errors(p, 100, TensorPoset((2, 2)))
+    >>> theta.round(3) + 0.0, errors
+    (array([1.386, 0.   ]), array([0.25, 0.2 ]))
+    """
+    if np.shape(p) != poset.shape or not total > 0:
+        raise ValueError(
+            f"p must be one distribution of shape {poset.shape}, and total more than 0;"
+            f" got shape {np.shape(p)}, total {total!r}."
+        )
+    q = distributions(poset, p=p)[0][0][0]
+    r = np.ones(len(q)) if reference is None else 1.0 * np.ravel(reference)
+    functions = level_functions(poset, np.flatnonzero(model_mask(poset, order)))
+    root = np.sqrt(q)
+    # With a constant to stand for psi: its inverse, cut down to theta, is that of G.
+    design = root[:, None] * functions
+    log_ratio = root * np.log(np.divide(q, r, out=np.ones(len(q)), where=q > 0))
+    # Of design = QR the inverse is that of R times that of Q; R has fewer rows.
+    triangle = qr(np.column_stack([design, log_ratio]), mode="r")[0]
+    triangle = triangle[: triangle.shape[1]]
+    factor, right = triangle[:, :-1], triangle[:, -1]
+    inverse = _pseudo_inverse(factor)
+    theta = inverse @ right
+    errors = np.linalg.norm(inverse, axis=1) / np.sqrt(total)
+    estimable = np.abs(1 - np.einsum("ij,ji->i", inverse, factor)) < _ALIASED
+    theta, errors = (np.where(estimable, x, np.nan)[1:] for x in (theta, errors))
+    return theta, errors
+
+
+def _pseudo_inverse(factor):
+    """That of an upper triangle; by substitution, unless its rank may be less."""
+    m = factor.shape[1]
+    square = factor[:m]
+    if len(square) == m and np.diag(square).all():
+        inverse = solve_triangular(square, np.eye(m), check_finite=False)
+        # No less than the ratio of its singular values.
+        with np.errstate(over="ignore"):
+            condition = np.linalg.norm(square) * np.linalg.norm(inverse)
+        if condition < 1 / _RANK:
+            return np.hstack([inverse, np.zeros((m, len(factor) - m))])
+    return pinv(factor, rtol=_RANK)
+
+
+def model_mask(poset, order):
+    """Free elements of a level; a mask, too, may free none."""
+    none = isinstance(order, np.ndarray) and not order.any()
+    return poset.level_mask(0 if none else order)
+
+
+def statistics_table(term, statistic, names, values, dofs, width):
+    """Lines of a table, the first of them heads."""
+    yield f"{term:{width}}{statistic:>12}{'df':>6}{'p':>12}"
+    for name, value, dof in zip(names, values, dofs, strict=True):
+        p = p_values(value, dof)
+        yield f"{name!s:{width}}{value:12.4f}{dof:6}{p:12.4g}"
+
+
+def p_values(statistic, dof):
+    """Upper tails of chi-square; 1 where there is no degree of freedom."""
+    dof = np.asarray(dof)
+    return np.where(dof > 0, chi2.sf(statistic, np.maximum(dof, 1)), 1.0)[()]

@@ -1,0 +1,75 @@
+"""Marginals of tensors, rows first: of shape (n, D), or (n, *shape)."""
+
+from functools import lru_cache
+from itertools import accumulate
+from math import prod
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from .._arrays import row_sums
+
+# Entries of the largest matrix of indicators of single modes that is cached.
+_LARGEST_INDICATORS = 2**22
+
+
+def marginal_of(tensor, modes):
+    """Sum over all modes but ``modes``, axes kept; rows come first.
+
+    Mode by mode, the leading ones first: several axes at once take NumPy eight times
+    as long. The last one by a matrix product, for sums over short trailing axes are far
+    slower.
+    """
+    d = tensor.ndim - 1
+    for k in range(d):
+        length = tensor.shape[k + 1]
+        if k in modes or length == 1:
+            continue
+        if k < d - 1:
+            tensor = tensor.sum(axis=k + 1, keepdims=True)
+        else:
+            sums = row_sums(tensor.reshape(-1, length))
+            tensor = sums.reshape(*tensor.shape[:-1], 1)
+    return tensor
+
+
+def margin_rows(shape, mode_sets):
+    """Indicators (m, D), sparse, of the cells behind each cell of the margins."""
+    cells = np.indices(shape).reshape(len(shape), -1)
+    n_cells, parts = prod(shape), []
+    for modes in mode_sets:
+        lengths = tuple(shape[k] for k in modes)
+        margin = np.zeros(n_cells, np.intp)
+        for k in modes:
+            margin = margin * shape[k] + cells[k]
+        entries = (np.ones(n_cells), (margin, np.arange(n_cells)))
+        parts.append(csr_array(entries, shape=(prod(lengths), n_cells)))
+    return vstack(parts, format="csr")
+
+
+@lru_cache(maxsize=256)
+def indicators_of(shape, modes):
+    """Indicators (D, cells) of the cells of the marginal of some modes."""
+    return margin_rows(shape, [modes]).T.toarray(order="C")
+
+
+@lru_cache(maxsize=256)
+def levels_of_modes(shape, modes):
+    """Indicators (D, sum(I_k)) of the levels of some modes, one after the other."""
+    return np.hstack([margin_rows(shape, [(k,)]).T.toarray() for k in modes])
+
+
+def mode_marginals(x, shape, modes):
+    """Marginals (n, I_k) of single modes, by mode, from one small matrix product."""
+    lengths = [shape[k] for k in modes]
+    if x.shape[1] * sum(lengths) > _LARGEST_INDICATORS:
+        tensor = x.reshape(-1, *shape)
+        return {k: marginal_of(tensor, (k,)).reshape(len(x), -1) for k in modes}
+    products = x @ levels_of_modes(shape, tuple(modes))
+    ends = zip(modes, lengths, accumulate(lengths), strict=True)
+    return {k: products[:, end - length : end] for k, length, end in ends}
+
+
+def kept_axes(modes, shape):
+    """Shape with the lengths of some modes, and 1 for all others."""
+    return tuple(length if k in modes else 1 for k, length in enumerate(shape))

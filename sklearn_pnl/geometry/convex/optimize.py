@@ -1,0 +1,340 @@
+"""Many small convex problems at once: batched damped Newton methods.
+
+Minimises ``f_i(x_i)`` for rows ``i = 1, .., n`` that share one structure. Rows
+that have converged leave the batch. What a problem is made of is not known here. It
+is n convex functions of m variables each, and offers, with ``rows`` some r of the n,
+
+``value(x, rows)``
+    values (r,), and as ``point`` whatever it wants to keep about ``x``: an array with
+    one leading entry a row;
+``gradient(point, rows)``
+    gradients (r, m) and residuals (r,);
+``longest(step, point)``
+    the largest multiple (r,) of each step from there that is sensible;
+``hessian(point, rows)``
+    Hessians (r, m, m), for the dense method;
+``hessian_product(point, v)``
+    the Hessians times ``v`` (r, m), in the type of ``v``, for conjugate gradients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays import slices, some_rows
+
+_ARMIJO = 1e-4
+_EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
+# A descent within this many rounding errors counts as none.
+_NO_DESCENT = 1000
+_MAX_HALVINGS = 40
+# A row stops if for this many iterations neither its residual halves nor its value
+# falls: precision is exhausted. Fewer for inexact directions, since a dense method may
+# still improve.
+_PATIENCE_DENSE, _PATIENCE_CG = 25, 8
+_FALLING = 1e-6
+# Newton's method squares its error: after a step this small it is about 1e-8.
+SETTLED = 1e-4
+# Steps shorter than this that do not shrink are rounding.
+_NEAR = 1e-3
+_RIDGES = 1e-14, 1e-11, 1e-8
+# Bytes of Hessians that the dense method computes at once. With more, two workers
+# exceed the shared cache, and each takes twice as long.
+_HESSIAN_BYTES = 2**21
+# Conjugate gradients reduce the residual of Newton's equation to this share. Smaller
+# shares cost more products than the Newton steps that they save.
+_FORCING = 0.3
+# Conjugate gradient steps of an equation; a row stops after this many equations that
+# need more.
+_MOST_CG_STEPS, _MOST_STRAINS = 200, 4
+# Solved rows are dropped once they are more than a tenth, since dropping copies the
+# others.
+_CROWDED = 0.9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Convergence of each row of a batch.
+
+    Attributes
+    ----------
+    residual : ndarray of shape (n,)
+        What was compared with ``tol``.
+    n_iter : ndarray of int of shape (n,)
+        Newton steps taken; 0 for a closed form.
+    tol : float
+    """
+
+    residual: np.ndarray
+    n_iter: np.ndarray
+    tol: float
+
+    @property
+    def converged(self) -> NDArray:
+        """Whether ``residual <= tol``: not where it is NaN."""
+        return self.residual <= self.tol
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solution(Report):
+    """Result of a batched minimisation.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n, m)
+    point : ndarray of shape (n, ...)
+        The problem's own record of ``x``.
+    residual, n_iter, tol
+        See :class:`Report`.
+    """
+
+    x: np.ndarray
+    point: np.ndarray
+
+
+def newton_dense(
+    problem: Any, x: NDArray, *, tol: float, max_iter: int, settled: float = SETTLED
+) -> Solution:
+    """Damped Newton with dense Hessians, until the variables themselves are settled.
+
+    A small residual can leave variables of little influence far off. A row that has
+    reached ``tol`` goes on, within ``tol``, until its steps are small too; that costs
+    a step at most, since the error is squared each time. Where variables have no end,
+    as those of empty cells, an infinite ``settled`` asks for no such thing.
+    """
+    stop = _Stop(tol, _PATIENCE_DENSE, settled=settled)
+    return _newton(problem, x, _dense_direction, stop, max_iter)
+
+
+def newton_cg(problem: Any, x: NDArray, *, tol: float, max_iter: int) -> Solution:
+    """Damped Newton with directions from conjugate gradients: no Hessian is formed.
+
+    The variables should be scaled so that the Hessian is near the identity. Newton's
+    equation is solved to a few digits only, in single precision; values, gradients
+    and the test for convergence keep the precision of ``x``. A row leaves unconverged
+    after some equations that took too many steps: its Hessian is nearly singular in
+    these variables.
+    """
+    stop = _Stop(tol, _PATIENCE_CG, max_strains=_MOST_STRAINS)
+    return _newton(problem, x, _cg_direction, stop, max_iter)
+
+
+def newton_projected(
+    problem: Any, x: NDArray, *, tol: float, max_iter: int
+) -> Solution:
+    """Newton's method for variables with signs, whose problem projects its steps.
+
+    Beside values and gradients the problem has ``direction(point, gradient, rows)`` and
+    ``search(here, step, rows)``: variables, values and points after a step. A row whose
+    value is minus infinity has no minimum, and leaves.
+    """
+    stop = _Stop(tol, max_iter + 1, still=0.0)
+
+    def direction(problem, point, gradient, rows):
+        return problem.direction(point, gradient, rows), np.zeros(len(rows), bool)
+
+    def search(problem, here, step, rows):
+        return _place(problem, rows, *problem.search(here, step, rows))
+
+    return _newton(problem, x, direction, stop, max_iter, search)
+
+
+@dataclass(frozen=True)
+class _Stop:
+    """Stopping criteria of a row: converged, or no further progress."""
+
+    tol: float
+    patience: int
+    settled: float = np.inf
+    max_strains: int = 1
+    # A row stops if it moves by no more than this: the next step would be the same.
+    still: float = 1e-12
+
+    def leaving(self, here, past):
+        """Mask of rows that stop."""
+        still = (past.moved <= self.settled) | past.stalled
+        done = (here.residual <= self.tol) & still
+        tired = (past.waited >= self.patience) | (past.strains >= self.max_strains)
+        lost = np.isneginf(here.value)
+        return done | tired | (past.moved <= self.still) | lost
+
+
+class _Place(NamedTuple):
+    """Current iterate of the rows."""
+
+    x: np.ndarray
+    value: np.ndarray
+    point: np.ndarray
+    gradient: np.ndarray
+    residual: np.ndarray
+
+
+class _Past(NamedTuple):
+    """History of the rows that the stopping criteria need."""
+
+    best: np.ndarray
+    waited: np.ndarray
+    strains: np.ndarray
+    moved: np.ndarray
+    stalled: np.ndarray
+
+
+def _newton(problem, x, direction, stop, max_iter, search=None):
+    search = search or _line_search
+    n, rows = len(x), np.arange(len(x))
+    n_iter, none = np.zeros(n, int), np.zeros(n, int)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        here = _place(problem, rows, x, *problem.value(x, rows))
+        past = _Past(here.residual, none, none, np.full(n, np.inf), none > 0)
+        out = Solution(
+            x=np.empty_like(x),
+            point=np.empty_like(here.point),
+            residual=np.empty(n),
+            n_iter=n_iter,
+            tol=stop.tol,
+        )
+        for _ in range(max_iter):
+            leaving = stop.leaving(here, past)
+            if leaving.all():
+                break
+            if leaving.any():
+                finished, left = np.flatnonzero(leaving), np.flatnonzero(~leaving)
+                _store(out, rows[finished], _some(here, finished))
+                rows, here, past = rows[left], _some(here, left), _some(past, left)
+            step, strained = direction(problem, here.point, here.gradient, rows)
+            after = search(problem, here, step, rows)
+            here, past = _arrived(here, after, past, strained, stop.tol)
+            n_iter[rows] += 1
+        _store(out, rows, here)
+    return out
+
+
+def _place(problem, rows, x, value, point):
+    return _Place(x, value, point, *problem.gradient(point, rows))
+
+
+def _some(arrays, rows):
+    return type(arrays)(*(array.take(rows, axis=0) for array in arrays))
+
+
+def _store(out, rows, here):
+    out.x[rows], out.point[rows], out.residual[rows] = here.x, here.point, here.residual
+
+
+def _arrived(here, after, past, strained, tol):
+    """Iterate and history after a step."""
+    fallen = here.value - after.value
+    falling = fallen > _FALLING * np.maximum(1.0, np.abs(here.value))
+    moved = np.abs(after.x - here.x).max(axis=1, initial=0.0)
+    stalled = (moved < _NEAR) & (moved > 0.25 * past.moved)
+    # A row that has converged does not leave the tolerance again.
+    lost = (here.residual <= tol) & ~(after.residual <= tol)
+    if lost.any():
+        for new, old in zip(after, here, strict=True):
+            new[lost] = old[lost]
+    improved = after.residual < 0.5 * past.best
+    waited = np.where(improved | falling, 0, past.waited + 1)
+    best = np.where(improved, after.residual, past.best)
+    return after, _Past(best, waited, past.strains + strained, moved, stalled)
+
+
+def _line_search(problem, here, step, rows):
+    """Halve each row's step until Armijo's condition holds; else stay put.
+
+    If the expected descent is below rounding, the full step is accepted.
+    A step that does not descend gives way to the steepest one that does.
+    """
+    slope = np.einsum("ij,ij->i", here.gradient, step)
+    bad = ~(slope < 0)
+    if bad.any():
+        step[bad] = -here.gradient[bad]
+        slope[bad] = np.einsum("ij,ij->i", here.gradient[bad], step[bad])
+    rounding = _EPS * np.maximum(1.0, np.abs(here.value))
+    slack = np.where(-slope <= _NO_DESCENT * rounding, np.inf, 8 * rounding)
+    length, accepted = problem.longest(step, here.point), None
+    trying = np.arange(len(rows))
+    for _ in range(_MAX_HALVINGS + 1):
+        x = some_rows(step, trying) * length[trying, None]
+        x += some_rows(here.x, trying)
+        value, point = problem.value(x, rows[trying])
+        bound = here.value + _ARMIJO * length * slope + slack
+        fine = (value <= bound[trying]) & np.isfinite(value)
+        trial = x, value, point
+        if accepted is None:
+            if fine.all():
+                accepted = trial
+                break
+            accepted = [array.copy() for array in here[:3]]
+        for whole, part in zip(accepted, trial, strict=True):
+            whole[trying[fine]] = part[fine]
+        trying = trying[~fine]
+        if not len(trying):
+            break
+        length[trying] *= 0.5
+    return _place(problem, rows, *accepted)
+
+
+def _dense_direction(problem, point, gradient, rows):
+    n, m = gradient.shape
+    step = np.empty_like(gradient)
+    for part in slices(n, max(1, _HESSIAN_BYTES // max(8 * m * m, 1))):
+        step[part] = _solve_scaled(
+            problem.hessian(point[part], rows[part]), -gradient[part]
+        )
+    return step, np.zeros(n, bool)
+
+
+def _solve_scaled(hessian, right):
+    """Solve with the Hessian scaled to unit diagonal and a ridge at rounding level."""
+    diagonal = np.einsum("nii->ni", hessian)
+    # Functions that are constant on the support do not change the distribution.
+    scale = 1 / np.sqrt(np.where(diagonal > _TINY, diagonal, 1.0))
+    hessian *= scale[:, :, None]
+    hessian *= scale[:, None, :]
+    right = right * scale
+    for ridge in _RIDGES:
+        diagonal += ridge
+        try:
+            return np.linalg.solve(hessian, right[..., None])[..., 0] * scale
+        except np.linalg.LinAlgError:
+            continue
+    return right * scale
+
+
+def _cg_direction(problem, point, gradient, rows):
+    """Newton's equation by conjugate gradients, to a share of its residual."""
+    # Scaled to length 1: small gradients would underflow when squared.
+    length = np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
+    live = np.flatnonzero(length > 0)
+    here = point[live].astype(np.float32)
+    residual = (gradient[live] / -length[live, None]).astype(np.float32)
+    remaining = np.ones(len(live), np.float32)
+    step = np.zeros(gradient.shape, np.float32)
+    search, solution = residual.copy(), np.zeros_like(residual)
+    for _ in range(_MOST_CG_STEPS):
+        if not len(live):
+            break
+        product = problem.hessian_product(here, search)
+        curvature = np.einsum("ij,ij->i", search, product)
+        along = np.where(curvature > 0, remaining / curvature, np.float32(0))[:, None]
+        product *= along
+        residual -= product
+        solution += np.multiply(along, search, out=product)
+        before, remaining = remaining, np.einsum("ij,ij->i", residual, residual)
+        search *= np.where(before > 0, remaining / before, np.float32(0))[:, None]
+        search += residual
+        go = (remaining > _FORCING**2) & (curvature > 0)
+        if np.count_nonzero(go) <= _CROWDED * len(go):
+            step[live[~go]] = solution[~go]
+            kept = (live, remaining, here, solution, residual, search)
+            live, remaining, here, solution, residual, search = (
+                array.take(np.flatnonzero(go), axis=0) for array in kept
+            )
+    step[live] = solution
+    strained = np.zeros(len(gradient), bool)
+    strained[live[remaining > _FORCING**2]] = True
+    return step * length[:, None], strained

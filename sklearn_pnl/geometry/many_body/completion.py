@@ -1,0 +1,358 @@
+r"""Completion: a log-linear model fitted to the observed cells gives the missing ones.
+
+With O the observed cells, ``m`` a measure and ``r`` a reference, find
+
+.. math:: \min_v \; \sum_{x \in O} q(x) - m(x) \log q(x)
+          + \frac{\text{ridge}}{2} \|v\|^2 , \qquad q = r \exp(v + \text{const})
+
+over the functions ``v`` of a space V, that of a matched set M. Without a ridge this is
+the Poisson likelihood of the observed cells: ``q`` has their sums above every element
+of M (quasi-independence, where M is of order 1), and its missing cells follow from
+those alone. Where ``r`` is zero, ``q`` is (structural zeros). The problem is convex:
+that of :mod:`.projections` with a reference that is zero at the missing cells.
+
+``|v|^2`` is the sum over the interactions of their number of functions times the mean
+square of what they add to ``log q``: as if each interaction had the same variance a
+priori, whether a few functions or thousands share it. So interactions of high order are
+small unless the data ask for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._arrays import BLOCK_CELLS, joined, patterns_of, row_sums
+from ..convex.marginals import margin_rows
+from ..convex.optimize import Report, newton_cg, newton_dense
+from ..posets.elements import as_flags, flat_rows, non_negative
+from ..posets.interactions import maximal_mode_sets
+from ..posets.protocol import MatrixColumns, PosetProtocol
+from .fillable import fillable_cells, nearly_empty
+from .observed import Design
+from .tilts import ExponentialTilt
+
+# Up to this many functions Newton's method with a ridge forms Hessians.
+_DENSE_UP_TO = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completion(Report):
+    """Completed measures, with residuals and numbers of iterations.
+
+    Attributes
+    ----------
+    measure : ndarray of shape (..., *poset.shape)
+        The model at all cells, observed ones too; NaN where it is not estimable.
+    estimable : ndarray of bool of shape (..., *poset.shape) or None
+        Cells that the observed ones determine, those left out that the likelihood
+        empties; None with a ridge, which gives every cell a value.
+    rank : ndarray of int of shape (...,) or None
+        Of the observed design, with the constant: ``1 + |M|`` if all parameters are
+        identified. None with a ridge.
+    residual : ndarray of shape (...,)
+        Half the length of the gradient in orthonormal functions, as a share of the
+        observed mass; without a ridge no eta of the observed cells is farther off.
+    gap : ndarray of shape (...,)
+        Primal less dual value, as a share of the observed mass: 0 at the solution.
+        With a ridge it is no less than what the objective is above its minimum.
+    n_iter : ndarray of int of shape (...,)
+        Newton steps.
+    tol : float
+    converged : ndarray of bool of shape (...,)
+        ``residual <= tol``.
+
+    See Also
+    --------
+    complete : Missing cells by a log-linear model of the observed ones.
+    estimable_cells : Cells that the observed ones determine.
+    """
+
+    measure: np.ndarray
+    estimable: np.ndarray | None
+    rank: np.ndarray | None
+    gap: np.ndarray
+
+
+def complete(
+    measures: ArrayLike,
+    poset: PosetProtocol,
+    matched: ArrayLike,
+    *,
+    observed: ArrayLike | None = None,
+    reference: ArrayLike | None = None,
+    ridge: float = 0.0,
+    ordered_modes: Sequence[int] = (),
+    tol: float = 1e-9,
+    max_iter: int = 100,
+) -> Completion:
+    r"""Fill missing cells by a log-linear model of the observed ones.
+
+    Minimises ``sum of q - m log q`` over the observed cells, for
+    ``q = reference * exp(zeta theta)`` with theta on ``matched`` and the bottom, plus
+    ``ridge / 2`` times the mass observed and, for each interaction, its number of
+    functions times the mean square of what it adds to ``log q``.
+
+    Parameters
+    ----------
+    measures : array-like of shape (..., *poset.shape)
+        Not negative; NaN, or anything, where a cell is missing.
+    poset : Poset or TensorPoset
+    matched : array-like of bool of shape ``poset.shape``
+        The set M of elements whose theta is free besides the bottom's, such as
+        ``order_mask(poset, 2)``.
+    observed : array-like of bool of shape (..., *poset.shape), default=None
+        Broadcast against the measures; None is where these are not NaN.
+    reference : array-like of shape (..., *poset.shape), default=None
+        Not negative. Cells where it is 0 stay 0 (structural zeros). None is 1.
+    ridge : float, default=0
+        Weight of the squared log effects for an observed mass of 1.
+    ordered_modes : sequence of int, default=()
+        Modes of a tensor with levels in order: what the ridge weighs there are the
+        differences between neighbouring levels, as of a random walk with the variance
+        that the levels of other modes have. Only with a ridge.
+    tol : float, default=1e-9
+        Wanted residual, as a share of the observed mass.
+    max_iter : int, default=100
+        Most Newton steps.
+
+    Returns
+    -------
+    Completion
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, if an observed cell is negative or not finite, if a cell
+        holds mass where the reference is 0, or if a row has no observed mass.
+
+    See Also
+    --------
+    estimable_cells : Cells that the observed ones determine.
+    mixed_projection : The problem that all projections are.
+    rake : Tables with given margins.
+
+    Notes
+    -----
+    Without a ridge, cells of a margin whose observed cells are all 0 become 0, the
+    limit of the likelihood. Other patterns of zeros may leave a likelihood without a
+    maximum: in its limit some observed cells are 0, and missing cells that only these
+    determine, which may go to infinity, are not estimable. A ridge or an offset helps.
+
+    References
+    ----------
+    Bishop, Fienberg and Holland, "Discrete Multivariate Analysis", 1975, chapter 5
+    (incomplete tables, quasi-independence).
+
+    Ghalamkari, Sugiyama and Kawahara, "Many-body approximation for non-negative
+    tensors", NeurIPS 2023 (completion, by expectation and maximisation).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.geometry import TensorPoset, complete
+    >>> poset = TensorPoset((2, 2))
+    >>> found = complete([[4.0, 2.0], [6.0, np.nan]], poset, poset.order == 1)
+    >>> found.measure.round(6)                     # 6 * 2 / 4
+    array([[4., 2.],
+           [6., 3.]])
+    """
+    cells, lead = read_observed(measures, poset, observed, reference)
+    design = Design(poset, matched, ordered_modes)
+    if not 0 <= ridge < np.inf:
+        raise ValueError(f"ridge must not be negative, nor infinite; got {ridge}.")
+    names = ["measure", "residual", "gap", "n_iter", "estimable", "rank"]
+    settings = {"tol": tol, "max_iter": max_iter}
+    if ridge > 0:
+        fitted = fit_with_ridge(cells, design, ridge, settings)
+    else:
+        fitted = fit_exactly(_without_empty_sums(cells, design), design, settings)
+        fitted[0][~fitted[4]] = np.nan
+    # Arrays have one value for each row or for each cell.
+    shaped = (x.reshape(lead + (x.ndim - 1) * poset.shape) for x in fitted)
+    fields = {"estimable": None, "rank": None} | dict(zip(names, shaped, strict=False))
+    return Completion(**fields, tol=tol)
+
+
+def read_observed(measures, poset, observed=None, reference=None):
+    """Validate measures and reference; rows (n, D), and the leading shape."""
+    measures = np.asarray(measures, np.float64)
+    observed = ~np.isnan(measures) if observed is None else observed
+    observed = as_flags(observed, "observed")
+    reference = np.ones(poset.shape) if reference is None else reference
+    reference = np.asarray(reference, np.float64)
+    (measures, seen, reference), lead = flat_rows(
+        poset, measures=measures, observed=observed, reference=reference
+    )
+    cells = non_negative(np.where(seen, measures, 0.0), "measures")
+    reference = non_negative(reference, "reference")
+    bad = np.argwhere((cells > 0) & (reference == 0))
+    if len(bad):
+        row, cell = bad[0]
+        raise ValueError(
+            f"Cell {cell} of row {row} holds mass where the reference is 0, a "
+            "structural zero. Give it a positive reference, or call it missing."
+        )
+    mass, seen = row_sums(cells), seen & (reference > 0)
+    if not mass.all():
+        row = int(np.argmin(mass))
+        why = "observed cells that are all 0" if seen[row].any() else "no observed cell"
+        raise ValueError(f"Row {row} has {why}: there is nothing to fit. Leave it out.")
+    return ObservedCells(cells / mass[:, None], seen, reference, mass), lead
+
+
+def _without_empty_sums(observed, design):
+    """Set cells of empty observed sums to 0: the limit of the likelihood."""
+    poset = design.poset
+    if design.family is None:
+        sums = poset.columns(np.flatnonzero(design.matched))
+    else:
+        sets = maximal_mode_sets(design.family, range(len(poset.shape)))
+        sums = MatrixColumns(margin_rows(poset.shape, sets).T)
+    n_observed, observed_sums = (
+        sums.analysis(1.0 * observed.seen),
+        sums.analysis(observed.target),
+    )
+    empty = sums.synthesis(1.0 * ((n_observed > 0) & (observed_sums == 0))) > 0
+    return observed._replace(
+        seen=observed.seen & ~empty, reference=np.where(empty, 0.0, observed.reference)
+    )
+
+
+class ObservedCells(NamedTuple):
+    """Rows (n, D): shares of the observed mass, mask of observed cells, reference."""
+
+    target: np.ndarray
+    seen: np.ndarray
+    reference: np.ndarray
+    mass: np.ndarray
+
+    def rows(self, rows):
+        return ObservedCells(*(array[rows] for array in self))
+
+
+def fit_with_ridge(observed, design, ridge, settings):
+    """Measures (n, D), residuals, gaps and steps of all rows, some at a time."""
+    step = max(1, BLOCK_CELLS // observed.seen.shape[1])
+    every = np.arange(len(observed.mass))
+    minimise = newton_dense if design.n_functions <= _DENSE_UP_TO else newton_cg
+    penalty = ridge * design.weights
+    pieces = [
+        (rows, _fit(observed.rows(rows), design.basis, penalty, minimise, settings))
+        for rows in np.split(every, every[step::step])
+    ]
+    return joined(pieces)
+
+
+def fit_exactly(observed, design, settings):
+    """As :func:`fit_with_ridge` without ridge; also estimable cells, and ranks (n,)."""
+    pieces = []
+    for rows, pattern in patterns_of(observed.seen):
+        basis, determined = design.seen_by(pattern)
+        cells, none = observed.rows(rows), np.zeros(len(basis.functions))
+        fitted = _fit(cells, basis, none, newton_dense, settings)
+        estimable = determined | (cells.reference == 0)
+        rank = np.full(len(rows), 1 + len(none))
+        pieces.append((rows, (*fitted, estimable, rank)))
+    return _without_unfilled(joined(pieces), observed, design, settings)
+
+
+def _without_unfilled(fitted, observed, design, settings):
+    """The limit of the likelihood where it has no maximum.
+
+    Observed cells that no model with the sums of the data fills are 0 in the limit.
+    Estimable are the cells that the other observed cells determine.
+    """
+    light = nearly_empty(fitted[0] / observed.mass[:, None], settings["tol"])
+    masks = observed.seen, observed.target == 0, light
+    seen = fillable_cells(design.poset, design.matched, *masks)
+    unfillable = observed.seen & ~seen
+    rows = np.flatnonzero(unfillable.any(axis=1))
+    if len(rows):
+        rest = observed._replace(seen=seen).rows(rows)
+        limit = fit_exactly(rest, design, settings)
+        limit[0][unfillable[rows]], limit[4][unfillable[rows]] = 0.0, True
+        for whole, part in zip(fitted, limit, strict=True):
+            whole[rows] = part
+    return fitted
+
+
+def _fit(observed, basis, penalty, minimise, settings):
+    """Measures (n, D), residuals, gaps and steps of some rows."""
+    start = np.where(observed.seen, observed.reference, 0.0)
+    start /= row_sums(start)[:, None]
+    tilt = RidgeTilt(basis, penalty, start, observed.target)
+    solution = minimise(tilt, np.zeros((len(start), len(penalty))), **settings)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        energy = tilt.energy(solution.x) + np.log(observed.reference)
+        top = np.where(observed.seen, energy, -np.inf).max(axis=1, keepdims=True)
+        measure = np.exp(energy - top)
+        observed_mass = np.where(observed.seen, measure, 0.0).sum(axis=1)
+        measure *= (observed.mass / observed_mass)[:, None]
+    measure[observed.reference == 0] = 0
+    return measure, solution.residual, tilt.gap(solution.point), solution.n_iter
+
+
+class RidgeTilt(ExponentialTilt):
+    """A tilt with a ridge; variables scaled so that Hessians are near the identity.
+
+    The point kept is ``q`` on the observed cells, and the variables.
+    """
+
+    def __init__(self, basis, penalty, start, target):
+        super().__init__(basis, None, start, target)
+        self._penalty, self._scale = penalty, 1 / np.sqrt(1 + penalty)
+        self._n_cells = start.shape[1]
+        self.longest = self._longest
+        self.hessian_product = self._scaled_product
+
+    def energy(self, x):
+        """Log effects (n, D) of variables, at all cells."""
+        return self._basis.synthesis(x * self._scale)
+
+    def value(self, x, rows):
+        value, q = super().value(x * self._scale, rows)
+        value += 0.5 * ((x * self._scale) ** 2 @ self._penalty)
+        return value, np.hstack([q, x])
+
+    def gradient(self, point, rows):
+        slope = self._slope(point, rows)
+        return slope * self._scale, _half_lengths(slope)
+
+    def _longest(self, step, point):
+        return self._basis.longest(step * self._scale, point[:, : self._n_cells])
+
+    def _slope(self, point, rows=slice(None)):
+        """The gradient in the orthonormal functions."""
+        q, x = point[:, : self._n_cells], point[:, self._n_cells :]
+        difference = self._basis.analysis(q - self._target[rows])
+        return difference + x * (self._scale * self._penalty)
+
+    def hessian(self, point, rows):
+        hessian = self._basis.covariances(point[:, : self._n_cells])
+        hessian *= self._scale[:, None] * self._scale
+        m = len(self._scale)
+        hessian[:, np.arange(m), np.arange(m)] += self._penalty * self._scale**2
+        return hessian
+
+    def _scaled_product(self, point, v):
+        scale, penalty = (a.astype(v.dtype) for a in (self._scale, self._penalty))
+        u = scale * v
+        product = self._basis.hessian_product(point[:, : self._n_cells], u)
+        return scale * (product + penalty * u)
+
+    def gap(self, point):
+        """Primal less dual value; see :class:`Completion`."""
+        slope = self._slope(point)
+        if self._penalty.any():
+            return 0.5 * slope**2 @ (1 / self._penalty)
+        x = point[:, self._n_cells :] * self._scale
+        return np.abs(np.einsum("ij,ij->i", x, slope))
+
+
+def _half_lengths(slopes):
+    return 0.5 * np.linalg.norm(slopes, axis=1)

@@ -1,0 +1,166 @@
+"""Log-linear models on observed cells: functions, estimable cells, ranks."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.fft import dct
+
+from .._arrays import patterns_of
+from ..posets.elements import as_flags, leading_shape, matched_mask
+from ..posets.protocol import PosetProtocol
+from .bases import Basis, InteractionBasis, ScaledBasis, ZetaBasis
+
+# Limits of functions, and of functions times cells, in one matrix.
+_MOST_FUNCTIONS, _LARGEST_MATRIX = 2048, 2**26
+# A direction is unobserved if its mean square on the observed cells is below the first;
+# a cell depends on it if their share of its square exceeds the second.
+_UNSEEN, _DEPENDS = 1e-11, 1e-9
+
+
+def estimable_cells(
+    observed: ArrayLike, poset: PosetProtocol, matched: ArrayLike
+) -> tuple[NDArray, NDArray]:
+    """Cells that the observed ones determine, and the rank of their design.
+
+    A cell is estimable if its row of the design, the constant and the elements of
+    ``matched`` below it, is a combination of the rows of the observed cells: then all
+    theta that agree on these agree there.
+
+    Parameters
+    ----------
+    observed : array-like of bool of shape (..., *poset.shape)
+    poset : Poset or TensorPoset
+    matched : array-like of bool of shape ``poset.shape``
+
+    Returns
+    -------
+    estimable : ndarray of bool of shape (..., *poset.shape)
+    rank : ndarray of int of shape (...,)
+        ``1 + |M|`` if all parameters are identified.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or the design has more than about 10,000,000 entries.
+
+    See Also
+    --------
+    complete : Missing cells by a log-linear model of the observed ones.
+
+    Examples
+    --------
+    >>> from sklearn_pnl.geometry import TensorPoset, estimable_cells
+    >>> poset = TensorPoset((2, 3))
+    >>> observed = [[True, True, False], [True, False, False]]
+    >>> estimable, rank = estimable_cells(observed, poset, poset.order == 1)
+    >>> estimable
+    array([[ True,  True, False],
+           [ True,  True, False]])
+    >>> rank
+    array(3)
+    """
+    observed = as_flags(observed, "observed")
+    lead, design = leading_shape(observed, poset, "observed"), Design(poset, matched)
+    seen = observed.reshape(-1, poset.n_elements)
+    estimable, rank = np.empty(seen.shape, bool), np.empty(len(seen), int)
+    for rows, pattern in patterns_of(seen):
+        basis, estimable[rows] = design.seen_by(pattern)
+        rank[rows] = len(basis.functions) + pattern.any()
+    return estimable.reshape(observed.shape), rank.reshape(lead)
+
+
+class Design:
+    """Orthonormal functions of a model, and the weight of each in a ridge."""
+
+    def __init__(self, poset, matched, ordered=()):
+        self.poset, self.matched = poset, matched_mask(poset, matched)
+        self.n_functions = int(self.matched.sum())
+        if not self.n_functions:
+            raise ValueError("matched is empty: free at least one element.")
+        self.family = poset.family(self.matched)
+        ordered = checked_modes(poset, ordered)
+        if self.family is not None:
+            functions = _OrderedBasis(poset.shape, self.family, ordered)
+            self.basis, self.weights = ScaledBasis(functions), functions.weights
+            return
+        if ordered:
+            raise ValueError(
+                "ordered_modes names modes of a tensor; the free elements are no "
+                "family of interactions of one. Leave it out."
+            )
+        self.basis = ZetaBasis(poset, np.flatnonzero(self.matched))
+        self.weights = np.full(self.n_functions, float(self.n_functions))
+
+    def seen_by(self, pattern):
+        """Functions that observed cells (D,) identify, and cells that they determine.
+
+        Orthonormal on the observed cells: Hessians are near the identity. Combinations
+        of them that vanish there are left out, so that no tilt holds any.
+        """
+        m, n_cells = self.n_functions, self.poset.n_elements
+        if m > _MOST_FUNCTIONS or m * n_cells > _LARGEST_MATRIX:
+            raise ValueError(
+                f"Which cells can be estimated was not found out: {m} free elements on "
+                f"{n_cells} cells are too many. Use a ridge, or a smaller order."
+            )
+        functions = self.basis.functions
+        if not pattern.any():
+            return _Functions(functions[:0]), pattern
+        functions = functions - functions[:, pattern].mean(axis=1, keepdims=True)
+        seen = functions[:, pattern]
+        variances, directions = np.linalg.eigh(seen @ seen.T / pattern.sum())
+        is_seen = variances > _UNSEEN
+        sizes = np.einsum("ij,ij->j", functions, functions)
+        lost = ((directions[:, ~is_seen].T @ functions) ** 2).sum(axis=0)
+        whitened = directions[:, is_seen] / np.sqrt(variances[is_seen])
+        return _Functions(whitened.T @ functions), (lost <= _DEPENDS * sizes) | pattern
+
+
+class _Functions(Basis):
+    """Functions on the cells as rows of a matrix."""
+
+    whole = True
+
+    def __init__(self, functions):
+        self.functions = functions
+
+
+class _OrderedBasis(InteractionBasis):
+    """Cosines for modes with levels in order, and the weight of each function.
+
+    The differences of a cosine of frequency j have a mean square of
+    ``2 - 2 cos(pi j / n)``, and those of different ones are orthogonal: a ridge on
+    differences is diagonal. The inverses of the weights sum to 1 over an interaction.
+    """
+
+    def __init__(self, shape, family, ordered):
+        super().__init__(shape, family)
+        self._ordered = ordered
+        mode_weights = [np.ones(length) for length in shape]
+        for k in ordered:
+            mode_weights[k] = 2 - 2 * np.cos(np.pi * np.arange(shape[k]) / shape[k])
+        for weights in mode_weights:
+            weights[0], weights[1:] = 1, weights[1:] * (1 / weights[1:]).sum()
+        self.weights = reduce(np.multiply.outer, mode_weights).reshape(-1)[self.cells]
+
+    @property
+    def matrices(self):
+        """An orthogonal matrix a mode, the first row of each a constant."""
+        matrices = super().matrices
+        for k in self._ordered:
+            matrices[k] = dct(np.eye(self.shape[k]), axis=0, norm="ortho")
+        return matrices
+
+
+def checked_modes(poset, modes):
+    """Modes with levels in order, counted from the first, ascending."""
+    d = len(poset.shape)
+    for k in modes:
+        if not -d <= k < d:
+            raise ValueError(
+                f"ordered_modes names mode {k}; the modes are 0 to {d - 1}."
+            )
+    return sorted({k % d for k in modes})

@@ -1,0 +1,393 @@
+"""Solvers of projections in mixed coordinates: four routes, for many rows.
+
+Which one fits is decided by the shape of the matched set; see ``projections``.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from .._arrays import BLOCK_CELLS, joined, patterns_of, slices, some_rows
+from ..convex.fitting import MatrixTable, fit_margins, table_of
+from ..convex.marginals import mode_marginals
+from ..convex.optimize import SETTLED, Report, newton_cg, newton_dense
+from ..coordinates import distributions
+from ..posets.elements import matched_mask
+from ..posets.interactions import interaction_mask, maximal_mode_sets
+from ..posets.protocol import zeta_columns
+from .bases import InteractionBasis, ScaledBasis, ZetaBasis, marginal_cells
+from .one_body import product_of_marginals
+from .tilts import ExponentialTilt
+
+# Blocks are larger for conjugate gradients, which take many products for fewer and
+# fewer rows.
+_LARGER = 2
+# Up to this many free coordinates dense Newton is faster than conjugate gradients.
+_DENSE_UP_TO = 128
+# Rows too badly conditioned for conjugate gradients continue with dense Newton, up to
+# this many coordinates and products for a Hessian: .1 s a row and step.
+_FALLBACK_UP_TO, _FALLBACK_PRODUCTS = 2048, 2**33
+# Dense Newton for a general set forms a matrix of |M|^2 D products a row and step.
+_DENSE_PRODUCTS = 2**24
+# Sweeps over at most this many margins start Newton's method. They scale nearly empty
+# margins at once, where Newton gains a factor e a step, and save most of its dense
+# steps. Conjugate gradients cost less than sweeps over many margins: there only uneven
+# rows are swept.
+_MOST_MARGINS = 64
+# A row is uneven if its smallest cell is below this share of the uniform probability.
+_UNEVEN = 0.01
+_SWEEPS, _SWEEPS_OF_UNEVEN = 8, 2
+# A level with at least this share of the mass serves as reference for its mode.
+_FILLED = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Projection(Report):
+    """A projection, with residuals and numbers of iterations.
+
+    Attributes
+    ----------
+    prob : ndarray of shape (..., *poset.shape)
+        The distributions found.
+    residual : ndarray of shape (...,)
+        ``max |eta_q - eta_target|`` over the matched elements.
+    n_iter : ndarray of int of shape (...,)
+        Newton steps; 0 for a closed form.
+    tol : float
+    converged : ndarray of bool of shape (...,)
+        ``residual <= tol``.
+    route : {"splice", "tilt", "classes", "general"}
+
+    See Also
+    --------
+    mixed_projection : The problem that all projections are.
+    LinearProjection : What a linear projection found.
+    """
+
+    prob: np.ndarray
+    route: str
+
+
+def mixed_solver(poset, matched):
+    """The solver for one poset and one set, to be used for many rows.
+
+    Parameters
+    ----------
+    poset : PosetProtocol
+    matched : array-like of bool of shape ``poset.shape``
+
+    Returns
+    -------
+    solver
+        Object with ``project(target, reference, tol, max_iter)``.
+    """
+    matched = matched_mask(poset, matched)
+    if poset.is_up_set(matched):
+        return SpliceSolver(poset, matched, np.flatnonzero(~matched.reshape(-1)))
+    family = poset.family(matched)
+    if family is not None:
+        return TiltSolver(poset, family)
+    greatest = poset.greatest_below(np.flatnonzero(matched))
+    if greatest is not None:
+        return ClassSolver(poset, matched, greatest)
+    return _spliced(poset, matched) or GeneralSolver(poset, matched)
+
+
+class _Solver:
+    """Shapes and checks shared by the four routes; rows are flat inside."""
+
+    # Whether the projection of a uniform reference is a product of marginals.
+    is_one_body = False
+    # Whether conjugate gradients are used, which form no Hessian.
+    matrix_free = False
+
+    def __init__(self, poset, matched):
+        self.poset, self.elements = poset, np.flatnonzero(matched)
+
+    def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
+        """Solve for all rows of ``target`` and ``reference``, some at a time."""
+        references = {} if reference is None else {"reference": reference}
+        (target, *others), lead = distributions(self.poset, target=target, **references)
+        reference, n = others[0] if others else None, len(target)
+        prob, residual, n_iter = np.empty(target.shape), np.empty(n), np.empty(n, int)
+        step = rows_at_once(self.poset, self)
+        for rows in slices(n, step):
+            part = None if reference is None else reference[rows]
+            solved = self.solve(target[rows], part, tol, max_iter)
+            prob[rows], residual[rows], n_iter[rows] = solved
+            empty = np.zeros(0) if part is None else part.min(axis=1) == 0
+            if empty.any():
+                # Closed forms ignore structural zeros of the reference.
+                empty_rows = rows.start + np.flatnonzero(empty)
+                prob[empty_rows] *= part[empty] > 0
+                residual[empty_rows] = self.residual(
+                    prob[empty_rows] - target[empty_rows]
+                )
+        return Projection(
+            prob=prob.reshape(*lead, *self.poset.shape),
+            residual=residual.reshape(lead),
+            n_iter=n_iter.reshape(lead),
+            tol=tol,
+            route=self.route,
+        )
+
+    @cached_property
+    def _columns(self):
+        return zeta_columns(self.poset, self.elements)
+
+    def residual(self, difference):
+        """``max |eta_q - eta_t|`` over M from the cellwise difference ``q - t``."""
+        eta = self._columns.analysis(difference)
+        return np.abs(eta, out=eta).max(axis=1, initial=0.0)
+
+
+class SpliceSolver(_Solver):
+    """Copy the target on an up-set within M, and solve the remaining elements.
+
+    ``rest``, all elements but that up-set, has nothing of M: the reference is rescaled
+    there. Or ``inner`` solves the same problem on these elements alone.
+    """
+
+    def __init__(self, poset, matched, rest, inner=None):
+        super().__init__(poset, matched)
+        self._rest, self._inner = rest, inner
+        self.route = inner.route if inner else "splice"
+        self.matrix_free = bool(inner) and inner.matrix_free
+
+    def solve(self, target, reference, tol, max_iter):
+        """Distributions, residuals and steps for flat rows that need no check."""
+        q, (wanted, mass) = target.copy(), _normalized(target[:, self._rest])
+        if reference is not None:
+            reference, _ = _normalized(reference[:, self._rest])
+        if self._inner:
+            problem = wanted, reference, tol, max_iter
+            rest, residual, n_iter = self._inner.solve(*problem)
+        else:
+            rest = 1 / len(self._rest) if reference is None else reference
+            _, residual, n_iter = _closed_form(q)
+        q[:, self._rest] = rest * mass
+        return q, residual * mass[:, 0], n_iter
+
+
+class ClassSolver(_Solver):
+    """Below each cell one element of M is the greatest: cells fall into classes by it.
+
+    eta on M are then the masses of the classes: the reference rescaled to them.
+    """
+
+    route = "classes"
+
+    def __init__(self, poset, matched, greatest):
+        super().__init__(poset, matched)
+        ones = np.ones(poset.n_elements)
+        places = (np.arange(poset.n_elements), greatest + 1)
+        self._classes = csr_array((ones, places))
+
+    def solve(self, target, reference, tol, max_iter):
+        """Distributions, residuals and steps for flat rows that need no check."""
+        if reference is None:
+            reference = np.full((1, self.poset.n_elements), 1 / self.poset.n_elements)
+        has, wanted = (x @ self._classes for x in (reference, target))
+        factors = np.divide(wanted, has, out=np.zeros_like(wanted), where=has > 0)
+        q = reference * (factors @ self._classes.T)
+        return _closed_form(q, self.residual(q - target))
+
+
+class _NewtonSolver(_Solver):
+    """Tilts of a start, by one of two Newton's methods.
+
+    A subclass has ``_basis``, in which conjugate gradients need few steps, and
+    ``_bases(start, target)``: rows, and the basis for their dense Hessians.
+    """
+
+    def _tilt(self, start, target, tol, max_iter):
+        if not self.matrix_free:
+            return self._dense(start, target, tol, max_iter)
+        problem = ExponentialTilt(self._basis, self.residual, start, target)
+        zeros = np.zeros_like(problem.moments)
+        solution = newton_cg(problem, zeros, tol=tol, max_iter=max_iter)
+        return self._last_resort(solution, target, max_iter)
+
+    def _last_resort(self, solution, target, max_iter):
+        """Dense Newton for rows that conjugate gradients did not solve, if it fits.
+
+        From where they are: a tilt of that is a tilt of where they started.
+        """
+        q, residual, n_iter = solution.point, solution.residual, solution.n_iter
+        left = np.flatnonzero(~solution.converged)
+        if len(left):
+            residual[left] = self.residual(q[left] - target[left])
+        left = left[n_iter[left] < max_iter]
+        if len(left) and self._fits_densely:
+            budget = max_iter - int(n_iter[left].max())
+            more = self._dense(q[left], target[left], solution.tol, budget, np.inf)
+            better = more[1] < residual[left]
+            q[left[better]], residual[left[better]] = more[0][better], more[1][better]
+            n_iter[left] += more[2]
+        return q, residual, n_iter
+
+    @property
+    def _fits_densely(self):
+        m = len(self.elements)
+        products = m * m * self.poset.n_elements
+        return m <= _FALLBACK_UP_TO and products <= _FALLBACK_PRODUCTS
+
+    def _dense(self, start, target, tol, max_iter, settled=SETTLED):
+        pieces = []
+        for rows, basis in self._bases(start, target):
+            start_and_target = some_rows(start, rows), some_rows(target, rows)
+            problem = ExponentialTilt(basis, self.residual, *start_and_target)
+            x = np.zeros((len(rows), len(self.elements)))
+            numerics = {"tol": tol, "max_iter": max_iter, "settled": settled}
+            solution = newton_dense(problem, x, **numerics)
+            pieces.append((rows, (solution.point, solution.residual, solution.n_iter)))
+        return joined(pieces)
+
+
+class TiltSolver(_NewtonSolver):
+    """M a family of interactions of a tensor: match the marginals by a tilt.
+
+    Starts from the product of the marginals (or from the reference), raked; then
+    dense Newton on marginal cells if few coordinates are free, else conjugate
+    gradients in the orthonormal interaction basis.
+    """
+
+    route = "tilt"
+
+    def __init__(self, poset, family):
+        super().__init__(poset, interaction_mask(poset.shape, family))
+        self.family = family if isinstance(family, int) else frozenset(family)
+        sets = maximal_mode_sets(family, range(len(poset.shape)))
+        self._fitted = sets if len(sets) <= _MOST_MARGINS else None
+        self._modes = sorted(set().union(*sets))
+        self._independent = max(map(len, sets)) == 1
+        self.is_one_body = self._independent and len(self._modes) == len(poset.shape)
+        self.matrix_free = len(self.elements) > _DENSE_UP_TO
+
+    def solve(self, target, reference, tol, max_iter):
+        """Distributions, residuals and steps for flat rows that need no check."""
+        if len(self.elements) == self.poset.n_elements - 1:
+            return _closed_form(target.copy())
+        start = reference
+        if reference is None:
+            start = product_of_marginals(target, self.poset.shape, self._modes)
+            if self._independent:
+                return _closed_form(start, self.residual(start - target))
+        if self._fitted is not None:
+            start = self._fit_margins(start, target)
+        return self._tilt(start, target, tol, max_iter)
+
+    def _fit_margins(self, start, target):
+        """The start after a few sweeps of iterative proportional fitting."""
+        start = np.array(np.broadcast_to(start, target.shape))
+        rows, n_sweeps, table = slice(None), _SWEEPS, table_of
+        if self._independent:
+            table = MatrixTable
+        elif self.matrix_free:
+            rows, n_sweeps = np.flatnonzero(_is_uneven(target)), _SWEEPS_OF_UNEVEN
+        tables = [table(x[rows], self.poset.shape) for x in (start, target)]
+        start[rows] = _swept(*tables, self._fitted, n_sweeps)
+        return start
+
+    def _bases(self, start, target):
+        """Tilts of marginal cells: those that avoid one reference level a mode.
+
+        The same for all rows; of rows that nearly lack it their heaviest one.
+        """
+        shape = self.poset.shape
+        levels = np.zeros((len(target), len(shape)), np.intp)
+        for k, mass in mode_marginals(target, shape, self._modes).items():
+            common = mass.sum(axis=0).argmax()
+            fullest = mass.argmax(axis=1)
+            levels[:, k] = np.where(mass[:, common] >= _FILLED, common, fullest)
+        for rows, references in patterns_of(levels):
+            parts = self.family, tuple(references.tolist()), len(self.elements)
+            yield rows, marginal_cells(self.poset, *parts)
+
+    @cached_property
+    def _basis(self):
+        return ScaledBasis(InteractionBasis(self.poset.shape, self.family))
+
+
+class GeneralSolver(_NewtonSolver):
+    """Any M: Newton's method on theta over M."""
+
+    route = "general"
+
+    def __init__(self, poset, matched):
+        super().__init__(poset, matched)
+        m = len(self.elements)
+        dense = m <= _DENSE_UP_TO and m * m * poset.n_elements <= _DENSE_PRODUCTS
+        self.matrix_free = not dense
+
+    def solve(self, target, reference, tol, max_iter):
+        """Distributions, residuals and steps for flat rows that need no check."""
+        start = reference
+        if reference is None:
+            start = np.full_like(target, 1 / target.shape[1])
+        if len(self.elements) == 0:
+            return _closed_form(start.copy())
+        return self._tilt(start, target, tol, max_iter)
+
+    def _bases(self, start, target):
+        parts = [(np.arange(len(start)), np.True_)]
+        if not (self.matrix_free or start.all()):
+            # Functions may coincide where structural zeros remove cells.
+            parts = patterns_of(start > 0)
+        for rows, seen in parts:
+            basis = self._basis
+            if not seen.all():
+                basis = ZetaBasis(self.poset, self.elements, seen)
+            yield rows, basis
+
+    @cached_property
+    def _basis(self):
+        return ZetaBasis(self.poset, self.elements)
+
+
+def _spliced(poset, matched):
+    """The solver that takes the largest up-set within M from the target.
+
+    None if there is none, or if what is left of M is small in any case.
+    """
+    rest_poset, rest = poset.down_closure(np.flatnonzero(~matched))
+    if rest_poset.n_elements == poset.n_elements:
+        return None
+    inner = matched[rest]
+    if np.count_nonzero(inner) <= _DENSE_UP_TO:
+        return None
+    return SpliceSolver(poset, matched, rest, mixed_solver(rest_poset, inner))
+
+
+def _normalized(x):
+    """Rows divided by their sums (n, 1); uniform where these are 0."""
+    total = x.sum(axis=1, keepdims=True)
+    uniform = np.full_like(x, 1 / x.shape[1])
+    return np.divide(x, total, out=uniform, where=total > 0), total
+
+
+def rows_at_once(poset, solver=None):
+    """Number of rows at a time, so that temporaries stay in cache."""
+    cells = BLOCK_CELLS
+    if solver is not None and solver.matrix_free:
+        cells *= _LARGER
+    return max(poset.rows_at_once, cells // poset.n_elements)
+
+
+def _is_uneven(target):
+    return target.min(axis=1) * target.shape[1] < _UNEVEN
+
+
+def _swept(start, target, mode_sets, n_sweeps):
+    """Rows (n, D) after some sweeps towards the margins of the target."""
+    goals = {tuple(modes): target.margin(tuple(modes)) for modes in mode_sets}
+    fitted, _ = fit_margins(start, goals, n_sweeps)
+    return fitted.reshape(len(fitted), prod(fitted.shape[1:]))
+
+
+def _closed_form(q, residual=None):
+    n = len(q)
+    return q, np.zeros(n) if residual is None else residual, np.zeros(n, int)

@@ -1,0 +1,93 @@
+"""Elements of a poset, given as a mask or a list, and arrays over them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def flat_elements(poset, elements):
+    """Flat indices of elements, from a mask or from a list in its order."""
+    array = np.asarray(elements)
+    if array.dtype == bool:
+        if array.shape not in (poset.shape, (poset.n_elements,)):
+            raise ValueError(
+                f"A mask of elements must have shape {poset.shape} for {poset!r}; got "
+                f"{array.shape}."
+            )
+        return np.flatnonzero(array)
+    listed = array.ndim == 1 or (array.ndim == 2 and array.shape[1] == len(poset.shape))
+    if array.size and (array.dtype.kind not in "iu" or not listed):
+        raise ValueError(
+            "Elements are given as a boolean mask, as flat indices, or for a tensor as "
+            f"tuples of {len(poset.shape)} indices; got an array of shape "
+            f"{array.shape} and type {array.dtype}."
+        )
+    limits = np.array([poset.n_elements] if array.ndim == 1 else poset.shape)
+    cells = array.astype(int).reshape(-1, len(limits))
+    outside = np.flatnonzero(((cells < 0) | (cells >= limits)).any(axis=1))
+    if len(outside):
+        raise ValueError(
+            f"Element {array[outside[0]].tolist()} is out of range: {poset!r} has "
+            f"indices up to {(limits - 1).tolist()}."
+        )
+    return np.ravel_multi_index(tuple(cells.T), tuple(limits))
+
+
+def as_flags(values, name):
+    """An array of bool; a ValueError if it holds more than 0 and 1."""
+    flags = np.asarray(values)
+    if flags.dtype != bool and not ((flags == 0) | (flags == 1)).all():
+        raise ValueError(
+            f"{name} must be a mask, of True and False or 1 and 0; it holds other "
+            "values. Observed are, in a table with NaN, ~np.isnan(table)."
+        )
+    return flags.astype(bool)
+
+
+def non_negative(values, name):
+    """An array of floats; a ValueError if one is negative, or their sum not finite."""
+    values = np.asarray(values, dtype=np.float64)
+    if not (values.min(initial=0) >= 0 and values.max(initial=0) < np.inf):
+        where = tuple(np.argwhere(~(np.isfinite(values) & (values >= 0)))[0].tolist())
+        raise ValueError(
+            f"{name} must be finite and not negative; entry {where} is {values[where]}."
+        )
+    if values.max(initial=0) > np.finfo(float).max / max(1, values.size):
+        raise ValueError(f"{name} must have a finite sum; choose a larger unit.")
+    return values
+
+
+def float_type(values):
+    """Single or double precision: that of the values, if they have one."""
+    dtype = np.asarray(values).dtype
+    return dtype if dtype in (np.float32, np.float64) else np.float64
+
+
+def leading_shape(values, poset, name="An array"):
+    """Shape of an array before the axes of the poset; a ValueError if it lacks them."""
+    lead = max(0, values.ndim - len(poset.shape))
+    if values.shape[lead:] != poset.shape:
+        raise ValueError(
+            f"{name} must have shape (..., {', '.join(map(str, poset.shape))}) for "
+            f"{poset!r}; got {values.shape}."
+        )
+    return values.shape[:lead]
+
+
+def flat_rows(poset, **arrays):
+    """Arrays by name as rows (n, D), broadcast, and their leading shape."""
+    shapes = (leading_shape(array, poset, name) for name, array in arrays.items())
+    lead = np.broadcast_shapes(*shapes)
+    whole = (np.broadcast_to(array, lead + poset.shape) for array in arrays.values())
+    return [array.reshape(-1, poset.n_elements) for array in whole], lead
+
+
+def matched_mask(poset, matched):
+    """A mask of elements, checked, without the bottom, which is always free."""
+    matched = np.array(as_flags(matched, "matched"), order="C")
+    if matched.shape != poset.shape:
+        raise ValueError(
+            f"matched must be a mask of shape {poset.shape}; got shape {matched.shape}."
+        )
+    matched.reshape(-1)[poset.bottom] = False
+    return matched

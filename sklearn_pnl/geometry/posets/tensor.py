@@ -1,0 +1,181 @@
+"""The componentwise order of the cells of a tensor: transforms without a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, reduce
+from math import prod
+from numbers import Integral
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, kron
+
+from .elements import float_type, leading_shape
+from .interactions import cell_orders, family_from_mask, interaction_mask, is_down_set
+from .protocol import PosetProtocol
+
+# Up to this length a mode is summed slice by slice (one contiguous addition a
+# level, over all rows); beyond it `cumsum` wins.
+_SLICEWISE = 16
+
+
+class TensorPoset(PosetProtocol):
+    """Index set of a tensor with the componentwise order.
+
+    ``x <= y`` if ``x_k <= y_k`` in every mode. The bottom is ``(0, .., 0)``, the
+    order of an element is the number of its non-zero indices, and the zeta
+    transform is a cumulative sum along every mode: O(D d), no matrix.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Lengths ``(I_1, .., I_d)`` of the modes.
+
+    Attributes
+    ----------
+    n_modes : int
+        ``d``.
+    order : ndarray of int of shape ``shape``
+        Number of non-zero indices of each cell ("ell-body" order).
+    shape, n_elements, bottom, max_order
+        See :class:`PosetProtocol`; ``n_elements`` is ``D``, the number of cells.
+
+    See Also
+    --------
+    Poset : Any partial order with a bottom.
+    chain_poset : Ordered features.
+    order_mask : Elements up to an order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.geometry import TensorPoset
+    >>> poset = TensorPoset((2, 3))
+    >>> poset.order
+    array([[0, 1, 1],
+           [1, 2, 2]])
+    >>> poset.zeta(np.ones((2, 3)))
+    array([[1., 2., 3.],
+           [2., 4., 6.]])
+    """
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        try:
+            shape = tuple(index(length) for length in np.atleast_1d(shape))
+        except TypeError as error:
+            raise ValueError(
+                f"A tensor's shape must be integers; got {shape!r}."
+            ) from error
+        if not shape or min(shape) < 1:
+            raise ValueError(
+                f"A tensor needs at least one mode, each of length 1 or more; got "
+                f"shape {shape}."
+            )
+        self.shape = shape
+        self.n_elements = prod(shape)
+        self.n_modes = len(shape)
+        self.bottom = 0
+
+    def __repr__(self):
+        return f"TensorPoset({self.shape})"
+
+    def __eq__(self, other):
+        return isinstance(other, TensorPoset) and self.shape == other.shape
+
+    def __hash__(self):
+        return hash(self.shape)
+
+    @cached_property
+    # An attribute of the protocol, computed on demand.
+    def order(self) -> NDArray:  # type: ignore[override]
+        """Number of non-zero indices of each cell."""
+        return cell_orders(self.shape)
+
+    def zeta(self, theta: ArrayLike) -> NDArray:
+        """Sum of ``theta`` over all elements below each: ``f(x) = sum_{y<=x}``."""
+        return self._along_modes(theta, _cumulate)
+
+    def moebius(self, f: ArrayLike) -> NDArray:
+        """Inverse of :meth:`zeta`: the first difference along every mode."""
+        return self._along_modes(f, _difference)
+
+    def eta(self, p: ArrayLike) -> NDArray:
+        """Adjoint of :meth:`zeta`: the sum of ``p`` over all elements above each."""
+        return self._along_modes(p, _cumulate, reverse=True)
+
+    def eta_inverse(self, eta: ArrayLike) -> NDArray:
+        """Inverse of :meth:`eta`: from expectation coordinates to cells."""
+        return self._along_modes(eta, _difference, reverse=True)
+
+    def is_down_set(self, mask: ArrayLike) -> bool:
+        """Whether ``mask`` contains all elements below each of its elements."""
+        return is_down_set(mask)
+
+    def order_mask(self, order: ArrayLike) -> NDArray:
+        """Cells of the interactions of at most ``order`` modes, or of those listed."""
+        return interaction_mask(self.shape, order)
+
+    def level_mask(self, level: ArrayLike) -> NDArray:
+        """As for any poset, but lists are of sets of modes."""
+        if isinstance(level, np.ndarray | Integral):
+            return super().level_mask(level)
+        return self.order_mask(level)
+
+    def greatest_below(self, elements: NDArray) -> NDArray | None:
+        """In a tensor of one mode the last one before each; else None."""
+        if max(self.shape) < self.n_elements:
+            return None
+        return np.searchsorted(elements, np.arange(self.n_elements), side="right") - 1
+
+    def family(self, mask: ArrayLike) -> int | list[tuple[int, ...]] | None:
+        """Interactions whose cells are those of ``mask``, or None."""
+        return family_from_mask(mask)
+
+    @property
+    def zeta_matrix(self) -> Any:
+        """The sparse matrix of :meth:`zeta` on flat arrays."""
+        return reduce(kron, (csr_array(np.tri(length)) for length in self.shape))
+
+    def fisher_gram(self, p: NDArray, elements: NDArray) -> NDArray:
+        """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements`` (flat).
+
+        Two cells of a tensor have a least cell above both, the elementwise
+        maximum, so this is ``eta`` read there.
+        """
+        cells = np.unravel_index(elements, self.shape)
+        joins = tuple(np.maximum(c[:, None], c) for c in cells)
+        eta = self.eta(p).reshape(*p.shape[: p.ndim - self.n_modes], -1)
+        return eta[..., np.ravel_multi_index(joins, self.shape)]
+
+    def _along_modes(self, values, operation, reverse=False):
+        values = np.array(values, dtype=float_type(values), order="C")
+        outer, inner = prod(leading_shape(values, self)), self.n_elements
+        flat = values.reshape(-1)
+        for length in self.shape:
+            inner //= length
+            mode = flat.reshape(outer, length, inner)
+            if length > 1:
+                operation(mode[:, ::-1] if reverse else mode)
+            outer *= length
+        return values
+
+
+def _cumulate(mode):
+    """Cumulative sum along the middle axis, in place."""
+    if mode.shape[1] > _SLICEWISE:
+        np.cumsum(mode, axis=1, out=mode)
+        return
+    for level in range(1, mode.shape[1]):
+        mode[:, level] += mode[:, level - 1]
+
+
+def _difference(mode):
+    """First difference along the middle axis, in place."""
+    if mode.shape[1] > _SLICEWISE:
+        mode[:, 1:] = np.diff(mode, axis=1)
+        return
+    for level in range(mode.shape[1] - 1, 0, -1):
+        mode[:, level] -= mode[:, level - 1]

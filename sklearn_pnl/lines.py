@@ -1,0 +1,280 @@
+"""New rows on straight lines between near rows, in the units of the rows.
+
+Convention, where the code of a row is the row itself (the base is all of S):
+
+    row         x_i            a point of the m-flat manifold of all rows
+    mixed row   x_i + t (x_j - x_i), 0 <= t <= 1, on the m-geodesic from x_i to x_j
+    noise       sum_a z_a x_a, sum_a z_a = 0, over x_i and its neighbours
+
+Two theorems follow from the form alone. A mixed row is a convex combination of training
+rows, so it stays in every half-space that holds them: it keeps their linear equalities,
+inequalities and limits. With noise a row is an affine combination of training rows, so
+it stays in every affine subspace (m-flat sub-manifold) that holds them: every linear
+equality of the training rows holds, whether anybody knows it or not. The noise alone
+can leave limits and orders of columns; :class:`LineDraw` keeps it from that.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .constraints.rounding import multiples
+from .parents import zero_sum_weights
+
+# Relative distance of a factor of noise to the limit that it was computed from.
+_WITHIN = 1 - 1e-12
+
+
+@dataclass(frozen=True)
+class LineDraw:
+    """The draw of new rows from the rows of a class.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (m, D)
+        A number in every cell.
+    absent : ndarray of bool of shape (m, D) or None
+        Cells that are not mixed: missing ones, and atoms of the value support.
+    cells : ndarray of shape (m, D)
+        The training rows.
+    relations : ColumnRelations
+        Of the rows of all classes.
+    noise : float
+        Spread of the noise, that of differences between near rows being 1.
+    agreed_cells : bool
+        Whether cells in which both parents agree get no noise.
+    groups : ndarray of int of shape (m,) or None
+        Rows of one group have the same cells missing, and are mixed with each other;
+        -1 for rows that are mixed with all.
+    group_limits : ndarray of shape (n_groups, 2, D) or None
+        Ends of the columns in the rows of each group.
+    following : tuple of int
+        Blocks of two-valued columns that are given with the categories.
+    """
+
+    rows: np.ndarray
+    absent: np.ndarray | None
+    cells: np.ndarray
+    relations: Any
+    noise: float
+    agreed_cells: bool
+    groups: np.ndarray | None = None
+    group_limits: np.ndarray | None = None
+    following: tuple = ()
+
+    def draw(self, parents, rng, coins):
+        """New rows (n, D), and the row (n,) that gives each its categories."""
+        donors, from_j = self._donors(parents, coins)
+        mixed, difference = self._mixed(parents, donors)
+        rows = self._with_noise(mixed, difference, parents, donors, rng)
+        binary = self._two_valued(from_j, parents)
+        discretize(rows, binary, self.relations)
+        mend(rows, donors, parents.seeds, self.cells, self.relations)
+        if self.absent is not None:
+            self._without_absent(rows, donors)
+        return rows, donors
+
+    def _donors(self, parents, coins):
+        """The row (n,) that gives categories, and the blocks (n, b) that j gives."""
+        i, j = parents.seeds, parents.partners
+        n_blocks = self.relations.blocks.max(initial=-1) + 1
+        if parents.mutual is None:
+            return i.copy(), np.zeros((len(i), n_blocks), bool)
+        coin = coins.uniform(size=(len(i), 1 + n_blocks))
+        gives = (coin < parents.position[:, None]) & parents.mutual[:, None]
+        if self.absent is not None:
+            # A donor also gives its missing cells: j gives nothing if it lacks other
+            # cells than i.
+            missing = np.isnan(self.cells)
+            gives[(missing[i] != missing[j]).any(axis=1)] = False
+        gives[:, [1 + b for b in self.following]] = gives[:, :1]
+        return np.where(gives[:, 0], j, i), gives[:, 1:]
+
+    # --- steps 2 and 3 of the draw ------------------------------------------------
+
+    def _mixed(self, parents, donors):
+        """Mixed rows, and the differences between their parents."""
+        i, j = parents.seeds, parents.partners
+        mixed = self.rows[i]
+        difference = self.rows[j]
+        difference -= mixed
+        if self.absent is not None:
+            lost = self.absent[i] | self.absent[j]
+            difference[lost] = 0
+            np.copyto(mixed, self.rows[donors], where=lost)
+        mixed += parents.position[:, None] * difference
+        return mixed, difference
+
+    def _with_noise(self, mixed, difference, parents, donors, rng):
+        if self.noise == 0 or parents.neighbors.shape[1] == 1:
+            return mixed
+        # Zero-sum weights: with them a new row stays an affine combination.
+        weights = zero_sum_weights(parents, self.noise, len(self.rows), rng)
+        noise = weights @ self.rows
+        if self.absent is not None:
+            self._of_present(noise, weights, donors)
+        self._without_rounding(noise, weights)
+        return self._added(mixed, difference, noise, parents)
+
+    def _of_present(self, noise, weights, donors):
+        """Noise sum z_a (x_a - x_i) over the rows a in which a cell is present."""
+        c = np.flatnonzero(self.absent.any(axis=0))
+        present = 1.0 - self.absent[:, c]
+        noise[:, c] = weights @ (self.rows[:, c] * present)
+        noise[:, c] -= (weights @ present) * self.rows[np.ix_(donors, c)]
+        noise[:, c] *= present[donors]
+
+    def _without_rounding(self, noise, weights):
+        """Set noise to 0 where neighbours agree: there it is rounding of 1e-17."""
+        c = np.flatnonzero(self.relations.tied)
+        if len(c):
+            size = abs(weights) @ np.abs(self.rows[:, c])
+            part = noise[:, c]
+            part[np.abs(part) <= 4 * np.finfo(float).eps * size] = 0
+            noise[:, c] = part
+
+    # --- steps 4 to 6 -------------------------------------------------------------
+
+    def _added(self, mixed, difference, noise, parents):
+        """Add noise to mixed rows, within limits and orders."""
+        relations = self.relations
+        low, high = self._limits(parents.seeds)
+        if not self.agreed_cells and not relations.is_limited:
+            # Without reflection: one factor a row, so that the row stays affine.
+            s = _room(mixed, noise, None, None, relations.ordered, slice(None))
+            return mixed + noise * folded(s)[:, None]
+        if self.agreed_cells:
+            agreed = difference == 0
+            agreed[:, relations.equal] = False
+            if self.absent is not None:
+                i, j = parents.seeds, parents.partners
+                agreed &= self.absent[i] == self.absent[j]
+            if agreed.any():
+                noise[agreed] = 0
+        tied = np.flatnonzero(relations.tied)
+        if len(tied):
+            s = _room(mixed, noise, low, high, relations.ordered, tied)
+            noise[:, tied] *= folded(s)[:, None]
+        rows = noise
+        rows += mixed
+        reflect(rows, low, high)
+        return rows
+
+    def _limits(self, seeds):
+        relations = self.relations
+        if self.group_limits is None:
+            return relations.low, relations.high
+        limits = self.group_limits[self.groups[seeds]]
+        return limits[:, 0], limits[:, 1]
+
+    # --- types --------------------------------------------------------------------
+
+    def _two_valued(self, from_j, parents):
+        """Cells (n, n_binary) of two-valued columns, each block from one parent."""
+        relations = self.relations
+        columns, blocks = np.flatnonzero(relations.binary), relations.blocks
+        i, j = parents.seeds, parents.partners
+        chosen = np.where(from_j[:, blocks], j[:, None], i[:, None])
+        return self.cells[chosen, columns]
+
+    def _without_absent(self, rows, donors):
+        """Copy missing cells and atoms of the donor."""
+        np.copyto(rows, self.cells[donors], where=self.absent[donors])
+
+
+def discretize(rows, binary, relations):
+    """Set cells of two-valued columns and round values to steps, in place.
+
+    Columns that exact equalities give from discrete ones are computed in the end.
+    """
+    rows[:, relations.binary] = binary
+    stepped = np.flatnonzero((relations.steps > 0) & ~relations.binary)
+    if len(stepped):
+        part = on_steps(rows[:, stepped], relations, stepped, np.rint)
+        low, high = relations.low[stepped], relations.high[stepped]
+        rows[:, stepped] = np.clip(part, low, high)
+        _round_in_order(rows, relations)
+    relations.dependents.restore(rows)
+
+
+def mend(rows, donors, seeds, cells, relations):
+    """Reset rows that rounding makes infeasible to the cells (m, D) of their seeds.
+
+    All columns of a relation are reset, since the seeds satisfy it.
+    """
+    dependents = relations.dependents
+    broken = relations.broken(rows)
+    broken |= off_steps(rows, relations, dependents.pivots)
+    which = np.flatnonzero(broken)
+    if len(which):
+        c = np.flatnonzero(relations.joined)
+        rows[np.ix_(which, c)] = cells[np.ix_(seeds[which], c)]
+        donors[which] = seeds[which]
+
+
+def folded(s):
+    """Where a step of 1 ends when it is reflected in [0, s]."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        at = np.mod(1.0, 2 * s)
+    inside = np.where(s > 0, np.minimum(at, 2 * s - at), 0.0) * _WITHIN
+    return np.where(s >= 1, 1.0, inside)
+
+
+def _room(rows, step, low, high, orders, tied):
+    """The largest factors (n,) of steps with which rows keep limits and orders."""
+    room = np.full(len(rows), np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if low is not None:
+            x, d = rows[:, tied], step[:, tied]
+            end = np.where(d > 0, high[..., tied], low[..., tied])
+            ratio = np.where(d != 0, (end - x) / d, np.inf)
+            room = np.minimum(room, ratio.min(axis=1, initial=np.inf))
+        for start in range(0, len(orders), 64):
+            p, q = orders[start : start + 64].T
+            closing = step[:, p] - step[:, q]
+            ratio = np.where(closing > 0, (rows[:, q] - rows[:, p]) / closing, np.inf)
+            room = np.minimum(room, np.nanmin(ratio, axis=1, initial=np.inf))
+    return np.maximum(room, 0)
+
+
+def reflect(rows, low, high):
+    """Reflect values once at the limit that they exceed, then clip, in place.
+
+    Clipping alone would collect them on the limit, where a tree separates them.
+    """
+    where = np.nonzero((rows < low) | (rows > high))
+    if not len(where[0]):
+        return
+    low = np.broadcast_to(low, rows.shape)[where]
+    high = np.broadcast_to(high, rows.shape)[where]
+    x = rows[where]
+    with np.errstate(over="ignore"):
+        x = np.where(x < low, low + (low - x), x)
+        x = np.where(x > high, high + (high - x), x)
+    rows[where] = np.clip(x, low, high)
+
+
+def _round_in_order(rows, relations):
+    """Round whole numbers to the other side where rounding violates an order."""
+    for p, q in relations.ordered:
+        wrong = rows[:, p] > rows[:, q]
+        if not wrong.any():
+            continue
+        if relations.steps[p] > 0:
+            rows[wrong, p] = on_steps(rows[wrong, q], relations, p, np.floor)
+        elif relations.steps[q] > 0:
+            rows[wrong, q] = on_steps(rows[wrong, p], relations, q, np.ceil)
+
+
+def on_steps(values, relations, columns, rounded):
+    """Values of columns on their steps."""
+    step = relations.steps[columns]
+    return multiples(rounded(values / step), step)
+
+
+def off_steps(rows, relations, columns):
+    """Which rows (n,) have a value between the steps of some columns."""
+    columns = columns[relations.steps[columns] > 0]
+    places = rows[:, columns] / relations.steps[columns]
+    return (np.abs(places - np.rint(places)) > 1e-6).any(axis=1)

@@ -1,0 +1,315 @@
+"""Nearest training rows of codes, and decoding through them.
+
+``KL(w, w_i) = psi_i - psi_w - <eta_w, theta_i - theta_w>`` depends on the training row
+by an inner product alone, so that its nearest neighbours are those of Euclid in one
+more dimension, and scikit-learn's :class:`~sklearn.neighbors.NearestNeighbors` finds
+them. A metric is an entry of :data:`METRICS`: ``points`` of the training rows and
+``queries(codes)``, whose Euclidean order is that of nearness, and ``distances``.
+"""
+
+from functools import cached_property, partial
+
+import numpy as np
+from joblib import cpu_count
+from scipy.linalg.lapack import dtrtrs
+from sklearn import config_context
+from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
+
+from ._runtime.blocks import map_blocks, shares_memory
+from ._runtime.threads import one_blas_thread
+from ._runtime.validation import warn_unconverged
+from .codec import CodeError
+from .frames.categories import Indicators, typical_variance
+from .geometry._arrays import BLOCK_CELLS, slices
+
+# Below this share of the mean mass a divergence is summed cell by cell: as a
+# difference of masses it would lose more than half of its digits.
+_CANCELS = 1e-7
+# Settings of scikit-learn for arrays made here, which need no check.
+_CHECKED = {"assume_finite": True, "skip_parameter_validation": True}
+# scikit-learn splits queries into chunks of this size among threads if there are enough
+# of them, and splits the points otherwise.
+_CHUNK, _CHUNKS = 256, 4
+# Queries of a worker at a time; products, about a second, from which workers pay.
+_SEARCHED, _WORTH_SENDING = 8 * _CHUNK, 2**34
+
+
+class KLMetric:
+    r"""Points whose Euclidean order is that of ``KL(w, w_i)``, exactly.
+
+    A maximum inner product search made one of nearest neighbours by one coordinate more
+    (Bachrach et al., RecSys 2014), about the mean code and in its Fisher metric.
+
+    Only ``M_i - <eta_w, theta_i>`` of the divergence depends on the training point,
+    with ``M`` the mass. With ``a = eta_w - eta_0`` and ``b_i = theta_i - theta_0``,
+    from the mean code 0, and ``c_i = KL(w_0, w_i)`` it is ``c_i - <a, b_i>`` but for
+    what the query decides. With ``F`` a factor of the metric at the mean and K just
+    large enough for the root to be real,
+
+    .. math:: | (F^{-1} a, 0) - (F' b_i, \sqrt{2 c_i - |F' b_i|^2 + K}) |^2
+              = 2 (c_i - \langle a, b_i \rangle) + |F^{-1} a|^2 + K .
+
+    Near the mean the root is small, and the distance that of the Fisher metric.
+
+    Parameters
+    ----------
+    codec : Codec
+    coordinates : ndarray of shape (n, m)
+        Of the training points.
+    masses : ndarray of shape (n,)
+        Of the training points.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, m + 1)
+    """
+
+    def __init__(self, codec, coordinates, masses):
+        self._codec, self._coordinates = codec, coordinates
+        if not codec.with_mass:
+            masses = np.ones_like(masses)
+        mean = coordinates.mean(axis=0, keepdims=True)
+        mean = codec.coordinates(codec.codes(mean))
+        centre = np.exp(codec.base.energy(mean))
+        self._eta = codec.base.expectations(centre)
+        self._factor = codec.base.metric_factor(centre[0], codec.with_mass)
+        self.points = np.empty((len(coordinates), self._eta.shape[1] + 1))
+        remainder = np.empty(len(coordinates))
+        for block in _blocks(coordinates, centre.size):
+            self.points[block, :-1], remainder[block] = self._offsets(
+                coordinates[block] - mean, masses[block], centre
+            )
+        self.points[:, -1] = np.sqrt(remainder - remainder.min(initial=0))
+
+    def _offsets(self, offsets, masses, centre):
+        """Scaled coordinates of a block, and the rest of twice their KL."""
+        total = centre.sum()
+        divergence = masses - total - offsets @ self._eta[0]
+        close = np.flatnonzero(divergence < _CANCELS * total)
+        if len(close):
+            energy = self._codec.base.energy(offsets[close])
+            divergence[close] = _kl_of_energies(centre, energy)
+        along = np.multiply if self._factor.ndim == 1 else np.matmul
+        offsets = along(offsets, self._factor)
+        # The coordinates that normalising fixes do not depend on the query.
+        offsets[:, : self._codec.n_fixed] = 0
+        return offsets, 2 * divergence - np.einsum("ij,ij->i", offsets, offsets)
+
+    def queries(self, codes):
+        """Points of codes: their nearest ``points`` are nearest in KL."""
+        queries = np.zeros((len(codes), len(self._eta[0]) + 1))
+        eta, step = queries[:, :-1], self._codec.encoded_at_once
+        for block in slices(len(codes), step):
+            try:
+                measures = self._codec.measures(codes[block])
+            except CodeError as error:
+                error.row += block.start
+                raise
+            eta[block] = self._codec.base.expectations(measures)
+        eta -= self._eta
+        if self._factor.ndim == 1:
+            eta /= self._factor
+        else:
+            eta[:] = dtrtrs(self._factor, eta.T, lower=True)[0].T
+        return queries
+
+    def distances(self, codes, neighbors):
+        """``KL(w, w_i)`` (n, k) of a block of codes to k of the points, in nats."""
+        n, k = neighbors.shape
+        coordinates, energy = self._codec.coordinates(codes), self._codec.base.energy
+        differences = self._coordinates[neighbors] - coordinates[:, None]
+        energies = energy(differences.reshape(n * k, -1))
+        measures = np.repeat(np.exp(energy(coordinates)), k, axis=0)
+        return (_kl_of_energies(measures, energies).reshape(n, k),)
+
+
+class EuclideanMetric:
+    """Codes as they are: distance in theta. As :class:`KLMetric`."""
+
+    def __init__(self, codec, coordinates, masses):
+        self.points = codec.codes(coordinates)
+
+    def queries(self, codes):
+        """The codes."""
+        return codes
+
+    def distances(self, codes, neighbors):
+        """Euclidean distances (n, k) of a block of codes to k of the points."""
+        return (np.linalg.norm(self.points[neighbors] - codes[:, None], axis=2),)
+
+
+METRICS = {"kl": KLMetric, "euclidean": EuclideanMetric}
+
+
+class TrainingRows:
+    """Training rows with their codes, for neighbour search and decoding.
+
+    Parameters
+    ----------
+    codec : Codec
+    rows : ndarray of shape (n, D)
+        Empty, but of their type, if the codec does not need them.
+    encoded : Encoded
+        The rows as the codec encoded them.
+    metric : {"kl", "euclidean"}
+        Nearness of codes, a key of `METRICS`.
+    labels : ndarray of int of shape (n, n_categorical), default=None
+        Categories of the rows, which enter the distances.
+    """
+
+    def __init__(self, codec, rows, encoded, metric, labels=None):
+        self.codec = codec
+        self.rows = rows
+        self.coordinates = encoded.coordinates
+        self.masses = encoded.mass
+        self.metric = metric
+        self.labels = labels
+
+    @property
+    def codes(self):
+        """Codes of the rows, in double precision."""
+        return self.codec.codes(self.coordinates)
+
+    @cached_property
+    def _metric(self):
+        return METRICS[self.metric](self.codec, self.coordinates, self.masses)
+
+    @cached_property
+    def _search(self):
+        return self._search_among(slice(None))
+
+    @cached_property
+    def _indicators(self):
+        return Indicators(self.labels, typical_variance(self._metric.points))
+
+    def _search_among(self, rows):
+        return NearestNeighbors().fit(self._places()[rows])
+
+    def _places(self):
+        """Points of the rows for the search."""
+        points = self._metric.points
+        if self.labels is not None:
+            points = np.hstack([points, self._indicators.points])
+        return with_some_column(points)
+
+    def _queries(self, codes, like):
+        """Points of codes, with the categories of rows ``like``."""
+        queries = self._metric.queries(codes)
+        if self.labels is not None:
+            indicators = self._indicators.queries(len(codes), like)
+            queries = np.hstack([queries, indicators])
+        return with_some_column(queries)
+
+    @one_blas_thread()
+    def nearest(self, codes, k, among=None, like=None, n_jobs=None):
+        """The k rows (n, k) nearest to each code, ascending; of some rows or all.
+
+        Codes have the categories of the rows ``like``; None is none, which are as far
+        from all others.
+        """
+        with config_context(**_CHECKED):
+            search = self._search if among is None else self._search_among(among)
+            near = kneighbors(search, self._queries(codes, like), k, n_jobs)
+        return near if among is None else among[near]
+
+    def distances(self, codes, neighbors, n_jobs=None):
+        """KL(w, w_i) in nats, or Euclidean distances, of codes to rows (n, k)."""
+        step = max(1, self.codec.encoded_at_once // neighbors.shape[1])
+        return map_blocks(
+            self._metric.distances, codes, neighbors, step=step, n_jobs=n_jobs
+        )[0]
+
+    def mean(self, neighbors):
+        """Mean distributions (n, D) of rows (n, k)."""
+        weights = np.full(neighbors.shape, 1 / neighbors.shape[1])
+        return self.codec.mean(self.rows, self.masses, neighbors, weights)
+
+    def decode(self, codes, neighbors, caller, weights=None, n_jobs=None):
+        """Rows (n, D) of codes: each projected on what its neighbours (n, k) span.
+
+        That is ``M*_ell(N)`` or one of its relatives: the local manifold of the codec
+        says which, and the mean of the neighbours gives it, made block by block. Warns
+        if some rows did not converge.
+        """
+        codec, rows = self.codec, self.rows
+        if weights is None:
+            weights = np.full(neighbors.shape, 1 / neighbors.shape[1])
+        if not codec.needs_rows:
+            # A single pass over memory, which threads do not speed up.
+            rows, n_jobs = rows[:0], None
+        rows, residual = map_blocks(
+            partial(codec.decode, rows=rows, masses=self.masses),
+            codes,
+            neighbors,
+            weights,
+            step=codec.decoded_at_once,
+            n_jobs=n_jobs,
+        )
+        warn_unconverged(caller, residual, codec.tol, codec.max_iter)
+        return rows
+
+    def copies(self):
+        """Group numbers (n,): rows with the same code and categories share one."""
+        parts = [self.codes] if self.labels is None else [self.codes, self.labels]
+        return np.unique(np.hstack(parts), axis=0, return_inverse=True)[1].reshape(-1)
+
+    def decoded(self):
+        """Decode the rows (n, D) from their own codes."""
+        if self.codec.needs_rows:
+            return self.rows.copy()
+        neighbors = np.arange(len(self.codes))[:, None]
+        return self.decode(self.codes, neighbors, "")
+
+
+def kneighbors(search, queries, k, n_jobs):
+    """Numbers (n, k) of the points nearest to queries, by workers where it pays."""
+    shared, work = shares_memory(), queries.size * search.n_samples_fit_
+    # `cpu_count` is slow, so that it is called last.
+    if (
+        shared
+        or work < _WORTH_SENDING
+        or len(queries) <= _CHUNKS * _CHUNK * cpu_count()
+    ):
+        search.n_jobs = n_jobs if shared else 1
+        return _in_order(search, queries, k)
+    find = partial(_kneighbors_on_one_thread, search=search, k=k)
+    return map_blocks(find, queries, step=_SEARCHED, n_jobs=n_jobs)[0]
+
+
+def _kneighbors_on_one_thread(queries, search, k):
+    """Numbers of the points nearest to some of the queries, on one thread."""
+    with threadpool_limits(1, user_api="openmp"):
+        return (_in_order(search, queries, k),)
+
+
+def _in_order(search, queries, k):
+    """Numbers of the nearest points, ascending; where they tie, by number.
+
+    A search leaves ties in an order that hangs on how many queries it has.
+    """
+    distances, near = search.kneighbors(queries, k)
+    tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
+    if len(tied):
+        order = np.lexsort((near[tied], distances[tied]), axis=1)
+        near[tied] = np.take_along_axis(near[tied], order, axis=1)
+    return near
+
+
+def with_some_column(points):
+    """Points, with a constant column if they have none, as codes of one cell."""
+    return points if points.shape[1] else np.zeros((len(points), 1))
+
+
+def _blocks(coordinates, n_cells):
+    """Slices of rows so short that their temporaries stay in cache."""
+    step = max(1, BLOCK_CELLS // max(n_cells, coordinates.shape[1]))
+    return slices(len(coordinates), step)
+
+
+def _kl_of_energies(measure, energy):
+    """``KL(m, m exp(u)) = sum m (exp(u) - 1 - u)``, without cancellation."""
+    terms = np.expm1(energy)
+    terms -= energy
+    terms *= measure
+    return np.maximum(terms.sum(axis=1), 0)

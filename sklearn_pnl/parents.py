@@ -1,0 +1,312 @@
+"""Choose the training rows of new rows: seeds, partners near them, positions."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn import config_context
+from sklearn.neighbors import NearestNeighbors
+
+from ._runtime.threads import one_blas_thread
+from .frames.categories import Indicators, typical_variance
+from .neighbors import kneighbors, with_some_column
+
+
+@dataclass(frozen=True)
+class Parents:
+    """Training rows that new rows (n,) are made from.
+
+    Attributes
+    ----------
+    seeds, partners : ndarray of int of shape (n,)
+        The rows i and j.
+    position : ndarray of shape (n,)
+        t, from 0 at the seed to 1 at the partner.
+    neighbors : ndarray of int of shape (n_sources, 1 + k)
+        Rows that are seeds, and their neighbours, which shape the noise.
+    source : ndarray of int of shape (n,)
+        The row of ``neighbors`` of each new row.
+    mutual : ndarray of bool of shape (n,) or None
+        Whether the seed is among the partner's own neighbours. Only then the partner
+        may be the donor of cells that are not mixed, which keeps frequencies of rare
+        values.
+    """
+
+    seeds: np.ndarray
+    partners: np.ndarray
+    position: np.ndarray
+    neighbors: np.ndarray
+    source: np.ndarray
+    mutual: np.ndarray | None = None
+
+    def __getitem__(self, rows):
+        mutual = None if self.mutual is None else self.mutual[rows]
+        drawn = self.seeds[rows], self.partners[rows], self.position[rows]
+        return Parents(*drawn, self.neighbors, self.source[rows], mutual)
+
+
+def zero_sum_weights(parents, noise, m, rng):
+    """Weights (n, m) that sum to 0 in each row: noise of the shape of a neighbourhood.
+
+    Normal numbers times the deviations of a row and its k neighbours from their mean
+    have as covariance their sum of squares: k / 2 times the mean, over all pairs of
+    them, of the outer product of their difference.
+    """
+    n, k = len(parents.seeds), parents.neighbors.shape[1] - 1
+    z = rng.standard_normal((n, k + 1))
+    z -= z.mean(axis=1, keepdims=True)
+    z *= noise * np.sqrt(2 / k)
+    near = parents.neighbors[parents.source]
+    ends = np.arange(0, n * (k + 1) + 1, k + 1)
+    return csr_array((z.ravel(), near.ravel(), ends), (n, m))
+
+
+class RowSearch:
+    """Near rows, Euclidean in columns divided by their ranges.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (m, D)
+        A number in every cell.
+    labels : ndarray of int of shape (m, c) or None
+        Categories: one that differs counts as much as the typical deviation.
+    """
+
+    def __init__(self, rows, labels=None):
+        self._rows, self._labels = rows, labels
+
+    @cached_property
+    def _points(self):
+        """Points of the training rows, and the same rows as queries."""
+        with np.errstate(over="ignore"):
+            units = np.ptp(self._rows, axis=0)
+        units = np.where(np.isfinite(units) & (units > 0), units, np.inf)
+        points = self._rows / units
+        if self._labels is None:
+            points = with_some_column(points)
+            return points, points
+        indicators = Indicators(self._labels, typical_variance(points))
+        every = np.arange(len(points))
+        queries = np.hstack([points, indicators.queries(len(points), every)])
+        return np.hstack([points, indicators.points]), queries
+
+    @one_blas_thread()
+    def nearest(self, rows, k, among=None, n_jobs=None):
+        """Numbers (len(rows), k) of the training rows nearest to some of them."""
+        points, queries = self._points
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            search = NearestNeighbors().fit(points if among is None else points[among])
+            near = kneighbors(search, queries[rows], k, n_jobs)
+        return near if among is None else among[near]
+
+    def copies(self):
+        """Group numbers (m,): equal rows share one."""
+        rows = self._rows
+        if self._labels is not None:
+            rows = np.hstack([rows, self._labels])
+        return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+
+    def alike(self, rows, others):
+        """Whether rows equal others, pair by pair."""
+        same = (self._rows[rows] == self._rows[others]).all(axis=1)
+        if self._labels is not None:
+            same &= (self._labels[rows] == self._labels[others]).all(axis=1)
+        return same
+
+
+def choose_parents(
+    search,
+    m,
+    n_samples,
+    rng,
+    *,
+    n_neighbors,
+    n_candidates=None,
+    shares=None,
+    seeds=None,
+    strata=None,
+    mutual=False,
+    n_jobs=None,
+):
+    """:class:`Parents` of ``n_samples`` new rows, from ``m`` training rows.
+
+    Parameters
+    ----------
+    search : object
+        With ``nearest(rows, k, among, n_jobs)``, ``copies()``, ``alike(rows, others)``.
+    n_neighbors : int
+        Of each row; one of them, uniformly, is its partner.
+    n_candidates : int or None
+        Partners are searched among this many random rows.
+    shares : ndarray of shape (m,) or None
+        Relative frequency of each row as a seed; None for equal ones.
+    seeds : ndarray of int of shape (n_samples,) or None
+        The seeds, where they are given; then new rows are nearer to them than to their
+        partners.
+    strata : list of (ndarray of int, ndarray of int) or None
+        Pairs of rows and the rows that may be their partners; None for all rows.
+    mutual : bool
+        Whether to compute ``mutual``.
+    """
+    has_seeds = seeds is not None
+    if not has_seeds and shares is None:
+        seeds = rng.randint(m, size=n_samples)
+    elif not has_seeds:
+        seeds = rng.choice(m, size=n_samples, p=shares / shares.sum())
+    among = None
+    if n_candidates is not None and n_candidates < m:
+        among = rng.choice(m, n_candidates, replace=False)
+    k = max(1, min(n_neighbors, m - 1))
+    near = _Neighbors(search, m, k, among, strata, rng, n_jobs)
+    neighbors, source = near.of(seeds)
+    partners = neighbors[source, 1 + rng.randint(k, size=n_samples)]
+    position = rng.uniform(size=n_samples)
+    if has_seeds:
+        position /= 2
+    is_mutual = near.are_mutual(seeds, partners) if mutual else None
+    return Parents(seeds, partners, position, neighbors, source, is_mutual)
+
+
+@dataclass
+class _Neighbors:
+    """Neighbours of rows, searched on demand."""
+
+    search: object
+    m: int
+    k: int
+    among: np.ndarray | None
+    strata: list | None
+    rng: np.random.RandomState
+    n_jobs: int | None
+
+    def of(self, rows):
+        """Distinct rows with their neighbours (s, 1 + k), and the place of each row."""
+        is_wanted = np.bincount(rows, minlength=self.m) > 0
+        sources, place = np.flatnonzero(is_wanted), np.cumsum(is_wanted) - 1
+        if self.strata is None:
+            near = self._partners(sources, self.among, self.k)
+        else:
+            near = np.empty((len(sources), self.k), np.intp)
+            for members, others in self.strata:
+                positions = np.flatnonzero(is_wanted[members])
+                if not len(positions):
+                    continue
+                rows_here = members[positions]
+                partners = self._partners(rows_here, self._within(others), self.k)
+                near[place[rows_here]] = partners
+        return np.column_stack([sources, near]), place[rows]
+
+    def _within(self, others):
+        if self.among is None:
+            return others
+        candidates = others[np.isin(others, self.among)]
+        return candidates if len(candidates) > self.k else others
+
+    def _partners(self, rows, among, k):
+        """The nearest other rows (len(rows), k) of training rows; itself if alone.
+
+        Fewer than k neighbours are repeated.
+        """
+        n = self.m if among is None else len(among)
+        # A row need not be among its candidate partners.
+        n_partners = min(k, n - 1) if among is None or n > 1 else 0
+        if n_partners == 0:
+            alone = (
+                rows
+                if among is None or not len(among)
+                else among[np.zeros(len(rows), int)]
+            )
+            return np.repeat(alone[:, None], k, axis=1)
+        near = self.search.nearest(rows, n_partners + 1, among, self.n_jobs)
+        # Copies of a row may rank before it: drop the row itself, or the farthest
+        # neighbour if the row is not among them.
+        itself = near == rows[:, None]
+        itself[~itself.any(axis=1), -1] = True
+        near = near[~itself].reshape(len(rows), n_partners)
+        if among is None and n_partners == k:
+            near = self._shuffle_ties(rows, near)
+        return near if n_partners == k else near[:, np.arange(k) % n_partners]
+
+    def _shuffle_ties(self, rows, near):
+        """Choose partners at random among the copies of a row if these exceed k.
+
+        A search would give the same few to all.
+        """
+        if self.k >= self.m - 1:
+            return near
+        crowded = np.flatnonzero(self.search.alike(rows, near[:, -1]))
+        if not len(crowded):
+            return near
+        group = self.search.copies()
+        order, size = np.argsort(group, kind="stable"), np.bincount(group)
+        start = np.cumsum(size) - size
+        for i in crowded:
+            copies = group[rows[i]]
+            if size[copies] <= self.k + 1:
+                continue
+            members = order[start[copies] : start[copies] + size[copies]]
+            ahead = 1 + self.rng.choice(len(members) - 1, self.k, replace=False)
+            near[i] = members[(members.searchsorted(rows[i]) + ahead) % len(members)]
+        return near
+
+    def are_mutual(self, seeds, partners):
+        """Whether (n,) seeds are among their partners' own neighbours.
+
+        With a sample of candidates, rows outside of it count as near.
+        """
+        neighbors, source = self.of(partners)
+        near = (neighbors[source, 1:] == seeds[:, None]).any(axis=1)
+        near |= seeds == partners
+        if self.among is not None:
+            near |= ~np.isin(seeds, self.among)
+        return near
+
+
+def strata_of(cells, tied, k, groups=None):
+    """Group rows by missing cells: ``strata`` of :func:`choose_parents`.
+
+    Rows with the same cells missing, where there are more than ``k`` of them, and
+    within ``groups`` (m,); other rows are mixed with those of their group that have all
+    of their tied columns.
+
+    Returns
+    -------
+    strata : list or None
+    patterns : ndarray of int of shape (m,)
+        Pattern of missing cells of each row that is mixed within its pattern, else -1.
+    """
+    m = len(cells)
+    group = np.zeros(m, int) if groups is None else groups
+    missing = np.isnan(cells)
+    if not missing.any():
+        if groups is None:
+            return None, np.zeros(m, int)
+        members = [np.flatnonzero(group == g) for g in np.unique(group)]
+        return [(rows, rows) for rows in members], np.zeros(m, int)
+    columns = np.flatnonzero(missing.any(axis=0))
+    pattern = _numbered(np.column_stack([group, missing[:, columns]]))
+    size = np.bincount(pattern)
+    alone = size[pattern] <= k
+    strata = [
+        (rows, rows)
+        for rows in (np.flatnonzero(pattern == p) for p in np.flatnonzero(size > k))
+    ]
+    lacks = missing[:, tied & missing.any(axis=0)]
+    small = np.flatnonzero(alone)
+    patterns = (
+        _numbered(np.column_stack([group[small], lacks[small]]))
+        if len(small)
+        else small
+    )
+    for p in np.unique(patterns):
+        rows = small[patterns == p]
+        has_its_cells = ~(lacks & ~lacks[rows[0]]).any(axis=1)
+        others = np.flatnonzero(has_its_cells & (group == group[rows[0]]))
+        strata.append((rows, others))
+    numbers = _numbered(np.where(alone, -1, pattern)[:, None])
+    return strata, np.where(alone, -1, numbers)
+
+
+def _numbered(keys):
+    return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)

@@ -1,0 +1,717 @@
+"""Forward and backward projection: rows to codes on a flat base, and codes to rows.
+
+Section 4.2 of the paper. *Forward*, ``Enc = Proj_B . phi``: a row is read as a
+distribution and projected on the base B. *Backward* is Algorithm 1: a code is projected
+on a sub-manifold D that its nearest training rows span.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import TransformerMixin, clone
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ._runtime.blocks import map_blocks
+from ._runtime.validation import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    NamedObjects,
+    all_or_nothing,
+    as_numbers,
+    check_cells,
+    check_codes,
+    check_tensors,
+    clip_neighbors,
+)
+from .codec import encode_rows, free_mask, lay_out, make_codec, unshared
+from .geometry import PosetProtocol, RakingError, rake
+from .geometry.convex.raking import mode_sets
+from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
+from .neighbors import METRICS, TrainingRows
+from .reshape import names_of_cells
+
+# Constraints of the parameters of one fit, and of all that a codec is built from.
+FIT_CONSTRAINTS = {
+    "base": ["array-like", None],
+    "poset": [PosetProtocol, None],
+    "offset": [NOT_NEGATIVE],
+    "tol": [POSITIVE],
+    "max_iter": [COUNT],
+}
+N_JOBS = [Interval(Integral, None, -1, closed="right"), COUNT, None]
+CODEC_CONSTRAINTS = {**FIT_CONSTRAINTS, "with_mass": ["boolean"], "n_jobs": N_JOBS}
+
+
+METRIC = [StrOptions(set(METRICS))]
+
+
+class ManyBodyProjector(TransformerMixin, NamedObjects):
+    r"""Encode positive tensors by KL projection on the ell-body base.
+
+    Each row ``x`` is read as the distribution ``p = (x + offset) / mass`` on the
+    cells of a poset, and projected on the e-flat base without interactions beyond
+    order ell:
+
+    .. math:: q = \arg\min_q KL(p, q) \quad\text{subject to}\quad
+              \theta_q(x) = 0 \text{ for all } x \text{ of order} > \ell .
+
+    ``q`` keeps the expectations ``eta`` of ``p`` up to that order: for a tensor, all
+    its marginals of at most ell modes. The code of the row is ``theta_q`` on the base.
+
+    Parameters
+    ----------
+    order : int or list of tuple of int, default=1
+        Largest order ell that is kept; for a tensor also the interactions kept, as
+        tuples of modes, closed downward.
+
+    base : array-like, default=None
+        The free coordinates given directly, instead of ``order``: a boolean mask of
+        the shape of the poset, or a list of elements (flat indices, or for a tensor
+        tuples of indices). Any set will do.
+
+    poset : TensorPoset or Poset, default=None
+        The order between the cells. None is the tensor of the rows' own shape; a
+        2-D ``X`` is a tensor of one mode. Rows may stay flat: a feature an element, in
+        the order of ``ravel`` for a tensor. A bottom that was added to the poset is no
+        feature; its cell holds the mean of the row.
+
+    offset : float, default=1e-5
+        Added to every cell on entry, in units of ``X``. Zero cells need it: their
+        log is infinite.
+
+    with_mass : bool, default=False
+        Project positive measures instead of distributions: the code starts with the
+        coordinate of the bottom and carries the row's mass.
+
+    tol : float, default=1e-6
+        Wanted ``max |eta_q - eta_p|`` over the base.
+
+    max_iter : int, default=100
+        Most Newton steps for one row.
+
+    n_jobs : int, default=None
+        Blocks of rows projected at once. None means 1 unless in a
+        :obj:`joblib.parallel_config` context.
+
+    handle_missing : {"error", "ignore"}, default="error"
+        What to do about NaN. "ignore" encodes such a row by the model of its observed
+        cells alone (:func:`~sklearn_pnl.geometry.complete`), and
+        :meth:`inverse_transform` has its missing cells too. An added bottom holds the
+        mean of the observed cells. A warning names rows in which these do not determine
+        a code; they get the code with the least variance of the log measure.
+
+    Attributes
+    ----------
+    poset_ : TensorPoset or Poset
+        The poset of the fit.
+
+    n_params_ : int
+        Length of a code: dimension of the base, with the bottom if ``with_mass``.
+
+    base_mask_ : ndarray of bool of shape ``poset_.shape``
+        Elements whose theta makes up the code, without the bottom.
+
+    n_iter_ : int
+        Most Newton steps that a row of ``fit`` took; a closed form counts as 1.
+
+    reconstruction_err_ : float
+        Mean ``KL(p, q)`` over the rows of ``fit``, normalised, in nats; over the
+        observed cells of a row.
+
+    input_shape_ : tuple of int
+        Shape of a row.
+
+    n_features_in_ : int
+        Length of the first axis of a row.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during ``fit``, if all are strings.
+
+    See Also
+    --------
+    BackwardProjector : Decodes codes to rows that look like the training rows.
+    ManyBodyImputer : Fills missing cells, and leaves the others as they are.
+
+    References
+    ----------
+    P. Hu, M. Sugiyama, ICLR 2026 (forward projection on the base B).
+
+    K. Ghalamkari, M. Sugiyama, Y. Kawahara, "Many-body approximation for
+    non-negative tensors", NeurIPS 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import ManyBodyProjector
+    >>> X = np.array([[[4.0, 1.0], [2.0, 3.0]]])
+    >>> projector = ManyBodyProjector(order=1, offset=0).fit(X)
+    >>> projector.inverse_transform(projector.transform(X))
+    array([[[0.3, 0.2],
+            [0.3, 0.2]]])
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "order": ORDER,
+        **CODEC_CONSTRAINTS,
+        "handle_missing": [StrOptions({"error", "ignore"})],
+    }
+    # Advice in errors about NaN.
+    _about_missing: ClassVar[str | None] = (
+        "handle_missing='ignore' encodes rows by what is observed of them."
+    )
+
+    def __init__(
+        self,
+        order: int | Sequence = 1,
+        *,
+        base: ArrayLike | None = None,
+        poset: PosetProtocol | None = None,
+        offset: float = 1e-5,
+        with_mass: bool = False,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        n_jobs: int | None = None,
+        handle_missing: Literal["error", "ignore"] = "error",
+    ) -> None:
+        self.order = order
+        self.base = base
+        self.poset = poset
+        self.offset = offset
+        self.with_mass = with_mass
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.handle_missing = handle_missing
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Set up the base and project the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows; NaN where a cell is missing, if that is handled.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : ManyBodyProjector
+        """
+        self.fit_transform(X)
+        return self
+
+    @all_or_nothing
+    def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
+        """Fit, and return the codes of the same rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows; NaN where a cell is missing, if that is handled.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        codes : ndarray of shape (n, n_params_)
+        """
+        rows = check_tensors(self, X, reset=True, missing=self._missing)
+        self._set_base()
+        encoded = self._encode(rows, divergence=True)
+        self.reconstruction_err_ = float(encoded.divergence.mean())
+        self.n_iter_ = max(1, int(encoded.n_iter.max()))
+        return self._codes(encoded, rows.dtype)
+
+    def transform(self, X: ArrayLike) -> NDArray:
+        """Codes of rows: theta on the base.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows; NaN where a cell is missing, if that is handled.
+
+        Returns
+        -------
+        codes : ndarray of shape (n, n_params_)
+            In theta, in the order of the cells; first the bottom if ``with_mass``.
+        """
+        rows = check_tensors(self, X, reset=False, missing=self._missing)
+        return self._codes(self._encode(rows), rows.dtype)
+
+    def inverse_transform(self, X: ArrayLike) -> NDArray:
+        """The point of the base that each code stands for.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_params_)
+            Codes.
+
+        Returns
+        -------
+        tensors : ndarray of shape (n, *poset_.shape)
+            Distributions, which sum to 1; with ``with_mass`` measures, whose sum is
+            that of ``x + offset``.
+        """
+        codes = check_codes(self, X)
+        codec = self._codec
+        (measures,) = map_blocks(
+            codec.measures_of, codes, step=codec.encoded_at_once, n_jobs=self.n_jobs
+        )
+        return measures.reshape(-1, *self.poset_.shape)
+
+    def to_measures(self, X: ArrayLike) -> NDArray:
+        """The measures that rows are read as: ``x + offset`` on the poset.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows; NaN where a cell is missing, if that is handled.
+
+        Returns
+        -------
+        measures : ndarray of shape (n, *poset_.shape)
+            Divided by their sums they are the distributions that are encoded.
+        """
+        check_is_fitted(self)
+        rows = check_cells(self, as_numbers(X), missing=self._missing)
+        return self._codec.cells(rows).reshape(-1, *self.poset_.shape)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+        """Names of the coordinates: ``theta_`` and the feature or cell.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the features, or of all cells of a tensor; None takes those seen in
+            ``fit``.
+
+        Returns
+        -------
+        names : ndarray of str objects of shape (n_params_,)
+        """
+        check_is_fitted(self)
+        names = names_of_cells(self, input_features)
+        if self.poset_.added_bottom:
+            names = ["bottom", *names]
+        kept = self._codec.codes(self._codec.base.elements[None])[0]
+        return np.array([f"theta_{names[x]}" for x in kept], dtype=object)
+
+    def _set_base(self, local_manifold=None):
+        """The base B for rows of the fitted shape."""
+        self.poset_ = lay_out(self.poset, self.input_shape_)
+        self.base_mask_ = free_mask(self.poset_, self.order, self.base)
+        self._codec = make_codec(self, self.poset_, self.base_mask_, local_manifold)
+        self.n_params_ = self._codec.n_params
+
+    def _encode(self, rows, divergence=False):
+        caller = type(self).__name__
+        missing = self.handle_missing == "ignore"
+        return encode_rows(
+            self._codec, rows, caller, self.n_jobs, divergence, missing=missing
+        )
+
+    @property
+    def _missing(self):
+        return self.handle_missing == "ignore" or self._about_missing
+
+    def _codes(self, encoded, dtype):
+        return self._codec.codes(encoded.coordinates).astype(dtype, copy=False)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.allow_nan = self.handle_missing == "ignore"
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class BackwardProjector(TransformerMixin, NamedObjects):
+    """Encode rows on a flat base, and decode codes to rows like the training rows.
+
+    ``transform`` encodes as :class:`ManyBodyProjector` does. ``inverse_transform``
+    takes a code, a point ``w`` of the base, and the distribution-valued mean ``r`` of
+    its nearest training rows, and solves one convex problem, given by the local
+    sub-manifold of order ell':
+
+    ========== =============================================================
+    "fiber"    ``min KL(q, r)`` over the ``q`` with all expectations of ``w`` up
+               to order ell'. With ell' = ell this is the exact inverse of
+               encoding: ``transform(inverse_transform(w)) = w``; with one
+               neighbour, its own code gives back the row itself. A decoded row
+               is ``q * mass - offset``, so cells far below the offset are lost to
+               rounding, and theta with them where a whole marginal is; and a
+               bottom that was added to the poset is filled in anew.
+    "theta"    theta of the neighbours' geometric mean up to order ell', the
+               expectations of ``w`` beyond it: the paper's set M*, closed form.
+    "eta"      expectations of ``r`` up to order ell', theta of ``w`` beyond it.
+    "mixture"  ``(1 - step) w + step r``: the m-geodesic, which the natural
+               gradient flow of the authors' program follows until it stops.
+    ========== =============================================================
+
+    Parameters
+    ----------
+    order : int, list of tuple of int or ManyBodyProjector, default=1
+        The base: the order ell, or the interactions kept, of a
+        :class:`ManyBodyProjector` with its defaults; or such a projector, which is
+        cloned, for a base, poset, offset, mass or tolerance of its own. Its offset is
+        subtracted again from decoded rows. Missing cells are refused for any
+        ``handle_missing``, since decoding needs complete rows.
+
+    local_manifold : {"fiber", "theta", "eta", "mixture"} or LocalManifold, \
+            default="fiber"
+        See above. A name stands for :class:`FiberManifold`, :class:`ThetaManifold`,
+        :class:`EtaManifold` or :class:`MixtureManifold` with its defaults: ell' that
+        of the base, step 0.98.
+
+    k_neighbors : int, default=5
+        Training rows that make a local sub-manifold; at most those there are.
+
+    metric : {"kl", "euclidean"}, default="kl"
+        Nearness of codes: ``KL(w, w_i)`` on the base, or distance in theta.
+
+    n_jobs : int, default=None
+        Blocks of rows projected at once. None means 1 unless in a
+        :obj:`joblib.parallel_config` context.
+
+    Attributes
+    ----------
+    projector_ : ManyBodyProjector
+        The projector on the base, fitted; it decodes codes to points of the base.
+
+    codes_ : ndarray of shape (n, n_params_)
+        Codes of the training rows.
+
+    coordinates_ : ndarray of shape (n, 1 + size of the base)
+        theta of the training rows on the bottom and the base.
+
+    masses_ : ndarray of shape (n,)
+        Sums of the training rows with the offset in each cell.
+
+    rows_ : ndarray of shape (n, *input_shape_)
+        The training rows.
+
+    local_mask_ : ndarray of bool of shape ``poset_.shape``
+        Elements up to the local order.
+
+    k_neighbors_ : int
+        ``k_neighbors``, at most the number of training rows.
+
+    base_mask_ : ndarray of bool of shape ``poset_.shape``
+        Elements whose theta makes up the code, without the bottom.
+
+    n_params_ : int
+        Length of a code: dimension of the base, with the bottom if that carries the
+        mass.
+
+    n_iter_ : int
+        Most Newton steps that a row of ``fit`` took; a closed form counts as 1.
+
+    poset_ : TensorPoset or Poset
+        The poset of the fit.
+
+    input_shape_ : tuple of int
+        Shape of a row.
+
+    n_features_in_ : int
+        Length of the first axis of a row.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during ``fit``, if all are strings.
+
+    See Also
+    --------
+    ManyBodyProjector : Encoding alone.
+    PNLAugmenter : One set of rows, without classes.
+    sklearn_pnl.geometry.mixed_projection : The problem that all projections are.
+
+    References
+    ----------
+    P. Hu, M. Sugiyama, ICLR 2026 (backward projection, local data sub-manifold D).
+
+    S. Amari, "Information Geometry and Its Applications", 2016, section 2.8 (mixed
+    coordinates; why every problem above has exactly one solution).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import BackwardProjector
+    >>> X = np.random.default_rng(0).uniform(size=(20, 3, 4))
+    >>> projector = BackwardProjector(order=1, k_neighbors=1).fit(X)
+    >>> codes = projector.transform(X[:2])
+    >>> bool(np.allclose(projector.inverse_transform(codes), X[:2]))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "order": [*ORDER, ManyBodyProjector],
+        "local_manifold": LOCAL_MANIFOLD,
+        "k_neighbors": [COUNT],
+        "metric": METRIC,
+        "n_jobs": N_JOBS,
+    }
+    # Rows to decode through must have all cells.
+    _about_missing: ClassVar[None] = None
+
+    def __init__(
+        self,
+        order: int | Sequence | ManyBodyProjector = 1,
+        *,
+        local_manifold: LocalManifoldLike = "fiber",
+        k_neighbors: int = 5,
+        metric: Literal["kl", "euclidean"] = "kl",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.order = order
+        self.local_manifold = local_manifold
+        self.k_neighbors = k_neighbors
+        self.metric = metric
+        self.n_jobs = n_jobs
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Set up the base, project the rows and keep them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : BackwardProjector
+        """
+        self.fit_transform(X)
+        return self
+
+    @all_or_nothing
+    def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
+        """Fit, and return the codes of the same rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        codes : ndarray of shape (n, n_params_)
+        """
+        rows = unshared(check_tensors(self, X, reset=True), X)
+        self.projector_ = projector = as_projector(self.order)
+        for name in ("input_shape_", "n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(projector, name, getattr(self, name))
+        projector._set_base(as_local_manifold(self.local_manifold))
+        encoded = self._encode(rows)
+        projector.n_iter_ = self.n_iter_ = max(1, int(encoded.n_iter.max()))
+        self.poset_, self.base_mask_ = projector.poset_, projector.base_mask_
+        self.n_params_ = projector.n_params_
+        codec = projector._codec
+        self._training = TrainingRows(codec, rows, encoded, self.metric)
+        self.coordinates_, self.masses_ = encoded.coordinates, encoded.mass
+        self.rows_ = rows.reshape(-1, *self.input_shape_)
+        self.codes_ = projector._codes(encoded, rows.dtype)
+        self.local_mask_ = codec.local_mask
+        self.k_neighbors_ = clip_neighbors(self.k_neighbors, len(rows))
+        return self.codes_.copy()
+
+    def transform(self, X: ArrayLike) -> NDArray:
+        """Codes of rows: theta on the base.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows.
+
+        Returns
+        -------
+        codes : ndarray of shape (n, n_params_)
+            In theta, in the order of the cells; first the bottom if it carries the
+            mass.
+        """
+        rows = check_tensors(self, X, reset=False)
+        return self.projector_._codes(self._encode(rows), rows.dtype)
+
+    def inverse_transform(self, X: ArrayLike) -> NDArray:
+        """Rows decoded from codes through the local sub-manifold of each: Algorithm 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_params_)
+            Codes.
+
+        Returns
+        -------
+        rows : ndarray of shape (n, *input_shape_)
+            In the units of the training rows. The offset is subtracted again, so a
+            cell may reach down to ``-offset``; clip at 0 where that matters.
+        """
+        # w, points of the base B.
+        codes = check_codes(self, X)
+        # N, the k training rows whose codes are nearest to w.
+        neighbors = self._training.nearest(codes, self.k_neighbors_, n_jobs=self.n_jobs)
+        # Proj_D(w) on D = M*_ell(N), which their mean gives (equation 2), or on one of
+        # its relatives, and the inverse of phi.
+        caller = type(self).__name__
+        rows = self._training.decode(codes, neighbors, caller, n_jobs=self.n_jobs)
+        return rows.reshape(-1, *self.input_shape_)
+
+    def decode_margins(
+        self, margins: Mapping[tuple[int, ...], ArrayLike], tol: float = 1e-9
+    ) -> NDArray:
+        """Rows with given marginals, like the training rows otherwise.
+
+        Solves ``min KL(q, r)`` over the measures ``q`` with these marginals, the fibre
+        over given expectations; ``r`` is the mean of the training rows, each with a
+        mass of 1, whose codes are nearest to that of the flattest such measure.
+
+        Parameters
+        ----------
+        margins : dict of tuple of int to array-like
+            Sums over all modes but those of the key, in the units of the rows, of shape
+            ``(n, *their lengths)``: ``{(0,): row_sums, (1,): column_sums}`` of images,
+            the totals of stores in tables of stores and products.
+        tol : float, default=1e-9
+            Largest accepted difference between a marginal and its goal, as a share of
+            the mass.
+
+        Returns
+        -------
+        rows : ndarray of shape (n, *input_shape_)
+            With exactly these marginals. As in :meth:`inverse_transform` a cell may
+            reach down to ``-offset``.
+
+        Raises
+        ------
+        RakingError
+            If margins contradict each other: which, where, and by how much.
+
+        References
+        ----------
+        S. Amari, "Information Geometry and Its Applications", 2016, section 2.8.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_pnl import BackwardProjector
+        >>> X = np.random.default_rng(0).uniform(size=(20, 3, 4))
+        >>> projector = BackwardProjector(order=1).fit(X)
+        >>> wanted = np.array([[1.0, 2.0, 3.0]])
+        >>> projector.decode_margins({(0,): wanted}).sum(axis=2).round(6)
+        array([[1., 2., 3.]])
+        """
+        check_is_fitted(self)
+        shape = self.poset_.shape
+        lifted = {
+            modes: np.asarray(margins[key], dtype=np.float64)
+            + self.offset * prod(n for k, n in enumerate(shape) if k not in modes)
+            for key, modes in mode_sets(margins).items()
+        }
+        settings = {"n_modes": len(shape), "tol": tol}
+        # Messages name the margins of the user, without the offset.
+        raked = rake(np.ones(shape), margins, strict=False, **settings)
+        for row, reason in raked.reasons.items():
+            raise RakingError(
+                f"Row {row}: {reason} Scale or mend one of them: the margins of a row "
+                "must agree.",
+                raked,
+            )
+        flat = rake(np.ones(shape), lifted, **settings).tables.reshape(-1, *shape)
+        cells = check_cells(self, flat.reshape(-1, *self.input_shape_) - self.offset)
+        codes = self.projector_._codes(self._encode(cells), cells.dtype)
+        near = self._training.nearest(codes, self.k_neighbors_, n_jobs=self.n_jobs)
+        mean = self._training.mean(near).reshape(-1, *shape)
+        rows = rake(mean, lifted, **settings).tables - self.offset
+        return rows.reshape(-1, *self.input_shape_)
+
+    def kneighbors(
+        self, X: ArrayLike, n_neighbors: int | None = None, return_distance: bool = True
+    ) -> NDArray | tuple[NDArray, NDArray]:
+        """Training rows whose codes are nearest to the given codes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_params_)
+            Codes.
+        n_neighbors : int, default=None
+            None means the parameter of the estimator.
+        return_distance : bool, default=True
+            Whether to return the distances too.
+
+        Returns
+        -------
+        distances : ndarray of shape (n, n_neighbors)
+            ``KL(w, w_i)`` in nats, or Euclidean distances, ascending; only if
+            ``return_distance``.
+        indices : ndarray of shape (n, n_neighbors)
+            Rows of the training data.
+        """
+        codes = check_codes(self, X)
+        k = self.k_neighbors_ if n_neighbors is None else n_neighbors
+        if not (isinstance(k, Integral) and 1 <= k <= len(self.rows_)):
+            raise ValueError(
+                f"n_neighbors must be an integer from 1 to {len(self.rows_)}, the "
+                f"number of training rows; got {k!r}."
+            )
+        indices = self._training.nearest(codes, k, n_jobs=self.n_jobs)
+        if not return_distance:
+            return indices
+        return self._training.distances(codes, indices, self.n_jobs), indices
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+        """Names of the coordinates: ``theta_`` and the feature or cell.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the features, or of all cells of a tensor; None takes those seen in
+            ``fit``.
+
+        Returns
+        -------
+        names : ndarray of str objects of shape (n_params_,)
+        """
+        check_is_fitted(self)
+        return self.projector_.get_feature_names_out(input_features)
+
+    @property
+    def offset(self) -> float:
+        """Base of the projector."""
+        return self.order.offset if isinstance(self.order, ManyBodyProjector) else 1e-5
+
+    def _encode(self, rows):
+        caller = type(self).__name__
+        return encode_rows(self.projector_._codec, rows, caller, self.n_jobs)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def as_projector(order):
+    """The projector that a parameter ``order`` stands for, not fitted."""
+    if isinstance(order, ManyBodyProjector):
+        return checked_projector(order)
+    return ManyBodyProjector(order)
+
+
+def checked_projector(projector):
+    """A clone of a projector, whose parameters are valid."""
+    projector = clone(projector)
+    projector._validate_params()
+    return projector

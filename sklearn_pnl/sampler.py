@@ -1,0 +1,365 @@
+"""The imbalanced-learn over-sampler: one augmenter a class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from imblearn.over_sampling.base import BaseOverSampler
+from imblearn.utils import check_sampling_strategy
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import _check_sample_weight
+
+from ._runtime.typing import Rows, Seed
+from ._runtime.validation import (
+    all_or_nothing,
+    as_random_state,
+    check_one_a_row,
+    warn_user,
+)
+from .augmenter import (
+    CONSTRAINTS,
+    Augmentation,
+    Constraint,
+    EqualitiesLike,
+    OrderLike,
+    StructureAttributes,
+)
+from .draws import DrawsLike
+from .frames import ClassTarget
+from .manifolds import LocalManifoldLike
+
+_HOW_MANY = "Give the rows wanted in all, sampling_strategy={class: rows}."
+
+
+class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
+    """Over-sample by pseudo-nonlinear data augmentation.
+
+    A :class:`PNLAugmenter` a class. Works on any real-valued table, negative values
+    included, and on arrays of more dimensions, such as stacks of images. New rows come
+    after the originals, which are returned unchanged.
+
+    Parameters
+    ----------
+    sampling_strategy : float, str, dict or callable, default="auto"
+        Which classes get how many rows, in all the forms of imbalanced-learn. A dict
+        gives the number of rows wanted for each class, which may be above that of the
+        majority: so all classes can be augmented. Classes that are as frequent as is
+        asked get no new rows; if none gets any, as with "auto" where all are equally
+        frequent, ``X`` and ``y`` are returned as they are, and a warning says so
+        unless a dict or callable named the numbers.
+
+    order, local_manifold, k_neighbors, draws, reshaper, embedding
+        As in :class:`PNLAugmenter`.
+
+    categorical_features, extrapolation, equalities, n_jobs
+        As in :class:`PNLAugmenter`. Limits, equalities and orders are those of the rows
+        of all classes.
+
+    value_support : "auto" or None, default=None
+        As in :class:`PNLAugmenter`. None, types alone, ranks better.
+
+    constraints : constraint, list of them, dict or None, default=None
+        Constraints on each new row, as for :meth:`PNLAugmenter.sample`; a dict has
+        those of each class, by its label.
+
+    totals : dict or None, default=None
+        Totals of all new rows of a class, by its label, as for
+        :meth:`PNLAugmenter.sample`: ``{1: {"income": 2.9e6}}``. Totals are of the new
+        rows alone, not of these and the originals.
+
+    random_state : int, RandomState, Generator or None, default=None
+        Seed. The same seed gives the same bytes for every ``n_jobs``.
+
+    Attributes
+    ----------
+    sampling_strategy_ : dict
+        Number of rows to add for each class.
+
+    augmenters_ : dict
+        The fitted :class:`PNLAugmenter` of each class that got new rows: for instance
+        ``augmenters_[label].sample(10)`` gives ten more, as ``X`` came.
+
+    reports_ : dict
+        A :class:`SampleReport` for each class with totals.
+
+    order_ : int, list of tuple of int or None
+        The order used, if any class got new rows.
+
+    parent_indices_ : ndarray of int of shape (n_new, n_parents)
+        Rows of ``X`` that each new row was decoded from: the two that "mixup" mixed, or
+        else the nearest first, with -1 where a class has fewer rows than another.
+
+    input_shape_ : tuple of int
+        Shape of a row.
+
+    n_features_in_ : int
+        Length of the first axis of a row.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during ``fit``, if all are strings.
+
+    See Also
+    --------
+    PNLAugmenter : One set of rows, without classes.
+    PNLRegressionSampler : Rows with numbers as targets.
+    compare_samples : New rows against real ones.
+
+    Notes
+    -----
+    The method in steps: rows are read once, as numbers and categories; limits,
+    equalities and orders of all rows are found; class by class neighbours are
+    searched, and pairs of near rows are mixed with local noise; new rows are projected
+    onto ``constraints`` and ``totals``, checked, and appended to the originals.
+    ``benchmarks`` compares it with other samplers.
+    The recipe of the paper is ``PNLSampler(**PAPER_RECIPE)``.
+
+    References
+    ----------
+    P. Hu, M. Sugiyama, "Pseudo-nonlinear data augmentation: a constrained energy
+    minimization viewpoint", ICLR 2026.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn_pnl import PNLSampler
+    >>> X, y = make_classification(weights=[0.9], random_state=0)
+    >>> np.bincount(y)
+    array([91,  9])
+    >>> X_res, y_res = PNLSampler(random_state=0).fit_resample(X, y)
+    >>> np.bincount(y_res)
+    array([91, 91])
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **BaseOverSampler._parameter_constraints,
+        **Augmentation._parameter_constraints,
+        "constraints": [*CONSTRAINTS, dict, None],
+        "totals": [dict, None],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        *,
+        sampling_strategy: float | str | dict | Callable = "auto",
+        order: OrderLike = None,
+        local_manifold: LocalManifoldLike = "fiber",
+        k_neighbors: int | Literal["auto"] = "auto",
+        draws: DrawsLike = "mixup",
+        reshaper: Literal["auto", "prime"] | Any = "auto",
+        embedding: Literal["minmax"] | Any = "minmax",
+        categorical_features: Literal["auto"] | ArrayLike | None = "auto",
+        value_support: Literal["auto"] | None = None,
+        extrapolation: float | None = 0.0,
+        equalities: EqualitiesLike = "auto",
+        constraints: Constraint | Sequence | dict | None = None,
+        totals: dict | None = None,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(sampling_strategy=sampling_strategy)
+        self.order = order
+        self.local_manifold = local_manifold
+        self.k_neighbors = k_neighbors
+        self.draws = draws
+        self.reshaper = reshaper
+        self.embedding = embedding
+        self.categorical_features = categorical_features
+        self.value_support = value_support
+        self.extrapolation = extrapolation
+        self.equalities = equalities
+        self.constraints = constraints
+        self.totals = totals
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @all_or_nothing
+    def fit_resample(
+        self,
+        X: Rows,
+        y: Any,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> tuple[Any, Any]:
+        """Add new rows to the data.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, *shape)
+            Rows.
+        y : array-like of shape (n,)
+            Their classes.
+        groups : array-like of shape (n,), default=None
+            Patients, shops: rows are mixed within groups alone. ``groups_`` has those
+            of all rows returned.
+        sample_weight : array-like of shape (n,), default=None
+            How often rows are seeds of new ones, relative to others of their class. New
+            rows have the weight of their seed: ``sample_weight_`` has those of all rows
+            returned.
+
+        Returns
+        -------
+        X_resampled : array-like of shape (n + n_new, *shape)
+            The rows as they are, then the new ones, in the container of ``X``.
+        y_resampled : array-like of shape (n + n_new,)
+            Classes.
+        """
+        target = ClassTarget(y)
+        table = self._read(X)
+        check_one_a_row(table, target.labels)
+        if groups is not None:
+            groups = np.asarray(groups)
+            if groups.shape != target.labels.shape:
+                raise ValueError(
+                    f"groups has the shape {groups.shape} for {len(table)} rows: give "
+                    "one for each row."
+                )
+        weights = check_weights(sample_weight, len(table))
+        new, labels = self._fit_resample(table, target.labels, groups, weights)
+        self._follow_seeds(groups, weights)
+        return table.stack(new), target.like(np.concatenate([target.labels, *labels]))
+
+    def _fit_resample(self, table, labels, groups=None, weights=None):
+        """New rows of each class, and their labels, from rows that were read.
+
+        The work of :meth:`fit_resample`, which reads and restores the containers that
+        imbalanced-learn cannot: data frames of any library, dates, categories.
+        """
+        wanted = self._wanted(labels)
+        # A dict or a function may ask for no rows.
+        if not wanted and isinstance(self.sampling_strategy, str):
+            warn_user(
+                f"sampling_strategy={self.sampling_strategy!r} asks for no new row: X "
+                f"and y are returned as they are. {_HOW_MANY}"
+            )
+        self.augmenters_, self.reports_ = {}, {}
+        augmenter = self._augmenter()
+        self._structure = augmenter._find_structure(table, type(self).__name__)
+        rng = as_random_state(self.random_state)
+        # A single class uses the generator of the sampler itself.
+        seeds = [rng]
+        if len(wanted) != 1:
+            seeds = rng.randint(np.iinfo(np.int32).max, size=len(wanted))
+        new, new_labels, parents = [], [], []
+        for (label, n_new), seed in zip(wanted.items(), seeds, strict=True):
+            members = np.flatnonzero(labels == label)
+            part = table.take(members, f"class {np.asarray(label).item()!r}")
+            beside = [
+                None if array is None else array[members] for array in (groups, weights)
+            ]
+            rows, near = self._augment(label, part, n_new, seed, *beside)
+            new.append(rows)
+            new_labels.append(np.full(n_new, label, dtype=labels.dtype))
+            parents.append(members[near])
+        self.parent_indices_ = self._stack_parents(parents, len(table))
+        return new, new_labels
+
+    def _augment(self, label, part, n_new, seed, groups, weights):
+        """New rows of one class, and their parents among its rows."""
+        augmenter = self._augmenter()
+        caller = f"{type(self).__name__}, {part.data_name}"
+        augmenter._fit(part, caller, self._structure, groups)
+        asked = self.constraints
+        asked = asked.get(label) if isinstance(asked, dict) else asked
+        totals = (self.totals or {}).get(label)
+        rows, near, _, report = augmenter._sample(
+            n_new, seed, asked, totals, shares=weights
+        )
+        if report is not None:
+            self.reports_[label] = report
+        self.augmenters_[label], self.order_ = augmenter, augmenter.order_
+        return rows, near
+
+    def _follow_seeds(self, groups, weights):
+        """Groups and weights of the rows returned; new rows have their seed's."""
+        seeds = self.parent_indices_[:, 0]
+        for name, values in (("groups_", groups), ("sample_weight_", weights)):
+            if values is not None:
+                setattr(self, name, np.concatenate([values, values[seeds]]))
+
+    @all_or_nothing
+    def fit(self, X: Rows, y: Any) -> Self:
+        """Check rows and labels alone.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, *shape)
+            Rows.
+        y : array-like of shape (n,)
+            Their classes.
+
+        Returns
+        -------
+        self : PNLSampler
+        """
+        labels = ClassTarget(y).labels
+        check_one_a_row(self._read(X), labels)
+        self._wanted(labels)
+        return self
+
+    def _wanted(self, labels):
+        """Number of new rows of each class that gets any."""
+        strategy = self.sampling_strategy
+        if callable(strategy):
+            strategy = strategy(labels)
+            if not isinstance(strategy, Mapping):
+                raise TypeError("sampling_strategy(y) gives a dict, {class: rows}.")
+            strategy = dict(strategy)
+        try:
+            self.sampling_strategy_ = check_sampling_strategy(
+                strategy, labels, self._sampling_type
+            )
+        except ValueError as error:
+            known_labels, counts = np.unique(labels, return_counts=True)
+            advice = (
+                f"y has {counts.tolist()} rows of {known_labels.tolist()}. {_HOW_MANY}"
+            )
+            if len(known_labels) == 1:
+                advice = "PNLAugmenter draws rows without classes."
+            raise ValueError(f"{str(error).rstrip('.')}. {advice}") from None
+        for label, n in self.sampling_strategy_.items():
+            if not float(n).is_integer():
+                raise ValueError(
+                    f"sampling_strategy asks for {n} new rows of class {label!r}: give "
+                    "whole numbers of rows."
+                )
+            self.sampling_strategy_[label] = int(n)
+        wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
+        by_class = self.constraints if isinstance(self.constraints, dict) else {}
+        known_labels = np.unique(labels).tolist()
+        for name, asked, classes in (
+            ("constraints", by_class, known_labels),
+            ("totals", self.totals or {}, [k for k in known_labels if k in wanted]),
+        ):
+            for label in asked:
+                if label not in classes:
+                    raise ValueError(
+                        f"{name} has the class {label!r}, which is none of {classes}: "
+                        "give a dict by class."
+                    )
+        return wanted
+
+    def _stack_parents(self, parents, n):
+        """Parents of all classes among ``n``; where a class had fewer of them, -1."""
+        k = max((rows.shape[1] for rows in parents), default=2)
+        # Parents are half of a pickle without its codes, so that int32 is used if it
+        # suffices.
+        dtype = np.promote_types(np.int32, np.min_scalar_type(-n))
+        stacked, done = np.full((sum(map(len, parents)), k), -1, dtype), 0
+        for rows in parents:
+            stacked[done : done + len(rows), : rows.shape[1]] = rows
+            done += len(rows)
+        return stacked
+
+
+def check_weights(weights, n):
+    """Weights of rows (n,) as relative frequencies of seeds; None without weights."""
+    if weights is None:
+        return None
+    weights = _check_sample_weight(weights, np.empty((n, 0)), ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("sample_weight is 0 in all rows: give some row a weight.")
+    return weights

@@ -1,0 +1,349 @@
+"""Algorithm 2 of the paper (appendix B): from training rows to new ones, in batches.
+
+    encode all rows                       w_i = Enc(x_i)          (done by `fit`)
+    draw m new codes near them            w*                      `draws.py`, `lines.py`
+    its neighbours N                      k nearest, or parents   `draws.py`
+    decode each by Algorithm 1            q = Proj_D(w*)          `codec.py`
+    map back to rows                      x = phi^-1(q)           `CodeSource.back`
+
+Where the code is the whole row (the base is all of S), the m-geodesic between codes is
+the straight line between rows, decoding is the identity, and :class:`LineSource` draws
+rows at once. Else :class:`CodeSource` goes the whole way.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import starmap
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.random import RandomState
+
+from ._runtime.blocks import cut, slices, whole_steps
+from .constraints.audit import audit_rows
+from .constraints.conditioning import condition_weights
+from .constraints.infeasible import explain_infeasible
+from .constraints.nearest import is_met
+from .constraints.projection import project_rows
+from .frames.categories import one_of
+from .lines import discretize, mend, reflect
+
+# Codes drawn and looked up at once: rounding and the order of near-ties must not depend
+# on the sizes of batches.
+DRAWN_AT_ONCE = 2**12
+# New cells of a batch, so that temporaries stay small.
+BATCH_CELLS = 2**19
+
+
+class Batch(NamedTuple):
+    """New rows as numbers (b, D), and where they come from.
+
+    Parents (b, k) and their weights (b, k) are training rows; donors (b,) are those
+    that give the categories.
+    """
+
+    numbers: np.ndarray
+    parents: np.ndarray
+    weights: np.ndarray
+    donors: np.ndarray
+
+
+@dataclass(frozen=True)
+class LineSource:
+    """Rows of a class; new rows lie on straight lines between them.
+
+    Attributes
+    ----------
+    lines : LineDraw
+    search : RowSearch
+    strata : list or None
+        Rows that are mixed with each other alone.
+    n_candidates : int or None
+    has_donors : bool
+        Whether some cells come from one parent, as categories do.
+    """
+
+    lines: Any
+    search: Any
+    strata: list | None
+    n_candidates: int | None
+    has_donors: bool
+
+    def __len__(self):
+        return len(self.lines.rows)
+
+    @property
+    def relations(self):
+        """Limits and relations of the columns."""
+        return self.lines.relations
+
+    @property
+    def numbers(self):
+        """The training rows (m, D)."""
+        return self.lines.cells
+
+    def nearest(self, row, members):
+        """The training row nearest to one, among some."""
+        return self.search.nearest(np.array([row]), 1, members)[0, 0]
+
+    def batches(self, start, rng, size):
+        """New rows, ``size`` at a time."""
+        parents = start.parents(self.search, len(self), rng, self.n_candidates)
+        coins = RandomState(rng.randint(np.iinfo(np.int32).max))
+        for rows in slices(start.n_samples, size):
+            batch = parents[rows]
+            numbers, donors = self.lines.draw(batch, rng, coins)
+            pairs = np.column_stack([batch.seeds, batch.partners])
+            t = batch.position[:, None]
+            yield Batch(numbers, pairs, np.hstack([1 - t, t]), donors)
+
+
+@dataclass(frozen=True)
+class CodeSource:
+    """Encoded rows of a class; new codes are drawn near them and decoded.
+
+    Attributes
+    ----------
+    training : TrainingRows
+    draws : Draws
+    embed, lay_out : object
+        Steps from the numbers of a row to the cells of a poset, and back: phi.
+    relations : ColumnRelations
+    feasible : FeasibleSet
+        What decoded rows are projected to: equalities and orders of the rows.
+    strata : list or None
+        Rows that are mixed with each other alone.
+    has_donors : bool
+        Whether some cells come from one parent, as categories do.
+    caller : str
+    """
+
+    training: Any
+    draws: Any
+    embed: Any
+    lay_out: Any
+    relations: Any
+    feasible: Any
+    strata: list | None
+    has_donors: bool
+    caller: str
+
+    def __len__(self):
+        return len(self.training.codes)
+
+    @property
+    def numbers(self):
+        """The training rows (m, D), as they are decoded from their own codes."""
+        numbers = self.back(self.training.decoded())
+        return np.clip(numbers, self.relations.low, self.relations.high)
+
+    def nearest(self, row, members):
+        """The training row nearest to one, among some."""
+        return self.training.nearest(self.training.codes[[row]], 1, members)[0, 0]
+
+    def batches(self, start, rng, size):
+        """New rows, ``size`` at a time; the size does not change their bytes.
+
+        Rounding depends on which rows a matrix product is over. So codes are drawn with
+        their neighbours, and decoded, in whole blocks of either, and cut anew between.
+        """
+        step = self.training.codec.decoded_at_once
+        # Small batches would occupy only one worker.
+        decoded = max(size, step * effective_n_jobs(start.n_jobs))
+        drawn = whole_steps(decoded, DRAWN_AT_ONCE if self.draws.looks_up else step)
+        draw = self.draws.start(self.training, start, rng)
+        coins = RandomState(rng.randint(np.iinfo(np.int32).max))
+        cells = self.numbers if self.has_donors or self.relations.joined.any() else None
+
+        def with_donors(rows):
+            new = draw(rows)
+            coin = coins.uniform(size=len(new.codes))
+            donors = one_of(new.parents, new.weights, coin)
+            if new.mutual is not None:
+                donors = np.where(new.mutual, donors, new.parents[:, 0])
+            return new.codes, new.parents, new.weights, donors
+
+        def decode(codes, parents, weights, donors):
+            numbers = self._decoded(codes, parents, weights, start.n_jobs)
+            if cells is None:
+                discretize(numbers, numbers[:, self.relations.binary], self.relations)
+            else:
+                self._completed(numbers, parents[:, 0], donors, cells)
+            return Batch(numbers, parents, weights, donors)
+
+        codes = map(with_donors, slices(start.n_samples, drawn))
+        whole = cut(codes, whole_steps(decoded, step))
+        return starmap(Batch, cut(starmap(decode, whole), size))
+
+    def _decoded(self, codes, parents, weights, n_jobs):
+        """Decode codes to numbers, and project them onto limits and equalities."""
+        cells = self.training.decode(codes, parents, self.caller, weights, n_jobs)
+        numbers = self.back(cells)
+        self.embed.check_end(numbers)
+        reflect(numbers, self.relations.low, self.relations.high)
+        if self.feasible is not None:
+            numbers, _ = project_rows(numbers, self.feasible)
+        return numbers
+
+    def _completed(self, numbers, seeds, donors, cells):
+        """Copy two-valued columns of the donor, and round values to their steps."""
+        binary = cells[donors][:, self.relations.binary]
+        discretize(numbers, binary, self.relations)
+        mend(numbers, donors, seeds, cells, self.relations)
+
+    def back(self, cells):
+        """Numbers (n, D) of cells: the inverse of phi."""
+        embedded = self.lay_out.back(cells)
+        self.lay_out.check_end(embedded)
+        return self.embed.back(embedded)
+
+
+# --- constraints on new rows -------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Draw new rows of a source, project them onto their constraints and check them.
+
+    Attributes
+    ----------
+    source : LineSource or CodeSource
+    table : Table
+        Without its rows.
+    feasible : FeasibleSet or None
+        Constraints of each row; None where the draw alone satisfies them.
+    start : Start
+    drops : bool
+        Whether infeasible rows are left out.
+    caller : str
+    """
+
+    source: Any
+    table: Any
+    feasible: Any
+    start: Any
+    drops: bool
+    caller: str
+
+    def batches(self, rng, size=None):
+        """Batches of ``size`` new rows that satisfy the feasible set."""
+        size = size or 1 + BATCH_CELLS // len(self.table.columns)
+        start, done = self._conditioned(rng), 0
+        for batch in self.source.batches(start, rng, size):
+            rows = np.arange(done, done + len(batch.numbers))
+            done += len(rows)
+            yield self._feasible(batch, rows)
+
+    def _conditioned(self, rng):
+        """Draw seeds near the constraints, with kernel weights of the training rows."""
+        start = self.start
+        if self.feasible is None or start.seeds is not None:
+            return start
+        asked = self.feasible.constraints
+        if not len(asked):
+            return start
+        values = self.source.numbers @ asked.coefficients.T
+        weights = condition_weights(values, asked.lower, asked.upper)
+        if weights.ndim == 1:
+            shares = weights if start.shares is None else weights * start.shares
+            return replace(start, shares=shares)
+        below = np.cumsum(weights, axis=1)
+        place = rng.uniform(size=(len(below), 1)) * below[:, -1:]
+        return replace(start, seeds=(place >= below).sum(axis=1))
+
+    def _feasible(self, batch, rows):
+        """Project a batch onto its feasible set, and audit it."""
+        if self.feasible is None:
+            return batch
+        feasible = self.feasible.take_rows(rows)
+        numbers = batch.numbers
+        if len(feasible.constraints) or self._moves_equalities:
+            numbers, infeasible = project_rows(
+                numbers, feasible, self.fixed_cells(batch)
+            )
+            if len(feasible.constraints):
+                batch, infeasible = self._with_copies(
+                    batch, numbers, infeasible, feasible
+                )
+                numbers = batch.numbers
+            if infeasible.any():
+                batch = self._without_infeasible(
+                    batch, numbers, infeasible, feasible, rows
+                )
+                feasible = feasible.take_rows(~infeasible)
+            else:
+                batch = batch._replace(numbers=numbers)
+        self.audit(batch, feasible)
+        return batch
+
+    def _with_copies(self, batch, numbers, infeasible, feasible):
+        """Batch of projected rows, and which rows (b,) are infeasible.
+
+        Rows that violate a relation after the projection become copies of the nearest
+        training rows that satisfy the constraints, if there are any.
+        """
+        relations, training = self.source.relations, self._training
+        off = relations.off_values(numbers)
+        bad = off | relations.broken(numbers)
+        bad |= ~is_met(feasible.equalities, numbers).all(axis=1)
+        bad &= (numbers != batch.numbers).any(axis=1)
+        infeasible, donors = infeasible | (off & bad), batch.donors.copy()
+        bad |= infeasible | ~is_met(feasible.constraints, numbers).all(axis=1)
+        units = np.where(feasible.ranges > 0, feasible.ranges, 1)
+        for i in np.flatnonzero(bad):
+            asked = feasible.constraints.take_rows([i])
+            candidates = np.flatnonzero(is_met(asked, training).all(axis=1))
+            if len(candidates):
+                away = np.nan_to_num((training[candidates] - numbers[i]) / units)
+                donors[i] = candidates[np.argmin(np.square(away).sum(axis=1))]
+                numbers[i], infeasible[i] = training[donors[i]], False
+        return batch._replace(numbers=numbers, donors=donors), infeasible
+
+    def audit(self, batch, feasible=None):
+        """Check new rows in the precision in which they are returned."""
+        dtype = self.table.precision.max(initial=0) > np.finfo(np.float64).eps
+        numbers = batch.numbers.astype(np.float32 if dtype else np.float64, copy=False)
+        audit_rows(numbers, feasible or self.feasible, self.caller)
+
+    @property
+    def _moves_equalities(self):
+        """Whether equalities need a projection: rows on lines satisfy them already."""
+        return not isinstance(self.source, LineSource) and len(self.feasible.equalities)
+
+    def fixed_cells(self, batch):
+        """Cells (b, D) that move only where no other cells satisfy the constraints.
+
+        Zeros that all parents share, and two-valued columns.
+        """
+        relations = self.source.relations
+        zero = batch.numbers == 0
+        for parents in batch.parents.T:
+            zero &= self._training[parents] == 0
+        zero[:, relations.binary] = True
+        return zero
+
+    @cached_property
+    def _training(self):
+        return self.source.numbers
+
+    def _without_infeasible(self, batch, numbers, infeasible, feasible, rows):
+        first = int(np.argmax(infeasible))
+        if not self.drops:
+            number = int(rows[first])
+            first_row = feasible.take_rows(slice(first, first + 1))
+            error = explain_infeasible(numbers[first], first_row, number)
+            if self.caller == "PNLAugmenter":
+                error.args = (f"{error} infeasible='drop' leaves such rows out.",)
+            raise error
+        kept = ~infeasible
+        batch = batch._replace(numbers=numbers)
+        return Batch(*(part[kept] for part in batch))
+
+
+def joined(batches):
+    """All rows as one batch."""
+    batches = list(batches)
+    if len(batches) == 1:
+        return batches[0]
+    return Batch(*map(np.concatenate, zip(*batches, strict=True)))

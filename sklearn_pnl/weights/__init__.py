@@ -1,1 +1,0 @@
-"""Weights of rows and of cells that meet given totals: calibration and raking."""

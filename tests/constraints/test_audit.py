@@ -1,0 +1,157 @@
+"""What leaves is checked; what fails is said by name."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from _sets import feasible_set, linear
+from numpy.testing import assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_pnl.constraints import Infeasibility
+from sklearn_pnl.constraints.audit import audit_rows
+from sklearn_pnl.constraints.feasible_set import TableReader
+from sklearn_pnl.constraints.infeasible import explain_infeasible
+from sklearn_pnl.constraints.report import SampleReport, report_of_rows
+from sklearn_pnl.constraints.value_support import find_value_support
+from sklearn_pnl.frames import read_table
+
+
+@pytest.fixture
+def rows():
+    parts = np.random.default_rng(0).integers(100, 1000, size=(20, 2)) / 100
+    return np.column_stack([parts, parts.sum(axis=1).round(2)])
+
+
+@pytest.fixture
+def whole(rows):
+    return feasible_set(
+        rows, low=0, high=30, steps=0.01, equalities=linear([1, 1, -1], 0, 0),
+        orders=[(0, 2), (1, 2)], constraints=linear([0, 0, 1], 1, 25),
+    )  # fmt: skip
+
+
+def test_rows_that_keep_everything_pass(rows, whole):
+    audit_rows(rows, whole, "sample")
+    rows[3, 0] = np.nan
+    audit_rows(rows, whole, "sample")
+
+
+@pytest.mark.parametrize(
+    ("cell", "value", "message"),
+    [
+        ((4, 0), -1.0, "limits of a.*row 4"),
+        ((4, 1), 3.123456, "steps of b.*row 4"),
+        ((4, 0), 9.99, r"c = a \+ b by up to .*row 4"),
+        ((4, 1), 29.0, "b <= c by up to .*row 4"),
+    ],
+)
+def test_what_fails_is_named_with_its_row(rows, whole, cell, value, message):
+    rows[cell] = value
+    whole = replace(whole, constraints=None)
+    with pytest.warns(ConvergenceWarning) as told:
+        audit_rows(rows, whole, "sample")
+    messages = " ".join(str(one.message) for one in told)
+    assert pd.Series([messages]).str.contains(message).all()
+
+
+def test_constraints_are_raised_unless_whole_numbers_round_them(rows, whole):
+    rows[4] = [13.0, 13.0, 26.0]
+    with pytest.raises(Infeasibility, match="c of row 4 misses.*1 to 25, by 1") as told:
+        audit_rows(rows, whole, "sample")
+    assert told.value.row == 4
+    counts = np.arange(12.0).reshape(4, 3)
+    asked = linear(
+        [1, 1, 1], [[3.5], [12.0], [21.0], [30.0]], [[3.5], [12.0], [21.0], [30.0]]
+    )
+    whole = feasible_set(counts, steps=1, precision=0, constraints=asked)
+    with pytest.warns(ConvergenceWarning, match="1 row misses.*whole numbers"):
+        audit_rows(counts, whole, "sample")
+
+
+def test_types_may_round(rows, whole):
+    single = rows.astype(np.float32).astype(np.float64)
+    with pytest.warns(ConvergenceWarning):
+        audit_rows(single, whole, "sample")
+    types = replace(whole, precision=np.full(3, 2.0**-24), steps=np.zeros(3))
+    audit_rows(single, types, "sample")
+
+
+def test_which_constraint_is_out_of_reach_and_what_it_reaches(rows):
+    data = linear([1, 1, -1], 0, 0)
+    asked = linear([[1, -1, 0], [0, 0, 1]], [0, 50], [np.inf, 60])
+    limits = {"low": 0, "high": [10, 10, 100], "equalities": data}
+    one = feasible_set(rows, **limits, constraints=asked)
+    why = explain_infeasible(rows[0], one, 7)
+    assert str(why).startswith("Row 7 cannot have what is asked: c asks for 50 to 60;")
+    assert "it reaches 0 to 20" in str(why)
+    assert why.row == 7
+    # Each alone can be had.
+    both = linear([[1, 0, 0], [1, 1, 0]], [5, 3], [6, 4])
+    one = feasible_set(rows, **limits, constraints=both)
+    why = explain_infeasible(rows[0], one, 7)
+    assert "best try misses" in str(why)
+
+
+# --- value support ----------------------------------------------------------------
+
+
+def support_of(**columns):
+    X = pd.DataFrame(columns)
+    table = read_table(TableReader(), X, missing=True)
+    return find_value_support(table.numbers(), table)
+
+
+def test_steps_of_decimals_and_whole_numbers():
+    rng = np.random.default_rng(0)
+    x = rng.gamma(2.0, 100.0, 200)
+    support = support_of(
+        free=x, cents=x.round(2), tenths=x.round(1), rooms=x.round(), n=x.astype(int),
+        single=x.round(2).astype(np.float32), fine=x.round(5), large=1e13 + x.round(4),
+    )  # fmt: skip
+    steps = [0, 0.01, 0.1, 1, 1, 0.01, 0, 0]
+    assert_array_equal(support.steps, steps)
+    assert "cents: multiples of 0.01" in str(support)
+    assert "rooms: whole numbers" in str(support)
+
+
+def test_atoms_and_missing_cells_come_from_donors():
+    rng = np.random.default_rng(1)
+    x = rng.gamma(2.0, size=400)
+    zero = np.where(rng.random(400) < 0.4, 0.0, x)
+    capped = np.minimum(x, 3.0)
+    gaps = np.where(rng.random(400) < 0.25, np.nan, x)
+    dice = rng.integers(1, 7, 400).astype(float)
+    support = support_of(free=x, zero=zero, capped=capped, gaps=gaps, dice=dice)
+    assert {j: values.tolist() for j, values in support.atoms.items()} == {
+        1: [0.0],
+        2: [3.0],
+    }
+    assert list(support.missing) == [3]
+    X = np.column_stack([x, zero, capped, gaps, dice])
+    donors = X[rng.permutation(400)]
+    new = (np.nan_to_num(X) + np.nan_to_num(donors)) / 2
+    made = support.apply(new, donors)
+    assert_array_equal(np.isnan(made), np.isnan(donors))
+    for j, values in support.atoms.items():
+        given = np.isin(donors[:, j], values)
+        assert_array_equal(made[given, j], donors[given, j])
+    assert_array_equal(made[:, 0], new[:, 0])
+    assert_array_equal(made[:, 4], np.rint(made[:, 4]))
+
+
+# --- report -----------------------------------------------------------------------
+
+
+def test_reports_are_printed_and_framed(rows, whole):
+    of_rows = report_of_rows(whole.equalities, whole.constraints, rows)
+    report = SampleReport(
+        20, 50, *of_rows, ("a", "b", "c"), np.array([0.0, 0.3, 0]), 31.5, 2
+    )
+    assert report.kinds == ("equality", "constraint")
+    assert "c = a + b" in str(report)
+    assert "0.3 of a column's range" in str(report)
+    assert "2 rows have counted categories" in str(report)
+    assert report.to_frame().index.tolist() == ["c = a + b", "c"]
+    assert "<table>" in report._repr_html_()

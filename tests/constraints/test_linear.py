@@ -1,0 +1,173 @@
+"""Linear constraints: what they say, and how they are read."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from _sets import linear
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import LinearConstraint
+from scipy.sparse import csr_array
+
+from sklearn_pnl import ColumnConstraint, LinearConstraints
+from sklearn_pnl.constraints.feasible_set import TableReader, resolve_equalities
+from sklearn_pnl.constraints.linear import read_constraints
+from sklearn_pnl.frames import read_table
+
+
+def table_of(X):
+    return read_table(TableReader(), X)
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(6, 3)), columns=list("abc"))
+    return X.assign(place=list("nsnsns"), count=np.arange(6))
+
+
+@pytest.mark.parametrize(
+    ("a", "lower", "upper", "words"),
+    [
+        ([1, 1, -1], 0, 0, "c = a + b"),
+        ([2, -1, 0], -32, -32, "b = 2 a + 32"),
+        ([1, 1, 1], 100, 100, "a + b + c = 100"),
+        ([1, 0, 0], 5, 5, "a = 5"),
+        ([1, -2, 0], 0, np.inf, "0 <= a - 2 b"),
+        ([0, 1, 0.5], 1, 2, "1 <= b + 0.5 c <= 2"),
+    ],
+)
+def test_words(a, lower, upper, words):
+    system = linear(a, lower, upper)
+    assert system.descriptions == (words,)
+    assert words in repr(system)
+
+
+def test_long_sums_are_shortened():
+    names = tuple(f"x{j}" for j in range(40))
+    system = linear(np.ones(40), 0, 1, names)
+    assert "..." in system.descriptions[0]
+    assert "(40 features)" in system.descriptions[0]
+
+
+def test_residuals_have_signs_and_missing_cells_have_none():
+    system = linear([[1, 1, 0], [0, 0, 1]], [0, 1], [0, 2])
+    rows = np.array([[1, -1, 3.0], [1, 1, 0.5], [np.nan, 1, 1.5]])
+    residual = system.residual(rows)
+    assert_array_equal(residual, [[0, -1], [-2, 0.5], [np.nan, 0]])
+    assert_array_equal(system.violation(rows), [2, 1])
+
+
+def test_parts_and_stacks():
+    first = linear([[1, 1, 0]], 0, 0)
+    each = linear([[0, 0, 1]], np.arange(4.0)[:, None], np.full((4, 1), np.inf))
+    both = first.stack(each)
+    assert len(both) == 2
+    assert_array_equal(both.is_equality, [True, False])
+    assert_array_equal(both.take_rows([2, 3]).lower, [[0, 2], [0, 3]])
+    assert_array_equal(both.select([1]).upper, np.full((4, 1), np.inf))
+
+
+def test_all_kinds_are_read_into_one_system(frame):
+    given = [
+        ColumnConstraint({"a": 1, "c": -2}, lower=np.arange(6.0)),
+        LinearConstraint(csr_array([[0, 1.0, 0, 0, 2.0]]), 1, 3),
+        ColumnConstraint("count", equal=4),
+    ]
+    system = read_constraints(given, table_of(frame), 6)
+    # Categories are no numbers: the system is about the others.
+    assert system.feature_names == ("a", "b", "c", "count")
+    expected = [[1, 0, -2, 0], [0, 1, 0, 2], [0, 0, 0, 1]]
+    assert_array_equal(system.coefficients, expected)
+    assert_array_equal(system.lower, [[k, 1, 4] for k in range(6)])
+    assert_array_equal(system.upper, [[np.inf, 3, 4]] * 6)
+    cells = np.random.default_rng(0).normal(size=(5, 2, 3))
+    system = read_constraints(ColumnConstraint((1, 2), upper=0), table_of(cells))
+    assert_array_equal(np.flatnonzero(system.coefficients), [5])
+
+
+def test_columns_that_count_from_far_are_read_in_their_own_values():
+    X = pd.DataFrame({"id": 2**60 + 256 * np.arange(9), "x": np.arange(9.0)})
+    table = table_of(X)
+    system = read_constraints(ColumnConstraint("id", lower=2**60 + 1024), table)
+    assert_allclose(system.lower, 1024)
+
+
+def test_dates_and_durations():
+    start = pd.date_range("2024-01-01", periods=5, tz="UTC")
+    X = pd.DataFrame(
+        {"start": start, "end": start + pd.to_timedelta([9, 3, 4, 5, 6], "D")}
+    )
+    table = table_of(X)
+    numbers = table.numbers()
+    asked = [
+        ColumnConstraint("start", lower=start[2]),
+        ColumnConstraint({"end": 1, "start": -1}, upper=pd.Timedelta("4D")),
+        ColumnConstraint({"end": 1, "start": -1}, lower=0),
+        ColumnConstraint("end", equal=X["end"]),
+        ColumnConstraint("start", upper=start[1].to_pydatetime().date()),
+    ]
+    met = read_constraints(asked, table, 5).residual(numbers) == 0
+    lengths = (X["end"] - X["start"]) <= pd.Timedelta("4D")
+    assert_array_equal(met[:, 0], start >= start[2])
+    assert_array_equal(met[:, 1], lengths)
+    assert met[:, 2:4].all()
+    assert_array_equal(met[:, 4], start <= start[1])
+    with pytest.raises(ValueError, match="about times"):
+        read_constraints(
+            ColumnConstraint({"end": 1, "start": 1}, lower=start[0]), table
+        )
+
+
+@pytest.mark.parametrize(
+    ("constraint", "message"),
+    [
+        (ColumnConstraint("z", lower=0), "z"),
+        (ColumnConstraint("place", lower=0), "'place' holds categories"),
+        (ColumnConstraint("a", lower=[1, 2.0]), "2 values .* 6 rows"),
+        (ColumnConstraint("a", lower=2, upper=1), "lower <= upper"),
+        (
+            ColumnConstraint("a", lower=pd.Timestamp("2024")),
+            "holds? .*numbers|hold numbers",
+        ),
+        (LinearConstraint([[1, 1]], 0, 1), "2 columns; rows have 5"),
+        ("a < 3", "must be a scipy.optimize.LinearConstraint or a ColumnConstraint"),
+    ],
+)
+def test_constraints_that_do_not_fit(frame, constraint, message):
+    with pytest.raises(ValueError, match=message):
+        read_constraints(constraint, table_of(frame), 6)
+
+
+@pytest.mark.parametrize(
+    ("args", "ends"),
+    [
+        (({},), {"lower": 0}),
+        (("a",), {}),
+        (("a",), {"equal": 1, "lower": 0}),
+        (("a",), {"lower": np.nan}),
+        (("a",), {"lower": "low"}),
+        (("a",), {"lower": [[1.0, 2.0]]}),
+    ],
+)
+def test_column_constraints_that_say_nothing_clear_are_refused(args, ends):
+    with pytest.raises(ValueError, match="ColumnConstraint|not both"):
+        ColumnConstraint(*args, **ends)
+
+
+def test_equalities_that_are_given_are_checked_on_the_rows():
+    parts = np.random.default_rng(0).gamma(2.0, size=(30, 2))
+    table = table_of(np.column_stack([parts, parts.sum(axis=1)]))
+    found = resolve_equalities("auto", table)
+    assert found.descriptions == ("x2 = x0 + x1",)
+    again = resolve_equalities(found, table)
+    assert again.descriptions == found.descriptions
+    assert len(resolve_equalities(None, table)) == 0
+    with pytest.raises(ValueError, match="do not satisfy 'x1 = x0'"):
+        resolve_equalities(ColumnConstraint({0: 1, 1: -1}, equal=0), table)
+    with pytest.raises(ValueError, match="intervals as constraints="):
+        resolve_equalities(ColumnConstraint(0, lower=0), table)
+    others = LinearConstraints(
+        found.coefficients, found.lower, found.upper, tuple("pqr")
+    )
+    with pytest.raises(ValueError, match="name the columns"):
+        resolve_equalities(others, table)

@@ -1,0 +1,274 @@
+"""Equalities, orders and blocks that are found in the training rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sklearn_pnl import PNLAugmenter, find_equalities
+from sklearn_pnl.constraints.equalities import echelon, exact_equalities
+from sklearn_pnl.constraints.relations import find_orders, find_relations
+
+SEEDS = [0, 1, 2]
+
+
+def relations(X, **params):
+    X = np.asarray(X, dtype=float)
+    return find_relations(X, np.zeros(X.shape[1]), **params)
+
+
+def gamma(seed, *shape):
+    return np.random.default_rng(seed).gamma(2.0, size=shape)
+
+
+# --- equalities that hold exactly -------------------------------------------------
+
+
+def test_equalities_are_read_in_words():
+    parts = gamma(0, 50, 3)
+    X = pd.DataFrame(parts, columns=["food", "rent", "other"])
+    X["total"] = X.sum(axis=1)
+    found = find_equalities(X)
+    assert len(found) == 1
+    assert "total = food + rent + other" in str(found)
+    assert_allclose(found.residual(X.to_numpy()), 0, atol=1e-9)
+    assert str(PNLAugmenter().fit(X).equalities_) == str(found)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e5])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_equalities_are_found_across_scales(seed, scale):
+    rng = np.random.default_rng(seed)
+    large, small = rng.gamma(2.0, size=(2, 400)) * [[scale], [1.0]]
+    X = np.column_stack([large, small, large + small, rng.normal(size=400)])
+    found = find_equalities(X)
+    assert len(found) == 1
+    a = found.coefficients[0] / found.coefficients[0, 2]
+    assert_allclose(a, [-1, -1, 1, 0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_space_of_equalities_is_the_null_space_of_the_rows(seed):
+    rng = np.random.default_rng(seed)
+    basis = rng.integers(-2, 3, (4, 9)).astype(float)
+    X = rng.normal(size=(60, 4)) @ basis + rng.integers(0, 5, 9)
+    found = exact_equalities(X)
+    rank = np.linalg.matrix_rank(X - X.mean(axis=0))
+    varying = np.ptp(X, axis=0) > 0
+    assert len(found) == varying.sum() - rank
+    assert_allclose(X @ found.coefficients.T, found.values + 0 * X[:, :1], atol=1e-9)
+    # Reduced echelon form: each pivot, with coefficient 1, is in its own row alone.
+    at_pivots = found.coefficients[:, found.pivots]
+    assert_array_equal(at_pivots, np.eye(len(found)))
+    # Readable coefficients: fractions of small denominators.
+    scaled = found.coefficients * 5040
+    assert_allclose(scaled, np.rint(scaled), atol=1e-6)
+
+
+def test_pivots_are_columns_that_may_depend():
+    rng = np.random.default_rng(0)
+    hours, minutes = rng.integers(0, 9, (2, 80)).astype(float)
+    base = rng.gamma(2.0, size=80)
+    X = np.column_stack([hours, 60 * hours + minutes, minutes, base, base + 10 * hours])
+    # Floats depend first, of whole numbers that whose coefficient divides the others.
+    found = exact_equalities(X, priority=np.array([1, 1, 1, 0, 0]))
+    assert {3, 4} & set(found.pivots)
+    whole = found[~np.isin(found.pivots, [3, 4])]
+    assert_allclose(np.abs(whole.coefficients[:, :3]), [[60, 1, 1]])
+    assert whole.pivots[0] in (1, 2)
+    rows = X + rng.integers(0, 3, (80, 1))
+    found.restore(rows)
+    assert_allclose(rows @ found.coefficients.T, found.values + 0 * rows[:, :1])
+
+
+def test_echelon_takes_the_column_of_the_largest_spread():
+    basis = np.array([[1.0, 2.0, 4.0, 0.0], [0.0, 1.0, 1.0, 3.0]])
+    reduced, pivots = echelon(basis, np.array([1.0, 1.0, 1.0, 10.0]))
+    assert_array_equal(pivots, [3, 2])
+    assert_array_equal(reduced[:, pivots], np.eye(2))
+    assert np.linalg.matrix_rank(np.vstack([basis, reduced])) == 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_constant_columns_copies_and_gaps_are_no_obstacle(seed):
+    rng = np.random.default_rng(seed)
+    parts = rng.gamma(1.0, size=(200, 3))
+    X = np.column_stack(
+        [parts, np.full(200, 7.0), parts.sum(axis=1), 2 * parts[:, 0] + 1]
+    )
+    X = np.vstack([X, X[:50]])
+    found = find_equalities(X)
+    assert len(found) == 2
+    assert not found.coefficients[:, 3].any()
+    X[rng.uniform(size=250) < 0.1, 1] = np.nan
+    X = np.column_stack([X, np.where(rng.uniform(size=250) < 0.9, np.nan, 1.5)])
+    again = find_equalities(X)
+    assert len(again) == 2
+    both = np.vstack([again.coefficients[:, :6], found.coefficients])
+    assert np.linalg.matrix_rank(both) == 2
+
+
+def test_single_precision_is_told_by_its_own_rounding():
+    parts = gamma(0, 300, 4).astype(np.float32)
+    X = np.column_stack([parts, parts.sum(axis=1, dtype=np.float32)])
+    assert X.dtype == np.float32
+    # Drawn together, so that new rows keep it as nearly as the data do.
+    assert relations(X).equal.all()
+    new = PNLAugmenter().fit(X).sample(500, random_state=0)
+    gap = new[:, 4].astype(float) - new[:, :4].sum(axis=1, dtype=float)
+    assert np.abs(gap).max() <= 8 * np.finfo(np.float32).eps * X[:, 4].max()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_tables_have_no_equalities(seed):
+    rng = np.random.default_rng(seed)
+    for n, d in ((4, 2), (9, 7), (12, 10), (20, 30), (40, 39), (40, 38), (200, 20)):
+        for X in (rng.normal(size=(n, d)), rng.gamma(0.3, size=(n, d))):
+            found = relations(X)
+            assert len(found.equations) == 0
+            assert not found.equal.any()
+            assert len(find_equalities(X)) == 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_column_is_tied_where_others_leave_a_25th_of_its_variance(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(1500, 3))
+    for noise, is_tied in ((0.1, True), (0.6, False)):
+        y = x.sum(axis=1) + noise * rng.normal(size=1500)
+        found = relations(np.column_stack([x, y, rng.normal(size=1500)]))
+        assert found.equal[3] == is_tied
+        assert not found.equal[4]
+        assert len(found.equations) == 0
+        # The share that is left, by least squares.
+        others = np.column_stack([x, np.ones(1500)])
+        left = y - others @ np.linalg.lstsq(others, y, rcond=None)[0]
+        assert (left.var() / y.var() <= 0.04) == is_tied
+
+
+def test_all_rows_confirm_what_some_tell():
+    # Rows of which equalities are computed satisfy it, others do not.
+    x = gamma(0, 4000, 2)
+    X = np.column_stack([x, x.sum(axis=1)])
+    X[1::2, 2] = gamma(1, 2000)
+    found = relations(X)
+    assert len(found.equations) == 0
+    assert not found.equal.any()
+
+
+# --- few rows ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_few_rows_tell_sums_of_neighbouring_columns(seed):
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.ones(12), 20)
+    parts = rng.gamma(1.0, size=(20, 14))
+    X = np.column_stack([parts[:, :7], parts[:, :7].sum(axis=1), shares, parts[:, 7:]])
+    found = find_equalities(X)
+    expected = np.zeros((2, 27))
+    expected[0, :7], expected[0, 7] = 1, -1
+    expected[1, 8:20] = 1
+    signs = np.sign(found.coefficients[:, [0, 8]].sum(axis=1))[:, None]
+    assert_array_equal(
+        np.unique(found.coefficients * signs, axis=0), np.unique(expected, axis=0)
+    )
+    assert "neighbouring" in found.note
+
+
+# --- orders -----------------------------------------------------------------------
+
+
+def orders_slow(X):
+    """Pairs with overlapping ranges, never above, somewhere below."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    d = X.shape[1]
+    return {
+        (p, q)
+        for p in range(d)
+        for q in range(d)
+        if p != q and high[p] > low[q] and low[p] < high[p] and low[q] < high[q]
+        if all(row[p] <= row[q] for row in X) and any(row[p] < row[q] for row in X)
+    }
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("n", [5, 70, 1200])
+def test_orders_are_those_of_a_search_by_hand(n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    X = np.column_stack(
+        [X, X[:, 0] + rng.gamma(0.2, size=n), X.max(axis=1), X[:, 1], np.ones(n)]
+    )
+    X = np.rint(4 * X)[:, rng.permutation(X.shape[1])]
+    low, high = X.min(axis=0), X.max(axis=0)
+    found = find_orders(X, low, high, np.zeros(X.shape[1], bool))
+    pairs, expected = set(map(tuple, found.tolist())), orders_slow(X)
+    assert pairs <= expected
+    # Those left out follow from two that are there.
+    closed = set(pairs)
+    for _ in range(5):
+        closed |= {(p, r) for p, q in closed for s, r in closed if q == s}
+    assert closed & expected == expected
+
+
+def test_orders_need_ranges_that_overlap_and_the_same_units():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=200)
+    far = np.column_stack([x, x + 5])
+    assert len(relations(far).orders) == 0
+    # What extrapolation may reach counts.
+    assert relations(far, extrapolation=10.0).orders.tolist() == [[0, 1]]
+    # Times are in no order with numbers.
+    near = np.column_stack([x, x + rng.uniform(size=200)])
+    assert len(relations(near).orders) == 1
+    assert len(relations(near, times=np.array([True, False])).orders) == 0
+
+
+def test_missing_cells_say_nothing_about_orders():
+    rng = np.random.default_rng(0)
+    low = rng.normal(size=300)
+    X = np.column_stack([low, low + rng.gamma(1.0, size=300)])
+    X[rng.uniform(size=X.shape) < 0.3] = np.nan
+    assert relations(X).orders.tolist() == [[0, 1]]
+
+
+# --- two-valued columns -----------------------------------------------------------
+
+
+def blocks(X):
+    """Sets of the two-valued columns that go together."""
+    found = relations(X)
+    columns = np.flatnonzero(found.binary)
+    return {
+        frozenset(columns[found.blocks == b].tolist()) for b in np.unique(found.blocks)
+    }
+
+
+def test_flags_that_a_relation_links_are_a_block():
+    rng = np.random.default_rng(0)
+    n = 400
+    run = np.eye(3)[rng.integers(0, 3, n)]
+    either = rng.integers(0, 3, n)
+    implied = rng.integers(0, 2, n)
+    alone = rng.integers(0, 2, n)
+    X = np.column_stack(
+        [run, either == 1, alone, either == 2, implied * rng.integers(0, 2, n), implied]
+    ).astype(float)
+    X = np.column_stack([X, rng.normal(size=n)])
+    assert blocks(X) == {
+        frozenset({0, 1, 2}), frozenset({3, 5}), frozenset({4}), frozenset({6, 7})
+    }  # fmt: skip
+    # Of any two values, in any units.
+    X[:, :8] = 7 * X[:, :8] - 3
+    assert frozenset({0, 1, 2}) in blocks(X)
+
+
+def test_limits_are_those_of_all_rows_widened():
+    X = np.column_stack([gamma(0, 30) * 1e6, np.tile([2.0, 5.0], 15), np.ones(30)])
+    found = relations(X, extrapolation=0.5)
+    room = 0.5 * np.ptp(X[:, 0])
+    assert_allclose(found.low, [X[:, 0].min() - room, 2, 1])
+    assert_allclose(found.high, [X[:, 0].max() + room, 5, 1])
+    without = relations(X, extrapolation=None)
+    assert np.isinf([without.low[0], without.high[0]]).all()

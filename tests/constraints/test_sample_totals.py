@@ -1,0 +1,123 @@
+"""Totals through the public door: met by new rows with all that rows keep."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sklearn_pnl import PNLAugmenter, column_total
+
+NUMBERS = ["wage", "rent", "net", "adults", "kids", "persons", "price"]
+WHOLE = ["adults", "kids", "persons"]
+N = 60
+
+
+def table(seed, n=120):
+    """Households: money that adds up, persons that add up, cents, categories."""
+    rng = np.random.default_rng(seed)
+    region = rng.choice(["n", "s", "w"], n, p=rng.dirichlet([5, 3, 2]))
+    adults, kids = rng.integers(1, 4, n), rng.poisson(0.8, n)
+    wage = rng.lognormal(7.5, 0.5, n) * adults
+    rent = wage * rng.uniform(0.1, 0.4, n)
+    return pd.DataFrame(
+        {
+            "region": region,
+            "sex": rng.choice(["f", "m"], n),
+            "wage": wage,
+            "rent": rent,
+            "net": wage - rent,
+            "adults": adults,
+            "kids": kids,
+            "persons": adults + kids,
+            "price": np.round(rng.gamma(3, 10, n), 2),
+        }
+    )
+
+
+def fitted(seed):
+    X = table(seed)
+    return X, PNLAugmenter(categorical_features="auto").fit(X)
+
+
+def planted(rng, X):
+    """Totals of a weighted sample of training rows, and what is asked for."""
+    z = (X["wage"] - X["wage"].mean()) / X["wage"].std()
+    weights = np.exp(rng.normal(scale=0.3) * z)
+    rows = X.sample(
+        N, replace=True, random_state=int(rng.integers(99)), weights=weights
+    )
+    sums = {
+        str(name): rows[name].sum()
+        for name in rng.choice(NUMBERS, rng.integers(1, 4), replace=False)
+    }
+    counts = {"region": rows["region"].value_counts().to_dict()}
+    if rng.random() < 0.5:
+        counts = {("region", "sex"): rows[["region", "sex"]].value_counts().to_dict()}
+    return sums, counts
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_totals_that_some_rows_have_are_met_with_all_that_rows_keep(seed):
+    (X, augmenter), rng = fitted(seed), np.random.default_rng([seed, 5])
+    sums, counts = planted(rng, X)
+    rows = augmenter.sample(N, random_state=seed, totals=[sums, counts])
+    assert len(rows) == N and (rows.dtypes == X.dtypes).all()
+    for name, total in sums.items():
+        room = 0 if name in WHOLE else 1e-9 * rows[name].abs().sum()
+        assert abs(rows[name].sum() - total) <= room
+    ((key, wanted),) = counts.items()
+    keys = list(key) if isinstance(key, tuple) else [key]
+    found = rows[keys].value_counts().to_dict()
+    assert {k if len(keys) > 1 else k[0]: v for k, v in found.items()} == wanted
+    gap = (rows["wage"] - rows["rent"] - rows["net"]).abs().max()
+    assert gap <= 1e-9 * np.ptp(X["wage"])
+    assert (rows["persons"] == rows["adults"] + rows["kids"]).all()
+
+
+@pytest.mark.parametrize(
+    ("totals", "message"),
+    [
+        ({"wage": 1e9}, "the sum of 'wage' asks for"),
+        ({"wage": 2e5, "rent": 5e4, "net": 1e5}, "reached|had together"),
+        ({"region": {"n": 40, "s": 40}}, "number of rows"),
+        ({"region": {"east": 3}}, "region='east'"),
+        ({"sex": {"f": 30.5}}, "the count of sex='f'"),
+        ({"persons": 120.5}, "the sum of 'persons'"),
+    ],
+)
+def test_totals_that_no_rows_have_are_refused_by_name(totals, message):
+    _, augmenter = fitted(0)
+    with pytest.raises(ValueError, match=message):
+        augmenter.sample(N, random_state=0, totals=totals)
+
+
+def test_means_intervals_and_arrays_of_sums():
+    X = np.random.default_rng(0).gamma(2.0, size=(80, 3))
+    X[:, 2] = X[:, 0] + X[:, 1]
+    augmenter, wanted = PNLAugmenter().fit(X), 55 * X.mean(axis=0)
+    rows = augmenter.sample(50, random_state=0, totals=wanted)
+    np.testing.assert_allclose(rows.sum(axis=0), wanted, rtol=1e-9)
+    totals = [
+        column_total(0, 1.1 * X[:, 0].mean(), mean=True),
+        column_total(1, lower=40 * X[:, 1].mean(), upper=45 * X[:, 1].mean()),
+    ]
+    rows = augmenter.sample(50, random_state=0, totals=totals)
+    assert rows[:, 0].mean() == pytest.approx(totals[0].lower, rel=1e-9)
+    assert totals[1].lower <= rows[:, 1].sum() * (1 + 1e-9)
+    assert rows[:, 1].sum() <= totals[1].upper * (1 + 1e-9)
+
+
+def test_one_seed_gives_the_same_rows():
+    X, augmenter = fitted(1)
+    totals = {"wage": N * X["wage"].mean(), "sex": {"f": 30, "m": 30}, "kids": 50}
+    rows = augmenter.sample(N, random_state=3, totals=totals)
+    again = augmenter.set_params(n_jobs=2).sample(N, random_state=3, totals=totals)
+    pd.testing.assert_frame_equal(rows, again)
+
+
+def test_large_integers_count_from_their_start():
+    rng = np.random.default_rng(1)
+    ids = 2**60 + rng.integers(0, 1000, 90)
+    X = pd.DataFrame({"id": ids, "x": rng.normal(size=90)})
+    asked = 40 * 2**60 + 20000
+    rows = PNLAugmenter().fit(X).sample(40, random_state=0, totals={"id": float(asked)})
+    assert abs(sum(map(int, rows["id"])) - asked) <= 1e-9 * asked

@@ -1,0 +1,124 @@
+"""Missing cells come back as what marks them: by container, type and column."""
+
+import numpy as np
+import pytest
+from _containers import equal, in_container, read, there_and_back
+
+pd = pytest.importorskip("pandas")
+
+CONTAINERS = ["pandas", "polars", "pyarrow"]
+N = 8
+DAYS = pd.Series(pd.date_range("2020-01-01", periods=N, freq="3D"))
+
+
+def with_gaps(values, dtype):
+    """A column of a type with its third and sixth value missing."""
+    column = pd.Series(values).astype(dtype)
+    column.iloc[[2, 5]] = None
+    return column
+
+
+def typed():
+    """Columns of all types, each with missing cells."""
+    numbers, flags = np.arange(N), np.arange(N) % 3 == 0
+    floats = ["f8", "f4", "Float64", "Float32", "double[pyarrow]"]
+    whole = ["Int64", "Int8", "UInt64", "int32[pyarrow]"]
+    columns = {t: with_gaps(numbers / 4, t) for t in floats}
+    columns |= {t: with_gaps(numbers, t) for t in whole}
+    columns |= {t: with_gaps(flags, t) for t in ["boolean", "bool[pyarrow]"]}
+    columns |= {
+        "half": with_gaps(numbers / 4, "f2"),
+        "day": with_gaps(DAYS, "datetime64[ms]"),
+        "zoned": with_gaps(DAYS, "datetime64[us]").dt.tz_localize("Asia/Tokyo"),
+        "took": with_gaps(DAYS - DAYS[0], "timedelta64[ns]"),
+        "arrow time": with_gaps(DAYS, "timestamp[us][pyarrow]"),
+        "word": with_gaps(list("abcabcab"), "str"),
+        "text": with_gaps(list("abcabcab"), "string[pyarrow]"),
+        "level": with_gaps(list("abcabcab"), "category"),
+        "whole": pd.Series(np.full(N, np.nan)),
+        "no time": pd.Series(np.full(N, None), dtype="datetime64[ns]"),
+    }
+    return columns
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("name", typed())
+def test_types_keep_their_marker(name, container):
+    if name == "half" and container != "pandas":
+        pytest.skip("no such type")
+    X = in_container(
+        pd.DataFrame({name: typed()[name], "x": np.arange(N) / 3}), container
+    )
+    table = read(X, "auto", missing=True)
+    assert table.has_missing == (name not in ("word", "text", "level"))
+    assert equal(there_and_back(table), X)
+    assert np.isnan(table.read(X)).tolist() == np.isnan(table.numbers()).tolist()
+    assert equal(there_and_back(table.take(np.arange(N))), X)
+
+
+OBJECTS = {
+    "flags": [True, False, True, True],
+    "integers": [4, 2, 7, 2**60],
+    "floats": [0.5, 2.0, 7.25, 1.0],
+    "words": ["a", "b", "a", "c"],
+}
+
+
+@pytest.mark.parametrize("marker", [None, np.nan, pd.NA, pd.NaT], ids=str)
+@pytest.mark.parametrize("kind", OBJECTS)
+@pytest.mark.parametrize("in_array", [True, False])
+def test_objects_keep_their_types_and_marker(in_array, kind, marker):
+    values = [*OBJECTS[kind], marker, marker]
+    rows = pd.DataFrame({"some": values, "x": np.arange(6.0)}, dtype=object)
+    words = ["some"] if kind == "words" else []
+    if in_array:
+        rows, words = rows.to_numpy(), [0] if words else []
+    table = read(rows, words, missing=True)
+    back = there_and_back(table)
+    column = back[:, 0].tolist() if in_array else back["some"].tolist()
+    assert [*map(type, column)] == [*map(type, values)]
+    assert column[:4] == values[:4]
+    assert all(value is marker or value != value for value in column[4:])
+    whole = kind in ("flags", "integers")
+    assert table.integer_features.tolist() == [0] * whole
+
+
+@pytest.mark.parametrize("container", ["polars", "pyarrow"])
+@pytest.mark.parametrize("dtype", ["Float64", "Float32"])
+def test_nan_and_null_come_back_as_what_a_column_has(dtype, container):
+    pl = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    columns = {
+        "nan": [1.5, float("nan"), 2],
+        "null": [1.5, None, 2],
+        "whole": [1, 2, 3],
+        "nothing": [None] * 3,
+    }
+    X = pl.DataFrame(columns).with_columns(pl.all().cast(getattr(pl, dtype)))
+    X = X.with_columns(pl.Series("no type", [None] * 3))
+    rows = X if container == "polars" else X.to_arrow()
+    back = there_and_back(read(rows, missing=True))
+    assert X.equals(pl.DataFrame(back))
+
+
+def test_integers_beyond_2_53_beside_gaps_are_as_near_as_float64():
+    most = np.iinfo(np.int64).max
+    X = pd.DataFrame({"n": pd.array([most, None, most - 5], dtype="Int64"), "x": 1.0})
+    table = read(X, missing=True)
+    new = table.like(np.array([[1e30, 1.0], [np.nan, 1], [float(2**60), 1]]))
+    assert new["n"].dtype == "Int64"
+    assert most - 2048 < new["n"][0] <= most
+    assert new["n"].isna().tolist() == [False, True, False]
+    assert new["n"][2] == 2**60
+    assert table.stack([new])[:3].equals(X)
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 1), (2, 3, 1)], ids=str)
+def test_rows_of_any_axes_may_have_gaps(shape):
+    X = np.random.default_rng(0).normal(size=(9, *shape))
+    X[3].flat[-1] = np.nan
+    table = read(X, missing=True)
+    assert table.has_missing
+    assert equal(np.nan_to_num(there_and_back(table)), np.nan_to_num(X))
+    with pytest.raises(ValueError, match="NaN; the first is at row 3.*whole row"):
+        read(X, missing=False)

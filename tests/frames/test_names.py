@@ -1,0 +1,103 @@
+"""Keys of columns: counted and named as in X, and refused where they mean two."""
+
+import numpy as np
+import pytest
+from _containers import common, in_container, read
+
+pd = pytest.importorskip("pandas")
+
+CONTAINERS = ["pandas", "polars", "pyarrow"]
+
+
+def refusal(table, key):
+    with pytest.raises(ValueError, match="^Constraint 0 ") as error:
+        table.column_of(key, "Constraint 0")
+    return str(error.value)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_keys_are_names_or_places(container):
+    table = read(in_container(common(), container), "auto")
+    for j, name in enumerate(common().columns):
+        for key in (name, j, j - 12, np.int8(j), np.str_(name)):
+            assert table.column_of(key, "") == j
+    assert "'real '; give" in refusal(table, "real ")
+    for key in (12, -13, 0.0, True, None, {}, [1], np.array([1]), ("real",), (0, 1)):
+        message = refusal(table, key)
+        assert "a name or a number (0 to 11) of the 12 columns of X" in message
+
+
+def test_columns_are_counted_in_X_where_some_are_categories():
+    X = np.ones((9, 4))
+    X[:, 0] = [0, 1, 2] * 3
+    for rows in (X, pd.DataFrame(X, columns=list("abcd")), X.astype(object)):
+        table = read(rows, [0, 2])
+        assert table.columns.tolist() == [1, 3]
+        assert table.categorical == [0, 2]
+        assert [table.column_of(j, "") for j in range(4)] == [0, 1, 2, 3]
+    assert "(0 to 3)" in refusal(read(X), "a")
+
+
+def test_cells_of_tensors_have_tuples():
+    table = read(np.ones((9, 3, 4)))
+    for cell in np.ndindex(3, 4):
+        flat = int(np.ravel_multi_index(cell, (3, 4)))
+        from_the_end = tuple(i - n for i, n in zip(cell, (3, 4), strict=True))
+        for key in (cell, from_the_end, flat, flat - 12):
+            assert table.column_of(key, "") == flat
+    for key in ((3, 0), (0,), (0, 0, 0), (0, 1.0), (True, 0), 12):
+        assert "rows of (3, 4), or a number from 0 to 11" in refusal(table, key)
+
+
+@pytest.mark.parametrize(
+    "names, fine, doubtful",
+    [
+        ([0, 1, 2], [0, 1, 2], [-1, 3]),
+        ([1, 2, 3], [], [0, 1, 2, 3, -1]),
+        (["a", 1, 0], [1], [0, 2]),
+        ([0, 1, 1], [0], [1]),
+    ],
+    ids=str,
+)
+def test_whole_numbers_as_names_are_ambiguous(names, fine, doubtful):
+    table = read(pd.DataFrame(np.ones((5, 3)), columns=names))
+    for key in fine:
+        assert table.column_of(key, "") == key
+    for key in doubtful:
+        assert "a name or a number" in refusal(table, key)
+
+
+def test_a_name_of_two_columns_is_refused():
+    table = read(pd.DataFrame(np.ones((5, 3)), columns=["a", "b", "a"]))
+    assert "2 of X have that name, [0, 2]" in refusal(table, "a")
+    assert table.column_of("b", "") == 1
+
+
+def test_names_of_other_types_are_names():
+    X = pd.DataFrame(np.ones((5, 3)), columns=[0.5, True, pd.Timestamp("2020-01-01")])
+    table = read(X)
+    assert [table.column_of(name, "") for name in X.columns] == [0, 1, 2]
+    assert table.column_of(1, "") == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [["b", "c"], np.array(["c", "b"]), [1, 2], [-2, "c"], [False, True, True]],
+    ids=str,
+)
+def test_all_ways_to_choose_categories(given):
+    X = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4], "c": [5, 6]})
+    assert read(X, given).categorical == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ([True, False, True], "categorical_features has 3 entries"),
+        (["z"], "categorical_features names 'z'; .* columns"),
+        ([5], "categorical_features names 5; .* 2 columns"),
+    ],
+)
+def test_categories_that_are_none_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        read(pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]}), given)

@@ -1,0 +1,162 @@
+"""Targets: numbers and classes in every container, and more of them."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+
+from sklearn_pnl.frames import ClassTarget, plain_target, read_target
+
+pd = pytest.importorskip("pandas")
+
+
+def more(y, new):
+    return read_target(y, "Sampler")[1](np.asarray(new, dtype=float).reshape(2, -1))
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["Int64", "UInt8", "int64[pyarrow]", "double[pyarrow]", "int8", "Float32", "f4"],
+)
+def test_series_keep_name_and_type(dtype):
+    y = pd.Series([1, 2, 3], name="price", index=[7, 8, 9]).astype(dtype)
+    values, _ = read_target(y, "Sampler")
+    assert_array_equal(values, [[1.0], [2.0], [3.0]])
+    whole = more(y, [1.7, 2.2])
+    assert whole.dtype == y.dtype
+    assert whole.name == "price"
+    assert whole.index.tolist() == [0, 1, 2, 3, 4]
+    exact = [1.7, 2.2] if "o" in dtype.lower()[:3] or dtype == "f4" else [2, 2]
+    np.testing.assert_allclose(whole.astype(float)[3:], exact, rtol=1e-6)
+    assert more(y.rename(None), [1, 2]).name is None
+
+
+def test_numbers_of_other_containers():
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    y = pl.Series("n", [1, 2, 3], dtype=pl.Int16)
+    assert more(y, [1.7, 9]).equals(pl.Series("n", [1, 2, 3, 2, 9], dtype=pl.Int16))
+    chunks = pa.chunked_array([[1, 2, 3]])
+    assert more(chunks, [1.7, 9]).to_pylist() == [1, 2, 3, 2, 9]
+    frame = pl.DataFrame({"a": [1.5, 2], "b": [1, 2]})
+    assert more(frame, [[3, 3], [4, 4]]).rows() == [(1.5, 1), (2, 2), (3, 3), (4, 4)]
+    whole = more(np.array([1, 2, 3], dtype=np.int32), [1.7, 2.2])
+    assert whole.dtype == np.int32
+    assert whole.tolist() == [1, 2, 3, 2, 2]
+    assert more([1.0, 2.0], [3, 4]) == [1, 2, 3, 4]
+    assert more(np.ones((4, 2), np.float32), np.zeros((2, 2))).shape == (6, 2)
+    values, with_more = read_target(np.full(3, 2**60 + 1), "Sampler")
+    assert with_more(values[:1]).tolist() == [2**60 + 1] * 4
+
+
+RAGGED, COMPLEX = [[1], [1, 2], [3]], np.ones(3) * 1j
+MASKED = np.ma.masked_array([0, 1, 2], [False, True, False])
+
+
+@pytest.mark.parametrize(
+    "y, message",
+    [
+        (None, "Sampler requires y.*y is None.*PNLAugmenter"),
+        (1, "y is of type int"),
+        (MASKED, "y is a masked array.*drop such rows"),
+        (np.array([1, np.nan]), "Input y contains NaN; .* row 1"),
+        (pd.Series([1, np.nan]), "Input y contains NaN; .* row 1"),
+        ([1.0, None], "Input y contains NaN; .* row 1"),
+        (np.ones((3, 1, 1)), r"shape \(n,\) or \(n, n_targets\)"),
+        (np.array(["a", "b"]), "y holds no numbers.*PNLSampler"),
+        (pd.Series(["a", "b"], name="kind"), "Column 'kind'.* of y holds no numbers"),
+        (RAGGED, r"row 0 has the shape \(1,\), row 1 the shape \(2,"),
+        (COMPLEX, "Complex data not supported: y"),
+    ],
+    ids=str,
+)
+def test_bad_numbers_are_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        read_target(y, "Sampler")
+
+
+def series(values, library, dtype=None):
+    if library == "pandas":
+        return pd.Series(values, name="c", dtype=dtype)
+    return pytest.importorskip(library).Series("c", values, dtype=dtype)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize(
+    "values", [["no", "yes", "no"], [3, 2**60 + 1, 3], [True, False]]
+)
+def test_classes_come_back_in_a_series(library, values):
+    if library == "pyarrow":
+        y = pytest.importorskip("pyarrow").chunked_array([values])
+    else:
+        y = series(values, library)
+    target = ClassTarget(y)
+    assert target.labels.tolist() == values
+    whole = target.like(np.concatenate([target.labels, target.labels[:1]]))
+    assert type(whole) is type(y)
+    if library == "pyarrow":
+        assert whole.to_pylist() == [*values, values[0]]
+        return
+    assert whole.to_list() == [*values, values[0]]
+    assert (whole.dtype, whole.name) == (y.dtype, "c")
+
+
+def test_classes_of_enums_lists_and_columns():
+    pl = pytest.importorskip("polars")
+    y = pl.Series("c", ["no", "yes"], dtype=pl.Enum(["yes", "no"]))
+    new = ClassTarget(y).like(np.array(["no", "yes", "yes"], dtype=object))
+    assert new.equals(pl.Series("c", ["no", "yes", "yes"], dtype=y.dtype))
+    target = ClassTarget(["a", "b"])
+    assert target.like(np.array(["a", "b", "b"])) == ["a", "b", "b"]
+    frame = pd.DataFrame({"c": [0, 1]})
+    assert (
+        ClassTarget(frame)
+        .like(np.array([0, 1, 1]))
+        .equals(pd.DataFrame({"c": [0, 1, 1]}))
+    )
+
+
+@pytest.mark.parametrize(
+    "make", [np.array, sp.csr_array, pd.DataFrame, np.ndarray.tolist]
+)
+def test_one_hot_classes_are_their_columns(make):
+    one_hot = np.eye(3, dtype=int)[[2, 0, 1]]
+    target = ClassTarget(make(one_hot))
+    assert target.labels.tolist() == [2, 0, 1]
+    whole = target.like(np.array([2, 0, 1, 2]))
+    assert_array_equal(whole, np.vstack([one_hot, one_hot[:1]]))
+    assert make is sp.csr_array or type(whole) is type(make(one_hot))
+
+
+LABELS = np.array([[1, 1, 0], [0, 0, 0], [0, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    "y, message",
+    [
+        (None, "requires y.*PNLAugmenter"),
+        ("abc", "y is of type str"),
+        (MASKED, "y is a masked array.*drop such rows"),
+        (["a", None], "NaN or None, 1 in all, the first in row 1"),
+        (pd.array([1, None], dtype="Int64"), "NaN or None.* row 1"),
+        (RAGGED, r"row 0 has the shape \(1,\), row 1 the shape \(2,"),
+        (COMPLEX, "Complex data not supported: y"),
+        (np.array([0.5, 1.5]), "continuous.*PNLRegressionSampler"),
+        (np.array([1, "a"], dtype=object), "astype"),
+        (np.array([[1, 2], [3, 4]]), r"y has the shape \(2, 2\).*PNLRegressionSampler"),
+        (pd.DataFrame({"a": [1.5, 2], "b": [0, 1]}), r"y has the shape \(2, 2\)"),
+        (np.zeros((3, 2, 2)), r"y has the shape \(3, 2, 2\)"),
+        (LABELS, r"2 labels in row 0.*y\[:, j\]"),
+        (sp.csr_array(LABELS), "2 labels in row 0"),
+        (LABELS[1:], "0 labels in row 0"),
+    ],
+    ids=str,
+)
+def test_bad_classes_are_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        ClassTarget(y)
+
+
+def test_classes_in_a_frame_name_the_series():
+    pl = pytest.importorskip("polars")
+    with pytest.raises(ValueError, match="y is a data frame.*Series"):
+        plain_target(pl.DataFrame({"y": [0, 1]}))

@@ -1,0 +1,338 @@
+"""Missing cells: theorems of completion, and solvers against other solvers."""
+
+import numpy as np
+import pytest
+from _oracles import indicator_design, random_poset
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+from sklearn.linear_model import PoissonRegressor
+
+from sklearn_pnl.geometry import (
+    InteractionBasis,
+    TensorPoset,
+    chain_poset,
+    complete,
+    estimable_cells,
+    many_body_projection,
+    mixed_projection,
+    order_mask,
+    product_poset,
+    rake,
+)
+from sklearn_pnl.geometry.many_body.solvers import GeneralSolver, TiltSolver
+
+
+def exact(rng, shape, order, size=1.0):
+    """A measure without interactions beyond an order."""
+    basis = InteractionBasis(shape, order)
+    scale = size * np.sqrt(np.prod(shape) / basis.n_functions)
+    return np.exp(basis.synthesis(scale * rng.normal(size=basis.n_functions)))
+
+
+def hidden(rng, measure, share):
+    """A measure with NaN at some cells."""
+    return np.where(rng.random(measure.shape) < share, np.nan, measure)
+
+
+def functions_of(shape, order):
+    """Orthonormal functions (m, D) for a mean over cells, by definition."""
+    basis = InteractionBasis(shape, order)
+    rows = basis.synthesis(np.eye(basis.n_functions)).reshape(basis.n_functions, -1)
+    return rows * np.sqrt(np.prod(shape))
+
+
+def weights_of(shape, order):
+    """Of each of these functions: how many there are of its interaction."""
+    cells = np.array(np.unravel_index(InteractionBasis(shape, order).cells, shape))
+    sizes = np.array(shape)[:, None] - 1
+    return np.where(cells > 0, sizes, 1).prod(axis=0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("shape", [(4, 4, 4), (3, 2, 5), (7, 6)])
+def test_a_cell_is_estimable_if_it_does_not_raise_the_rank(seed, shape):
+    """By definition, with another basis of the same functions."""
+    rng, poset = np.random.default_rng(seed), TensorPoset(shape)
+    matched = order_mask(poset, 2 if len(shape) > 2 else 1)
+    observed = rng.random(shape) > 0.3 + 0.4 * rng.random()
+    design = indicator_design(shape, np.flatnonzero(matched))
+    design = np.hstack([np.ones((len(design), 1)), design])
+    seen = design[observed.reshape(-1)]
+    rank = np.linalg.matrix_rank(seen)
+    slow = [np.linalg.matrix_rank(np.vstack([seen, row])) == rank for row in design]
+    estimable, found = estimable_cells(observed, poset, matched)
+    assert_array_equal(estimable.reshape(-1), slow)
+    assert found == rank
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_estimable_cells_of_a_general_poset_by_rank(seed):
+    rng = np.random.default_rng(seed)
+    poset, leq = random_poset(rng, 12, 0.3)
+    matched = rng.random(12) < 0.5
+    matched[poset.bottom], matched[-1 if poset.bottom == 0 else 0] = False, True
+    observed = rng.random(12) < 0.6
+    design = np.column_stack([np.ones(12), leq.T[:, matched]])
+    rank = np.linalg.matrix_rank(design[observed])
+    slow = [
+        np.linalg.matrix_rank(np.vstack([design[observed], row])) == rank
+        for row in design
+    ]
+    estimable, found = estimable_cells(observed, poset, matched)
+    assert_array_equal(estimable, slow)
+    assert found == rank
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("ridge", [0.0, 1e-3, 0.1])
+def test_poisson_regression_on_the_observed_cells_gives_the_same(seed, ridge):
+    rng, shape = np.random.default_rng(seed), (4, 5, 3)
+    counts = rng.poisson(exact(rng, shape, 3) * 8) + (ridge == 0)
+    observed = rng.random(shape) > 0.3
+    poset, seen = TensorPoset(shape), observed.reshape(-1)
+    design = functions_of(shape, 2).T / np.sqrt(weights_of(shape, 2))
+    # It weighs the mean deviance of cells, here it is their sum over the mass.
+    penalty = ridge * counts[observed].sum() / seen.sum()
+    oracle = PoissonRegressor(alpha=penalty, tol=1e-12, max_iter=5000, solver="lbfgs")
+    if ridge == 0:
+        oracle.set_params(solver="newton-cholesky")
+    oracle.fit(design[seen], counts.reshape(-1)[seen])
+    found = complete(
+        counts, poset, order_mask(poset, 2), observed=observed, ridge=ridge, tol=1e-10
+    )
+    some = np.ones(shape, bool) if ridge else found.estimable
+    assert some[~observed].any()
+    slow = oracle.predict(design).reshape(shape)
+    assert_allclose(found.measure[some], slow[some], rtol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_expectation_and_maximisation_run_long_give_the_same(seed):
+    """Dempster, Laird and Rubin 1977: missing cells are those of the last model."""
+    rng, shape = np.random.default_rng(seed), (4, 3, 4)
+    poset, measure = TensorPoset(shape), rng.gamma(2.0, size=shape) + 0.1
+    given = hidden(rng, measure, 0.1)
+    found = complete(given, poset, order_mask(poset, 2), tol=1e-10)
+    assert found.estimable.all()
+    filled = np.where(np.isnan(given), np.nanmean(given), given)
+    for _ in range(200):
+        model = many_body_projection(filled / filled.sum(), poset, 2, tol=1e-9).prob
+        filled = np.where(np.isnan(given), model * filled.sum(), given)
+    assert_allclose(found.measure[np.isnan(given)], filled[np.isnan(given)], rtol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_of_observed_cells_are_kept(seed):
+    """Quasi-independence: Bishop, Fienberg and Holland 1975, chapter 5."""
+    rng, shape = np.random.default_rng(seed), (5, 6)
+    counts = rng.poisson(2.0, size=shape) * 1.0
+    counts[:, 0] += 1
+    observed = rng.random(shape) > 0.2
+    observed[:, 0] = True
+    poset = TensorPoset(shape)
+    found = complete(counts, poset, poset.order == 1, observed=observed, tol=1e-10)
+    assert found.converged
+    assert found.gap < 1e-9
+    for axis in (0, 1):
+        sums = np.where(observed, found.measure, 0).sum(axis=axis)
+        assert_allclose(sums, np.where(observed, counts, 0).sum(axis=axis), atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("table", "order", "known"),
+    [
+        # The one cell of row 0 and column 1 falls to 0 beside any 5, 4 and 3.
+        ([[5, 0, np.nan], [np.nan, 4, 3]], 1, [[1, 1, 0], [0, 1, 1]]),
+        # Opposite corners: the classic of models without interactions of three.
+        (
+            [[[0, 4], [5, 6]], [[3, 2], [7, np.nan]]],
+            2,
+            [[[1, 1], [1, 1]], [[1, 1], [1, 0]]],
+        ),
+    ],
+)
+def test_a_likelihood_without_a_maximum_is_told_by_what_is_estimable(
+    table, order, known
+):
+    table = np.array(table)
+    poset = TensorPoset(table.shape)
+    matched = order_mask(poset, order)
+    found = complete(table, poset, matched)
+    assert found.converged and np.array_equal(found.estimable, known)
+    assert np.array_equal(np.isnan(found.measure), np.isnan(table))
+    some = ~np.isnan(table)
+    near = complete(table, poset, matched, ridge=1e-9).measure
+    assert_allclose(found.measure[some], near[some], atol=1e-4)
+    assert found.rank == matched.sum()
+
+
+def test_structural_zeros_stay_and_need_no_mass():
+    rng, poset = np.random.default_rng(0), TensorPoset((4, 4))
+    table = rng.gamma(1.0, size=(4, 4))
+    reference = 1.0 - np.eye(4)
+    with pytest.raises(ValueError, match="Cell 0 of row 0 holds mass where the refer"):
+        complete(table, poset, poset.order == 1, reference=reference)
+    table *= reference
+    found = complete(table, poset, poset.order == 1, reference=reference, tol=1e-11)
+    margins = {(0,): table.sum(axis=1), (1,): table.sum(axis=0)}
+    assert_allclose(found.measure, rake(reference, margins).tables, atol=1e-7)
+    assert_array_equal(np.diag(found.measure), 0)
+
+
+def test_zeros_of_a_reference_stay_in_every_projection():
+    """Closed forms too: with rows raked to the same sums, zeros and all."""
+    rng, poset = np.random.default_rng(0), TensorPoset((3, 4))
+    reference = rng.random((3, 4)) * (rng.random((3, 4)) > 0.3)
+    target = rng.random((3, 4)) * (reference > 0)
+    reference, target = reference / reference.sum(), target / target.sum()
+    tilt, general = TiltSolver(poset, 1), GeneralSolver(poset, poset.order == 1)
+    for solver in (tilt, general):
+        found = solver.project(target, reference, tol=1e-10)
+        margins = {(0,): target.sum(axis=1), (1,): target.sum(axis=0)}
+        assert_allclose(found.prob, rake(reference, margins).tables, atol=1e-8)
+    closed = mixed_projection(target, reference, poset.order == 2, poset)
+    assert closed.converged
+    assert_array_equal(closed.prob[reference == 0], 0)
+    full = np.full((3, 4), 1 / 12)
+    for matched in (poset.order == 2, poset.order >= 1):
+        assert not mixed_projection(full, reference, matched, poset).converged
+
+
+def test_closed_forms_of_a_chain_keep_zeros():
+    poset, reference = chain_poset(4), np.array([0.5, 0.0, 0.5, 0.0])
+    matched = np.array([False, False, True, False])
+    found = mixed_projection(np.full(4, 0.25), reference, matched, poset)
+    assert_allclose(found.prob, reference)
+    matched[3] = True
+    assert not mixed_projection(np.full(4, 0.25), reference, matched, poset).converged
+
+
+def test_what_is_above_an_empty_sum_is_empty():
+    counts = np.array([[0.0, 0.0, 3.0], [0.0, 2.0, 1.0], [4.0, 5.0, np.nan]])
+    counts[0, 0] = np.nan
+    counts[:, 0] = [np.nan, 0, 0]
+    poset = TensorPoset((3, 3))
+    found = complete(counts, poset, poset.order == 1)
+    assert_array_equal(found.measure[:, 0], 0)
+    general = product_poset(chain_poset(3), chain_poset(3))
+    counts = np.array([1.0, 2.0, 0.0, 3.0, np.nan, 0.0, 2.0, 1.0, 0.0])
+    found = complete(counts, general, np.isin(np.arange(9), [1, 2, 3, 6]))
+    assert_array_equal(found.measure[[2, 5, 8]], 0)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3])
+def test_the_gap_bounds_what_is_left(max_iter):
+    rng, shape = np.random.default_rng(0), (4, 5, 3)
+    measure, ridge = rng.gamma(0.3, size=shape), 0.01
+    given, poset = hidden(rng, measure, 0.3), TensorPoset(shape)
+    functions, seen = functions_of(shape, 2), ~np.isnan(given).reshape(-1)
+
+    def objective(found):
+        m = given.reshape(-1)[seen]
+        q = found.measure.reshape(-1)
+        effects = functions @ np.log(q) / q.size
+        value = -(m * np.log(q[seen])).sum() / m.sum()
+        return value + ridge / 2 * (effects**2 @ weights_of(shape, 2))
+
+    settings = {"ridge": ridge, "tol": 1e-12}
+    matched = order_mask(poset, 2)
+    early = complete(given, poset, matched, max_iter=max_iter, **settings)
+    best = complete(given, poset, matched, **settings)
+    left = objective(early) - objective(best)
+    assert -1e-12 < left <= early.gap + 1e-12
+    assert best.gap < 1e-12
+
+
+def test_a_ridge_is_the_same_in_every_basis():
+    rng = np.random.default_rng(1)
+    given = hidden(rng, rng.gamma(1.0, size=(2, 12)), 0.3)
+    for order in (np.arange(12) > 0, np.arange(12) % 3 == 1):
+        tensor = complete(given, TensorPoset((12,)), order, ridge=0.05, tol=1e-11)
+        chain = complete(given, chain_poset(12), order, ridge=0.05, tol=1e-11)
+        assert_allclose(tensor.measure, chain.measure, rtol=1e-8)
+        assert tensor.estimable is None
+
+
+def test_a_ridge_on_a_smooth_mode_is_one_on_differences():
+    rng, n = np.random.default_rng(2), 9
+    given = hidden(rng, rng.gamma(3.0, size=n), 0.3)
+    seen, ridge = ~np.isnan(given), 0.01
+    frequencies = np.arange(1, n)
+    unit = np.sum(1 / (2 - 2 * np.cos(np.pi * frequencies / n)))
+
+    def objective(v):
+        q = np.exp(v)
+        m = given[seen] / given[seen].sum()
+        value = q[seen].sum() - m @ v[seen]
+        return value + ridge / 2 * unit * (np.diff(v) ** 2).sum() / n
+
+    slow = minimize(objective, np.full(n, np.log(1 / n)), tol=1e-14)
+    poset = TensorPoset((n,))
+    found = complete(given, poset, poset.order == 1, ridge=ridge, ordered_modes=[-1])
+    assert_allclose(found.measure / np.nansum(given), np.exp(slow.x), rtol=1e-5)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.01])
+def test_rows_do_not_depend_on_the_others(ridge):
+    rng, poset = np.random.default_rng(3), TensorPoset((3, 4, 2))
+    given = hidden(rng, rng.gamma(1.0, size=(6, 3, 4, 2)) + 0.1, 0.2)
+    given[4] = np.where(np.isnan(given[1]), np.nan, 2.0)
+    whole = complete(given, poset, order_mask(poset, 2), ridge=ridge)
+    for row, one in enumerate(given):
+        alone = complete(one, poset, order_mask(poset, 2), ridge=ridge)
+        assert_allclose(alone.measure, whole.measure[row], rtol=1e-7)
+        assert alone.residual <= 1e-9
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+def test_no_rows_and_no_cells(ridge):
+    poset, none = TensorPoset((2, 3)), np.empty((0, 2, 3))
+    found = complete(none, poset, poset.order == 1, ridge=ridge)
+    assert found.measure.shape == (0, 2, 3)
+    assert found.converged.shape == (0,)
+    seen = np.ones((2, 3), bool)
+    assert estimable_cells(none > 0, poset, poset.order == 1)[1].shape == (0,)
+    estimable, rank = estimable_cells(~seen, poset, poset.order == 1)
+    assert rank == 0
+    assert not estimable.any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"measures": np.full((2, 3), np.nan)}, "Row 0 has no observed cell"),
+        ({"measures": np.zeros((2, 3))}, "Row 0 has observed cells that are all 0"),
+        ({"measures": -np.ones((2, 3))}, r"must be finite .* entry \(0, 0\) is -1"),
+        ({"measures": np.full((2, 3), np.inf)}, r"entry \(0, 0\) is inf"),
+        ({"measures": np.ones((3, 2))}, r"measures must have shape \(..., 2, 3\)"),
+        (
+            {"reference": -np.ones((2, 3))},
+            r"reference must be fin.* \(0, 0\) is -1",
+        ),
+        ({"ridge": -1}, "ridge must not be negative"),
+        ({"ridge": np.inf}, "nor infinite"),
+        ({"observed": np.full((2, 3), np.nan)}, "observed must be a mask"),
+        ({"matched": np.full((2, 3), 2)}, "matched must be a mask, of"),
+        (
+            {"ordered_modes": [2], "ridge": 1},
+            "names mode 2; the modes are 0 to 1",
+        ),
+        ({"matched": np.ones(6, bool)}, "matched must be a mask of shape"),
+        ({"matched": np.zeros((2, 3), bool)}, "matched is empty"),
+        ({"matched": np.eye(2, 3, 2, bool), "ordered_modes": [0]}, "no family of"),
+    ],
+)
+def test_bad_input_is_refused(change, message):
+    poset = TensorPoset((2, 3))
+    given = {"measures": np.ones((2, 3)), "poset": poset, "matched": poset.order == 1}
+    with pytest.raises(ValueError, match=message):
+        complete(**given | change)
+
+
+def test_a_table_with_gaps_is_no_mask_of_observed_cells():
+    poset = TensorPoset((2, 2))
+    given = [[1, 1], [1, 0]], poset, poset.order == 1
+    assert estimable_cells(*given)[0].all()
+    for table in ([[1, np.nan], [1, 1]], [[4, 2], [0, 1]]):
+        with pytest.raises(ValueError, match="observed must be a mask"):
+            estimable_cells(table, *given[1:])

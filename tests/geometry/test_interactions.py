@@ -1,0 +1,243 @@
+"""Families of mode sets, their masks, and the orthonormal interaction basis."""
+
+from functools import reduce
+from itertools import combinations
+from math import prod
+
+import numpy as np
+import pytest
+from _oracles import (
+    interaction_cells_slow,
+    random_poset,
+    tensor_leq,
+    up_to_order,
+)
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sklearn_pnl.geometry import (
+    InteractionBasis,
+    TensorPoset,
+    close_downward,
+    element_mask,
+    eta_from_prob,
+    fisher_information,
+    interaction_mask,
+)
+from sklearn_pnl.geometry.many_body.bases import kronecker_blocks
+from sklearn_pnl.geometry.posets.interactions import family_from_mask
+
+# With a mode of length 1, and with blocks of modes of more than 64 levels.
+CASES = [
+    ((5,), [(0,)]),
+    ((3, 4), [(0,)]),
+    ((3, 4), [(0, 1)]),
+    ((2, 3, 4), [(0, 1), (1, 2)]),
+    ((2, 3, 4), [(2, 0)]),
+    ((3, 1, 4), [(0, 1), (2,)]),
+    ((2, 2, 3, 2), [(0, 1, 2), (3,)]),
+    ((2, 2, 3, 2), [(1, 3)]),
+    ((7, 2, 2, 7, 2, 2), [(0, 1), (3, 4, 5)]),
+]
+ORDERS = [
+    (shape, order)
+    for shape in [(5,), (3, 4), (2, 3, 4), (3, 1, 4), (2, 2, 3, 2)]
+    for order in range(1, len(shape) + 1)
+]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_close_downward_is_all_subsets(seed):
+    rng = np.random.default_rng(seed)
+    given = [tuple(rng.permutation(5)[: rng.integers(1, 5)]) for _ in range(3)]
+    # Brute force: all subsets of modes that lie inside one of the sets given.
+    expected = {
+        modes
+        for size in range(1, 6)
+        for modes in combinations(range(5), size)
+        if any(set(modes) <= set(g) for g in given)
+    }
+    assert close_downward(given, 5) == expected
+
+
+@pytest.mark.parametrize(("shape", "interactions"), CASES, ids=str)
+def test_mask_of_listed_interactions(shape, interactions):
+    mask = interaction_mask(shape, interactions)
+    assert mask.shape == shape
+    cells = interaction_cells_slow(shape, interactions)
+    assert_array_equal(np.flatnonzero(mask), cells)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 2, 3), (4, 1, 3, 2)], ids=str)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_family_of_a_mask_is_the_largest_sets_that_make_it(seed, shape):
+    rng = np.random.default_rng(seed)
+    used = [k for k in range(4) if shape[k] > 1]
+    for _ in range(20):
+        n_sets = rng.integers(1, 4)
+        sets = [
+            tuple(rng.permutation(used)[: rng.integers(1, 4)]) for _ in range(n_sets)
+        ]
+        mask = interaction_mask(shape, sets)
+        family = family_from_mask(mask)
+        assert_array_equal(interaction_mask(shape, family), mask)
+        if not isinstance(family, int):
+            pairs = [(set(a), set(b)) for a in family for b in family if a != b]
+            assert not any(a <= b for a, b in pairs)
+        # A cell more or less is no family, unless it is all of its set of modes.
+        cell = tuple(rng.integers(shape))
+        mask[cell] ^= True
+        support = [k for k in range(4) if cell[k] > 0]
+        if np.prod([shape[k] - 1 for k in support]) > 1:
+            assert family_from_mask(mask) is None
+
+
+@pytest.mark.parametrize(("shape", "order"), ORDERS, ids=str)
+def test_mask_of_an_order_is_that_of_all_its_mode_sets(shape, order):
+    mask = interaction_mask(shape, order)
+    mode_sets = up_to_order(len(shape), order)
+    assert_array_equal(np.flatnonzero(mask), interaction_cells_slow(shape, mode_sets))
+    assert_array_equal(mask, interaction_mask(shape, mode_sets))
+
+
+@pytest.mark.parametrize(("shape", "interactions"), CASES + ORDERS, ids=str)
+def test_dimension_counts_products_of_lengths_less_one(shape, interactions):
+    # A set of modes has prod (I_k - 1) functions of its own.
+    d = len(shape)
+    sizes = range(1, d + 1)
+    kept = [
+        modes
+        for modes in (m for size in sizes for m in combinations(range(d), size))
+        if (isinstance(interactions, int) and len(modes) <= interactions)
+        or (
+            not isinstance(interactions, int)
+            and any(set(modes) <= set(s) for s in interactions)
+        )
+    ]
+    expected = sum(prod(shape[k] - 1 for k in modes) for modes in kept)
+    assert InteractionBasis(shape, interactions).n_functions == expected
+
+
+@pytest.mark.parametrize(("shape", "interactions"), CASES + ORDERS, ids=str)
+def test_basis_is_orthonormal(shape, interactions):
+    basis = InteractionBasis(shape, interactions)
+    v = np.random.default_rng(0).normal(size=(3, 2, basis.n_functions))
+    functions = basis.synthesis(v)
+    assert functions.shape == (3, 2, *shape)
+    assert_allclose(basis.analysis(functions), v, atol=1e-12)
+    assert_allclose(np.vdot(functions, functions), np.vdot(v, v))
+
+
+@pytest.mark.parametrize(("shape", "interactions"), CASES + ORDERS, ids=str)
+def test_analysis_is_the_transpose_of_synthesis(shape, interactions):
+    basis = InteractionBasis(shape, interactions)
+    rng = np.random.default_rng(0)
+    v, x = rng.normal(size=basis.n_functions), rng.normal(size=shape)
+    assert_allclose(np.vdot(basis.analysis(x), v), np.vdot(x, basis.synthesis(v)))
+
+
+@pytest.mark.parametrize(("shape", "interactions"), CASES + ORDERS, ids=str)
+def test_basis_spans_the_zeta_columns_of_the_mask(shape, interactions):
+    # Less their means: the constant function is normalisation's.
+    basis = InteractionBasis(shape, interactions)
+    leq = tensor_leq(shape)
+    columns = leq[interaction_mask(shape, interactions).ravel()].astype(float)
+    columns -= columns.mean(axis=1, keepdims=True)
+    projected = basis.synthesis(basis.analysis(columns.reshape(-1, *shape)))
+    assert_allclose(projected.reshape(columns.shape), columns, atol=1e-12)
+    # The columns are independent, so equal dimensions make the spans equal.
+    assert np.linalg.matrix_rank(columns) == basis.n_functions == len(columns)
+
+
+@pytest.mark.parametrize(("shape", "interactions"), CASES[:8] + ORDERS, ids=str)
+def test_scaled_basis_has_unit_fisher_information_at_uniform(shape, interactions):
+    # Gram = F' (diag(p) - p p') F with p = 1 / D and F = sqrt(D) times the basis.
+    basis = InteractionBasis(shape, interactions)
+    f = basis.synthesis(np.eye(basis.n_functions)).reshape(basis.n_functions, -1)
+    assert_allclose(f.sum(axis=1), 0, atol=1e-12)
+    # The same metric in zeta columns, by the change of basis between the two.
+    poset, elements = TensorPoset(shape), interaction_mask(shape, interactions)
+    uniform = np.full(shape, 1 / poset.n_elements)
+    above = eta_from_prob(f.reshape(-1, *shape), poset).reshape(len(f), -1)
+    change = above[:, elements.ravel()]
+    g = fisher_information(uniform, poset, np.flatnonzero(elements))
+    assert_allclose(change.T @ change / poset.n_elements, g, atol=1e-12)
+
+
+def test_elements_may_be_a_mask_or_listed():
+    poset = TensorPoset((2, 3))
+    mask = np.array([[True, True, False], [False, False, True]])
+    expected = np.array([[False, True, False], [False, False, True]])  # no bottom
+    for elements in (mask, mask.ravel(), [0, 1, 5], [(0, 0), (0, 1), (1, 2)]):
+        assert_array_equal(element_mask(poset, elements), expected)
+    # The same from a column-major mask, and the mask given is left as it is.
+    assert_array_equal(element_mask(poset, np.asfortranarray(mask)), expected)
+    assert mask[0, 0]
+    general = random_poset(np.random.default_rng(0), 6)[0]
+    chosen = [general.bottom, (general.bottom + 2) % 6]
+    found = element_mask(general, chosen)
+    assert_array_equal(np.flatnonzero(found), chosen[1:])
+
+
+# --- what bad input gets ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("interactions", "message"),
+    [
+        (0, "order=0 is outside 1 to 3"),
+        (-1, "order=-1 is outside 1 to 3"),
+        (4, "order=4 is outside 1 to 3"),
+        ([], "No interaction was given"),
+        ([()], "at least one mode"),
+        ([(0, 1), ()], "at least one mode"),
+        ([(0, 3)], r"\(0, 3\) names mode 3.*modes 0 to 2"),
+        ([(-1,)], "names mode -1"),
+        ([(1, 0, 1)], r"\(1, 0, 1\) names a mode twice"),
+        ([0, 1], "tuple of modes"),
+        ([(0.0, 1.0)], "tuple of modes"),
+        ([("0", "1")], "tuple of modes"),
+        ("ab", "tuple of modes"),
+    ],
+)
+def test_bad_interactions_are_refused(interactions, message):
+    with pytest.raises(ValueError, match=message):
+        close_downward(interactions, 3)
+    with pytest.raises(ValueError, match=message):
+        interaction_mask((2, 3, 2), interactions)
+    with pytest.raises(ValueError, match=message):
+        InteractionBasis((2, 3, 2), interactions)
+
+
+@pytest.mark.parametrize(
+    ("elements", "message"),
+    [
+        (np.ones((3, 2), bool), "mask of elements must have shape"),
+        (np.ones(5, bool), "mask of elements must have shape"),
+        ([6], r"Element 6 is out of range"),
+        ([-1], r"Element -1 is out of range"),
+        ([(0, 1), (1, 3)], r"Element \[1, 3\] is out of range"),
+        ([(0, 1, 1)], "given as a boolean mask"),
+        ([0.5], "given as a boolean mask"),
+        ([0], "no element besides the bottom"),
+        ([], "no element besides the bottom"),
+        (np.zeros((2, 3), bool), "no element besides the bottom"),
+        ([1, 1, 0, 0, 1, 0], "named twice. A mask is of Booleans"),
+    ],
+)
+def test_bad_elements_are_refused(elements, message):
+    with pytest.raises(ValueError, match=message):
+        element_mask(TensorPoset((2, 3)), elements)
+
+
+# --- long rows ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "shape", [(2,) * 9, (7, 2, 2, 7, 2, 2), (5, 5, 5, 2, 2), (1, 3), (40, 40)], ids=str
+)
+def test_joined_blocks_are_the_product_of_all_matrices(shape):
+    rng = np.random.default_rng(0)
+    matrices = [rng.normal(size=(n, n)) for n in shape]
+    blocks = kronecker_blocks(matrices)
+    assert np.prod([len(block) for block in blocks]) == np.prod(shape)
+    assert_allclose(reduce(np.kron, blocks), reduce(np.kron, matrices), atol=1e-12)

@@ -1,0 +1,465 @@
+"""Measures on linear equations, intervals and ranges: against SciPy and theory."""
+
+import numpy as np
+import pytest
+from scipy.optimize import LinearConstraint, approx_fprime, linprog, minimize
+from scipy.sparse import csr_array
+
+from sklearn_pnl.geometry import kl_divergence, linear_projection
+from sklearn_pnl.geometry.convex.affine import _DIVERGENCES, _Problem
+from sklearn_pnl.geometry.convex.reach import box_reach
+
+
+def random_coefficients(rng, c, d):
+    if rng.random() < 0.3:
+        return rng.normal(size=(c, d))
+    a = rng.choice([0, 1, -1, 2, 0.5], size=(c, d), p=[0.4, 0.3, 0.15, 0.1, 0.05])
+    a[~a.any(axis=1), rng.integers(d)] = 1
+    return a
+
+
+def random_ranges(rng, m0):
+    """None, from above, both, or both with some cells fixed."""
+    kind, spread = rng.integers(4), m0.mean()
+    floor, ceiling = np.zeros(m0.shape), np.full(m0.shape, np.inf)
+    if kind >= 1:
+        ceiling = m0 + rng.gamma(0.5, size=m0.shape) * spread
+    if kind >= 2:
+        floor = np.maximum(m0 - rng.gamma(0.5, size=m0.shape) * spread, 0)
+    if kind == 3:
+        floor = np.where(rng.random(m0.shape) < 0.2, ceiling, floor)
+    return floor, ceiling
+
+
+def random_problem(rng):
+    """Measure, equations and intervals around what some point has, and ranges.
+
+    That point often has cells at the ends of their ranges.
+    """
+    d = int(rng.integers(2, 31))
+    c = int(rng.integers(1, min(d, 8) + 1))
+    a = random_coefficients(rng, c, d)
+    m0 = rng.gamma(1.0, size=d) * 10 ** rng.uniform(-2, 2) + 1e-6
+    floor, ceiling = random_ranges(rng, m0)
+    top = np.where(np.isinf(ceiling), 3 * m0.mean() + floor, ceiling)
+    point = floor + (top - floor) * rng.beta(0.5, 0.5, size=d)
+    if rng.random() < 0.2:
+        end = np.where(rng.random(d) < 0.5, floor, top)
+        point = np.where(rng.random(d) < 0.7, end, point)
+    lower, kind = a @ point, rng.integers(4, size=c)
+    width = 0.3 * rng.gamma(0.5, size=(2, c)) * (np.abs(a) @ point)
+    upper = lower + np.where(kind == 1, width[0], 0)
+    lower = np.where(kind == 2, -np.inf, lower - np.where(kind == 1, width[1], 0))
+    upper[kind == 3] = np.inf
+    return m0, a, lower, upper, floor, ceiling
+
+
+def solve(problem, **kwargs):
+    m0, a, lower, upper, floor, ceiling = problem
+    return linear_projection(
+        m0[None], a, lower, upper, floor=floor, ceiling=ceiling, **kwargs
+    )
+
+
+def worst_violation(m, problem):
+    """Of equations and ranges, relative to the size of the equation."""
+    m0, a, lower, upper, floor, ceiling = problem
+    assert np.all((m >= np.maximum(floor, 0)) & (m <= ceiling))
+    ends = [np.where(np.isfinite(e), np.abs(e), 0) for e in (lower, upper)]
+    scale = np.maximum.reduce([np.abs(a) @ np.clip(m0, floor, ceiling), *ends])
+    values = a @ m
+    return (np.maximum(np.maximum(lower - values, values - upper), 0) / scale).max()
+
+
+def made_impossible(rng, problem):
+    """The same problem with one equation asked beyond its reach, or None."""
+    m0, a, lower, upper, floor, ceiling = (np.array(part) for part in problem)
+    i = int(rng.integers(len(a)))
+    rest = np.delete(np.arange(len(a)), i)
+    rows = np.vstack([-a[rest], a[rest]])
+    ends = np.concatenate([-lower[rest], upper[rest]])
+    rows, ends = rows[np.isfinite(ends)], ends[np.isfinite(ends)]
+    ends = ends + 1e-9 * np.abs(ends)
+    system = {"A_ub": rows, "b_ub": ends} if len(rows) else {}
+    bounds = np.column_stack([floor, ceiling])
+    size = np.abs(a[i]) @ np.clip(m0, floor, ceiling)
+    for sign in (-1, 1):
+        found = linprog(sign * a[i], **system, bounds=bounds)
+        if found.status == 0:
+            reach = sign * found.fun
+            gap = 10 ** rng.uniform(-5, 0) * max(size, abs(reach))
+            ends = np.sort([reach - sign * gap, reach - sign * gap * rng.uniform(1, 2)])
+            lower[i], upper[i] = ends if rng.random() < 0.5 else ends[:1].repeat(2)
+            return (m0, a, lower, upper, floor, ceiling), i
+    return None
+
+
+# --- all met or refused ---------------------------------------------------------
+
+
+def test_random_problems_that_can_be_met_are_met():
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        problem = random_problem(rng)
+        found = solve(problem)
+        assert found.converged.all(), found.reasons
+        assert not found.reasons
+        assert worst_violation(found.measure[0], problem) <= 1e-9
+
+
+# --- the answer -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_against_scipy(seed):
+    rng = np.random.default_rng(seed)
+    m0 = rng.gamma(2.0, size=5) + 0.1
+    a = rng.choice([0.0, 1.0, -1.0], size=(2, 5), p=[0.2, 0.5, 0.3]) + np.eye(2, 5)
+    floor, ceiling = 0.5 * m0, 1.8 * m0
+    values = a @ rng.uniform(0.7 * m0, 1.5 * m0)
+    lower, upper = values - [0, 0.2], values + [0, 0.1]
+    found = solve((m0, a, lower, upper, floor, ceiling))
+    expected = minimize(
+        lambda m: float(kl_divergence(m, m0)),
+        np.clip(m0, floor, ceiling),
+        jac=lambda m: np.log(m / m0),
+        constraints=[
+            LinearConstraint(a[i : i + 1], lower[i], upper[i]) for i in range(2)
+        ],
+        bounds=np.column_stack([floor, ceiling]),
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    assert worst_violation(expected.x, (m0, a, lower, upper, floor, ceiling)) < 1e-6
+    np.testing.assert_allclose(found.measure[0], expected.x, atol=2e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_optimality_conditions(seed):
+    # Kuhn and Tucker's: an exponential tilt clipped to the ranges; multipliers of the
+    # right sign, and 0 where an interval holds with room to spare.
+    rng = np.random.default_rng(seed)
+    for _ in range(10):
+        problem = m0, a, lower, upper, floor, ceiling = random_problem(rng)
+        found = solve(problem)
+        y, m = found.multipliers[0], found.measure[0]
+        tilt = m0 * np.exp(np.clip(y @ a, -600, 600))
+        np.testing.assert_allclose(m, np.clip(tilt, floor, ceiling), rtol=1e-12)
+        scale = 1e-8 * np.maximum(np.abs(a) @ np.maximum(m0, m), np.abs(a @ m))
+        inequality = lower < upper
+        assert np.all((a @ m <= lower + scale)[inequality & (y > 0)])
+        assert np.all((a @ m >= upper - scale)[inequality & (y < 0)])
+
+
+def test_pythagorean_theorem():
+    # Csiszar 1975, theorem 2.2: KL(q, m0) = KL(q, m) + KL(m, m0) for q that meet the
+    # same equations, and >= for inequalities and ranges.
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        m0 = rng.gamma(1.0, size=6) + 0.01
+        a = rng.normal(size=(2, 6))
+        q = rng.gamma(1.0, size=6) + 0.01
+        m = linear_projection(m0[None], a, a @ q, a @ q, tol=1e-12).measure[0]
+        total = kl_divergence(q, m) + kl_divergence(m, m0)
+        assert kl_divergence(q, m0) == pytest.approx(total, rel=1e-8)
+        floor, ceiling = np.minimum(q, 0.8 * m0), np.maximum(q, 1.2 * m0)
+        wide = solve((m0, a, a @ q - 0.1, a @ q + 0.1, floor, ceiling)).measure[0]
+        total = kl_divergence(q, wide) + kl_divergence(wide, m0)
+        assert kl_divergence(q, m0) >= total - 1e-8
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gradient_of_the_dual_by_finite_differences(seed):
+    rng = np.random.default_rng(seed)
+    m0, a, lower, upper, floor, ceiling = random_problem(rng)
+    ends = lower, upper, floor, ceiling
+    p = _Problem.from_user(m0[None], a, *ends, _DIVERGENCES["kl"])
+    # On the side of 0 where the end of the interval is finite.
+    y = np.where(np.isinf(lower), -1, 1) * rng.uniform(0.1, 0.5, size=len(a))
+    slope = approx_fprime(y, lambda x: p.primal(x[None])[1][0], 1e-7)
+    m, _, _ = p.primal(y[None])
+    gradient = p.gradient(m, y[None])[0]
+    scale = np.abs(gradient).max() + np.abs(a @ m[0]).max()
+    np.testing.assert_allclose(slope, gradient, atol=1e-5 * scale)
+
+
+def test_rows_do_not_depend_on_their_neighbours():
+    rng = np.random.default_rng(3)
+    m0 = rng.gamma(1.0, size=(40, 9)) + 1e-3
+    a = np.zeros((3, 9))
+    a[0, :4], a[1, 3:6], a[2, 7:] = 1, [1, -1, 2], 1
+    wanted = np.array(2 * rng.gamma(1.0, size=(40, 9)) @ a.T)
+    ceiling = np.maximum(m0, 4.0)
+    together = linear_projection(m0, a, wanted, wanted, ceiling=ceiling)
+    for row in range(0, 40, 7):
+        one = [row]
+        alone = linear_projection(
+            m0[one], a, wanted[one], wanted[one], ceiling=ceiling[one]
+        )
+        np.testing.assert_allclose(
+            alone.measure[0], together.measure[row], rtol=1e-9, atol=1e-12
+        )
+        assert (row in together.reasons) == (0 in alone.reasons)
+
+
+def test_steps_across_the_end_of_a_range_do_not_go_to_and_fro():
+    # One copy starts at its ceiling: the slope has a kink where the step begins.
+    found = linear_projection([[1.1, 1.0999]], [[1, -1]], 0, 0, ceiling=1.1, tol=1e-12)
+    assert found.converged[0]
+    np.testing.assert_allclose(found.measure, np.sqrt(1.1 * 1.0999), rtol=1e-12)
+
+
+def test_cells_that_must_be_nearly_empty():
+    a, b = [[0.63, -0.014, -0.54]], 0.63 * 0.0364
+    found = linear_projection(
+        [[0.0355, 0.0018, 0.0069]], a, b, b, floor=[0.03, 0, 0], ceiling=0.0364
+    )
+    assert found.converged[0]
+    assert found.measure[0, 1] < 1e-8
+
+
+def test_equations_that_repeat_each_other():
+    m0 = np.random.default_rng(0).gamma(1.0, size=(4, 5)) + 0.1
+    a = np.array([[1, 1, 1, 0, 0], [2, 2, 2, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 1, 1.0]])
+    b = np.array([2, 4, 5, 3.0])
+    found = linear_projection(m0, a, b, b)
+    assert found.converged.all()
+    once = linear_projection(m0, a[[0, 3]], b[[0, 3]], b[[0, 3]])
+    np.testing.assert_allclose(found.measure, once.measure, rtol=1e-7)
+
+
+@pytest.mark.parametrize("width", [0.05, 0.1, 0.5, np.inf])
+def test_an_interval_about_what_an_equation_says_changes_nothing(width):
+    income = np.array([2e3, 7e3, 34e3, 6e3])
+    a = np.array([2 * income, [1, 0, 0, 0], [0, 1, 1, 0], income])
+    value = a @ [0.4, 0.9, 0.2, 0.5]
+    without = linear_projection(np.ones((1, 4)), a[:3], *2 * [value[:3]], ceiling=1)
+    room = np.array([0, 0, 0, width])
+    ends = value - room * value[3], value + room * value[3]
+    found = linear_projection(np.ones((1, 4)), a, *ends, ceiling=1)
+    assert found.converged.all()
+    np.testing.assert_allclose(found.measure, without.measure, rtol=1e-7)
+
+
+# --- chi-square -----------------------------------------------------------------
+
+
+def chi_square(m, m0):
+    return float(np.sum((m - m0) ** 2 / (2 * m0)))
+
+
+def solve_chi_square(problem, **kwargs):
+    return solve(problem, divergence="chi2", **kwargs)
+
+
+def test_chi_square_meets_what_can_be_met_and_names_the_rest():
+    rng = np.random.default_rng(4)
+    refused = 0
+    for _ in range(120):
+        problem = random_problem(rng)
+        found = solve_chi_square(problem)
+        assert found.converged.all(), found.reasons
+        assert worst_violation(found.measure[0], problem) <= 1e-9
+        impossible = made_impossible(rng, problem)
+        if impossible is None or refused == 30:
+            continue
+        # Whether something can be met does not depend on what is least.
+        for found in (solve_chi_square(impossible[0]), solve(impossible[0])):
+            assert not found.converged[0]
+            assert found.reasons[0].startswith("E")
+        refused += 1
+    assert refused == 30
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_chi_square_of_one_equation_is_generalised_regression(seed):
+    # Deville and Sarndal 1992: m0 + m0 A' (A diag(m0) A')^-1 (b - A m0).
+    rng = np.random.default_rng(seed)
+    for c in (1, 3):
+        m0 = rng.gamma(2.0, size=(6, 9)) + 0.1
+        a = rng.normal(size=(c, 9))
+        b = m0 @ a.T + rng.normal(size=(6, c))
+        found = linear_projection(
+            m0, a, b, b, floor=-np.inf, divergence="chi2", tol=1e-12
+        )
+        once = linear_projection(m0, a, b, b, divergence="chi2", tol=1e-8)
+        for k in range(6):
+            gram = a @ np.diag(m0[k]) @ a.T
+            step = a.T @ np.linalg.solve(gram, b[k] - a @ m0[k])
+            expected = m0[k] * (1 + step)
+            if np.all(expected > 0):
+                np.testing.assert_allclose(found.measure[k], expected, rtol=1e-9)
+                # With no end that is met one step is exact, but for rounding.
+                assert once.n_iter[k] <= 1
+            assert chi_square(found.measure[k], m0[k]) >= (
+                chi_square(expected, m0[k]) * (1 - 1e-9)
+            )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_chi_square_against_scipy(seed):
+    rng = np.random.default_rng(seed)
+    m0 = rng.gamma(2.0, size=6) + 0.1
+    a = rng.choice([0.0, 1.0, -1.0], size=(2, 6), p=[0.2, 0.5, 0.3]) + np.eye(2, 6)
+    floor, ceiling = 0.7 * m0, 1.3 * m0
+    # Near the most that the first can be, so that some ends are met.
+    values = a @ np.where(a[0] > 0, 1.299 * m0, 0.701 * m0)
+    lower, upper = values - [0, 0.2], values + [0, 0.1]
+    problem = m0, a, lower, upper, floor, ceiling
+    found = solve_chi_square(problem, tol=1e-12)
+    expected = minimize(
+        lambda m: chi_square(m, m0),
+        np.clip(m0, floor, ceiling),
+        jac=lambda m: (m - m0) / m0,
+        constraints=[
+            LinearConstraint(a[i : i + 1], lower[i], upper[i]) for i in range(2)
+        ],
+        bounds=np.column_stack([floor, ceiling]),
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 500},
+    )
+    m = found.measure[0]
+    assert found.converged[0]
+    assert worst_violation(expected.x, problem) < 1e-6
+    np.testing.assert_allclose(m, expected.x, atol=2e-5)
+    assert chi_square(m, m0) <= chi_square(expected.x, m0) + 1e-9
+    assert seed in (5, 6) or np.any((m == floor) | (m == ceiling))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_optimality_conditions_of_chi_square(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(10):
+        problem = m0, a, lower, upper, floor, ceiling = random_problem(rng)
+        found = solve_chi_square(problem)
+        y, m = found.multipliers[0], found.measure[0]
+        step = m0 * (1 + y @ a)
+        size = m0 * (1 + np.abs(y) @ np.abs(a))
+        off = np.abs(m - np.clip(step, floor, ceiling))
+        assert np.all(off <= 1e-12 * (size + np.abs(m)))
+        scale = 1e-8 * np.maximum(np.abs(a) @ np.maximum(m0, m), np.abs(a @ m))
+        inequality = lower < upper
+        assert np.all((a @ m <= lower + scale)[inequality & (y > 0)])
+        assert np.all((a @ m >= upper - scale)[inequality & (y < 0)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gradient_of_the_chi_square_dual_by_finite_differences(seed):
+    rng = np.random.default_rng(seed)
+    m0, a, lower, upper, floor, ceiling = random_problem(rng)
+    ends = lower, upper, floor, ceiling
+    p = _Problem.from_user(m0[None], a, *ends, _DIVERGENCES["chi2"])
+    y = np.where(np.isinf(lower), -1, 1) * rng.uniform(0.1, 0.5, size=len(a))
+    slope = approx_fprime(y, lambda x: p.primal(x[None])[1][0], 1e-7)
+    m, _, _ = p.primal(y[None])
+    gradient = p.gradient(m, y[None])[0]
+    scale = np.abs(gradient).max() + np.abs(a @ m[0]).max()
+    np.testing.assert_allclose(slope, gradient, atol=1e-5 * scale)
+
+
+def test_pythagorean_theorem_of_chi_square():
+    # Projection in an inner product, with weights 1 / m0: equality for equations
+    # without ends, and >= where some are met.
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        m0 = rng.gamma(1.0, size=6) + 0.01
+        a, q = rng.normal(size=(2, 6)), rng.gamma(1.0, size=6) + 0.01
+        m = linear_projection(
+            m0[None], a, a @ q, a @ q, divergence="chi2", tol=1e-13
+        ).measure[0]
+        whole = np.sum((q - m0) ** 2 / m0)
+        parts = np.sum((q - m) ** 2 / m0) + np.sum((m - m0) ** 2 / m0)
+        assert whole >= parts * (1 - 1e-8)
+        if m.min() > 1e-9:
+            assert whole == pytest.approx(parts, rel=1e-8)
+
+
+def test_chi_square_is_the_first_step_of_kl():
+    # Near to what is asked for the two differ in the second order.
+    m0 = np.random.default_rng(0).gamma(2.0, size=(3, 7)) + 0.1
+    a = np.random.default_rng(1).normal(size=(2, 7))
+    gaps = []
+    for size in (1e-2, 1e-3):
+        b = m0 @ a.T + size
+        chi2, kl = (
+            linear_projection(m0, a, b, b, divergence=d, tol=1e-14).measure
+            for d in ("chi2", "kl")
+        )
+        gaps.append(np.abs(chi2 - kl).max())
+    assert gaps[1] < 0.02 * gaps[0]
+
+
+# --- what cannot be met ---------------------------------------------------------
+
+
+def test_equations_about_no_cell_hold_or_are_refused():
+    start = [[1.0, 2.0]]
+    for others, wanted in (([], []), ([[1, 1]], [6]), ([[1, 0], [0, 1]], [2, 3])):
+        a = np.array([[0, 0], *others])
+        found = linear_projection(start, a, [0, *wanted], [0, *wanted])
+        assert found.converged.all()
+        np.testing.assert_allclose(found.measure @ a[1:].T, [wanted], rtol=1e-8)
+    found = linear_projection(start, [[0, 0], [1, 1]], [1, 3], [1, 3])
+    assert found.reasons[0].startswith("Equation 0")
+
+
+def test_what_can_be_reached_is_told():
+    a = np.array([[1, 1, 0], [0, 1, 1.0]])
+    found = linear_projection(
+        np.ones((3, 3)),
+        a,
+        [[2, 2], [5, 5], [4, 0]],
+        [[2, 2], [5, 5], [4, 1]],
+        ceiling=2,
+    )
+    np.testing.assert_array_equal(found.converged, [True, False, False])
+    assert str(found.reasons[1]) == (
+        "Equation 0 asks for 5; within the ranges of its features it reaches 0 to 4."
+    )
+    assert "together they are missed by" in str(found.reasons[2])
+
+
+def test_reach_is_attained_at_the_ends_of_ranges():
+    rng = np.random.default_rng(0)
+    a, floor = rng.normal(size=(4, 6)), rng.uniform(size=(3, 6))
+    ceiling = floor + rng.uniform(size=(3, 6))
+    least, most = box_reach(a, floor, ceiling)
+    ends = np.array([np.where(up, ceiling, floor) for up in np.ndindex(*[2] * 6)])
+    np.testing.assert_allclose(least, (ends @ a.T).min(axis=0))
+    np.testing.assert_allclose(most, (ends @ a.T).max(axis=0))
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"measures": [[1.0, 0.0]]}, "cell 1 of row 0 is 0.0. Add a positive offset"),
+        ({"measures": [1.0, 2.0]}, "shape"),
+        ({"coefficients": [[1.0, np.nan]]}, "finite"),
+        ({"lower": 3.0}, "lower must be .* in column 0 of row 0 they are 3 and 1"),
+        ({"lower": np.nan}, "lower must be a number"),
+        ({"upper": [1.0, 1.0]}, "must be broadcastable"),
+        ({"floor": 2.0, "ceiling": 1.0}, "floor must be"),
+    ],
+)
+def test_bad_input(change, message):
+    good = {
+        "measures": [[1.0, 1.0]], "coefficients": [[1.0, 1.0]], "lower": 1.0,
+        "upper": 1.0,
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        linear_projection(**(good | change))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sparse_coefficients_give_what_dense_ones_do(seed):
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=(6, 30)) * (rng.random((6, 30)) < 0.3)
+    start = rng.gamma(2.0, size=(3, 30))
+    wanted = (start * rng.uniform(0.7, 1.4, start.shape)) @ a.T
+    room = rng.choice([0.0, 0.3], size=6)
+    asked = wanted - room, wanted + room
+    ranges = {"floor": 0.5 * start, "ceiling": 2.0 * start}
+    dense = linear_projection(start, a, *asked, **ranges)
+    sparse = linear_projection(start, csr_array(a), *asked, **ranges)
+    assert dense.converged.all() and sparse.converged.all()
+    np.testing.assert_allclose(sparse.measure, dense.measure, rtol=1e-7)

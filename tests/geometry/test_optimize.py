@@ -1,0 +1,231 @@
+"""Batched Newton methods against SciPy, on problems that know no geometry."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+from scipy.special import expit, logsumexp, softmax
+
+from sklearn_pnl.geometry.convex.optimize import newton_cg, newton_dense
+
+SOLVERS = [newton_dense, newton_cg]
+SEEDS = [0, 1, 2]
+
+
+class _Smooth:
+    """Rows of a strictly convex function; the point kept is ``x`` itself."""
+
+    def gradient(self, point, rows):
+        gradient = self.slope(point, rows)
+        return gradient, np.abs(gradient).max(axis=1)
+
+    def value(self, x, rows):
+        # The first column remembers the row, for `hessian_product` to read.
+        return self.height(x, rows), np.column_stack([rows, x])
+
+    def slope(self, point, rows):
+        return self.gradient_at(point[:, 1:], rows)
+
+    def longest(self, step, point):
+        return np.ones(len(step))
+
+    def hessian(self, point, rows):
+        return self.curvature(point[:, 1:], rows)
+
+    def hessian_product(self, point, v):
+        hessian = self.curvature(point[:, 1:], point[:, 0].astype(int))
+        return np.einsum("ijk,ik->ij", hessian, v)
+
+
+class LogSumExp(_Smooth):
+    """``logsumexp(A x + b) + ridge |x|^2 / 2 - <c, x>``, one ``A, b, c`` a row."""
+
+    def __init__(self, rng, n, m, n_terms=12, scale=1.0, ridge=0.1):
+        self.a = scale * rng.normal(size=(n, n_terms, m))
+        self.b = 3 * rng.normal(size=(n, n_terms))
+        self.c = rng.normal(size=(n, m))
+        self.ridge = ridge
+
+    def _energy(self, x, rows):
+        return np.einsum("ijk,ik->ij", self.a[rows], x) + self.b[rows]
+
+    def height(self, x, rows):
+        quadratic = 0.5 * self.ridge * (x**2).sum(axis=1)
+        linear = (self.c[rows] * x).sum(axis=1)
+        return logsumexp(self._energy(x, rows), axis=1) + quadratic - linear
+
+    def gradient_at(self, x, rows):
+        p = softmax(self._energy(x, rows), axis=1)
+        mean = np.einsum("ij,ijk->ik", p, self.a[rows])
+        return mean + self.ridge * x - self.c[rows]
+
+    def curvature(self, x, rows):
+        p = softmax(self._energy(x, rows), axis=1)
+        mean = np.einsum("ij,ijk->ik", p, self.a[rows])
+        second = np.swapaxes(self.a[rows] * p[:, :, None], 1, 2) @ self.a[rows]
+        return (
+            second
+            - mean[:, :, None] * mean[:, None, :]
+            + self.ridge * np.eye(x.shape[1])
+        )
+
+
+class Logistic(LogSumExp):
+    """``sum log(1 + exp(A x + b)) + ridge |x|^2 / 2 - <c, x>``."""
+
+    def height(self, x, rows):
+        quadratic = 0.5 * self.ridge * (x**2).sum(axis=1)
+        linear = (self.c[rows] * x).sum(axis=1)
+        loss = np.logaddexp(0, self._energy(x, rows)).sum(axis=1)
+        return loss + quadratic - linear
+
+    def gradient_at(self, x, rows):
+        p = expit(self._energy(x, rows))
+        return np.einsum("ij,ijk->ik", p, self.a[rows]) + self.ridge * x - self.c[rows]
+
+    def curvature(self, x, rows):
+        p = expit(self._energy(x, rows))
+        weighted = self.a[rows] * (p * (1 - p))[:, :, None]
+        second = np.swapaxes(weighted, 1, 2) @ self.a[rows]
+        return second + self.ridge * np.eye(x.shape[1])
+
+
+def minimum_by_scipy(problem, row, m):
+    """Minimum of one row by SciPy's trust-region Newton method."""
+    rows = np.array([row])
+    return minimize(
+        lambda x: problem.height(x[None], rows)[0],
+        np.zeros(m),
+        jac=lambda x: problem.gradient_at(x[None], rows)[0],
+        hess=lambda x: problem.curvature(x[None], rows)[0],
+        method="trust-exact",
+        options={"gtol": 1e-9},
+    ).x
+
+
+@pytest.mark.parametrize("make", [LogSumExp, Logistic])
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_minimum_is_that_of_scipy(seed, solver, make):
+    problem = make(np.random.default_rng(seed), n=6, m=5)
+    solution = solver(problem, np.zeros((6, 5)), tol=1e-9, max_iter=100)
+    assert solution.converged.all()
+    for row in range(6):
+        expected = minimum_by_scipy(problem, row, 5)
+        assert_allclose(solution.x[row], expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rows_do_not_touch_each_other(seed, solver):
+    # Rows of very different difficulty, so that they leave the batch in turn.
+    rng = np.random.default_rng(seed)
+    problem = LogSumExp(rng, n=6, m=4)
+    problem.a *= np.geomspace(0.1, 10, 6)[:, None, None]
+    together = solver(problem, np.zeros((6, 4)), tol=1e-8, max_iter=200)
+    assert together.converged.all()
+    assert len(set(together.n_iter)) > 1
+    for row in range(6):
+        alone = _only(problem, row)
+        single = solver(alone, np.zeros((1, 4)), tol=1e-8, max_iter=200)
+        assert single.n_iter[0] == together.n_iter[row]
+        assert_allclose(single.x[0], together.x[row], atol=1e-12)
+
+
+def _only(problem, row):
+    single = object.__new__(type(problem))
+    single.a, single.b, single.c = (
+        part[row : row + 1] for part in (problem.a, problem.b, problem.c)
+    )
+    single.ridge = problem.ridge
+    return single
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rows_that_start_converged_take_no_step(seed):
+    problem = LogSumExp(np.random.default_rng(seed), n=5, m=4)
+    solved = newton_cg(problem, np.zeros((5, 4)), tol=1e-9, max_iter=100)
+    start = np.where(np.arange(5)[:, None] % 2, solved.x, 0.0)
+    again = newton_cg(problem, start, tol=1e-6, max_iter=100)
+    assert_array_equal(again.n_iter[1::2], 0)
+    assert_array_equal(again.x[1::2], start[1::2])
+    assert (again.n_iter[::2] > 0).all()
+    assert again.converged.all()
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_dense_newton_goes_on_beyond_tol(seed, tol):
+    # Newton squares the error, so one more step than tol asks gives many digits.
+    problem = LogSumExp(np.random.default_rng(seed), n=5, m=4)
+    start = np.zeros((5, 4))
+    coarse = newton_dense(problem, start, tol=tol, max_iter=100)
+    fine = newton_dense(problem, start, tol=1e-12, max_iter=100)
+    assert coarse.converged.all()
+    assert (coarse.residual < 0.1 * tol).all()
+    assert_allclose(coarse.x, fine.x, atol=0.1 * tol)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("max_iter", [0, 1, 2])
+def test_running_out_of_steps_is_reported(max_iter, solver):
+    problem = LogSumExp(np.random.default_rng(0), n=4, m=5, scale=3.0)
+    solution = solver(problem, np.zeros((4, 5)), tol=1e-10, max_iter=max_iter)
+    assert not solution.converged.any()
+    assert (solution.residual > 1e-10).all()
+    assert_array_equal(solution.n_iter, max_iter)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_tolerance_beyond_the_arithmetic_ends_unconverged(solver):
+    # No residual reaches a negative tolerance; rows leave once they stall.
+    problem = LogSumExp(np.random.default_rng(0), n=4, m=5)
+    solution = solver(problem, np.zeros((4, 5)), tol=-1.0, max_iter=10_000)
+    assert not solution.converged.any()
+    assert (solution.residual < 1e-12).all()
+    assert (solution.n_iter < 200).all()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("distance", [1.0, 10.0, 1e3])
+def test_rows_that_still_descend_are_not_given_up(distance, solver):
+    # From far out the steps are damped: the value falls at every step while the
+    # residual, for many of them, does not.
+    problem = Logistic(np.random.default_rng(0), n=4, m=5, ridge=1e-3)
+    start = distance * np.random.default_rng(1).normal(size=(4, 5))
+    solution = solver(problem, start, tol=1e-8, max_iter=500)
+    assert solution.converged.all(), solution.residual
+    for row in range(4):
+        expected = minimum_by_scipy(problem, row, 5)
+        assert_allclose(solution.x[row], expected, atol=1e-4)
+
+
+def test_dense_newton_solves_a_badly_scaled_problem():
+    # Variables in units that differ by 1e8: condition number 1e16 before scaling.
+    problem = LogSumExp(np.random.default_rng(0), n=3, m=4, ridge=0.0)
+    units = np.geomspace(1e-4, 1e4, 4)
+    # A c inside the hull of A's rows, else there is no minimum without a ridge.
+    problem.c = problem.a.mean(axis=1)
+    plain = newton_dense(problem, np.zeros((3, 4)), tol=1e-10, max_iter=100)
+    problem.a, problem.c = problem.a * units, problem.c * units
+    scaled = newton_dense(problem, np.zeros((3, 4)), tol=1e-8, max_iter=100)
+    assert plain.converged.all()
+    assert scaled.converged.all()
+    assert_allclose(scaled.x * units, plain.x, rtol=1e-4, atol=1e-4)
+
+
+class _Broken(LogSumExp):
+    """A problem whose gradient is not a number in its last row."""
+
+    def gradient(self, point, rows):
+        gradient, residual = super().gradient(point, rows)
+        broken = np.isin(rows, [3])
+        return gradient, np.where(broken, np.nan, residual)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_residual_that_is_no_number_is_not_convergence(solver):
+    problem = _Broken(np.random.default_rng(0), n=4, m=3)
+    solution = solver(problem, np.zeros((4, 3)), tol=1e-8, max_iter=100)
+    assert np.isnan(solution.residual[3])
+    assert_array_equal(solution.converged, [True, True, True, False])

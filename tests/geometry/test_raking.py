@@ -1,0 +1,272 @@
+"""Tables with given margins: against projections, definitions and SciPy."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from sklearn_pnl.geometry import (
+    RakingError,
+    TensorPoset,
+    close_downward,
+    interaction_mask,
+    kl_divergence,
+    mixed_projection,
+    rake,
+)
+
+CASES = [
+    ((4, 5), [(0,), (1,)]),
+    ((3, 4, 5), [(0, 1), (0, 2), (1, 2)]),
+    ((3, 4, 5), [(2, 0), (1,)]),
+    ((3, 4, 2), [(0,), (1,), (2,)]),
+    ((2, 3, 2, 3), [(0, 1), (1, 2), (3, 2)]),
+    ((3, 4), [(0,)]),
+    ((3, 4), [()]),
+]
+
+
+def margin_slow(table, modes):
+    """Sums over the other modes by the definition, axes in the order of ``modes``."""
+    out = np.zeros([table.shape[k] for k in modes])
+    for cell in np.ndindex(*table.shape):
+        out[tuple(cell[k] for k in modes)] += table[cell]
+    return out
+
+
+def margins_of(tables, sets):
+    return {m: np.array([margin_slow(t, m) for t in tables]) for m in sets}
+
+
+def random_problem(shape, sets, seed, n=4, empty=0.0):
+    """Tables, and the margins of other tables with the same zeros."""
+    rng = np.random.default_rng(seed)
+    tables = rng.gamma(0.7, size=(n, *shape)) + 1e-3
+    targets = 30 * rng.gamma(0.7, size=(n, *shape)) + 1e-3
+    zero = rng.random(tables.shape) < empty
+    tables[zero] = targets[zero] = 0
+    return tables, margins_of(targets, sets)
+
+
+# --- the answer -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shape, sets", CASES)
+def test_margins_are_met_and_the_ratio_is_a_product(shape, sets, seed):
+    # Csiszar 1975, theorem 3.1: these two conditions define the I-projection.
+    tables, margins = random_problem(shape, sets, seed)
+    found = rake(tables, margins, n_modes=len(shape), tol=1e-11)
+    for modes, margin in margins.items():
+        mass = margin.sum(axis=tuple(range(1, margin.ndim)), keepdims=True)
+        got = margins_of(found.tables, [modes])[modes]
+        assert np.abs((got - margin) / mass).max() <= 1e-11
+    indicators = np.vstack([_indicators(shape, modes) for modes in sets])
+    ratio = np.log(found.tables / tables).reshape(len(tables), -1)
+    fitted = np.linalg.lstsq(indicators.T, ratio.T, rcond=None)[0]
+    np.testing.assert_allclose(indicators.T @ fitted, ratio.T, atol=1e-9)
+
+
+def _indicators(shape, modes):
+    cells = np.stack([np.ravel(i) for i in np.indices(shape)], axis=1)[:, list(modes)]
+    levels = np.unique(cells, axis=0)
+    return (levels[:, None] == cells[None]).all(axis=2).astype(float)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shape, sets", CASES[:5])
+def test_raking_is_the_mixed_projection(shape, sets, seed):
+    # Margins of a distribution are eta on a down-set (see `projections`).
+    rng = np.random.default_rng(seed)
+    start, target = rng.dirichlet(np.ones(np.prod(shape)), (2, 3)).reshape(2, 3, *shape)
+    poset = TensorPoset(shape)
+    mask = interaction_mask(shape, close_downward(sets, len(shape)))
+    expected = mixed_projection(target, start, mask, poset, tol=1e-10).prob
+    found = rake(start, margins_of(target, sets), tol=1e-11)
+    np.testing.assert_allclose(found.tables, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_against_slsqp(seed):
+    tables, margins = random_problem((3, 3), [(0,), (1,)], seed, n=1)
+    design = np.vstack([_indicators((3, 3), (0,)), _indicators((3, 3), (1,))[1:]])
+    wanted = np.concatenate([margins[(0,)][0], margins[(1,)][0][1:]])
+    start = np.outer(margins[(0,)][0], margins[(1,)][0]).ravel() / wanted[:3].sum()
+    found = minimize(
+        lambda q: float(kl_divergence(q, tables[0].ravel())),
+        start,
+        jac=lambda q: np.log(q / tables[0].ravel()),
+        constraints={"type": "eq", "fun": lambda q: design @ q - wanted},
+        bounds=[(1e-9, None)] * 9,
+        options={"ftol": 1e-13, "maxiter": 500},
+        method="SLSQP",
+    )
+    got = rake(tables[0], {m: v[0] for m, v in margins.items()}).tables
+    np.testing.assert_allclose(got.ravel(), found.x, atol=2e-4 * wanted[:3].sum())
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shape, sets", CASES[:5])
+def test_structural_zeros_are_kept(shape, sets, seed):
+    tables, margins = random_problem(shape, sets, seed, empty=0.3)
+    found = rake(tables, margins)
+    assert np.all(found.tables[tables == 0] == 0)
+    assert found.residual.max() <= 1e-9
+    assert found.converged.all()
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e150])
+def test_masses_of_any_size(scale):
+    tables, margins = random_problem((3, 4), [(0,), (1,)], 0)
+    expected = rake(tables, margins).tables
+    scaled = {modes: scale * margin for modes, margin in margins.items()}
+    np.testing.assert_allclose(rake(tables, scaled).tables / scale, expected)
+    np.testing.assert_allclose(rake(scale * tables, margins).tables, expected)
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-290, 1e290, 1e300])
+@pytest.mark.parametrize("shape, sets", CASES[:2])
+def test_tables_at_the_ends_of_floating_point(shape, sets, size):
+    # Powers of two change nothing else, so the tables are those of the same ones near
+    # 1, as far as their cells can be told apart where they are so small.
+    start = np.ones(shape)
+    start[0] = 3.0
+    margins = {m: v[0] for m, v in random_problem(shape, sets, 0)[1].items()}
+    found = rake(start * size, margins)
+    np.testing.assert_allclose(found.tables, rake(start, margins).tables, rtol=1e-9)
+    small = {modes: margin * 1e-300 for modes, margin in margins.items()}
+    np.testing.assert_allclose(
+        rake(start * size, small).tables * 1e300, found.tables, rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e-20])
+@pytest.mark.parametrize("shape", [(2, 2), (2, 2, 2)])
+def test_cells_that_are_next_to_nothing_beside_others(shape, size):
+    # Factors of 1e310 are no floating point numbers.
+    table = np.ones(shape)
+    table[1] = size
+    share = {(0,): [0.5, 0.5], (1,): [0.2, 0.8]}
+    found = rake(table, share, n_modes=len(shape))
+    np.testing.assert_allclose(
+        found.tables.reshape(2, 2, -1).sum(axis=2), [[0.1, 0.4], [0.1, 0.4]]
+    )
+
+
+def test_margins_are_broadcast_and_axes_follow_their_keys():
+    tables, margins = random_problem((3, 4, 5), [(0, 2), (1,)], 1)
+    one = {modes: margin[0] for modes, margin in margins.items()}
+    each = rake(tables, one).tables
+    swapped = rake(tables, {(2, 0): one[0, 2].T, (1,): one[(1,)]}).tables
+    np.testing.assert_allclose(swapped, each)
+    assert rake(tables[0], margins).tables.shape == tables.shape
+    nested = rake(tables.reshape(2, 2, 3, 4, 5), one)
+    assert nested.residual.shape == (2, 2)
+    np.testing.assert_allclose(nested.tables.reshape(tables.shape), each)
+
+
+def test_a_margin_within_another_changes_nothing():
+    tables, margins = random_problem((3, 4, 5), [(0, 1), (1, 2), (1,), ()], 2)
+    more = rake(tables, margins).tables
+    fewer = rake(tables, {k: margins[k] for k in [(0, 1), (1, 2)]}).tables
+    np.testing.assert_allclose(more, fewer)
+
+
+def test_levels_and_tables_without_mass():
+    found = rake(np.ones((2, 2, 2)), {(0,): [[1, 0], [0, 0]], (1,): [[1, 0], [0, 0]]})
+    np.testing.assert_array_equal(found.tables, [[[1, 0], [0, 0]], np.zeros((2, 2))])
+    assert rake(np.ones((0, 2, 2)), {(0,): [1, 1], (1,): [1, 1]}).tables.shape == (
+        0, 2, 2,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("shape, sets", CASES[:5])
+def test_rows_do_not_depend_on_their_neighbours(shape, sets):
+    tables, margins = random_problem(shape, sets, 3, n=6, empty=0.2)
+    together = rake(tables, margins)
+    for row in range(6):
+        alone = rake(tables[row], {modes: m[row] for modes, m in margins.items()})
+        np.testing.assert_allclose(alone.tables, together.tables[row], rtol=1e-7)
+        assert alone.n_iter == together.n_iter[row]
+
+
+def test_margins_that_need_empty_cells():
+    # The I-projection lies on the boundary, which sweeps reach as 1 / k only.
+    found = rake([[1, 1], [1, 0]], {(0,): [1, 1], (1,): [1, 1]})
+    np.testing.assert_allclose(found.tables, [[0, 1], [1, 0]], atol=1e-8)
+
+
+# --- what cannot be met ---------------------------------------------------------
+
+
+def test_contradictory_margins_are_named():
+    tables = np.ones((2, 3, 4))
+    totals = r"\(0,\) and \(1,\) have different totals: 3 and 4"
+    with pytest.raises(RakingError, match=totals):
+        rake(np.ones((3, 4)), {(0,): np.ones(3), (1,): np.ones(4)})
+    first, second = np.ones((2, 3)), np.ones((3, 4)) / 2
+    second[1] *= 2
+    sums = r"\(0, 1\) and \(1, 2\) disagree .* level 1 of mode 1 they sum to 2 and 4"
+    with pytest.raises(RakingError, match=sums):
+        rake(tables, {(0, 1): first, (1, 2): second})
+
+
+def test_three_margins_that_share_a_column():
+    # ipfn goes on for ever here: the pair margins disagree on mode 0 alone.
+    rng = np.random.default_rng(0)
+    t = rng.gamma(1.0, size=(3, 4, 5))
+    margins = {(0, 1): t.sum(2), (0, 2): t.sum(1), (1, 2): t.sum(0)}
+    assert rake(np.ones(t.shape), margins).converged
+    margins[0, 2] = margins[0, 2] * np.array([[1.1], [0.9], [1.0]])
+    with pytest.raises(RakingError, match="share: at level . of mode 0"):
+        rake(np.ones(t.shape), margins)
+
+
+def test_mass_where_the_table_has_none_is_named():
+    table = np.ones((2, 3))
+    table[1] = 0
+    cell = r"Margin \(0,\) asks for 2 at level 1 of mode 0"
+    with pytest.raises(RakingError, match=cell):
+        rake(table, {(0,): [1, 2], (1,): [1, 1, 1]})
+
+
+def test_zeros_that_allow_no_table_are_told():
+    # Column 1 has only row 1, which holds less than the column asks for.
+    with pytest.raises(RakingError, match="no table with these structural zeros"):
+        rake([[1, 0], [1, 1]], {(0,): [2, 1], (1,): [1, 2]})
+
+
+def test_too_few_iterations_are_told():
+    tables, margins = random_problem((3, 4, 5), CASES[1][1], 0)
+    remedy = "max_iter=2: .* Increase max_iter or tol"
+    with pytest.raises(RakingError, match=remedy) as error:
+        rake(tables, margins, max_iter=2)
+    assert error.value.result.residual.max() > 1e-9
+    assert np.all(error.value.result.n_iter == 2)
+
+
+@pytest.mark.parametrize(
+    "tables, margins, message",
+    [
+        ([[1, -1]], {(0,): [1]}, r"tables must be finite .* entry \(0, 1\)"),
+        ([[1, np.nan]], {(0,): [1]}, "entry"),
+        ([[1, 1]], {(0,): [np.inf]}, r"margin \(0,\) must be finite"),
+        ([[1, 1]], {(1,): [1, 1, 1]}, r"Margin \(1,\) must have shape \(..., 2\)"),
+        ([[1, 1]], {(0, 0): [1, 1]}, "tuples of different modes"),
+        ([[1, 1]], {0: [1, 1]}, "such as"),
+        ([[1, 1]], {(-1,): [1, 1]}, "tuples of different modes"),
+        ([1, 1], {(1,): [1, 1]}, "an axis for every mode"),
+        ([1, 1], {}, "margins is empty"),
+        (np.ones((2, 2)), {"ab": [1, 1]}, "such as .* got 'ab'"),
+        (np.ones((2, 2)), {"01": [1, 1]}, "such as .* got '01'"),
+        (np.ones((2, 2)), {(0.5,): [1, 1]}, "such as"),
+        (np.ones((2, 2)), {(0,): [1, np.nan]}, r"entry \(1,\) is nan"),
+        (np.ones((2, 2)), {(0,): [1e308, 1e308]}, r"margin \(0,\) must have a finite"),
+        (np.full((2, 2), 1e308), {(0,): [1, 1]}, "tables must have a finite sum"),
+        (np.ones((3, 4, 5)), {(0,): [1] * 3, (1,): [1] * 4}, "n_modes=3 makes modes"),
+        (np.ones((2, 3)), {(0, 1): np.ones((2, 3)), (1, 0): np.ones((3, 2))},
+         r"name the modes \(0, 1\) twice, the second time as \(1, 0\)"),
+    ],
+)  # fmt: skip
+def test_bad_input(tables, margins, message):
+    with pytest.raises(ValueError, match=message):
+        rake(tables, margins)

@@ -1,0 +1,731 @@
+"""New rows of one set: how codes are drawn and decoded, seeds, batches, parameters."""
+
+import pickle
+import tracemalloc
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from numbers import Real
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import KernelDensity
+from sklearn.preprocessing import FunctionTransformer, QuantileTransformer
+from sklearn.utils._param_validation import Interval
+
+from sklearn_pnl import (
+    BackwardProjector,
+    ManyBodyProjector,
+    PNLAugmenter,
+    PrimeFactorReshaper,
+)
+from sklearn_pnl.draws import DensityDraws, Drawn, Draws, KernelDraws, MixupDraws
+from sklearn_pnl.geometry import TensorPoset, chain_poset
+from sklearn_pnl.manifolds import (
+    EtaManifold,
+    FiberManifold,
+    LocalManifold,
+    MixtureManifold,
+    ThetaManifold,
+)
+
+SEEDS = [0, 1, 2]
+SHAPE = (3, 2, 2)
+
+
+def positive(seed, *shape, n=12):
+    return np.random.default_rng(seed).gamma(1.0, size=(n, *shape)) + 0.1
+
+
+def table(n=60, d=12, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def coded(X, draws="mixup", order=1, n_neighbors=5, **params):
+    """An augmenter that does to rows what a projector does, and this projector."""
+    names = "offset", "with_mass", "tol", "poset"
+    numerics = {"offset": 0.0, "with_mass": False, "tol": 1e-9}
+    numerics |= {name: params.pop(name) for name in names if name in params}
+    base = ManyBodyProjector(order, **numerics)
+    decoder = {"local_manifold": params.get("local_manifold", "fiber")}
+    plain = {"embedding": None, "reshaper": None, "extrapolation": None}
+    plain |= {"equalities": None, "value_support": None, "k_neighbors": n_neighbors}
+    augmenter = PNLAugmenter(base, draws=draws, **(plain | params)).fit(X)
+    metric = getattr(draws, "metric", "kl")
+    projector = BackwardProjector(
+        base, k_neighbors=n_neighbors, metric=metric, **decoder
+    )
+    return augmenter, projector.fit(X)
+
+
+class Ring(BaseEstimator):
+    """A density of another's making: ``sample`` takes a number and no more."""
+
+    def __init__(self, shift=0.0, n_columns=None):
+        self.shift, self.n_columns = shift, n_columns
+
+    def fit(self, X, y=None):
+        self.codes_ = X
+        return self
+
+    def sample(self, n_samples):
+        codes = self.codes_[np.arange(n_samples) % len(self.codes_)]
+        moved = codes + np.linspace(-self.shift, self.shift, codes.shape[1])
+        return moved[:, : self.n_columns]
+
+
+class AtPosition(np.random.RandomState):
+    """Draws as its seed says, but every position between two rows is the same."""
+
+    def __init__(self, position, seed=0):
+        super().__init__(seed)
+        self.position = position
+
+    def uniform(self, size):
+        return np.full(size, self.position)
+
+
+DRAWS = [
+    "mixup",
+    "interpolation",
+    "kde",
+    GaussianMixture(2, reg_covar=1e-3, random_state=0),
+]
+
+
+# --- codes ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_kernel_draws_are_those_of_a_kernel_density(seed, order):
+    X, n = positive(seed, *SHAPE), 4000
+    augmenter, projector = coded(X, KernelDraws(0.4), order)
+    ours = projector.transform(augmenter.sample(n, seed))
+    theirs = KernelDensity(bandwidth=0.4).fit(projector.codes_).sample(n, seed)
+    spread = theirs.std(axis=0)
+    error = np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) / spread
+    assert error.max() < 6 * np.sqrt(2 / n)
+    assert_allclose(ours.std(axis=0), spread, rtol=0.1)
+    assert_allclose(np.corrcoef(ours.T), np.corrcoef(theirs.T), atol=0.12)
+
+
+@pytest.mark.parametrize("with_mass", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_codes_without_noise_lie_between_those_of_their_parents(seed, with_mass):
+    # On the e-geodesic: theta is mixed, as in the paper.
+    augmenter, projector = coded(
+        positive(seed, *SHAPE), "interpolation", with_mass=with_mass
+    )
+    rows, parents = augmenter.sample(300, seed, return_parents=True)
+    codes, (i, j) = projector.transform(rows), projector.codes_[parents.T]
+    t = np.einsum("nd,nd->n", codes - i, j - i) / np.sum((j - i) ** 2, axis=1)
+    assert_allclose(codes, i + t[:, None] * (j - i), atol=1e-6)
+    assert t.min() > -1e-6
+    assert t.max() < 1 + 1e-6
+    assert np.ptp(t) > 0.9
+
+
+@pytest.mark.parametrize("metric", ["kl", "euclidean"])
+@pytest.mark.parametrize("k", [1, 4])
+def test_partners_of_codes_are_the_nearest_others(k, metric):
+    draws = MixupDraws(metric=metric)
+    augmenter, projector = coded(positive(0, *SHAPE, n=20), draws, n_neighbors=k)
+    parents = augmenter.sample(600, 0, return_parents=True)[1]
+    near = projector.kneighbors(projector.codes_, k + 1, return_distance=False)
+    assert_array_equal(near[:, 0], np.arange(20))
+    drawn = {tuple(pair) for pair in parents.tolist()}
+    assert drawn == {(i, j) for i in range(20) for j in near[i, 1:].tolist()}
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.41])
+def test_noise_of_codes_has_its_share_of_the_covariance_of_differences(noise):
+    # Among all others; ends of the geodesic are rows, so the rest is noise.
+    X, n = positive(0, *SHAPE, n=15), 20_000
+    augmenter, projector = coded(X, MixupDraws(noise), 2, 14, with_mass=True, offset=1)
+    rows, parents = augmenter.sample(n, AtPosition(0.0), return_parents=True)
+    steps = projector.transform(rows) - projector.codes_[parents[:, 0]]
+    expected = 2 * noise**2 * np.cov(projector.codes_.T)
+    size = np.sqrt(np.diag(expected))
+    error = (np.cov(steps.T) - expected) / np.outer(size, size)
+    assert np.abs(error).max() < 9 * np.sqrt(2 / n)
+
+
+@pytest.mark.parametrize("position", [0.0, 1.0])
+@pytest.mark.parametrize("with_mass", [False, True])
+@pytest.mark.parametrize("manifold", ["fiber", MixtureManifold(step=1.0)])
+def test_the_ends_of_geodesics_are_the_parents(manifold, with_mass, position):
+    X = positive(0, *SHAPE)
+    augmenter = coded(
+        X, "interpolation", local_manifold=manifold, with_mass=with_mass, offset=0.3
+    )[0]
+    rows, parents = augmenter.sample(50, AtPosition(position), return_parents=True)
+    assert_allclose(rows, X[parents[:, int(position)]], rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("metric", ["kl", "euclidean"])
+@pytest.mark.parametrize("with_mass", [False, True])
+@pytest.mark.parametrize(
+    "manifold",
+    ["fiber", FiberManifold(order=1), ThetaManifold(order=1), EtaManifold([(0, 1)]),
+     MixtureManifold(step=0.5)],
+    ids=str,
+)  # fmt: skip
+def test_rows_are_those_that_a_projector_decodes(manifold, with_mass, metric):
+    draws = DensityDraws(Ring(0.2), metric=metric)
+    augmenter, projector = coded(
+        positive(0, *SHAPE), draws, 2, 3, local_manifold=manifold, offset=0.2,
+        with_mass=with_mass,
+    )  # fmt: skip
+    codes = projector.codes_ + np.linspace(-0.2, 0.2, projector.n_params_)
+    # A row is not negative, as the measures are that it is read as.
+    expected = np.maximum(projector.inverse_transform(codes), 0).reshape(12, -1)
+    rows, parents = augmenter.sample(12, 0, return_parents=True)
+    rows = rows.reshape(12, -1)
+    ours, theirs = np.lexsort(rows.T), np.lexsort(expected.T)
+    assert_allclose(rows[ours], expected[theirs], rtol=1e-8, atol=1e-10)
+    near = projector.kneighbors(codes, return_distance=False)
+    assert_array_equal(parents[ours], near[theirs])
+
+
+@pytest.mark.parametrize("density", [KernelDensity(bandwidth=0.1), DRAWS[-1]])
+def test_densities_of_scikit_learn_are_cloned_and_keep_mean_and_spread(density):
+    augmenter, projector = coded(positive(0, *SHAPE, n=40), density)
+    codes, training = projector.transform(augmenter.sample(2000, 0)), projector.codes_
+    spread = training.std(axis=0)
+    assert np.abs((codes.mean(axis=0) - training.mean(axis=0)) / spread).max() < 0.2
+    assert_allclose(codes.std(axis=0), spread, rtol=0.2)
+    assert augmenter.draws is density
+    assert not [name for name in vars(density) if name.endswith("_")]
+    assert type(augmenter.draws_.estimator_) is type(density)
+
+
+@pytest.mark.parametrize("density", [Ring(n_columns=2), Ring(np.nan)])
+def test_codes_that_do_not_fit_are_refused(density):
+    augmenter = PNLAugmenter(1, draws=density).fit(positive(0, *SHAPE))
+    with pytest.raises(ValueError, match="must return 20 finite codes"):
+        augmenter.sample(20)
+
+
+@pytest.mark.parametrize(
+    ("name", "draws"),
+    [("mixup", MixupDraws()), ("interpolation", MixupDraws(0)), ("kde", KernelDraws())],
+)
+@pytest.mark.parametrize("order", [None, 1])
+def test_a_name_is_the_object_with_its_defaults(order, name, draws):
+    X = table()
+    named, made = (PNLAugmenter(order, draws=value).fit(X) for value in (name, draws))
+    assert_array_equal(named.sample(50, 0), made.sample(50, 0))
+    assert named.draws_.get_params() == draws.get_params()
+
+
+@pytest.mark.parametrize("n_candidates", [2, 5, 11])
+@pytest.mark.parametrize("order", [None, 1])
+def test_partners_are_from_the_candidates_alone(order, n_candidates):
+    draws = MixupDraws(n_candidates=n_candidates)
+    augmenter = PNLAugmenter(order, draws=draws).fit(table(30))
+    rows, parents = augmenter.sample(400, 0, return_parents=True)
+    assert np.isfinite(rows).all()
+    assert len(np.unique(parents[:, 1])) <= n_candidates
+    assert len(np.unique(parents[:, 0])) == 30
+
+
+def test_straight_lines_are_for_whole_rows():
+    X = table().reshape(60, 4, 3)
+    for params in ({"order": 1}, {"reshaper": PrimeFactorReshaper()},
+                   {"embedding": FunctionTransformer()}):  # fmt: skip
+        with pytest.raises(ValueError, match="geodesic='m' draws straight lines"):
+            PNLAugmenter(draws=MixupDraws(geodesic="m"), **params).fit(X)
+    # Images are mixed in theta by themselves, tables on lines.
+    for shape, geodesic in (((4, 3), "e"), ((12,), "m")):
+        rows = X.reshape(60, *shape)
+        auto = PNLAugmenter().fit(rows).sample(30, 0)
+        same = PNLAugmenter(draws=MixupDraws(geodesic=geodesic)).fit(rows)
+        assert_array_equal(same.sample(30, 0), auto)
+    lines = PNLAugmenter(draws=MixupDraws(geodesic="m"), equalities=None).fit(X)
+    assert lines.sample(30, 0).shape == (30, 4, 3)
+
+
+# --- a user's own draws -----------------------------------------------------------
+
+
+class PulledDraws(Draws):
+    """The code of a random row, pulled towards the mean of all."""
+
+    _parameter_constraints: dict = {"pull": [Interval(Real, 0, 1, closed="both")]}
+
+    def __init__(self, pull=0.5):
+        self.pull = pull
+
+    def fit(self, codes):
+        self.mean_ = codes.mean(axis=0)
+        return self
+
+    def _start(self, codes, n_samples, rng):
+        chosen = rng.randint(len(codes), size=n_samples)
+        pulled = self.pull * self.mean_ + (1 - self.pull) * codes[chosen]
+        return pulled.__getitem__
+
+
+class HalfwayDraws(Draws):
+    """Half-way between two random rows, which are both its parents."""
+
+    def start(self, training, start, rng):
+        pairs = rng.randint(len(training.codes), size=(start.n_samples, 2))
+
+        def between(rows):
+            codes = training.codes[pairs[rows]].mean(axis=1)
+            return Drawn(codes, pairs[rows], np.full(pairs[rows].shape, 0.5))
+
+        return between
+
+
+class PowerManifold(LocalManifold):
+    """A point of the e-geodesic from the code to the neighbours: closed form."""
+
+    geometric = True
+    _parameter_constraints: dict = {"power": [Interval(Real, 0, 1, closed="both")]}
+
+    def __init__(self, power=0.5):
+        super().__init__()
+        self.power = power
+
+    def matched(self, low):
+        return None
+
+    def decode(self, w, r, project):
+        q = w ** (1 - self.power) * r**self.power
+        return q / q.sum(axis=1, keepdims=True), np.zeros(len(q))
+
+
+@pytest.mark.parametrize("shape", [(12,), (4, 3)], ids=str)
+@pytest.mark.parametrize(
+    ("params", "n_parents"),
+    [
+        ({"draws": PulledDraws(0.25)}, 5),
+        ({"draws": HalfwayDraws()}, 2),
+        ({"order": 1, "local_manifold": PowerManifold(0.3)}, 2),
+        ({"order": 1, "draws": HalfwayDraws(), "local_manifold": PowerManifold()}, 2),
+    ],
+    ids=str,
+)
+def test_strategies_of_a_user(params, n_parents, shape):
+    X = table().reshape(60, *shape)
+    augmenter = PNLAugmenter(**params).fit(X)
+    rows, parents = augmenter.sample(50, 0, return_parents=True)
+    assert rows.shape == (50, *shape)
+    assert np.isfinite(rows).all()
+    assert parents.shape == (50, n_parents)
+    assert_array_equal(np.concatenate(list(augmenter.iter_samples(50, 7, 0))), rows)
+    again = clone(augmenter).fit(X).sample(50, 0)
+    assert_array_equal(again, rows)
+    # Strategies that are given stay as they are.
+    for given in params.values():
+        assert not [name for name in dir(given) if name.endswith("mean_")]
+
+
+def test_codes_of_a_users_draws_are_those_decoded():
+    X = positive(0, 6, n=30)
+    params = {"embedding": None, "value_support": None}
+    # The code is the whole row with 1 added: geometric means of all rows, or of two.
+    rows = PNLAugmenter(draws=PulledDraws(1.0), **params).fit(X).sample(4, 0)
+    assert_allclose(rows + 1, [np.exp(np.log(X + 1).mean(axis=0))] * 4, rtol=1e-9)
+    pairs = PNLAugmenter(draws=HalfwayDraws(), **params).fit(X)
+    rows, parents = pairs.sample(9, 0, return_parents=True)
+    assert_allclose(rows + 1, np.sqrt((X[parents] + 1).prod(axis=1)), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("params", "name"),
+    [
+        ({"draws": PulledDraws(1.5)}, "pull"),
+        ({"draws": MixupDraws("much")}, "noise"),
+        ({"draws": MixupDraws(-0.1)}, "noise"),
+        ({"draws": MixupDraws(geodesic="f")}, "geodesic"),
+        ({"draws": KernelDraws(0)}, "bandwidth"),
+        ({"draws": "smote"}, "draws"),
+        ({"draws": None}, "draws"),
+        ({"draws": 5}, "draws"),
+        ({"order": 1, "local_manifold": PowerManifold(-1.0)}, "power"),
+        ({"order": 1, "local_manifold": MixtureManifold(step=None)}, "step"),
+        ({"order": 1, "local_manifold": "fibre"}, "local_manifold"),
+        ({"order": 0}, "order"),
+        ({"embedding": "log"}, "embedding"),
+        ({"reshaper": 3}, "reshaper"),
+        ({"equalities": "some"}, "equalities"),
+    ],
+    ids=str,
+)
+def test_parameters_are_checked_by_the_fit_that_uses_them(params, name):
+    augmenter = PNLAugmenter().fit(table())
+    rows = augmenter.sample(9, 0)
+    augmenter.set_params(**params)
+    assert_array_equal(augmenter.sample(9, 0), rows)
+    with pytest.raises(ValueError, match=f"'{name}' parameter of"):
+        augmenter.fit(table())
+    assert_array_equal(augmenter.sample(9, 0), rows)
+
+
+# --- bases ------------------------------------------------------------------------
+
+
+def test_a_number_or_a_list_is_a_projector_with_the_defaults():
+    X = table()
+    for order in (1, 2, [(0,), (0, 1)]):
+        named = PNLAugmenter(order).fit(X)
+        base = ManyBodyProjector(order, offset=1.0, with_mass=True)
+        given = PNLAugmenter(base).fit(X)
+        assert_array_equal(named.sample(40, 0), given.sample(40, 0))
+        assert named.order_ == order
+        assert named.poset_.shape == (3, 2, 2)
+        assert not hasattr(base, "codes_")
+        assert named.n_params_ == named.codes_.shape[1] == named.base_mask_.sum() + 1
+
+
+def test_bases_posets_and_offsets_are_those_of_the_projector():
+    X = positive(0, 12, n=40)
+    base = [1, 5, 7]
+    augmenter = PNLAugmenter(ManyBodyProjector(base=base), embedding=None).fit(X)
+    assert augmenter.n_params_ == 3
+    assert_array_equal(np.flatnonzero(augmenter.base_mask_), base)
+    chain = ManyBodyProjector(1, poset=chain_poset(12), with_mass=True)
+    augmenter = PNLAugmenter(chain, embedding=None).fit(X)
+    assert augmenter.poset_.n_elements == 12
+    assert augmenter.sample(5, 0).shape == (5, 12)
+    tensor = ManyBodyProjector(2, poset=TensorPoset((4, 3)), offset=1, with_mass=True)
+    flat = PNLAugmenter(tensor).fit(X).sample(20, 0)
+    stacked = PNLAugmenter(2, reshaper=None).fit(X.reshape(40, 4, 3)).sample(20, 0)
+    assert_allclose(stacked.reshape(20, 12), flat, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("X", "params", "remedy"),
+    [
+        (table(), {"order": 7}, "order=7 is outside 1 to 3"),
+        (table(), {"order": 2, "reshaper": None}, "PrimeFactorReshaper"),
+        (positive(0, *SHAPE) - 1, {"order": 1, "embedding": None}, "[Nn]egative"),
+        (np.where(table() > 2, np.nan, 1.0), {"order": 1}, "NaN"),
+        (np.where(table() > 2, np.inf, 1.0), {}, "inf"),
+        (table()[:0], {}, "0 sample"),
+        (table()[:, :0], {}, "0 feature"),
+        (table() + 1j, {}, "[Cc]omplex"),
+        (np.array([["a", "b"]] * 9), {}, "holds no numbers"),
+        (
+            table(),
+            {"order": 1, "embedding": FunctionTransformer(lambda X: X * np.nan)},
+            "NaN",
+        ),
+    ],
+)
+def test_bad_rows_are_refused_with_a_remedy(X, params, remedy):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match=remedy):
+            PNLAugmenter(**params).fit(X)
+
+
+def test_embeddings_and_reshapers_are_cloned_and_undone():
+    X = np.abs(table())
+    reshaper, embedding = (
+        PrimeFactorReshaper(max_factor=3),
+        QuantileTransformer(n_quantiles=20),
+    )
+    params = {"order": 1, "reshaper": reshaper, "embedding": embedding}
+    augmenter = PNLAugmenter(**params).fit(X)
+    assert augmenter.reshaper is reshaper
+    assert augmenter.reshaper_ is not reshaper
+    assert augmenter.embedding_.n_quantiles_ == 20
+    assert not hasattr(embedding, "quantiles_")
+    new = augmenter.sample(100, 0)
+    assert (new >= X.min(axis=0)).all()
+    assert (new <= X.max(axis=0)).all()
+    # Whole rows, in other units: mixed there.
+    logs = FunctionTransformer(np.log1p, np.expm1, check_inverse=False)
+    new, parents = (
+        PNLAugmenter(embedding=logs, draws="interpolation", equalities=None)
+        .fit(X)
+        .sample(100, 0, return_parents=True)
+    )
+    low, high = X[parents].min(axis=1), X[parents].max(axis=1)
+    assert (new >= low - 1e-9).all()
+    assert (new <= high + 1e-9).all()
+
+
+def test_equalities_and_orders_hold_on_codes_too():
+    rng = np.random.default_rng(0)
+    parts, low = rng.gamma(1.0, size=(100, 4)), rng.gamma(1.0, size=(100, 2))
+    X = np.column_stack([parts, parts.sum(axis=1), low.cumsum(axis=1)])
+    for params in (
+        {"order": 1},
+        {"draws": "kde"},
+        {"embedding": QuantileTransformer(n_quantiles=50)},
+    ):
+        new = PNLAugmenter(reshaper=None, **params).fit(X).sample(300, 0)
+        gap = np.abs(new[:, 4] - new[:, :4].sum(axis=1))
+        assert gap.max() <= 1e-9 * np.ptp(X[:, 4])
+        assert (new[:, 5] <= new[:, 6]).all()
+        assert (new >= X.min(axis=0) - 1e-12).all()
+        assert (new <= X.max(axis=0) + 1e-12).all()
+
+
+class Lost(MixtureManifold):
+    """Rows whose residual is no number."""
+
+    def decode(self, w, r, project):
+        q, residual = super().decode(w, r, project)
+        return q, np.where(np.arange(len(q)) == 2, np.nan, residual)
+
+
+def test_what_does_not_converge_is_said():
+    augmenter = PNLAugmenter(1, local_manifold=Lost()).fit(table())
+    with pytest.warns(ConvergenceWarning, match=r"1 of 30 projections .* nan > tol"):
+        augmenter.sample(30)
+    X = np.random.default_rng(0).gamma(0.3, size=(60, 4, 3, 2))
+    hard = ManyBodyProjector(2, max_iter=1, offset=1e-4)
+    with pytest.warns(ConvergenceWarning, match="^PNLAugmenter: .*max_iter"):
+        PNLAugmenter(hard).fit(X)
+
+
+# --- seeds and numbers ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("draws", DRAWS, ids=str)
+@pytest.mark.parametrize("order", [None, 1])
+def test_a_seed_decides_every_byte(order, draws):
+    X = table()
+    before = X.copy()
+    augmenter = PNLAugmenter(order, draws=draws).fit(X)
+    rows = augmenter.sample(20, 0)
+    assert augmenter.sample(20, 0).tobytes() == rows.tobytes()
+    assert clone(augmenter).fit(X).sample(20, 0).tobytes() == rows.tobytes()
+    assert augmenter.sample(20, 1).tobytes() != rows.tobytes()
+    assert augmenter.sample(20).tobytes() != augmenter.sample(20).tobytes()
+    state = np.random.RandomState(0)
+    assert_array_equal(augmenter.sample(20, state), rows)
+    assert not np.array_equal(augmenter.sample(20, state), rows)
+    generator = augmenter.sample(20, np.random.default_rng(0))
+    assert_array_equal(generator, augmenter.sample(20, np.random.default_rng(0)))
+    # What happens to X later is nothing to the augmenter.
+    X[:] = 0
+    assert_array_equal(augmenter.sample(20, 0), rows)
+    assert before.any()
+
+
+@pytest.mark.parametrize("n_samples", [0, -1, 2.5, "3", None])
+@pytest.mark.parametrize("method", ["sample", "iter_samples"])
+def test_numbers_of_rows_that_are_none_are_refused_at_once(method, n_samples):
+    augmenter = PNLAugmenter().fit(table())
+    with pytest.raises((ValueError, TypeError), match="n_samples"):
+        getattr(augmenter, method)(n_samples)
+    with pytest.raises(NotFittedError):
+        getattr(PNLAugmenter(), method)(3)
+    with pytest.raises(ValueError, match="infeasible"):
+        getattr(augmenter, method)(3, infeasible="ignore")
+    assert len(augmenter.sample(np.int64(3))) == 3
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, "3"])
+def test_sizes_of_batches_that_are_none_are_refused_at_once(size):
+    with pytest.raises((ValueError, TypeError), match="batch_size"):
+        PNLAugmenter().fit(table()).iter_samples(9, size)
+
+
+@pytest.mark.parametrize(("draws", "n_parents"), [("mixup", 2), ("kde", 3)])
+def test_more_neighbours_than_rows_are_clipped_with_one_warning(draws, n_parents):
+    augmenter = PNLAugmenter(1, draws=draws, k_neighbors=9)
+    with pytest.warns(UserWarning, match="9 neighbours were asked for") as caught:
+        augmenter.fit(positive(0, *SHAPE, n=3))
+    assert len(caught) == 1
+    assert augmenter.sample(5, 0, return_parents=True)[1].shape == (5, n_parents)
+
+
+@pytest.mark.parametrize("order", [None, 1])
+def test_one_row_gives_copies_with_a_warning(order):
+    X = positive(0, 12, n=1)
+    with pytest.warns(UserWarning, match="all new rows are copies"):
+        augmenter = PNLAugmenter(order).fit(X)
+    assert_allclose(augmenter.sample(9, 0), np.repeat(X, 9, axis=0), rtol=1e-9)
+
+
+def test_targets_are_not_dropped_in_silence():
+    with pytest.warns(UserWarning, match="does not use y.*PNLRegressionSampler"):
+        PNLAugmenter().fit(table(), np.zeros(60))
+
+
+@pytest.mark.parametrize("draws", DRAWS, ids=str)
+@pytest.mark.parametrize("d", [1, 2, 7])
+def test_few_columns_are_drawn(d, draws):
+    X = table(d=d)
+    for order in (None, 1):
+        rows = PNLAugmenter(order, draws=draws).fit(X).sample(40, 0)
+        assert rows.shape == (40, d)
+        assert (rows >= X.min(axis=0)).all()
+        assert (rows <= X.max(axis=0)).all()
+
+
+# --- batches ----------------------------------------------------------------------
+
+
+def mixed_table():
+    """Numbers, whole numbers, flags, gaps and a total."""
+    rng = np.random.default_rng(0)
+    parts = rng.gamma(1.0, size=(150, 3))
+    flags = rng.integers(0, 2, (150, 2))
+    X = np.column_stack([parts, parts.sum(axis=1), flags, rng.normal(size=150)])
+    X[rng.uniform(size=150) < 0.3, 6] = np.nan
+    return X
+
+
+def images(n=60):
+    return np.random.default_rng(0).gamma(1.0, size=(n, 5, 6)) + 0.1
+
+
+STREAMED = {
+    "table": (mixed_table, {}),
+    "bare": (table, {"draws": MixupDraws(agreed_cells=False), "extrapolation": None}),
+    "candidates": (table, {"draws": MixupDraws(n_candidates=9)}),
+    "images": (images, {}),
+    "lines": (images, {"draws": MixupDraws(geodesic="m")}),
+    "order": (images, {"order": 1}),
+    "theta": (images, {"order": 2, "local_manifold": "theta"}),
+    "eta": (images, {"order": 2, "local_manifold": "eta", "draws": "kde"}),
+    "mixture": (images, {"order": 1, "local_manifold": "mixture"}),
+    "without mass": (images, {"order": ManyBodyProjector(1), "embedding": None}),
+    "kde": (table, {"draws": "kde"}),
+    "density": (table, {"draws": GaussianMixture(2)}),
+    "euclidean": (images, {"order": 1, "draws": KernelDraws(metric="euclidean")}),
+    "copies": (lambda: np.repeat(table(10), 6, axis=0), {"k_neighbors": 2}),
+    "single": (lambda: images().astype(np.float32), {"order": 2}),
+    "bytes": (lambda: (images() * 20).astype(np.uint8), {}),
+}
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_batches_and_jobs_change_no_byte(name):
+    make, params = STREAMED[name]
+    augmenter = PNLAugmenter(**params).fit(make())
+    n = 5000 if name in ("table", "kde") else 250
+    rows, parents = augmenter.sample(n, 3, return_parents=True)
+    for size in (1, 77, None) if n == 250 else (333, 4097):
+        batches = list(augmenter.iter_samples(n, size, 3, return_parents=True))
+        assert {len(batch) for batch, _ in batches[:-1]} <= {size}
+        streamed, from_rows = map(np.concatenate, zip(*batches, strict=True))
+        assert streamed.dtype == rows.dtype
+        assert streamed.tobytes() == rows.tobytes(), size
+        assert_array_equal(from_rows, parents)
+    augmenter.set_params(n_jobs=2)
+    assert augmenter.sample(n, 3).tobytes() == rows.tobytes()
+    with config_context(working_memory=1):
+        assert augmenter.sample(n, 3).tobytes() == rows.tobytes()
+
+
+def test_parameters_set_on_the_way_and_the_state_after_it():
+    augmenter = PNLAugmenter().fit(table())
+    one, other = np.random.RandomState(0), np.random.RandomState(0)
+    rows = augmenter.sample(90, one)
+    batches = augmenter.iter_samples(90, 20, other)
+    first = next(batches)
+    augmenter.set_params(k_neighbors=1, extrapolation=None)
+    assert_array_equal(np.concatenate([first, *batches]), rows)
+    assert one.uniform() == other.uniform()
+
+
+def test_memory_is_that_of_a_batch():
+    augmenter = PNLAugmenter().fit(table(300, 50))
+    next(augmenter.iter_samples(10, 5, 0))
+    tracemalloc.start()
+    try:
+        for batch in augmenter.iter_samples(30_000, 500, 0):
+            assert batch.shape == (500, 50)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # 12 MB of rows; 24 bytes a row, and a few batches.
+    assert peak < 30_000 * 40 + 20 * batch.nbytes + 2**22
+
+
+def test_the_size_of_a_batch_follows_working_memory():
+    augmenter = PNLAugmenter().fit(table())
+    sizes = []
+    for memory in (1, 4):
+        with config_context(working_memory=memory):
+            sizes.append(len(next(augmenter.iter_samples(10**5, None, 0))))
+    assert_allclose(sizes[1] / sizes[0], 4, rtol=0.01)
+
+
+# --- memory maps, threads, pickles, fits that fail --------------------------------
+
+
+@pytest.mark.parametrize("layout", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8])
+@pytest.mark.parametrize("params", [{}, {"order": 1}], ids=str)
+def test_a_read_only_memory_map_is_an_array(params, dtype, layout, tmp_path):
+    X = np.random.default_rng(0).poisson(20, size=(300, 60)).astype(dtype, order=layout)
+    np.save(tmp_path / "rows.npy", X)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    rows = PNLAugmenter(**params).fit(mapped).sample(200, 0)
+    expected = PNLAugmenter(**params).fit(np.ascontiguousarray(X)).sample(200, 0)
+    assert rows.tobytes() == expected.tobytes()
+    assert_array_equal(mapped, X)
+
+
+@pytest.mark.parametrize("params", [{}, {"draws": "kde"}, {"order": 2}], ids=str)
+def test_threads_that_share_an_augmenter_get_the_serial_bytes(params):
+    serial, shared = (PNLAugmenter(**params).fit(table(200)) for _ in range(2))
+    expected = [serial.sample(100, seed).tobytes() for seed in range(12)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda s: shared.sample(100, s).tobytes(), range(12)))
+    assert found == expected
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_augmenters_can_be_pickled(name):
+    make, params = STREAMED[name]
+    augmenter = PNLAugmenter(**params).fit(make())
+    again = pickle.loads(pickle.dumps(augmenter))
+    assert again.sample(9, 0).tobytes() == augmenter.sample(9, 0).tobytes()
+
+
+class Refusing(FunctionTransformer):
+    """An embedding that fails on rows that begin with a 13."""
+
+    def __init__(self, error=ValueError):
+        super().__init__(lambda X: X + 2.0**12, lambda X: X - 2.0**12)
+        self.error = error
+
+    def fit(self, X, y=None):
+        if X[0, 0] == 13:
+            raise self.error("no embedding")
+        return super().fit(X)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
+def test_a_fit_that_fails_leaves_the_last_one(error):
+    augmenter = PNLAugmenter(embedding=Refusing(error))
+    broken = table(d=7)
+    broken[0, 0] = 13
+    with pytest.raises(error):
+        augmenter.fit(broken)
+    with pytest.raises(NotFittedError):
+        augmenter.sample(3)
+    rows = augmenter.fit(table()).sample(9, 0)
+    with pytest.raises(error):
+        augmenter.fit(broken)
+    assert augmenter.n_features_in_ == 12
+    assert_array_equal(augmenter.sample(9, 0), rows)
+
+
+def test_a_new_fit_forgets_the_last_one():
+    pd = pytest.importorskip("pandas")
+    augmenter = PNLAugmenter(draws=GaussianMixture(2))
+    augmenter.fit(pd.DataFrame(table(), columns=[f"c{j}" for j in range(12)]))
+    assert augmenter.feature_names_in_[0] == "c0"
+    augmenter.set_params(draws="mixup").fit(table(d=7))
+    assert not hasattr(augmenter, "feature_names_in_")
+    assert_array_equal(
+        augmenter.sample(9, 0), PNLAugmenter().fit(table(d=7)).sample(9, 0)
+    )

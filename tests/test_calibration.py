@@ -1,0 +1,645 @@
+"""Weights of rows that meet totals: against theorems, SciPy and other containers."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy.optimize import linprog, minimize
+from scipy.sparse import coo_array, csr_array, csr_matrix
+
+from sklearn_pnl import calibrate, column_total
+from sklearn_pnl.calibration import CalibrationError
+
+SEEDS = [0, 1, 2]
+
+
+def sample(seed, n=60):
+    """A sample, its design weights, and totals that other weights have."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({
+        "region": rng.choice(["north", "south", "west"], n),
+        "sex": rng.choice(["f", "m"], n),
+        "age": rng.integers(18, 90, n),
+        "income": rng.lognormal(7, 1, n),
+    })  # fmt: skip
+    design, true = rng.gamma(4.0, 5.0, size=(2, n))
+    counts = pd.Series(true).groupby(frame["region"]).sum()
+    crossed = pd.Series(true).groupby([frame["region"], frame["sex"]]).sum()
+    totals = {
+        "region": counts,
+        "income": float(true @ frame["income"]),
+        "age": column_total("age", true @ frame["age"] / true.sum(), mean=True),
+    }
+    return frame, design, totals, crossed, true
+
+
+def design_matrix(frame, totals):
+    """Columns that the weights are an exponential of, by the definition."""
+    parts = [
+        (frame["region"] == level).to_numpy(float) for level in totals["region"].index
+    ]
+    return np.column_stack([*parts, frame["income"], frame["age"]])
+
+
+# --- the answer -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_weights_meet_totals_and_are_an_exponential(seed):
+    # Deville and Sarndal 1992, case 2 (raking): w = d exp(x' lambda) on the totals is
+    # what the nearest weights are, and nothing else is.
+    frame, design, totals, *_ = sample(seed)
+    weights, report = calibrate(
+        frame, totals, design_weights=design, return_report=True
+    )
+    for level, count in totals["region"].items():
+        assert weights[frame["region"] == level].sum() == pytest.approx(count, rel=1e-9)
+    assert weights @ frame["income"] == pytest.approx(totals["income"], rel=1e-9)
+    mean = weights @ frame["age"] / weights.sum()
+    assert mean == pytest.approx(totals["age"].lower, rel=1e-9)
+    x = design_matrix(frame, totals)
+    x[:, -1] -= totals["age"].lower
+    ratio = np.log(weights / design)
+    fitted = np.linalg.lstsq(x / np.abs(x).max(axis=0), ratio, rcond=None)[0]
+    np.testing.assert_allclose((x / np.abs(x).max(axis=0)) @ fitted, ratio, atol=1e-8)
+    assert report.converged and report.residual.max() <= 1e-9
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bounded_weights_are_cut_exponentials(seed):
+    frame, design, totals, *_ = sample(seed)
+    plain = calibrate(frame, totals, design_weights=design) / design
+    low, high = np.quantile(plain, [0.05, 0.95])
+    weights = calibrate(frame, totals, design_weights=design, bounds=(low, high))
+    ratio = weights / design
+    assert ratio.min() >= low - 1e-12 and ratio.max() <= high + 1e-12
+    inside = (ratio > low + 1e-9) & (ratio < high - 1e-9)
+    assert not inside.all()
+    x = design_matrix(frame, totals)
+    x[:, -1] -= totals["age"].lower
+    x /= np.abs(x).max(axis=0)
+    fitted = np.linalg.lstsq(x[inside], np.log(ratio[inside]), rcond=None)[0]
+    np.testing.assert_allclose(ratio, np.clip(np.exp(x @ fitted), low, high), rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_against_slsqp(seed):
+    rng = np.random.default_rng(seed)
+    x, design = rng.normal(size=(12, 3)), rng.gamma(3.0, size=12)
+    asked = (design * rng.uniform(0.8, 1.3, 12)) @ x
+    found = minimize(
+        lambda w: float(np.sum(w * np.log(w / design) - w + design)),
+        design,
+        jac=lambda w: np.log(w / design),
+        constraints={
+            "type": "eq",
+            "fun": lambda w: w @ x - asked,
+            "jac": lambda w: x.T,
+        },
+        bounds=[(0.7 * d, 1.5 * d) for d in design],
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 500},
+    )
+    got = calibrate(x, asked, design_weights=design, bounds=(0.7, 1.5))
+    np.testing.assert_allclose(got, found.x, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_totals_that_hold_change_nothing(seed):
+    frame, _, totals, crossed, true = sample(seed)
+    weights = calibrate(
+        frame, {**totals, ("region", "sex"): crossed}, design_weights=true
+    )
+    np.testing.assert_allclose(weights, true, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_crossed_categories(seed):
+    frame, design, _, crossed, _ = sample(seed)
+    weights = calibrate(frame, {("region", "sex"): crossed}, design_weights=design)
+    # One factor a combination: post-stratification, in closed form.
+    for level, count in crossed.items():
+        rows = (frame[["region", "sex"]] == list(level)).all(axis=1).to_numpy()
+        expected = design[rows] * count / design[rows].sum()
+        np.testing.assert_allclose(weights[rows], expected, rtol=1e-9)
+    plain = {level: float(count) for level, count in crossed.items()}
+    again = calibrate(frame, {("region", "sex"): plain}, design_weights=design)
+    np.testing.assert_array_equal(again, weights)
+
+
+def test_rows_without_design_weight_stay_so():
+    frame, design, totals, *_ = sample(0)
+    design[::7] = 0
+    weights = calibrate(frame, totals, design_weights=design)
+    np.testing.assert_array_equal(weights[::7], 0)
+    assert weights @ frame["income"] == pytest.approx(totals["income"], rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e6, 1e12])
+def test_totals_far_from_the_design_are_as_exact(scale):
+    frame, design, totals, *_ = sample(0)
+    asked = {"region": totals["region"] * scale}
+    weights = calibrate(frame, asked, design_weights=design)
+    for level, count in asked["region"].items():
+        assert weights[frame["region"] == level].sum() == pytest.approx(count, rel=1e-9)
+
+
+# --- what can be asked for ------------------------------------------------------
+
+
+def test_tolerances_intervals_and_sums_of_columns():
+    frame, design, totals, *_ = sample(1)
+    wide = {level: 2.0 * c for level, c in totals["region"].items()}
+    asked = [
+        column_total("region", wide, rtol=0.1),
+        column_total({"income": 1, "age": -30}, lower=0, upper=1e5),
+        column_total("sex", {"f": 0.7}, mean=True),
+    ]
+    weights, report = calibrate(frame, asked, design_weights=design, return_report=True)
+    for level, count in wide.items():
+        # The nearest weights with less mass are at the near end of what is allowed.
+        reached = weights[frame["region"] == level].sum()
+        assert reached >= 0.9 * count * (1 - 1e-9)
+        assert reached <= 1.1 * count * (1 + 1e-9)
+    form = weights @ (frame["income"] - 30 * frame["age"])
+    assert -1e-9 <= form / 1e5 <= 1 + 1e-9
+    share = weights[frame["sex"] == "f"].sum() / weights.sum()
+    assert share == pytest.approx(0.7, rel=1e-9)
+    assert report.missed.max() <= 1e-9 * 1e5
+
+
+def test_an_interval_that_holds_asks_for_nothing():
+    frame, design, *_ = sample(0)
+    total = design @ frame["income"]
+    asked = {"income": column_total("income", lower=0.9 * total, upper=1.1 * total)}
+    weights = calibrate(frame, asked, design_weights=design)
+    np.testing.assert_allclose(weights, design, rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas])
+def test_frames_of_other_libraries(make):
+    frame, design, totals, crossed, _ = sample(0)
+    plain = {"age": totals["age"], ("region", "sex"): dict(crossed)}
+    expected = calibrate(frame, plain, design_weights=design)
+    got = calibrate(make(frame), plain, design_weights=design)
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("make", [csr_array, coo_array, csr_matrix])
+def test_arrays_and_sparse_matrices(make):
+    rng = np.random.default_rng(0)
+    x = rng.gamma(1.0, size=(300, 20)) * (rng.random((300, 20)) < 0.1)
+    asked = rng.gamma(4.0, 0.25, size=300) @ x
+    expected = calibrate(x, asked)
+    np.testing.assert_allclose(expected @ x, asked, rtol=1e-9)
+    np.testing.assert_allclose(calibrate(make(x), asked), expected, rtol=1e-8)
+    by_number = {j: asked[j] for j in range(20)}
+    np.testing.assert_allclose(calibrate(make(x), by_number), expected, rtol=1e-8)
+    counts = {0: {0: 250, float(x[x[:, 0] > 0, 0][0]): 2}}
+    np.testing.assert_allclose(calibrate(make(x), counts), calibrate(x, counts))
+
+
+def test_columns_by_number_and_by_name():
+    frame, *_ = sample(0)
+    np.testing.assert_array_equal(
+        calibrate(frame, {2: 1e5}), calibrate(frame, {"age": 1e5})
+    )
+    numbered = frame[["income", "age"]].set_axis([0, 1], axis=1)
+    np.testing.assert_array_equal(
+        calibrate(numbered, {1: 1e5}), calibrate(frame, {"age": 1e5})
+    )
+    # As everywhere: which of two columns is meant is not guessed.
+    with pytest.raises(ValueError, match="names 1, which may be a name or a number"):
+        calibrate(numbered[[1, 0]], {1: 1e5})
+
+
+# --- the report -----------------------------------------------------------------
+
+
+def test_what_the_report_says():
+    frame, design, totals, *_ = sample(0)
+    weights, report = calibrate(
+        frame, totals, design_weights=design, return_report=True
+    )
+    # Kish 1965: n / (1 + cv^2) is the effective sample size.
+    cv = weights.std() / weights.mean()
+    assert report.design_effect == pytest.approx(1 + cv**2)
+    assert report.effective_sample_size == pytest.approx(len(weights) / (1 + cv**2))
+    table = report.to_frame()
+    assert list(table.index) == list(report.names)
+    assert table.loc["the sum of 'income'", "before"] == pytest.approx(
+        design @ frame["income"]
+    )
+    assert "the count of region='north'" in str(report) and "all met" in str(report)
+    assert "<table" in report._repr_html_()
+    np.testing.assert_allclose(report.ratios, weights / design)
+
+
+# --- what cannot be met ---------------------------------------------------------
+
+
+def random_problem(rng):
+    """A small sample, its bounds, and totals, some of which no weights have."""
+    n, c = rng.integers(3, 12), rng.integers(1, 5)
+    x = np.round(rng.normal(size=(n, c)) * rng.choice([0, 1, 1], size=(n, c)), 2)
+    x[:, rng.random(c) < 0.4] = rng.integers(0, 2, size=(n, 1))
+    design = rng.gamma(2.0, size=n)
+    bounds = [(0, np.inf), (0.5, 2.0), (0, 1.5)][rng.integers(3)]
+    asked = (design * rng.gamma(1.0, size=n)) @ x + rng.choice([0, 0, 3]) * rng.normal(
+        size=c
+    )
+    return x, design, bounds, asked
+
+
+def test_margins_that_disagree_are_named():
+    frame, *_ = sample(0)
+    by_sex = dict.fromkeys(product(["north", "south", "west"], "fm"), 10.0)
+    asked = {
+        "region": {"north": 20, "south": 25, "west": 20},
+        ("region", "sex"): by_sex,
+    }
+    sums = r"disagree at region='south': they sum to 25 and 20. Correct .* rtol="
+    with pytest.raises(ValueError, match=sums):
+        calibrate(frame, asked)
+    asked["region"] = column_total("region", asked["region"], rtol=0.25)
+    weights = calibrate(frame, asked)
+    assert weights[frame["region"] == "south"].sum() == pytest.approx(20)
+
+
+@pytest.mark.parametrize(
+    "totals, keywords, message",
+    [
+        ({}, {}, "totals is empty"),
+        ({"rgion": 3}, {}, "names 'rgion'; give one of the columns .'region', 'sex'"),
+        ({9: 3}, {}, "names 9; give a name or a number"),
+        ({"region": 3}, {}, "'region' holds no numbers; ask for counts by level"),
+        ({"region": {"nort": 3}}, {}, "No row has region='nort', for which 3 is asked"),
+        ({("region", "sex"): {"north": 3}}, {}, "need tuples of 2 levels"),
+        ({"age": "many"}, {}, "must be a number, or a dict or Series"),
+        ({"age": np.nan}, {}, "A total of 'age' is NaN; give a number"),
+        ({"sex": {"f": None}}, {}, "of 'sex' of level 'f' is NaN; give a number"),
+        ({"sex": pd.Series({"f": 3, "m": pd.NA}, dtype="Int64")}, {},
+         "of 'sex' of level 'm' is NaN; give a number"),
+        ({"age": np.inf}, {}, "must lie in an interval"),
+        ([1.0, 2.0], {}, r"finite sums of all columns, of shape \(4,\); got"),
+        ({"age": 3}, {"bounds": (2, 1)}, "0 <= least <= largest"),
+        ({"age": 3}, {"bounds": (-1, 1)}, "0 <= least <= largest"),
+        ({"age": 3}, {"bounds": (0, None)}, "which may be infinite; got"),
+        ({"age": 3}, {"bounds": 2}, "0 <= least <= largest"),
+        ({"age": 3}, {"bounds": (1, 2, 3)}, "0 <= least <= largest"),
+        ({"age": 3}, {"bounds": "no"}, "0 <= least <= largest"),
+        ({"age": 3}, {"bounds": (np.inf, np.inf)}, "0 <= least <= largest"),
+        ({"age": 3}, {"design_weights": np.ma.masked_less(np.arange(60), 9)},
+         "design_weights is a masked array"),
+        ({"age": 3}, {"design_weights": -np.ones(60)}, "holds -1 in row 0"),
+        ({"age": 3}, {"design_weights": np.full(60, np.nan)}, "nan in row 0"),
+        ({"age": 3}, {"design_weights": np.zeros(60)}, "design_weights are all 0"),
+        ({"age": 3}, {"design_weights": "w"}, "one a row, 60 of them; it is 'w'"),
+        ({"sex": pd.Series([1, 2, 3], ["f", "m", "f"])}, {}, "'f' more than once"),
+        ({"age": 3}, {"design_weights": np.ones(3)}, "one a row, 60 of them"),
+        ({"region": {}}, {}, "A total of 'region' names no level"),
+        ({"region": {None: 3}}, {}, "missing cells have no level"),
+        ({"region": {np.nan: 3}}, {}, "missing cells have no level"),
+        ({"age": 3}, {"tol": -1}, "'tol' parameter of calibrate"),
+        ({"age": 3}, {"max_iter": 0}, "'max_iter' parameter of calibrate must be"),
+        ({"age": 3}, {"time_limit": -1}, "'time_limit' parameter of calibrate must"),
+    ],
+)  # fmt: skip
+def test_bad_input(totals, keywords, message):
+    with pytest.raises(ValueError, match=message):
+        calibrate(sample(0)[0], totals, **keywords)
+
+
+def test_missing_numbers_are_told():
+    frame = sample(0)[0].astype({"age": float})
+    frame.loc[7, "age"] = np.nan
+    with pytest.raises(ValueError, match="'age' must hold numbers .* row 7 is nan"):
+        calibrate(frame, {"age": 3})
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("age", 3, {"rtol": -1}), "rtol must be 0 or more"),
+        (("age", 3, {"rtol": "all"}), "rtol must be 0 or more"),
+        (({"age": np.nan}, 3, {}), "that of 'age' is nan"),
+        (({"age": "x"}, 3, {}), "that of 'age' is 'x'"),
+        (("age", 3, {"rtol": 5}), "below 1, a share .* got 5"),
+        ((3500, "age", {}), "It comes after its column"),
+        (("age", {"a": "many"}, {}), "number, or a dict or Series of level to number"),
+        (("age", pd.DataFrame({"n": [1.0, 2.0]}), {}), "Series of level to number"),
+        (({}, 3, {}), "at least one column"),
+        (({"age": 1}, {"a": 3}, {}), "a number to be summed to"),
+        (("age", None, {"lower": 3, "upper": 2}), "lie in an interval: .* got 3 to"),
+        (("age", {"a": np.nan}, {}), "'age' of level 'a' is NaN; give"),
+        (("age", 3, {"lower": 2}), "equal, or lower and upper; not both"),
+        (("age", {"a": 3}, {"upper": {"a": 4}}), "lower and upper; not both"),
+    ],
+)  # fmt: skip
+def test_totals_that_make_no_sense(arguments, message):
+    of, equal, keywords = arguments
+    with pytest.raises(ValueError, match=message):
+        column_total(of, equal, **keywords)
+
+
+@pytest.mark.parametrize("key", [("region", "sex"), ("sex", "region")])
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_crosstab_asks_for_the_combinations_of_two_columns(key, is_named):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"region": rng.choice(list("abc"), 90), "sex": rng.choice(2, 90)})
+    wanted = pd.crosstab(X[key[0]], X[key[1]])
+    wanted *= 1 + np.arange(wanted.shape[1])
+    given = wanted if is_named else wanted.rename_axis(index=None, columns=None)
+    weights = calibrate(X, {key: given})
+    found = pd.crosstab(X[key[0]], X[key[1]], weights, aggfunc="sum")
+    np.testing.assert_allclose(found, wanted)
+    # Where levels have names, their order is told by these.
+    if is_named:
+        np.testing.assert_allclose(calibrate(X, {key[::-1]: given}), weights)
+
+
+@pytest.mark.parametrize("past", [1e-8, 1e-7, 1e-5, 1e-3])
+def test_means_just_out_of_reach_are_refused_by_name(past):
+    frame = sample(0)[0]
+    most = frame["income"].max()
+    asked = column_total("income", most * (1 + past), mean=True)
+    with pytest.raises(
+        CalibrationError, match="the mean of 'income' asks for .* it reaches"
+    ):
+        calibrate(frame, asked)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_only_the_end_of_a_range_has(seed):
+    # There all weights are at an end, which a finite multiplier cannot say.
+    frame, design = sample(seed)[:2]
+    income, north = frame["income"], frame["region"] == "north"
+    largest = column_total("income", income.max(), mean=True)
+    weights, report = calibrate(
+        frame, largest, design_weights=design, return_report=True
+    )
+    np.testing.assert_array_equal(weights > 0, income == income.max())
+    ends = np.where(income > income.median(), 2 * design, design / 2)
+    centred = pd.DataFrame({"income": income - income.median()})
+    total = {"income": float(ends @ centred["income"])}
+    weights = calibrate(centred, total, design_weights=design, bounds=(0.5, 2))
+    np.testing.assert_allclose(weights, ends, rtol=1e-9)
+    none = {"region": {"north": 0}, "income": float(income.sum())}
+    weights, report = calibrate(frame, none, design_weights=design, return_report=True)
+    np.testing.assert_array_equal(weights == 0, north)
+    assert report.residual.max() <= 1e-9
+
+
+@pytest.mark.parametrize("value", [0.1, 0.48, 1 / 3, -7.7])
+@pytest.mark.parametrize("share", [False, True])
+def test_the_mean_of_a_constant_column_holds_whatever_rounding_makes_of_it(
+    value, share
+):
+    frame, design, totals, _, true = sample(0)
+    frame = frame.assign(constant="same" if share else value)
+    held = np.ones(len(frame)) if share else frame["constant"]
+    mean = true @ held / true.sum()
+    for rounded in (mean, np.nextafter(mean, -9), np.nextafter(mean, 9)):
+        equal = {"same": min(rounded, 1.0)} if share else rounded
+        constant = column_total("constant", equal, mean=True)
+        asked = [constant, {"income": totals["income"]}]
+        weights = calibrate(frame, asked, design_weights=design)
+        assert weights @ frame["income"] == pytest.approx(totals["income"], rel=1e-9)
+
+
+@pytest.mark.parametrize("power", [-9, 9])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_totals_far_from_the_design_are_met_by_their_own_size(seed, power):
+    # A level that is to have next to nothing, or nearly all.
+    frame, design, totals, *_ = sample(seed)
+    counts = totals["region"] * [10.0**power, 1, 1]
+    asked = {"region": counts, "income": column_total("income", lower=0)}
+    weights, report = calibrate(frame, asked, design_weights=design, return_report=True)
+    assert report.residual.max() <= 1e-9
+    found = pd.Series(weights).groupby(frame["region"]).sum()
+    np.testing.assert_allclose(found, counts, rtol=2e-9)
+
+
+# --- what other packages were asked for -----------------------------------------
+
+
+def test_bounds_hold_or_are_refused():
+    # icarus 10: weights outside their bounds, for totals that no weights in them have.
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"sexe": rng.choice([1, 2], 23), "salaire": rng.gamma(2, 900, 23)}
+    )
+    totals = {"sexe": {1: 140, 2: 90}}
+    design = np.full(23, 10.0)
+    with pytest.raises(CalibrationError, match="asks for .* it reaches .*"):
+        calibrate(frame, totals, design_weights=design, bounds=(3, 38))
+    weights = calibrate(frame, totals, design_weights=design, bounds=(0.3, 3.8))
+    assert 3 <= weights.min() and weights.max() <= 38
+    assert weights.sum() == pytest.approx(230)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_total_of_zero(seed):
+    # icarus 18: a column of both signs whose total is to be 0.
+    rng = np.random.default_rng(seed)
+    x, design = rng.normal(size=(200, 1)), rng.gamma(2.0, size=200)
+    weights = calibrate(x, [0.0], design_weights=design)
+    assert abs(weights @ x[:, 0]) <= 1e-9 * (weights @ np.abs(x[:, 0]))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_totals_that_are_sums_of_others(seed):
+    # icarus 18: a matrix of totals that is not of full rank.
+    rng = np.random.default_rng(seed)
+    x = np.eye(3)[rng.integers(3, size=200)]
+    x = np.column_stack([x, x.sum(axis=1), x[:, 1] + x[:, 2], x[:, 1]])
+    totals = rng.gamma(4.0, size=200) @ x
+    np.testing.assert_allclose(calibrate(x, totals) @ x, totals, rtol=1e-9)
+    # What contradicts them is told with what the best weights miss.
+    with pytest.raises(CalibrationError, match="with the other totals, .* missed by"):
+        calibrate(x, totals * [1, 1, 1, 1.1, 1, 1])
+
+
+# --- whole weights --------------------------------------------------------------
+
+
+def households(n, seed):
+    """Households with counts of persons, and totals that whole weights have."""
+    rng = np.random.default_rng(seed)
+    size = 1 + np.minimum(rng.poisson(1.4, n), 4)
+    persons = np.array([rng.multinomial(s, [0.3, 0.3, 0.2, 0.2]) for s in size])
+    tenure = np.eye(3)[rng.integers(3, size=n)]
+    x = np.hstack([np.eye(5)[size - 1], tenure, persons])
+    return x, rng.poisson(rng.gamma(2.0, 2.0, n)) @ x
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("n", [60, 500])
+def test_whole_weights_meet_planted_totals(seed, n):
+    x, totals = households(n, seed)
+    weights, report = calibrate(x, totals, integer=True, return_report=True)
+    np.testing.assert_array_equal(weights, np.round(weights))
+    np.testing.assert_array_equal(weights @ x, totals)
+    assert weights.min() >= 0 and not report.missed.any()
+
+
+@pytest.mark.parametrize("integer", [False, True])
+@pytest.mark.parametrize("ends", [{"equal": 200}, {"lower": 200}, {"upper": 1}])
+def test_means_out_of_reach_are_not_met_by_weights_of_nothing(ends, integer):
+    frame = sample(0)[0]
+    least, most = frame["age"].min(), frame["age"].max()
+    asked = column_total("age", mean=True, **ends)
+    with pytest.raises(CalibrationError, match=f"reaches {least} to {most}.") as caught:
+        calibrate(frame, asked, integer=integer)
+    assert not caught.value.report.converged
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_reach_of_a_mean_within_bounds_is_that_of_a_linear_programme(seed):
+    # A fractional programme: with sum w = 1, the scale of the bounds is a variable.
+    rng = np.random.default_rng(seed)
+    x, design = rng.normal(size=12), rng.gamma(2.0, size=12)
+    low, high = 0.5 * design, 2.0 * design
+    rows = np.vstack([np.column_stack([np.eye(12), -high]),
+                      np.column_stack([-np.eye(12), low])])  # fmt: skip
+    equal = np.append(np.ones(12), 0.0)[None]
+    ends = [
+        linprog(sign * np.append(x, 0.0), rows, np.zeros(24), equal, [1.0]).fun * sign
+        for sign in (1, -1)
+    ]
+    for end, shift in zip(ends, (0.01, -0.01), strict=True):
+        inside = end + shift
+        asked = column_total(0, inside, mean=True)
+        keywords = {"design_weights": design, "bounds": (0.5, 2.0)}
+        weights = calibrate(x[:, None], asked, **keywords)
+        assert weights @ x / weights.sum() == pytest.approx(inside)
+        asked = column_total(0, end + np.sign(end - inside) * 1e-3, mean=True)
+        with pytest.raises(CalibrationError, match=f"{ends[0]:.7g} to {ends[1]:.7g}"):
+            calibrate(x[:, None], asked, **keywords)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_refused_only_where_a_linear_programme_finds_none(seed):
+    x, design, bounds, asked = random_problem(np.random.default_rng(seed))
+    low, high = bounds
+    box = [(low * d, None if np.isinf(high) else high * d) for d in design]
+    exists = linprog(np.zeros(len(x)), A_eq=x.T, b_eq=asked, bounds=box).status == 0
+    weights, report = calibrate(
+        x, asked, design_weights=design, bounds=bounds, strict=False, return_report=True
+    )
+    if not exists:
+        assert not report.converged and "asks for" in report.reasons[0]
+    elif report.converged:
+        np.testing.assert_allclose(weights @ x, asked, atol=1e-7)
+    else:
+        # At the very edge of what can be reached weights go to 0, ever more slowly.
+        assert report.residual.max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    "shares, message",
+    [
+        ({"f": 0.7, "m": 0.6}, r"'sex' must sum to 1; got 1\.3\. Percent are divided"),
+        ({"f": 0.4, "m": 0.4}, r"must sum to 1, as no row has another one; got 0\.8"),
+        ({"f": 55, "m": 45}, r"must lie in 0 to 1; got 55"),
+        (
+            {"f": 1.0},
+            "leaves nothing for .* rows .* missing cell, the first of which is",
+        ),
+    ],
+)
+def test_shares_that_no_rows_have(shares, message):
+    with pytest.raises(ValueError, match=message):
+        calibrate(sample(0)[0], column_total("sex", shares, mean=True))
+
+
+@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_rows_without_an_answer_keep_their_weight_or_are_named(container):
+    sex = [*"fmfmffmm", None, "f", None]
+    frame = container({"sex": sex})
+    asked = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
+    with pytest.raises(
+        ValueError, match="nothing for 2 rows .* row 8. Leave these rows"
+    ):
+        calibrate(frame, asked)
+    # With their share left, they keep it.
+    asked = column_total("sex", {"f": 4.5 / 11, "m": 4.5 / 11}, mean=True)
+    weights = calibrate(frame, asked)
+    assert weights[[8, 10]].sum() / weights.sum() == pytest.approx(2 / 11)
+    # Those without design weight ask for none.
+    design = np.array([0.0 if answer is None else 1.0 for answer in sex])
+    asked = column_total("sex", {"f": 0.5, "m": 0.5}, mean=True)
+    assert calibrate(frame, asked, design_weights=design)[8] == 0
+    with pytest.raises(ValueError, match="missing cells have no level"):
+        calibrate(frame, {"sex": {"f": 3, None: 5}})
+    weights = calibrate(frame, {"sex": {"f": 10}})
+    np.testing.assert_allclose(weights[[1, 8, 10]], 1)
+
+
+def test_lazy_frames_are_to_be_collected():
+    with pytest.raises(TypeError, match="collect it"):
+        calibrate(pl.LazyFrame({"age": [1.0, 2.0]}), {"age": 7})
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_times_are_levels_as_they_are_written(container, unit):
+    days = np.array(["2024-01-01", "2024-01-02", "2024-01-02"], f"M8[{unit}]")
+    frame = container({"day": days, "spent": [1.0, 2.0, 2.0]})
+    first, second = pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02")
+    if container is not pd.DataFrame:
+        first, second = first.to_pydatetime(), second.to_pydatetime()
+    weights = calibrate(frame, {"day": {first: 3, second: 8}})
+    np.testing.assert_allclose(weights, [3, 4, 4])
+    with pytest.raises(ValueError, match="about numbers, but 'day' holds times. Pass"):
+        calibrate(frame, {"day": 3})
+
+
+@pytest.mark.parametrize("number", [np.int64, np.float32, np.float64, int, float])
+def test_labels_are_numbers_of_any_type(number):
+    x = np.array([[1, 3], [2, 4], [1, 5]])
+    asked = {0: {number(1): 5, number(2): 6}}
+    np.testing.assert_allclose(calibrate(x, asked), [2.5, 6, 2.5])
+
+
+def test_whole_weights_that_there_are_not_are_sampled_and_what_they_miss_is_told():
+    # Twos cannot sum to an odd number.
+    x = np.array([[2.0, 1.0], [2.0, 0.0], [4.0, 1.0]])
+    weights, report = calibrate(x, [7.0, 2.0], integer=True, return_report=True)
+    np.testing.assert_array_equal(weights, np.round(weights))
+    assert report.missed[0] == 1
+    with pytest.warns(UserWarning, match="miss 1 of 2 totals, most the sum of 0, by 1"):
+        calibrate(x, [7.0, 2.0], integer=True)
+    with pytest.raises(ValueError, match="bounds leave no whole weight for row 0"):
+        calibrate([[1.0], [1.0]], [1.0], design_weights=[0.5, 0.5], bounds=(0.9, 1.1),
+                  integer=True)  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [10, 60, 3000])
+def test_whole_weights_truncate_replicate_and_sample(n):
+    # Each weight is rounded up or down, and their sum to the nearest whole number;
+    # what totals miss is a few terms, whatever the number of rows.
+    rng = np.random.default_rng(n)
+    x = np.column_stack([rng.integers(18, 80, n), rng.gamma(2.0, size=n).round(2)])
+    asked = {0: 1.05 * 3.3 * x[:, 0].sum(), 1: 3.3 * x[:, 1].sum()}
+    real = calibrate(x, asked, design_weights=3.3)
+    whole, report = calibrate(
+        x, asked, design_weights=3.3, integer=True, return_report=True
+    )
+    np.testing.assert_array_equal(whole, np.round(whole))
+    assert (
+        np.abs(whole - real).max() < 1 and abs(whole.sum() - real.sum()) <= 0.5 + 1e-9
+    )
+    assert np.all(report.missed <= 3 * x.max(axis=0))
+
+
+def test_parts_of_the_rows_are_calibrated_apart_by_groupby():
+    frame, design, *_ = sample(2)
+    weights = pd.Series(index=frame.index, dtype=float)
+    for _, part in frame.groupby("region"):
+        weights[part.index] = calibrate(part, {"age": 5e4})
+    sums = (weights * frame["age"]).groupby(frame["region"]).sum()
+    np.testing.assert_allclose(sums, 5e4)

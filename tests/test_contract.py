@@ -1,0 +1,312 @@
+"""What every sampler promises, by container, type and what is asked, at its tolerance.
+
+- Originals come first, to the last bit; container, columns and types are theirs.
+- New rows: the number asked for; limits, orders, flags, levels, whole numbers exactly.
+- Equalities of the rows: 1e-9 of the range of their largest column.
+- Constraints: equalities 1e-9 of that range, inequalities to the last digits of terms.
+- Totals: sums of floats 1e-9 of their absolute terms, or one rounding of their type;
+  sums of whole numbers and counts exactly.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array, issparse
+
+from sklearn_pnl import (
+    ColumnConstraint,
+    PNLAugmenter,
+    PNLRegressionSampler,
+    PNLSampler,
+    column_total,
+)
+
+N, N_NEW = 120, 60
+LABELS = np.repeat([0, 1], [90, 30])
+FLOATS = ["float64", "float32", "missing", "zeros", "total", "order", "Float64"]
+WHOLE = ["int64", "int32", "uint8", "bool", "flags", "one_hot", "persons"]
+WORDS = ["category", "word", "date", "Int64", "boolean"]
+ARRAY, FRAME = ("ndarray", "list", "csr"), ("pandas", "polars", "pyarrow")
+
+
+def columns(kind):
+    """Columns of a kind, beside a float that any table has."""
+    rng = np.random.default_rng(0)
+    x, k = rng.gamma(2.0, size=(N, 3)), rng.poisson(3, N)
+    level = rng.integers(0, 3, N)
+    flag, other = rng.integers(0, 2, (2, N))
+    made = {
+        "float64": {"a": x[:, 0], "b": 1e5 * x[:, 1]},
+        "float32": {"a": x[:, 0].astype("f4"), "b": (1e5 * x[:, 1]).astype("f4")},
+        "missing": {"a": np.where(flag == 1, x[:, 0], np.nan), "b": x[:, 1]},
+        "zeros": {"a": x[:, 0] * flag, "b": x[:, 1] * other},
+        "total": {"a": x[:, 0], "b": x[:, 1], "sum": x[:, 0] + x[:, 1]},
+        "order": {"a": x[:, 0], "b": x[:, 0] + x[:, 1], "c": x.sum(axis=1)},
+        "int64": {"a": k, "b": 1000 * k + rng.integers(0, 999, N)},
+        "int32": {"a": k.astype("i4"), "b": (k - 5).astype("i4")},
+        "uint8": {"a": k.astype("u1"), "b": (255 - k).astype("u1")},
+        "bool": {"a": flag == 1, "b": other == 1},
+        "flags": {"a": flag * other, "b": flag},
+        "one_hot": {f"is_{j}": (level == j).astype(int) for j in range(3)},
+        "persons": {"adults": k + 1, "children": level, "persons": k + 1 + level},
+        "word": {"a": np.array([*"xyz"], dtype=object)[level], "b": x[:, 0]},
+    }  # fmt: skip
+    if kind in made:
+        return made[kind]
+    day = pd.Timestamp("2024-01-01") + pd.to_timedelta(7 * k + level, "D")
+    return {
+        "category": {"a": pd.Categorical(np.array([*"xyz"])[level], [*"zxyw"])},
+        "date": {"a": day, "b": day + pd.to_timedelta(k, "D")},
+        "Int64": {"a": pd.array(np.where(flag, k, None), "Int64"), "b": x[:, 0]},
+        "Float64": {"a": pd.array(x[:, 0], "Float64"), "b": x[:, 1]},
+        "boolean": {"a": pd.array(flag == 1, "boolean"), "b": x[:, 0]},
+    }[kind]
+
+
+def table(kind):
+    free = np.random.default_rng(1).normal(size=N)
+    free = free.astype("f4") if kind == "float32" else free
+    return pd.DataFrame({"free": free} | columns(kind))
+
+
+def kinds_alike(frame):
+    """Whether an array of one type holds the columns as numbers."""
+    return "b" not in {dtype.kind for dtype in frame.dtypes}
+
+
+def given(frame, container):
+    """Rows in a container."""
+    if container == "pandas":
+        return frame
+    if container in ("polars", "pyarrow"):
+        library = pytest.importorskip(container)
+        if container == "polars":
+            return library.from_pandas(frame)
+        return library.Table.from_pandas(frame, preserve_index=False)
+    numbers = frame.to_numpy(None if kinds_alike(frame) else float)
+    if container == "csr":
+        return csr_array(numbers.astype(float))
+    return numbers.tolist() if container == "list" else numbers
+
+
+def read(rows, like):
+    """Rows of any container as a frame with the columns and types of one."""
+    rows = rows.toarray() if issparse(rows) else rows
+    rows = rows.to_pandas() if hasattr(rows, "to_pandas") else rows
+    return pd.DataFrame(np.asarray(rows), columns=like.columns).astype(like.dtypes)
+
+
+def check_types(old, new):
+    """Whole numbers, flags, levels, gaps and limits, exactly."""
+    for name, column in new.items():
+        seen = old[name].dropna()
+        mine = column.dropna()
+        assert column.isna().any() <= old[name].isna().any()
+        if seen.nunique() <= 2 or not pd.api.types.is_numeric_dtype(
+            seen.infer_objects()
+        ):
+            is_time = pd.api.types.is_datetime64_any_dtype(seen)
+            assert is_time or mine.isin(seen).all()
+        if pd.api.types.is_numeric_dtype(seen) or seen.dtype.kind == "M":
+            assert mine.min() >= seen.min()
+            assert mine.max() <= seen.max()
+        if seen.dtype.kind == "M":
+            assert (mine == mine.dt.normalize()).all()
+
+
+def check_relations(old, new):
+    """Equalities to 1e-9 of the range, orders and runs exactly."""
+    value = {name: new[name].to_numpy(float) for name in new.select_dtypes("number")}
+    if "sum" in new:
+        gap = np.abs(value["sum"] - value["a"] - value["b"])
+        assert gap.max() <= 1e-9 * np.ptp(old["sum"])
+    if "c" in new:
+        assert (value["a"] <= value["b"]).all()
+        assert (value["b"] <= value["c"]).all()
+    if "persons" in new:
+        gap = value["persons"] - value["adults"] - value["children"]
+        is_whole = old["persons"].dtype.kind == "i"
+        assert np.abs(gap).max() <= (0 if is_whole else 1e-12)
+    if "is_0" in new:
+        assert_array_equal(value["is_0"] + value["is_1"] + value["is_2"], 1)
+
+
+CASES = [
+    *((c, kind) for c in ARRAY for kind in [*FLOATS[:-1], *WHOLE]
+      if (c, kind) not in {("csr", "missing"), ("list", "float32")}),
+    *((c, kind) for c in FRAME for kind in [*FLOATS[:-1], *WHOLE, *WORDS[:3]]),
+    *(("pandas", kind) for kind in ["Float64", "Int64", "boolean"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("container", "kind"), CASES)
+def test_a_sampler_adds_rows_like_those_there_are(container, kind):
+    frame = table(kind)
+    X = given(frame, container)
+    sampler = PNLSampler(random_state=0)
+    X_new, y_new = sampler.fit_resample(X, LABELS)
+    assert type(X_new) is type(X)
+    assert_array_equal(y_new, [*LABELS, *np.ones(N_NEW)])
+    assert sampler.parent_indices_.shape == (N_NEW, 2)
+    assert (LABELS[sampler.parent_indices_] == 1).all()
+    if container in FRAME:
+        assert list(sampler.feature_names_in_) == list(frame.columns)
+    if container == "polars":
+        assert X_new.schema == X.schema
+        assert X_new[:N].equals(X)
+    elif container == "pyarrow":
+        assert X_new.schema.equals(X.schema)
+        assert X_new.slice(0, N).equals(X)
+    elif container == "pandas":
+        assert X_new.dtypes.equals(X.dtypes)
+        assert X_new.iloc[:N].equals(X)
+    elif container == "csr":
+        assert X_new.dtype == X.dtype
+        assert_array_equal(X_new[:N].toarray(), X.toarray())
+    else:
+        assert_array_equal(np.array(X_new[:N]), np.array(X))
+        assert np.asarray(X_new).dtype == np.asarray(X).dtype
+    # An array has one type, lists and sparse rows that of their numbers.
+    like = (
+        frame
+        if container in FRAME
+        else pd.DataFrame(given(frame, "ndarray"), columns=frame.columns)
+    )
+    like = like.astype(float) if container in ("csr", "list") else like
+    rows = read(X_new, like) if container != "pandas" else X_new
+    check_types(like, rows.iloc[N:])
+    check_relations(like, rows.iloc[N:])
+
+
+@pytest.mark.parametrize("kind", [*FLOATS, *WHOLE, *WORDS])
+@pytest.mark.parametrize("door", [PNLAugmenter, PNLRegressionSampler])
+def test_rows_of_other_doors_are_like_those_there_are(door, kind):
+    frame = table(kind)
+    if door is PNLAugmenter:
+        new = PNLAugmenter().fit(frame).sample(N_NEW, random_state=0)
+    else:
+        y = np.linspace(-1, 1, N)
+        sampler = PNLRegressionSampler(n_samples=N_NEW, random_state=0)
+        rows, targets = sampler.fit_resample(frame, y)
+        new = rows.iloc[N:]
+        assert_array_equal(targets[:N], y)
+        assert rows.iloc[:N].equals(frame)
+    assert len(new) == N_NEW
+    assert new.dtypes.equals(frame.dtypes)
+    check_types(frame, new)
+    check_relations(frame, new)
+
+
+def _terms(kind):
+    """Columns of numbers without gaps that a constraint or a total can name."""
+    frame = table(kind)
+    names = [n for n in frame.select_dtypes("number") if not frame[n].isna().any()]
+    whole = [n for n in names if frame[n].dtype.kind == "i" and frame[n].nunique() > 2]
+    # Sums of whole numbers and others are met as nearly as whole numbers allow.
+    return frame, whole[:1] or [n for n in names if frame[n].nunique() > 2][:2]
+
+
+@pytest.mark.parametrize("kind", [*FLOATS, "int64", "persons", "one_hot", "word"])
+@pytest.mark.parametrize("asked", ["equal", "lower", "upper", "interval", "each row"])
+def test_constraints_are_met(asked, kind):
+    frame, names = _terms(kind)
+    coefficients = dict(zip(names, (1.0, 2.0), strict=False))
+    values = sum(c * frame[n].to_numpy(float) for n, c in coefficients.items())
+    rare = np.sort(values[LABELS == 1])
+    ends = {
+        "equal": {"equal": rare[15]},
+        "lower": {"lower": rare[15]},
+        "upper": {"upper": rare[15]},
+        "interval": {"lower": rare[10], "upper": rare[20]},
+        "each row": {"equal": np.resize(rare[5:25], N_NEW)},
+    }[asked]
+    constraint = ColumnConstraint(coefficients, **ends)
+    sampler = PNLSampler(constraints={1: constraint}, random_state=0)
+    new = sampler.fit_resample(frame, LABELS)[0].iloc[N:]
+    value = sum(c * new[n].to_numpy(float) for n, c in coefficients.items())
+    eps = np.finfo("f4").eps if kind == "float32" else np.finfo(float).eps
+    size = sum(c * new[n].abs().to_numpy(float) for n, c in coefficients.items())
+    largest = max(c * np.ptp(frame[n]) for n, c in coefficients.items())
+    if "equal" in ends:
+        assert (np.abs(value - ends["equal"]) <= 1e-9 * largest + 8 * eps * size).all()
+    else:
+        # To the last digit of the type.
+        assert (value >= ends.get("lower", -np.inf) - 8 * eps * size).all()
+        assert (value <= ends.get("upper", np.inf) + 8 * eps * size).all()
+    assert len(new) == N_NEW
+    check_relations(frame, new)
+    if kind not in ("float32", "Float64"):
+        check_types(frame, new)
+
+
+@pytest.mark.parametrize("kind", [*FLOATS, *WHOLE[:2], "persons", "word", "category"])
+def test_sums_of_all_new_rows_are_met(kind):
+    frame, names = _terms(kind)
+    rare = frame.iloc[90:]
+    wanted = {n: 1.02 * rare[n].to_numpy(float).sum() * N_NEW / 30 for n in names[:1]}
+    is_whole = frame[names[0]].dtype.kind in "iu"
+    wanted = {n: float(np.rint(v)) if is_whole else v for n, v in wanted.items()}
+    sampler = PNLSampler(totals={1: wanted}, random_state=0)
+    new = sampler.fit_resample(frame, LABELS)[0].iloc[N:]
+    for name, value in wanted.items():
+        got = new[name].to_numpy(float)
+        size = np.abs(got).sum()
+        room = 1e-9 * size
+        if kind == "float32":
+            room += np.finfo("f4").eps * np.abs(got).max()
+        assert abs(got.sum() - value) <= (0 if is_whole else room)
+    assert len(new) == N_NEW
+    assert sampler.reports_[1].n_rows == N_NEW
+    check_relations(frame, new)
+
+
+@pytest.mark.parametrize("kind", ["word", "category", "boolean", "bool", "flags"])
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_counts_of_levels_are_exact(container, kind):
+    frame = table(kind)
+    levels = list(dict.fromkeys(frame["a"].iloc[90:]))[:2]
+    counts = dict(zip(levels, (41, 12), strict=True))
+    asked = {"a": counts}
+    if len(set(frame["a"])) == 2:
+        asked = {"a": dict(zip(levels, (41, N_NEW - 41), strict=True))}
+    X = given(frame, container)
+    sampler = PNLSampler(totals={1: asked}, random_state=0)
+    new = read(sampler.fit_resample(X, LABELS)[0], frame).iloc[N:]
+    for level, count in asked["a"].items():
+        assert (new["a"] == level).sum() == count
+
+
+def test_means_with_a_tolerance_and_sums_of_several_columns():
+    frame = table("total")
+    mean = frame["a"].iloc[90:].mean() * 1.05
+    asked = [
+        column_total("a", mean, mean=True),
+        column_total(
+            {"a": 1, "b": 1}, 1.03 * frame["sum"].iloc[90:].sum() * 2, rtol=0.01
+        ),
+    ]
+    new, report = (
+        PNLAugmenter()
+        .fit(frame.iloc[90:])
+        .sample(N_NEW, 0, totals=asked, return_report=True)
+    )
+    assert abs(new["a"].mean() - mean) <= 1e-9 * new["a"].abs().mean()
+    both = (new["a"] + new["b"]).sum()
+    assert report.lower[1] * (1 - 1e-9) <= both <= report.upper[1] * (1 + 1e-9)
+    check_relations(frame, new)
+
+
+@pytest.mark.parametrize("infeasible", ["raise", "drop"])
+def test_rows_that_cannot_have_it_are_named_or_left_out(infeasible):
+    frame = table("float64")
+    wanted = np.where(np.arange(N_NEW) % 3 == 0, 1e9, frame["a"].median())
+    asked = ColumnConstraint("a", equal=wanted)
+    augmenter = PNLAugmenter().fit(frame)
+    if infeasible == "raise":
+        with pytest.raises(ValueError, match="Row 0 cannot have what is asked"):
+            augmenter.sample(N_NEW, 0, constraints=asked)
+        return
+    new = augmenter.sample(N_NEW, 0, constraints=asked, infeasible="drop")
+    assert len(new) == N_NEW * 2 // 3
+    assert np.abs(new["a"] - frame["a"].median()).max() <= 1e-9 * np.ptp(frame["a"])

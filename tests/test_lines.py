@@ -1,0 +1,590 @@
+"""New rows on straight lines: what holds of them by theorem, and their distribution."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import LinearConstraint
+from sklearn.datasets import load_digits
+
+from sklearn_pnl import PNLAugmenter, PNLSampler
+from sklearn_pnl.constraints.relations import find_relations
+from sklearn_pnl.draws import MixupDraws
+from sklearn_pnl.lines import LineDraw, folded, reflect
+from sklearn_pnl.parents import Parents, RowSearch, choose_parents
+
+SEEDS = [0, 1, 2]
+BARE = {"extrapolation": None, "draws": MixupDraws(agreed_cells=False)}
+
+
+def draw(X, n=500, seed=0, with_parents=False, **params):
+    """New rows of an augmenter that looks at types alone, as the samplers do."""
+    augmenter = PNLAugmenter(**{"value_support": None, **params}).fit(X)
+    return augmenter.sample(n, random_state=seed, return_parents=with_parents)
+
+
+def gamma(seed, *shape):
+    return np.random.default_rng(seed).gamma(2.0, size=shape)
+
+
+# --- theorems ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_affine_combinations_stay_in_every_m_flat_submanifold(seed):
+    # An m-flat sub-manifold is an affine subspace of eta, and an affine combination of
+    # its points is one (Amari and Nagaoka, Methods of information geometry, 2000,
+    # section 3.4). 80 rows cannot tell equalities between 122 columns, which hold.
+    rng = np.random.default_rng(seed)
+    parts = rng.gamma(1.0, size=(80, 120))
+    shares = rng.uniform(size=(120, 2)) * (rng.uniform(size=(120, 2)) < 0.5)
+    order = rng.permutation(122)
+    X = np.hstack([parts, parts @ shares])[:, order]
+    coefficients = np.vstack([shares, -np.eye(2)])[order]
+    new = draw(X, seed=seed, **BARE)
+    missed = np.abs(new @ coefficients).max(axis=0)
+    assert (missed <= 1e-12 * np.ptp(parts @ shares, axis=0)).all()
+    # And the factor of the noise of a row keeps all orders between its columns.
+    for p, q in itertools.permutations(range(122), 2):
+        if (X[:, p] <= X[:, q]).all():
+            assert (new[:, p] <= new[:, q]).all()
+    # The noise has not gone for it.
+    assert 0.85 < (new.std(axis=0) / X.std(axis=0)).mean() < 1.15
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_convex_combinations_stay_in_every_half_space(seed):
+    # The intersection of the half-spaces that hold the rows is their convex hull
+    # (Rockafellar, Convex analysis, 1970, theorem 11.5).
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 6)) * 10.0 ** rng.integers(-3, 4, 6)
+    new = draw(X, seed=seed, draws=MixupDraws(noise=0))
+    normals = rng.normal(size=(6, 2000)) / X.std(axis=0)[:, None]
+    ends = X @ normals
+    room = 1e-12 * np.ptp(ends, axis=0)
+    assert (new @ normals <= ends.max(axis=0) + room).all()
+    assert (new @ normals >= ends.min(axis=0) - room).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mixing_takes_a_sixth_of_the_covariance_of_differences(seed):
+    # Var(x_i + t d) = V - E[d d'] / 6 for exchangeable pairs and uniform t; the noise
+    # adds noise^2 E[d d']. Among all others (k = m - 1) both are known in closed form.
+    m, n = 40, 60_000
+    X = np.random.default_rng(seed).normal(size=(m, 3)) @ np.diag([1, 10, 0.1])
+    differences = 2 * np.cov(X.T)
+    spread = np.sqrt(np.diag(differences))
+    for noise in (0, 6**-0.5, 0.6):
+        bare = {"extrapolation": None, "draws": MixupDraws(noise, agreed_cells=False)}
+        new = draw(X, n, seed, k_neighbors=m - 1, equalities=None, **bare)
+        expected = np.cov(X.T, ddof=0) + differences * (noise**2 - 1 / 6)
+        error = (np.cov(new.T) - expected) / np.outer(spread, spread)
+        # The deviation of an estimated covariance, sqrt(2 / n), nine times.
+        assert np.abs(error).max() < 9 * np.sqrt(2 / n)
+        # Means: that of the rows, to six deviations.
+        gap = np.abs(new.mean(axis=0) - X.mean(axis=0)) / X.std(axis=0)
+        assert gap.max() < 6 / np.sqrt(n)
+
+
+def test_copies_of_a_column_stay_copies_at_any_width():
+    # Every step does the same to a column and to its multiples.
+    X = np.random.default_rng(0).gamma(1.0, size=(20, 15))
+    new = draw(np.hstack([X, 3 * X, -X, X + 7]))
+    for copy, scale, shift in ((1, 3, 0), (2, -1, 0), (3, 1, 7)):
+        columns = slice(15 * copy, 15 * copy + 15)
+        assert_allclose(new[:, columns], scale * new[:, :15] + shift, atol=1e-12)
+
+
+# --- the draw, literally ----------------------------------------------------------
+
+
+def draw_slow(X, parents, noise, rng, low, high, equal, orders, agreed_cells):
+    """Steps 2 to 6 of the draw, one row and one cell after the other."""
+    n, k = len(parents.seeds), parents.neighbors.shape[1] - 1
+    g = rng.standard_normal((n, k + 1))
+    tied = np.zeros(X.shape[1], bool)
+    tied[[*equal, *np.ravel(orders)]] = True
+    new = np.empty((n, X.shape[1]))
+    for row in range(n):
+        x_i, x_j = X[parents.seeds[row]], X[parents.partners[row]]
+        b = x_i + parents.position[row] * (x_j - x_i)
+        z = (g[row] - g[row].mean()) * noise * np.sqrt(2 / k)
+        near = parents.neighbors[parents.source[row]]
+        step = sum(z[a] * (X[near[a]] - x_i) for a in range(k + 1))
+        if agreed_cells:
+            for c in range(X.shape[1]):
+                if x_i[c] == x_j[c] and c not in equal:
+                    step[c] = 0
+        s = np.inf
+        for c in np.flatnonzero(tied):
+            if step[c] != 0:
+                s = min(s, ((high[c] if step[c] > 0 else low[c]) - b[c]) / step[c])
+        for p, q in orders:
+            if step[p] > step[q]:
+                s = min(s, (b[q] - b[p]) / (step[p] - step[q]))
+        for c in range(X.shape[1]):
+            if tied[c]:
+                # 1, reflected at 0 and s until it is between them.
+                h = 1.0 if s >= 1 else s - abs(1 % (2 * s) - s) if s > 0 else 0.0
+                new[row, c] = b[c] + h * step[c]
+                continue
+            value = b[c] + step[c]
+            if value < low[c]:
+                value = 2 * low[c] - value
+            if value > high[c]:
+                value = 2 * high[c] - value
+            new[row, c] = min(max(value, low[c]), high[c])
+    return new
+
+
+@pytest.mark.parametrize("agreed_cells", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_draw_is_its_literal_formula(seed, agreed_cells):
+    rng = np.random.default_rng(seed)
+    parts = rng.gamma(1.0, size=(60, 3))
+    ordered = rng.gamma(0.5, size=(60, 3)).cumsum(axis=1)
+    free = rng.choice([0, 0, 1.5, 2.5, 7], (60, 4)) * rng.normal(size=4)
+    X = np.column_stack([parts, parts.sum(axis=1), ordered, free])
+    found = find_relations(X, np.zeros(X.shape[1]))
+    assert_array_equal(np.flatnonzero(found.equal), range(4))
+    assert {(4, 5), (5, 6)} <= {tuple(pair) for pair in found.orders}
+    lines = LineDraw(X, None, X, found, 0.6, agreed_cells)
+    state = np.random.RandomState
+    parents = choose_parents(RowSearch(X), 60, 300, state(seed), n_neighbors=7)
+    new, donors = lines.draw(parents, state(seed), state(0))
+    slow = draw_slow(
+        X, parents, 0.6, state(seed), X.min(axis=0), X.max(axis=0), range(4),
+        found.orders, agreed_cells,
+    )  # fmt: skip
+    assert_allclose(new, slow, rtol=0, atol=1e-9)
+    assert_array_equal(donors, parents.seeds)
+
+
+def test_parents_are_a_uniform_row_one_of_its_nearest_and_a_uniform_position():
+    X = np.random.default_rng(0).normal(size=(30, 3)) * [1, 1e3, 1e-3]
+    state, n, k = np.random.RandomState(0), 60_000, 4
+    parents = choose_parents(RowSearch(X), 30, n, state, n_neighbors=k)
+    scaled = X / np.ptp(X, axis=0)
+    distances = np.linalg.norm(scaled[:, None] - scaled, axis=2)
+    near = np.argsort(distances, axis=1)[:, 1 : k + 1]
+    pairs = np.zeros((30, 30))
+    np.add.at(pairs, (parents.seeds, parents.partners), 1)
+    expected = np.zeros((30, 30))
+    np.put_along_axis(expected, near, n / 30 / k, axis=1)
+    assert_array_equal(pairs > 0, expected > 0)
+    assert np.abs(pairs - expected).max() < 6 * np.sqrt(n / 30 / k)
+    # Kolmogorov's bound: a gap above 3.9 / sqrt(n) has probability 1e-13.
+    t = np.sort(parents.position)
+    assert np.abs(t - (np.arange(n) + 0.5) / n).max() < 3.9 / np.sqrt(n)
+
+
+def test_a_step_of_1_is_reflected_between_0_and_s():
+    s = np.array([np.inf, 2, 1, 0.8, 0.5, 0.4, 0.3, 0])
+    assert_allclose(folded(s), [1, 1, 1, 0.6, 0, 0.2, 0.2, 0], atol=1e-9)
+    assert (folded(s) <= s).all()
+
+
+def test_free_columns_are_reflected_once_at_their_limits_then_clipped():
+    rows = np.array([[-0.2, 0.5, 1.3, 2.7, -2.4, np.nan]])
+    reflect(rows, np.zeros(6), np.ones(6))
+    assert_allclose(rows, [[0.2, 0.5, 0.7, 0, 0, np.nan]], atol=1e-12)
+
+
+# --- distribution -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_free_columns_keep_their_spread_and_correlations(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(600, 6)) @ rng.normal(size=(6, 6))
+    new = draw(X, 5000, seed)
+    assert 0.85 < (new.std(axis=0) / X.std(axis=0)).mean() < 1.15
+    assert np.abs(np.corrcoef(new.T) - np.corrcoef(X.T)).max() < 0.15
+    # Means: six deviations of 600 rows and of 5000.
+    gap = np.abs(new.mean(axis=0) - X.mean(axis=0)) / X.std(axis=0)
+    assert gap.max() < 6 / np.sqrt(5000) + 0.05
+
+
+@pytest.mark.parametrize("apart", [8, 20])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_tight_cluster_keeps_its_own_spread(seed, apart):
+    # Noise of one size for all would blow it up, mixing alone takes a ninth away.
+    rng = np.random.default_rng(seed)
+    wide, tight = rng.normal(size=(100, 8)), 0.1 * rng.normal(size=(100, 8)) + apart
+    new = draw(np.vstack([wide, tight]), 4000, seed)
+    of_tight = new.mean(axis=1) > apart / 2
+    assert abs(of_tight.mean() - 0.5) < 6 * 0.5 / np.sqrt(4000)
+    for cluster, rows in ((tight, new[of_tight]), (wide, new[~of_tight])):
+        spread = (rows.std(axis=0) / cluster.std(axis=0)).mean()
+        assert 0.85 < spread < 1.15
+
+
+def test_nothing_is_drawn_beyond_the_limits_of_all_classes():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=300), rng.uniform(size=300)])
+    y = (X[:, 1] > 0.8).astype(int)
+    sampler = PNLSampler(random_state=0, draws=MixupDraws(2.0))
+    new = sampler.fit_resample(X, y)[0][300:]
+    assert (new >= X.min(axis=0)).all()
+    assert (new <= X.max(axis=0)).all()
+    # A row may leave what its class has.
+    assert (new[:, 1] < X[y == 1, 1].min()).any()
+
+
+@pytest.mark.parametrize("extrapolation", [0.0, 0.1, 1.0])
+def test_limits_are_widened_by_a_share_of_the_range(extrapolation):
+    X = np.random.default_rng(0).normal(size=(60, 4)) * [1, 1e5, 1e-5, 1]
+    new = draw(X, 3000, extrapolation=extrapolation, draws=MixupDraws(2.0))
+    room = extrapolation * np.ptp(X, axis=0)
+    assert (new >= X.min(axis=0) - room).all()
+    assert (new <= X.max(axis=0) + room).all()
+    beyond = (new < X.min(axis=0)) | (new > X.max(axis=0))
+    assert beyond.any() == (extrapolation > 0)
+
+
+def test_few_new_values_lie_exactly_on_a_limit():
+    # Neither free columns, which are reflected, nor tied ones, whose step is.
+    parts = gamma(0, 200, 3)
+    X = np.column_stack([parts, parts.sum(axis=1), gamma(1, 200, 2)])
+    new = draw(X, 4000)
+    on_limit = (new == X.min(axis=0)) | (new == X.max(axis=0))
+    assert on_limit.mean() < 0.01
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_cells_in_which_both_parents_agree_stay_as_they_are(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(1.0, size=(100, 6)) * (rng.uniform(size=(100, 6)) < 0.4)
+    new, parents = draw(X, 1000, seed, with_parents=True)
+    i, j = X[parents[:, 0]], X[parents[:, 1]]
+    assert_array_equal(new[i == j], i[i == j])
+    assert (new[i != j] != i[i != j]).mean() > 0.99
+    bare = draw(X, 1000, seed, draws=MixupDraws(agreed_cells=False))
+    assert (bare[i == j] != i[i == j]).mean() > 0.5
+
+
+# --- equalities -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("turned", [False, True])
+def test_totals_and_subtotals_hold_to_rounding(turned, seed):
+    rng = np.random.default_rng(seed)
+    parts = rng.gamma(1.0, size=(300, 6)) * 10.0 ** rng.integers(-2, 3, 6)
+    first, second = parts[:, :3].sum(axis=1), parts[:, 3:].sum(axis=1)
+    X = np.column_stack([parts, first, second, first + second, rng.normal(size=300)])
+    order = rng.permutation(10) if turned else np.arange(10)
+    new = np.empty((500, 10))
+    new[:, order] = draw(X[:, order], seed=seed)
+    range_ = np.ptp(X[:, 8])
+    assert_allclose(new[:, 6], new[:, :3].sum(axis=1), rtol=0, atol=1e-12 * range_)
+    assert_allclose(new[:, 8], new[:, 6] + new[:, 7], rtol=0, atol=1e-12 * range_)
+    assert (new >= X.min(axis=0)).all()
+    assert (new <= X.max(axis=0)).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nearly_equalities_hold_as_in_the_data(seed):
+    # Parts in cents with an exact total; percentages that sum to 99 to 101.
+    rng = np.random.default_rng(seed)
+    parts = rng.gamma(1.0, size=(400, 5)) * 100
+    X = np.column_stack([np.round(parts, 2), parts.sum(axis=1)])
+    new = draw(X, seed=seed)
+    off = X[:, 5] - X[:, :5].sum(axis=1)
+    new_off = new[:, 5] - new[:, :5].sum(axis=1)
+    assert new_off.std() < 1.5 * off.std()
+    assert np.abs(new_off).max() < 4 * np.abs(off).max()
+    shares = np.rint(100 * rng.dirichlet(np.full(4, 3.0), 400))
+    new_sums = draw(shares, seed=seed).sum(axis=1)
+    assert new_sums.std() < 1.5 * shares.sum(axis=1).std()
+
+
+@pytest.mark.parametrize("scale", [1, 1e5])
+def test_a_fee_much_smaller_than_its_sum_counts_too(scale):
+    price, fee = gamma(0, 2000) * scale, gamma(1, 2000)
+    X = np.column_stack([price, fee, price + fee])
+    new = draw(X)
+    gap = np.abs(new[:, 2] - new[:, 0] - new[:, 1])
+    assert gap.max() <= 1e-12 * np.ptp(X[:, 2])
+
+
+def test_sums_of_neighbouring_columns_hold_in_wide_tables():
+    # 20 rows of 30 columns: a composition, a total behind its parts, one before them.
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.ones(8), 20)
+    parts, others = rng.gamma(1.0, size=(20, 9)), rng.gamma(1.0, size=(20, 10))
+    X = np.column_stack(
+        [shares, parts, parts.sum(axis=1), others.sum(axis=1), others, gamma(1, 20)]
+    )
+    new = draw(X)
+    assert_allclose(new[:, :8].sum(axis=1), 1, atol=1e-12)
+    assert_allclose(new[:, 17], new[:, 8:17].sum(axis=1), atol=1e-11)
+    assert_allclose(new[:, 18], new[:, 19:29].sum(axis=1), atol=1e-11)
+
+
+def test_sums_along_the_axes_of_images_hold():
+    X = np.random.default_rng(0).gamma(1.0, size=(40, 5, 6))
+    X /= X.sum(axis=2, keepdims=True)
+    new = draw(X, 100, draws=MixupDraws(geodesic="m"))
+    assert_allclose(new.sum(axis=2), 1, atol=1e-12)
+
+
+def test_equalities_that_are_given_are_kept_in_few_rows():
+    rng = np.random.default_rng(0)
+    parts = rng.gamma(1.0, size=(12, 15))
+    total = parts[:, ::2].sum(axis=1)
+    X = pd.DataFrame(np.column_stack([parts, total]), columns=[*"abcdefghijklmnop"])
+    a = np.zeros((1, 16))
+    a[0, :15:2], a[0, 15] = 1, -1
+    new = draw(X, equalities=LinearConstraint(a, 0, 0))
+    assert_allclose(new.iloc[:, :15:2].sum(axis=1), new["p"], atol=1e-11)
+    assert (draw(X, equalities=None).iloc[:, :15:2].sum(axis=1) != new["p"]).any()
+
+
+# --- orders -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("noise", ["auto", 3.0])
+def test_orders_are_never_broken(noise, seed):
+    rng = np.random.default_rng(seed)
+    low = rng.normal(size=200)
+    mid, high = low + rng.gamma(0.5, size=200), low + rng.gamma(0.5, size=200) + 3
+    mid = np.minimum(mid, high)
+    X = np.column_stack([high, rng.normal(size=200), low, mid])
+    augmenter = PNLAugmenter(draws=MixupDraws(noise), value_support=None).fit(X)
+    assert {(2, 3), (3, 0)} <= set(augmenter.orders_)
+    new = augmenter.sample(4000, random_state=seed)
+    assert (new[:, 2] <= new[:, 3]).all()
+    assert (new[:, 3] <= new[:, 0]).all()
+    # Nor is the order kept by making both the same.
+    assert (new[:, 2] == new[:, 3]).mean() < 0.01
+
+
+def test_whole_numbers_and_floats_keep_their_order():
+    rng = np.random.default_rng(0)
+    whole = rng.poisson(3, 300)
+    X = pd.DataFrame(
+        {
+            "whole": whole,
+            "above": whole + rng.gamma(0.3, size=300),
+            "below": np.maximum(whole - rng.gamma(0.3, size=300), -1),
+            "twice": whole + rng.poisson(1, 300),
+        }
+    )
+    new = draw(X, 3000, draws=MixupDraws(1.0))
+    assert (new["below"] <= new["whole"]).all()
+    assert (new["whole"] <= new["above"]).all()
+    assert (new["whole"] <= new["twice"]).all()
+    assert new["whole"].dtype == X["whole"].dtype
+
+
+def test_dates_keep_their_order_and_stay_days():
+    rng = np.random.default_rng(0)
+    start = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 500, 150), "D")
+    end = start + pd.to_timedelta(rng.integers(0, 30, 150), "D")
+    X = pd.DataFrame({"end": end, "amount": rng.normal(size=150), "start": start})
+    new = draw(X, 2000)
+    assert (new["start"] <= new["end"]).all()
+    assert new.dtypes.equals(X.dtypes)
+    assert new["end"].dt.normalize().equals(new["end"])
+    assert new["start"].between(X["start"].min(), X["start"].max()).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_order_with_a_flag_is_kept_too(seed):
+    rng = np.random.default_rng(seed)
+    children = rng.poisson(0.7, 300)
+    X = pd.DataFrame({"has": (children > 0).astype(int), "children": children})
+    new = draw(X.assign(income=rng.normal(size=300)), 3000, seed)
+    assert (new["has"] <= new["children"]).all()
+
+
+# --- types ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sums_of_whole_numbers_are_exact(seed):
+    rng = np.random.default_rng(seed)
+    adults, children = rng.poisson(2, 200) + 1, rng.poisson(1, 200)
+    hours, minutes = rng.integers(0, 8, 200), rng.integers(0, 60, 200)
+    X = pd.DataFrame(
+        {"persons": adults + children, "adults": adults, "children": children,
+         "total": 60 * hours + minutes, "hours": hours, "minutes": minutes}
+    )  # fmt: skip
+    new = draw(X, 2000, seed)
+    assert (new["persons"] == new["adults"] + new["children"]).all()
+    assert (new["total"] == 60 * new["hours"] + new["minutes"]).all()
+    assert ((new >= X.min()) & (new <= X.max())).all(axis=None)
+    assert new.drop_duplicates().shape[0] > 500
+
+
+@pytest.mark.parametrize("kind", [int, float, bool])
+def test_a_price_with_a_flag_is_exact(kind):
+    rng = np.random.default_rng(0)
+    base, flag = np.round(rng.gamma(2.0, size=300) * 20, 2), rng.integers(0, 2, 300)
+    X = pd.DataFrame({"price": base + 10 * flag, "base": base})
+    X["flag"] = flag.astype(kind)
+    new = draw(X, 2000)
+    assert set(new["flag"]) == set(X["flag"])
+    gap = new["price"] - new["base"] - 10 * new["flag"].astype(float)
+    assert np.abs(gap).max() <= 1e-12 * np.ptp(X["price"])
+
+
+@pytest.mark.parametrize("dtype", [int, float, bool])
+@pytest.mark.parametrize("n", [20, 200])
+def test_one_hot_runs_exclusive_flags_and_implications_hold(n, dtype):
+    rng = np.random.default_rng(0)
+    level = rng.permutation(np.arange(n) % 4)
+    run = level[:, None] == np.arange(4)
+    either = rng.integers(0, 3, n)
+    implied = rng.integers(0, 2, n)
+    flags = np.column_stack(
+        [run, either == 1, either == 2, implied * rng.integers(0, 2, n), implied]
+    )
+    frame = pd.DataFrame(flags.astype(dtype), columns=list("abcdefgh"))
+    new = draw(frame.assign(x=rng.normal(size=n)), 2000)
+    on = new[[*"abcdefgh"]].astype(float)
+    assert (on[[*"abcd"]].sum(axis=1) == 1).all()
+    assert (on["e"] + on["f"] <= 1).all()
+    assert (on["g"] <= on["h"]).all()
+    assert new["a"].dtype == frame["a"].dtype
+
+
+def test_a_table_of_flags_alone_gets_new_rows():
+    X = np.random.default_rng(0).integers(0, 2, (60, 12))
+    new = draw(X, 500)
+    assert set(np.unique(new)) == {0, 1}
+    seen = set(map(tuple, X))
+    assert np.mean([tuple(row) not in seen for row in new]) > 0.25
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rare_flags_and_levels_keep_their_share(seed):
+    # A partner gives only if it is given to as often, else they lose up to a half.
+    rng = np.random.default_rng(seed)
+    n, rare, drawn = 60, 4, 20_000
+    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=[*"abc"])
+    X["flag"] = (rng.permutation(n) < rare).astype(int)
+    X["level"] = np.where(rng.permutation(n) < rare, "rare", "common")
+    new = draw(X, drawn, seed)
+    # Within .3 of the share; the seeds alone are within .1 with probability 1 - 1e-3.
+    assert abs(new["flag"].mean() * n / rare - 1) < 0.3
+    assert abs((new["level"] == "rare").mean() * n / rare - 1) < 0.3
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_categories_of_a_row_come_from_one_parent(seed):
+    rng = np.random.default_rng(seed)
+    country = rng.integers(0, 3, 80)
+    X = pd.DataFrame(
+        {
+            "country": np.array([*"xyz"])[country],
+            "amount": rng.normal(size=80),
+            "city": np.array([*"abcdef"])[2 * country + rng.integers(0, 2, 80)],
+            # Given with the level of the country, though it is a flag.
+            "island": (country == 1).astype(int),
+        }
+    )
+    new, parents = draw(X, 500, seed, with_parents=True)
+    words = ["country", "city", "island"]
+    of_parents = [X[words].iloc[parents[:, k]].to_numpy() for k in (0, 1)]
+    same = [(new[words].to_numpy() == other).all(axis=1) for other in of_parents]
+    assert (same[0] | same[1]).all()
+    # Near rows mostly share them.
+    assert 0.002 < (same[1] & ~same[0]).mean() < 0.5
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int64", "uint64"])
+def test_whole_numbers_stay_within_what_was_seen(dtype):
+    info = np.iinfo(dtype)
+    rng = np.random.default_rng(0)
+    X = np.array([info.min, info.max // 2, info.max], dtype)[
+        rng.integers(0, 3, (60, 3))
+    ]
+    X[:, 2] = rng.integers(0, 100, 60)
+    new = draw(X, 500, extrapolation=1.0)
+    assert new.dtype == X.dtype
+    assert (new >= X.min(axis=0)).all()
+    assert (new <= X.max(axis=0)).all()
+
+
+# --- missing cells ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_skip_patterns_are_never_contradicted(seed):
+    # Who has no car says nothing of its age and price.
+    rng = np.random.default_rng(seed)
+    has = rng.integers(0, 2, 200)
+    X = pd.DataFrame({"has": has, "income": rng.normal(size=200)})
+    X["age"] = np.where(has == 1, rng.gamma(2.0, size=200), np.nan)
+    X["price"] = np.where(has == 1, rng.gamma(2.0, size=200), np.nan)
+    new = draw(X, 2000, seed)
+    for name in ("age", "price"):
+        assert_array_equal(new[name].isna(), new["has"] == 0)
+        assert new[name].dropna().between(X[name].min(), X[name].max()).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_patterns_of_missing_cells_are_those_of_some_row(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(120, 5))
+    X[rng.uniform(size=X.shape) < 0.15] = np.nan
+    new, parents = draw(X, 1000, seed, with_parents=True)
+    assert_array_equal(np.isnan(new), np.isnan(X[parents[:, 0]]))
+    share = np.isnan(X).mean()
+    assert abs(np.isnan(new).mean() - share) < 0.05
+
+
+def test_equalities_hold_in_rows_with_gaps():
+    rng = np.random.default_rng(0)
+    parts = rng.gamma(1.0, size=(300, 3))
+    X = np.column_stack([parts, parts.sum(axis=1), rng.normal(size=300)])
+    X[rng.uniform(size=300) < 0.2, 4] = np.nan
+    X[rng.uniform(size=300) < 0.1, 1] = np.nan
+    new = draw(X, 1000)
+    gap = new[:, 3] - new[:, :3].sum(axis=1)
+    assert np.isnan(gap).any()
+    assert np.nanmax(np.abs(gap)) < 1e-12 * np.ptp(X[:, 3])
+
+
+# --- degenerate rows --------------------------------------------------------------
+
+
+def test_two_rows_and_copies():
+    X = np.random.default_rng(0).normal(size=(2, 4))
+    with np.errstate(all="raise"):
+        new = draw(X, 50, k_neighbors=1, **BARE)
+    t = (new - X[0]) @ (X[1] - X[0]) / np.sum((X[1] - X[0]) ** 2)
+    assert_allclose(new, X[0] + t[:, None] * (X[1] - X[0]), atol=1e-12)
+    copies = np.repeat(X[:1], 30, axis=0)
+    assert_array_equal(draw(copies, 50), np.repeat(X[:1], 50, axis=0))
+
+
+def test_copies_of_a_row_are_partners_alike():
+    # 40 copies and 5 neighbours: a search would give the same five to all.
+    X = np.vstack([np.zeros((40, 2)), np.random.default_rng(0).normal(size=(20, 2))])
+    _, parents = draw(X, 4000, k_neighbors=5, with_parents=True)
+    of_copies = parents[parents[:, 0] < 40, 1]
+    assert set(of_copies) == set(range(40))
+
+
+def test_digits_stay_images_of_whole_ink():
+    X = load_digits().data[:200]
+    new = draw(X, 300)
+    assert new.min() >= 0
+    assert new.max() <= 16
+    assert ((X == 0).all(axis=0) <= (new == 0).all(axis=0)).all()
+
+
+def test_parents_of_some_new_rows_are_a_part_of_all():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    state = np.random.RandomState(0)
+    parents = choose_parents(RowSearch(X), 20, 9, state, n_neighbors=3, mutual=True)
+    part = parents[2:5]
+    assert isinstance(part, Parents)
+    assert_array_equal(part.seeds, parents.seeds[2:5])
+    assert_array_equal(part.mutual, parents.mutual[2:5])

@@ -1,0 +1,829 @@
+"""The over-sampler in imbalanced-learn's terms: what goes in, what comes out."""
+
+import pickle
+import warnings
+from types import MappingProxyType
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from imblearn.over_sampling import SMOTE
+from imblearn.pipeline import make_pipeline
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_digits, make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+
+from sklearn_pnl import (
+    PAPER_RECIPE,
+    ColumnConstraint,
+    ManyBodyProjector,
+    PNLAugmenter,
+    PNLSampler,
+    PrimeFactorReshaper,
+)
+from sklearn_pnl.constraints import Infeasibility
+from sklearn_pnl.draws import KernelDraws, MixupDraws
+from sklearn_pnl.manifolds import MixtureManifold, ThetaManifold
+
+SEEDS = [0, 1, 2]
+COUNTS = {0: 40, 1: 12, 2: 20}
+FEW_ROWS = pytest.mark.filterwarnings("ignore:.*neighbours were asked for")
+ABOVE = pytest.mark.filterwarnings("ignore:After over-sampling:UserWarning")
+
+
+def table(seed=0, n_columns=6, counts=COUNTS):
+    """A shuffled table with negatives, and its classes."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat(list(counts), list(counts.values())))
+    units = [10.0 ** (c % 3) for c in range(n_columns)]
+    return rng.normal(size=(len(y), n_columns)) * units + y[:, None], y
+
+
+def resample(X, y, **params):
+    sampler = PNLSampler(**{"random_state": 0, **params})
+    return (*sampler.fit_resample(X, y), sampler)
+
+
+def counts(y):
+    return pd.Series(y).value_counts().to_dict()
+
+
+# --- how many rows ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        ("auto", {0: 40, 1: 40, 2: 40}),
+        ("not minority", {0: 40, 1: 12, 2: 40}),
+        ("minority", {0: 40, 1: 40, 2: 20}),
+        ("all", {0: 40, 1: 40, 2: 40}),
+        ({1: 30}, {0: 40, 1: 30, 2: 20}),
+        (MappingProxyType({1: 30}).copy(), {0: 40, 1: 30, 2: 20}),
+        ({1: 1.5 * 20, 2: 21}, {0: 40, 1: 30, 2: 21}),
+        (lambda y: {1: 13}, {0: 40, 1: 13, 2: 20}),
+        (lambda y: MappingProxyType({1: 13}), {0: 40, 1: 13, 2: 20}),
+        ({0: 40, 1: 12}, {0: 40, 1: 12, 2: 20}),
+        pytest.param({0: 48, 1: 55}, {0: 48, 1: 55, 2: 20}, marks=ABOVE),
+    ],
+)
+def test_every_strategy_gives_its_numbers_of_rows(strategy, expected):
+    X, y = table()
+    X_new, y_new, sampler = resample(X, y, sampling_strategy=strategy)
+    assert counts(y_new) == expected
+    assert len(X_new) == len(y_new)
+    grown = {c: expected[c] - n for c, n in COUNTS.items() if expected[c] > n}
+    assert set(sampler.augmenters_) == set(grown)
+    added = {c: n for c, n in sampler.sampling_strategy_.items() if n > 0}
+    assert added == grown
+
+
+@pytest.mark.parametrize("ratio", [0.5, 0.8, 1.0])
+def test_a_float_is_the_ratio_of_two_classes(ratio):
+    X, y = table(counts={0: 40, 1: 12})
+    assert counts(resample(X, y, sampling_strategy=ratio)[1])[1] == int(40 * ratio)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "all"])
+def test_classes_of_one_size_come_back_as_they_are_with_a_warning(strategy):
+    X, y = table(counts={0: 20, 1: 20})
+    with pytest.warns(UserWarning, match="no new row"):
+        X_new, y_new, sampler = resample(X, y, sampling_strategy=strategy)
+    assert_array_equal(X_new, X)
+    assert_array_equal(y_new, y)
+    assert sampler.parent_indices_.shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "remedy"),
+    [
+        (
+            {"sampling_strategy": {7: 50}},
+            ValueError,
+            "y has \\[40, 12\\] rows of \\[0, 1\\]",
+        ),
+        ({"sampling_strategy": {1: 5}}, ValueError, "y has \\[40, 12\\] rows"),
+        ({"sampling_strategy": 0.01}, ValueError, "y has \\[40, 12\\] rows"),
+        ({"sampling_strategy": {1: 13.5}}, ValueError, "whole numbers of rows"),
+        ({"sampling_strategy": list}, TypeError, "gives a dict"),
+        ({"constraints": {5: None}}, ValueError, "class 5"),
+        ({"totals": {0: {0: 1.0}}}, ValueError, "class 0, which is none of"),
+        ({"draws": "smote"}, ValueError, "'draws' parameter"),
+        ({"k_neighbors": 0}, ValueError, "'k_neighbors' parameter"),
+        ({"extrapolation": -0.1}, ValueError, "'extrapolation' parameter"),
+        ({"order": 9}, ValueError, "order=9 is outside"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_refused_with_a_remedy(params, error, remedy):
+    X, y = table(counts={0: 40, 1: 12})
+    with pytest.raises(error, match=remedy):
+        resample(X, y, **params)
+
+
+# --- originals, parents -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_originals_come_first_and_unchanged(seed):
+    X, y = table(seed)
+    before = X.copy()
+    X_new, y_new, _ = resample(X, y)
+    assert_array_equal(X_new[: len(X)], before)
+    assert_array_equal(y_new[: len(y)], y)
+    assert_array_equal(X, before)
+    assert len(np.unique(X_new.round(9), axis=0)) == len(X_new)
+
+
+@pytest.mark.parametrize(
+    ("draws", "n_parents"), [("mixup", 2), ("kde", 3), (GaussianMixture(2), 3)]
+)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_parents_are_distinct_rows_of_the_class(seed, draws, n_parents):
+    X, y = table(seed)
+    _, y_new, sampler = resample(X, y, k_neighbors=3, draws=draws)
+    parents, new = sampler.parent_indices_, y_new[len(y) :]
+    assert parents.shape == (len(new), n_parents)
+    assert parents.dtype.kind == "i"
+    assert (y[parents] == new[:, None]).all()
+    assert all(len(set(row)) == n_parents for row in parents.tolist())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mixed_rows_lie_between_the_parents_that_are_told(seed):
+    X, y = table(seed)
+    X_new, _, sampler = resample(X, y, draws="interpolation")
+    start, end = X[sampler.parent_indices_].transpose(1, 0, 2)
+    t = ((X_new[len(X) :] - start) / (end - start)).mean(axis=1, keepdims=True)
+    assert_allclose(X_new[len(X) :], start + t * (end - start), atol=1e-9)
+    assert t.min() >= 0
+    assert t.max() <= 1
+    assert np.ptp(t) > 0.8
+
+
+@FEW_ROWS
+def test_parents_of_small_and_large_classes_stand_side_by_side():
+    X, y = table(counts={0: 30, 1: 3, 2: 12})
+    for draws, missing in (("mixup", 0), ("kde", 2)):
+        _, y_new, sampler = resample(X, y, draws=draws)
+        n_padded = (sampler.parent_indices_ == -1).sum(axis=1)
+        assert_array_equal(n_padded, np.where(y_new[len(y) :] == 1, missing, 0))
+
+
+def test_there_is_no_transform_and_no_selection_of_rows():
+    sampler = resample(*table())[2]
+    assert not hasattr(sampler, "transform")
+    # imbalanced-learn gives that name to samplers that select rows.
+    assert not hasattr(sampler, "sample_indices_")
+
+
+# --- small classes ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("label", [1, "a rare one"])
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_k_is_clipped_with_one_warning_that_names_the_class(n_rows, label):
+    X, y = table(counts={0: 30, 1: n_rows})
+    names = np.where(y == 1, label, "often" if isinstance(label, str) else 0)
+    with pytest.warns(UserWarning, match=f"class {label!r} has {n_rows} row") as caught:
+        _, y_new, sampler = resample(X, names, k_neighbors=5)
+    assert len(caught) == 1
+    assert counts(y_new)[label] == 30
+    assert_array_equal(np.unique(sampler.parent_indices_), np.flatnonzero(y == 1))
+
+
+@pytest.mark.parametrize("params", [{}, {"order": 1}], ids=str)
+def test_a_class_of_one_row_gives_copies_with_a_warning(params):
+    X, y = table(counts={0: 30, 1: 1})
+    with pytest.warns(UserWarning, match="class 1 has 1 row"):
+        X_new, _, sampler = resample(X, y, **params)
+    assert X_new.shape == (60, 6)
+    assert_allclose(X_new[31:], np.repeat(X[y == 1], 29, axis=0), rtol=1e-9)
+    assert (sampler.parent_indices_ == np.flatnonzero(y == 1)).all()
+
+
+def test_auto_takes_as_many_neighbours_as_there_are_without_a_warning():
+    X, y = table(counts={0: 30, 1: 4})
+    assert resample(X, y)[2].augmenters_[1].n_neighbors_ == 3
+    assert resample(X, y, draws="kde")[2].augmenters_[1].n_neighbors_ == 4
+    X, y = table(counts={0: 40, 1: 20})
+    assert resample(X, y)[2].augmenters_[1].n_neighbors_ == 10
+
+
+# --- limits, constants, units -----------------------------------------------------
+
+
+def test_limits_and_equalities_are_those_of_all_classes():
+    X, y = table()
+    total = np.column_stack([X, X.sum(axis=1)])
+    sampler = resample(total, y)[2]
+    assert len(sampler.equalities_) == 1
+    assert "x6 = " in str(sampler.equalities_)
+    for augmenter in sampler.augmenters_.values():
+        assert str(augmenter.equalities_) == str(sampler.equalities_)
+        new = augmenter.sample(300, random_state=0)
+        assert (new >= total.min(axis=0)).all()
+        assert (new <= total.max(axis=0)).all()
+    assert sampler.value_support_ is None
+    assert sampler.orders_ == []
+
+
+@pytest.mark.parametrize("params", [{}, {"order": 1}, {"draws": "kde"}], ids=str)
+def test_constant_features_stay_constant(params):
+    X, y = table()
+    X[:, 2], X[:, 4] = 7.0, y
+    new, labels, _ = resample(X, y, **params)
+    assert_allclose(new[:, 2], 7.0, rtol=1e-12)
+    if not params:
+        assert_array_equal(new[:, 4], labels)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_units_do_not_matter(seed):
+    X, y = table(seed)
+    units, shift = 10.0 ** np.arange(-6, 6, 2), np.arange(6) * 3.0
+    rows = resample(X, y)[0]
+    other = resample(X * units + shift * units, y)[0]
+    assert_allclose(other / units - shift, rows, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_single_precision_is_close_to_double(seed):
+    X, y = table(seed)
+    single = resample(X.astype(np.float32), y)[0]
+    assert single.dtype == np.float32
+    gap = np.abs(single - resample(X, y)[0]) / np.ptp(X, axis=0)
+    assert gap.max() < 1e-5
+
+
+# --- seeds ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("draws", ["mixup", "kde"])
+def test_the_same_seed_gives_the_same_bytes_for_all_jobs_and_memory(draws):
+    X, y = table()
+    params = {"draws": draws, "sampling_strategy": {1: 4000, 2: 40}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first = resample(X, y, **params)[0]
+        assert resample(X, y, **params, n_jobs=2)[0].tobytes() == first.tobytes()
+        with config_context(working_memory=1):
+            assert resample(X, y, **params)[0].tobytes() == first.tobytes()
+        assert resample(X, y, **params, random_state=1)[0].tobytes() != first.tobytes()
+
+
+def test_seeds_of_all_kinds_leave_the_global_state_alone():
+    X, y = table()
+    state = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
+    for seed in (np.random.RandomState, np.random.default_rng):
+        one, other = (resample(X, y, random_state=seed(3))[0] for _ in range(2))
+        assert one.tobytes() == other.tobytes()
+    after = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
+    assert after["pos"] == state["pos"]
+    assert_array_equal(after["key"], state["key"])
+
+
+def test_a_sampler_gives_the_same_rows_twice_and_classes_have_their_own():
+    X, y = table(counts={0: 40, 1: 20, 2: 20})
+    X[y == 2] = X[y == 1]
+    sampler = PNLSampler(random_state=0)
+    rows, labels = sampler.fit_resample(X, y)
+    assert sampler.fit_resample(X, y)[0].tobytes() == rows.tobytes()
+    one, other = (rows[80:][labels[80:] == c] for c in (1, 2))
+    assert not np.isin(one, other).any()
+
+
+def test_a_sampler_is_an_augmenter_of_the_class():
+    X, y = table(counts={0: 40, 1: 20})
+    X[y == 0] = X[y == 0] * 0.5 + X[y == 1].mean(axis=0)
+    names = set(PNLAugmenter().get_params())
+    params = {"k_neighbors": 4, "draws": MixupDraws(0.2), "extrapolation": None}
+    X_new, _, sampler = resample(X, y, **params)
+    augmenter = PNLAugmenter(value_support=None, **params).fit(X[y == 1])
+    assert_array_equal(augmenter.sample(20, random_state=0), X_new[60:])
+    assert names <= set(sampler.get_params())
+    more = sampler.augmenters_[1].sample(10, random_state=5)
+    assert more.shape == (10, 6)
+    assert_array_equal(augmenter.sample(10, random_state=5), more)
+
+
+# --- arrays, frames, sparse rows --------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (3, 4, 2)], ids=str)
+@pytest.mark.parametrize("params", [{}, {"order": 1, "embedding": None}], ids=str)
+def test_arrays_of_any_dimension_keep_their_shape(params, shape):
+    X = np.random.default_rng(0).uniform(size=(40, *shape))
+    X_new, _, sampler = resample(X, np.repeat([0, 1], [30, 10]), **params)
+    assert X_new.shape == (60, *shape)
+    assert_array_equal(X_new[:40], X)
+    assert X_new.min() >= 0
+    assert sampler.input_shape_ == shape
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i8", "i2", "u1", "u4", "bool"])
+@pytest.mark.parametrize("params", [{}, {"order": 1}], ids=str)
+def test_types_are_kept_and_whole_numbers_rounded(params, dtype):
+    X, y = table()
+    X = (X > 0 if dtype == "bool" else np.clip(X, 0, 100)).astype(dtype)
+    X_new, _, _ = resample(X, y, **params)
+    assert X_new.dtype == dtype
+    assert_array_equal(X_new[: len(X)], X)
+    assert X_new.min() >= X.min()
+    assert X_new.max() <= X.max()
+
+
+@pytest.mark.parametrize(
+    "container",
+    [sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_matrix, sp.lil_array],
+)
+def test_sparse_rows_come_back_sparse(container):
+    X = np.random.default_rng(0).poisson(0.4, (60, 12)).astype(float)
+    y = np.repeat([0, 1], [40, 20])
+    X_new, _, _ = resample(container(X), y)
+    assert sp.issparse(X_new)
+    assert isinstance(X_new, sp.sparray) == issubclass(container, sp.sparray)
+    assert_array_equal(X_new.toarray(), resample(X, y)[0])
+
+
+def test_frames_keep_columns_types_index_kind_and_originals():
+    X, y = table()
+    frame = pd.DataFrame(X, columns=[*"abcdef"]).assign(
+        count=np.arange(len(X)), flag=X[:, 0] > 0
+    )
+    target = pd.Series(y, name="kind")
+    with config_context(transform_output="pandas"):
+        X_new, y_new, sampler = resample(frame, target)
+    assert X_new.dtypes.equals(frame.dtypes)
+    assert X_new.iloc[: len(X)].equals(frame)
+    assert y_new.name == "kind"
+    assert sampler.feature_names_in_.tolist() == list(frame.columns)
+    assert sampler.augmenters_[1].integer_features_.tolist() == [6, 7]
+
+
+# --- labels -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["no", "perhaps", "certainly"],
+        [0.0, 1.0, 2.0],
+        [False, True, True],
+        pd.array([2**60, 2**60 + 1, 2**60 + 2], dtype="Int64"),
+        pd.Categorical(["x", "y", "z"]),
+    ],
+    ids=repr,
+)
+def test_labels_of_any_kind_come_back(labels):
+    X, y = table()
+    given = pd.Series(labels)[y].reset_index(drop=True)
+    X_new, y_new, _ = resample(X, given)
+    assert y_new.dtype == given.dtype
+    assert y_new.iloc[: len(y)].equals(given)
+    assert set(y_new.value_counts()) <= {40, 20}
+    plain = resample(X, given.to_numpy())
+    assert_array_equal(plain[0], X_new)
+
+
+@pytest.mark.parametrize("dtype", [int, float, bool])
+def test_one_hot_targets_come_back_one_hot(dtype):
+    X, y = table()
+    indicators = np.eye(3, dtype=dtype)[y]
+    X_new, y_new, _ = resample(X, indicators)
+    assert y_new.dtype == dtype
+    assert_array_equal(y_new[: len(y)], indicators)
+    assert_array_equal(y_new.sum(axis=0), [40, 40, 40])
+    assert_array_equal(X_new, resample(X, y)[0])
+
+
+@pytest.mark.parametrize(
+    ("y", "remedy"),
+    [
+        (np.zeros(60), "PNLAugmenter draws rows without classes"),
+        (np.repeat([0.0, np.nan], [50, 10]), "the first in row 50"),
+        ([None] * 3 + ["a"] * 57, "the first in row 0"),
+        (np.linspace(0, 1, 60), "PNLRegressionSampler"),
+        (np.random.default_rng(0).random((60, 2)), "PNLRegressionSampler"),
+        (np.array([0, "a"] * 30, dtype=object), "y.astype"),
+        (
+            np.eye(2, dtype=int)[[0] * 58 + [1]].tolist() + [[0, 0]],
+            "0 labels in row 59",
+        ),
+        (np.zeros(59, int), "60 rows"),
+    ],
+)
+def test_targets_that_are_no_classes_are_refused_with_a_remedy(y, remedy):
+    y = np.array(y, dtype=object) if isinstance(y, list) and y[0] is None else y
+    with pytest.raises(ValueError, match=remedy):
+        PNLSampler().fit_resample(np.ones((60, 2)), y)
+
+
+# --- groups, weights, routing -----------------------------------------------------
+
+
+def test_rows_are_mixed_within_groups_alone():
+    X, y = table(counts={0: 60, 1: 30})
+    groups = np.random.default_rng(0).choice(["a", "b", "c"], 90)
+    sampler = PNLSampler(random_state=0)
+    X_new, _ = sampler.fit_resample(X, y, groups=groups)
+    parents = sampler.parent_indices_
+    assert (groups[parents[:, 0]] == groups[parents[:, 1]]).all()
+    assert_array_equal(sampler.groups_[:90], groups)
+    assert_array_equal(sampler.groups_[90:], groups[parents[:, 0]])
+    assert len(sampler.groups_) == len(X_new)
+
+
+def test_groups_of_one_row_give_copies():
+    X, y = table(counts={0: 20, 1: 5})
+    X_new = PNLSampler(random_state=0).fit_resample(X, y, groups=np.arange(25))[0]
+    assert (X_new[25:, None] == X[y == 1]).all(axis=2).any(axis=1).all()
+
+
+def test_rows_are_seeds_as_often_as_they_weigh():
+    X, y = table(counts={0: 40, 1: 10})
+    weights = np.where(np.arange(50) % 3 == 0, 0.0, np.arange(50) + 1.0)
+    sampler = PNLSampler(sampling_strategy={1: 20_010}, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sampler.fit_resample(X, y, sample_weight=weights)
+    seeds = np.bincount(sampler.parent_indices_[:, 0], minlength=50)
+    expected = 20_000 * np.where(y == 1, weights, 0) / weights[y == 1].sum()
+    assert (np.abs(seeds - expected) <= 6 * np.sqrt(expected)).all()
+    assert_array_equal(sampler.sample_weight_[:50], weights)
+    assert_array_equal(
+        sampler.sample_weight_[50:], weights[sampler.parent_indices_[:, 0]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        ({"groups": [1, 2]}, "groups has|bad input shape|1d array"),
+        ({"sample_weight": -np.ones(52)}, "sample_weight"),
+        ({"sample_weight": np.zeros(52)}, "[Ww]eight"),
+        ({"sample_weight": np.ones(3)}, "sample_weight"),
+    ],
+)
+def test_groups_and_weights_that_do_not_fit_are_refused(given, remedy):
+    X, y = table(counts={0: 40, 1: 12})
+    with pytest.raises(ValueError, match=remedy):
+        PNLSampler().fit_resample(X, y, **given)
+
+
+def test_metadata_reach_the_sampler_in_a_pipeline():
+    X, y = table(counts={0: 40, 1: 20})
+    groups, weights = np.arange(60) % 3, np.arange(60) % 2 + 1.0
+    with config_context(enable_metadata_routing=True):
+        sampler = PNLSampler(random_state=0).set_fit_resample_request(
+            groups=True, sample_weight=True
+        )
+        learner = KNeighborsClassifier().set_score_request(sample_weight=False)
+        pipeline = make_pipeline(sampler, learner)
+        pipeline.fit(X, y, groups=groups, sample_weight=weights)
+        fitted = pipeline.steps[0][1]
+        assert_array_equal(fitted.groups_[:60], groups)
+        assert_array_equal(fitted.sample_weight_[:60], weights)
+
+
+# --- parameters -------------------------------------------------------------------
+
+
+def test_parameters_are_those_of_the_augmenter_and_five_more():
+    ours, theirs = PNLSampler().get_params(), PNLAugmenter().get_params()
+    more = {"sampling_strategy", "constraints", "totals", "random_state"}
+    assert set(ours) == set(theirs) | more
+    different = {name for name in theirs if ours[name] != theirs[name]}
+    assert different == {"value_support"}
+    sampler = PNLSampler(
+        k_neighbors=3, draws=MixupDraws(0.1), order=ManyBodyProjector(2)
+    )
+    again = clone(sampler)
+    assert again.get_params(deep=False).keys() == sampler.get_params(deep=False).keys()
+    assert again.draws is not sampler.draws
+    with pytest.raises(TypeError):
+        PNLSampler(0.5)
+
+
+@pytest.mark.parametrize(
+    ("params", "name", "value"),
+    [
+        ({"draws": MixupDraws()}, "draws__noise", 0.0),
+        ({"draws": KernelDraws()}, "draws__bandwidth", 1.0),
+        ({"order": ManyBodyProjector(1, offset=1.0)}, "order__order", 2),
+        (
+            {"order": 1, "local_manifold": MixtureManifold()},
+            "local_manifold__step",
+            0.5,
+        ),
+        ({"order": 1, "reshaper": PrimeFactorReshaper()}, "reshaper__max_factor", 2),
+    ],
+    ids=str,
+)
+def test_nested_parameters_reach_the_rows(params, name, value):
+    X, y = table(n_columns=12)
+    sampler = PNLSampler(**params, random_state=0)
+    before = sampler.fit_resample(X, y)[0]
+    after = sampler.set_params(**{name: value}).fit_resample(X, y)[0]
+    assert np.abs(before - after).max() > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("sampler", "grid"),
+    [
+        (PNLSampler(order=1), {"order": [None, 1, 2], "k_neighbors": [2, 5]}),
+        (PNLSampler(**PAPER_RECIPE), {"order__order": [1, 2]}),
+        (PNLSampler(draws=MixupDraws()), {"draws__noise": [0.0, 0.6]}),
+        (PNLSampler(), {"extrapolation": [0.0, 0.1, None], "draws": ["mixup", "kde"]}),
+    ],
+    ids=["order", "order__order", "draws__noise", "extrapolation"],
+)
+def test_parameters_can_be_searched_in_a_pipeline(sampler, grid):
+    X, y = make_classification(
+        120, 12, n_informative=6, weights=[0.8], class_sep=2, random_state=0
+    )
+    pipeline = make_pipeline(
+        StandardScaler(), clone(sampler).set_params(random_state=0),
+        KNeighborsClassifier(),
+    )  # fmt: skip
+    grid = {f"pnlsampler__{name}": values for name, values in grid.items()}
+    search = GridSearchCV(pipeline, grid, cv=3, error_score="raise").fit(X, y)
+    assert search.best_score_ > 0.8
+    assert len(search.cv_results_["params"]) == np.prod([len(v) for v in grid.values()])
+
+
+def test_the_recipe_of_the_paper_is_made_anew_for_everyone():
+    first, second = PNLSampler(**PAPER_RECIPE), PNLSampler(**PAPER_RECIPE)
+    first.set_params(order__order=2, draws__bandwidth=1.0)
+    assert second.order.order == 1
+    assert second.draws.bandwidth == 0.05
+    assert dict(PAPER_RECIPE)["order"].get_params()["offset"] == 1e-5
+    assert isinstance(second.local_manifold, MixtureManifold)
+    X, y = table(n_columns=12)
+    new, _, sampler = resample(np.abs(X), y, **PAPER_RECIPE)
+    assert np.isfinite(new).all()
+    assert sampler.order_ == 1
+
+
+class Refusing(TransformerMixin, BaseEstimator):
+    """An embedding that fails on rows that begin with a 13."""
+
+    def __init__(self, error=ValueError):
+        self.error = error
+
+    def fit(self, X, y=None):
+        if (np.asarray(X)[:, 0] == 13).any():
+            raise self.error("no embedding")
+        return self
+
+    def transform(self, X):
+        return np.asarray(X) + 2.0**12
+
+    def inverse_transform(self, X):
+        return np.asarray(X) - 2.0**12
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_sampler_whose_second_class_fails_keeps_the_old_one(error):
+    X, y = table()
+    sampler = PNLSampler(embedding=Refusing(error), random_state=0)
+    broken = X.copy()
+    broken[np.flatnonzero(y == 2)[0], 0] = 13
+    with pytest.raises(error):
+        sampler.fit_resample(broken, y)
+    assert not [name for name in vars(sampler) if name.endswith("_")]
+    sampler.fit_resample(X, y)
+    rows = sampler.augmenters_[2].sample(5, random_state=0)
+    with pytest.raises(error):
+        sampler.fit_resample(broken, y)
+    assert_array_equal(sampler.augmenters_[2].sample(5, random_state=0), rows)
+    # A check alone leaves nothing of older draws.
+    sampler.fit(X, y)
+    assert not hasattr(sampler, "augmenters_")
+
+
+def test_samplers_can_be_pickled():
+    X, y = table()
+    sampler = resample(X, y)[2]
+    again = pickle.loads(pickle.dumps(sampler))
+    rows = sampler.augmenters_[1].sample(5, random_state=0)
+    assert_array_equal(again.augmenters_[1].sample(5, random_state=0), rows)
+    assert str(again.equalities_) == str(sampler.equalities_)
+
+
+# --- constraints and totals -------------------------------------------------------
+
+
+def test_constraints_are_for_all_classes_or_by_class():
+    X, y = table()
+    asked = ColumnConstraint({0: 1, 3: 1}, upper=1.0)
+    X_new, y_new, _ = resample(X, y, constraints=asked)
+    new, labels = X_new[len(X) :], y_new[len(y) :]
+    assert (new[:, 0] + new[:, 3] <= 1 + 1e-9).all()
+    X_new, _, sampler = resample(X, y, constraints={2: asked})
+    new = X_new[len(X) :]
+    assert (new[labels == 2][:, [0, 3]].sum(axis=1) <= 1 + 1e-9).all()
+    assert (new[labels == 1][:, [0, 3]].sum(axis=1) > 1).any()
+    assert sampler.reports_ == {}
+
+
+def test_totals_are_of_the_new_rows_of_a_class():
+    X, y = table()
+    frame = pd.DataFrame(X, columns=[*"abcdef"])
+    total = frame["a"][y == 1].mean() * 28 + 1
+    X_new, y_new, sampler = resample(frame, y, totals={1: {"a": total}})
+    new = X_new[len(X) :][y_new[len(y) :] == 1]
+    assert_allclose(new["a"].sum(), total, rtol=1e-9)
+    assert set(sampler.reports_) == {1}
+    assert_allclose(sampler.reports_[1].achieved[0], total, rtol=1e-9)
+
+
+def test_a_constraint_that_no_row_can_have_is_refused_with_what_it_reaches():
+    X, y = table(counts={0: 30, 1: 10})
+    for asked in (
+        ColumnConstraint(0, equal=1e6),
+        ColumnConstraint({0: 1, 1: 1}, lower=1e6),
+    ):
+        with pytest.raises(Infeasibility, match="cannot have what is asked.*reaches"):
+            resample(X, y, constraints=asked)
+
+
+# --- categories -------------------------------------------------------------------
+
+CATEGORIES = ["city", "country", "grade"]
+
+
+def mixed(seed=0, n=60):
+    """Numbers beside two categories that go together, and one of many levels."""
+    rng = np.random.default_rng(seed)
+    country = rng.integers(3, size=n)
+    cities = np.array(["Oslo", "Bergen", "Lima", "Cusco", "Pune", "Agra"])
+    return pd.DataFrame(
+        {
+            "income": rng.normal(size=n) + 3 * country,
+            "city": cities[2 * country + rng.integers(2, size=n)],
+            "children": rng.integers(5, size=n),
+            "country": pd.Categorical(
+                np.array(["Norway", "Peru", "India"])[country],
+                categories=["Peru", "India", "Norway", "Chile"],
+                ordered=True,
+            ),
+            "grade": pd.Categorical(rng.choice([7, 5, 9], n), categories=[9, 7, 5]),
+        }
+    )
+
+
+def combinations(frame):
+    frame = frame[CATEGORIES].astype({"grade": float})
+    return set(frame.astype(str).itertuples(index=False))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("draws", ["mixup", "kde", GaussianMixture(2)])
+def test_each_class_keeps_its_own_combinations(draws, seed):
+    X, y = mixed(seed), np.repeat([0, 1], [45, 15])
+    X.loc[::7, "city"] = None
+    X.loc[1::9, "grade"] = np.nan
+    X_new, _, sampler = resample(X, y, draws=draws)
+    assert X_new.dtypes.equals(X.dtypes)
+    assert combinations(X_new[60:]) <= combinations(X[45:])
+    assert sampler.augmenters_[1].integer_features_.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [CATEGORIES, [1, 3, 4], [4, 1, -2], [False, True, False, True, True]],
+    ids=str,
+)
+def test_all_ways_to_name_categories_are_the_same(given):
+    X, y = mixed(), np.repeat([0, 1], [45, 15])
+    auto = resample(X, y)[0]
+    assert resample(X, y, categorical_features=given)[0].equals(auto)
+    assert resample(X, y, categorical_features=np.array(given))[0].equals(auto)
+
+
+def test_numbers_are_categories_where_they_are_named():
+    X = np.column_stack([np.random.default_rng(0).normal(size=60), [1, 5, 9] * 20])
+    y = np.repeat([0, 1], [45, 15])
+    new = resample(X, y, categorical_features=[1])[0]
+    assert set(new[60:, 1]) == {1, 5, 9}
+    sparse = resample(sp.csr_array(X), y, categorical_features=[1])[0]
+    assert_array_equal(sparse.toarray(), new)
+    objects = X.astype(object)
+    objects[:, 1] = np.where(X[:, 1] == 1, "one", "more")
+    new = resample(objects, y, categorical_features=[1])[0]
+    assert new.dtype == object
+    assert set(new[:, 1]) == {"one", "more"}
+
+
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        (["town"], "names 'town'; give one of the columns .*'income', 'city'"),
+        ([5], "names 5; .* of the 5 columns"),
+        ([True, False], "2 entries for 5"),
+        (["city", "country"], "Column 'grade'.*categorical_features"),
+        (None, "Column 'city'.*categorical_features"),
+    ],
+    ids=str,
+)
+def test_columns_that_do_not_fit_are_named(given, remedy):
+    with pytest.raises(ValueError, match=remedy):
+        resample(mixed(), np.repeat([0, 1], [45, 15]), categorical_features=given)
+
+
+def test_a_table_of_categories_alone_names_what_does_it():
+    X = np.random.default_rng(0).choice(["a", "b", "c"], (40, 3)).astype(object)
+    y = np.repeat([0, 1], [30, 10])
+    with pytest.raises(ValueError, match="All columns are categories.*RandomOverS"):
+        resample(X, y, categorical_features=[0, 1, 2])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_partners_mostly_share_categories(seed):
+    X, y = mixed(seed, 200), np.repeat([0, 1], [120, 80])
+    parents = resample(X, y)[2].parent_indices_
+    kind = X["country"].to_numpy()
+    assert (kind[parents[:, 0]] == kind[parents[:, 1]]).mean() > 0.8
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_one_hots_of_a_column_transformer_stay_one_hot(seed):
+    # Also where one group decides another, as cities their countries.
+    X, y = mixed(seed, n=200), np.repeat([0, 1], [150, 50])
+    encoder = make_column_transformer(
+        (OneHotEncoder(sparse_output=False), CATEGORIES),
+        (StandardScaler(), ["income", "children"]),
+    )
+    encoded = encoder.fit_transform(X)
+
+    def valid(sampler):
+        new = sampler.fit_resample(encoded, y)[0][200:]
+        runs = np.split(new[:, :12], [6, 9], axis=1)
+        one = [np.isin(run, [0, 1]).all(1) & (run.sum(1) == 1) for run in runs]
+        return np.mean(np.all(one, axis=0))
+
+    assert valid(PNLSampler(random_state=seed)) == 1
+    assert valid(SMOTE(random_state=seed)) < 1
+
+
+# --- foreign parts, and whether it is any good ------------------------------------
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"embedding": MinMaxScaler((1, 2))},
+        {"embedding": MinMaxScaler().set_output(transform="pandas"), "order": 1},
+        {"reshaper": PrimeFactorReshaper(max_factor=3), "order": 1},
+        {"local_manifold": ThetaManifold(order=1), "order": 2},
+        {"order": [(0,), (1,), (0, 1)]},
+    ],
+    ids=str,
+)
+def test_foreign_embeddings_reshapers_and_orders(params):
+    X, y = table(n_columns=12)
+    new, _, _ = resample(X, y, **params)
+    assert np.isfinite(new).all()
+    assert (new >= X.min(axis=0)).all()
+    assert (new <= X.max(axis=0)).all()
+    again = resample(X, y, **params)[0]
+    assert again.tobytes() == new.tobytes()
+
+
+def test_negatives_without_an_embedding_are_refused_with_a_way_out():
+    X, y = table()
+    with pytest.raises(ValueError, match="[Nn]egative.*embedding"):
+        resample(X, y, embedding=None, order=1)
+
+
+@pytest.mark.parametrize("params", [{}, {"order": 2}], ids=str)
+def test_new_digits_are_recognised_as_their_class(params):
+    X, y = load_digits(return_X_y=True)
+    learner = KNeighborsClassifier(3).fit(X[600:], y[600:])
+    X, y = X[:600].reshape(-1, 8, 8), y[:600]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "After over-sampling")
+        strategy = dict.fromkeys(range(10), 100)
+        new, labels, _ = resample(X, y, sampling_strategy=strategy, **params)
+    assert learner.score(new[600:].reshape(-1, 64), labels[600:]) > 0.95
+
+
+def test_rows_help_a_learner_to_find_a_rare_class():
+    X, y = make_classification(
+        3000, 10, n_informative=5, weights=[0.97], flip_y=0, random_state=0
+    )
+    learner = LogisticRegression(max_iter=500)
+    scores = [
+        cross_validate(model, X, y, scoring="balanced_accuracy", cv=3)["test_score"]
+        for model in (learner, make_pipeline(PNLSampler(random_state=0), learner))
+    ]
+    assert scores[1].mean() > scores[0].mean() + 0.05
