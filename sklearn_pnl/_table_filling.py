@@ -4,6 +4,8 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import clone
 
 from ._runtime.validation import feature_names, warn_missed, warn_user
@@ -103,10 +105,7 @@ class TableFiller:
         return np.abs(np.nan_to_num(both.residual(rows))) > room
 
     def _project(self, guess, missing):
-        """Missing cells moved least to what can be met, and what (n, k) cannot.
-
-        A row that cannot have all of it has the best try.
-        """
+        """Missing cells moved least to what can be met, and what (n, k) cannot."""
         # Constraints without a missing cell are no matter of the others.
         is_open = missing @ (self._system.coefficients != 0).T
         system = replace(
@@ -115,6 +114,16 @@ class TableFiller:
             upper=np.where(is_open, self._system.upper + self._rounding, np.inf),
         )
         filled, met = self._nearest(guess, missing, system)
+        # Constraints that a contradiction has nothing to do with are met all the same.
+        for i in np.flatnonzero(~met.all(axis=1)):
+            low, high, _ = split_limits(self._beyond, 1)
+            clipped = np.clip(guess[i], low[0], high[0])
+            filled[i] = np.where(missing[i], clipped, guess[i])
+            for members in _components(system.coefficients, missing[i], is_open[i]):
+                part = system.take_rows([i]).select(members)
+                row, ok = self._nearest(guess[[i]], missing[[i]], part)
+                used = part.coefficients.any(axis=0) & missing[i] & ok.all()
+                filled[i, used], met[i, members] = row[0, used], ok.all()
         return filled, ~met
 
     def _nearest(self, guess, missing, system):
@@ -139,6 +148,16 @@ class TableFiller:
             if not len(todo):
                 break
         return filled, met
+
+
+def _components(coefficients, missing, is_open):
+    """Numbers of the constraints that missing cells of a row connect, part by part."""
+    used = coo_array((coefficients != 0) & missing & is_open[:, None])
+    k, size = len(is_open), sum(used.shape)
+    edges = np.ones(used.nnz), (used.row, k + used.col)
+    _, label = connected_components(coo_array(edges, (size, size)), directed=False)
+    parts = np.unique(label[:k][is_open])
+    return [np.flatnonzero(is_open & (label[:k] == part)) for part in parts]
 
 
 def _read(constraints, names, place):

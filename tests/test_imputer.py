@@ -460,3 +460,17 @@ def test_the_same_bytes_for_every_number_of_threads(n_jobs):
     X = hidden(rng, tensors(rng, 40, (12, 10, 14)))
     one = ManyBodyImputer(1).fit_transform(X)
     assert_array_equal(ManyBodyImputer(1, n_jobs=n_jobs).fit_transform(X), one)
+
+
+def test_an_equality_that_has_nothing_to_do_with_a_contradicted_one_is_met():
+    parts = np.random.default_rng(1).gamma(2.0, size=(4, 80))
+    rows = np.column_stack(
+        [parts[:2].T, parts[:2].sum(0), parts[2:].T, parts[2:].sum(0)]
+    )
+    row = rows[0].copy()
+    # A part larger than its total: the other part would be negative.
+    row[1], row[[0, 5]] = row[2] + 2, np.nan
+    with pytest.warns(ConvergenceWarning, match="x2 = x0 . x1") as caught:
+        filled = ManyBodyImputer().fit(rows).transform([row])[0]
+    np.testing.assert_allclose(filled[5], row[3] + row[4])
+    assert not any("x5" in str(warning.message) for warning in caught)
