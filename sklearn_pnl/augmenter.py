@@ -490,7 +490,9 @@ class PNLAugmenter(Augmentation, StructureAttributes):
             Constraints on each new row, in the units of ``X``:
             :class:`scipy.optimize.LinearConstraint`, or :class:`ColumnConstraint` for
             columns by name and for a value a row. "mixup" draws seeds near them, and a
-            projection satisfies them to 1e-9 of the range.
+            projection satisfies them to 1e-9 of the range. A row that no projection
+            leaves with the relations of its columns is a copy of the nearest training
+            row that satisfies them, which is then its parent.
         totals : dict, ColumnTotal, list of them or array-like, default=None
             Totals of all new rows, in the forms of :func:`~sklearn_pnl.calibrate`: sums
             by column, counts by level of a column or of several, and by

@@ -289,6 +289,7 @@ class Drawing:
         bad |= ~is_met(feasible.equalities, numbers).all(axis=1)
         bad &= (numbers != batch.numbers).any(axis=1)
         infeasible, donors = infeasible | (off & bad), batch.donors.copy()
+        parents = batch.parents.copy()
         bad |= infeasible | ~is_met(feasible.constraints, numbers).all(axis=1)
         units = np.where(feasible.ranges > 0, feasible.ranges, 1)
         for i in np.flatnonzero(bad):
@@ -298,7 +299,10 @@ class Drawing:
                 away = np.nan_to_num((training[candidates] - numbers[i]) / units)
                 donors[i] = candidates[np.argmin(np.square(away).sum(axis=1))]
                 numbers[i], infeasible[i] = training[donors[i]], False
-        return batch._replace(numbers=numbers, donors=donors), infeasible
+                parents[i] = donors[i]
+        return batch._replace(
+            numbers=numbers, parents=parents, donors=donors
+        ), infeasible
 
     def audit(self, batch, feasible=None):
         """Check new rows in the precision in which they are returned."""

@@ -310,3 +310,17 @@ def test_rows_that_cannot_have_it_are_named_or_left_out(infeasible):
     new = augmenter.sample(N_NEW, 0, constraints=asked, infeasible="drop")
     assert len(new) == N_NEW * 2 // 3
     assert np.abs(new["a"] - frame["a"].median()).max() <= 1e-9 * np.ptp(frame["a"])
+
+
+def test_a_row_that_is_a_copy_has_its_donor_as_parent():
+    rng = np.random.default_rng(4)
+    hours, flag = rng.integers(0, 5, 14), rng.integers(0, 2, 14)
+    base = rng.integers(2, 9, 14)
+    minutes = 60 * hours + rng.integers(0, 3, 14)
+    X = np.column_stack([base + 10 * flag, base, flag, hours, minutes])
+    asked = ColumnConstraint({0: 1, 3: 1}, equal=float(X[1, 0] + X[1, 3]))
+    augmenter = PNLAugmenter().fit(X)
+    rows, parents = augmenter.sample(40, 0, constraints=asked, return_parents=True)
+    copies = np.flatnonzero(parents[:, 0] == parents[:, 1])
+    assert len(copies)
+    assert_array_equal(rows[copies], X[parents[copies, 0]])
