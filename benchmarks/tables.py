@@ -37,6 +37,8 @@ def grouped(rows, *keys):
 
 def markdown(rows, digits=3):
     """Dicts with the same keys as a Markdown table; floats to ``digits`` digits."""
+    if not rows:
+        return ""
     cells = [list(rows[0])]
     cells += [[_text(value, digits) for value in row.values()] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

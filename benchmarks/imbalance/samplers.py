@@ -38,7 +38,9 @@ def of_other_packages():
     found = {}
     if find_spec("mgs_grf") is not None:
         kind = import_module("mgs_grf").MGSGRFOverSampler
-        found["MGS"] = Rival(lambda seed: kind(K=5, random_state=seed))
+        found["MGS 5"] = Rival(lambda seed: kind(K=5, random_state=seed))
+        # As many neighbours as columns.
+        found["MGS"] = Rival(lambda seed: kind(random_state=seed))
     if find_spec("smote_variants") is not None:
         kinds = import_module("smote_variants")
         getLogger("smote_variants").setLevel(ERROR)
