@@ -113,7 +113,10 @@ class StructureAttributes:
 
     @property
     def orders_(self) -> list[tuple[Any, Any]]:
-        """Pairs of columns: the first is never greater than the second."""
+        """Pairs of columns: the first is never greater than the second.
+
+        Columns that are alike in all rows are in no order.
+        """
         check_is_fitted(self)
         return self._structure.orders
 

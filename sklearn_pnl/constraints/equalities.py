@@ -209,19 +209,26 @@ def sums_of_neighbors(rows, precision=0.0, rng=0):
     codes = weights @ centred
     until = np.concatenate([np.zeros((N_CODES, 1)), np.cumsum(codes, axis=1)], axis=1)
     precision = np.broadcast_to(precision, c)
-    # Sums of rounded numbers are as rounded as the largest of them.
-    share = max(1e-9, ROUNDINGS * precision.max())
-    tol = share * max(np.abs(until).max(), np.abs(codes).max())
-    found = [*_constant_sums(until, tol), *_totals(until, codes, tol)]
+    # Sums of rounded numbers are as rounded as the largest of them; whole numbers beside
+    # large numbers of single precision are not.
+    size = max(np.abs(until).max(), np.abs(codes).max())
+    found = []
+    for share in sorted({TOL, max(TOL, ROUNDINGS * precision.max())}):
+        tol = share * size
+        found += [*_constant_sums(until, tol), *_totals(until, codes, tol)]
+    room = _room(rows, precision)
+    spread = np.ptp(rows, axis=0)
     equations = []
     for members, total in found:
         equation = np.zeros(c)
         equation[members] = 1
         if total is not None:
             equation[total] = -1
+        # A column that is smaller than the rounding of the largest says nothing.
+        equation[spread <= room[equation != 0].max()] = 0
         part = np.flatnonzero(equation)
         missed = np.abs(centred[:, part] @ equation[part]).max()
-        if missed <= _room(rows[:, part], precision[part]).sum():
+        if len(part) > 1 and missed <= room[part].sum():
             equations.append(equation)
     return equations
 
@@ -250,9 +257,10 @@ def _totals(until, codes, tol):
         low = np.searchsorted(ordered, wanted - tol)
         high = np.searchsorted(ordered, wanted + tol, side="right")
         for total in columns[high > low]:
-            place = order[low[total]]
-            start, stop = (total + 1, place) if behind else (place, total)
-            sums = until[:, stop] - until[:, start]
-            close = (np.abs(sums - codes[:, total]) <= tol).all()
-            if stop - start >= 2 and close:
-                yield slice(int(start), int(stop)), int(total)
+            for place in order[low[total] : high[total]]:
+                start, stop = (total + 1, place) if behind else (place, total)
+                sums = until[:, stop] - until[:, start]
+                close = (np.abs(sums - codes[:, total]) <= tol).all()
+                if stop - start >= 2 and close:
+                    yield slice(int(start), int(stop)), int(total)
+                    break
