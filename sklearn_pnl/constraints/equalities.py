@@ -209,8 +209,8 @@ def sums_of_neighbors(rows, precision=0.0, rng=0):
     codes = weights @ centred
     until = np.concatenate([np.zeros((N_CODES, 1)), np.cumsum(codes, axis=1)], axis=1)
     precision = np.broadcast_to(precision, c)
-    # Sums of rounded numbers are as rounded as the largest of them; whole numbers beside
-    # large numbers of single precision are not.
+    # Sums of rounded numbers are as rounded as the largest of them; sums of small whole
+    # numbers beside them are exact.
     size = max(np.abs(until).max(), np.abs(codes).max())
     found = []
     for share in sorted({TOL, max(TOL, ROUNDINGS * precision.max())}):
