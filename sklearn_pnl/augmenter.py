@@ -397,11 +397,11 @@ class PNLAugmenter(Augmentation, StructureAttributes):
     # --- codes --------------------------------------------------------------------
 
     def _code_source(self, table, caller, groups):
-        """Algorithm 2, step 1: the rows as measures phi(x), and their codes."""
+        """Algorithm 2, step 1: the rows as cells, and their codes w_i = Enc(x_i)."""
         rows = table.numbers()
         relations, labels = self._structure.relations, table.labels
         projector, manifold = (
-            as_projector(self.order),
+            encoding_projector(self.order),
             as_local_manifold(self.local_manifold),
         )
         with config_context(**_UNCHECKED):
@@ -425,6 +425,7 @@ class PNLAugmenter(Augmentation, StructureAttributes):
         self.base_mask_ = np.ones(self.poset_.shape, bool) if whole else base
         codec = make_codec(projector, self.poset_, base, manifold)
         mine = table.owned or not np.may_share_memory(cells, rows)
+        # w_i = Enc(x_i).
         training = self._encode(codec, table, cells, mine, caller)
         self.draws_ = self.draws_.fit(self.codes_)
         has_donors = labels is not None or relations.binary.any()
@@ -714,7 +715,7 @@ def is_whole(order):
     return order is None
 
 
-def as_projector(order):
+def encoding_projector(order):
     """The projector that a parameter ``order`` stands for, not fitted."""
     if isinstance(order, ManyBodyProjector):
         return checked_projector(order)

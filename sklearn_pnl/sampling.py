@@ -1,10 +1,10 @@
 """Algorithm 2 of the paper (appendix B): from training rows to new ones, in batches.
 
-    encode all rows                       w_i = Enc(x_i)          (done by `fit`)
-    draw m new codes near them            w*                      `draws.py`, `lines.py`
-    its neighbours N                      k nearest, or parents   `draws.py`
-    decode each by Algorithm 1            q = Proj_D(w*)          `codec.py`
-    map back to rows                      x = phi^-1(q)           `CodeSource.back`
+    1. encode all rows         w_i = Enc(x_i)            `PNLAugmenter._code_source`
+    2. draw new codes          w* near the w_i           `draws.py`
+    3. neighbours of each      N, nearest or parents     `draws.py`
+    4. decode by Algorithm 1   x* = phi^-1(Proj_D(w*))   `Codec.decode`
+    5. back to columns of X                              `CodeSource.back`
 
 Where the code is the whole row (the base is all of S), the m-geodesic between codes is
 the straight line between rows, decoding is the identity, and :class:`LineSource` draws
@@ -108,7 +108,8 @@ class CodeSource:
     training : TrainingRows
     draws : Draws
     embed, lay_out : object
-        Steps from the numbers of a row to the cells of a poset, and back: phi.
+        Steps from the numbers of a row to the cells of a poset, and back. They are
+        before phi, which makes a distribution of the cells.
     relations : ColumnRelations
     feasible : FeasibleSet
         What decoded rows are projected to: equalities and orders of the rows.
@@ -157,6 +158,7 @@ class CodeSource:
         cells = self.numbers if self.has_donors or self.relations.joined.any() else None
 
         def with_donors(rows):
+            # Steps 2 and 3: w* and N.
             new = draw(rows)
             coin = coins.uniform(size=len(new.codes))
             donors = one_of(new.parents, new.weights, coin)
@@ -165,6 +167,7 @@ class CodeSource:
             return new.codes, new.parents, new.weights, donors
 
         def decode(codes, parents, weights, donors):
+            # Steps 4 and 5: x*.
             numbers = self._decoded(codes, parents, weights, start.n_jobs)
             if cells is None:
                 discretize(numbers, numbers[:, self.relations.binary], self.relations)
@@ -178,9 +181,11 @@ class CodeSource:
 
     def _decoded(self, codes, parents, weights, n_jobs):
         """Decode codes to numbers, and project them onto limits and equalities."""
+        # x* = phi^-1(Proj_D(w*)), as cells.
         cells = self.training.decode(codes, parents, self.caller, weights, n_jobs)
         numbers = self.back(cells)
         self.embed.check_end(numbers)
+        # Not in the paper: limits and equalities of the columns.
         reflect(numbers, self.relations.low, self.relations.high)
         if self.feasible is not None:
             numbers, _ = project_rows(numbers, self.feasible)
@@ -193,7 +198,7 @@ class CodeSource:
         mend(numbers, donors, seeds, cells, self.relations)
 
     def back(self, cells):
-        """Numbers (n, D) of cells: the inverse of phi."""
+        """Numbers (n, D) in the columns of X, from cells."""
         embedded = self.lay_out.back(cells)
         self.lay_out.check_end(embedded)
         return self.embed.back(embedded)
