@@ -181,7 +181,8 @@ class PNLAugmenter(Augmentation, StructureAttributes):
     categorical_features : "auto", array-like or None, default="auto"
         Columns that hold categories: their numbers, their names or a mask. "auto" is
         all columns of a data frame that hold neither numbers nor times. A new row takes
-        all its categories from one of its parents. What is missing is a category too.
+        all its categories from one of its parents. What is missing is a category too,
+        one for all marks of missing cells in a column.
         For nearness a difference in one of them counts as much as the typical deviation
         of a number, as in SMOTE-NC.
 
@@ -496,7 +497,8 @@ class PNLAugmenter(Augmentation, StructureAttributes):
             columns by name and for a value a row. "mixup" draws seeds near them, and a
             projection satisfies them to 1e-9 of the range. A row that no projection
             leaves with the relations of its columns is a copy of the nearest training
-            row that satisfies them, which is then its parent.
+            row that satisfies them, which is then its parent. Float columns that a
+            projection moves need not keep their decimals.
         totals : dict, ColumnTotal, list of them or array-like, default=None
             Totals of all new rows, in the forms of :func:`~sklearn_pnl.calibrate`: sums
             by column, counts by level of a column or of several, and by
