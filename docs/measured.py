@@ -160,7 +160,9 @@ def _of_speed():
 def tables():
     """Tables by the names that pages mark them with."""
     found = {which: _imbalance(which) for which in ("fresh", "held-out")}
-    found |= {f"{which}-minus-smote": _minus_smote(which) for which in found}
+    sets = tuple(found)
+    found |= {f"{which}-minus-smote": _minus_smote(which) for which in sets}
+    found |= {f"{which}-ensembles": _ensembles(which) for which in sets}
     found["few-shot-images"], found["mixed"] = _few_shot(), _mixed()
     for name in ("control-raking", "control-weights"):
         found[name] = _wanted(rows(name))
@@ -193,6 +195,21 @@ def _minus_smote(which):
     names = [name for name in imbalance.SHORT.values() if name in lines[0]]
     body = [[line["sampler"], *(line[name] for name in names)] for line in lines]
     return _markdown(["minus SMOTE", *names], body)
+
+
+def _ensembles(which):
+    """Ensembles that balance by themselves, less the learner behind SMOTE."""
+    of = {"forest": ("PNL", "balanced forest"), "boosting": ("PNL", "EasyEnsemble")}
+    lines = [
+        line
+        for learner, samplers in of.items()
+        for line in imbalance.differences(
+            rows(f"imbalance-{which}"), learners=[learner]
+        )
+        if line["sampler"] in samplers
+    ]
+    body = [list(line.values()) for line in lines]
+    return _markdown(["learner", "minus SMOTE", *list(lines[0])[2:]], body)
 
 
 def _few_shot():
