@@ -21,6 +21,7 @@ from .constraints.feasible_set import (
     resolve_equalities,
 )
 from .constraints.infeasible import explain_infeasible
+from .constraints.linear import read_constraints
 from .constraints.projection import project_rows
 from .constraints.sum_projection import project_to_totals
 from .constraints.totals import Totals
@@ -160,12 +161,12 @@ def _feasible_set(table, numbers, constraints, equalities, extrapolation):
         low, high = least - room, most + room
     return build_feasible_set(
         table,
+        numbers,
         low=low,
         high=high,
         equalities=kept,
-        constraints=constraints,
+        constraints=read_constraints(constraints, table, n),
         steps=find_value_support(numbers, table).steps,
-        n_rows=n,
     )
 
 

@@ -253,6 +253,14 @@ class LinearConstraints:
         )
         return replace(self, lower=lower, upper=upper)
 
+    def open_at(self, gaps: NDArray) -> LinearConstraints:
+        """The constraints without ends for rows that lack a cell of them."""
+        if not gaps.any():
+            return self
+        lacks = gaps @ (self.coefficients != 0).T
+        lower = np.where(lacks, -np.inf, self.lower)
+        return replace(self, lower=lower, upper=np.where(lacks, np.inf, self.upper))
+
     def stack(self, other: LinearConstraints) -> LinearConstraints:
         """These constraints, then others of the same columns."""
         if not len(other):

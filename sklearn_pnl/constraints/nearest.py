@@ -4,10 +4,6 @@ import numpy as np
 
 from ..geometry import linear_projection
 
-# Residual of the solver, as a share of the terms of an equality.
-_SOLVER_TOLERANCE = 1e-12
-# Longer units of the solver's measures are tried so often, each time by a factor of 8.
-_MAX_TRIES = 8
 # Share of the scale of an equality that counts as met.
 EQUALITY_TOLERANCE = 1e-9
 
@@ -30,46 +26,16 @@ def nearest_rows(start, weights, system, low, high):
     met : ndarray of bool of shape (n, k)
         Equalities to 1e-9 of their scale, inequalities exactly where there is room.
     """
-    held = weights == 0
     rows = np.clip(start, low, high)
-    low, high = (np.where(held, rows, end) for end in (low, high))
-    columns = np.flatnonzero(system.coefficients.any(axis=0))
-    if not (len(columns) and len(rows)):
-        return rows, is_met(system, rows, exact=False)
-    a = system.coefficients[:, columns]
-    # In these units weights are about 1.
-    units = np.sqrt(weights[:, columns].max(axis=0, initial=0.0))
-    units[units == 0] = 1.0
+    low, high = (np.where(weights == 0, rows, end) for end in (low, high))
     # Inequalities are aimed at from inside, so that rounding does not cross them; where
     # there is no room inside, the ends themselves are good enough.
     for inside in (True, False):
         off = np.flatnonzero(~is_met(system, rows, exact=inside).all(axis=1))
-        cells, part = np.ix_(off, columns), system.take_rows(off)
-        arrays = start[cells], low[cells], high[cells]
-        scaled = (x / units for x in (*arrays, weights[cells] / units))
-        shape = len(off), len(system)
-        asked = (np.broadcast_to(end, shape) for end in (part.lower, part.upper))
-        moved = _solve(*scaled, a * units, *asked, inside)
-        # Of cells that did not move no digit is lost.
-        moved = np.where(moved == arrays[0] / units, arrays[0], moved * units)
-        rows[cells] = np.clip(moved, *arrays[1:])
-    _nudge(rows, weights, system, low, high)
+        if len(off):
+            arrays = (x[off] for x in (start, weights, low, high))
+            rows[off] = _solve(*arrays, system.take_rows(off), inside)
     return rows, is_met(system, rows, exact=False)
-
-
-def _nudge(rows, weights, system, low, high):
-    """Rows, in place, across the ends of inequalities that rounding alone misses."""
-    off = ~is_met(system, rows) & is_met(system, rows, exact=False)
-    for k in np.flatnonzero(off.any(axis=0)):
-        i, a = np.flatnonzero(off[:, k]), system.coefficients[k]
-        x, few = rows[i], system.take_rows(i).select([k])
-        w = weights[i] * ((x > low[i]) & (x < high[i]))
-        size = 4 * np.finfo(float).eps * (np.abs(x) @ np.abs(a))
-        missing = few.residual(x)[:, 0]
-        missing += np.sign(missing) * size
-        gain = w @ (a * a)
-        length = np.divide(missing, gain, out=np.zeros(len(i)), where=gain > 0)
-        rows[i] = np.clip(x + length[:, None] * w * a, low[i], high[i])
 
 
 def is_met(system, rows, exact=True):
@@ -85,52 +51,36 @@ def is_met(system, rows, exact=True):
     return (missed <= room) | (np.isnan(missed) & ~equal)
 
 
-def _solve(start, low, high, weights, a, lower, upper, inside):
-    """Rows nearest to ``start`` by the dual Newton method for measures.
+def _solve(start, weights, low, high, system, inside):
+    """Rows nearest to ``start``, as measures ``m = r**2 w + r (x - start) / unit``.
 
-    That method wants positive measures: ``m = r**2 w + r (x - start)`` with a number r
-    of each row has the same distance, and its floor 0 is out of the way if r is large.
-    So r grows until no cell is at a floor that nobody asked for.
+    Their chi-square divergence from ``r**2 w`` is the distance of the rows.
     """
-    unit = np.abs(a).max(axis=1, initial=0.0)
-    unit[unit == 0] = 1.0
-    a, lower, upper = a / unit[:, None], lower / unit, upper / unit
-    held = weights == 0
-    largest = weights.max(axis=1, keepdims=True)
-    w = np.where(held, np.where(largest > 0, largest, 1.0), weights)
-    values = start @ a.T
-    missing = np.maximum(lower - values, 0) - np.maximum(values - upper, 0)
-    # The multiplier each constraint would need alone.
-    gain = weights @ (a * a).T
-    alone = np.abs(missing) / np.where(gain > 0, gain, np.inf)
-    outside = np.maximum(low - start, start - high) / w
-    ratio = 4 * np.maximum(alone @ np.abs(a), np.maximum(outside, 0)).max(axis=1)
-    # Measures of about 1, whatever the units are.
-    r = np.maximum(ratio, 1e-3 / np.sqrt(w.max(axis=1)))
-    rows, todo = np.clip(start, low, high), np.arange(len(start))
-    for _ in range(_MAX_TRIES):
-        s, q = w[todo] * r[todo, None] ** 2, r[todo, None]
-        room = 64 * _SOLVER_TOLERANCE * (s @ np.abs(a).T) if inside else 0.0
-        base, shift = s @ a.T, values[todo]
-        ends = [base + q * (end[todo] - shift) for end in (lower, upper)]
-        wide = ends[1] - ends[0] > 2 * room
-        ends = [
-            np.where(wide, e + d, e) for e, d in zip(ends, (room, -room), strict=True)
-        ]
-        limits = [s + q * (end[todo] - start[todo]) for end in (low, high)]
-        found = linear_projection(
-            s, a, *ends, floor=limits[0], ceiling=limits[1], divergence="chi2",
-            tol=_SOLVER_TOLERANCE, max_iter=300,
-        )  # fmt: skip
-        moved = start[todo] + (found.measure - s) / q
-        moved = np.where(found.measure == s, start[todo], moved)
-        rows[todo] = np.clip(moved, low[todo], high[todo])
-        # Where the floor of measures is in the way of the limits.
-        cut = (limits[0] < 0) & (
-            (found.measure <= 1e-6 * s) | ~found.converged[:, None]
-        )
-        todo = todo[cut.any(axis=1)]
-        if not len(todo):
-            break
-        r[todo] *= 8
-    return rows
+    # In these units weights are about 1, and so are coefficients.
+    units = np.sqrt(weights.max(axis=0, initial=0.0))
+    units[units == 0] = 1.0
+    a = system.coefficients * units
+    sizes = np.abs(a).max(axis=1, initial=0.0)
+    sizes[sizes == 0] = 1.0
+    a /= sizes[:, None]
+    w = weights / units**2
+    w[w == 0] = 1.0
+    # With a small r residuals are shares of what is missing, and hardly of the weights.
+    missing = np.abs(system.residual(start)) / sizes
+    r = 1e-3 * np.maximum(missing.max(axis=1, keepdims=True), 1.0)
+    base, tol = r**2 * w, 1e-12
+    values = start @ system.coefficients.T
+    lower, upper = (
+        base @ a.T + r * (end - values) / sizes for end in (system.lower, system.upper)
+    )
+    ends = [np.where(np.isfinite(end), np.abs(end), 0) for end in (lower, upper)]
+    room = 64 * tol * np.maximum.reduce([base @ np.abs(a).T, *ends])
+    room = np.where(inside & (upper - lower > 2 * room), room, 0.0)
+    floor, ceiling = (base + r * (end - start) / units for end in (low, high))
+    found = linear_projection(
+        base, a, lower + room, upper - room, floor=floor,
+        ceiling=ceiling, divergence="chi2", tol=tol, max_iter=300,
+    )  # fmt: skip
+    # Of cells that did not move no digit is lost.
+    moved = start + (found.measure - base) * units / r
+    return np.clip(np.where(found.measure == base, start, moved), low, high)

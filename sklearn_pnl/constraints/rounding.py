@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from .linear import LinearConstraints
-
 # What rounding of double precision may leave of a whole number of steps.
 _ALMOST_WHOLE = 1e-6
 # Passes over a sum whose cells meet limits on the way.
@@ -55,11 +53,11 @@ def round_to_steps(rows, steps, system, low, high):
         rest = (off @ a[cells])[:, None]
         ends = (end[..., [k]] for end in (system.lower, system.upper))
         lower, upper = ((end - rest)[:, 0] / smallest for end in ends)
-        lacking = _lacking(counts[:, cells] @ weights, lower, upper)
+        missing = lacking(counts[:, cells] @ weights, lower, upper)
         arrays = exact, counts, least, most, settled
         part = (x[:, cells] for x in arrays)
-        counts[:, cells] = _largest_remainders(*part, weights, lacking)
-        settled[:, cells] |= ((lower == upper) | (lacking != 0))[:, None]
+        counts[:, cells] = _largest_remainders(*part, weights, missing)
+        settled[:, cells] |= ((lower == upper) | (missing != 0))[:, None]
     rounded = rows.copy()
     rounded[:, stepped] = np.where(on_steps, multiples(counts, unit), rows[:, stepped])
     return rounded
@@ -82,7 +80,7 @@ def _from_most_settled(system, stepped, settled):
         left = left[left != best]
 
 
-def _lacking(total, lower, upper):
+def lacking(total, lower, upper):
     """Whole numbers (n,) that sums lack of an interval, or of its middle."""
     low, high = np.ceil(lower - _ALMOST_WHOLE), np.floor(upper + _ALMOST_WHOLE)
     # An interval without a whole number has one next to it.
@@ -116,41 +114,3 @@ def multiples(counts, steps):
     inverse = np.maximum(np.rint(1 / steps), 1)
     is_fraction = (steps < 1) & (np.abs(inverse * steps - 1) < 1e-12)
     return np.where(is_fraction, counts / inverse, counts * steps)
-
-
-def round_totals(rows, steps, totals, low, high):
-    """Round the columns of totals so that their sums over all rows are inside.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, D)
-    steps : ndarray of shape (D,)
-    totals : LinearConstraints
-        Of the sums over rows; those with columns that have no steps, or of different
-        units, are left alone.
-    low, high : ndarray of shape (n, D)
-
-    Returns
-    -------
-    rows : ndarray of shape (n, D)
-    fixed : ndarray of bool of shape (n, D)
-        Cells that were rounded for a total.
-    """
-    rows, fixed = rows.copy(), np.zeros(rows.shape, bool)
-    order = np.argsort(np.count_nonzero(totals.coefficients, axis=1), kind="stable")
-    for k in order:
-        cells = np.flatnonzero(totals.coefficients[k])
-        if not steps[cells].all():
-            continue
-        # All cells of these columns are one long row, with a single sum.
-        n = len(rows)
-        a = np.tile(totals.coefficients[k][cells], n)
-        ends = totals.lower[[k]], totals.upper[[k]]
-        total = LinearConstraints(a[None], *ends, ("",) * len(a))
-        limits = (np.where(fixed, rows, end)[:, cells] for end in (low, high))
-        limits = (end.reshape(1, -1) for end in limits)
-        flat = rows[:, cells].reshape(1, -1)
-        flat = round_to_steps(flat, np.tile(steps[cells], n), total, *limits)
-        rows[:, cells] = flat.reshape(n, -1)
-        fixed[:, cells] = True
-    return rows, fixed

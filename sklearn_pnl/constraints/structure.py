@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from .._runtime.typing import Rows
 from ..frames import read_table
-from .feasible_set import TableReader, build_feasible_set
+from .feasible_set import TableReader, build_feasible_set, labels_of
 from .linear import LinearConstraints
 from .relations import as_constraints, find_in_table, follows
 
@@ -57,7 +56,7 @@ class Structure:
             for end in (relations.low, relations.high)
         )
         return build_feasible_set(
-            table, numbers=numbers, low=low, high=high,
+            table, numbers, low=low, high=high,
             equalities=self.equalities, orders=relations.comparable,
             steps=np.where(is_flag, width, relations.steps),
         )  # fmt: skip
@@ -103,13 +102,12 @@ def find_equalities(X: Rows) -> LinearConstraints:
 
 def about_columns(system, table):
     """Constraints about the numbers of a table as such about the columns of X."""
-    names = table.names or [f"x{j}" for j in range(prod(table.row_shape))]
+    names = labels_of(table)
     a = np.zeros((len(system), len(names)))
     a[:, table.columns] = system.coefficients
     ranges = np.ones(len(names))
     ranges[table.columns] = system.ranges
     values = system.lower + system.coefficients @ table.starts
-    names = tuple(map(str, names))
     return LinearConstraints(a, values, values, names, ranges, system.note)
 
 
