@@ -179,6 +179,4 @@ def _read_sums(totals, table, numbers):
                 "categories. Ask for sums of numbers here; calibrate gives rows "
                 "weights for counts, and PNLAugmenter.sample draws new rows."
             )
-    rows = table.like(numbers.copy(), np.arange(len(numbers)))
-    of_rows = totals, len(rows), rows, table.columns
-    return Totals.read(*of_rows, starts=table.starts, is_time=table.times).sums
+    return Totals.read(totals, len(numbers), table, numbers).sums

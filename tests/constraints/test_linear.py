@@ -123,7 +123,7 @@ def test_dates_and_durations():
     [
         (ColumnConstraint("z", lower=0), "z"),
         (ColumnConstraint("place", lower=0), "'place' holds categories"),
-        (ColumnConstraint("a", lower=[1, 2.0]), "2 values .* 6 rows"),
+        (ColumnConstraint("a", lower=[1, 2.0]), "2 values.* 6 rows"),
         (ColumnConstraint("a", lower=2, upper=1), "lower <= upper"),
         (
             ColumnConstraint("a", lower=pd.Timestamp("2024")),
