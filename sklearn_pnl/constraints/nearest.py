@@ -28,13 +28,23 @@ def nearest_rows(start, weights, system, low, high):
     """
     rows = np.clip(start, low, high)
     low, high = (np.where(weights == 0, rows, end) for end in (low, high))
+    columns = np.flatnonzero(system.coefficients.any(axis=0))
+    # In these units weights are about 1.
+    units = np.sqrt(weights[:, columns].max(axis=0, initial=0.0))
+    units[units == 0] = 1.0
     # Inequalities are aimed at from inside, so that rounding does not cross them; where
     # there is no room inside, the ends themselves are good enough.
     for inside in (True, False):
         off = np.flatnonzero(~is_met(system, rows, exact=inside).all(axis=1))
-        if len(off):
-            arrays = (x[off] for x in (start, weights, low, high))
-            rows[off] = _solve(*arrays, system.take_rows(off), inside)
+        if len(off) and len(columns):
+            cells, part = np.ix_(off, columns), system.take_rows(off)
+            arrays = start[cells], low[cells], high[cells], weights[cells] / units
+            scaled = (x / units for x in arrays)
+            asked = part.coefficients[:, columns] * units, part.lower, part.upper
+            moved = _solve(*scaled, *asked, inside)
+            # Of cells that did not move no digit is lost.
+            moved = np.where(moved == arrays[0] / units, arrays[0], moved * units)
+            rows[cells] = np.clip(moved, *arrays[1:3])
     return rows, is_met(system, rows, exact=False)
 
 
@@ -51,36 +61,34 @@ def is_met(system, rows, exact=True):
     return (missed <= room) | (np.isnan(missed) & ~equal)
 
 
-def _solve(start, weights, low, high, system, inside):
-    """Rows nearest to ``start``, as measures ``m = r**2 w + r (x - start) / unit``.
+def _solve(start, low, high, weights, a, lower, upper, inside):
+    """Rows nearest to ``start`` as measures ``m = r**2 w + r (x - start)``.
 
-    Their chi-square divergence from ``r**2 w`` is the distance of the rows.
+    With a number r of each row their chi-square divergence from ``r**2 w`` is the
+    distance of the rows.
     """
-    # In these units weights are about 1, and so are coefficients.
-    units = np.sqrt(weights.max(axis=0, initial=0.0))
-    units[units == 0] = 1.0
-    a = system.coefficients * units
     sizes = np.abs(a).max(axis=1, initial=0.0)
     sizes[sizes == 0] = 1.0
-    a /= sizes[:, None]
-    w = weights / units**2
-    w[w == 0] = 1.0
-    # With a small r residuals are shares of what is missing, and hardly of the weights.
-    missing = np.abs(system.residual(start)) / sizes
-    r = 1e-3 * np.maximum(missing.max(axis=1, keepdims=True), 1.0)
-    base, tol = r**2 * w, 1e-12
-    values = start @ system.coefficients.T
-    lower, upper = (
-        base @ a.T + r * (end - values) / sizes for end in (system.lower, system.upper)
-    )
-    ends = [np.where(np.isfinite(end), np.abs(end), 0) for end in (lower, upper)]
-    room = 64 * tol * np.maximum.reduce([base @ np.abs(a).T, *ends])
-    room = np.where(inside & (upper - lower > 2 * room), room, 0.0)
-    floor, ceiling = (base + r * (end - start) / units for end in (low, high))
+    a, lower, upper = a / sizes[:, None], lower / sizes, upper / sizes
+    largest = weights.max(axis=1, keepdims=True)
+    w = np.where(weights == 0, np.where(largest > 0, largest, 1.0), weights)
+    values = start @ a.T
+    missing = np.maximum(lower - values, 0) - np.maximum(values - upper, 0)
+    # The multiplier that each constraint would need alone: measures of about the size
+    # of the moves, whatever the units are, round least.
+    gain = weights @ (a * a).T
+    alone = np.abs(missing) / np.where(gain > 0, gain, np.inf)
+    outside = np.maximum(low - start, start - high) / w
+    ratio = 4 * np.maximum(alone @ np.abs(a), np.maximum(outside, 0)).max(axis=1)
+    r = np.maximum(ratio, 1e-3 / np.sqrt(w.max(axis=1)))[:, None]
+    s, tol = w * r**2, 1e-12
+    room = 64 * tol * (s @ np.abs(a).T)
+    ends = [s @ a.T + r * (end - values) for end in (lower, upper)]
+    room = np.where(inside & (ends[1] - ends[0] > 2 * room), room, 0.0)
+    floor, ceiling = (s + r * (end - start) for end in (low, high))
     found = linear_projection(
-        base, a, lower + room, upper - room, floor=floor,
-        ceiling=ceiling, divergence="chi2", tol=tol, max_iter=300,
+        s, a, ends[0] + room, ends[1] - room, floor=floor, ceiling=ceiling,
+        divergence="chi2", tol=tol, max_iter=300,
     )  # fmt: skip
-    # Of cells that did not move no digit is lost.
-    moved = start + (found.measure - base) * units / r
-    return np.clip(np.where(found.measure == base, start, moved), low, high)
+    moved = np.where(found.measure == s, start, start + (found.measure - s) / r)
+    return np.clip(moved, low, high)
