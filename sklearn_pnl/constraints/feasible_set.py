@@ -1,7 +1,6 @@
 """What rows must satisfy: limits, steps, equalities, orders, constraints."""
 
 from dataclasses import dataclass, field, replace
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,12 +112,6 @@ def _ends(numbers):
     return tuple(np.nan_to_num(end.reduce(numbers)) for end in (np.fmin, np.fmax))
 
 
-def labels_of(table):
-    """Names of the columns of X in words."""
-    every = range(prod(table.row_shape))
-    return tuple(map(str, table.names or (f"x{j}" for j in every)))
-
-
 def resolve_equalities(equalities, table):
     """Equalities of the numbers of a table that a parameter ``equalities`` names.
 
@@ -142,12 +135,6 @@ def resolve_equalities(equalities, table):
         return LinearConstraints.empty(names)
     if isinstance(equalities, str):
         return find_in_table(table)
-    columns = labels_of(table)
-    given = tuple(map(str, getattr(equalities, "feature_names", columns)))
-    if given not in (columns, tuple(f"x{j}" for j in range(len(given)))):
-        raise ValueError(
-            f"equalities= name the columns {given[:12]}, but X has {columns[:12]}."
-        )
     system = read_constraints(equalities, table)
     if not system.is_equality.all() or np.ndim(system.lower) > 1:
         raise ValueError("equalities= are for all rows; intervals as constraints=.")

@@ -60,13 +60,10 @@ def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
         if met.all() or not np.any(held):
             break
     rounded = round_rows(moved, part, low, high, gaps)
-    rounded = np.where(met[:, None], rounded, moved)
     # A step may be another float next to a cell that did not move.
     near = np.abs(rounded - moved) <= 8 * np.finfo(float).eps * np.abs(moved)
-    trial = np.where(near & (moved == rows[todo]), moved, rounded)
-    moved, trial = (np.where(gaps, np.nan, x) for x in (rounded, trial))
-    is_kept = _is_feasible(trial, part, *limits)
-    rows[todo] = np.where(is_kept[:, None], trial, moved)
+    rounded = np.where(near & (moved == start) | ~met[:, None], moved, rounded)
+    rows[todo] = np.where(gaps, np.nan, rounded)
     unmet[todo] |= ~met
     return rows, unmet
 

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from .._runtime.typing import Rows
 from ..frames import read_table
-from .feasible_set import TableReader, build_feasible_set, labels_of
+from .feasible_set import TableReader, build_feasible_set
 from .linear import LinearConstraints
 from .relations import as_constraints, find_in_table, follows
 
@@ -102,7 +103,8 @@ def find_equalities(X: Rows) -> LinearConstraints:
 
 def about_columns(system, table):
     """Constraints about the numbers of a table as such about the columns of X."""
-    names = labels_of(table)
+    columns = range(prod(table.row_shape))
+    names = tuple(map(str, table.names or (f"x{j}" for j in columns)))
     a = np.zeros((len(system), len(names)))
     a[:, table.columns] = system.coefficients
     ranges = np.ones(len(names))

@@ -32,7 +32,7 @@ from .projection import (
     split_limits,
     weights_of,
 )
-from .rounding import lacking, multiples
+from .rounding import least_change, multiples
 
 # Distance from a sum that counts as met, as a share of the sum of its absolute terms.
 SUM_TOL = 1e-9
@@ -276,7 +276,7 @@ class _Problem:
         lower, upper = (end[[k]] / unit for end in (self.sums.lower, self.sums.upper))
         while True:
             value = self.sums.values(rows)[[k]] / unit
-            n = int(np.rint(lacking(value, lower, upper))[0])
+            n = int(least_change(lower - value, upper - value)[0])
             trials = [self.stepped(rows, np.sign(n) * step, moved) for step in steps]
             costs = np.stack([cost for cost, _ in trials])
             best, cost = costs.argmin(axis=0), costs.min(axis=0)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array
 
-from sklearn_pnl import ColumnConstraint, LinearConstraints
+from sklearn_pnl import ColumnConstraint
 from sklearn_pnl.constraints.feasible_set import TableReader, resolve_equalities
 from sklearn_pnl.constraints.linear import read_constraints
 from sklearn_pnl.frames import read_table
@@ -166,8 +166,3 @@ def test_equalities_that_are_given_are_checked_on_the_rows():
         resolve_equalities(ColumnConstraint({0: 1, 1: -1}, equal=0), table)
     with pytest.raises(ValueError, match="intervals as constraints="):
         resolve_equalities(ColumnConstraint(0, lower=0), table)
-    others = LinearConstraints(
-        found.coefficients, found.lower, found.upper, tuple("pqr")
-    )
-    with pytest.raises(ValueError, match="name the columns"):
-        resolve_equalities(others, table)
