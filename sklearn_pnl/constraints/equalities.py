@@ -134,28 +134,22 @@ def echelon_of(system):
 def echelon(basis, spread, priority=None):
     """Reduced echelon form of a basis (k, c), and the pivot (k,) of each row."""
     basis, pivots = basis.copy(), []
-    free = np.ones(basis.shape[1], bool)
-    ranks = np.zeros(len(free)) if priority is None else priority
+    ranks = np.zeros(basis.shape[1]) if priority is None else priority
     for k in range(len(basis)):
         size = np.abs(basis[k:]) * spread
-        usable = (size > 1e-6 * size.max(initial=0)) & free
+        usable = size > 1e-6 * size.max(initial=0)
         if not usable.any():
             return basis[:k], np.array(pivots, int)
-        best = ranks[usable.any(axis=0)].min()
-        usable &= ranks == best
-        row, column = np.unravel_index(
-            np.argmax(np.where(usable, size, -1)), size.shape
-        )
+        usable &= ranks == ranks[usable.any(axis=0)].min()
+        best = np.argmax(np.where(usable, size, -1))
+        row, column = np.unravel_index(best, size.shape)
         basis[[k, k + row]] = basis[[k + row, k]]
         basis[k] /= basis[k, column]
         others = np.arange(len(basis)) != k
         basis[others] -= basis[others, column, None] * basis[k]
-        free[column] = False
         pivots.append(column)
-    small = np.abs(basis) * spread <= 1e-9 * (np.abs(basis) * spread).max(
-        axis=1, keepdims=True
-    )
-    basis[small] = 0
+    size = np.abs(basis) * spread
+    basis[size <= 1e-9 * size.max(axis=1, initial=0, keepdims=True)] = 0
     return _whole_pivots(basis, np.array(pivots, int), ranks)
 
 

@@ -27,10 +27,10 @@ class FeasibleSet:
         Unit roundoff of the type; 0 for whole-number types.
     equalities : LinearConstraints
         Equalities of the data.
-    orders : ndarray of int of shape (m, 2)
-        Pairs (p, q): column p is never above column q in the data.
     constraints : LinearConstraints
         What is asked of rows, for all of them or with a value a row.
+    orders : ndarray of int of shape (m, 2)
+        Pairs (p, q): column p is never above column q in the data.
     """
 
     names: tuple
@@ -41,13 +41,8 @@ class FeasibleSet:
     steps: NDArray
     precision: NDArray
     equalities: LinearConstraints
+    constraints: LinearConstraints
     orders: NDArray = field(default_factory=lambda: np.empty((0, 2), int))
-    constraints: LinearConstraints | None = None
-
-    def __post_init__(self):
-        if self.constraints is None:
-            none = LinearConstraints.empty(self.names)
-            object.__setattr__(self, "constraints", none)
 
     def system(self, orders=None, gaps=None):
         """Equalities, constraints and the orders of a mask (m,) as one system.
@@ -98,11 +93,11 @@ def build_feasible_set(
     steps = np.asarray(steps, dtype=np.float64)
     precision = np.broadcast_to(table.precision, ranges.shape)
     equalities = replace(equalities, feature_names=names, ranges=ranges)
-    orders = np.empty((0, 2), int) if orders is None else orders
-    constraints = constraints and replace(constraints, ranges=ranges)
+    constraints = constraints or LinearConstraints.empty(names)
     return FeasibleSet(
-        names, low, high, least, ranges, steps, precision, equalities, orders,
-        constraints,
+        names, low, high, least, ranges, steps, precision, equalities,
+        replace(constraints, ranges=ranges),
+        np.empty((0, 2), int) if orders is None else orders,
     )  # fmt: skip
 
 

@@ -364,16 +364,6 @@ def _blocks(flags, linked, implications):
     return connected_components(together, directed=False)[1]
 
 
-def follows(cells, labels):
-    """Whether cells (n, b) are alike in all rows of each level of some category."""
-    cells = np.nan_to_num(cells, nan=-np.inf)
-    for levels in labels.T:
-        _, first, level = np.unique(levels, return_index=True, return_inverse=True)
-        if (cells == cells[first][level.reshape(-1)]).all():
-            return True
-    return False
-
-
 # --- in words ---------------------------------------------------------------------
 
 

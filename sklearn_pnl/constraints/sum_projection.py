@@ -109,7 +109,7 @@ def project_to_totals(rows, sums, feasible_set, *, fixed=None, held=None, offset
     for still in [fixed] if held is None else [fixed | held, fixed]:
         problem = _Problem(rows, sums, feasible_set, still, offset)
         moved = problem.start
-        if not problem.is_out_of_reach().any():
+        if not problem.reach()[2].any():
             moved = problem.solve(problem.start, problem.weights)
             if problem.is_feasible(moved):
                 break
@@ -135,8 +135,7 @@ class _Problem:
         stay = np.where(self.gaps, 0.0, np.clip(self.start, low, high))
         self.low, self.high = (np.where(still, stay, end) for end in (low, high))
         self.weights = weights_of(self.start, feasible_set, still, offset)
-        self.orders = np.zeros(len(feasible_set.orders), bool)
-        self.system = self.set.system(self.orders, self.gaps)
+        self.system = self.set.system(gaps=self.gaps)
         used = sums.coefficients.any(axis=0)
         self.tol = SUM_TOL + 4 * feasible_set.precision[used].max(initial=0)
 
@@ -210,17 +209,18 @@ class _Problem:
 
     def in_order(self, moved):
         """Rows with the orders that they break as constraints, if sums allow for it."""
+        orders, before = np.zeros(len(self.set.orders), bool), self.system
         for _ in range(ROUNDS_OF_ORDERS):
             broken = broken_orders(moved, self.set, self.gaps).any(axis=0)
-            if not (broken & ~self.orders).any():
+            if not (broken & ~orders).any():
                 break
-            before, self.orders = self.system, self.orders | broken
-            self.system = self.set.system(self.orders, self.gaps)
+            orders |= broken
+            self.system = self.set.system(orders, self.gaps)
             again = self.solve(self.start, self.weights)
             if not self.is_feasible(again):
                 self.system = before
                 break
-            moved = again
+            moved, before = again, self.system
         return moved
 
     # --- columns on steps -----------------------------------------------------------
@@ -277,45 +277,42 @@ class _Problem:
         while True:
             value = self.sums.values(rows)[[k]] / unit
             n = int(least_change(lower - value, upper - value)[0])
-            trials = [self.stepped(rows, np.sign(n) * step, moved) for step in steps]
-            costs = np.stack([cost for cost, _ in trials])
-            best, cost = costs.argmin(axis=0), costs.min(axis=0)
+            trials = [self.stepped(rows, np.sign(n) * step) for step in steps]
+            costs = np.stack([self.cost(trial, rows, moved) for trial in trials])
+            cost = costs.min(axis=0)
             chosen = np.argsort(cost, kind="stable")[: abs(n)]
             chosen = chosen[np.isfinite(cost[chosen])]
             if not len(chosen):
                 break
-            for i in chosen:
-                rows[i] = trials[best[i]][1][i]
+            rows[chosen] = np.stack(trials)[costs.argmin(axis=0)[chosen], chosen]
 
-    def stepped(self, rows, step, moved):
-        """Cost (n,) of a step of each row, infinite if it cannot, and the rows."""
-        trial, columns = rows + step, np.flatnonzero(step)
+    def stepped(self, rows, step):
+        """Rows after a step, on multiples."""
+        rows, columns = rows + step, np.flatnonzero(step)
         unit = self.set.steps[columns]
-        trial[:, columns] = multiples(np.rint(trial[:, columns] / unit), unit)
-        ok = self.keeps(trial)
-        ok &= ~np.greater(
-            *(broken_orders(x, self.set, self.gaps) for x in (trial, rows))
-        ).any(axis=1)
-        away = ((x - moved)[:, columns] ** 2 for x in (trial, rows))
-        weights = np.where(self.weights > 0, self.weights, np.inf)[:, columns]
-        cost = np.subtract(*away) / weights
-        return np.where(ok, cost.sum(axis=1), np.inf), trial
+        rows[:, columns] = multiples(np.rint(rows[:, columns] / unit), unit)
+        return rows
+
+    def cost(self, trial, rows, moved):
+        """How much farther (n,) rows are after a step; infinite where it breaks one."""
+        breaks = (broken_orders(x, self.set, self.gaps) for x in (trial, rows))
+        ok = self.keeps(trial) & ~np.greater(*breaks).any(axis=1)
+        weights = np.where(self.weights > 0, self.weights, np.inf)
+        farther = ((trial - moved) ** 2 - (rows - moved) ** 2) / weights
+        return np.where(ok, farther.sum(axis=1), np.inf)
 
     # --- why not --------------------------------------------------------------------
 
     def reach(self):
-        """Least and most (k,) of each sum within the limits of its cells."""
-        t = self.sums.coefficients
+        """Least and most (k,) of each sum within limits, and which ask for more."""
+        sums, t = self.sums, self.sums.coefficients
         with np.errstate(invalid="ignore"):
             ends = (t * end.sum(axis=0) for end in (self.low, self.high))
             ends = [np.where(t == 0, 0.0, end) for end in ends]
-        least, most = np.minimum(*ends).sum(axis=1), np.maximum(*ends).sum(axis=1)
-        return least + self.sums.shift, most + self.sums.shift
-
-    def is_out_of_reach(self):
-        """Which sums (k,) no rows within the limits have."""
-        (least, most), room = self.reach(), self.tol * self.sums.sizes(self.start)
-        return (self.sums.lower > most + room) | (self.sums.upper < least - room)
+        least = np.minimum(*ends).sum(axis=1) + sums.shift
+        most = np.maximum(*ends).sum(axis=1) + sums.shift
+        room = self.tol * sums.sizes(self.start)
+        return least, most, (sums.lower > most + room) | (sums.upper < least - room)
 
     def explain(self, rows):
         """The error of a row that cannot have what is asked, or of the worst sum."""
@@ -323,15 +320,15 @@ class _Problem:
         alone, met = nearest_rows(*arrays)
         for row in np.flatnonzero(~met.all(axis=1)):
             return explain_infeasible(alone[row], self.set.take_rows([row]), int(row))
-        sums, beyond = self.sums, self.is_out_of_reach()
+        sums, (least, most, beyond) = self.sums, self.reach()
         k = int(np.argmax(np.where(beyond, np.inf, sums.residual(rows))))
-        reached = span(*(end[k] for end in self.reach()), 7)
+        reached = f"with all that rows keep they reach {sums.values(rows)[k]:.10g}"
+        if beyond[k]:
+            ends = span(least[k], most[k], 7)
+            reached = f"within the limits of {len(rows)} rows it reaches {ends}"
         steps = self.set.steps[sums.coefficients[k] != 0]
         of_steps = f" Values are multiples of {steps.max():g}." if steps.any() else ""
-        asked = span(sums.lower[k], sums.upper[k])
         return Infeasibility(
-            f"{sums.names[k]} asks for {asked}; within the limits of {len(rows)} rows "
-            f"it reaches {reached}, and with all that is kept the nearest is "
-            f"{sums.values(rows)[k]:.10g}.{of_steps} Ask for an interval: "
-            "column_total(..., rtol=)."
+            f"{sums.names[k]} asks for {span(sums.lower[k], sums.upper[k])}; {reached}."
+            f"{of_steps} Ask for an interval: column_total(..., rtol=)."
         )

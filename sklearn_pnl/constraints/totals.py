@@ -143,21 +143,17 @@ class Totals:
         ------
         ValueError
             If a sum is missed by more than 1e-9 of its absolute terms and the rounding
-            of one value, or a count at all.
+            of their type, or a count at all.
         """
         (lower, upper), values = self.ends, self.values(rows, codes)
-        missed, k = np.abs(np.clip(values, lower, upper) - values), len(self.sums)
-        largest = np.abs(np.nan_to_num(rows)).max(axis=0, initial=0)
-        sizes, room = np.ones(len(values)), np.zeros(len(values))
-        sizes[:k] = self.sums.sizes(rows)
-        room[:k] = np.abs(self.sums.coefficients) @ (largest * precision)
-        room[:k] += SUM_TOL * sizes[:k]
-        for i in np.flatnonzero(missed > room):
+        residual = np.abs(np.clip(values, lower, upper) - values)
+        residual[: len(self.sums)] /= self.sums.sizes(rows)
+        for i in np.flatnonzero(residual > SUM_TOL + 4 * np.max(precision)):
             raise ValueError(
                 f"{self.names[i]} asks for {span(lower[i], upper[i])}; rows have "
                 f"{values[i]:.10g}."
             )
-        return lower, upper, values, missed / sizes
+        return lower, upper, values, residual
 
 
 def _read_counts(reader, total, n):
