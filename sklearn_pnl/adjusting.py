@@ -160,14 +160,10 @@ def _feasible_set(table, numbers, constraints, equalities, extrapolation):
         room = extrapolation * (most - least)
         low, high = least - room, most + room
     return build_feasible_set(
-        table,
-        numbers,
-        low=low,
-        high=high,
-        equalities=kept,
+        table, numbers, low=low, high=high, equalities=kept,
         constraints=read_constraints(constraints, table, n),
         steps=find_value_support(numbers, table).steps,
-    )
+    )  # fmt: skip
 
 
 def _read_sums(totals, table, numbers):

@@ -6,9 +6,8 @@ import numpy as np
 
 from .._runtime.validation import warn_missed
 from ..geometry.convex.reach import span
-from .equalities import ROUNDINGS
+from .equalities import ROUNDINGS, TOL
 from .infeasible import Infeasibility
-from .nearest import EQUALITY_TOLERANCE
 
 
 def audit_rows(rows, feasible_set, caller):
@@ -47,7 +46,7 @@ def audit_rows(rows, feasible_set, caller):
     equalities = feasible_set.equalities
     # New rows miss by what the training rows may, mixed.
     room = ROUNDINGS * rounding @ np.abs(equalities.coefficients).T
-    room += EQUALITY_TOLERANCE * equalities.scale
+    room += TOL * equalities.scale
     missed = np.abs(equalities.residual(rows))
     _warn(lambda k: equalities.descriptions[k], missed, room, caller)
     p, q = feasible_set.orders.T
@@ -85,7 +84,7 @@ def _missed_constraints(rows, feasible_set, rounding, caller):
     asked = replace(feasible_set.constraints, ranges=feasible_set.ranges)
     used = np.abs(asked.coefficients)
     missed = np.abs(np.nan_to_num(asked.residual(rows)))
-    room = EQUALITY_TOLERANCE * asked.scale + rounding @ used.T
+    room = TOL * asked.scale + rounding @ used.T
     whole = np.where(feasible_set.precision == 0, feasible_set.steps, 0.0)
     by_steps = room + used @ whole / 2
     for row, k in np.argwhere(missed > by_steps):

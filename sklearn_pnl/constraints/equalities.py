@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 
-# What an equality may be missed by: a share of the range of its columns, and roundings
-# of their largest values.
+# What equalities may be missed by: a share of the range of their columns (sums over all
+# rows: of their absolute terms), and roundings of the largest values.
 TOL, ROUNDINGS = 1e-9, 16
 
 

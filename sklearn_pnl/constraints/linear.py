@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, timedelta
 from functools import cached_property
+from itertools import starmap
 from math import prod
 from typing import Any, TypeAlias
 
@@ -80,15 +81,13 @@ class ColumnConstraint:
             self.lower = self.upper = _read_end(equal, "equal")
 
     def __repr__(self):
-        ends = {"lower": self.lower, "upper": self.upper}
-        if np.array_equal(self.lower, self.upper):
-            ends = {"equal": self.lower}
-        shown = [
-            f"{name}={end.item() if end.ndim == 0 else end}"
-            for name, end in ends.items()
-            if not np.isinf(end).all()
-        ]
-        return f"ColumnConstraint({', '.join([repr(self.coefficients), *shown])})"
+        is_equal = np.array_equal(self.lower, self.upper)
+        text = repr(self.coefficients)
+        for name in ["equal"] if is_equal else ["lower", "upper"]:
+            end = self.lower if name != "upper" else self.upper
+            if not np.isinf(end).all():
+                text += f", {name}={end.item() if end.ndim == 0 else end}"
+        return f"ColumnConstraint({text})"
 
 
 def _read_end(values, name):
@@ -167,23 +166,22 @@ class LinearConstraints:
     note: str = ""
 
     @classmethod
-    def empty(cls, feature_names: Sequence[str], note: str = "") -> LinearConstraints:
+    def empty(cls, feature_names: Sequence[str]) -> LinearConstraints:
         """No constraints on columns of these names."""
-        none = np.empty((0, len(feature_names))), np.empty(0), np.empty(0)
-        return cls(*none, tuple(feature_names), note=note)
+        ends = np.empty(0), np.empty(0)
+        return cls(np.empty((0, len(feature_names))), *ends, tuple(feature_names))
 
     def __len__(self):
         return len(self.coefficients)
 
     def __repr__(self):
-        nouns = ["constraint", "constraints"]
+        one, several = "constraint", "constraints"
         if self.is_equality.all():
-            nouns = ["equality", "equalities"]
-        head = (
-            f"{len(self)} {nouns[len(self) != 1]} of {len(self.feature_names)} features"
-        )
-        lines = [f"  {line}" for line in self.descriptions]
-        return "\n".join([head, *lines, self.note][: None if self.note else -1])
+            one, several = "equality", "equalities"
+        noun = one if len(self) == 1 else several
+        lines = [f"{len(self)} {noun} of {len(self.feature_names)} features"]
+        lines += [f"  {line}" for line in self.descriptions]
+        return "\n".join(lines + [self.note] * bool(self.note))
 
     @property
     def is_equality(self) -> NDArray:
@@ -238,38 +236,36 @@ class LinearConstraints:
     def select(self, which: slice | NDArray) -> LinearConstraints:
         """Some of the constraints."""
         ends = self.lower[..., which], self.upper[..., which]
-        return replace(
-            self, coefficients=self.coefficients[which], lower=ends[0], upper=ends[1]
-        )
+        return replace(self._with(*ends), coefficients=self.coefficients[which])
 
     def take_rows(self, rows: slice | NDArray) -> LinearConstraints:
         """The constraints of some rows, where ends are given row by row."""
-        lower, upper = (
-            e[rows] if np.ndim(e) > 1 else e for e in (self.lower, self.upper)
-        )
-        return replace(self, lower=lower, upper=upper)
+        ends = (self.lower, self.upper)
+        return self._with(*(e[rows] if np.ndim(e) > 1 else e for e in ends))
 
     def open_at(self, gaps: NDArray) -> LinearConstraints:
         """The constraints without ends for rows that lack a cell of them."""
         if not gaps.any():
             return self
         lacks = gaps @ (self.coefficients != 0).T
-        lower = np.where(lacks, -np.inf, self.lower)
-        return replace(self, lower=lower, upper=np.where(lacks, np.inf, self.upper))
+        ends = (self.lower, -np.inf), (self.upper, np.inf)
+        return self._with(*(np.where(lacks, infinite, e) for e, infinite in ends))
 
     def stack(self, other: LinearConstraints) -> LinearConstraints:
         """These constraints, then others of the same columns."""
-
-        def joined(end):
-            first, second = getattr(self, end), getattr(other, end)
-            rows = np.broadcast_shapes(first.shape[:-1], second.shape[:-1])
-            shaped = [np.broadcast_to(e, (*rows, e.shape[-1])) for e in (first, second)]
-            return np.concatenate(shaped, axis=-1)
-
         a = np.vstack([self.coefficients, other.coefficients])
-        return replace(
-            self, coefficients=a, lower=joined("lower"), upper=joined("upper")
-        )
+        ends = (self.lower, other.lower), (self.upper, other.upper)
+        return replace(self._with(*starmap(_side_by_side, ends)), coefficients=a)
+
+    def _with(self, lower, upper):
+        return replace(self, lower=lower, upper=upper)
+
+
+def _side_by_side(*ends):
+    """Ends (k,) or (n, k) of two systems, as those of both."""
+    n = np.broadcast_shapes(*(end.shape[:-1] for end in ends))
+    shaped = [np.broadcast_to(end, (*n, end.shape[-1])) for end in ends]
+    return np.concatenate(shaped, axis=-1)
 
 
 # --- in words ---------------------------------------------------------------------
@@ -367,10 +363,8 @@ def read_coefficients(constraints, n_columns, column_of):
     column_of : callable
         ``column_of(key, label)`` is the number of the column that a key names.
     """
-    if constraints is None:
-        return []
     if not isinstance(constraints, list | tuple):
-        constraints = [constraints]
+        constraints = [] if constraints is None else [constraints]
     parts = []
     for k, one in enumerate(constraints):
         label = f"Constraint {k}"
@@ -391,13 +385,11 @@ def read_coefficients(constraints, n_columns, column_of):
                 f"{label} must be a scipy.optimize.LinearConstraint or a "
                 f"ColumnConstraint; got {type(one).__name__}."
             )
-        if a.shape[1] != n_columns:
+        if a.shape[1] != n_columns or not np.isfinite(a).all():
             raise ValueError(
-                f"{label} has coefficients for {a.shape[1]} columns; rows have "
-                f"{n_columns}: 0 is for others."
+                f"{label} must have finite coefficients, 0 for other columns; it has "
+                f"them for {a.shape[1]} columns; rows have {n_columns}."
             )
-        if not np.isfinite(a).all():
-            raise ValueError(f"{label} must have finite coefficients.")
         parts.append((label, a, *ends))
     return parts
 

@@ -3,9 +3,7 @@
 import numpy as np
 
 from ..geometry import linear_projection
-
-# Share of the scale of an equality that counts as met.
-EQUALITY_TOLERANCE = 1e-9
+from .equalities import TOL
 
 
 def nearest_rows(start, weights, system, low, high):
@@ -54,7 +52,7 @@ def is_met(system, rows, exact=True):
     A missing cell meets an inequality and not an equality.
     """
     size = np.nan_to_num(np.abs(rows)) @ np.abs(system.coefficients).T
-    room = EQUALITY_TOLERANCE * system.scale + 16 * np.finfo(float).eps * size
+    room = TOL * system.scale + 16 * np.finfo(float).eps * size
     equal = np.broadcast_to(system.lower == system.upper, room.shape)
     missed = np.abs(system.residual(rows))
     room = np.where(equal | (not exact), room, 0.0)

@@ -22,7 +22,7 @@ import numpy as np
 
 from .._runtime.blocks import slices
 from ..geometry.convex.reach import span
-from .equalities import echelon
+from .equalities import TOL, echelon
 from .infeasible import Infeasibility, explain_infeasible
 from .nearest import is_met, nearest_rows
 from .projection import (
@@ -33,9 +33,6 @@ from .projection import (
     weights_of,
 )
 from .rounding import least_change, multiples
-
-# Distance from a sum that counts as met, as a share of the sum of its absolute terms.
-SUM_TOL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -137,7 +134,7 @@ class _Problem:
         self.weights = weights_of(self.start, feasible_set, still, offset)
         self.system = self.set.system(gaps=self.gaps)
         used = sums.coefficients.any(axis=0)
-        self.tol = SUM_TOL + 4 * feasible_set.precision[used].max(initial=0)
+        self.tol = TOL + 4 * feasible_set.precision[used].max(initial=0)
 
     def keeps(self, rows):
         """Which rows (n,) are within their limits and have what each keeps."""
@@ -173,7 +170,7 @@ class _Problem:
         for _ in range(50):
             size = self.sums.sizes(rows) + np.abs(missing)
             worst = np.abs(missing / size).max()
-            if worst <= 1e-3 * SUM_TOL or not met:
+            if worst <= 1e-3 * TOL or not met:
                 break
             jacobian = self.jacobian(rows, weights) / np.outer(root, root)
             jacobian[is_inside] = np.eye(len(t))[is_inside]

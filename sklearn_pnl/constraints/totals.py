@@ -8,7 +8,8 @@ rows (:class:`Quotas`), sums by moving all rows together (`sum_projection.py`).
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csc_array
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
 
 from .._column_totals import (
     ColumnReader,
@@ -21,11 +22,9 @@ from .._column_totals import (
 from ..calibration import effective_size, nearest_weights, stack_terms
 from ..frames.readers import is_missing
 from ..geometry.convex.reach import span
-from ..geometry.convex.whole import nearest_whole
-from .sum_projection import SUM_TOL, Sums
-
-# Distance from a whole number that rounding may hide.
-_WHOLE = 1e-6
+from .equalities import TOL
+from .rounding import ALMOST_WHOLE
+from .sum_projection import Sums
 
 
 @dataclass(frozen=True)
@@ -143,34 +142,34 @@ class Totals:
         ------
         ValueError
             If a sum is missed by more than 1e-9 of its absolute terms and the rounding
-            of their type, or a count at all.
+            of one value, or a count at all.
         """
         (lower, upper), values = self.ends, self.values(rows, codes)
-        residual = np.abs(np.clip(values, lower, upper) - values)
-        residual[: len(self.sums)] /= self.sums.sizes(rows)
-        for i in np.flatnonzero(residual > SUM_TOL + 4 * np.max(precision)):
+        missed, k = np.abs(np.clip(values, lower, upper) - values), len(self.sums)
+        sizes, largest = (
+            np.ones(len(values)),
+            np.nanmax(np.abs(rows), axis=0, initial=0),
+        )
+        sizes[:k] = self.sums.sizes(rows)
+        room = TOL * sizes
+        room[:k] += np.abs(self.sums.coefficients) @ np.nan_to_num(largest * precision)
+        for i in np.flatnonzero(missed > room):
             raise ValueError(
                 f"{self.names[i]} asks for {span(lower[i], upper[i])}; rows have "
                 f"{values[i]:.10g}."
             )
-        return lower, upper, values, residual
+        return lower, upper, values, missed / sizes
 
 
 def _read_counts(reader, total, n):
     """Counts by level with ends that are whole numbers from 0 on."""
     margin = read_margin(reader, total, n)
-    lower = np.ceil(np.maximum(margin.lower, 0) - _WHOLE) + 0.0
-    upper = np.floor(np.minimum(margin.upper, n) + _WHOLE)
+    lower = np.ceil(np.maximum(margin.lower, 0) - ALMOST_WHOLE) + 0.0
+    upper = np.floor(np.minimum(margin.upper, n) + ALMOST_WHOLE)
     for k in np.flatnonzero(lower > upper):
         raise ValueError(
             f"{margin.names[k]} asks for {span(margin.lower[k], margin.upper[k])}, in "
             f"which there is no whole number from 0 to {n}: column_total(..., rtol=)."
-        )
-    least, most = lower.sum(), upper.sum()
-    if least > n or (most < n and np.all(margin.codes >= 0)):
-        raise ValueError(
-            f"The counts of the levels of {margin.name} sum to "
-            f"{span(least, most)}, but the number of rows is {n}."
         )
     return replace(margin, lower=lower, upper=upper)
 
@@ -215,7 +214,7 @@ def parent_weights(totals, numbers):
     weights = _nearest(terms, lower, upper, np.full(n, totals.n / n))
     values = terms @ weights
     missed = np.abs(values - np.clip(values, lower, upper))
-    if missed.max() > _WHOLE * totals.n:
+    if missed.max() > ALMOST_WHOLE * totals.n:
         k = int(missed.argmax())
         raise ValueError(
             f"{names[k]} asks for {span(lower[k], upper[k])}; with the other counts, "
@@ -237,7 +236,9 @@ def parent_weights(totals, numbers):
         near = _nearest(both, *ends, used)
         reached = both @ near
         gap = np.abs(reached - np.clip(reached, *ends)) / (abs(both) @ near + 1e-300)
-        if gap.max() <= _WHOLE and 8 * effective_size(near) >= effective_size(weights):
+        if gap.max() <= ALMOST_WHOLE and 8 * effective_size(near) >= effective_size(
+            weights
+        ):
             return near
     return weights
 
@@ -245,7 +246,7 @@ def parent_weights(totals, numbers):
 def _nearest(terms, lower, upper, near):
     """Positive weights nearest to others with sums between ends."""
     limits = np.zeros_like(near), np.full_like(near, np.inf)
-    return nearest_weights(terms, lower, upper, near, *limits, SUM_TOL, 60)[0]
+    return nearest_weights(terms, lower, upper, near, *limits, TOL, 60)[0]
 
 
 def _count_terms(margins, n_rows, n):
@@ -279,22 +280,25 @@ class Quotas:
         codes = np.column_stack([margin.codes for margin in totals.margins])
         cells, cell = np.unique(codes, axis=0, return_inverse=True)
         cell = cell.reshape(-1)
+        pairs = zip(totals.margins, cells.T, strict=True)
+        margins = [replace(margin, codes=codes) for margin, codes in pairs]
+        terms, lower, upper, _ = _count_terms(margins, totals.n, len(cells))
         near = np.bincount(cell, weights)
-        margins = []
-        for margin, codes in zip(totals.margins, cells.T, strict=True):
-            whole = _whole_margin(margin, codes, near)
-            margins.append(replace(margin, codes=codes, lower=whole, upper=whole))
-        terms, wanted, _, _ = _count_terms(margins, totals.n, len(cells))
-        near = _nearest(terms, wanted, wanted, near)
-        try:
-            counts = nearest_whole(near, csc_array(terms), wanted, time_limit=10.0)
-        except ValueError:
+        counts = np.floor(near + ALMOST_WHOLE)
+        # Cells to be rounded up, those with the largest fractions.
+        ends = (end - terms @ counts for end in (lower, upper))
+        asked = LinearConstraint(csr_array(terms).toarray(), *ends)
+        found = milp(
+            1 - 2 * (near - counts), integrality=np.ones(len(near)),
+            bounds=Bounds(0, 1), constraints=asked, options={"time_limit": 10.0},
+        )  # fmt: skip
+        if found.x is None:
             names = " and ".join(margin.name for margin in totals.margins)
             raise ValueError(
                 f"No whole numbers of rows with the counts of {names} were found. Give "
                 "one a tolerance: column_total(..., rtol=)."
-            ) from None
-        return cls(cell, counts.astype(int))
+            )
+        return cls(cell, np.rint(counts + found.x).astype(int))
 
     def starts(self, weights, rng):
         """Training rows (n,) that new ones start from: of each cell as many as asked.
@@ -347,19 +351,3 @@ class Quotas:
                     donors[i], unrelated[i] = nearest(parents[i, 0], wanted), True
                 extra[self.cell[donors[i]]] += 1
         return donors, unrelated
-
-
-def _whole_margin(margin, codes, near):
-    """Whole counts by level within their ends, next to those of weights of cells.
-
-    By the largest remainder, the rest of the rows being a level of its own.
-    """
-    counts = np.append(margin.indicators(codes) @ near, near[codes < 0].sum())
-    lower = np.append(margin.lower, 0)
-    upper = np.append(margin.upper, np.inf if np.any(codes < 0) else 0)
-    whole = np.clip(np.floor(counts + _WHOLE), lower, upper)
-    while left := round(near.sum() - whole.sum()):
-        step = np.sign(left)
-        fits = (whole + step >= lower) & (whole + step <= upper)
-        whole[np.argmax(np.where(fits, step * (counts - whole), -np.inf))] += step
-    return whole[:-1]

@@ -300,13 +300,9 @@ def test_arrays_of_many_axes_have_sums_of_cells():
     "asked, message",
     [
         ({"sex": {"f": 50.5}}, "no whole number"),
-        ({"region": {"n": 60, "s": 50}}, "but the number of rows is 100"),
-        ({"region": {"n": 5, "s": 5, "w": 5}}, "the number of rows is 100"),
         ({"region": {"x": 5}}, "No row has region='x'"),
         ({"region": 3}, "holds categories or times"),
         ({"d": {1: 5}}, "counted by values, of which new rows may have others"),
-        ({"sex": {"f": 60, "m": 40}, ("sex", "region"): dict.fromkeys(
-            [(s, r) for s in "fm" for r in "nsw"], 16)}, "the number of rows is 100"),
     ],
 )  # fmt: skip
 def test_totals_that_no_rows_have(asked, message):
@@ -344,6 +340,14 @@ def test_counts_that_contradict_each_other_are_told():
     totals, numbers = read_totals([{"u": {"x": 8}}, {"v": {"p": 3}}], 10, frame)
     with pytest.raises(ValueError, match="asks for .*; with the other counts"):
         parent_weights(totals, numbers)
+
+
+@pytest.mark.parametrize(
+    "counts", [{"n": 60, "s": 50}, {"n": 5, "s": 5, "w": 5}, {"w": 101}]
+)
+def test_counts_that_the_number_of_rows_contradicts_are_told(counts):
+    with pytest.raises(ValueError):
+        parent_weights(*read({"region": counts}))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
