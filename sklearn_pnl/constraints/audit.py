@@ -40,7 +40,9 @@ def audit_rows(rows, feasible_set, caller):
     low, high, names = feasible_set.low, feasible_set.high, feasible_set.names
     outside = np.maximum(low - rows, rows - high)
     _warn(lambda k: f"the limits of {names[k]}", outside, rounding, caller)
-    steps = np.where(_is_checked(feasible_set), feasible_set.steps, np.inf)
+    # Values that are asked for may lie, and lead others through sums, between steps.
+    is_checked = (feasible_set.precision == 0) | (len(feasible_set.constraints) == 0)
+    steps = np.where(is_checked & (feasible_set.steps > 0), feasible_set.steps, np.inf)
     off = np.abs(rows / steps - np.rint(rows / steps))
     _warn(lambda k: f"the steps of {names[k]}", off, 1e-6, caller)
     equalities = feasible_set.equalities
@@ -52,15 +54,6 @@ def audit_rows(rows, feasible_set, caller):
     p, q = feasible_set.orders.T
     above, room = rows[:, p] - rows[:, q], rounding[:, p] + rounding[:, q]
     _warn(lambda k: f"{names[p[k]]} <= {names[q[k]]}", above, room, caller)
-
-
-def _is_checked(feasible_set):
-    """Columns (D,) on steps, that nothing that is asked for leads off their steps."""
-    asked = (feasible_set.constraints.coefficients != 0).any(axis=0)
-    if asked.any():
-        # Through equalities.
-        asked |= (feasible_set.equalities.coefficients != 0).any(axis=0)
-    return (feasible_set.steps > 0) & (~asked | (feasible_set.precision == 0))
 
 
 def _warn(name_of, missed, room, caller):

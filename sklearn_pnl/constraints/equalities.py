@@ -68,7 +68,7 @@ def _room(rows, precision):
     return TOL * (high - low) + ROUNDINGS * eps * np.maximum(np.abs(low), np.abs(high))
 
 
-def exact_equalities(rows, columns=None, precision=0.0, priority=None):
+def exact_equalities(rows, columns, precision, priority):
     """:class:`Equations` that rows (n, D) satisfy exactly.
 
     In reduced echelon form: each equality gives one column, its pivot, that is in no
@@ -80,20 +80,13 @@ def exact_equalities(rows, columns=None, precision=0.0, priority=None):
     ----------
     rows : ndarray of shape (n, D)
         Without gaps in ``columns``.
-    columns : ndarray of int, default=None
-        Among which; None is all that vary.
-    precision : float or ndarray of shape (D,)
+    columns : ndarray of int
+        Among which; two fewer than rows at most.
+    precision : ndarray of shape (D,)
         Unit roundoff of the types of the columns.
     """
-    d = rows.shape[1]
-    if columns is None:
-        columns = np.flatnonzero(rows.min(axis=0) < rows.max(axis=0))
-    part = rows[:, columns]
-    none = Equations.none(d)
-    if len(columns) < 2 or len(rows) < len(columns) + 2:
-        return none
-    precision = np.broadcast_to(precision, d)[columns]
-    some = some_of(part)
+    none, part = Equations.none(rows.shape[1]), rows[:, columns]
+    some, precision = some_of(part), precision[columns]
     mean, spread = some.mean(axis=0), some.std(axis=0)
     if not (np.isfinite(spread) & (spread > 0)).all():
         return none
@@ -101,8 +94,7 @@ def exact_equalities(rows, columns=None, precision=0.0, priority=None):
     _, singular, vectors = np.linalg.svd(factor)
     room = np.sqrt(len(some)) * (_room(some, precision) / spread).max()
     basis = vectors[singular <= room] / spread
-    ranks = None if priority is None else priority[columns]
-    basis, pivots = echelon(basis, spread, ranks)
+    basis, pivots = echelon(basis, spread, priority[columns])
     # Coefficients that the rounding of a type makes are none.
     share = np.abs(basis) * spread
     small = ROUNDINGS * precision.max() * share.max(axis=1, initial=0, keepdims=True)
@@ -117,7 +109,7 @@ def exact_equalities(rows, columns=None, precision=0.0, priority=None):
     # Some rows told them; all rows are to confirm them.
     missed = np.abs(part @ basis.T - values).max(axis=0)
     holds = missed <= np.abs(basis) @ _room(part, precision)
-    equations = np.zeros((len(basis), d))
+    equations = np.zeros((len(basis), rows.shape[1]))
     equations[:, columns] = basis
     return Equations(equations[holds], values[holds], columns[pivots][holds])
 
@@ -131,10 +123,9 @@ def echelon_of(system):
     return Equations(reduced, reduced @ np.linalg.pinv(a) @ b, pivots)
 
 
-def echelon(basis, spread, priority=None):
+def echelon(basis, spread, ranks):
     """Reduced echelon form of a basis (k, c), and the pivot (k,) of each row."""
     basis, pivots = basis.copy(), []
-    ranks = np.zeros(basis.shape[1]) if priority is None else priority
     for k in range(len(basis)):
         size = np.abs(basis[k:]) * spread
         usable = size > 1e-6 * size.max(initial=0)

@@ -375,14 +375,12 @@ def find_in_table(table):
         rows, table.steps, shape=shape, times=table.times, precision=table.precision
     )
     columns, whole = complete_part(rows)
-    note = ""
-    if len(whole) < len(columns) + 2 or len(columns) > MOST_FACTORED:
-        note = (
-            f"Of {len(whole)} complete rows with {len(columns)} columns that vary, "
-            "only sums of neighbouring columns were looked for: two rows more than "
-            f"columns, and up to {MOST_FACTORED} columns, tell others."
-        )
-    return as_constraints(relations, table, note)
+    note = (
+        "In rows fewer than columns + 2, or of more columns than a thousand, only sums "
+        "of neighbouring columns were looked for."
+    )
+    is_told = len(whole) < len(columns) + 2 or len(columns) > MOST_FACTORED
+    return as_constraints(relations, table, note * is_told)
 
 
 def as_constraints(relations, table, note=""):

@@ -43,13 +43,12 @@ class ValueSupport:
         lines = []
         for j, name in enumerate(self.names):
             words = []
-            if self.steps[j] == 1:
-                words.append("whole numbers")
-            elif self.steps[j]:
-                words.append(f"multiples of {self.steps[j]:g}")
+            if self.steps[j]:
+                is_whole = self.steps[j] == 1
+                multiples = f"multiples of {self.steps[j]:g}"
+                words.append("whole numbers" if is_whole else multiples)
             if j in self.atoms:
-                shared = ", ".join(f"{value:.6g}" for value in self.atoms[j])
-                words.append(f"often {shared}")
+                words.append("often " + ", ".join(f"{v:.6g}" for v in self.atoms[j]))
             if j in self.missing:
                 words.append(f"missing in {self.missing[j]:.0%} of rows")
             if words:
