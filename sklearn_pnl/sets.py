@@ -64,7 +64,7 @@ def _moved(drawing, asked, batch, numbers):
     fixed = np.zeros(rows.shape, bool)
     fixed[:, asked.counted] = fixed[:, relations.binary] = True
     avoided = drawing.fixed_cells(batch._replace(numbers=rows)) | (feasible.ranges == 0)
-    return project_to_totals(rows, asked.sums, feasible, fixed=fixed, held=avoided)
+    return project_to_totals(rows, asked.sums, feasible, fixed=fixed, avoided=avoided)
 
 
 def report_of(

@@ -34,8 +34,10 @@ class Equations:
     def __len__(self):
         return len(self.coefficients)
 
-    def __getitem__(self, some):
-        return Equations(self.coefficients[some], self.values[some], self.pivots[some])
+    def __getitem__(self, which):
+        return Equations(
+            self.coefficients[which], self.values[which], self.pivots[which]
+        )
 
     @property
     def columns(self):
@@ -55,7 +57,7 @@ class Equations:
         return rows
 
 
-def some_of(rows):
+def subsample(rows):
     """Rows (n, c) of which equalities are computed; all of them confirm these."""
     n, c = rows.shape
     return rows[:: max(1, n // max(1000, 4 * c))]
@@ -86,27 +88,27 @@ def exact_equalities(rows, columns, precision, priority):
         Unit roundoff of the types of the columns.
     """
     none, part = Equations.none(rows.shape[1]), rows[:, columns]
-    some, precision = some_of(part), precision[columns]
-    mean, spread = some.mean(axis=0), some.std(axis=0)
+    sample, precision = subsample(part), precision[columns]
+    mean, spread = sample.mean(axis=0), sample.std(axis=0)
     if not (np.isfinite(spread) & (spread > 0)).all():
         return none
-    factor = np.linalg.qr((some - mean) / spread, mode="r")
+    factor = np.linalg.qr((sample - mean) / spread, mode="r")
     _, singular, vectors = np.linalg.svd(factor)
-    room = np.sqrt(len(some)) * (_room(some, precision) / spread).max()
+    room = np.sqrt(len(sample)) * (_room(sample, precision) / spread).max()
     basis = vectors[singular <= room] / spread
     basis, pivots = echelon(basis, spread, priority[columns])
     # Coefficients that the rounding of a type makes are none.
     share = np.abs(basis) * spread
     small = ROUNDINGS * precision.max() * share.max(axis=1, initial=0, keepdims=True)
     basis[share <= small] = 0
-    basis = np.array([_readable(row, some, precision) for row in basis])
+    basis = np.array([_readable(row, sample, precision) for row in basis])
     if not len(basis):
         return none
-    values = np.median(some @ basis.T, axis=0)
+    values = np.median(sample @ basis.T, axis=0)
     near = np.rint(values)
-    size = np.abs(basis) @ np.abs(some).max(axis=0)
+    size = np.abs(basis) @ np.abs(sample).max(axis=0)
     values = np.where(np.abs(values - near) <= 1e-12 * size, near, values)
-    # Some rows told them; all rows are to confirm them.
+    # Computed from a part of the rows; all rows confirm them.
     missed = np.abs(part @ basis.T - values).max(axis=0)
     holds = missed <= np.abs(basis) @ _room(part, precision)
     equations = np.zeros((len(basis), rows.shape[1]))

@@ -75,13 +75,13 @@ def reachable_range(a, low, high, equalities):
     """Least and greatest ``a @ x`` within limits (D,) and equalities."""
     ends = []
     for sign in (1, -1):
-        found = linprog(
+        solution = linprog(
             sign * a, A_eq=equalities.coefficients,
             b_eq=np.atleast_2d(equalities.lower)[0],
             bounds=np.column_stack([low, high]),
         )  # fmt: skip
         # 3: unbounded; 4 is what it may be called with equalities.
-        missing = -np.inf if found.status in (3, 4) else np.inf
-        value = found.fun if found.status == 0 else missing
+        missing = -np.inf if solution.status in (3, 4) else np.inf
+        value = solution.fun if solution.status == 0 else missing
         ends.append(sign * value + 0.0)
     return ends

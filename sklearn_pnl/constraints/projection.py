@@ -54,9 +54,9 @@ def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
     moved, met = start.copy(), np.zeros(len(start), bool)
     # What is held gives way where nothing else meets what is asked.
     for still in (gaps | held, gaps):
-        some = np.flatnonzero(~met)
-        of_rows = (x[some] for x in (start, low, high, still, gaps))
-        moved[some], met[some] = _project(*of_rows, part.take_rows(some), offset)
+        left = np.flatnonzero(~met)
+        of_rows = (x[left] for x in (start, low, high, still, gaps))
+        moved[left], met[left] = _project(*of_rows, part.take_rows(left), offset)
         if met.all() or not np.any(held):
             break
     rounded = round_rows(moved, part, low, high, gaps)
@@ -103,8 +103,8 @@ def _is_feasible(rows, feasible_set, low, high):
     """Which rows (n,) meet everything but the orders, which they have by themselves."""
     gaps = np.isnan(rows)
     inside = ((rows >= low) & (rows <= high)) | (gaps & (low < high))
-    own = is_met(feasible_set.equalities.open_at(gaps), rows)
-    met = inside, own, is_met(feasible_set.constraints, rows)
+    equal = is_met(feasible_set.equalities.open_at(gaps), rows)
+    met = inside, equal, is_met(feasible_set.constraints, rows)
     return np.hstack(met).all(axis=1)
 
 
@@ -153,12 +153,12 @@ def round_rows(moved, feasible_set, low, high, gaps):
     off = np.flatnonzero(~is_met(system, rounded).all(axis=1))
     if len(off) and not stepped.all():
         # Columns without steps make up for what rounding the others left.
-        some = rounded[off]
-        weights = weights_of(some, feasible_set, gaps[off] | stepped, 1.0)
+        before = rounded[off]
+        weights = weights_of(before, feasible_set, gaps[off] | stepped, 1.0)
         again, ok = nearest_rows(
-            some, weights, system.take_rows(off), low[off], high[off]
+            before, weights, system.take_rows(off), low[off], high[off]
         )
-        rounded[off] = np.where(ok.all(axis=1, keepdims=True), again, some)
+        rounded[off] = np.where(ok.all(axis=1, keepdims=True), again, before)
     broken = ~is_met(system, rounded).all(axis=1)
     of_orders = (broken_orders(x, feasible_set, gaps) for x in (rounded, moved))
     broken |= np.greater(*of_orders).any(axis=1)

@@ -13,7 +13,13 @@ from scipy.linalg import solve_triangular
 from scipy.sparse.csgraph import connected_components
 
 from .._runtime.blocks import slices
-from .equalities import Equations, echelon, exact_equalities, some_of, sums_of_neighbors
+from .equalities import (
+    Equations,
+    echelon,
+    exact_equalities,
+    subsample,
+    sums_of_neighbors,
+)
 from .linear import LinearConstraints
 
 # Cells of sparse rows beyond which they are not made dense as a whole: then neither
@@ -154,8 +160,9 @@ def find_relations(
     linked, equations = np.zeros((len(flags), len(flags)), bool), given
     if given is None:
         precision = np.broadcast_to(precision, binary.shape)
-        found = _equalities(rows, coded, steps, binary, shape, precision)
-        tied, linked, equations = found
+        tied, linked, equations = _equalities(
+            rows, coded, steps, binary, shape, precision
+        )
     else:
         tied = given.coefficients.any(axis=0)
     orders = implications = np.empty((0, 2), int)
@@ -266,7 +273,7 @@ def _nearly_dependent(rows):
     n, c = rows.shape
     # Where rows are few, only a share that chance cannot reach.
     share = 0.04 if n >= 2 * c else 1e-10
-    part = some_of(rows)
+    part = subsample(rows)
     with np.errstate(over="ignore", invalid="ignore"):
         mean, spread = part.mean(axis=0), part.std(axis=0)
     fine = np.isfinite(spread) & (spread > 0)
@@ -281,7 +288,7 @@ def _nearly_dependent(rows):
     diagonal = np.diag(precision)
     tied = (1 / diagonal <= share) & fine
     if tied.any() and len(part) < n:
-        # Some rows told it; all are to confirm it.
+        # Computed from a part of the rows; all rows confirm it.
         standard = (rows - mean) / spread
         left = (standard @ (precision[:, tied] / diagonal[tied])).var(axis=0)
         tied[tied] = left <= share * standard[:, tied].var(axis=0)
@@ -294,18 +301,18 @@ def _sums(rows, columns, shape, ranks, precision):
     """Sums of columns that lie side by side, along each axis of a row."""
     d, whole = rows.shape[1], rows[:, columns]
     whole = whole[~np.isnan(whole).any(axis=1)]
-    places, found = np.arange(d).reshape(shape or (d,)), []
+    places, sums = np.arange(d).reshape(shape or (d,)), []
     for axis in range(places.ndim):
         order = np.moveaxis(places, axis, -1).ravel()
         at = np.searchsorted(columns, order[np.isin(order, columns)])
         for equation in sums_of_neighbors(whole[:, at], precision[columns[at]]):
-            found.append(np.zeros(d))
-            found[-1][columns[at]] = equation
-    if not found:
+            sums.append(np.zeros(d))
+            sums[-1][columns[at]] = equation
+    if not sums:
         return Equations.none(d)
     spread = np.ones(d)
     spread[columns] = np.ptp(whole, axis=0)
-    coefficients, pivots = echelon(np.array(found), spread, ranks)
+    coefficients, pivots = echelon(np.array(sums), spread, ranks)
     values = np.median(whole @ coefficients[:, columns].T, axis=0)
     return Equations(coefficients, values, pivots)
 
@@ -332,8 +339,8 @@ def find_orders(rows, low, high, binary=None, times=None):
         may &= times[:, None] == times
     # Most pairs are out after 256 rows.
     first = rows[:: max(1, len(rows) // 256)][:256]
-    for some in slices(len(first), max(1, 2**15 // len(may) ** 2)):
-        may &= ~(first[some, :, None] > first[some, None]).any(axis=0)
+    for block in slices(len(first), max(1, 2**15 // len(may) ** 2)):
+        may &= ~(first[block, :, None] > first[block, None]).any(axis=0)
     p, q = np.nonzero(may)
     kept = np.zeros(len(p), bool)
     for part in slices(len(p), 64):

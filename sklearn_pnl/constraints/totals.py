@@ -288,17 +288,17 @@ class Quotas:
         # Cells to be rounded up, those with the largest fractions.
         ends = (end - terms @ counts for end in (lower, upper))
         asked = LinearConstraint(csr_array(terms).toarray(), *ends)
-        found = milp(
+        solution = milp(
             1 - 2 * (near - counts), integrality=np.ones(len(near)),
             bounds=Bounds(0, 1), constraints=asked, options={"time_limit": 10.0},
         )  # fmt: skip
-        if found.x is None:
+        if solution.x is None:
             names = " and ".join(margin.name for margin in totals.margins)
             raise ValueError(
                 f"No whole numbers of rows with the counts of {names} were found. Give "
                 "one a tolerance: column_total(..., rtol=)."
             )
-        return cls(cell, np.rint(counts + found.x).astype(int))
+        return cls(cell, np.rint(counts + solution.x).astype(int))
 
     def starts(self, weights, rng):
         """Training rows (n,) that new ones start from: of each cell as many as asked.
