@@ -132,7 +132,7 @@ def adjust(
         sums = _read_sums(totals, table, numbers)
         constant = np.broadcast_to(feasible_set.ranges == 0, numbers.shape)
         rows = project_to_totals(
-            numbers, sums, feasible_set, avoided=constant, offset=offset
+            numbers, sums, feasible_set, avoid=constant, offset=offset
         )
     moved = table.like(rows.copy(), np.arange(len(rows)))
     final = np.asarray(table.read(moved), dtype=np.float64)

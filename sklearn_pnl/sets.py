@@ -63,8 +63,8 @@ def _moved(drawing, asked, batch, numbers):
     # Cells of donors stay as they are.
     fixed = np.zeros(rows.shape, bool)
     fixed[:, asked.counted] = fixed[:, relations.binary] = True
-    avoided = drawing.fixed_cells(batch._replace(numbers=rows)) | (feasible.ranges == 0)
-    return project_to_totals(rows, asked.sums, feasible, fixed=fixed, avoided=avoided)
+    avoid = drawing.fixed_cells(batch._replace(numbers=rows)) | (feasible.ranges == 0)
+    return project_to_totals(rows, asked.sums, feasible, fixed=fixed, avoid=avoid)
 
 
 def report_of(

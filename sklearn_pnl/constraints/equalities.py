@@ -34,10 +34,8 @@ class Equations:
     def __len__(self):
         return len(self.coefficients)
 
-    def __getitem__(self, which):
-        return Equations(
-            self.coefficients[which], self.values[which], self.pivots[which]
-        )
+    def __getitem__(self, mask):
+        return Equations(self.coefficients[mask], self.values[mask], self.pivots[mask])
 
     @property
     def columns(self):

@@ -50,14 +50,14 @@ def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
     gaps = np.isnan(start)
     start = np.where(gaps, part.origin, start)
     low, high = (np.where(gaps, start, end) for end in limits)
-    held = part.ranges == 0 if fixed is None else (part.ranges == 0) | fixed[todo]
+    avoid = part.ranges == 0 if fixed is None else (part.ranges == 0) | fixed[todo]
     moved, met = start.copy(), np.zeros(len(start), bool)
-    # What is held gives way where nothing else meets what is asked.
-    for still in (gaps | held, gaps):
+    # Cells to be avoided move where nothing else meets what is asked.
+    for still in (gaps | avoid, gaps):
         left = np.flatnonzero(~met)
         of_rows = (x[left] for x in (start, low, high, still, gaps))
         moved[left], met[left] = _project(*of_rows, part.take_rows(left), offset)
-        if met.all() or not np.any(held):
+        if met.all() or not np.any(avoid):
             break
     rounded = round_rows(moved, part, low, high, gaps)
     # A step may be another float next to a cell that did not move.
@@ -87,8 +87,8 @@ def split_limits(feasible_set, n):
     return low, high, replace(feasible_set, constraints=asked.select(~is_single))
 
 
-def weights_of(rows, feasible_set, held, offset):
-    """Weights (n, D) of the squares of moves; 0 for cells that are held.
+def weights_of(rows, feasible_set, fixed, offset):
+    """Weights (n, D) of the squares of moves; 0 for fixed cells.
 
     A column without a range has the size of its values instead.
     """
@@ -96,7 +96,7 @@ def weights_of(rows, feasible_set, held, offset):
     unit = np.where(unit > 0, unit, 1.0)
     # Not 0, so that no drawn value is stuck by its place.
     measure = np.maximum((rows - feasible_set.origin) / unit + offset, 1e-6)
-    return np.where(held, 0.0, measure * unit**2)
+    return np.where(fixed, 0.0, measure * unit**2)
 
 
 def _is_feasible(rows, feasible_set, low, high):
@@ -116,9 +116,9 @@ def _with_asked_cells(rows, feasible_set, low, high):
     return np.where(np.isnan(rows) & wanted, np.clip(centre, low, high), rows)
 
 
-def _project(start, low, high, held, gaps, feasible_set, offset):
+def _project(start, low, high, fixed, gaps, feasible_set, offset):
     """Nearest rows that keep the orders too where they can, and which of them met."""
-    weights = weights_of(start, feasible_set, held, offset)
+    weights = weights_of(start, feasible_set, fixed, offset)
     orders = np.zeros(len(feasible_set.orders), bool)
     rows, met, todo = start.copy(), np.zeros(len(start), bool), np.arange(len(start))
     for _ in range(ROUNDS_OF_ORDERS):

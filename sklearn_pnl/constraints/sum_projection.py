@@ -75,9 +75,7 @@ class Sums:
             return np.abs(self.missing(rows)) / self.sizes(rows)
 
 
-def project_to_totals(
-    rows, sums, feasible_set, *, fixed=None, avoided=None, offset=1.0
-):
+def project_to_totals(rows, sums, feasible_set, *, fixed=None, avoid=None, offset=1.0):
     """Move rows to sums over all of them, least in the chi-square distance.
 
     Parameters
@@ -87,7 +85,7 @@ def project_to_totals(
     sums : Sums
     feasible_set : FeasibleSet
         What each row is to satisfy. Orders give way where nothing else has the sums.
-    fixed, avoided : ndarray of bool of shape (n, D), default=None
+    fixed, avoid : ndarray of bool of shape (n, D), default=None
         Cells that do not move, and those that do only where nothing else has the sums.
     offset : float, default=1.0
         The larger, the less large values are moved before small ones.
@@ -105,7 +103,7 @@ def project_to_totals(
     """
     gaps = np.isnan(rows)
     fixed = gaps if fixed is None else fixed | gaps
-    for still in [fixed] if avoided is None else [fixed | avoided, fixed]:
+    for still in [fixed] if avoid is None else [fixed | avoid, fixed]:
         problem = _Problem(rows, sums, feasible_set, still, offset)
         moved = problem.start
         if not problem.reach()[2].any():
