@@ -81,7 +81,6 @@ def reachable_range(a, low, high, equalities):
             bounds=np.column_stack([low, high]),
         )  # fmt: skip
         # 3: unbounded; 4 is what it may be called with equalities.
-        missing = -np.inf if solution.status in (3, 4) else np.inf
-        value = solution.fun if solution.status == 0 else missing
-        ends.append(sign * value + 0.0)
+        values = {0: solution.fun, 3: -np.inf, 4: -np.inf}
+        ends.append(sign * values.get(solution.status, np.inf) + 0.0)
     return ends

@@ -186,7 +186,7 @@ class LinearConstraints:
     @property
     def is_equality(self) -> NDArray:
         """Which constraints (k,) are equalities in all rows."""
-        return np.atleast_2d(self.lower == self.upper).all(axis=0)
+        return np.logical_and.reduce(np.atleast_2d(self.lower == self.upper), axis=0)
 
     @property
     def names(self) -> list[str]:
@@ -387,8 +387,8 @@ def read_coefficients(constraints, n_columns, column_of):
             )
         if a.shape[1] != n_columns or not np.isfinite(a).all():
             raise ValueError(
-                f"{label} must have finite coefficients, 0 for other columns; it has "
-                f"them for {a.shape[1]} columns; rows have {n_columns}."
+                f"{label} has coefficients for {a.shape[1]} columns; rows have "
+                f"{n_columns}. They must be finite, and 0 is for other columns."
             )
         parts.append((label, a, *ends))
     return parts
@@ -399,8 +399,8 @@ def check_ends(label, lower, upper, n_rows=None):
     n = max(len(np.atleast_2d(end)) for end in (lower, upper))
     if n_rows is not None and n not in (1, n_rows):
         raise ValueError(
-            f"{label} has {n} values, one for each row, but there are {n_rows} rows: "
-            f"give {n_rows} values, or one for all."
+            f"{label} has {n} values (lower=, upper= or equal=), one for each row, but "
+            f"there are {n_rows} rows: give {n_rows} values, or one for all."
         )
     if np.any((lower == np.inf) | (upper == -np.inf) | (lower > upper)):
         raise ValueError(

@@ -178,14 +178,11 @@ def find_relations(
 
 def limits_alone(rows, steps, extrapolation):
     """:class:`ColumnRelations` of large sparse rows: limits, and nothing else."""
-    ends = (rows.min(axis=0), rows.max(axis=0))
-    least, most = (end.toarray().ravel().astype(np.float64) for end in ends)
-    none = np.zeros(len(least), bool)
-    low, high = limits(least, most, extrapolation, steps, none)
-    return ColumnRelations(
-        low, high, least, most, steps, binary=none, equal=none,
-        orders=np.empty((0, 2), int), blocks=np.empty(0, int),
-        equations=Equations.none(len(least)),
+    ends = [end.toarray().ravel() for end in (rows.min(axis=0), rows.max(axis=0))]
+    none = Equations.none(rows.shape[1])
+    return find_relations(
+        np.array(ends), steps, shape=none.coefficients.shape[1:],
+        extrapolation=extrapolation, given=none,
     )  # fmt: skip
 
 
