@@ -58,9 +58,9 @@ def adjust(
     only if the problem is infeasible otherwise. So totals follow their parts. Then
     values are rounded to the steps of their column (whole numbers, tenths, cents, up to
     four decimals): in each sum with coefficients 1 and -1 the largest remainders are
-    rounded up, so that it holds. Where no values on steps satisfy the constraints, or
-    sums overlap, some cells leave their steps. Only limits that are asked for hold, so
-    that amounts may change their sign: ``extrapolation=0``, or a
+    rounded up, so that it holds. Where no values on steps satisfy the constraints of a
+    row, or its sums overlap, the cells that moved leave their steps. Only limits that
+    are asked for hold, so that amounts may change their sign: ``extrapolation=0``, or a
     ``ColumnConstraint(..., lower=0)``, prevents this.
 
     Parameters

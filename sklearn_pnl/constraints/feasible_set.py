@@ -85,12 +85,11 @@ def build_feasible_set(
     -------
     feasible_set : FeasibleSet
     """
-    names = tuple(map(str, table.feature_names))
+    names = table.feature_names
     least, most = _ends(numbers)
     ranges = most - least
     low = np.maximum(low, table.type_ends[0])
     high = np.minimum(high, table.type_ends[1])
-    steps = np.asarray(steps, dtype=np.float64)
     precision = np.broadcast_to(table.precision, ranges.shape)
     equalities = replace(equalities, feature_names=names, ranges=ranges)
     constraints = constraints or LinearConstraints.empty(names)
@@ -125,9 +124,8 @@ def resolve_equalities(equalities, table):
     ValueError
         If given ones are intervals, or rows do not satisfy them.
     """
-    names = tuple(map(str, table.feature_names))
     if equalities is None:
-        return LinearConstraints.empty(names)
+        return LinearConstraints.empty(table.feature_names)
     if isinstance(equalities, str):
         return find_in_table(table)
     system = read_constraints(equalities, table)

@@ -390,7 +390,6 @@ def find_in_table(table):
 def as_constraints(relations, table, note=""):
     """Equalities that hold exactly as :class:`LinearConstraints` about numbers."""
     equations, width = relations.equations, relations.most - relations.least
-    names = tuple(map(str, table.feature_names))
     ranges = np.where(np.isfinite(width), width, 0)
-    ends = equations.values, equations.values
-    return LinearConstraints(equations.coefficients, *ends, names, ranges, note)
+    arrays = equations.coefficients, equations.values, equations.values
+    return LinearConstraints(*arrays, table.feature_names, ranges, note)

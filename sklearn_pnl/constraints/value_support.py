@@ -83,7 +83,7 @@ def find_value_support(numbers, table):
         shared = _atoms_of(values)
         if len(shared):
             atoms[j] = shared
-    return ValueSupport(tuple(map(str, table.feature_names)), steps, atoms, missing)
+    return ValueSupport(table.feature_names, steps, atoms, missing)
 
 
 def _step_of(values, precision):
