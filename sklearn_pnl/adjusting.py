@@ -21,6 +21,7 @@ from .constraints.feasible_set import (
     resolve_equalities,
 )
 from .constraints.infeasible import explain_infeasible
+from .constraints.linear import read_constraints
 from .constraints.projection import project_rows
 from .constraints.sum_projection import project_to_totals
 from .constraints.totals import Totals
@@ -57,9 +58,9 @@ def adjust(
     only if the problem is infeasible otherwise. So totals follow their parts. Then
     values are rounded to the steps of their column (whole numbers, tenths, cents, up to
     four decimals): in each sum with coefficients 1 and -1 the largest remainders are
-    rounded up, so that it holds. Where no values on steps satisfy the constraints, or
-    sums overlap, some cells leave their steps. Only limits that are asked for hold, so
-    that amounts may change their sign: ``extrapolation=0``, or a
+    rounded up, so that it holds. Where no values on steps satisfy the constraints of a
+    row, or its sums overlap, the cells that moved leave their steps. Only limits that
+    are asked for hold, so that amounts may change their sign: ``extrapolation=0``, or a
     ``ColumnConstraint(..., lower=0)``, prevents this.
 
     Parameters
@@ -131,7 +132,7 @@ def adjust(
         sums = _read_sums(totals, table, numbers)
         constant = np.broadcast_to(feasible_set.ranges == 0, numbers.shape)
         rows = project_to_totals(
-            numbers, sums, feasible_set, held=constant, offset=offset
+            numbers, sums, feasible_set, avoid=constant, offset=offset
         )
     moved = table.like(rows.copy(), np.arange(len(rows)))
     final = np.asarray(table.read(moved), dtype=np.float64)
@@ -159,14 +160,10 @@ def _feasible_set(table, numbers, constraints, equalities, extrapolation):
         room = extrapolation * (most - least)
         low, high = least - room, most + room
     return build_feasible_set(
-        table,
-        low=low,
-        high=high,
-        equalities=kept,
-        constraints=constraints,
+        table, numbers, low=low, high=high, equalities=kept,
+        constraints=read_constraints(constraints, table, n),
         steps=find_value_support(numbers, table).steps,
-        n_rows=n,
-    )
+    )  # fmt: skip
 
 
 def _read_sums(totals, table, numbers):
@@ -178,6 +175,4 @@ def _read_sums(totals, table, numbers):
                 "categories. Ask for sums of numbers here; calibrate gives rows "
                 "weights for counts, and PNLAugmenter.sample draws new rows."
             )
-    rows = table.like(numbers.copy(), np.arange(len(numbers)))
-    of_rows = totals, len(rows), rows, table.columns
-    return Totals.read(*of_rows, starts=table.starts, is_time=table.times).sums
+    return Totals.read(totals, len(numbers), table, numbers).sums

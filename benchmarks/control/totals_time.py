@@ -75,7 +75,8 @@ def feasible_set(rows, equalities=None, orders=(), steps=0.0):
         system = LinearConstraints(a, b, b, names, np.ptp(rows, axis=0))
     return FeasibleSet(
         names, *ends, ends[0], np.ptp(rows, axis=0), np.broadcast_to(steps, d),
-        np.full(d, 1e-16), system, np.reshape(orders, (-1, 2)).astype(int),
+        np.full(d, 1e-16), system, LinearConstraints.empty(names),
+        np.reshape(orders, (-1, 2)).astype(int),
     )  # fmt: skip
 
 

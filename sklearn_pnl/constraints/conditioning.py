@@ -2,10 +2,6 @@
 
 import numpy as np
 
-# Width of the kernel in standard deviations, longer until so many rows share the
-# weight: a tenth keeps new rows close, twenty are as many as have partners to mix with.
-_WIDTH, _MIN_EFFECTIVE = 0.1, 20
-
 
 def condition_weights(values, lower, upper):
     """Weights of training rows by how near they are to intervals, as a Gaussian kernel.
@@ -37,19 +33,18 @@ def condition_weights(values, lower, upper):
     values = np.where(np.isnan(values), centre, values)
     spread = values.std(axis=0)
     spread[spread == 0] = 1.0
-    lower, upper = np.broadcast_arrays(lower, upper)
-    sq_distances = np.zeros((*lower.shape[:-1], len(values)))
-    for k, column in enumerate(values.T):
-        low, high = lower[..., k, None], upper[..., k, None]
-        gap = np.maximum(np.maximum(low - column, column - high), 0) / spread[k]
-        sq_distances += gap**2
+    low, high = (np.expand_dims(end, -2) for end in (lower, upper))
+    gaps = np.maximum(np.maximum(low - values, values - high), 0) / spread
+    sq_distances = np.square(gaps).sum(axis=-1)
     sq_distances -= sq_distances.min(axis=-1, keepdims=True)
-    width = np.full((*lower.shape[:-1], 1), _WIDTH)
-    wanted = min(_MIN_EFFECTIVE, max(1.0, len(values) / 4))
+    # A tenth of a standard deviation keeps new rows close; twenty rows are as many as
+    # have partners to mix with.
+    width = np.full((*sq_distances.shape[:-1], 1), 0.1)
     while True:
         weights = np.exp(-sq_distances / (2 * width**2))
         weights /= weights.sum(axis=-1, keepdims=True)
-        few = 1 / (weights**2).sum(axis=-1, keepdims=True) < wanted
+        n_effective = 1 / (weights**2).sum(axis=-1, keepdims=True)
+        few = n_effective < min(20, max(1.0, len(values) / 4))
         if not few.any():
             return weights
         width = np.where(few, 1.2 * width, width)

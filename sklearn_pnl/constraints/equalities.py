@@ -5,17 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from .._runtime.blocks import ends_of
-
-# What an equality may be missed by: a share of the range of its columns, and roundings
-# of their largest values.
+# What equalities may be missed by: a share of the range of their columns (sums over all
+# rows: of their absolute terms), and roundings of the largest values.
 TOL, ROUNDINGS = 1e-9, 16
-# Rows of which equalities are computed; all rows confirm them.
-FACTORED = 1000
-# Rows from which sums of neighbouring columns say something, and random codes of them.
-LEAST_ROWS, N_CODES = 3, 2
-# Largest denominator of coefficients that are read as fractions.
-MOST_DENOMINATOR = 1000
 
 
 @dataclass(frozen=True)
@@ -42,8 +34,8 @@ class Equations:
     def __len__(self):
         return len(self.coefficients)
 
-    def __getitem__(self, some):
-        return Equations(self.coefficients[some], self.values[some], self.pivots[some])
+    def __getitem__(self, mask):
+        return Equations(self.coefficients[mask], self.values[mask], self.pivots[mask])
 
     @property
     def columns(self):
@@ -52,27 +44,31 @@ class Equations:
 
     def restore(self, rows):
         """Rows (n, D), in place, whose pivots follow from the other columns."""
-        for a, b, pivot in zip(
-            self.coefficients, self.values, self.pivots, strict=True
-        ):
-            others = np.flatnonzero(a)
-            others = others[others != pivot]
+        each = zip(self.coefficients, self.values, self.pivots, strict=True)
+        for a, b, pivot in each:
             # Column by column: a product would round by the number of rows.
             follow = np.full(len(rows), b)
-            for column in others:
-                follow -= a[column] * rows[:, column]
+            for column in np.flatnonzero(a):
+                if column != pivot:
+                    follow -= a[column] * rows[:, column]
             rows[:, pivot] = follow
         return rows
+
+
+def subsample(rows):
+    """Rows (n, c) of which equalities are computed; all of them confirm these."""
+    n, c = rows.shape
+    return rows[:: max(1, n // max(1000, 4 * c))]
 
 
 def _room(rows, precision):
     """What rounding and :data:`TOL` leave of each column (D,) of rows."""
     eps = np.maximum(precision, np.finfo(float).eps)
-    low, high = ends_of(rows)
+    low, high = rows.min(axis=0), rows.max(axis=0)
     return TOL * (high - low) + ROUNDINGS * eps * np.maximum(np.abs(low), np.abs(high))
 
 
-def exact_equalities(rows, columns=None, precision=0.0, priority=None):
+def exact_equalities(rows, columns, precision, priority):
     """:class:`Equations` that rows (n, D) satisfy exactly.
 
     In reduced echelon form: each equality gives one column, its pivot, that is in no
@@ -84,44 +80,36 @@ def exact_equalities(rows, columns=None, precision=0.0, priority=None):
     ----------
     rows : ndarray of shape (n, D)
         Without gaps in ``columns``.
-    columns : ndarray of int, default=None
-        Among which; None is all that vary.
-    precision : float or ndarray of shape (D,)
+    columns : ndarray of int
+        Among which; two fewer than rows at most.
+    precision : ndarray of shape (D,)
         Unit roundoff of the types of the columns.
     """
-    d = rows.shape[1]
-    if columns is None:
-        columns = np.flatnonzero(rows.min(axis=0) < rows.max(axis=0))
-    part = rows[:, columns]
-    none = Equations.none(d)
-    if len(columns) < 2 or len(rows) < len(columns) + 2:
-        return none
-    precision = np.broadcast_to(precision, d)[columns]
-    some = part[:: max(1, len(part) // max(FACTORED, 4 * len(columns)))]
-    mean, spread = some.mean(axis=0), some.std(axis=0)
+    none, part = Equations.none(rows.shape[1]), rows[:, columns]
+    sample, precision = subsample(part), precision[columns]
+    mean, spread = sample.mean(axis=0), sample.std(axis=0)
     if not (np.isfinite(spread) & (spread > 0)).all():
         return none
-    factor = np.linalg.qr((some - mean) / spread, mode="r")
+    factor = np.linalg.qr((sample - mean) / spread, mode="r")
     _, singular, vectors = np.linalg.svd(factor)
-    room = np.sqrt(len(some)) * (_room(some, precision) / spread).max()
+    room = np.sqrt(len(sample)) * (_room(sample, precision) / spread).max()
     basis = vectors[singular <= room] / spread
-    ranks = None if priority is None else priority[columns]
-    basis, pivots = echelon(basis, spread, ranks)
+    basis, pivots = echelon(basis, spread, priority[columns])
     # Coefficients that the rounding of a type makes are none.
     share = np.abs(basis) * spread
     small = ROUNDINGS * precision.max() * share.max(axis=1, initial=0, keepdims=True)
     basis[share <= small] = 0
-    basis = np.array([_readable(row, some, precision) for row in basis])
+    basis = np.array([_readable(row, sample, precision) for row in basis])
     if not len(basis):
         return none
-    values = np.median(some @ basis.T, axis=0)
+    values = np.median(sample @ basis.T, axis=0)
     near = np.rint(values)
-    size = np.abs(basis) @ np.abs(some).max(axis=0)
+    size = np.abs(basis) @ np.abs(sample).max(axis=0)
     values = np.where(np.abs(values - near) <= 1e-12 * size, near, values)
-    # Some rows told them; all rows are to confirm them.
+    # Computed from a part of the rows; all rows confirm them.
     missed = np.abs(part @ basis.T - values).max(axis=0)
     holds = missed <= np.abs(basis) @ _room(part, precision)
-    equations = np.zeros((len(basis), d))
+    equations = np.zeros((len(basis), rows.shape[1]))
     equations[:, columns] = basis
     return Equations(equations[holds], values[holds], columns[pivots][holds])
 
@@ -135,31 +123,24 @@ def echelon_of(system):
     return Equations(reduced, reduced @ np.linalg.pinv(a) @ b, pivots)
 
 
-def echelon(basis, spread, priority=None):
+def echelon(basis, spread, ranks):
     """Reduced echelon form of a basis (k, c), and the pivot (k,) of each row."""
     basis, pivots = basis.copy(), []
-    free = np.ones(basis.shape[1], bool)
-    ranks = np.zeros(len(free)) if priority is None else priority
     for k in range(len(basis)):
         size = np.abs(basis[k:]) * spread
-        usable = (size > 1e-6 * size.max(initial=0)) & free
+        usable = size > 1e-6 * size.max(initial=0)
         if not usable.any():
             return basis[:k], np.array(pivots, int)
-        best = ranks[usable.any(axis=0)].min()
-        usable &= ranks == best
-        row, column = np.unravel_index(
-            np.argmax(np.where(usable, size, -1)), size.shape
-        )
+        usable &= ranks == ranks[usable.any(axis=0)].min()
+        best = np.argmax(np.where(usable, size, -1))
+        row, column = np.unravel_index(best, size.shape)
         basis[[k, k + row]] = basis[[k + row, k]]
         basis[k] /= basis[k, column]
         others = np.arange(len(basis)) != k
         basis[others] -= basis[others, column, None] * basis[k]
-        free[column] = False
         pivots.append(column)
-    small = np.abs(basis) * spread <= 1e-9 * (np.abs(basis) * spread).max(
-        axis=1, keepdims=True
-    )
-    basis[small] = 0
+    size = np.abs(basis) * spread
+    basis[size <= 1e-9 * size.max(axis=1, initial=0, keepdims=True)] = 0
     return _whole_pivots(basis, np.array(pivots, int), ranks)
 
 
@@ -181,47 +162,38 @@ def _whole_pivots(basis, pivots, ranks):
 
 def _readable(row, rows, precision):
     """Coefficients as fractions of small denominators, where the rows allow it."""
-    near = np.array([_fraction(a) for a in row])
-    centred = rows - rows[0]
-    missed = np.abs(centred @ near).max()
+    near = [float(Fraction(float(a)).limit_denominator(1000)) for a in row]
+    near = np.where(np.abs(near - row) <= 1e-6 * np.maximum(1, np.abs(row)), near, row)
+    missed = np.abs((rows - rows[0]) @ near).max()
     return near if missed <= np.abs(near) @ _room(rows, precision) else row
-
-
-def _fraction(value):
-    near = Fraction(float(value)).limit_denominator(MOST_DENOMINATOR)
-    return float(near) if abs(near - value) <= 1e-6 * max(1, abs(value)) else value
 
 
 # --- few rows: what is written side by side ---------------------------------------
 
 
-def sums_of_neighbors(rows, precision=0.0, rng=0):
+def sums_of_neighbors(rows, precision):
     """Equations (k, c) of sums of neighbouring columns of rows (n, c), all varying.
 
     Sums that are the same in every row, or that are another column. Prefix sums of
     random combinations of the rows are compared, and the rows confirm what these say.
     """
     n, c = rows.shape
-    if n < LEAST_ROWS or c < 2:
+    # Fewer than three rows say nothing.
+    if n < 3 or c < 2:
         return []
     centred = rows - rows.mean(axis=0)
-    weights = np.random.default_rng(rng).standard_normal((N_CODES, n))
-    codes = weights @ centred
-    until = np.concatenate([np.zeros((N_CODES, 1)), np.cumsum(codes, axis=1)], axis=1)
-    precision = np.broadcast_to(precision, c)
+    codes = np.random.default_rng(0).standard_normal((2, n)) @ centred
+    until = np.concatenate([np.zeros((2, 1)), np.cumsum(codes, axis=1)], axis=1)
     # Sums of rounded numbers are as rounded as the largest of them; sums of small whole
     # numbers beside them are exact.
     size = max(np.abs(until).max(), np.abs(codes).max())
-    found = []
-    for share in sorted({TOL, max(TOL, ROUNDINGS * precision.max())}):
-        tol = share * size
-        found += [*_constant_sums(until, tol), *_totals(until, codes, tol)]
-    room = _room(rows, precision)
-    spread = np.ptp(rows, axis=0)
+    shares = sorted({TOL, max(TOL, ROUNDINGS * precision.max())})
+    found = [x for share in shares for x in _sums_of_codes(until, codes, share * size)]
+    room, spread = _room(rows, precision), np.ptp(rows, axis=0)
     equations = []
-    for members, total in found:
+    for start, stop, total in found:
         equation = np.zeros(c)
-        equation[members] = 1
+        equation[start:stop] = 1
         if total is not None:
             equation[total] = -1
         # A column that is smaller than the rounding of the largest says nothing.
@@ -233,34 +205,26 @@ def sums_of_neighbors(rows, precision=0.0, rng=0):
     return equations
 
 
-def _constant_sums(until, tol):
-    """Slices of columns whose sums are constant: places of equal prefix sums."""
+def _sums_of_codes(until, codes, tol):
+    """Start, stop and total of sums of neighbours; None as total of a constant sum."""
     order = np.argsort(until[0], kind="stable")
-    first, second = order[:-1], order[1:]
-    same = (np.abs(until[:, first] - until[:, second]) <= tol).all(axis=0)
-    for p, q in zip(first[same], second[same], strict=True):
-        p, q = sorted((int(p), int(q)))
+    # Constant sums: places of equal prefix sums.
+    same = (np.abs(np.diff(until[:, order])) <= tol).all(axis=0)
+    for p, q in np.sort(np.column_stack([order[:-1], order[1:]])[same]).tolist():
         if q - p >= 2:
-            yield slice(p, q), None
-
-
-def _totals(until, codes, tol):
-    """Slices of columns whose sum is the column before or behind them."""
-    order = np.argsort(until[0], kind="stable")
-    ordered, columns = until[0][order], np.arange(codes.shape[1])
+            yield p, q, None
     # Parts behind the total: until[stop] = until[total + 1] + code; before it:
     # until[start] = until[total] - code.
-    for wanted, behind in (
+    for wanted, is_behind in (
         (until[0, 1:] + codes[0], True),
         (until[0, :-1] - codes[0], False),
     ):
-        low = np.searchsorted(ordered, wanted - tol)
-        high = np.searchsorted(ordered, wanted + tol, side="right")
-        for total in columns[high > low]:
-            for place in order[low[total] : high[total]]:
-                start, stop = (total + 1, place) if behind else (place, total)
-                sums = until[:, stop] - until[:, start]
-                close = (np.abs(sums - codes[:, total]) <= tol).all()
-                if stop - start >= 2 and close:
-                    yield slice(int(start), int(stop)), int(total)
+        low = np.searchsorted(until[0], wanted - tol, sorter=order)
+        high = np.searchsorted(until[0], wanted + tol, side="right", sorter=order)
+        for total in np.flatnonzero(high > low).tolist():
+            for place in order[low[total] : high[total]].tolist():
+                start, stop = (total + 1, place) if is_behind else (place, total)
+                gap = until[:, stop] - until[:, start] - codes[:, total]
+                if stop - start >= 2 and (np.abs(gap) <= tol).all():
+                    yield start, stop, total
                     break

@@ -1,7 +1,6 @@
 """What rows must satisfy: limits, steps, equalities, orders, constraints."""
 
 from dataclasses import dataclass, field, replace
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +8,6 @@ from sklearn.base import BaseEstimator
 
 from .linear import LinearConstraints, read_constraints
 from .relations import find_in_table
-
-# What rows may miss of equalities that a user gives, as a share of their scale.
-_GIVEN_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -31,10 +27,10 @@ class FeasibleSet:
         Unit roundoff of the type; 0 for whole-number types.
     equalities : LinearConstraints
         Equalities of the data.
-    orders : ndarray of int of shape (m, 2)
-        Pairs (p, q): column p is never above column q in the data.
     constraints : LinearConstraints
         What is asked of rows, for all of them or with a value a row.
+    orders : ndarray of int of shape (m, 2)
+        Pairs (p, q): column p is never above column q in the data.
     """
 
     names: tuple
@@ -45,24 +41,22 @@ class FeasibleSet:
     steps: NDArray
     precision: NDArray
     equalities: LinearConstraints
+    constraints: LinearConstraints
     orders: NDArray = field(default_factory=lambda: np.empty((0, 2), int))
-    constraints: LinearConstraints | None = None
 
-    def __post_init__(self):
-        if self.constraints is None:
-            none = LinearConstraints.empty(self.names)
-            object.__setattr__(self, "constraints", none)
+    def system(self, orders=None, gaps=None):
+        """Equalities, constraints and the orders of a mask (m,) as one system.
 
-    def system(self, orders=None):
-        """Equalities, then constraints, then some of the orders, as one system."""
-        both = replace(self.equalities.stack(self.constraints), ranges=self.ranges)
-        if orders is None or not len(orders):
-            return both
-        a = np.zeros((len(orders), len(self.names)))
-        each = np.arange(len(orders))
-        a[each, orders[:, 0]], a[each, orders[:, 1]] = -1.0, 1.0
-        ends = np.zeros(len(orders)), np.full(len(orders), np.inf)
-        return both.stack(LinearConstraints(a, *ends, self.names))
+        Rows need not have what is about their ``gaps`` (n, D), if these are given.
+        """
+        system = replace(self.equalities.stack(self.constraints), ranges=self.ranges)
+        if orders is not None and orders.any():
+            p, q = self.orders[orders].T
+            cells = np.eye(len(self.names))
+            ends = np.zeros(len(p)), np.full(len(p), np.inf)
+            below = LinearConstraints(cells[q] - cells[p], *ends, self.names)
+            system = system.stack(below)
+        return system if gaps is None else system.open_at(gaps)
 
     def take_rows(self, rows):
         """The set for some of the rows that constraints have values for."""
@@ -70,54 +64,46 @@ class FeasibleSet:
 
 
 def build_feasible_set(
-    table, *, low, high, equalities, steps, orders=None, constraints=None,
-    n_rows=None, numbers=None,
-):  # fmt: skip
+    table, numbers, *, low, high, equalities, steps, orders=None, constraints=None
+):
     """Collect what new rows like those of a table must satisfy.
 
     Parameters
     ----------
     table : Table
+    numbers : ndarray of shape (n, D)
+        Of its rows.
     low, high : array-like of shape (D,)
         Limits of the columns of numbers, within those of their types.
-    equalities : LinearConstraints
-        Of the numbers, as :func:`resolve_equalities` returns them.
+    equalities, constraints : LinearConstraints
+        About the numbers; None is no constraint.
     steps : ndarray of shape (D,)
         Steps of values.
     orders : ndarray of int of shape (m, 2), default=None
-    constraints : constraint or sequence of them, default=None
-        As users give them.
-    n_rows : int, default=None
-        Number of rows that constraints with a value a row must have.
-    numbers : ndarray of shape (n, D), default=None
-        Rows, where the table is without them.
 
     Returns
     -------
     feasible_set : FeasibleSet
     """
-    names = tuple(map(str, table.feature_names))
-    numbers = table.numbers() if numbers is None else numbers
-    least, most = _ends(np.asarray(numbers, dtype=np.float64))
+    names = table.feature_names
+    least, most = _ends(numbers)
     ranges = most - least
-    low, high = (
-        np.maximum(low, table.type_ends[0]),
-        np.minimum(high, table.type_ends[1]),
-    )
-    read = read_constraints(constraints, table, n_rows)
+    low = np.maximum(low, table.type_ends[0])
+    high = np.minimum(high, table.type_ends[1])
+    precision = np.broadcast_to(table.precision, ranges.shape)
+    equalities = replace(equalities, feature_names=names, ranges=ranges)
+    constraints = constraints or LinearConstraints.empty(names)
     return FeasibleSet(
-        names, low, high, least, ranges, np.asarray(steps, dtype=np.float64),
-        np.broadcast_to(table.precision, ranges.shape),
-        replace(equalities, feature_names=names, ranges=ranges),
+        names, low, high, least, ranges, steps, precision, equalities,
+        replace(constraints, ranges=ranges),
         np.empty((0, 2), int) if orders is None else orders,
-        replace(read, ranges=ranges),
     )  # fmt: skip
 
 
 def _ends(numbers):
     """Least and greatest value (D,) of columns, 0 where all cells are missing."""
-    ends = np.fmin.reduce(numbers), np.fmax.reduce(numbers)
-    return tuple(map(np.nan_to_num, ends))
+    numbers = np.asarray(numbers, dtype=np.float64)
+    return tuple(np.nan_to_num(end.reduce(numbers)) for end in (np.fmin, np.fmax))
 
 
 def resolve_equalities(equalities, table):
@@ -138,29 +124,20 @@ def resolve_equalities(equalities, table):
     ValueError
         If given ones are intervals, or rows do not satisfy them.
     """
-    names = tuple(map(str, table.feature_names))
     if equalities is None:
-        return LinearConstraints.empty(names)
+        return LinearConstraints.empty(table.feature_names)
     if isinstance(equalities, str):
         return find_in_table(table)
-    columns = table.names or [f"x{j}" for j in range(prod(table.row_shape))]
-    given = [*map(str, getattr(equalities, "feature_names", columns))]
-    plain = [f"x{j}" for j in range(len(given))]
-    if given not in (plain, [*map(str, columns)]):
-        raise ValueError(
-            f"equalities= name the columns {given[:12]}, but X has {columns[:12]}."
-        )
     system = read_constraints(equalities, table)
     if not system.is_equality.all() or np.ndim(system.lower) > 1:
         raise ValueError("equalities= are for all rows; intervals as constraints=.")
-    numbers = np.asarray(table.numbers(), dtype=np.float64)
-    least, most = _ends(numbers)
+    least, most = _ends(table.numbers())
     system = replace(system, ranges=most - least)
-    missed = np.fmax.reduce(np.abs(system.residual(numbers)), axis=0, initial=0.0)
-    size = 2 * table.precision * np.maximum(np.abs(least), np.abs(most))
-    room = np.abs(system.coefficients) @ np.broadcast_to(size, least.shape)
-    missed = np.maximum(missed - room, 0) / system.scale
-    if missed.max(initial=0) > _GIVEN_TOLERANCE:
+    rounding = 2 * table.precision * np.maximum(np.abs(least), np.abs(most))
+    room = np.abs(system.coefficients) @ np.broadcast_to(rounding, least.shape)
+    missed = system.violation(table.numbers()) - room / system.scale
+    # What rows may miss, as a share of the range of the largest term.
+    if missed.max(initial=0) > 1e-6:
         k = int(np.argmax(missed))
         raise ValueError(
             f"The rows do not satisfy {system.descriptions[k]!r}: they miss it by up "

@@ -5,9 +5,6 @@ from scipy.optimize import linprog
 
 from ..geometry.convex.reach import span
 
-# Share of the scale of a constraint by which linear programmes may miss it.
-_TOLERANCE = 1e-7
-
 
 class Infeasibility(ValueError):
     """Constraints that a row, or a set of rows, cannot meet.
@@ -51,7 +48,8 @@ def explain_infeasible(row, feasible_set, number):
     for k, a in enumerate(constraints.coefficients):
         lower, upper = constraints.lower[..., k].min(), constraints.upper[..., k].max()
         least, most = reachable_range(a, low, high, equalities)
-        slack = _TOLERANCE * max(1.0, abs(least), abs(most)) if most >= least else 0
+        # What linear programmes may miss by; infinite where there is no end.
+        slack = 1e-7 * max(1.0, abs(least), abs(most)) if most >= least else 0
         if np.isfinite(slack) and (lower > most + slack or upper < least - slack):
             limits = "the limits of its columns"
             if len(equalities):
@@ -63,9 +61,8 @@ def explain_infeasible(row, feasible_set, number):
                 number,
             )
     asked = equalities.stack(constraints)
-    missed = np.abs(asked.residual(row[None]))[0]
     # A missing cell has no value that an equality could hold for.
-    missed = np.where(np.isnan(missed), np.inf, missed)
+    missed = np.nan_to_num(np.abs(asked.residual(row[None]))[0], nan=np.inf)
     k = int(np.argmax(missed / asked.scale))
     return Infeasibility(
         f"Row {number} cannot have all that is asked together: the best try misses "
@@ -78,13 +75,12 @@ def reachable_range(a, low, high, equalities):
     """Least and greatest ``a @ x`` within limits (D,) and equalities."""
     ends = []
     for sign in (1, -1):
-        system = {}
-        if len(equalities):
-            b = np.atleast_2d(equalities.lower)[0]
-            system = {"A_eq": equalities.coefficients, "b_eq": b}
-        found = linprog(sign * a, bounds=np.column_stack([low, high]), **system)
+        solution = linprog(
+            sign * a, A_eq=equalities.coefficients,
+            b_eq=np.atleast_2d(equalities.lower)[0],
+            bounds=np.column_stack([low, high]),
+        )  # fmt: skip
         # 3: unbounded; 4 is what it may be called with equalities.
-        unbounded = found.status in (3, 4)
-        value = found.fun if found.status == 0 else (-np.inf if unbounded else np.inf)
-        ends.append(sign * value + 0.0)
-    return ends[0], ends[1]
+        values = {0: solution.fun, 3: -np.inf, 4: -np.inf}
+        ends.append(sign * values.get(solution.status, np.inf) + 0.0)
+    return ends

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, timedelta
 from functools import cached_property
+from itertools import starmap
 from math import prod
 from typing import Any, TypeAlias
 
@@ -15,9 +16,6 @@ from scipy.optimize import LinearConstraint
 from scipy.sparse import issparse
 
 from .._runtime.masked import check_unmasked
-
-# Terms of a sum that are written out before it is shortened.
-_MAX_TERMS = 12
 
 
 class ColumnConstraint:
@@ -58,8 +56,8 @@ class ColumnConstraint:
         upper: ArrayLike = np.inf,
         equal: ArrayLike | None = None,
     ) -> None:
+        is_dict = isinstance(coefficients, dict)
         try:
-            is_dict = isinstance(coefficients, dict)
             by_column = coefficients if is_dict else {coefficients: 1}
             self.coefficients = {key: float(a) for key, a in by_column.items()}
         except (TypeError, ValueError):
@@ -73,8 +71,7 @@ class ColumnConstraint:
         # Series are read by position; `adjust`, which has X, compares their index.
         self.labelled = {k: end for k, end in ends.items() if hasattr(end, "reindex")}
         self.lower, self.upper = _read_end(lower, "lower"), _read_end(upper, "upper")
-        pairs = (self.lower, -np.inf), (self.upper, np.inf)
-        is_open = all(e.dtype.kind == "f" and np.all(e == end) for e, end in pairs)
+        is_open = np.isinf(self.lower).all() and np.isinf(self.upper).all()
         if is_open == (equal is None):
             raise ValueError(
                 f"A ColumnConstraint about {self.coefficients} asks for nothing, or "
@@ -84,15 +81,13 @@ class ColumnConstraint:
             self.lower = self.upper = _read_end(equal, "equal")
 
     def __repr__(self):
-        ends = {"lower": self.lower, "upper": self.upper}
-        if np.array_equal(self.lower, self.upper):
-            ends = {"equal": self.lower}
-        shown = [
-            f"{name}={end.item() if end.ndim == 0 else end}"
-            for name, end in ends.items()
-            if end.dtype.kind != "f" or np.isfinite(end).any()
-        ]
-        return f"ColumnConstraint({', '.join([repr(self.coefficients), *shown])})"
+        is_equal = np.array_equal(self.lower, self.upper)
+        text = repr(self.coefficients)
+        for name in ["equal"] if is_equal else ["lower", "upper"]:
+            end = self.lower if name != "upper" else self.upper
+            if not np.isinf(end).all():
+                text += f", {name}={end.item() if end.ndim == 0 else end}"
+        return f"ColumnConstraint({text})"
 
 
 def _read_end(values, name):
@@ -102,8 +97,7 @@ def _read_end(values, name):
     if array.dtype == object and array.size:
         array = _read_times(array)
     try:
-        if array.dtype.kind not in "mM":
-            array = array.astype(np.float64)
+        array = array if array.dtype.kind in "mM" else array.astype(np.float64)
     except (TypeError, ValueError):
         array = np.array(np.nan)
     if array.ndim > 1 or np.isnan(array).any():
@@ -116,15 +110,16 @@ def _read_end(values, name):
 
 def _read_times(array):
     """Objects that are dates or durations as an array of such; others as they are."""
-    values = array.ravel().tolist()
-    if all(isinstance(value, timedelta) for value in values):
-        return np.array(list(map(np.timedelta64, values))).reshape(array.shape)
-    if not all(isinstance(value, date) for value in values):
-        return array
-    for k, value in enumerate(values):
-        if getattr(value, "tzinfo", None):
-            values[k] = value.astimezone(UTC).replace(tzinfo=None)
-    return np.array(list(map(np.datetime64, values))).reshape(array.shape)
+    values = [
+        value.astimezone(UTC).replace(tzinfo=None)
+        if getattr(value, "tzinfo", 0)
+        else value
+        for value in array.ravel()
+    ]
+    for kind, dtype in ((timedelta, "m8[us]"), (date, "M8[us]")):
+        if all(isinstance(value, kind) for value in values):
+            return np.array(values, dtype).reshape(array.shape)
+    return array
 
 
 @dataclass(frozen=True, repr=False)
@@ -171,20 +166,19 @@ class LinearConstraints:
     note: str = ""
 
     @classmethod
-    def empty(cls, feature_names: Sequence[str], note: str = "") -> LinearConstraints:
+    def empty(cls, feature_names: Sequence[str]) -> LinearConstraints:
         """No constraints on columns of these names."""
-        n_columns = len(feature_names)
-        arrays = np.empty((0, n_columns)), np.empty(0), np.empty(0)
-        return cls(*arrays, tuple(feature_names), np.ones(n_columns), note)
+        ends = np.empty(0), np.empty(0)
+        return cls(np.empty((0, len(feature_names))), *ends, tuple(feature_names))
 
     def __len__(self):
         return len(self.coefficients)
 
     def __repr__(self):
-        nouns = "constraint", "constraints"
+        one, several = "constraint", "constraints"
         if self.is_equality.all():
-            nouns = "equality", "equalities"
-        noun = nouns[len(self) != 1]
+            one, several = "equality", "equalities"
+        noun = one if len(self) == 1 else several
         lines = [f"{len(self)} {noun} of {len(self.feature_names)} features"]
         lines += [f"  {line}" for line in self.descriptions]
         return "\n".join(lines + [self.note] * bool(self.note))
@@ -242,49 +236,52 @@ class LinearConstraints:
     def select(self, which: slice | NDArray) -> LinearConstraints:
         """Some of the constraints."""
         ends = self.lower[..., which], self.upper[..., which]
-        return replace(
-            self, coefficients=self.coefficients[which], lower=ends[0], upper=ends[1]
-        )
+        return replace(self._with(*ends), coefficients=self.coefficients[which])
 
     def take_rows(self, rows: slice | NDArray) -> LinearConstraints:
         """The constraints of some rows, where ends are given row by row."""
-        lower, upper = (
-            e[rows] if np.ndim(e) > 1 else e for e in (self.lower, self.upper)
-        )
-        return replace(self, lower=lower, upper=upper)
+        ends = (self.lower, self.upper)
+        return self._with(*(e[rows] if np.ndim(e) > 1 else e for e in ends))
+
+    def open_at(self, gaps: NDArray) -> LinearConstraints:
+        """The constraints without ends for rows that lack a cell of them."""
+        if not gaps.any():
+            return self
+        lacks = gaps @ (self.coefficients != 0).T
+        ends = (self.lower, -np.inf), (self.upper, np.inf)
+        return self._with(*(np.where(lacks, infinite, e) for e, infinite in ends))
 
     def stack(self, other: LinearConstraints) -> LinearConstraints:
         """These constraints, then others of the same columns."""
-        if not len(other):
-            return self
         a = np.vstack([self.coefficients, other.coefficients])
-        lower = _side_by_side(self.lower, other.lower)
-        upper = _side_by_side(self.upper, other.upper)
-        return replace(self, coefficients=a, lower=lower, upper=upper)
+        ends = (self.lower, other.lower), (self.upper, other.upper)
+        return replace(self._with(*starmap(_side_by_side, ends)), coefficients=a)
+
+    def _with(self, lower, upper):
+        return replace(self, lower=lower, upper=upper)
 
 
-def _side_by_side(first, second):
-    n = max(len(np.atleast_2d(first)), len(np.atleast_2d(second)))
-    if n == 1 and np.ndim(first) == np.ndim(second) == 1:
-        return np.concatenate([first, second])
-    shaped = [np.broadcast_to(end, (n, np.shape(end)[-1])) for end in (first, second)]
-    return np.hstack(shaped)
+def _side_by_side(*ends):
+    """Ends (k,) or (n, k) of two systems, as those of both."""
+    n = np.broadcast_shapes(*(end.shape[:-1] for end in ends))
+    shaped = [np.broadcast_to(end, (*n, end.shape[-1])) for end in ends]
+    return np.concatenate(shaped, axis=-1)
 
 
 # --- in words ---------------------------------------------------------------------
 
 
 def linear_form(a, names):
-    """``2 a - b`` in words."""
-    columns, terms = np.flatnonzero(a), []
-    shown = columns if len(columns) <= _MAX_TERMS else columns[: _MAX_TERMS - 2]
-    for j in shown:
+    """``2 a - b`` in words; sums of more than 12 terms are shortened."""
+    columns, text = np.flatnonzero(a), ""
+    n_shown = len(columns) if len(columns) <= 12 else 10
+    for j in columns[:n_shown]:
+        sign = (" - " if a[j] < 0 else " + ") if text else "-" * int(a[j] < 0)
         size = "" if abs(a[j]) == 1 else f"{abs(a[j]):.12g} "
-        sign = ("- " if a[j] < 0 else "+ ") if terms else "-" * int(a[j] < 0)
-        terms.append(f"{sign}{size}{names[j]}")
-    if len(shown) < len(columns):
-        terms.append(f"+ ... + {names[columns[-1]]} ({len(columns)} features)")
-    return " ".join(terms)
+        text += f"{sign}{size}{names[j]}"
+    if n_shown < len(columns):
+        text += f" + ... + {names[columns[-1]]} ({len(columns)} features)"
+    return text
 
 
 def _in_words(a, lower, upper, names):
@@ -331,17 +328,13 @@ def read_constraints(constraints, table, n_rows=None):
         If a constraint does not fit the columns or rows, is about categories, or an
         interval is empty.
     """
-    n_columns = prod(table.row_shape)
-    parts = read_coefficients(constraints, n_columns, table.column_of)
     names, columns = table.feature_names, table.columns
     system = LinearConstraints.empty(names)
-    origins = table.starts
+    parts = read_coefficients(constraints, prod(table.row_shape), table.column_of)
     for label, a, lower, upper in parts:
-        outside = a.any(axis=0)
-        outside[columns] = False
-        if outside.any():
-            j = int(np.argmax(outside))
-            name = j if table.names is None else table.names[j]
+        outside = np.setdiff1d(np.flatnonzero(a.any(axis=0)), columns)
+        if len(outside):
+            name = outside[0] if table.names is None else table.names[outside[0]]
             raise ValueError(
                 f"{label} is about numbers, but column {name!r} holds categories: ask "
                 "for counts by level, totals={column: {level: count}}."
@@ -353,10 +346,10 @@ def read_constraints(constraints, table, n_rows=None):
             raise ValueError(
                 f"{label} asks for a date or duration, but its columns hold numbers."
             )
-        lower, upper = lower - a @ origins, upper - a @ origins
-        check_ends(label, lower, upper, n_rows)
-        part = LinearConstraints(a, *np.broadcast_arrays(lower, upper), names)
-        system = system.stack(part)
+        shift = a @ table.starts
+        check_ends(label, lower - shift, upper - shift, n_rows)
+        ends = np.broadcast_arrays(lower - shift, upper - shift)
+        system = system.stack(LinearConstraints(a, *ends, names))
     return system
 
 
@@ -370,10 +363,8 @@ def read_coefficients(constraints, n_columns, column_of):
     column_of : callable
         ``column_of(key, label)`` is the number of the column that a key names.
     """
-    if constraints is None:
-        return []
     if not isinstance(constraints, list | tuple):
-        constraints = [constraints]
+        constraints = [] if constraints is None else [constraints]
     parts = []
     for k, one in enumerate(constraints):
         label = f"Constraint {k}"
@@ -394,26 +385,23 @@ def read_coefficients(constraints, n_columns, column_of):
                 f"{label} must be a scipy.optimize.LinearConstraint or a "
                 f"ColumnConstraint; got {type(one).__name__}."
             )
-        if a.shape[1] != n_columns:
+        if a.shape[1] != n_columns or not np.isfinite(a).all():
             raise ValueError(
                 f"{label} has coefficients for {a.shape[1]} columns; rows have "
-                f"{n_columns}: 0 is for others."
+                f"{n_columns}. They must be finite, and 0 is for other columns."
             )
-        if not np.isfinite(a).all():
-            raise ValueError(f"{label} must have finite coefficients.")
         parts.append((label, a, *ends))
     return parts
 
 
 def check_ends(label, lower, upper, n_rows=None):
     """Refuse empty intervals, and ends for another number of rows."""
-    for name, end in (("lower or equal", lower), ("upper", upper)):
-        n = len(end) if np.ndim(end) > 1 else 1
-        if n > 1 and n_rows is not None and n != n_rows:
-            raise ValueError(
-                f"{label} has {n} values ({name}=), one for each row, but there are "
-                f"{n_rows} rows: give {n_rows} values, or one for all."
-            )
+    n = max(len(np.atleast_2d(end)) for end in (lower, upper))
+    if n_rows is not None and n not in (1, n_rows):
+        raise ValueError(
+            f"{label} has {n} values (lower=, upper= or equal=), one for each row, but "
+            f"there are {n_rows} rows: give {n_rows} values, or one for all."
+        )
     if np.any((lower == np.inf) | (upper == -np.inf) | (lower > upper)):
         raise ValueError(
             f"{label} must have lower <= upper, not both infinite; got "
@@ -423,28 +411,28 @@ def check_ends(label, lower, upper, n_rows=None):
 
 def _in_time_units(label, a, lower, upper, table):
     """Coefficients and ends, of dates or durations, for numbers that count times."""
-    used = a.any(axis=0)
-    if (used & ~table.times).any():
+    used = np.flatnonzero(a.any(axis=0))
+    if not table.times[used].all():
         raise ValueError(
             f"{label} mixes times and numbers: give dates as numbers, such as days."
         )
-    scales = {j: table.time_scale(j) for j in np.flatnonzero(used)}
-    points = [j for j, (origin, _) in scales.items() if origin.dtype.kind == "M"]
-    unit = next(iter(scales.values()))[1]
-    reference = scales[points[0]][0] if points else None
-    shift = np.zeros(len(a))
+    origins, lengths = zip(*map(table.time_scale, used), strict=True)
+    is_point = np.array([origin.dtype.kind == "M" for origin in origins])
+    reference = origins[np.argmax(is_point)]
+    # Differences of dates are exact where dates as floats are not.
+    from_reference = [
+        (origin - reference if point else origin) / lengths[0]
+        for origin, point in zip(origins, is_point, strict=True)
+    ]
+    shift, n_points = a[:, used] @ from_reference, a[:, used[is_point]].sum(axis=1)
     a = a.copy()
-    n_points = a[:, points].sum(axis=1)
-    for j, (origin, length) in scales.items():
-        # Differences of dates are exact where dates as floats are not.
-        shift += a[:, j] * ((origin - reference if j in points else origin) / unit)
-        a[:, j] *= length / unit
+    a[:, used] *= [length / lengths[0] for length in lengths]
 
     def as_numbers(end):
         if end.dtype.kind == "M" and np.all(n_points == 1):
-            return (end - reference) / unit - shift
+            return (end - reference) / lengths[0] - shift
         if end.dtype.kind == "m" and np.all(n_points == 0):
-            return end / unit - shift
+            return end / lengths[0] - shift
         is_number = end.dtype.kind == "f"
         if is_number and np.all(np.isinf(end) | ((end == 0) & (n_points == 0))):
             return end - shift

@@ -8,9 +8,7 @@ from .nearest import is_met, nearest_rows
 from .rounding import round_to_steps
 
 # Rounds in which orders that moved rows break join the constraints.
-_MAX_ROUNDS = 5
-# Least weight of a cell, in units of ranges: no drawn value is stuck by its place.
-_LEAST_WEIGHT = 1e-6
+ROUNDS_OF_ORDERS = 5
 
 
 def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
@@ -42,30 +40,30 @@ def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
     rows = np.array(rows, dtype=np.float64)
     low, high, several = split_limits(feasible_set, len(rows))
     # Limits that cross cannot be met: the lower one, or what is asked, gives way.
-    crossed = np.logical_or.reduce(low > high, axis=1)
+    unmet = (low > high).any(axis=1)
     low = np.minimum(low, high)
     todo = np.flatnonzero(~_is_feasible(rows, several, low, high))
     if not len(todo):
-        return rows, crossed
-    start = _with_asked_cells(rows[todo], several, low[todo], high[todo])
-    held = np.broadcast_to(feasible_set.ranges == 0, start.shape)
-    held = held if fixed is None else held | fixed[todo]
-    part = several.take_rows(todo)
-    limits = low[todo], high[todo]
-    moved, met = _project(start, part, limits, held, offset)
-    # What is held gives way where nothing else meets what is asked.
-    again = np.flatnonzero(~met & held.any(axis=1))
-    if len(again):
-        some = part.take_rows(again), [end[again] for end in limits]
-        free = np.zeros_like(held[again])
-        moved[again], met[again] = _project(start[again], *some, free, offset)
-    rounded = np.where(met[:, None], round_rows(moved, part, *limits), moved)
+        return rows, unmet
+    part, limits = several.take_rows(todo), (low[todo], high[todo])
+    start = _with_asked_cells(rows[todo], part, *limits)
+    gaps = np.isnan(start)
+    start = np.where(gaps, part.origin, start)
+    low, high = (np.where(gaps, start, end) for end in limits)
+    avoid = part.ranges == 0 if fixed is None else (part.ranges == 0) | fixed[todo]
+    moved, met = start.copy(), np.zeros(len(start), bool)
+    # Cells to be avoided move where nothing else meets what is asked.
+    for still in (gaps | avoid, gaps):
+        left = np.flatnonzero(~met)
+        of_rows = (x[left] for x in (start, low, high, still, gaps))
+        moved[left], met[left] = _project(*of_rows, part.take_rows(left), offset)
+        if met.all() or not np.any(avoid):
+            break
+    rounded = round_rows(moved, part, low, high, gaps)
     # A step may be another float next to a cell that did not move.
     near = np.abs(rounded - moved) <= 8 * np.finfo(float).eps * np.abs(moved)
-    trial = np.where(near & (moved == rows[todo]), moved, rounded)
-    is_kept = _is_feasible(trial, part, *limits)
-    rows[todo] = np.where(is_kept[:, None], trial, rounded)
-    unmet = crossed
+    rounded = np.where(near & (moved == start) | ~met[:, None], moved, rounded)
+    rows[todo] = np.where(gaps, np.nan, rounded)
     unmet[todo] |= ~met
     return rows, unmet
 
@@ -76,50 +74,38 @@ def split_limits(feasible_set, n):
     Where a constraint contradicts the limits of its column, they cross.
     """
     shape = n, len(feasible_set.names)
-    low, high = (
-        np.array(np.broadcast_to(end, shape))
-        for end in (feasible_set.low, feasible_set.high)
-    )
+    ends = feasible_set.low, feasible_set.high
+    low, high = (np.array(np.broadcast_to(end, shape)) for end in ends)
     asked = feasible_set.constraints
     is_single = np.count_nonzero(asked.coefficients, axis=1) == 1
     for k in np.flatnonzero(is_single):
         j = int(np.flatnonzero(asked.coefficients[k])[0])
-        ends = asked.lower[..., k], asked.upper[..., k]
-        a = asked.coefficients[k, j]
-        below, above = (e / a for e in (ends if a > 0 else ends[::-1]))
+        ends = np.stack([asked.lower[..., k], asked.upper[..., k]])
+        below, above = np.sort(ends / asked.coefficients[k, j], axis=0)
         low[:, j] = np.maximum(low[:, j], below)
         high[:, j] = np.minimum(high[:, j], above)
     return low, high, replace(feasible_set, constraints=asked.select(~is_single))
 
 
-def weights_of(rows, feasible_set, held, offset):
-    """Weights (n, D) of the squares of moves; 0 for cells that are held.
+def weights_of(rows, feasible_set, fixed, offset):
+    """Weights (n, D) of the squares of moves; 0 for fixed cells.
 
     A column without a range has the size of its values instead.
     """
-    size = np.abs(rows)
-    unit = np.where(feasible_set.ranges > 0, feasible_set.ranges, size)
+    unit = np.where(feasible_set.ranges > 0, feasible_set.ranges, np.abs(rows))
     unit = np.where(unit > 0, unit, 1.0)
-    measure = np.maximum((rows - feasible_set.origin) / unit + offset, _LEAST_WEIGHT)
-    return np.where(held, 0.0, measure * unit**2)
+    # Not 0, so that no drawn value is stuck by its place.
+    measure = np.maximum((rows - feasible_set.origin) / unit + offset, 1e-6)
+    return np.where(fixed, 0.0, measure * unit**2)
 
 
 def _is_feasible(rows, feasible_set, low, high):
     """Which rows (n,) meet everything but the orders, which they have by themselves."""
     gaps = np.isnan(rows)
     inside = ((rows >= low) & (rows <= high)) | (gaps & (low < high))
-    own = is_met(open_at_gaps(feasible_set.equalities, gaps), rows)
-    met = inside, own, is_met(feasible_set.constraints, rows)
+    equal = is_met(feasible_set.equalities.open_at(gaps), rows)
+    met = inside, equal, is_met(feasible_set.constraints, rows)
     return np.hstack(met).all(axis=1)
-
-
-def open_at_gaps(system, gaps):
-    """The same constraints, with no ends for rows that lack a cell of them."""
-    if not gaps.any():
-        return system
-    lacks = gaps @ (system.coefficients != 0).T
-    lower = np.where(lacks, -np.inf, system.lower)
-    return replace(system, lower=lower, upper=np.where(lacks, np.inf, system.upper))
 
 
 def _with_asked_cells(rows, feasible_set, low, high):
@@ -130,72 +116,51 @@ def _with_asked_cells(rows, feasible_set, low, high):
     return np.where(np.isnan(rows) & wanted, np.clip(centre, low, high), rows)
 
 
-def _project(start, feasible_set, limits, held, offset):
+def _project(start, low, high, fixed, gaps, feasible_set, offset):
     """Nearest rows that keep the orders too where they can, and which of them met."""
-    gaps = np.isnan(start)
-    filled = np.where(gaps, feasible_set.origin, start)
-    weights = weights_of(filled, feasible_set, held | gaps, offset)
-    low, high = (np.where(gaps, filled, end) for end in limits)
-    orders = broken = feasible_set.orders[:0]
-    rows, met, todo = filled.copy(), np.zeros(len(start), bool), np.arange(len(start))
-    for _ in range(_MAX_ROUNDS):
-        system = open_at_gaps(feasible_set.system(orders), gaps).take_rows(todo)
-        moved, ok = nearest_rows(
-            filled[todo], weights[todo], system, low[todo], high[todo]
-        )
+    weights = weights_of(start, feasible_set, fixed, offset)
+    orders = np.zeros(len(feasible_set.orders), bool)
+    rows, met, todo = start.copy(), np.zeros(len(start), bool), np.arange(len(start))
+    for _ in range(ROUNDS_OF_ORDERS):
+        system = feasible_set.system(orders, gaps).take_rows(todo)
+        of_rows = (x[todo] for x in (start, weights))
+        moved, ok = nearest_rows(*of_rows, system, low[todo], high[todo])
         ok = ok.all(axis=1)
         # Where orders leave no room what is asked goes first: such rows stay.
-        new = ok | (len(orders) == 0)
+        new = ok | ~orders.any()
         rows[todo[new]], met[todo[new]] = moved[new], ok[new]
         todo = todo[ok]
-        is_broken = broken_orders(np.where(gaps, np.nan, rows)[todo], feasible_set)
-        todo, broken = todo[is_broken.any(axis=1)], is_broken.any(axis=0)
+        broken = broken_orders(rows[todo], feasible_set, gaps[todo])
+        todo, orders = todo[broken.any(axis=1)], orders | broken.any(axis=0)
         if not len(todo):
             break
-        orders = np.unique(np.vstack([orders, feasible_set.orders[broken]]), axis=0)
-    return np.where(gaps, np.nan, rows), met
+    return rows, met
 
 
-def broken_orders(rows, feasible_set):
-    """Which orders (n, m) rows break."""
-    return rows[:, feasible_set.orders[:, 0]] > rows[:, feasible_set.orders[:, 1]]
+def broken_orders(rows, feasible_set, gaps):
+    """Which orders (n, m) rows break, where both cells are no gaps."""
+    p, q = feasible_set.orders.T
+    return (rows[:, p] > rows[:, q]) & ~(gaps[:, p] | gaps[:, q])
 
 
-def round_rows(moved, feasible_set, low, high):
+def round_rows(moved, feasible_set, low, high, gaps):
     """Round moved rows to their steps, where they then still have what is asked."""
-    steps = feasible_set.steps
-    if not steps.any() or not len(moved):
+    stepped = feasible_set.steps > 0
+    if not stepped.any():
         return moved
-    gaps = np.isnan(moved)
-    system = open_at_gaps(feasible_set.system(), gaps)
-    rounded = round_to_steps(moved, steps, system, low, high)
+    system = feasible_set.system(gaps=gaps)
+    rounded = round_to_steps(moved, feasible_set.steps, system, low, high)
     off = np.flatnonzero(~is_met(system, rounded).all(axis=1))
-    if len(off) and (steps == 0).any():
+    if len(off) and not stepped.all():
         # Columns without steps make up for what rounding the others left.
-        some = np.where(gaps, feasible_set.origin, rounded)[off]
-        weights = weights_of(some, feasible_set, gaps[off] | (steps > 0), 1.0)
-        boxes = (np.where(gaps, feasible_set.origin, end)[off] for end in (low, high))
-        again, ok = nearest_rows(some, weights, system.take_rows(off), *boxes)
-        use = ok.all(axis=1, keepdims=True) & ~gaps[off]
-        rounded[off] = np.where(use, again, rounded[off])
-    kept = ~broken_orders(moved, feasible_set)
-    broken = (broken_orders(rounded, feasible_set) & kept).any(axis=0)
-    system = feasible_set.system(feasible_set.orders[broken])
-    system = open_at_gaps(system, gaps)
-    return _unrounded_where_unmet(rounded, moved, system, feasible_set)
-
-
-def _unrounded_where_unmet(rounded, moved, system, feasible_set):
-    """Rounded rows; as they were in the columns of constraints that rounding broke.
-
-    Whole-number types stay rounded: they have no other values.
-    """
-    is_float = feasible_set.precision > 0
-    used = system.coefficients != 0
-    for _ in range(len(system) + 1):
-        broken = ~is_met(system, rounded, exact=True)
-        back = (broken.astype(np.intp) @ used > 0) & is_float & (rounded != moved)
-        if not back.any():
-            break
-        rounded = np.where(back, moved, rounded)
-    return rounded
+        before = rounded[off]
+        weights = weights_of(before, feasible_set, gaps[off] | stepped, 1.0)
+        again, ok = nearest_rows(
+            before, weights, system.take_rows(off), low[off], high[off]
+        )
+        rounded[off] = np.where(ok.all(axis=1, keepdims=True), again, before)
+    broken = ~is_met(system, rounded).all(axis=1)
+    of_orders = (broken_orders(x, feasible_set, gaps) for x in (rounded, moved))
+    broken |= np.greater(*of_orders).any(axis=1)
+    # Whole-number types stay rounded: they have no other values.
+    return np.where(broken[:, None] & (feasible_set.precision > 0), moved, rounded)

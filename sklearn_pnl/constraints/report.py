@@ -89,12 +89,11 @@ class SampleReport(TableReport):
             f"Effective number of parents: {self.effective_parents:.1f} of "
             f"{self.n_train} training rows."
         ]
-        farthest = self.rms_displacement.max(initial=0)
-        if farthest > 0:
-            name = self.features[int(np.argmax(self.rms_displacement))]
+        k = int(np.argmax(self.rms_displacement))
+        if self.rms_displacement[k] > 0:
             notes.append(
-                f"Totals moved rows by up to {farthest:.2g} of a column's range (root "
-                f"mean square): {name}."
+                f"Totals moved rows by up to {self.rms_displacement[k]:.2g} of a "
+                f"column's range (root mean square): {self.features[k]}."
             )
         if self.n_unrelated_donors:
             notes.append(

@@ -2,12 +2,8 @@
 
 import numpy as np
 
-from .linear import LinearConstraints
-
 # What rounding of double precision may leave of a whole number of steps.
-_ALMOST_WHOLE = 1e-6
-# Passes over a sum whose cells meet limits on the way.
-_MAX_PASSES = 5
+ALMOST_WHOLE = 1e-6
 
 
 def round_to_steps(rows, steps, system, low, high):
@@ -15,13 +11,12 @@ def round_to_steps(rows, steps, system, low, high):
 
     Each cell goes to the nearest multiple inside its limits. Then, sum by sum, those
     with the largest remainders, among those with the coefficients 1 and -1, go one step
-    farther until the sum is inside its interval. Cells of a sum that was seen to are
-    not changed for a later one.
+    farther until the sum is inside its interval. Sums with the fewest free columns come
+    first, and their cells are not changed for a later one.
 
     Parameters
     ----------
     rows : ndarray of shape (n, D)
-        Cells with NaN stay so.
     steps : ndarray of shape (D,)
         0 for columns without.
     system : LinearConstraints
@@ -34,80 +29,61 @@ def round_to_steps(rows, steps, system, low, high):
         Sums whose cells are settled already, or have other units, may be off; those
         asked for a value between two multiples are at the nearest.
     """
-    stepped = np.flatnonzero(steps)
-    unit = steps[stepped]
-    least = np.ceil(low[:, stepped] / unit - _ALMOST_WHOLE)
-    most = np.floor(high[:, stepped] / unit + _ALMOST_WHOLE)
-    on_steps = (least <= most) & ~np.isnan(rows[:, stepped])
-    exact = np.where(on_steps, rows[:, stepped] / unit, 0.0)
-    counts = np.clip(np.rint(exact), *np.where(on_steps, (least, most), 0.0))
-    settled = ~on_steps | (least == most)
-    for k in _from_most_settled(system, stepped, settled):
-        a = system.coefficients[k][stepped]
-        cells = np.flatnonzero(a)
-        size = a[cells] * unit[cells]
-        smallest = np.abs(size).min()
-        weights = np.rint(size / smallest)
-        if not np.allclose(size, weights * smallest, rtol=1e-9, atol=0):
+    columns = np.flatnonzero(steps)
+    unit, exact = steps[columns], rows[:, columns] / steps[columns]
+    least = np.ceil(low[:, columns] / unit - ALMOST_WHOLE)
+    most = np.floor(high[:, columns] / unit + ALMOST_WHOLE)
+    on_steps, settled = least <= most, least >= most
+    counts = np.where(on_steps, np.clip(np.rint(exact), least, most), exact)
+    a = system.coefficients[:, columns] * unit
+    # Sums of steps alone; always the one with the fewest free columns next.
+    left = np.flatnonzero(~system.coefficients[:, steps == 0].any(axis=1)).tolist()
+    while left:
+        free = ~settled.all(axis=0)
+        k = min(left, key=lambda k: np.count_nonzero(a[k, free]))
+        left.remove(k)
+        cells = np.flatnonzero(a[k])
+        smallest = np.abs(a[k, cells]).min(initial=np.inf)
+        weights = np.rint(a[k, cells] / smallest)
+        is_multiple = np.allclose(a[k, cells], weights * smallest, rtol=1e-9, atol=0)
+        if not len(cells) or not is_multiple:
             continue
-        # Cells that cannot be on steps are constants of their sum.
-        off = np.where(on_steps[:, cells], 0.0, np.nan_to_num(rows[:, stepped[cells]]))
-        rest = (off @ a[cells])[:, None]
-        ends = (end[..., [k]] for end in (system.lower, system.upper))
-        lower, upper = ((end - rest)[:, 0] / smallest for end in ends)
-        lacking = _lacking(counts[:, cells] @ weights, lower, upper)
-        arrays = exact, counts, least, most, settled
-        part = (x[:, cells] for x in arrays)
-        counts[:, cells] = _largest_remainders(*part, weights, lacking)
-        settled[:, cells] |= ((lower == upper) | (lacking != 0))[:, None]
+        total = counts[:, cells] @ weights
+        lower, upper = (e[..., k] / smallest for e in (system.lower, system.upper))
+        missing = least_change(lower - total, upper - total)
+        settled_before = settled[:, cells]
+        settled[:, cells] |= ((lower == upper) | (missing != 0))[:, None]
+        part = (x[:, cells] for x in (exact, counts, least, most))
+        counts[:, cells] = _largest_remainders(*part, settled_before, weights, missing)
     rounded = rows.copy()
-    rounded[:, stepped] = np.where(on_steps, multiples(counts, unit), rows[:, stepped])
+    rounded[:, columns] = np.where(on_steps, multiples(counts, unit), rows[:, columns])
     return rounded
 
 
-def _from_most_settled(system, stepped, settled):
-    """Constraints with steps alone, always the one with the fewest free columns next.
-
-    So a total that is fixed is seen to before the parts of its parts.
-    """
-    used = system.coefficients[:, stepped] != 0
-    every = system.coefficients != 0
-    left = np.flatnonzero(used.any(axis=1) & (used.sum(axis=1) == every.sum(axis=1)))
-    free = ~settled.all(axis=0)
-    while len(left):
-        counts = (used[left] & free).sum(axis=1)
-        best = left[np.argmin(counts)]
-        yield best
-        free &= ~used[best]
-        left = left[left != best]
-
-
-def _lacking(total, lower, upper):
-    """Whole numbers (n,) that sums lack of an interval, or of its middle."""
-    low, high = np.ceil(lower - _ALMOST_WHOLE), np.floor(upper + _ALMOST_WHOLE)
-    # An interval without a whole number has one next to it.
+def least_change(lower, upper):
+    """The smallest whole numbers (n,) in intervals; in one without any, its middle."""
+    low, high = np.ceil(lower - ALMOST_WHOLE), np.floor(upper + ALMOST_WHOLE)
     is_empty = low > high
     low[is_empty] = high[is_empty] = np.rint((lower[is_empty] + upper[is_empty]) / 2)
-    return np.clip(total, low, high) - total
+    return np.clip(0, low, high)
 
 
-def _largest_remainders(exact, counts, least, most, settled, weights, lacking):
-    """Whole numbers (n, c) whose weighted sums (n,) change by what is lacking.
+def _largest_remainders(exact, counts, least, most, settled, weights, missing):
+    """Whole numbers (n, c) whose weighted sums (n,) change by what is missing.
 
     Cells of weight 1 or -1 do it; others are too coarse.
     """
-    counts, signs, is_fine = counts.copy(), np.sign(weights), np.abs(weights) == 1
-    for _ in range(_MAX_PASSES):
-        if not lacking.any():
-            break
-        direction = np.sign(lacking)[:, None] * signs
+    while missing.any():
+        direction = np.sign(missing)[:, None] * np.sign(weights)
         after = counts + direction
-        allowed = ~settled & is_fine & (after >= least) & (after <= most)
+        allowed = ~settled & (np.abs(weights) == 1) & (after >= least) & (after <= most)
         cost = np.where(allowed, (counts - exact) * direction, np.inf)
         rank = np.argsort(np.argsort(cost, axis=1, kind="stable"), axis=1)
-        chosen = allowed & (rank < np.abs(lacking)[:, None])
-        counts += chosen * direction
-        lacking = lacking - chosen.sum(axis=1) * np.sign(lacking)
+        chosen = allowed & (rank < np.abs(missing)[:, None])
+        if not chosen.any():
+            break
+        counts = counts + chosen * direction
+        missing = missing - chosen.sum(axis=1) * np.sign(missing)
     return counts
 
 
@@ -116,41 +92,3 @@ def multiples(counts, steps):
     inverse = np.maximum(np.rint(1 / steps), 1)
     is_fraction = (steps < 1) & (np.abs(inverse * steps - 1) < 1e-12)
     return np.where(is_fraction, counts / inverse, counts * steps)
-
-
-def round_totals(rows, steps, totals, low, high):
-    """Round the columns of totals so that their sums over all rows are inside.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, D)
-    steps : ndarray of shape (D,)
-    totals : LinearConstraints
-        Of the sums over rows; those with columns that have no steps, or of different
-        units, are left alone.
-    low, high : ndarray of shape (n, D)
-
-    Returns
-    -------
-    rows : ndarray of shape (n, D)
-    fixed : ndarray of bool of shape (n, D)
-        Cells that were rounded for a total.
-    """
-    rows, fixed = rows.copy(), np.zeros(rows.shape, bool)
-    order = np.argsort(np.count_nonzero(totals.coefficients, axis=1), kind="stable")
-    for k in order:
-        cells = np.flatnonzero(totals.coefficients[k])
-        if not steps[cells].all():
-            continue
-        # All cells of these columns are one long row, with a single sum.
-        n = len(rows)
-        a = np.tile(totals.coefficients[k][cells], n)
-        ends = totals.lower[[k]], totals.upper[[k]]
-        total = LinearConstraints(a[None], *ends, ("",) * len(a))
-        limits = (np.where(fixed, rows, end)[:, cells] for end in (low, high))
-        limits = (end.reshape(1, -1) for end in limits)
-        flat = rows[:, cells].reshape(1, -1)
-        flat = round_to_steps(flat, np.tile(steps[cells], n), total, *limits)
-        rows[:, cells] = flat.reshape(n, -1)
-        fixed[:, cells] = True
-    return rows, fixed

@@ -11,7 +11,7 @@ from .._runtime.typing import Rows
 from ..frames import read_table
 from .feasible_set import TableReader, build_feasible_set
 from .linear import LinearConstraints
-from .relations import as_constraints, find_in_table, follows
+from .relations import as_constraints, find_in_table
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Structure:
             for end in (relations.low, relations.high)
         )
         return build_feasible_set(
-            table, numbers=numbers, low=low, high=high,
+            table, numbers, low=low, high=high,
             equalities=self.equalities, orders=relations.comparable,
             steps=np.where(is_flag, width, relations.steps),
         )  # fmt: skip
@@ -103,13 +103,13 @@ def find_equalities(X: Rows) -> LinearConstraints:
 
 def about_columns(system, table):
     """Constraints about the numbers of a table as such about the columns of X."""
-    names = table.names or [f"x{j}" for j in range(prod(table.row_shape))]
+    columns = range(prod(table.row_shape))
+    names = tuple(map(str, table.names or (f"x{j}" for j in columns)))
     a = np.zeros((len(system), len(names)))
     a[:, table.columns] = system.coefficients
     ranges = np.ones(len(names))
     ranges[table.columns] = system.ranges
     values = system.lower + system.coefficients @ table.starts
-    names = tuple(map(str, names))
     return LinearConstraints(a, values, values, names, ranges, system.note)
 
 
@@ -161,10 +161,10 @@ def pattern_limits(cells, patterns, relations):
 
 def given_with_categories(cells, relations, labels):
     """Blocks of two-valued columns that are alike in each level of a category."""
-    if labels is None or not relations.binary.any():
-        return ()
-    binary = np.flatnonzero(relations.binary)
-    blocks = range(relations.blocks.max() + 1)
-    return tuple(
-        b for b in blocks if follows(cells[:, binary[relations.blocks == b]], labels)
-    )
+    flags = np.nan_to_num(cells[:, relations.binary], nan=-np.inf)
+    given = set()
+    for levels in () if labels is None else labels.T:
+        _, first, level = np.unique(levels, return_index=True, return_inverse=True)
+        alike = (flags == flags[first][level.reshape(-1)]).all(axis=0)
+        given |= {*relations.blocks} - {*relations.blocks[~alike]}
+    return tuple(sorted(given))

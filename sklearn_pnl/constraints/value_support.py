@@ -5,14 +5,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .rounding import multiples
-
-# Most decimals that are looked for.
-_MAX_DECIMALS = 4
-# An atom has this share of the values, five rows at least, and four times the rows of
-# the fourth commonest value: in a column of few values none sticks out.
-_ATOM_SHARE, _ATOM_ROWS, _ATOM_FACTOR, _MAX_ATOMS = 0.03, 5, 4, 3
-
 
 @dataclass(frozen=True)
 class ValueSupport:
@@ -51,43 +43,18 @@ class ValueSupport:
         lines = []
         for j, name in enumerate(self.names):
             words = []
-            if self.steps[j] == 1:
-                words.append("whole numbers")
-            elif self.steps[j]:
-                words.append(f"multiples of {self.steps[j]:g}")
+            if self.steps[j]:
+                is_whole = self.steps[j] == 1
+                multiples = f"multiples of {self.steps[j]:g}"
+                words.append("whole numbers" if is_whole else multiples)
             if j in self.atoms:
-                shared = ", ".join(f"{value:.6g}" for value in self.atoms[j])
-                words.append(f"often {shared}")
+                words.append("often " + ", ".join(f"{v:.6g}" for v in self.atoms[j]))
             if j in self.missing:
                 words.append(f"missing in {self.missing[j]:.0%} of rows")
             if words:
                 lines.append(f"  {name}: {'; '.join(words)}")
         head = f"value support of {len(lines)} of {len(self.names)} columns"
         return "\n".join([head, *lines])
-
-    def apply(self, rows: NDArray, donors: NDArray) -> NDArray:
-        """Take atoms and missing cells from donors, and round the others to steps.
-
-        Parameters
-        ----------
-        rows, donors : ndarray of shape (n, D)
-            New rows, and a training row for each. A new value that is an atom by
-            chance stays.
-
-        Returns
-        -------
-        rows : ndarray of shape (n, D)
-        """
-        rows = rows.copy()
-        columns = np.flatnonzero(self.steps)
-        unit = self.steps[columns]
-        rows[:, columns] = multiples(np.rint(rows[:, columns] / unit), unit)
-        for j, values in self.atoms.items():
-            given = np.isin(donors[:, j], values)
-            rows[given, j] = donors[given, j]
-        for j in self.missing:
-            rows[np.isnan(donors[:, j]), j] = np.nan
-        return rows
 
 
 def find_value_support(numbers, table):
@@ -104,32 +71,28 @@ def find_value_support(numbers, table):
     -------
     support : ValueSupport
     """
-    d = numbers.shape[1]
-    steps = np.array(np.broadcast_to(table.steps, d), dtype=np.float64)
-    precision = np.broadcast_to(table.precision, d)
+    steps = np.array(np.broadcast_to(table.steps, numbers.shape[1]), dtype=np.float64)
+    precision = np.broadcast_to(table.precision, steps.shape)
     atoms, missing = {}, {}
-    for j in range(d):
-        values = numbers[:, j]
-        gaps = np.isnan(values)
-        if gaps.any():
-            missing[j] = float(gaps.mean())
-            values = values[~gaps]
+    for j, column in enumerate(numbers.T):
+        values = column[~np.isnan(column)]
+        if len(values) < len(column):
+            missing[j] = 1 - len(values) / len(column)
         if steps[j] == 0 and len(values):
             steps[j] = _step_of(values.astype(np.float64), precision[j])
         shared = _atoms_of(values)
         if len(shared):
             atoms[j] = shared
-    return ValueSupport(tuple(map(str, table.feature_names)), steps, atoms, missing)
+    return ValueSupport(table.feature_names, steps, atoms, missing)
 
 
 def _step_of(values, precision):
     """The power of ten, from 1 to .0001, that all values are multiples of; else 0."""
-    size = np.abs(values)
-    room = 2 * precision * size
-    for decimals in range(_MAX_DECIMALS + 1):
+    room = 2 * precision * np.abs(values)
+    for decimals in range(5):
         step = 10.0**-decimals
         # Steps that the type itself rounds to say nothing.
-        if step < 8 * room.max(initial=0):
+        if step < 8 * room.max():
             return 0.0
         if np.all(np.abs(values - np.round(values, decimals)) <= room):
             return step
@@ -137,11 +100,14 @@ def _step_of(values, precision):
 
 
 def _atoms_of(values):
-    """Values that stick out by how many rows share them, 0 first."""
+    """Up to three values that stick out by how many rows share them, 0 first.
+
+    An atom has 3% of the values, five rows at least, and four times the rows of the
+    fourth commonest value: in a column of few values none sticks out.
+    """
     distinct, counts = np.unique(values, return_counts=True)
-    if len(distinct) <= _MAX_ATOMS + 1 or counts.max() < _ATOM_ROWS:
+    if len(distinct) < 5:
         return distinct[:0]
-    beside = np.sort(counts)[-_MAX_ATOMS - 1]
-    least = max(_ATOM_ROWS, _ATOM_SHARE * len(values), _ATOM_FACTOR * beside)
+    least = max(5, 0.03 * len(values), 4 * np.sort(counts)[-4])
     shared = distinct[counts >= least]
     return shared[np.argsort(shared != 0, kind="stable")]

@@ -23,4 +23,5 @@ def feasible_set(X, *, low=-np.inf, high=np.inf, steps=0.0, precision=1e-16,
                       - np.nanmin(X, axis=0), steps, precision))  # fmt: skip
     none = LinearConstraints.empty(names)
     orders = np.array(orders, int).reshape(-1, 2)
-    return FeasibleSet(names, *each, equalities or none, orders, constraints)
+    constraints = constraints or none
+    return FeasibleSet(names, *each, equalities or none, constraints, orders)

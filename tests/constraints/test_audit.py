@@ -49,7 +49,7 @@ def test_rows_that_keep_everything_pass(rows, whole):
 )
 def test_what_fails_is_named_with_its_row(rows, whole, cell, value, message):
     rows[cell] = value
-    whole = replace(whole, constraints=None)
+    whole = replace(whole, constraints=whole.constraints.select([]))
     with pytest.warns(ConvergenceWarning) as told:
         audit_rows(rows, whole, "sample")
     messages = " ".join(str(one.message) for one in told)
@@ -116,7 +116,7 @@ def test_steps_of_decimals_and_whole_numbers():
     assert "rooms: whole numbers" in str(support)
 
 
-def test_atoms_and_missing_cells_come_from_donors():
+def test_atoms_are_values_that_many_rows_share():
     rng = np.random.default_rng(1)
     x = rng.gamma(2.0, size=400)
     zero = np.where(rng.random(400) < 0.4, 0.0, x)
@@ -124,21 +124,9 @@ def test_atoms_and_missing_cells_come_from_donors():
     gaps = np.where(rng.random(400) < 0.25, np.nan, x)
     dice = rng.integers(1, 7, 400).astype(float)
     support = support_of(free=x, zero=zero, capped=capped, gaps=gaps, dice=dice)
-    assert {j: values.tolist() for j, values in support.atoms.items()} == {
-        1: [0.0],
-        2: [3.0],
-    }
+    atoms = {j: values.tolist() for j, values in support.atoms.items()}
+    assert atoms == {1: [0.0], 2: [3.0]}
     assert list(support.missing) == [3]
-    X = np.column_stack([x, zero, capped, gaps, dice])
-    donors = X[rng.permutation(400)]
-    new = (np.nan_to_num(X) + np.nan_to_num(donors)) / 2
-    made = support.apply(new, donors)
-    assert_array_equal(np.isnan(made), np.isnan(donors))
-    for j, values in support.atoms.items():
-        given = np.isin(donors[:, j], values)
-        assert_array_equal(made[given, j], donors[given, j])
-    assert_array_equal(made[:, 0], new[:, 0])
-    assert_array_equal(made[:, 4], np.rint(made[:, 4]))
 
 
 # --- report -----------------------------------------------------------------------

@@ -17,6 +17,12 @@ def relations(X, **params):
     return find_relations(X, np.zeros(X.shape[1]), **params)
 
 
+def equalities(X, priority=None):
+    columns = np.flatnonzero(np.ptp(X, axis=0) > 0)
+    none = np.zeros(X.shape[1])
+    return exact_equalities(X, columns, none, none if priority is None else priority)
+
+
 def gamma(seed, *shape):
     return np.random.default_rng(seed).gamma(2.0, size=shape)
 
@@ -52,7 +58,7 @@ def test_the_space_of_equalities_is_the_null_space_of_the_rows(seed):
     rng = np.random.default_rng(seed)
     basis = rng.integers(-2, 3, (4, 9)).astype(float)
     X = rng.normal(size=(60, 4)) @ basis + rng.integers(0, 5, 9)
-    found = exact_equalities(X)
+    found = equalities(X)
     rank = np.linalg.matrix_rank(X - X.mean(axis=0))
     varying = np.ptp(X, axis=0) > 0
     assert len(found) == varying.sum() - rank
@@ -71,7 +77,7 @@ def test_pivots_are_columns_that_may_depend():
     base = rng.gamma(2.0, size=80)
     X = np.column_stack([hours, 60 * hours + minutes, minutes, base, base + 10 * hours])
     # Floats depend first, of whole numbers that whose coefficient divides the others.
-    found = exact_equalities(X, priority=np.array([1, 1, 1, 0, 0]))
+    found = equalities(X, np.array([1, 1, 1, 0, 0]))
     assert {3, 4} & set(found.pivots)
     whole = found[~np.isin(found.pivots, [3, 4])]
     assert_allclose(np.abs(whole.coefficients[:, :3]), [[60, 1, 1]])
@@ -83,7 +89,7 @@ def test_pivots_are_columns_that_may_depend():
 
 def test_echelon_takes_the_column_of_the_largest_spread():
     basis = np.array([[1.0, 2.0, 4.0, 0.0], [0.0, 1.0, 1.0, 3.0]])
-    reduced, pivots = echelon(basis, np.array([1.0, 1.0, 1.0, 10.0]))
+    reduced, pivots = echelon(basis, np.array([1.0, 1.0, 1.0, 10.0]), np.zeros(4))
     assert_array_equal(pivots, [3, 2])
     assert_array_equal(reduced[:, pivots], np.eye(2))
     assert np.linalg.matrix_rank(np.vstack([basis, reduced])) == 2

@@ -155,7 +155,7 @@ def linear_projection(
     lower, upper : array-like of shape (c,) or (n, c), or scalar
         Equal for an equation, infinite for no bound; for all rows or a row each.
     floor, ceiling : array-like of shape (D,) or (n, D), or scalar, default=0, inf
-        Range of each cell.
+        Range of each cell. A floor below 0 is for "chi2" alone.
     divergence : {"kl", "chi2"}, default="kl"
         Objective: ``KL(m, measure)``, or ``sum (m - measure)**2 / (2 measure)``, which
         moves cells in proportion to their size and takes one step where no cell is at
@@ -254,7 +254,8 @@ class _Problem:
         n = len(start)
         lower, upper = _interval(lower, upper, (n, a.shape[0]), "lower", "upper")
         floor, ceiling = _interval(floor, ceiling, start.shape, "floor", "ceiling")
-        floor = np.maximum(floor, 0.0)
+        # Finite, so that reaches of equations are numbers.
+        floor = np.maximum(floor, 0.0 if divergence is _KullbackLeibler else -1e100)
         sizes = np.clip(start, floor, ceiling) @ abs(a).T
         ends = [np.where(np.isfinite(e), np.abs(e), 0.0) for e in (lower, upper)]
         scale = np.maximum.reduce([sizes, *ends])
