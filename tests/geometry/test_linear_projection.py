@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import LinearConstraint, approx_fprime, linprog, minimize
+from scipy.optimize import LinearConstraint, linprog, minimize
 from scipy.sparse import csr_array
 
 from sklearn_pnl.geometry import kl_divergence, linear_projection
-from sklearn_pnl.geometry.convex.affine import _DIVERGENCES, _Problem
 from sklearn_pnl.geometry.convex.reach import box_reach
 
 
@@ -168,21 +167,6 @@ def test_pythagorean_theorem():
         assert kl_divergence(q, m0) >= total - 1e-8
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_gradient_of_the_dual_by_finite_differences(seed):
-    rng = np.random.default_rng(seed)
-    m0, a, lower, upper, floor, ceiling = random_problem(rng)
-    ends = lower, upper, floor, ceiling
-    p = _Problem.from_user(m0[None], a, *ends, _DIVERGENCES["kl"])
-    # On the side of 0 where the end of the interval is finite.
-    y = np.where(np.isinf(lower), -1, 1) * rng.uniform(0.1, 0.5, size=len(a))
-    slope = approx_fprime(y, lambda x: p.primal(x[None])[1][0], 1e-7)
-    m, _, _ = p.primal(y[None])
-    gradient = p.gradient(m, y[None])[0]
-    scale = np.abs(gradient).max() + np.abs(a @ m[0]).max()
-    np.testing.assert_allclose(slope, gradient, atol=1e-5 * scale)
-
-
 def test_rows_do_not_depend_on_their_neighbours():
     rng = np.random.default_rng(3)
     m0 = rng.gamma(1.0, size=(40, 9)) + 1e-3
@@ -341,20 +325,6 @@ def test_optimality_conditions_of_chi_square(seed):
         inequality = lower < upper
         assert np.all((a @ m <= lower + scale)[inequality & (y > 0)])
         assert np.all((a @ m >= upper - scale)[inequality & (y < 0)])
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_gradient_of_the_chi_square_dual_by_finite_differences(seed):
-    rng = np.random.default_rng(seed)
-    m0, a, lower, upper, floor, ceiling = random_problem(rng)
-    ends = lower, upper, floor, ceiling
-    p = _Problem.from_user(m0[None], a, *ends, _DIVERGENCES["chi2"])
-    y = np.where(np.isinf(lower), -1, 1) * rng.uniform(0.1, 0.5, size=len(a))
-    slope = approx_fprime(y, lambda x: p.primal(x[None])[1][0], 1e-7)
-    m, _, _ = p.primal(y[None])
-    gradient = p.gradient(m, y[None])[0]
-    scale = np.abs(gradient).max() + np.abs(a @ m[0]).max()
-    np.testing.assert_allclose(slope, gradient, atol=1e-5 * scale)
 
 
 def test_pythagorean_theorem_of_chi_square():
