@@ -350,7 +350,7 @@ class _Dual:
             free &= ~wrong
         step = np.where(ending, -y, step)
         change = np.maximum(_largest(step @ self.coefficients), 1e-300)
-        return step * np.minimum(1, self.divergence.longest / change)[:, None]
+        return step * np.minimum(1, self.divergence.longest / change)[:, None], False
 
     def _gram(self, weight):
         """``A diag(w) A'`` for rows ``w`` of weights."""
