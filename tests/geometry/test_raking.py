@@ -200,12 +200,12 @@ def test_margins_that_need_empty_cells():
 
 def test_contradictory_margins_are_named():
     tables = np.ones((2, 3, 4))
-    totals = r"\(0,\) and \(1,\) have different totals: 3 and 4"
+    totals = r"\(0,\) and \(1,\) disagree at the total: 3 and 4"
     with pytest.raises(RakingError, match=totals):
         rake(np.ones((3, 4)), {(0,): np.ones(3), (1,): np.ones(4)})
     first, second = np.ones((2, 3)), np.ones((3, 4)) / 2
     second[1] *= 2
-    sums = r"\(0, 1\) and \(1, 2\) disagree .* level 1 of mode 1 they sum to 2 and 4"
+    sums = r"\(0, 1\) and \(1, 2\) disagree at level 1 of mode 1: 2 and 4"
     with pytest.raises(RakingError, match=sums):
         rake(tables, {(0, 1): first, (1, 2): second})
 
@@ -217,7 +217,7 @@ def test_three_margins_that_share_a_column():
     margins = {(0, 1): t.sum(2), (0, 2): t.sum(1), (1, 2): t.sum(0)}
     assert rake(np.ones(t.shape), margins).converged
     margins[0, 2] = margins[0, 2] * np.array([[1.1], [0.9], [1.0]])
-    with pytest.raises(RakingError, match="share: at level . of mode 0"):
+    with pytest.raises(RakingError, match="at level . of mode 0"):
         rake(np.ones(t.shape), margins)
 
 
@@ -264,7 +264,7 @@ def test_too_few_iterations_are_told():
         (np.full((2, 2), 1e308), {(0,): [1, 1]}, "tables must have a finite sum"),
         (np.ones((3, 4, 5)), {(0,): [1] * 3, (1,): [1] * 4}, "n_modes=3 makes modes"),
         (np.ones((2, 3)), {(0, 1): np.ones((2, 3)), (1, 0): np.ones((3, 2))},
-         r"name the modes \(0, 1\) twice, the second time as \(1, 0\)"),
+         r"name the modes \(0, 1\) twice"),
     ],
 )  # fmt: skip
 def test_bad_input(tables, margins, message):

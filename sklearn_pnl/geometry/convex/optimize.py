@@ -114,7 +114,7 @@ def newton_projected(
     Beside values and gradients the problem has ``direction(point, gradient, rows)``,
     and ``search(here, step, rows)``: variables, values and points after a step.
     """
-    problem_type, stop = type(problem), _Stop(tol, patience=max_iter + 1)
+    problem_type, stop = type(problem), _Stop(tol, patience=8)
     steps = problem_type.direction, stop, max_iter, problem_type.search
     return _newton(problem, x, *steps)
 
