@@ -24,10 +24,6 @@ from ._runtime.typing import Rows
 from ._runtime.validation import all_or_nothing
 from .frames import plain_target
 
-_TINY = np.finfo(float).tiny
-# Input tags that hold if one part has them; all others hold if both do.
-_REQUIREMENTS = "positive_only", "pairwise"
-
 
 class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit a classifier on resampled rows, and correct its probabilities for the prior.
@@ -252,10 +248,11 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         learnt = np.asarray(self.estimator_.predict_proba(X), np.float64)
         seen = np.searchsorted(self.classes_, self.estimator_.classes_)
         joint = np.zeros((len(learnt), len(self.classes_)))
-        resampled = self.resampled_class_count_[seen]
         prior = np.ones(len(seen)) if balanced else self.class_count_[seen]
+        resampled = self.resampled_class_count_[seen]
         # All rows of a class may have weight 0.
-        joint[:, seen] = learnt * prior * (resampled > 0) / np.maximum(resampled, _TINY)
+        has_rows = resampled > 0
+        joint[:, seen[has_rows]] = (learnt * prior)[:, has_rows] / resampled[has_rows]
         return joint / joint.sum(axis=1, keepdims=True)
 
     def predict_proba(self, X: Rows) -> NDArray:
@@ -331,6 +328,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         tags.classifier_tags = replace(classifier_tags, multi_label=False)
         parts = estimator.input_tags, get_tags(self.sampler).input_tags
         for name in (field.name for field in fields(tags.input_tags)):
-            holds = any if name in _REQUIREMENTS else all
+            # What a part requires, both do; what they allow, both have to.
+            holds = any if name in ("positive_only", "pairwise") else all
             setattr(tags.input_tags, name, holds(getattr(part, name) for part in parts))
         return tags

@@ -13,10 +13,7 @@ from ..energies import energy_decomposition
 from ..posets.protocol import PosetProtocol
 from ..posets.tensor import TensorPoset
 from .counts import check_counts, check_reference, n_params_of
-from .fit import MAX_ITER, TOL, p_values, statistics_table
-
-# Largest number of nested fits of "interactions" or "orders".
-_MOST_LEVELS = 2**7
+from .fit import p_values, statistics_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +71,8 @@ def deviance_tests(
     levels: Literal["interactions", "orders"] | list = "interactions",
     *,
     reference: ArrayLike | None = None,
-    tol: float = TOL,
-    max_iter: int = MAX_ITER,
+    tol: float = 1e-12,
+    max_iter: int = 200,
 ) -> InteractionTests:
     """How ``G^2`` of the reference divides among terms added one by one.
 
@@ -155,7 +152,8 @@ def _named_levels(poset, levels):
             f"levels; got {levels!r} for {poset!r}."
         )
     modes = [k for k, length in enumerate(poset.shape) if length > 1]
-    if 2 ** len(modes) > _MOST_LEVELS:
+    # Each set of modes is a fit.
+    if len(modes) > 7:
         raise ValueError(
             f"{len(modes)} modes have {2 ** len(modes) - 1} sets of modes: give "
             "levels='orders', or the levels of interest as a list."

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import pinv, qr, solve_triangular
+from scipy.linalg import pinv
 from scipy.special import xlogy
 from scipy.stats import chi2
 
@@ -47,11 +47,6 @@ from .counts import (
     where_it_can_occur,
     without_unfilled,
 )
-
-TOL, MAX_ITER = 1e-12, 200
-# Singular values below this share of the largest, and parts of unit vectors that are
-# off the rows of a design, are rounding.
-_RANK, _ALIASED = 1e-11, 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,8 +129,8 @@ def goodness_of_fit(
     order: ArrayLike = 1,
     *,
     reference: ArrayLike | None = None,
-    tol: float = TOL,
-    max_iter: int = MAX_ITER,
+    tol: float = 1e-12,
+    max_iter: int = 200,
 ) -> GoodnessOfFit:
     """Fit the log-linear model of an order to counts; statistics of the fit.
 
@@ -272,30 +267,13 @@ def theta_with_errors(
     # With a constant to stand for psi: its inverse, cut down to theta, is that of G.
     design = root[:, None] * functions
     log_ratio = root * np.log(np.divide(q, r, out=np.ones(len(q)), where=q > 0))
-    # Of design = QR the inverse is that of R times that of Q; R has fewer rows.
-    triangle = qr(np.column_stack([design, log_ratio]), mode="r")[0]
-    triangle = triangle[: triangle.shape[1]]
-    factor, right = triangle[:, :-1], triangle[:, -1]
-    inverse = _pseudo_inverse(factor)
-    theta = inverse @ right
+    # Smaller singular values are rounding of cells that are empty.
+    inverse = pinv(design, rtol=1e-11)
+    theta = inverse @ log_ratio
     errors = np.linalg.norm(inverse, axis=1) / np.sqrt(total)
-    estimable = np.abs(1 - np.einsum("ij,ji->i", inverse, factor)) < _ALIASED
+    estimable = np.abs(1 - np.einsum("ij,ji->i", inverse, design)) < 1e-6
     theta, errors = (np.where(estimable, x, np.nan)[1:] for x in (theta, errors))
     return theta, errors
-
-
-def _pseudo_inverse(factor):
-    """That of an upper triangle; by substitution, unless its rank may be less."""
-    m = factor.shape[1]
-    square = factor[:m]
-    if len(square) == m and np.diag(square).all():
-        inverse = solve_triangular(square, np.eye(m), check_finite=False)
-        # No less than the ratio of its singular values.
-        with np.errstate(over="ignore"):
-            condition = np.linalg.norm(square) * np.linalg.norm(inverse)
-        if condition < 1 / _RANK:
-            return np.hstack([inverse, np.zeros((m, len(factor) - m))])
-    return pinv(factor, rtol=_RANK)
 
 
 def model_mask(poset, order):

@@ -145,7 +145,7 @@ def linear_projection(
     lower, upper : array-like of shape (c,) or (n, c), or scalar
         Equal for an equation, infinite for no bound; for all rows or a row each.
     floor, ceiling : array-like of shape (D,) or (n, D), or scalar, default=0, inf
-        Range of each cell.
+        Range of each cell. A floor below 0 is for "chi2" alone.
     divergence : {"kl", "chi2"}, default="kl"
         Objective: ``KL(m, measure)``, or ``sum (m - measure)**2 / (2 measure)``, which
         moves cells in proportion to their size and takes one step where no cell is at
@@ -195,7 +195,8 @@ def linear_projection(
     shape = len(start), a.shape[0]
     lower, upper = _interval(lower, upper, shape, "lower", "upper")
     floor, ceiling = _interval(floor, ceiling, start.shape, "floor", "ceiling")
-    floor = np.maximum(floor, 0.0)
+    # Finite, so that reaches of equations are numbers.
+    floor = np.maximum(floor, 0.0 if divergence == "kl" else -1e100)
     m, y, n_iter = (
         np.clip(start, floor, ceiling),
         np.zeros(shape),
