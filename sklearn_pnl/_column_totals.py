@@ -331,8 +331,8 @@ class Margin:
     codes : ndarray of int of shape (n,)
         Which level each row has; -1 where it has none that is asked for.
     lower, upper : ndarray of shape (n_levels,)
-    what : str
-        What is asked of each level, in words.
+    names : tuple of str
+        What the count of each level is called.
     is_share : bool
         Whether shares of all rows are asked for, not counts.
     """
@@ -342,18 +342,13 @@ class Margin:
     codes: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
-    what: str = "the count of"
-    is_share: bool = False
+    names: tuple
+    is_share: bool
 
     @property
     def name(self):
         """The columns as the user wrote them."""
         return repr(self.key[0] if len(self.key) == 1 else self.key)
-
-    @property
-    def names(self):
-        """What the count of each level is called."""
-        return tuple(f"{self.what} {name_level(self.key, x)}" for x in self.levels)
 
     def indicators(self, codes):
         """Which rows have which level, a sparse array of shape (n_levels, n)."""
@@ -410,16 +405,14 @@ def read_margin(reader, total, n=None):
             f"{max(lower[k], upper[k]):.10g} is asked; levels are compared as they "
             f"are, the first ones are {known}, and missing cells have none."
         )
-    what, is_share = "the count of", total.mean and n is None
-    if reader.row != "row":
-        what = "the margin at"
+    is_share = total.mean and n is None
     if total.mean:
         _check_shares(total.of, lower, upper, np.all(codes >= 0))
-    if is_share:
-        what = "the share of"
-    elif total.mean:
-        lower, upper = n * lower, n * upper
-    return Margin(key, levels, codes, lower, upper, what, is_share)
+        lower, upper = (end * (n or 1) for end in (lower, upper))
+    what = "the share of" if is_share else "the count of"
+    what = what if reader.row == "row" else "the margin at"
+    names = tuple(f"{what} {name_level(key, level)}" for level in levels)
+    return Margin(key, levels, codes, lower, upper, names, is_share)
 
 
 def _check_shares(of, lower, upper, is_partition):

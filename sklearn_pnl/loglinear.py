@@ -305,11 +305,8 @@ class LogLinearModel(DensityMixin, BaseEstimator):
 
     @property
     def _settings(self):
-        return {
-            "reference": self._reference,
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-        }
+        numerics = {"tol": self.tol, "max_iter": self.max_iter}
+        return {"reference": self._reference, **numerics}
 
     def _cells(self, pandas):
         """An index of the cells: a level for each mode of a tensor."""
@@ -324,8 +321,6 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         rows = check_rows(self, X, reset=reset)
         advice = "counts are 0 or more; mend or drop the row"
         check_measures(rows, self, None, advice=advice)
-        if rows.max() > np.finfo(float).max / rows.size:
-            raise ValueError("The sum of X overflows; divide it by a constant first.")
         return rows.reshape(len(rows), -1).astype(np.float64, copy=False)
 
     def __sklearn_tags__(self):

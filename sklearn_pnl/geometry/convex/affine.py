@@ -355,15 +355,11 @@ class _Dual:
 
     def _gram(self, weight):
         """``A diag(w) A'`` for rows ``w`` of weights."""
-        a, (c, d) = self.coefficients, self.coefficients.shape
+        a = self.coefficients
         if issparse(a):
             transposed = a.T.tocsr()
             return np.stack([((a * w) @ transposed).toarray() for w in weight])
-        if c * c * d > 2**14:
-            return (a * weight[:, None, :]) @ a.T
-        # One product for all rows is faster than a small one for each.
-        products = (a[:, None, :] * a).reshape(c * c, d)
-        return (weight @ products.T).reshape(-1, c, c)
+        return (a * weight[:, None, :]) @ a.T
 
     def search(self, here, step, rows):
         """Halve each row's step until the value falls; multipliers stop at 0."""
