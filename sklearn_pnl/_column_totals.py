@@ -217,9 +217,8 @@ def as_totals(totals, names, row_shape):
     check_unmasked(totals, "totals")
     if isinstance(totals, ColumnTotal):
         return [totals]
-    if hasattr(totals, "items") and np.ndim(totals) == 1:
+    if hasattr(totals, "items") and np.ndim(totals) < 2:
         totals = _as_dict(totals)
-    if isinstance(totals, Mapping):
         if not totals:
             raise ValueError("totals is empty; ask for at least one.")
         return [
@@ -356,17 +355,6 @@ class Margin:
         shape = len(self.levels), len(codes)
         return csr_array((np.ones(len(rows)), (codes[rows], rows)), shape=shape)
 
-    def sums_over(self, shared):
-        """Sums by level of some of its columns; None if not asked for exactly."""
-        if np.any(self.lower < self.upper) or np.any(self.codes < 0):
-            return None
-        places = [self.key.index(column) for column in shared]
-        sums = {}
-        for level, value in zip(self.levels, self.lower, strict=True):
-            part = tuple(level[k] for k in places)
-            sums[part] = sums.get(part, 0.0) + value
-        return sums
-
 
 def name_level(key, level):
     """A level in words."""
@@ -429,18 +417,19 @@ def _check_shares(of, lower, upper, is_partition):
 
 def check_agreement(margins):
     """Check that margins that count all rows have the same sums of what they share."""
-    for first, second in combinations(margins, 2):
-        shared = tuple(column for column in first.key if column in second.key)
-        one, other = first.sums_over(shared), second.sums_over(shared)
-        if one is None or other is None:
-            continue
-        mass = sum(map(abs, one.values()))
-        for level in one.keys() | other.keys():
-            sums = one.get(level, 0.0), other.get(level, 0.0)
-            if abs(sums[0] - sums[1]) > _AGREEMENT * mass:
+    exact = (m for m in margins if np.all(m.lower == m.upper) and np.all(m.codes >= 0))
+    for first, second in combinations(exact, 2):
+        shared, sums = [key for key in first.key if key in second.key], {}
+        for k, margin in enumerate((first, second)):
+            places = [margin.key.index(key) for key in shared]
+            for level, count in zip(margin.levels, margin.lower, strict=True):
+                part = tuple(level[i] for i in places)
+                sums.setdefault(part, [0.0, 0.0])[k] += count
+        for level, (one, other) in sums.items():
+            if abs(one - other) > _AGREEMENT * np.abs(first.lower).sum():
                 at = f" at {name_level(shared, level)}" if shared else ""
                 raise ValueError(
                     f"The totals of {first.name} and {second.name} disagree{at}: they "
-                    f"sum to {sums[0]:.10g} and {sums[1]:.10g}. Correct them, or give "
-                    "one a tolerance: column_total(..., rtol=)."
+                    f"sum to {one:.10g} and {other:.10g}. Correct them, or give one a "
+                    "tolerance: column_total(..., rtol=)."
                 )

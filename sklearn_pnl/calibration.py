@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -310,10 +311,8 @@ def _check_design(given, n):
 def check_order(given, X, name):
     """Refuse a Series with the index of X in another order: it is read by place."""
     index, labels = (getattr(x, "index", None) for x in (given, X))
-    if not (hasattr(index, "equals") and hasattr(labels, "equals")):
-        return
-    is_other = len(index) != len(labels) or set(index) != set(labels)
-    if not index.equals(labels) and not is_other:
+    has_both = hasattr(index, "equals") and hasattr(labels, "equals")
+    if has_both and not index.equals(labels) and Counter(index) == Counter(labels):
         raise ValueError(
             f"{name} has the index of X in another order, but is read by place: give "
             f"{name}.reindex(X.index)."
@@ -382,11 +381,8 @@ class _RowTotals:
         side of 0.
         """
         sums = ~self.is_mean
-        parts, lower, upper = (
-            [self.terms[sums]],
-            [*self.lower[sums]],
-            [*self.upper[sums]],
-        )
+        lower, upper = [*self.lower[sums]], [*self.upper[sums]]
+        parts = [self.terms[sums]]
         for k in np.flatnonzero(self.is_mean):
             row, low, high = _dense_row(self.terms, k), self.lower[k], self.upper[k]
             for end in filter(np.isfinite, dict.fromkeys((low, high))):

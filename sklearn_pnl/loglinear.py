@@ -27,8 +27,7 @@ from .geometry import (
     goodness_of_fit,
     theta_with_errors,
 )
-from .geometry.contingency.counts import check_reference
-from .geometry.contingency.fit import p_values
+from .geometry.contingency.fit import check_reference, p_values
 from .manifolds import ORDER
 from .projectors import FIT_CONSTRAINTS
 

@@ -217,15 +217,13 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
 
     def _check_takes_weights(self):
         """Refuse a sampler and a classifier that would ignore weights."""
-        takers = {
-            self.sampler: signature(self.sampler.fit_resample),
-            self.estimator: signature(self.estimator.fit),
-        }
-        for part, arguments in takers.items():
+        sampler, estimator = self.sampler, self.estimator
+        for part, fit in (sampler, sampler.fit_resample), (estimator, estimator.fit):
+            names = signature(fit).parameters
+            kinds = {name.kind for name in names.values()}
             # A Pipeline validates the metadata that its steps request.
-            kinds = {parameter.kind for parameter in arguments.parameters.values()}
-            is_open = part is self.estimator and Parameter.VAR_KEYWORD in kinds
-            if not is_open and "sample_weight" not in arguments.parameters:
+            is_open = part is estimator and Parameter.VAR_KEYWORD in kinds
+            if not is_open and "sample_weight" not in names:
                 raise ValueError(
                     f"{part!r} takes no sample_weight. Leave it out, or pass parts "
                     "that take it, such as PNLSampler and LogisticRegression."

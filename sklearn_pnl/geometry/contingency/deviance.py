@@ -12,8 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from ..energies import energy_decomposition
 from ..posets.protocol import PosetProtocol
 from ..posets.tensor import TensorPoset
-from .counts import check_counts, check_reference, n_params_of
-from .fit import p_values, statistics_table
+from .fit import (
+    check_counts,
+    check_reference,
+    n_params_of,
+    p_values,
+    statistics_table,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

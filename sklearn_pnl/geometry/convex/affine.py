@@ -197,11 +197,8 @@ def linear_projection(
     floor, ceiling = _interval(floor, ceiling, start.shape, "floor", "ceiling")
     # Finite, so that reaches of equations are numbers.
     floor = np.maximum(floor, 0.0 if divergence == "kl" else -1e100)
-    m, y, n_iter = (
-        np.clip(start, floor, ceiling),
-        np.zeros(shape),
-        np.zeros(shape[0], int),
-    )
+    m, y = np.clip(start, floor, ceiling), np.zeros(shape)
+    n_iter, reasons = np.zeros(len(start), int), {}
     finite = (np.where(np.isfinite(end), np.abs(end), 0.0) for end in (lower, upper))
     scale = np.maximum.reduce([m @ abs(a).T, *finite])
     scale[scale == 0] = 1.0
@@ -212,18 +209,15 @@ def linear_projection(
         step = max(1, _BLOCK // (len(equations) * len(cells)))
         for rows in np.split(possible, range(step, len(possible), step)):
             at_cells, at_equations = np.ix_(rows, cells), np.ix_(rows, equations)
-            dual = _Dual(
-                *(x[at_cells] for x in (start, floor, ceiling)),
-                *(x[at_equations] for x in (lower, upper, scale)),
-                a[np.ix_(equations, cells)],
-                _DIVERGENCES[divergence],
-            )
+            of_cells = (x[at_cells] for x in (start, floor, ceiling))
+            of_equations = (x[at_equations] for x in (lower, upper, scale))
+            part = a[np.ix_(equations, cells)]
+            dual = _Dual(*of_cells, *of_equations, part, _DIVERGENCES[divergence])
             zeros = np.zeros(dual.lower.shape)
             solution = newton_projected(dual, zeros, tol=tol, max_iter=max_iter)
             m[at_cells], y[at_equations] = dual.split(solution.point)
             n_iter[rows] = np.maximum(n_iter[rows], solution.n_iter)
     residual = _largest(_outside(m @ a.T, y, lower, upper) / scale)
-    reasons = {}
     for row in np.flatnonzero(~(residual <= tol)).tolist():
         reasons[row] = (
             f"Each equation can be met alone, but together they are missed by "

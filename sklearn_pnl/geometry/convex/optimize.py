@@ -229,21 +229,15 @@ def _line_search(problem, here, step, rows):
         slope[bad] = np.einsum("ij,ij->i", here.gradient[bad], step[bad])
     rounding = _EPS * np.maximum(1.0, np.abs(here.value))
     slack = np.where(-slope <= 1000 * rounding, np.inf, 8 * rounding)
-    length, accepted = problem.longest(step, here.point), None
-    trying = np.arange(len(rows))
+    length, trying = problem.longest(step, here.point), np.arange(len(rows))
+    accepted = [array.copy() for array in here[:3]]
     for _ in range(41):
         x = some_rows(step, trying) * length[trying, None]
         x += some_rows(here.x, trying)
         value, point = problem.value(x, rows[trying])
         bound = here.value + 1e-4 * length * slope + slack
         fine = (value <= bound[trying]) & np.isfinite(value)
-        trial = x, value, point
-        if accepted is None:
-            if fine.all():
-                accepted = trial
-                break
-            accepted = [array.copy() for array in here[:3]]
-        for whole, part in zip(accepted, trial, strict=True):
+        for whole, part in zip(accepted, (x, value, point), strict=True):
             whole[trying[fine]] = part[fine]
         trying = trying[~fine]
         if not len(trying):
