@@ -14,6 +14,7 @@ leave go on by Newton's method on the dual.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
@@ -332,23 +333,13 @@ def _newton(start, shape, wanted, tol, max_iter):
 
 def mode_sets(margins):
     """The modes of each key of ``margins``."""
-    if not isinstance(margins, Mapping):
-        raise ValueError(
-            "margins must be a dict by modes, such as {(0,): row_sums}; got "
-            f"{type(margins).__name__}."
-        )
-    return {modes: mode_set(modes) for modes in margins}
-
-
-def mode_set(modes):
-    """The modes of a key of ``margins``, or a ValueError that says what keys are."""
-    try:
-        checked = tuple(map(index, modes))
-        if len(set(checked)) == len(checked) and min(checked, default=0) >= 0:
-            return checked
-    except TypeError:
-        pass
+    if isinstance(margins, Mapping):
+        with suppress(TypeError):
+            keys = {key: tuple(map(index, key)) for key in margins}
+            if all(len(set(k)) == len(k) and min((0, *k)) == 0 for k in keys.values()):
+                return keys
+    given = list(margins) if isinstance(margins, Mapping) else type(margins).__name__
     raise ValueError(
-        "margins must have tuples of different modes as keys, such as (0,) or (0, 2); "
-        f"got {modes!r}."
+        "margins must be a dict by modes, tuples of different ones, such as "
+        f"{{(0,): row_sums, (1, 2): sums}}; got {given}."
     )
