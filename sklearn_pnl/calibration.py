@@ -479,9 +479,7 @@ def stack_terms(parts):
 
 def _reach_of_mean(row, floor, ceiling):
     """Least and most of ``sum w x / sum w``: weights are at an end on either side."""
-    if not np.isfinite(ceiling).all():
-        return [row.min(), row.max()]
-    ends = []
+    ends, ceiling = [], np.minimum(ceiling, 1e100)
     for sign in (-1, 1):
         order = np.argsort(sign * row)
         x, low, high = sign * row[order], floor[order], ceiling[order]

@@ -21,7 +21,7 @@ with no cell at an end, one Newton step is exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -31,7 +31,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import xlogy
 
 from .._arrays import some_rows
-from .optimize import newton_projected
+from .optimize import Report, newton_projected
 from .reach import box_reach, span
 
 # Rows times equations times cells that are worked on at once.
@@ -83,8 +83,8 @@ class _ChiSquare:
 _DIVERGENCES = {"kl": _KullbackLeibler, "chi2": _ChiSquare}
 
 
-@dataclass(frozen=True)
-class LinearProjection:
+@dataclass(frozen=True, kw_only=True)
+class LinearProjection(Report):
     """Projected measures, with residuals and numbers of iterations.
 
     Attributes
@@ -112,10 +112,7 @@ class LinearProjection:
 
     measure: np.ndarray
     multipliers: np.ndarray
-    residual: np.ndarray
-    n_iter: np.ndarray
-    converged: np.ndarray
-    reasons: dict = field(default_factory=dict)
+    reasons: dict
 
 
 def linear_projection(
@@ -195,8 +192,7 @@ def linear_projection(
     shape = len(start), a.shape[0]
     lower, upper = _interval(lower, upper, shape, "lower", "upper")
     floor, ceiling = _interval(floor, ceiling, start.shape, "floor", "ceiling")
-    # Finite, so that reaches of equations are numbers.
-    floor = np.maximum(floor, 0.0 if divergence == "kl" else -1e100)
+    floor = np.maximum(floor, 0.0 if divergence == "kl" else -np.inf)
     m, y = np.clip(start, floor, ceiling), np.zeros(shape)
     n_iter, reasons = np.zeros(len(start), int), {}
     finite = (np.where(np.isfinite(end), np.abs(end), 0.0) for end in (lower, upper))
@@ -230,7 +226,8 @@ def linear_projection(
                 "the ranges of its features it reaches "
                 f"{span(least[row, i], most[row, i])}."
             )
-    return LinearProjection(m, y, residual, n_iter, residual <= tol, reasons)
+    found = {"measure": m, "multipliers": y, "reasons": reasons}
+    return LinearProjection(**found, residual=residual, n_iter=n_iter, tol=tol)
 
 
 def _check_measures(measures, coefficients):

@@ -17,15 +17,12 @@ def span(low, high, digits=10):
 
 def box_reach(coefficients, floor, ceiling):
     """Least and most of each equation, (n, c), over ranges (n, D) of the cells."""
-    # Positive and negative parts, from halves, which do not overflow.
-    plus = coefficients / 2 + abs(coefficients) / 2
+    # In place of infinity, of which 0 is no multiple.
+    floor, ceiling = np.maximum(floor, -1e200), np.minimum(ceiling, 1e200)
+    plus = (abs(coefficients) + coefficients) / 2
     minus = coefficients - plus
-    infinite = np.isinf(ceiling)
-    finite = np.where(infinite, 0.0, ceiling)
-    least = floor @ plus.T + finite @ minus.T
-    most = finite @ plus.T + floor @ minus.T
-    if infinite.any():
-        endless = infinite.astype(float)
-        least = np.where(endless @ minus.T < 0, -np.inf, least)
-        most = np.where(endless @ plus.T > 0, np.inf, most)
-    return least, most
+    least = floor @ plus.T + ceiling @ minus.T
+    most = ceiling @ plus.T + floor @ minus.T
+    return np.where(least < -1e150, -np.inf, least), np.where(
+        most > 1e150, np.inf, most
+    )
