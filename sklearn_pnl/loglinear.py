@@ -218,7 +218,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: ArrayLike) -> NDArray:
-        """Log-likelihood of each row, ``sum n log q`` in nats.
+        """Compute the log-likelihood of each row, ``sum n log q`` in nats.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         return xlogy(self._rows(X, reset=False), q).sum(axis=1)
 
     def score(self, X: ArrayLike, y: Any = None) -> float:
-        """Mean log-likelihood of a count: that of all rows over the sum of all rows.
+        """Compute the mean log-likelihood of a count, over all rows.
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     def deviance_tests(
         self, levels: Literal["interactions", "orders"] | list = "interactions"
     ) -> InteractionTests:
-        """How ``G^2`` of the uniform distribution divides among terms.
+        """Divide ``G^2`` of the uniform distribution among terms.
 
         Parameters
         ----------
@@ -272,7 +272,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         return deviance_tests(self.counts_, self.poset_, levels, **self._settings)
 
     def to_frame(self, by: Literal["parameter", "cell"] = "parameter") -> Any:
-        """Parameters or cells as a data frame.
+        """Return parameters or cells as a data frame.
 
         Parameters
         ----------

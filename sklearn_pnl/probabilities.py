@@ -255,7 +255,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return joint / joint.sum(axis=1, keepdims=True)
 
     def predict_proba(self, X: Rows) -> NDArray:
-        """Probabilities of the classes under the prior of the data.
+        """Compute probabilities of the classes under the prior of the data.
 
         Parameters
         ----------
@@ -270,7 +270,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return self._probabilities(X)
 
     def predict_log_proba(self, X: Rows) -> NDArray:
-        """Logarithms of the probabilities; of 0, minus infinity.
+        """Compute logarithms of the probabilities; of 0, minus infinity.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             return np.log(self.predict_proba(X))
 
     def predict(self, X: Rows) -> NDArray:
-        """Classes, as ``decision`` says.
+        """Predict classes, as ``decision`` says.
 
         Parameters
         ----------

@@ -49,7 +49,7 @@ class InteractionTests:
         return p_values(self.values, self.dof)
 
     def columns(self) -> dict[str, Any]:
-        """The table by column, ready for ``pandas.DataFrame``; of one table of counts.
+        """Return the tests of one table by column, ready for ``pandas.DataFrame``.
 
         Returns
         -------
@@ -79,7 +79,7 @@ def deviance_tests(
     tol: float = 1e-12,
     max_iter: int = 200,
 ) -> InteractionTests:
-    """How ``G^2`` of the reference divides among terms added one by one.
+    """Divide ``G^2`` of the reference among terms added one by one.
 
     Each value is ``2 N KL(q_k, q_{k-1})`` of two nested models next to each other, the
     likelihood ratio of the one against the other; they sum to ``2 N KL(p, reference)``

@@ -132,7 +132,7 @@ def goodness_of_fit(
     tol: float = 1e-12,
     max_iter: int = 200,
 ) -> GoodnessOfFit:
-    """Fit the log-linear model of an order to counts; statistics of the fit.
+    """Fit the log-linear model of an order to counts, with statistics of the fit.
 
     Minimises ``KL(n / N, q)`` over the ``q`` with theta of ``q / reference`` 0 beyond
     ``order``: the maximum-likelihood estimate. Any number of tables at once.
@@ -218,7 +218,7 @@ def theta_with_errors(
     order: ArrayLike = 1,
     reference: ArrayLike | None = None,
 ) -> tuple[NDArray, NDArray]:
-    """Free coordinates of a fitted distribution, and their standard errors.
+    """Compute free coordinates of a fitted distribution, and their standard errors.
 
     The errors are the roots of the diagonal of ``inverse(G) / N``, with ``G`` the
     Fisher information of the free coordinates. Both are nan where cells that cannot

@@ -87,7 +87,7 @@ def rake(
     max_iter: int = 1000,
     strict: bool = True,
 ) -> Raking:
-    r"""Tables with given margins, nearest to given tables.
+    r"""Compute tables with given margins, nearest to given tables.
 
     Solves ``min KL(q, table)`` over the ``q`` with the margins wanted, for any number
     of tables at once.
