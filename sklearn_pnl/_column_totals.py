@@ -395,24 +395,11 @@ def read_margin(reader, total, n=None):
         )
     is_share = total.mean and n is None
     if total.mean:
-        _check_shares(total.of, lower, upper, np.all(codes >= 0))
         lower, upper = (end * (n or 1) for end in (lower, upper))
     what = "the share of" if is_share else "the count of"
     what = what if reader.row == "row" else "the margin at"
     names = tuple(f"{what} {name_level(key, level)}" for level in levels)
     return Margin(key, levels, codes, lower, upper, names, is_share)
-
-
-def _check_shares(of, lower, upper, is_partition):
-    """Shares lie in 0 to 1; of all levels they can sum to 1, else to less."""
-    least, most = np.maximum(lower, 0), np.minimum(upper, 1)
-    sums = least.sum(), most.sum() if is_partition else 1.0
-    if np.any(least > most) or sums[0] > 1 + _AGREEMENT or sums[1] < 1 - _AGREEMENT:
-        raise ValueError(
-            f"Shares of the levels of {label_of(of)} must lie in 0 to 1 and sum to 1, "
-            f"or less if rows have other levels; got {lower} to {upper}. Percent are "
-            "divided by 100, counts have no mean=True."
-        )
 
 
 def check_agreement(margins):

@@ -485,7 +485,7 @@ def _reach_of_mean(row, floor, ceiling):
         x, low, high = sign * row[order], floor[order], ceiling[order]
         mass = np.cumsum(low) - low + np.cumsum(high[::-1])[::-1]
         sums = np.cumsum(low * x) - low * x + np.cumsum((high * x)[::-1])[::-1]
-        ends.append(sign * np.max(sums / mass))
+        ends.append(sign * np.max(sums / mass) + 0.0)
     return ends
 
 
