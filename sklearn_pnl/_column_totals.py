@@ -249,16 +249,14 @@ class ColumnReader:
     names : list or None
         Of the columns.
     n_columns : int
-    row : str
-        What a row is called in messages.
     """
 
-    def __init__(self, X, row="row"):
+    def __init__(self, X):
         if not (is_frame(X) or issparse(X)):
             X = np.asarray(X)
             if X.ndim != 2:
                 raise ValueError(f"X must have two dimensions; got {X.shape}.")
-        self.row, self._columns = row, columns_of(X)
+        self._columns = columns_of(X)
         self.names, self.n_columns = self._columns.names, self._columns.n_columns
 
     def __len__(self):
@@ -298,8 +296,7 @@ class ColumnReader:
         return np.fromiter((place.get(row, -1) for row in rows), np.intp, len(self))
 
     def _place(self, key):
-        caller = "totals" if self.row == "row" else "margins"
-        return column_of(key, caller, self.names, (self.n_columns,))
+        return column_of(key, "totals", self.names, (self.n_columns,))
 
     def numbers(self, key):
         """A column of finite numbers (n,)."""
@@ -312,7 +309,7 @@ class ColumnReader:
         numbers = values.astype(np.float64)
         for row in np.flatnonzero(~np.isfinite(numbers)):
             raise ValueError(
-                f"Column {key!r} must hold numbers to be summed; {self.row} {row} is "
+                f"Column {key!r} must hold numbers to be summed; row {row} is "
                 f"{numbers[row]}. Impute it, or leave it out."
             )
         return numbers
@@ -389,7 +386,7 @@ def read_margin(reader, total, n=None):
     for k in np.flatnonzero((counts == 0) & ((lower > 0) | (upper < 0))):
         known = [list(dict.fromkeys(reader.levels(name)))[:10] for name in key]
         raise ValueError(
-            f"No {reader.row} has {name_level(key, levels[k])}, for which "
+            f"No row has {name_level(key, levels[k])}, for which "
             f"{max(lower[k], upper[k]):.10g} is asked; levels are compared as they "
             f"are, the first ones are {known}, and missing cells have none."
         )
@@ -397,7 +394,6 @@ def read_margin(reader, total, n=None):
     if total.mean:
         lower, upper = (end * (n or 1) for end in (lower, upper))
     what = "the share of" if is_share else "the count of"
-    what = what if reader.row == "row" else "the margin at"
     names = tuple(f"{what} {name_level(key, level)}" for level in levels)
     return Margin(key, levels, codes, lower, upper, names, is_share)
 

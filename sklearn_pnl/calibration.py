@@ -676,7 +676,7 @@ def _of_series(table, _):
     """A reader of the levels, the cells, and a maker of tables like the given one."""
     if None in table.index.names:
         raise ValueError("The levels of the index need names: set table.index.names.")
-    reader = ColumnReader(table.index.to_frame(index=False), "cell")
+    reader = ColumnReader(table.index.to_frame(index=False))
 
     def like(cells):
         return type(table)(cells, index=table.index, name=table.name)
@@ -686,7 +686,7 @@ def _of_series(table, _):
 
 def _of_frame(table, name):
     """As :func:`_of_series`."""
-    reader = ColumnReader(table, "cell")
+    reader = ColumnReader(table)
     if name not in reader.names:
         raise ValueError(f"values={name!r} is none of the columns {reader.names}.")
     frame = nw.from_native(table, eager_only=True)

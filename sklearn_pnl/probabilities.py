@@ -197,11 +197,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return self
 
     def _check_parts(self):
-        """Sampler and classifier are objects, and no class has a weight."""
-        for name in ("sampler", "estimator"):
-            part = getattr(self, name)
-            if isinstance(part, type):
-                raise TypeError(f"{name} is a class; pass {part.__name__}().")
+        """Refuse samplers that change columns, and weights of classes."""
         for name, step in getattr(self.sampler, "steps", ()):
             if hasattr(step, "transform"):
                 raise ValueError(
