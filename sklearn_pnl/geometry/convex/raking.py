@@ -188,18 +188,15 @@ def rake(
         dict(sorted(reasons.items())),
     )
     if strict and reasons:
-        raise RakingError(_summary(result), result)
+        row, reason = next(iter(result.reasons.items()))
+        if result.converged.size > 1:
+            reason = (
+                f"{len(reasons)} of {result.converged.size} tables do not have the "
+                f"margins; the first is table {row}: {reason} strict=False returns the "
+                "others."
+            )
+        raise RakingError(reason, result)
     return result
-
-
-def _summary(result):
-    row, reason = next(iter(result.reasons.items()))
-    if result.converged.size == 1:
-        return reason
-    return (
-        f"{len(result.reasons)} of {result.converged.size} tables do not have the "
-        f"margins; the first is table {row}: {reason} strict=False returns the others."
-    )
 
 
 def _check_tables(tables, margins, n_modes):
@@ -220,18 +217,14 @@ def _check_tables(tables, margins, n_modes):
     for key, modes in keys.items():
         margin = non_negative(margins[key], f"margin {key}")
         lengths, n_lead = tuple(shape[k] for k in modes), margin.ndim - len(modes)
-        fits = n_lead >= 0 and margin.shape[n_lead:] == lengths
-        try:
-            lead = np.broadcast_shapes(lead, margin.shape[: max(n_lead, 0)])
-        except ValueError:
-            fits = False
-        if not fits:
+        if n_lead < 0 or margin.shape[n_lead:] != lengths:
             raise ValueError(
                 f"Margin {key} must have shape (..., {', '.join(map(str, lengths))}) "
                 f"for tables of shape {shape}; got {margin.shape}. The first "
                 f"{tables.ndim - d} of {tables.ndim} axes count tables; "
                 f"n_modes={tables.ndim} makes modes of all axes."
             )
+        lead = np.broadcast_shapes(lead, margin.shape[:n_lead])
         order = (*range(n_lead), *(n_lead + np.argsort(modes, kind="stable")))
         if (ascending := tuple(sorted(modes))) in by_modes:
             raise ValueError(
