@@ -102,7 +102,7 @@ def newton_cg(problem: Any, x: NDArray, *, tol: float, max_iter: int) -> Solutio
     after some equations that took too many steps: its Hessian is nearly singular in
     these variables.
     """
-    stop = _Stop(tol, patience=8, max_strains=4)
+    stop = _Stop(tol, patience=8)
     return _newton(problem, x, _cg_direction, stop, max_iter)
 
 
@@ -124,20 +124,18 @@ class _Stop:
     """Stopping criteria of a row: converged, or no further progress.
 
     ``patience`` is for iterations in which neither its residual halves nor its value
-    falls: precision is exhausted. ``max_strains`` is for directions that took too long.
+    falls: precision is exhausted. A direction that took too long counts as two of them.
     """
 
     tol: float
     patience: int
     settled: float = np.inf
-    max_strains: int = 1
 
     def leaving(self, here, past):
         """Mask of rows that stop."""
         still = (past.moved <= self.settled) | past.stalled
         done = (here.residual <= self.tol) & still
-        tired = (past.waited >= self.patience) | (past.strains >= self.max_strains)
-        return done | tired | (past.moved == 0)
+        return done | (past.waited >= self.patience) | (past.moved == 0)
 
 
 class _Place(NamedTuple):
@@ -155,7 +153,6 @@ class _Past(NamedTuple):
 
     best: np.ndarray
     waited: np.ndarray
-    strains: np.ndarray
     moved: np.ndarray
     stalled: np.ndarray
 
@@ -166,7 +163,7 @@ def _newton(problem, x, direction, stop, max_iter, search=None):
     n_iter, none = np.zeros(n, int), np.zeros(n, int)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         here = _place(problem, rows, x, *problem.value(x, rows))
-        past = _Past(here.residual, none, none, np.full(n, np.inf), none > 0)
+        past = _Past(here.residual, none, np.full(n, np.inf), none > 0)
         parts = np.empty_like(x), np.empty_like(here.point), np.empty(n)
         for _ in range(max_iter):
             leaving = stop.leaving(here, past)
@@ -211,9 +208,10 @@ def _arrived(here, after, past, strained, tol):
         for new, old in zip(after, here, strict=True):
             new[lost] = old[lost]
     improved = after.residual < 0.5 * past.best
-    waited = np.where(improved | falling, 0, past.waited + 1)
+    progress = (improved | falling) & np.logical_not(strained)
+    waited = np.where(progress, 0, past.waited + 1 + strained)
     best = np.where(improved, after.residual, past.best)
-    return after, _Past(best, waited, past.strains + strained, moved, stalled)
+    return after, _Past(best, waited, moved, stalled)
 
 
 def _line_search(problem, here, step, rows):
