@@ -142,7 +142,7 @@ def column_total(
         raise ValueError(f"Coefficients are finite numbers by column; got {of!r}.")
     if total.by_level and (isinstance(of, dict) or {} in (lower, upper)):
         raise ValueError(
-            f"Counts by level need a column, or a tuple of columns, and at least one "
+            "Counts by level need a column, or a tuple of columns, and at least one "
             f"level; got {of!r} with {lower!r} to {upper!r}."
         )
     for level, low, high in total.intervals():
@@ -391,8 +391,8 @@ def read_margin(reader, total, n=None):
             f"are, the first ones are {known}, and missing cells have none."
         )
     is_share = total.mean and n is None
-    if total.mean:
-        lower, upper = (end * (n or 1) for end in (lower, upper))
+    if total.mean and not is_share:
+        lower, upper = n * lower, n * upper
     what = "the share of" if is_share else "the count of"
     names = tuple(f"{what} {name_level(key, level)}" for level in levels)
     return Margin(key, levels, codes, lower, upper, names, is_share)
