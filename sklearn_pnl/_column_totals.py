@@ -8,7 +8,7 @@ from numbers import Real
 
 import narwhals as nw
 import numpy as np
-from scipy.sparse import csc_array, csr_array, issparse
+from scipy.sparse import csr_array, issparse
 
 from ._runtime.masked import check_unmasked, unmasked
 from .frames.columns import column_of, columns_of, is_frame
@@ -56,6 +56,17 @@ class ColumnTotal:
     def coefficients(self) -> dict:
         """Coefficients of the columns of a sum."""
         return self.of if isinstance(self.of, dict) else {self.of: 1.0}
+
+    def intervals(self):
+        """Each level (None, of a sum) with the ends of its interval."""
+        ends = self.lower, self.upper
+        levels = [level for end in ends if isinstance(end, dict) for level in end]
+        for level in dict.fromkeys(levels or [None]):
+            low, high = (
+                end.get(level, default) if isinstance(end, dict) else end
+                for end, default in zip(ends, (-np.inf, np.inf), strict=True)
+            )
+            yield level, low, high
 
     @property
     def name(self) -> str:
@@ -122,54 +133,42 @@ def column_total(
     else:
         lower = upper = equal
     lower, upper = _read_ends(of, lower, -rtol), _read_ends(of, upper, rtol)
-    by_level = [end for end in (lower, upper) if isinstance(end, dict)]
-    if {} in by_level:
-        raise ValueError(f"A total of {label_of(of)} names no level; leave it out.")
     if isinstance(of, Mapping):
-        of = _check_coefficients(of, by_level)
-    for level in {level for end in by_level for level in end} or [None]:
-        low, high = end_at(lower, level, -np.inf), end_at(upper, level, np.inf)
-        label = label_of(of) + f" of level {level!r}" * bool(by_level)
-        if np.isnan([low, high]).any():
-            raise ValueError(f"A total of {label} is NaN; give a number.")
-        is_open = (low, high) == (-np.inf, np.inf) and not by_level
+        of = dict(of)
+    total = ColumnTotal(of, lower, upper, mean)
+    if isinstance(of, dict) and not (
+        of and all(isinstance(w, Real) and isfinite(w) for w in of.values())
+    ):
+        raise ValueError(f"Coefficients are finite numbers by column; got {of!r}.")
+    if total.by_level and (isinstance(of, dict) or {} in (lower, upper)):
+        raise ValueError(
+            "Counts by level need a column, or a tuple of columns, and at least one "
+            f"level; got {of!r} with {lower!r} to {upper!r}."
+        )
+    for level, low, high in total.intervals():
+        is_open = (low, high) == (-np.inf, np.inf) and not total.by_level
         if is_open or not low <= high or np.inf in (low, -high):
+            label = label_of(of) + f" of level {level!r}" * total.by_level
             raise ValueError(
                 f"A total of {label} must lie in an interval: give equal, or lower <= "
                 f"upper; got {low:g} to {high:g}."
             )
-    return ColumnTotal(of, lower, upper, mean)
-
-
-def _check_coefficients(of, by_level):
-    if by_level or not of:
-        raise ValueError(
-            "Coefficients need a number to be summed to, and at least one column."
-        )
-    for column, weight in of.items():
-        if not (isinstance(weight, Real) and isfinite(weight)):
-            raise ValueError(
-                f"Coefficients are finite numbers; that of {column!r} is {weight!r}."
-            )
-    return dict(of)
+    return total
 
 
 def _read_ends(of, ends, rtol):
     """A number, or a dict of level to number, widened by a share of itself."""
+    if isinstance(of, tuple) and hasattr(ends, "reorder_levels"):
+        # A contingency table, as pandas.crosstab makes it.
+        ends = ends.T.unstack() if ends.ndim == 2 else ends
+        if ends.index.nlevels > 1 and set(ends.index.names) == set(of):
+            ends = ends.reorder_levels(of)
 
     def widened(end):
-        if is_missing(end):
-            return np.nan
+        end = np.nan if is_missing(end) else float(end)
         # Without a tolerance infinity stays what it is.
-        return float(end + rtol * abs(end) if rtol else end)
+        return end + rtol * abs(end) if rtol else end
 
-    is_table = hasattr(ends, "reorder_levels") and ends.ndim == 2
-    if is_table and isinstance(of, tuple) and len(of) == 2:
-        # A contingency table, as pandas.crosstab makes it.
-        ends = ends.T.unstack()
-    names = getattr(getattr(ends, "index", None), "names", ())
-    if len(names) > 1 and isinstance(of, tuple) and set(names) == set(of):
-        ends = ends.reorder_levels(of)
     ends = _as_dict(ends) if hasattr(ends, "items") else ends
     try:
         if isinstance(ends, dict):
@@ -190,11 +189,6 @@ def _as_dict(totals):
             raise ValueError(f"Totals name {label!r} more than once: sum them first.")
         result[label] = total
     return result
-
-
-def end_at(ends, level, default):
-    """End of the interval of one level."""
-    return ends.get(level, default) if isinstance(ends, dict) else ends
 
 
 def label_of(of):
@@ -223,9 +217,8 @@ def as_totals(totals, names, row_shape):
     check_unmasked(totals, "totals")
     if isinstance(totals, ColumnTotal):
         return [totals]
-    if hasattr(totals, "items") and np.ndim(totals) == 1:
+    if hasattr(totals, "items") and np.ndim(totals) < 2:
         totals = _as_dict(totals)
-    if isinstance(totals, Mapping):
         if not totals:
             raise ValueError("totals is empty; ask for at least one.")
         return [
@@ -256,103 +249,67 @@ class ColumnReader:
     names : list or None
         Of the columns.
     n_columns : int
-    row : str
-        What a row is called in messages.
     """
 
-    def __init__(self, X, row="row"):
-        self.row, self.names, self._columns = row, None, None
-        if is_frame(X):
-            self._columns = columns_of(X)
-            self.names = self._columns.names
-            self._n, self.n_columns = len(self._columns), self._columns.n_columns
-            return
-        self._array = csc_array(X) if issparse(X) else np.asarray(X)
-        if self._array.ndim != 2:
-            raise ValueError(f"X must have two dimensions; got {self._array.shape}.")
-        self._n, self.n_columns = self._array.shape
+    def __init__(self, X):
+        if not (is_frame(X) or issparse(X)):
+            X = np.asarray(X)
+            if X.ndim != 2:
+                raise ValueError(f"X must have two dimensions; got {X.shape}.")
+        self._columns = columns_of(X)
+        self.names, self.n_columns = self._columns.names, self._columns.n_columns
 
     def __len__(self):
-        return self._n
+        return len(self._columns)
 
     def keys(self, of):
         """The columns that a column, or a tuple of several, stands for."""
         return of if isinstance(of, tuple) and of not in (self.names or ()) else (of,)
 
-    def sums(self, totals):
-        """Coefficients (c, n) of the weights of rows in sums of columns.
+    def terms(self, total):
+        """Coefficients (1, n) of the weights of rows in a sum of columns.
 
         Sparse for a sparse matrix.
         """
-        coefficients = np.zeros((len(totals), self.n_columns))
-        keys = {}
-        for k, total in enumerate(totals):
-            for key, weight in total.coefficients.items():
-                j = self._place(key)
-                coefficients[k, j] += weight
-                keys[j] = key
-        used = np.array([*keys], dtype=np.intp)
-        if self._columns is None and issparse(self._array):
-            matrix = self._array[:, used].astype(np.float64)
-            if not np.isfinite(matrix.data).all():
-                # Finds the row, and raises.
-                list(map(self.numbers, keys.values()))
-            return csr_array(csr_array(coefficients[:, used]) @ matrix.T)
-        numbers = [*map(self.numbers, keys.values())]
-        return coefficients[:, used] @ np.reshape(numbers, (len(used), len(self)))
+        columns = ((self.numbers(key), w) for key, w in total.coefficients.items())
+        row = sum(weight * numbers for numbers, weight in columns)[None]
+        return csr_array(row) if self._columns.is_sparse else row
 
     def levels(self, key):
         """Values of a column as its users write them, a list."""
-        j = self._place(key)
-        if self._columns is not None:
-            column = self._columns.reader(j).take(np.arange(len(self)))
-            if isinstance(column, np.ndarray) and column.dtype.kind in "mM":
-                # Nanoseconds would be whole numbers.
-                column = column.astype(f"{column.dtype.kind}8[us]")
-            if hasattr(column, "tolist"):
-                return column.tolist()
-            return nw.from_native(column, series_only=True).to_list()
-        if issparse(self._array):
-            return self._array[:, [j]].toarray()[:, 0].tolist()
-        return self._array[:, j].tolist()
+        column = self._columns.reader(self._place(key)).take(np.arange(len(self)))
+        if isinstance(column, np.ndarray) and column.dtype.kind in "mM":
+            # Nanoseconds would be whole numbers.
+            column = column.astype(f"{column.dtype.kind}8[us]")
+        if hasattr(column, "tolist"):
+            return column.tolist()
+        return nw.from_native(column, series_only=True).to_list()
 
     def codes(self, keys, levels):
         """Which of some tuples of levels each row has (n,); -1 for none of them."""
         place = {
-            level if len(keys) > 1 else level[0]: k
+            level: k
             for k, level in enumerate(levels)
             if not any(map(is_missing, level))
         }
-        columns = [self.levels(key) for key in keys]
-        values = columns[0] if len(keys) == 1 else zip(*columns, strict=True)
-        return np.fromiter((place.get(value, -1) for value in values), np.intp, self._n)
+        rows = zip(*map(self.levels, keys), strict=True)
+        return np.fromiter((place.get(row, -1) for row in rows), np.intp, len(self))
 
     def _place(self, key):
-        asked = "totals" if self.row == "row" else "margins"
-        return column_of(key, asked, self.names, (self.n_columns,))
+        return column_of(key, "totals", self.names, (self.n_columns,))
 
     def numbers(self, key):
         """A column of finite numbers (n,)."""
-        j = self._place(key)
-        if self._columns is not None:
-            values = self._columns.values(j)
-        else:
-            columns = self._array[:, [j]]
-            values = (columns.toarray() if issparse(columns) else columns)[:, 0]
-        if values is not None and values.dtype.kind in "mM":
+        values = self._columns.values(self._place(key))
+        if values is None or values.dtype.kind not in "biuf":
             raise ValueError(
-                f"Totals are about numbers, but {key!r} holds times. Pass numbers."
+                f"Totals are about numbers, but {key!r} holds no numbers; ask for "
+                "counts by level."
             )
-        try:
-            # None, for a column of no numbers, has no such method.
-            numbers = values.astype(np.float64)
-        except (AttributeError, TypeError, ValueError):
-            raise ValueError(
-                f"Column {key!r} holds no numbers; ask for counts by level."
-            ) from None
+        numbers = values.astype(np.float64)
         for row in np.flatnonzero(~np.isfinite(numbers)):
             raise ValueError(
-                f"Column {key!r} must hold numbers to be summed; {self.row} {row} is "
+                f"Column {key!r} must hold numbers to be summed; row {row} is "
                 f"{numbers[row]}. Impute it, or leave it out."
             )
         return numbers
@@ -370,8 +327,8 @@ class Margin:
     codes : ndarray of int of shape (n,)
         Which level each row has; -1 where it has none that is asked for.
     lower, upper : ndarray of shape (n_levels,)
-    what : str
-        What is asked of each level, in words.
+    names : tuple of str
+        What the count of each level is called.
     is_share : bool
         Whether shares of all rows are asked for, not counts.
     """
@@ -381,35 +338,19 @@ class Margin:
     codes: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
-    what: str = "the count of"
-    is_share: bool = False
+    names: tuple
+    is_share: bool
 
     @property
     def name(self):
         """The columns as the user wrote them."""
         return repr(self.key[0] if len(self.key) == 1 else self.key)
 
-    @property
-    def names(self):
-        """What the count of each level is called."""
-        return tuple(f"{self.what} {name_level(self.key, x)}" for x in self.levels)
-
     def indicators(self, codes):
         """Which rows have which level, a sparse array of shape (n_levels, n)."""
         rows = np.flatnonzero(codes >= 0)
         shape = len(self.levels), len(codes)
         return csr_array((np.ones(len(rows)), (codes[rows], rows)), shape=shape)
-
-    def sums_over(self, shared):
-        """Sums by level of some of its columns; None if not asked for exactly."""
-        if np.any(self.lower < self.upper) or np.any(self.codes < 0):
-            return None
-        places = [self.key.index(column) for column in shared]
-        sums = {}
-        for level, value in zip(self.levels, self.lower, strict=True):
-            part = tuple(level[k] for k in places)
-            sums[part] = sums.get(part, 0.0) + value
-        return sums
 
 
 def name_level(key, level):
@@ -432,11 +373,9 @@ def read_margin(reader, total, n=None):
     Margin
     """
     key = reader.keys(total.of)
-    ends = [end for end in (total.lower, total.upper) if isinstance(end, dict)]
-    levels = list(dict.fromkeys(level for end in ends for level in end))
-    lower = np.array([end_at(total.lower, level, -np.inf) for level in levels])
-    upper = np.array([end_at(total.upper, level, np.inf) for level in levels])
-    levels = [level if len(key) > 1 else (level,) for level in levels]
+    levels, *ends = zip(*total.intervals(), strict=True)
+    lower, upper = map(np.array, ends)
+    levels = levels if len(key) > 1 else tuple((level,) for level in levels)
     for level in levels:
         if not isinstance(level, tuple) or len(level) != len(key):
             raise ValueError(
@@ -445,62 +384,35 @@ def read_margin(reader, total, n=None):
     codes = reader.codes(key, levels)
     counts = np.bincount(codes[codes >= 0], minlength=len(levels))
     for k in np.flatnonzero((counts == 0) & ((lower > 0) | (upper < 0))):
+        known = [list(dict.fromkeys(reader.levels(name)))[:10] for name in key]
         raise ValueError(
-            f"No {reader.row} has {name_level(key, levels[k])}, for which "
-            f"{max(lower[k], upper[k]):.10g} is asked; "
-            f"{_explain_level(reader, key, levels[k])}."
+            f"No row has {name_level(key, levels[k])}, for which "
+            f"{max(lower[k], upper[k]):.10g} is asked; levels are compared as they "
+            f"are, the first ones are {known}, and missing cells have none."
         )
-    what = "the count of" if reader.row == "row" else "the margin at"
-    if total.mean:
-        _check_shares(total.of, lower, upper, np.all(codes >= 0))
-        if n is None:
-            what = "the share of"
-        else:
-            lower, upper = n * lower, n * upper
     is_share = total.mean and n is None
-    return Margin(key, tuple(levels), codes, lower, upper, what, is_share)
-
-
-def _explain_level(reader, key, level):
-    """Why no row may have a level, in words."""
-    if any(map(is_missing, level)):
-        return "missing cells have no level: give them one first"
-    levels = [list(dict.fromkeys(reader.levels(name)))[:10] for name in key]
-    return f"levels are compared as they are; the first ones are {levels}"
-
-
-def _check_shares(of, lower, upper, is_partition):
-    """Shares lie in 0 to 1; of all levels they can sum to 1, else to less."""
-    least, most = np.maximum(lower, 0), np.minimum(upper, 1)
-    if np.any(least > most):
-        beyond = np.where(least > lower, upper, lower)[least > most][0]
-        wrong = f"lie in 0 to 1; got {beyond:.10g}"
-    elif least.sum() > 1 + _AGREEMENT:
-        wrong = f"sum to 1; got {least.sum():.10g}"
-    elif is_partition and most.sum() < 1 - _AGREEMENT:
-        wrong = f"sum to 1, as no row has another one; got {most.sum():.10g}"
-    else:
-        return
-    raise ValueError(
-        f"Shares of the levels of {label_of(of)} must {wrong}. Percent are divided by "
-        "100, counts have no mean=True."
-    )
+    if total.mean and not is_share:
+        lower, upper = n * lower, n * upper
+    what = "the share of" if is_share else "the count of"
+    names = tuple(f"{what} {name_level(key, level)}" for level in levels)
+    return Margin(key, levels, codes, lower, upper, names, is_share)
 
 
 def check_agreement(margins):
     """Check that margins that count all rows have the same sums of what they share."""
-    for first, second in combinations(margins, 2):
-        shared = tuple(column for column in first.key if column in second.key)
-        one, other = first.sums_over(shared), second.sums_over(shared)
-        if one is None or other is None:
-            continue
-        mass = sum(map(abs, one.values()))
-        for level in one.keys() | other.keys():
-            sums = one.get(level, 0.0), other.get(level, 0.0)
-            if abs(sums[0] - sums[1]) > _AGREEMENT * mass:
+    exact = (m for m in margins if np.all(m.lower == m.upper) and np.all(m.codes >= 0))
+    for first, second in combinations(exact, 2):
+        shared, sums = [key for key in first.key if key in second.key], {}
+        for k, margin in enumerate((first, second)):
+            places = [margin.key.index(key) for key in shared]
+            for level, count in zip(margin.levels, margin.lower, strict=True):
+                part = tuple(level[i] for i in places)
+                sums.setdefault(part, [0.0, 0.0])[k] += count
+        for level, (one, other) in sums.items():
+            if abs(one - other) > _AGREEMENT * np.abs(first.lower).sum():
                 at = f" at {name_level(shared, level)}" if shared else ""
                 raise ValueError(
                     f"The totals of {first.name} and {second.name} disagree{at}: they "
-                    f"sum to {sums[0]:.10g} and {sums[1]:.10g}. Correct them, or give "
-                    "one a tolerance: column_total(..., rtol=)."
+                    f"sum to {one:.10g} and {other:.10g}. Correct them, or give one a "
+                    "tolerance: column_total(..., rtol=)."
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,10 +26,7 @@ from .geometry.convex.whole import nearest_whole
 
 # Share of a total that rounding in double precision may hide.
 _ROUNDING = 1e-12
-# The projection is not asked for more than double precision has.
-_LEAST_TOL = 1e-14
-# Entries of a system of totals up to which whole weights are found by a programme.
-_LARGEST_PROGRAMME = 2**20
+_TINY = np.finfo(float).tiny
 _SEARCH = {"tol": [NOT_NEGATIVE], "max_iter": [COUNT], "strict": ["boolean"]}
 
 
@@ -111,8 +109,7 @@ class CalibrationReport(TableReport):
     @property
     def ratios(self) -> NDArray:
         """Weights over design weights; 1 where both are 0."""
-        ratios = np.ones_like(self.weights)
-        design = self.design_weights
+        ratios, design = np.ones_like(self.weights), self.design_weights
         return np.divide(self.weights, design, out=ratios, where=design > 0)
 
     @property
@@ -266,12 +263,12 @@ def calibrate(
     array([27.256, 32.744, 16.372, 23.628])
     """
     reader = ColumnReader(X)
-    design = _check_design(design_weights, len(reader), X)
+    check_order(design_weights, X, "design_weights")
+    design = _check_design(design_weights, len(reader))
     low, high = _check_bounds(bounds)
     floor = low * design
     ceiling = np.where(design > 0, high, 0.0) * np.maximum(design, _TINY)
-    asked = _read_totals(reader, totals)
-    _check_rest(reader, asked.margins, design)
+    asked = _read_totals(reader, totals, design)
     weights, n_iter, reasons = asked.solve(
         design, floor, ceiling, tol, max_iter, "the bounds of the weights"
     )
@@ -296,38 +293,26 @@ def calibrate(
     return weights
 
 
-_TINY = np.finfo(float).tiny
-
-
-def _check_design(given, n, X):
-    check_order(given, X, "design_weights")
+def _check_design(given, n):
     try:
-        design = np.asarray(1.0 if given is None else given, dtype=np.float64)
+        given = 1.0 if given is None else given
+        design = np.broadcast_to(np.asarray(given, dtype=np.float64), n)
     except (TypeError, ValueError):
-        design = np.empty((0, 0))
-    if design.shape not in ((), (n,)):
+        design = np.full(n, np.nan)
+    wrong = ~(design >= 0) | np.isinf(design) | (not design.any())
+    for row in np.flatnonzero(wrong):
         raise ValueError(
-            f"design_weights must be a number or one a row, {n} of them; it is "
-            f"{given!r}."
+            f"design_weights must be a number or one a row, {n} of them, finite, 0 or "
+            f"more and not all 0; got {design[row]:g} in row {row}."
         )
-    design = np.broadcast_to(design, n)
-    for row in np.flatnonzero(~(design >= 0) | np.isinf(design)):
-        raise ValueError(
-            f"design_weights holds {design[row]:g} in row {row}: give finite numbers, "
-            "0 or more."
-        )
-    if n and not design.any():
-        raise ValueError("design_weights are all 0: give positive ones, or None.")
     return design
 
 
 def check_order(given, X, name):
     """Refuse a Series with the index of X in another order: it is read by place."""
     index, labels = (getattr(x, "index", None) for x in (given, X))
-    if not (hasattr(index, "equals") and hasattr(labels, "equals")):
-        return
-    is_other = len(index) != len(labels) or set(index) != set(labels)
-    if not index.equals(labels) and not is_other:
+    has_both = hasattr(index, "equals") and hasattr(labels, "equals")
+    if has_both and not index.equals(labels) and Counter(index) == Counter(labels):
         raise ValueError(
             f"{name} has the index of X in another order, but is read by place: give "
             f"{name}.reindex(X.index)."
@@ -347,21 +332,6 @@ def _check_bounds(bounds):
     return low, high
 
 
-def _check_rest(reader, margins, design):
-    """Refuse shares that leave no weight for rows that have none of their levels."""
-    for margin in margins:
-        rest = np.flatnonzero((margin.codes < 0) & (design > 0))
-        # Ends are of shares here: counts have no such sum.
-        if not margin.is_share or margin.lower.sum() < 1 - _ROUNDING or not len(rest):
-            continue
-        raise ValueError(
-            f"The shares of the levels of {margin.name} sum to 1, which leaves nothing "
-            f"for {len(rest)} rows that have none of these levels or a missing cell, "
-            f"the first of which is row {rest[0]}. Leave these rows out, or let the "
-            f"shares sum to less: {1 - len(rest) / len(reader):.6g}."
-        )
-
-
 # --- totals as a linear system of the weights ---------------------------------------
 
 
@@ -375,7 +345,6 @@ class _RowTotals:
     is_mean : ndarray of bool of shape (c,)
     lower, upper : ndarray of shape (c,)
     names : tuple of str
-    margins : tuple of Margin
     """
 
     terms: object
@@ -383,20 +352,22 @@ class _RowTotals:
     lower: np.ndarray
     upper: np.ndarray
     names: tuple
-    margins: tuple = ()
 
     def _divided(self, sums, weights):
-        mass = max(float(np.sum(weights)), _TINY)
-        return np.where(self.is_mean, sums / mass, sums)
+        return np.where(self.is_mean, sums / max(np.sum(weights), _TINY), sums)
 
     def values(self, weights):
         """The totals (c,) of weights."""
         return self._divided(self.terms @ weights, weights)
 
+    def missed(self, weights):
+        """Distance of each total from what was asked."""
+        values = self.values(weights)
+        return np.abs(values - np.clip(values, self.lower, self.upper))
+
     def residual(self, weights):
         """What is missed of each, as a share of the sum of its absolute terms."""
-        values = self.values(weights)
-        missed = np.abs(values - np.clip(values, self.lower, self.upper))
+        missed = self.missed(weights)
         # Weights of 0 have no mean.
         missed[self.is_mean & (np.sum(weights) <= 0)] = np.inf
         size = self._divided(abs(self.terms) @ np.abs(weights), weights)
@@ -409,28 +380,24 @@ class _RowTotals:
         A mean between two ends is two sums of differences from these, one on either
         side of 0.
         """
-        means, (lower, upper) = self.is_mean, (self.lower, self.upper)
-        if not means.any():
-            return self.terms, lower, upper
-        parts, ends = [self.terms[~means]], [[lower[~means], upper[~means]]]
-        for k in np.flatnonzero(means):
-            row = _dense_row(self.terms, k)
-            sides = [(lower[k], (0.0, np.inf)), (upper[k], (-np.inf, 0.0))]
-            if lower[k] == upper[k]:
-                sides = [(lower[k], (0.0, 0.0))]
-            for end, side in sides:
-                if np.isfinite(end):
-                    # Differences that the rounding of a mean makes are none.
-                    is_end = np.abs(row - end) <= _ROUNDING * abs(end)
-                    parts.append(np.where(is_end, 0.0, row - end)[None])
-                    ends.append([[side[0]], [side[1]]])
-        return stack_terms(parts), *np.hstack(ends)
+        sums = ~self.is_mean
+        lower, upper = [*self.lower[sums]], [*self.upper[sums]]
+        parts = [self.terms[sums]]
+        for k in np.flatnonzero(self.is_mean):
+            row, low, high = _dense_row(self.terms, k), self.lower[k], self.upper[k]
+            for end in filter(np.isfinite, dict.fromkeys((low, high))):
+                # Differences that the rounding of a mean makes are none.
+                is_end = np.abs(row - end) <= _ROUNDING * abs(end)
+                parts.append(np.where(is_end, 0.0, row - end)[None])
+                lower.append(0.0 if end == low else -np.inf)
+                upper.append(0.0 if end == high else np.inf)
+        return stack_terms(parts), np.array(lower), np.array(upper)
 
     def reach(self, floor, ceiling):
         """Least and most of each total by itself (2, c), over ranges of the weights."""
         reach = np.concatenate(box_reach(self.terms, floor[None], ceiling[None]))
+        used = ceiling > 0
         for k in np.flatnonzero(self.is_mean):
-            used = ceiling > 0
             row = _dense_row(self.terms, k)[used]
             reach[:, k] = _reach_of_mean(row, floor[used], ceiling[used])
         return reach
@@ -440,44 +407,60 @@ class _RowTotals:
         least, most = self.reach(floor, ceiling)
         beyond = self.lower > most + _ROUNDING * np.abs(most)
         beyond |= self.upper < least - _ROUNDING * np.abs(least)
-        weights, n_iter = np.clip(design, floor, ceiling), 0
-        if not beyond.any():
-            weights, n_iter = nearest_weights(
-                *self.linear(), design, floor, ceiling, tol, max_iter
-            )
-        reasons = [
-            f"{self.names[k]} asks for {span(self.lower[k], self.upper[k])}; within "
-            f"{ranges} it reaches {span(least[k], most[k], 7)}."
-            for k in np.flatnonzero(beyond)
+        asks = [
+            f"{name} asks for {span(low, high)}"
+            for name, low, high in zip(self.names, self.lower, self.upper, strict=True)
         ]
+        if beyond.any():
+            reasons = (
+                f"{asks[k]}; within {ranges} it reaches {span(least[k], most[k], 7)}."
+                for k in np.flatnonzero(beyond)
+            )
+            return np.clip(design, floor, ceiling), 0, tuple(reasons)
+        weights, n_iter = nearest_weights(
+            *self.linear(), design, floor, ceiling, tol, max_iter
+        )
         residual = self.residual(weights)
-        if not reasons and residual.max(initial=0.0) > max(tol, _LEAST_TOL):
-            k = int(residual.argmax())
-            reasons = [
-                f"{self.names[k]} asks for {span(self.lower[k], self.upper[k])}; with "
-                f"the other totals, the weights after {n_iter} steps give "
-                f"{self.values(weights)[k]:.10g}, missed by {residual[k]:.1e} > "
-                f"tol={tol:g} of its terms. Leave one out, give tolerances "
-                "(column_total(..., rtol=)), or increase max_iter or tol."
-            ]
-        return weights, n_iter, tuple(reasons)
+        if residual.max(initial=0.0) <= max(tol, 1e-14):
+            return weights, n_iter, ()
+        k = int(residual.argmax())
+        reason = (
+            f"{asks[k]}; with the other totals, the weights after {n_iter} steps give "
+            f"{self.values(weights)[k]:.10g}, missed by {residual[k]:.1e} > "
+            f"tol={tol:g} of its terms. Leave one out, give tolerances "
+            "(column_total(..., rtol=)), or increase max_iter or tol."
+        )
+        return weights, n_iter, (reason,)
 
 
-def _read_totals(reader, totals):
+def _read_totals(reader, totals, design):
     """Everything asked of the rows as :class:`_RowTotals`."""
     asked = as_totals(totals, reader.names, (reader.n_columns,))
     sums = [total for total in asked if not total.by_level]
     margins = [read_margin(reader, total) for total in asked if total.by_level]
     check_agreement([margin for margin in margins if not margin.is_share])
-    parts = [reader.sums(sums)] if sums else []
-    parts += [margin.indicators(margin.codes) for margin in margins]
+    parts = [reader.terms(total) for total in sums]
     each = [(t.mean, t.lower, t.upper, t.name) for t in sums]
-    for m in margins:
-        shares = [m.is_share] * len(m.levels)
-        each += zip(shares, m.lower, m.upper, m.names, strict=True)
+    for margin in margins:
+        _check_rest(margin, design)
+        parts.append(margin.indicators(margin.codes))
+        shares = [margin.is_share] * len(margin.levels)
+        each += zip(shares, margin.lower, margin.upper, margin.names, strict=True)
     is_mean, lower, upper, names = zip(*each, strict=True)
     arrays = np.array(is_mean, bool), np.array(lower, float), np.array(upper, float)
-    return _RowTotals(stack_terms(parts), *arrays, names, tuple(margins))
+    return _RowTotals(stack_terms(parts), *arrays, names)
+
+
+def _check_rest(margin, design):
+    """Refuse shares that leave no weight for rows that have none of their levels."""
+    rest = np.flatnonzero((margin.codes < 0) & (design > 0))
+    if margin.is_share and margin.lower.sum() >= 1 - _ROUNDING and len(rest):
+        raise ValueError(
+            f"The shares of the levels of {margin.name} sum to 1, which leaves nothing "
+            f"for {len(rest)} rows that have none of these levels or a missing cell, "
+            f"the first of which is row {rest[0]}. Leave these rows out, or let the "
+            f"shares sum to less: {1 - len(rest) / len(design):.6g}."
+        )
 
 
 def _dense_row(terms, k):
@@ -496,15 +479,13 @@ def stack_terms(parts):
 
 def _reach_of_mean(row, floor, ceiling):
     """Least and most of ``sum w x / sum w``: weights are at an end on either side."""
-    if not np.isfinite(ceiling).all():
-        return [row.min(), row.max()]
-    ends = []
+    ends, ceiling = [], np.minimum(ceiling, 1e100)
     for sign in (-1, 1):
         order = np.argsort(sign * row)
         x, low, high = sign * row[order], floor[order], ceiling[order]
         mass = np.cumsum(low) - low + np.cumsum(high[::-1])[::-1]
         sums = np.cumsum(low * x) - low * x + np.cumsum((high * x)[::-1])[::-1]
-        ends.append(sign * np.max(sums / mass))
+        ends.append(sign * np.max(sums / mass) + 0.0)
     return ends
 
 
@@ -531,16 +512,17 @@ def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
     if not used.any():
         return weights, n_iter
     terms, floor, ceiling = terms[:, used], floor[used], ceiling[used]
-    near, ends = design[used], np.array([lower, upper])
+    ends, near = np.array([lower, upper]), design[used]
     size = np.abs(np.where(np.isfinite(ends), ends, 0)).max(axis=0)
     # The projection judges a sum by where it starts too, which may be far from it; the
     # second one starts from the weights of the first, of which they are exponentials.
     for _ in range(2):
-        scale = np.maximum(size, abs(terms) @ near)
-        smallest = np.min(size[size > 0] / scale[size > 0], initial=1.0)
+        share = size / np.maximum(np.maximum(size, abs(terms) @ near), _TINY)
+        smallest = np.min(share[size > 0], initial=1.0)
+        # Double precision has no more than 1e-14.
         result = linear_projection(
             near[None], terms, lower, upper, floor=floor, ceiling=ceiling,
-            tol=max(_LEAST_TOL, tol * smallest), max_iter=max_iter,
+            tol=max(1e-14, tol * smallest), max_iter=max_iter,
         )  # fmt: skip
         weights[used], n_iter = result.measure[0], n_iter + int(result.n_iter[0])
         near = np.maximum(result.measure[0], _TINY)
@@ -572,13 +554,10 @@ def _round_weights(asked, weights, floor, ceiling, time_limit):
     for row in np.flatnonzero(floor > ceiling):
         raise ValueError(f"bounds leave no whole weight for row {row}.")
     terms, wanted = csc_array(asked.terms), np.round(asked.lower)
-    if (
-        not asked.is_mean.any()
-        and terms.nnz <= _LARGEST_PROGRAMME
-        and np.array_equal(asked.lower, asked.upper)
-        and np.allclose(asked.lower, wanted, rtol=0, atol=1e-6)
-        and np.array_equal(terms.data, np.round(terms.data))
-    ):
+    is_whole = np.array_equal(terms.data, np.round(terms.data))
+    is_whole &= np.allclose([asked.lower, asked.upper], wanted, rtol=0, atol=1e-6)
+    # A search over more terms than a million takes minutes.
+    if is_whole and not asked.is_mean.any() and terms.nnz <= 2**20:
         with suppress(ValueError):
             return nearest_whole(weights, terms, wanted, time_limit, floor, ceiling)
     # Sums with irrational coefficients tell rows with other terms apart.
@@ -666,23 +645,26 @@ def rake(
     [30.0, 10.0, 60.0]
     """
     is_series = hasattr(type(table), "iloc") and not hasattr(table, "columns")
+    if issparse(table):
+        raise ValueError("table is a sparse matrix: give a Series of its cells.")
     if not is_series and not is_frame(table):
-        if issparse(table):
-            raise ValueError("table is a sparse matrix: give a Series of its cells.")
         return rake_arrays(table, margins, tol=tol, max_iter=max_iter, strict=strict)
+    for modes, margin in margins.items():
+        if not hasattr(margin, "items") and not getattr(margin, "by_level", False):
+            raise ValueError(f"The margin {modes!r} names no levels: give a dict.")
     reader, cells, like = (_of_series if is_series else _of_frame)(table, values)
-    for cell in np.flatnonzero(~np.isfinite(cells)):
-        raise ValueError(f"Cells must be finite; cell {cell} is {cells[cell]}.")
-    asked = _read_margins(reader, margins, cells)
+    if not np.isfinite(cells).all():
+        raise ValueError("Cells must be finite; fill or drop those that are missing.")
     sizes = np.abs(cells)
+    asked = _read_totals(reader, margins, sizes)
+    asked = replace(asked, terms=stack_terms([asked.terms * np.sign(cells)]))
     ceiling = np.where(sizes > 0, np.inf, 0.0)
     sizes, n_iter, reasons = asked.solve(
         sizes, np.zeros(len(cells)), ceiling, tol, max_iter, "the signs of cells"
     )
-    missed = asked.residual(sizes) * (abs(asked.terms) @ sizes)
-    residual = np.array(missed.max() / max(sizes.sum(), _TINY))
+    residual = asked.missed(sizes).max() / (sizes.sum() or 1.0)
     result = Raking(
-        like(np.sign(cells) * sizes), residual, np.array(n_iter),
+        like(np.sign(cells) * sizes), np.array(residual), np.array(n_iter),
         np.array(not reasons), dict(enumerate(reasons[:1])),
     )  # fmt: skip
     if strict and reasons:
@@ -690,26 +672,11 @@ def rake(
     return result
 
 
-def _read_margins(reader, margins, cells):
-    """Margins as totals of the sizes of cells; those that are 0 have no level."""
-    if not isinstance(margins, Mapping) or not margins:
-        raise ValueError("margins must be a dict with at least one margin.")
-    for modes, margin in margins.items():
-        if not hasattr(margin, "items") and not getattr(margin, "by_level", False):
-            raise ValueError(f"The margin {modes!r} names no levels: give a dict.")
-    asked = _read_totals(reader, margins)
-    terms = stack_terms([asked.terms * np.sign(cells)])
-    for k in np.flatnonzero((abs(terms).sum(axis=1) == 0) & (asked.lower > 0)):
-        raise ValueError(
-            f"{asked.names[k]} asks for {asked.lower[k]:.10g}, but all its cells are 0."
-        )
-    return replace(asked, terms=terms)
-
-
 def _of_series(table, _):
+    """A reader of the levels, the cells, and a maker of tables like the given one."""
     if None in table.index.names:
         raise ValueError("The levels of the index need names: set table.index.names.")
-    reader = ColumnReader(table.index.to_frame(index=False), "cell")
+    reader = ColumnReader(table.index.to_frame(index=False))
 
     def like(cells):
         return type(table)(cells, index=table.index, name=table.name)
@@ -718,12 +685,10 @@ def _of_series(table, _):
 
 
 def _of_frame(table, name):
-    reader = ColumnReader(table, "cell")
+    """As :func:`_of_series`."""
+    reader = ColumnReader(table)
     if name not in reader.names:
-        raise ValueError(
-            f"values={name!r} is none of the columns {reader.names}: name the one that "
-            "holds the cells."
-        )
+        raise ValueError(f"values={name!r} is none of the columns {reader.names}.")
     frame = nw.from_native(table, eager_only=True)
 
     def like(cells):

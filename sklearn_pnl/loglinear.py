@@ -27,8 +27,7 @@ from .geometry import (
     goodness_of_fit,
     theta_with_errors,
 )
-from .geometry.contingency.counts import check_reference
-from .geometry.contingency.fit import p_values
+from .geometry.contingency.fit import check_reference, p_values
 from .manifolds import ORDER
 from .projectors import FIT_CONSTRAINTS
 
@@ -219,7 +218,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: ArrayLike) -> NDArray:
-        """Log-likelihood of each row, ``sum n log q`` in nats.
+        """Compute the log-likelihood of each row, ``sum n log q`` in nats.
 
         Parameters
         ----------
@@ -237,7 +236,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         return xlogy(self._rows(X, reset=False), q).sum(axis=1)
 
     def score(self, X: ArrayLike, y: Any = None) -> float:
-        """Mean log-likelihood of a count: that of all rows over the sum of all rows.
+        """Compute the mean log-likelihood of a count, over all rows.
 
         Parameters
         ----------
@@ -258,7 +257,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     def deviance_tests(
         self, levels: Literal["interactions", "orders"] | list = "interactions"
     ) -> InteractionTests:
-        """How ``G^2`` of the uniform distribution divides among terms.
+        """Divide ``G^2`` of the uniform distribution among terms.
 
         Parameters
         ----------
@@ -273,7 +272,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         return deviance_tests(self.counts_, self.poset_, levels, **self._settings)
 
     def to_frame(self, by: Literal["parameter", "cell"] = "parameter") -> Any:
-        """Parameters or cells as a data frame.
+        """Return parameters or cells as a data frame.
 
         Parameters
         ----------
@@ -305,11 +304,8 @@ class LogLinearModel(DensityMixin, BaseEstimator):
 
     @property
     def _settings(self):
-        return {
-            "reference": self._reference,
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-        }
+        numerics = {"tol": self.tol, "max_iter": self.max_iter}
+        return {"reference": self._reference, **numerics}
 
     def _cells(self, pandas):
         """An index of the cells: a level for each mode of a tensor."""
@@ -324,8 +320,6 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         rows = check_rows(self, X, reset=reset)
         advice = "counts are 0 or more; mend or drop the row"
         check_measures(rows, self, None, advice=advice)
-        if rows.max() > np.finfo(float).max / rows.size:
-            raise ValueError("The sum of X overflows; divide it by a constant first.")
         return rows.reshape(len(rows), -1).astype(np.float64, copy=False)
 
     def __sklearn_tags__(self):

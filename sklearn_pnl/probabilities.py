@@ -24,10 +24,6 @@ from ._runtime.typing import Rows
 from ._runtime.validation import all_or_nothing
 from .frames import plain_target
 
-_TINY = np.finfo(float).tiny
-# Input tags that hold if one part has them; all others hold if both do.
-_REQUIREMENTS = "positive_only", "pairwise"
-
 
 class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit a classifier on resampled rows, and correct its probabilities for the prior.
@@ -161,6 +157,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         self._check_parts()
         y = plain_target(y)[0]
         assert_all_finite(y, input_name="y")
+        # In the words that imbalanced-learn's checks ask for.
         kind = type_of_target(y, input_name="y")
         if kind == "multilabel-indicator" or kind.endswith("-multioutput"):
             raise ValueError("Multilabel and multioutput targets are not supported.")
@@ -200,11 +197,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return self
 
     def _check_parts(self):
-        """Sampler and classifier are objects, and no class has a weight."""
-        for name in ("sampler", "estimator"):
-            part = getattr(self, name)
-            if isinstance(part, type):
-                raise TypeError(f"{name} is a class; pass {part.__name__}().")
+        """Refuse samplers that change columns, and weights of classes."""
         for name, step in getattr(self.sampler, "steps", ()):
             if hasattr(step, "transform"):
                 raise ValueError(
@@ -220,15 +213,13 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
 
     def _check_takes_weights(self):
         """Refuse a sampler and a classifier that would ignore weights."""
-        for part, method in (
-            (self.sampler, self.sampler.fit_resample),
-            (self.estimator, self.estimator.fit),
-        ):
-            params = signature(method).parameters
+        sampler, estimator = self.sampler, self.estimator
+        for part, fit in (sampler, sampler.fit_resample), (estimator, estimator.fit):
+            names = signature(fit).parameters
+            kinds = {name.kind for name in names.values()}
             # A Pipeline validates the metadata that its steps request.
-            is_open = any(p.kind is Parameter.VAR_KEYWORD for p in params.values())
-            is_open &= part is self.estimator
-            if not is_open and "sample_weight" not in params:
+            is_open = part is estimator and Parameter.VAR_KEYWORD in kinds
+            if not is_open and "sample_weight" not in names:
                 raise ValueError(
                     f"{part!r} takes no sample_weight. Leave it out, or pass parts "
                     "that take it, such as PNLSampler and LogisticRegression."
@@ -252,14 +243,15 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         learnt = np.asarray(self.estimator_.predict_proba(X), np.float64)
         seen = np.searchsorted(self.classes_, self.estimator_.classes_)
         joint = np.zeros((len(learnt), len(self.classes_)))
-        resampled = self.resampled_class_count_[seen]
         prior = np.ones(len(seen)) if balanced else self.class_count_[seen]
+        resampled = self.resampled_class_count_[seen]
         # All rows of a class may have weight 0.
-        joint[:, seen] = learnt * prior * (resampled > 0) / np.maximum(resampled, _TINY)
+        has_rows = resampled > 0
+        joint[:, seen[has_rows]] = (learnt * prior)[:, has_rows] / resampled[has_rows]
         return joint / joint.sum(axis=1, keepdims=True)
 
     def predict_proba(self, X: Rows) -> NDArray:
-        """Probabilities of the classes under the prior of the data.
+        """Compute probabilities of the classes under the prior of the data.
 
         Parameters
         ----------
@@ -274,7 +266,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return self._probabilities(X)
 
     def predict_log_proba(self, X: Rows) -> NDArray:
-        """Logarithms of the probabilities; of 0, minus infinity.
+        """Compute logarithms of the probabilities; of 0, minus infinity.
 
         Parameters
         ----------
@@ -290,7 +282,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             return np.log(self.predict_proba(X))
 
     def predict(self, X: Rows) -> NDArray:
-        """Classes, as ``decision`` says.
+        """Predict classes, as ``decision`` says.
 
         Parameters
         ----------
@@ -331,6 +323,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         tags.classifier_tags = replace(classifier_tags, multi_label=False)
         parts = estimator.input_tags, get_tags(self.sampler).input_tags
         for name in (field.name for field in fields(tags.input_tags)):
-            holds = any if name in _REQUIREMENTS else all
+            # What a part requires, both do; what they allow, both have to.
+            holds = any if name in ("positive_only", "pairwise") else all
             setattr(tags.input_tags, name, holds(getattr(part, name) for part in parts))
         return tags

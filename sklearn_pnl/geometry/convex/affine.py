@@ -21,34 +21,23 @@ with no cell at an end, one Newton step is exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array, csr_array, issparse
+from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.special import xlogy
 
-from .optimize import newton_projected
-from .reach import box_reach, largest_of_rows, why_missed
+from .._arrays import some_rows
+from .optimize import Report, newton_projected
+from .reach import box_reach, span
 
-_ARMIJO, _SLOPE = 1e-4, 0.9
-# With redundant equations a step may be up to 1 / _RIDGE times too long.
-_MAX_HALVINGS = 80
-_MAX_RELEASES = 4
-_NEARLY_FREE = 1e-4
+# Rows times equations times cells that are worked on at once.
+_BLOCK = 2**19
 # Ridge of the Hessian, relative to its diagonal with no cell at an end of its range.
 _RIDGE = 1e-10
-# Bound on |log(m / m_0)|.
-_FAR = 600.0
-# Rows times equations times cells of a block.
-_BLOCK = 2**19
-# Up to this many entries, products of all pairs of equations are kept as one matrix.
-_SMALL_PRODUCTS = 2**14
-# Rounding error of the value of a row, as a share of its terms.
-_ROUNDING = 1e-14
 
 
 class _KullbackLeibler:
@@ -57,17 +46,14 @@ class _KullbackLeibler:
     # Largest change of the log of a cell in a step.
     longest = 10.0
 
-    @staticmethod
-    def cells(start, s):
-        with np.errstate(over="ignore"):
-            return start * np.exp(np.clip(s, -_FAR, _FAR))
+    def cells(self, start, s):
+        # Beyond 600 a cell is empty or endless; the exponential would overflow.
+        return start * np.exp(np.clip(s, -600.0, 600.0))
 
-    @staticmethod
-    def curvature(start, m):
+    def curvature(self, start, m):
         return m
 
-    @staticmethod
-    def of(m, start):
+    def of(self, m, start):
         return xlogy(m, m / start) - m + start
 
 
@@ -77,24 +63,21 @@ class _ChiSquare:
     # Relative to m_0; the solution may be far from it.
     longest = 1e6
 
-    @staticmethod
-    def cells(start, s):
+    def cells(self, start, s):
         return start * (1 + s)
 
-    @staticmethod
-    def curvature(start, m):
+    def curvature(self, start, m):
         return start
 
-    @staticmethod
-    def of(m, start):
+    def of(self, m, start):
         return (m - start) ** 2 / (2 * start)
 
 
-_DIVERGENCES = {"kl": _KullbackLeibler, "chi2": _ChiSquare}
+_DIVERGENCES = {"kl": _KullbackLeibler(), "chi2": _ChiSquare()}
 
 
-@dataclass(frozen=True)
-class LinearProjection:
+@dataclass(frozen=True, kw_only=True)
+class LinearProjection(Report):
     """Projected measures, with residuals and numbers of iterations.
 
     Attributes
@@ -122,10 +105,7 @@ class LinearProjection:
 
     measure: np.ndarray
     multipliers: np.ndarray
-    residual: np.ndarray
-    n_iter: np.ndarray
-    converged: np.ndarray
-    reasons: dict = field(default_factory=dict)
+    reasons: dict
 
 
 def linear_projection(
@@ -201,299 +181,203 @@ def linear_projection(
     >>> print(found.reasons[0])
     Equation 0 asks for 18 to 20; within the ranges of its features it reaches 0 to 15.
     """
-    ranges = lower, upper, floor, ceiling
-    p = _Problem.from_user(measures, coefficients, *ranges, _DIVERGENCES[divergence])
-    n, c = p.lower.shape
-    m, y = np.clip(p.start, p.floor, p.ceiling), np.zeros((n, c))
-    n_iter, reasons = np.zeros(n, int), {}
-    can_be = np.flatnonzero(~p.out_of_reach(tol).any(axis=1))
-    p.solve_rows(can_be, m, y, n_iter, tol, max_iter)
-    residual = p.residual(m, y)
+    start, a = _check_measures(measures, coefficients)
+    shape = len(start), a.shape[0]
+    lower, upper = _interval(lower, upper, shape, "lower", "upper")
+    floor, ceiling = _interval(floor, ceiling, start.shape, "floor", "ceiling")
+    floor = np.maximum(floor, 0.0 if divergence == "kl" else -np.inf)
+    m, y = np.clip(start, floor, ceiling), np.zeros(shape)
+    n_iter, reasons = np.zeros(len(start), int), {}
+    finite = (np.where(np.isfinite(end), np.abs(end), 0.0) for end in (lower, upper))
+    scale = np.maximum.reduce([m @ abs(a).T, *finite])
+    scale[scale == 0] = 1.0
+    least, most = box_reach(a, floor, ceiling)
+    beyond = (lower > most + tol * scale) | (upper < least - tol * scale)
+    possible = np.flatnonzero(~beyond.any(axis=1))
+    for equations, cells in _components(a):
+        step = max(1, _BLOCK // (len(equations) * len(cells)))
+        for rows in np.split(possible, range(step, len(possible), step)):
+            at_cells, at_equations = np.ix_(rows, cells), np.ix_(rows, equations)
+            of_cells = (x[at_cells] for x in (start, floor, ceiling))
+            of_equations = (x[at_equations] for x in (lower, upper, scale))
+            part = a[np.ix_(equations, cells)]
+            dual = _Dual(*of_cells, *of_equations, part, _DIVERGENCES[divergence])
+            zeros = np.zeros(dual.lower.shape)
+            solution = newton_projected(dual, zeros, tol=tol, max_iter=max_iter)
+            m[at_cells], y[at_equations] = dual.split(solution.point)
+            n_iter[rows] = np.maximum(n_iter[rows], solution.n_iter)
+    residual = _largest(_outside(m @ a.T, y, lower, upper) / scale)
     for row in np.flatnonzero(~(residual <= tol)).tolist():
-        ends = (end[row] for end in (p.lower, p.upper, p.floor, p.ceiling))
-        reasons[row] = why_missed(p.coefficients, *ends, max_iter, residual[row])
-    return LinearProjection(m, y, residual, n_iter, residual <= tol, reasons)
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """Rows of one problem; ``coefficients`` (c, D) are shared."""
-
-    start: np.ndarray
-    floor: np.ndarray
-    ceiling: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    scale: np.ndarray
-    coefficients: np.ndarray
-    divergence: type
-
-    @classmethod
-    def from_user(
-        cls, measures, coefficients, lower, upper, floor, ceiling, divergence
-    ):
-        start = np.asarray(measures, dtype=np.float64)
-        if issparse(coefficients):
-            a = csr_array(coefficients, dtype=np.float64)
-        else:
-            a = np.asarray(coefficients, dtype=np.float64)
-        if start.ndim != 2 or a.ndim != 2 or a.shape[1] != start.shape[1]:
-            raise ValueError(
-                "measures must have shape (n, D) and coefficients shape (c, D); got "
-                f"{start.shape} and {a.shape}."
-            )
-        entries = a.data if issparse(a) else a
-        if not (np.isfinite(entries).all() and np.isfinite(start).all()):
-            raise ValueError("measures and coefficients must be finite.")
-        if not start.min(initial=1) > 0:
-            row, cell = map(int, np.argwhere(~(start > 0))[0])
-            raise ValueError(
-                f"measures must be positive; cell {cell} of row {row} is "
-                f"{start[row, cell]}. Add a positive offset first."
-            )
-        n = len(start)
-        lower, upper = _interval(lower, upper, (n, a.shape[0]), "lower", "upper")
-        floor, ceiling = _interval(floor, ceiling, start.shape, "floor", "ceiling")
-        # Finite, so that reaches of equations are numbers.
-        floor = np.maximum(floor, 0.0 if divergence is _KullbackLeibler else -1e100)
-        sizes = np.clip(start, floor, ceiling) @ abs(a).T
-        ends = [np.where(np.isfinite(e), np.abs(e), 0.0) for e in (lower, upper)]
-        scale = np.maximum.reduce([sizes, *ends])
-        scale[scale == 0] = 1.0
-        return cls(start, floor, ceiling, lower, upper, scale, a, divergence)
-
-    def rows(self, rows):
-        of_cells = self.start, self.floor, self.ceiling
-        arrays = (x[rows] for x in (*of_cells, self.lower, self.upper, self.scale))
-        return _Problem(*arrays, self.coefficients, self.divergence)
-
-    def part(self, equations, cells):
-        """Sub-problem of some equations and their cells."""
-        a = self.coefficients
-        if a.shape == (len(equations), len(cells)):
-            return self
-        of_cells = (x[:, cells] for x in (self.start, self.floor, self.ceiling))
-        of_equations = (x[:, equations] for x in (self.lower, self.upper, self.scale))
-        a = a[np.ix_(equations, cells)]
-        return _Problem(*of_cells, *of_equations, a, self.divergence)
-
-    def solve_rows(self, rows, m, y, n_iter, tol, max_iter):
-        """Write cells, multipliers and steps of some rows, part by part."""
-        if not len(rows):
-            return
-        for equations, cells in self.components():
-            part = self.part(equations, cells)
-            step = max(1, _BLOCK // (len(equations) * len(cells)))
-            for first in range(0, len(rows), step):
-                block = rows[first : first + step]
-                at = np.ix_(block, cells), np.ix_(block, equations)
-                m[at[0]], y[at[1]], steps = part.rows(block).solve(tol, max_iter)
-                n_iter[block] = np.maximum(n_iter[block], steps)
-
-    def components(self):
-        """Connected components: pairs of equations and their cells.
-
-        Equations that share no cell with another are one part: its Hessian is diagonal.
-        Those about no cell are left out, as nothing could be done for them.
-        """
-        used = coo_array(self.coefficients != 0)
-        c, d = used.shape
-        graph = coo_array(
-            (np.ones(used.nnz), (used.row, c + used.col)), shape=(c + d, c + d)
+        reasons[row] = (
+            f"Each equation can be met alone, but together they are missed by "
+            f"{residual[row]:.1e} of their size after at most {max_iter} Newton steps: "
+            "they may contradict each other. Drop or loosen one, or increase max_iter."
         )
-        n, label = connected_components(graph, directed=False)
-        empty = np.bincount(label[c:], minlength=n) == 0
-        alone = (np.bincount(label[:c], minlength=n) == 1) & ~empty
-        if alone.any():
-            yield _split(alone[label], c)
-        for k in np.setdiff1d(label[:c], np.flatnonzero(alone | empty)):
-            yield _split(label == k, c)
+        for i in np.flatnonzero(beyond[row])[:1]:
+            reasons[row] = (
+                f"Equation {i} asks for {span(lower[row, i], upper[row, i])}; within "
+                "the ranges of its features it reaches "
+                f"{span(least[row, i], most[row, i])}."
+            )
+    found = {"measure": m, "multipliers": y, "reasons": reasons}
+    return LinearProjection(**found, residual=residual, n_iter=n_iter, tol=tol)
 
-    @cached_property
-    def is_diagonal(self):
-        """Whether no cell is in two equations."""
-        return (self.coefficients != 0).sum(axis=0).max(initial=0) <= 1
 
-    @cached_property
-    def largest(self):
-        """Largest coefficient (c,) of each equation."""
-        return largest_of_rows(self.coefficients)
+def _check_measures(measures, coefficients):
+    start = np.asarray(measures, dtype=np.float64)
+    as_array = csr_array if issparse(coefficients) else np.asarray
+    a = as_array(coefficients, dtype=np.float64)
+    if start.ndim != 2 or a.ndim != 2 or a.shape[1] != start.shape[1]:
+        raise ValueError(
+            "measures must have shape (n, D) and coefficients shape (c, D); got "
+            f"{start.shape} and {a.shape}."
+        )
+    if not np.isfinite(abs(a).sum()):
+        raise ValueError("coefficients must be finite.")
+    for row, cell in np.argwhere(~((start > 0) & (start < np.inf))):
+        raise ValueError(
+            f"measures must be finite and positive; cell {cell} of row {row} is "
+            f"{start[row, cell]}. Add a positive offset first."
+        )
+    return start, a
 
-    @cached_property
-    def squares(self):
-        """Squares of the coefficients, cells first."""
-        return (self.coefficients * self.coefficients).T
 
-    def out_of_reach(self, tol):
-        """Equations (n, c) that ask for more than the ranges of their cells allow."""
-        least, most = box_reach(self.coefficients, self.floor, self.ceiling)
-        slack = tol * self.scale
-        return (self.lower > most + slack) | (self.upper < least - slack)
+def _components(a):
+    """Equations that share no cell with others, and their cells.
 
-    def gradient(self, m, y):
-        """Gradient of the dual: how far each equation is outside of its interval.
+    Equations about no cell are left out, as nothing could be done for them.
+    """
+    used = csr_array(a != 0)
+    _, label = connected_components(used @ used.T, directed=False)
+    for k in np.unique(label):
+        equations = np.flatnonzero(label == k)
+        cells = np.flatnonzero(used[equations].sum(axis=0))
+        if len(cells):
+            yield equations, cells
 
-        0 where the multiplier is 0 and the interval holds.
-        """
-        values = m @ self.coefficients.T
-        low, high = values - self.lower, values - self.upper
-        from_low = (y > 0) | ((y == 0) & (low < 0))
-        from_high = (y < 0) | ((y == 0) & (high > 0))
-        return np.where(from_low, low, np.where(from_high, high, 0.0))
 
-    def residual(self, m, y):
-        return _largest(self.gradient(m, y) / self.scale)
+def _outside(values, y, lower, upper):
+    """Gradient of the dual: how far each equation is outside of its interval.
 
-    def primal(self, y):
-        """Cells for multipliers, and the value of the dual with its rounding."""
+    0 where the multiplier is 0 and the interval holds.
+    """
+    low, high = values - lower, values - upper
+    from_low = (y > 0) | ((y == 0) & (low < 0))
+    from_high = (y < 0) | ((y == 0) & (high > 0))
+    return np.where(from_low, low, np.where(from_high, high, 0.0))
+
+
+class _Dual:
+    """The dual of rows that share coefficients (c, d), as :mod:`.optimize` asks for.
+
+    The variables are the multipliers; the point kept is the cells, then these.
+    """
+
+    def __init__(self, start, floor, ceiling, lower, upper, scale, a, divergence):
+        self.start, self.floor, self.ceiling = start, floor, ceiling
+        self.lower, self.upper, self.scale = lower, upper, scale
+        self.coefficients, self.divergence = a, divergence
+        self._squares = (a * a).T
+        largest = abs(a).max(axis=1)
+        self._sizes = np.ravel(largest.toarray() if issparse(a) else largest)
+
+    def _of(self, rows):
+        """Start, floor and ceiling of cells, and ends of equations, of some rows."""
+        every = self.start, self.floor, self.ceiling, self.lower, self.upper
+        return (some_rows(x, rows) for x in every)
+
+    def split(self, point):
+        """Cells and multipliers."""
+        return np.split(point, [self.start.shape[1]], axis=1)
+
+    def value(self, y, rows):
+        return self._primal(y, rows)[:2]
+
+    def _primal(self, y, rows):
+        """Value for multipliers, point, and rounding error of the value."""
+        start, floor, ceiling, lower, upper = self._of(rows)
         s = y @ self.coefficients
-        m = self.divergence.cells(self.start, s)
-        m = np.minimum(np.maximum(m, self.floor), self.ceiling)
-        end = np.where(y > 0, self.lower, self.upper)
+        m = np.minimum(np.maximum(self.divergence.cells(start, s), floor), ceiling)
+        end = np.where(y > 0, lower, upper)
         priced = np.multiply(y, end, out=np.zeros_like(y), where=y != 0)
-        terms = np.hstack([s * m, -self.divergence.of(m, self.start), -priced])
-        return m, terms.sum(axis=1), _ROUNDING * np.abs(terms).sum(axis=1)
+        terms = np.hstack([s * m, -self.divergence.of(m, start), -priced])
+        rounding = 1e-14 * np.abs(terms).sum(axis=1)
+        return terms.sum(axis=1), np.hstack([m, y]), rounding
 
-    def solve(self, tol, max_iter):
-        """Cells, multipliers and steps of all rows."""
-        zeros = np.zeros(self.lower.shape)
-        solution = newton_projected(_Dual(self), zeros, tol=tol, max_iter=max_iter)
-        return solution.point[:, : self.start.shape[1]], solution.x, solution.n_iter
+    def gradient(self, point, rows):
+        m, y = self.split(point)
+        *_, lower, upper = self._of(rows)
+        gradient = _outside(m @ self.coefficients.T, y, lower, upper)
+        return gradient, _largest(gradient / some_rows(self.scale, rows))
 
-    def largest_divergence(self):
-        """Bound on ``KL(m, start)`` over the ranges of the cells, of each row."""
-        worst = 0.0
-        for end in (self.floor, self.ceiling):
-            finite = np.where(np.isinf(end), 0.0, end)
-            largest = self.divergence.of(finite, self.start)
-            worst = np.maximum(worst, np.where(np.isinf(end), np.inf, largest))
-        return (1 + _ROUNDING) * worst.sum(axis=1) + self.start.sum(axis=1) * 1e-9
-
-    def direction(self, m, y, gradient):
+    def direction(self, point, gradient, rows):
         """Newton's step in the multipliers that are free, no longer than allowed."""
-        weight, least = self.weight(m), np.finfo(float).tiny
-        whole = np.maximum(self.divergence.curvature(self.start, m), least)
-        root = 1 / np.sqrt(whole @ self.squares)
-        if self.is_diagonal:
-            hessian = (weight @ self.squares) * root**2
-        else:
-            hessian = self.gram(weight)
-            hessian *= root[:, :, None]
-            hessian *= root[:, None, :]
-        right = -gradient * root
-        step = self._free_step(hessian, right, y, gradient, root)
-        change = _largest(step @ self.coefficients)
-        longest = self.divergence.longest
-        return step * np.minimum(1, longest / np.maximum(change, 1e-300))[:, None]
-
-    def weight(self, m):
-        """Curvature of the cells that are free to move; 0 at the ends of a range."""
-        free = (m > self.floor) & (m < self.ceiling)
-        return self.divergence.curvature(self.start, m) * free
-
-    def gram(self, weight):
-        """``A diag(w) A'`` for rows ``w`` of weights."""
-        a, (c, d) = self.coefficients, self.coefficients.shape
-        if issparse(a):
-            transposed = a.T.tocsr()
-            return np.stack([((a * w) @ transposed).toarray() for w in weight])
-        if c * c * d > _SMALL_PRODUCTS:
-            return (a * weight[:, None, :]) @ a.T
-        # One product for all rows is faster than a small one for each.
-        products = (a[:, None, :] * a).reshape(c * c, d)
-        return (weight @ products.T).reshape(-1, c, c)
-
-    def _free_step(self, hessian, right, y, gradient, root):
-        """Newton's step in those multipliers that may move."""
-        interval = self.lower < self.upper
+        m, y = self.split(point)
+        start, floor, ceiling, lower, upper = self._of(rows)
+        curvature = self.divergence.curvature(start, m)
+        # With no cell at an end of its range, this is the diagonal of the Hessian.
+        whole = np.maximum(curvature, np.finfo(float).tiny) @ self._squares
+        root = 1 / np.sqrt(whole)
+        hessian = self._gram(curvature * ((m > floor) & (m < ceiling)))
+        hessian *= root[:, :, None]
+        hessian *= root[:, None, :]
+        interval = lower < upper
         # Multipliers close to 0 and decreasing are fixed: steps would only halve them.
-        size = np.abs(y) * self.largest
-        ending = interval & (y * gradient > 0) & (size <= _NEARLY_FREE)
+        ending = interval & (y * gradient > 0) & (np.abs(y) * self._sizes <= 1e-4)
         free = (~interval | (y != 0) | (gradient != 0)) & ~ending
-        for _ in range(_MAX_RELEASES):
-            step = _solve_free(hessian, right, free) * root
+        for _ in range(4):
+            step = root * _solve_free(hessian, -gradient * root, free)
             # At 0 the multiplier would change to the sign of the other end.
             wrong = interval & (y == 0) & (step * gradient > 0)
             if not wrong.any():
                 break
             free &= ~wrong
-        return np.where(ending, -y, step)
+        step = np.where(ending, -y, step)
+        change = np.maximum(_largest(step @ self.coefficients), 1e-300)
+        return step * np.minimum(1, self.divergence.longest / change)[:, None], False
 
-    def search(self, y, m, value, gradient, step):
+    def _gram(self, weight):
+        """``A diag(w) A'`` for rows ``w`` of weights."""
+        a = self.coefficients
+        if issparse(a):
+            transposed = a.T.tocsr()
+            return np.stack([((a * w) @ transposed).toarray() for w in weight])
+        return (a * weight[:, None, :]) @ a.T
+
+    def search(self, here, step, rows):
         """Halve each row's step until the value falls; multipliers stop at 0."""
-        new = y.copy(), m.copy(), value.copy()
-        trying, p, length = np.arange(len(y)), self, 1.0
-        for _ in range(_MAX_HALVINGS):
-            trial = p.stopped(y[trying], length * step[trying], gradient[trying])
-            cells, reached, slack = p.primal(trial)
-            moved = trial - y[trying]
-            gain = np.einsum("ij,ij->i", gradient[trying], moved)
-            rise = reached - value[trying] - _ARMIJO * gain
-            ok = rise <= -slack
+        new = here.x.copy(), here.value.copy(), here.point.copy()
+        trying, length = np.arange(len(rows)), 1.0
+        # With redundant equations a step may be up to 1 / _RIDGE times too long.
+        for _ in range(80):
+            at = rows[trying]
+            y, gradient = (some_rows(x, trying) for x in (here.x, here.gradient))
+            trial = self._stopped(y + length * step[trying], y, gradient, at)
+            value, point, rounding = self._primal(trial, at)
+            moved = trial - y
+            gain = np.einsum("ij,ij->i", gradient, moved)
+            rise = value - here.value[trying] - 1e-4 * gain
+            done = rise <= -rounding
             # If the change of the value is rounding, the slope decides: steps across a
             # kink would alternate.
-            if not ok.all():
-                slope = np.einsum("ij,ij->i", p.gradient(cells, trial), moved)
-                ok |= (rise <= slack) & (slope <= _SLOPE * np.abs(gain))
-            # A step can grow where some multipliers stop at 0 and others do not.
-            change = _largest(moved @ self.coefficients)
-            ok &= change <= 2 * self.divergence.longest
-            done = trying[ok]
-            new[0][done], new[1][done], new[2][done] = trial[ok], cells[ok], reached[ok]
-            trying, length = trying[~ok], length / 2
+            if not done.all():
+                slope = np.einsum("ij,ij->i", self.gradient(point, at)[0], moved)
+                done |= (rise <= rounding) & (slope <= 0.9 * np.abs(gain))
+            for whole, part in zip(new, (trial, value, point), strict=True):
+                whole[trying[done]] = part[done]
+            trying, length = trying[~done], length / 2
             if not len(trying):
                 break
-            p = p.rows(~ok)
         return new
 
-    def stopped(self, y, step, gradient):
-        """``y + step``, but 0 where the sign would change, or be the wrong one.
+    def _stopped(self, trial, y, gradient, rows):
+        """The trial, but 0 where the sign would change, or be the wrong one.
 
         Equations have no wrong sign.
         """
-        trial = y + step
         sign = np.where(y != 0, np.sign(y), -np.sign(gradient))
-        wrong = (np.sign(trial) * sign < 0) & (self.lower < self.upper)
-        trial[wrong] = 0.0
-        return trial
-
-
-class _Dual:
-    """The dual of a problem, as :mod:`.optimize` asks for.
-
-    The variables are the multipliers; the point kept is the cells, then these.
-    """
-
-    def __init__(self, problem):
-        self._problem, self._largest = problem, problem.largest_divergence()
-        self._last = None, problem
-
-    def _parts(self, rows, point=None):
-        """The problem of some rows, made once for as long as they stay the same."""
-        if self._last[0] is not rows:
-            self._last = rows, self._problem.rows(rows)
-        d = self._problem.start.shape[1]
-        return self._last[1], *(() if point is None else (point[:, :d], point[:, d:]))
-
-    def value(self, y, rows):
-        m, value, _ = self._parts(rows)[0].primal(y)
-        return value, np.hstack([m, y])
-
-    def gradient(self, point, rows):
-        problem, m, y = self._parts(rows, point)
-        gradient = problem.gradient(m, y)
-        return gradient, _largest(gradient / problem.scale)
-
-    def direction(self, point, gradient, rows):
-        problem, m, y = self._parts(rows, point)
-        return problem.direction(m, y, gradient)
-
-    def search(self, here, step, rows):
-        problem, m, y = self._parts(rows, here.point)
-        y, m, value = problem.search(y, m, here.value, here.gradient, step)
-        # A dual value above the divergence of all measures proves infeasibility.
-        value = np.where(-value > self._largest[rows], -np.inf, value)
-        return y, value, np.hstack([m, y])
+        wrong = (trial * sign < 0) & (self.lower[rows] < self.upper[rows])
+        return np.where(wrong, 0.0, trial)
 
 
 def _largest(x):
@@ -501,36 +385,20 @@ def _largest(x):
     return np.ascontiguousarray(np.abs(x).T).max(axis=0, initial=0.0)
 
 
-def _split(members, c):
-    return np.flatnonzero(members[:c]), np.flatnonzero(members[c:])
-
-
 def _solve_free(hessian, right, free):
-    """Solve Newton's equation in some scaled variables; 0 in the others.
-
-    ``hessian`` holds matrices, or diagonals.
-    """
-    if hessian.ndim == 2:
-        return np.where(free, right / (hessian + _RIDGE), 0.0)
-    c = hessian.shape[1]
+    """Solve Newton's equation in some scaled variables; 0 in the others."""
     matrix = hessian * free[:, :, None]
     matrix *= free[:, None, :]
-    matrix[:, np.arange(c), np.arange(c)] += np.where(free, _RIDGE, 1.0)
+    diagonal = np.einsum("nii->ni", matrix)
+    diagonal += np.where(free, _RIDGE, 1.0)
     return np.linalg.solve(matrix, (right * free)[:, :, None])[..., 0]
 
 
 def _interval(low, high, shape, low_name, high_name):
-    try:
-        ends = [np.broadcast_to(np.asarray(end, float), shape) for end in (low, high)]
-    except ValueError as error:
-        raise ValueError(
-            f"{low_name} and {high_name} must be broadcastable to shape {shape}."
-        ) from error
-    empty = ~(ends[0] <= ends[1])
-    if empty.any():
-        row, k = map(int, np.argwhere(empty)[0])
+    low, high = (np.broadcast_to(np.asarray(x, float), shape) for x in (low, high))
+    for row, k in np.argwhere(~(low <= high)):
         raise ValueError(
             f"{low_name} must be a number of at most {high_name}; in column {k} of row "
-            f"{row} they are {ends[0][row, k]:.10g} and {ends[1][row, k]:.10g}."
+            f"{row} they are {low[row, k]:.10g} and {high[row, k]:.10g}."
         )
-    return ends
+    return low, high

@@ -68,8 +68,3 @@ def mode_marginals(x, shape, modes):
     products = x @ levels_of_modes(shape, tuple(modes))
     ends = zip(modes, lengths, accumulate(lengths), strict=True)
     return {k: products[:, end - length : end] for k, length, end in ends}
-
-
-def kept_axes(modes, shape):
-    """Shape with the lengths of some modes, and 1 for all others."""
-    return tuple(length if k in modes else 1 for k, length in enumerate(shape))

@@ -27,33 +27,15 @@ from numpy.typing import NDArray
 
 from .._arrays import slices, some_rows
 
-_ARMIJO = 1e-4
 _EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
-# A descent within this many rounding errors counts as none.
-_NO_DESCENT = 1000
-_MAX_HALVINGS = 40
-# A row stops if for this many iterations neither its residual halves nor its value
-# falls: precision is exhausted. Fewer for inexact directions, since a dense method may
-# still improve.
-_PATIENCE_DENSE, _PATIENCE_CG = 25, 8
-_FALLING = 1e-6
 # Newton's method squares its error: after a step this small it is about 1e-8.
 SETTLED = 1e-4
-# Steps shorter than this that do not shrink are rounding.
-_NEAR = 1e-3
-_RIDGES = 1e-14, 1e-11, 1e-8
 # Bytes of Hessians that the dense method computes at once. With more, two workers
 # exceed the shared cache, and each takes twice as long.
 _HESSIAN_BYTES = 2**21
 # Conjugate gradients reduce the residual of Newton's equation to this share. Smaller
 # shares cost more products than the Newton steps that they save.
 _FORCING = 0.3
-# Conjugate gradient steps of an equation; a row stops after this many equations that
-# need more.
-_MOST_CG_STEPS, _MOST_STRAINS = 200, 4
-# Solved rows are dropped once they are more than a tenth, since dropping copies the
-# others.
-_CROWDED = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +88,8 @@ def newton_dense(
     a step at most, since the error is squared each time. Where variables have no end,
     as those of empty cells, an infinite ``settled`` asks for no such thing.
     """
-    stop = _Stop(tol, _PATIENCE_DENSE, settled=settled)
+    # More patience than with inexact directions: a dense method may still improve.
+    stop = _Stop(tol, patience=25, settled=settled)
     return _newton(problem, x, _dense_direction, stop, max_iter)
 
 
@@ -119,7 +102,7 @@ def newton_cg(problem: Any, x: NDArray, *, tol: float, max_iter: int) -> Solutio
     after some equations that took too many steps: its Hessian is nearly singular in
     these variables.
     """
-    stop = _Stop(tol, _PATIENCE_CG, max_strains=_MOST_STRAINS)
+    stop = _Stop(tol, patience=8)
     return _newton(problem, x, _cg_direction, stop, max_iter)
 
 
@@ -128,39 +111,31 @@ def newton_projected(
 ) -> Solution:
     """Newton's method for variables with signs, whose problem projects its steps.
 
-    Beside values and gradients the problem has ``direction(point, gradient, rows)`` and
-    ``search(here, step, rows)``: variables, values and points after a step. A row whose
-    value is minus infinity has no minimum, and leaves.
+    Beside values and gradients the problem has ``direction(point, gradient, rows)``,
+    and ``search(here, step, rows)``: variables, values and points after a step.
     """
-    stop = _Stop(tol, max_iter + 1, still=0.0)
-
-    def direction(problem, point, gradient, rows):
-        return problem.direction(point, gradient, rows), np.zeros(len(rows), bool)
-
-    def search(problem, here, step, rows):
-        return _place(problem, rows, *problem.search(here, step, rows))
-
-    return _newton(problem, x, direction, stop, max_iter, search)
+    problem_type, stop = type(problem), _Stop(tol, patience=8)
+    steps = problem_type.direction, stop, max_iter, problem_type.search
+    return _newton(problem, x, *steps)
 
 
 @dataclass(frozen=True)
 class _Stop:
-    """Stopping criteria of a row: converged, or no further progress."""
+    """Stopping criteria of a row: converged, or no further progress.
+
+    ``patience`` is for iterations in which neither its residual halves nor its value
+    falls: precision is exhausted. A direction that took too long counts as two of them.
+    """
 
     tol: float
     patience: int
     settled: float = np.inf
-    max_strains: int = 1
-    # A row stops if it moves by no more than this: the next step would be the same.
-    still: float = 1e-12
 
     def leaving(self, here, past):
         """Mask of rows that stop."""
         still = (past.moved <= self.settled) | past.stalled
         done = (here.residual <= self.tol) & still
-        tired = (past.waited >= self.patience) | (past.strains >= self.max_strains)
-        lost = np.isneginf(here.value)
-        return done | tired | (past.moved <= self.still) | lost
+        return done | (past.waited >= self.patience) | (past.moved == 0)
 
 
 class _Place(NamedTuple):
@@ -178,7 +153,6 @@ class _Past(NamedTuple):
 
     best: np.ndarray
     waited: np.ndarray
-    strains: np.ndarray
     moved: np.ndarray
     stalled: np.ndarray
 
@@ -189,28 +163,23 @@ def _newton(problem, x, direction, stop, max_iter, search=None):
     n_iter, none = np.zeros(n, int), np.zeros(n, int)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         here = _place(problem, rows, x, *problem.value(x, rows))
-        past = _Past(here.residual, none, none, np.full(n, np.inf), none > 0)
-        out = Solution(
-            x=np.empty_like(x),
-            point=np.empty_like(here.point),
-            residual=np.empty(n),
-            n_iter=n_iter,
-            tol=stop.tol,
-        )
+        past = _Past(here.residual, none, np.full(n, np.inf), none > 0)
+        parts = np.empty_like(x), np.empty_like(here.point), np.empty(n)
         for _ in range(max_iter):
             leaving = stop.leaving(here, past)
             if leaving.all():
                 break
             if leaving.any():
                 finished, left = np.flatnonzero(leaving), np.flatnonzero(~leaving)
-                _store(out, rows[finished], _some(here, finished))
+                _store(parts, rows[finished], _some(here, finished))
                 rows, here, past = rows[left], _some(here, left), _some(past, left)
             step, strained = direction(problem, here.point, here.gradient, rows)
-            after = search(problem, here, step, rows)
+            after = _place(problem, rows, *search(problem, here, step, rows))
             here, past = _arrived(here, after, past, strained, stop.tol)
             n_iter[rows] += 1
-        _store(out, rows, here)
-    return out
+        _store(parts, rows, here)
+    x, point, residual = parts
+    return Solution(x=x, point=point, residual=residual, n_iter=n_iter, tol=stop.tol)
 
 
 def _place(problem, rows, x, value, point):
@@ -221,25 +190,28 @@ def _some(arrays, rows):
     return type(arrays)(*(array.take(rows, axis=0) for array in arrays))
 
 
-def _store(out, rows, here):
-    out.x[rows], out.point[rows], out.residual[rows] = here.x, here.point, here.residual
+def _store(parts, rows, here):
+    for part, value in zip(parts, (here.x, here.point, here.residual), strict=True):
+        part[rows] = value
 
 
 def _arrived(here, after, past, strained, tol):
     """Iterate and history after a step."""
     fallen = here.value - after.value
-    falling = fallen > _FALLING * np.maximum(1.0, np.abs(here.value))
+    falling = fallen > 1e-6 * np.maximum(1.0, np.abs(here.value))
     moved = np.abs(after.x - here.x).max(axis=1, initial=0.0)
-    stalled = (moved < _NEAR) & (moved > 0.25 * past.moved)
+    # Short steps that do not shrink are rounding.
+    stalled = (moved < 1e-3) & (moved > 0.25 * past.moved)
     # A row that has converged does not leave the tolerance again.
     lost = (here.residual <= tol) & ~(after.residual <= tol)
     if lost.any():
         for new, old in zip(after, here, strict=True):
             new[lost] = old[lost]
     improved = after.residual < 0.5 * past.best
-    waited = np.where(improved | falling, 0, past.waited + 1)
+    progress = (improved | falling) & np.logical_not(strained)
+    waited = np.where(progress, 0, past.waited + 1 + strained)
     best = np.where(improved, after.residual, past.best)
-    return after, _Past(best, waited, past.strains + strained, moved, stalled)
+    return after, _Past(best, waited, moved, stalled)
 
 
 def _line_search(problem, here, step, rows):
@@ -254,28 +226,22 @@ def _line_search(problem, here, step, rows):
         step[bad] = -here.gradient[bad]
         slope[bad] = np.einsum("ij,ij->i", here.gradient[bad], step[bad])
     rounding = _EPS * np.maximum(1.0, np.abs(here.value))
-    slack = np.where(-slope <= _NO_DESCENT * rounding, np.inf, 8 * rounding)
-    length, accepted = problem.longest(step, here.point), None
-    trying = np.arange(len(rows))
-    for _ in range(_MAX_HALVINGS + 1):
+    slack = np.where(-slope <= 1000 * rounding, np.inf, 8 * rounding)
+    length, trying = problem.longest(step, here.point), np.arange(len(rows))
+    accepted = [array.copy() for array in here[:3]]
+    for _ in range(41):
         x = some_rows(step, trying) * length[trying, None]
         x += some_rows(here.x, trying)
         value, point = problem.value(x, rows[trying])
-        bound = here.value + _ARMIJO * length * slope + slack
+        bound = here.value + 1e-4 * length * slope + slack
         fine = (value <= bound[trying]) & np.isfinite(value)
-        trial = x, value, point
-        if accepted is None:
-            if fine.all():
-                accepted = trial
-                break
-            accepted = [array.copy() for array in here[:3]]
-        for whole, part in zip(accepted, trial, strict=True):
+        for whole, part in zip(accepted, (x, value, point), strict=True):
             whole[trying[fine]] = part[fine]
         trying = trying[~fine]
         if not len(trying):
             break
         length[trying] *= 0.5
-    return _place(problem, rows, *accepted)
+    return accepted
 
 
 def _dense_direction(problem, point, gradient, rows):
@@ -285,7 +251,7 @@ def _dense_direction(problem, point, gradient, rows):
         step[part] = _solve_scaled(
             problem.hessian(point[part], rows[part]), -gradient[part]
         )
-    return step, np.zeros(n, bool)
+    return step, False
 
 
 def _solve_scaled(hessian, right):
@@ -296,7 +262,7 @@ def _solve_scaled(hessian, right):
     hessian *= scale[:, :, None]
     hessian *= scale[:, None, :]
     right = right * scale
-    for ridge in _RIDGES:
+    for ridge in (1e-14, 1e-11, 1e-8):
         diagonal += ridge
         try:
             return np.linalg.solve(hessian, right[..., None])[..., 0] * scale
@@ -315,7 +281,7 @@ def _cg_direction(problem, point, gradient, rows):
     remaining = np.ones(len(live), np.float32)
     step = np.zeros(gradient.shape, np.float32)
     search, solution = residual.copy(), np.zeros_like(residual)
-    for _ in range(_MOST_CG_STEPS):
+    for _ in range(200):
         if not len(live):
             break
         product = problem.hessian_product(here, search)
@@ -328,7 +294,8 @@ def _cg_direction(problem, point, gradient, rows):
         search *= np.where(before > 0, remaining / before, np.float32(0))[:, None]
         search += residual
         go = (remaining > _FORCING**2) & (curvature > 0)
-        if np.count_nonzero(go) <= _CROWDED * len(go):
+        # Dropping copies the others: it waits until more than a tenth are solved.
+        if np.count_nonzero(go) <= 0.9 * len(go):
             step[live[~go]] = solution[~go]
             kept = (live, remaining, here, solution, residual, search)
             live, remaining, here, solution, residual, search = (

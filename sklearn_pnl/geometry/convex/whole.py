@@ -2,17 +2,7 @@
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
-
-# Cells of the largest linear programme that is tried.
-_LARGEST_PROGRAMME = 2**18
-# Distance to a whole number that counts as rounding.
-_WHOLE = 1e-6
-# Status of SciPy's solvers for an infeasible programme.
-_INFEASIBLE = 2
-_NONE = (
-    "no table of whole numbers next to its cells has the margins. Rake it first; "
-    "three margins and more may have none."
-)
+from scipy.sparse import csc_array
 
 
 def nearest_whole(cells, rows, wanted, time_limit, floor=-np.inf, ceiling=np.inf):
@@ -30,41 +20,32 @@ def nearest_whole(cells, rows, wanted, time_limit, floor=-np.inf, ceiling=np.inf
     ValueError
         If there are none, none were found, or there are too many cells.
     """
-    low = np.clip(np.floor(cells + _WHOLE), floor, ceiling)
+    # A millionth is rounding.
+    low = np.clip(np.floor(cells + 1e-6), floor, ceiling)
     part = cells - low
-    free = np.flatnonzero((part > _WHOLE) & (low + 1 <= ceiling))
-    if len(free) > _LARGEST_PROGRAMME:
-        raise ValueError(
-            f"A table with {len(free)} cells that are no whole numbers is too large to "
-            f"be rounded; the limit is {_LARGEST_PROGRAMME}."
-        )
-    missing = np.round(wanted - rows @ low)
-    if len(free):
-        low[free] += _cells_up(1 - 2 * part[free], rows[:, free], missing, time_limit)
-    elif missing.any():
-        raise ValueError(_NONE)
-    return low
-
-
-def _cells_up(cost, matrix, missing, time_limit):
-    """Which cells go up: the cheapest found in time, else any that will do."""
+    free = np.flatnonzero((part > 1e-6) & (low + 1 <= ceiling))
+    missing, matrix = np.round(wanted - rows @ low), csc_array(rows[:, free])
     # SciPy before 1.15 requires 32-bit indices here.
     matrix.indices, matrix.indptr = (
         index.astype(np.intc) for index in (matrix.indices, matrix.indptr)
     )
-    for objective in (cost, np.zeros_like(cost)):
-        solution = milp(
-            objective,
+    if not (len(free) or missing.any()):
+        return low
+    # The cheapest cells that go up, else any that will do. More than a quarter of a
+    # million are too many for any time.
+    costs = (1 - 2 * part[free], np.zeros(len(free)))
+    for cost in costs if 0 < len(free) <= 2**18 else ():
+        found = milp(
+            cost,
             constraints=LinearConstraint(matrix, missing, missing),
             bounds=Bounds(0, 1),
-            integrality=np.ones(len(cost)),
+            integrality=np.ones(len(free)),
             options={"time_limit": time_limit},
         )
-        if solution.x is not None:
-            return np.round(solution.x)
-        if solution.status == _INFEASIBLE:
-            raise ValueError(_NONE)
-    raise ValueError(
-        "no table of whole numbers next to its cells was found within the "
-        f"time limit of {time_limit:g} seconds; there may be none."
-    )
+        if found.x is not None:
+            low[free] += np.round(found.x)
+            return low
+        if found.status == 2:
+            # Infeasible, whatever the cost.
+            break
+    raise ValueError("No whole numbers next to the cells with these sums were found.")

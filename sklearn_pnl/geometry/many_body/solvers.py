@@ -5,13 +5,12 @@ Which one fits is decided by the shape of the matched set; see ``projections``.
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from .._arrays import BLOCK_CELLS, joined, patterns_of, slices, some_rows
-from ..convex.fitting import MatrixTable, fit_margins, table_of
+from ..convex.fitting import fit_margins, flat_margin
 from ..convex.marginals import mode_marginals
 from ..convex.optimize import SETTLED, Report, newton_cg, newton_dense
 from ..coordinates import distributions
@@ -283,13 +282,12 @@ class TiltSolver(_NewtonSolver):
     def _fit_margins(self, start, target):
         """The start after a few sweeps of iterative proportional fitting."""
         start = np.array(np.broadcast_to(start, target.shape))
-        rows, n_sweeps, table = slice(None), _SWEEPS, table_of
-        if self._independent:
-            table = MatrixTable
-        elif self.matrix_free:
+        rows, n_sweeps, shape = slice(None), _SWEEPS, self.poset.shape
+        if self.matrix_free and not self._independent:
             rows, n_sweeps = np.flatnonzero(_is_uneven(target)), _SWEEPS_OF_UNEVEN
-        tables = [table(x[rows], self.poset.shape) for x in (start, target)]
-        start[rows] = _swept(*tables, self._fitted, n_sweeps)
+        modes = map(tuple, self._fitted)
+        goals = {each: flat_margin(target[rows], shape, each) for each in modes}
+        start[rows] = fit_margins(start[rows], shape, goals, n_sweeps)[0]
         return start
 
     def _bases(self, start, target):
@@ -379,13 +377,6 @@ def rows_at_once(poset, solver=None):
 
 def _is_uneven(target):
     return target.min(axis=1) * target.shape[1] < _UNEVEN
-
-
-def _swept(start, target, mode_sets, n_sweeps):
-    """Rows (n, D) after some sweeps towards the margins of the target."""
-    goals = {tuple(modes): target.margin(tuple(modes)) for modes in mode_sets}
-    fitted, _ = fit_margins(start, goals, n_sweeps)
-    return fitted.reshape(len(fitted), prod(fitted.shape[1:]))
 
 
 def _closed_form(q, residual=None):
