@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import config_context, get_config
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +19,6 @@ from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     COUNT,
     NOT_NEGATIVE,
-    NamedObjects,
     all_or_nothing,
     as_random_state,
     check_count,
@@ -65,7 +65,7 @@ EqualitiesLike: TypeAlias = Literal["auto"] | Constraint | Sequence | None
 OrderLike: TypeAlias = int | Sequence | ManyBodyProjector | None
 
 
-class Augmentation(NamedObjects):
+class Augmentation(BaseEstimator):
     """Common parameters of augmenter and samplers, and their validation."""
 
     _parameter_constraints: ClassVar[dict] = {
