@@ -160,7 +160,7 @@ def test_what_fit_tells_is_of_the_observed_cells():
     [
         ([np.nan] * 4, 0.1, "Row 1 has no observed cell"),
         ([np.nan, -1, 1, 1], 0.1, "the first is -1 at row 1, cell (0, 1)"),
-        ([np.nan, 0, 1, 1], 0.0, "Cell 1 of row 1 is zero and offset=0"),
+        ([np.nan, 0, 1, 1], 0.0, "Cell 1 of row 1 is 0 and offset=0"),
         ([np.nan, np.inf, 1, 1], 0.1, "contains infinity"),
     ],
 )

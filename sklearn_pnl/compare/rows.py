@@ -9,7 +9,6 @@ median of the training rows, and one more indicator feature of 0 and 1 is added.
 """
 
 from dataclasses import dataclass
-from itertools import chain
 from math import prod
 
 import numpy as np
@@ -130,7 +129,10 @@ def _read_frames(rows):
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
     categories = [
-        (first.names[j], [*chain(*(other.objects(j) for other in columns.values()))])
+        (
+            first.names[j],
+            [v for c in columns.values() for v in c.reader(j).objects()],
+        )
         for j in form.categorical
     ]
     return numbers, tuple(str(first.names[j]) for j in form.columns), categories

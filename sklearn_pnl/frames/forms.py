@@ -6,12 +6,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
-from .._runtime.messages import strings_message
 from .._runtime.validation import LOOSE, as_array, warn_user
 from .categories import level_codes
 from .columns import column_of, columns_of, is_frame
-from .readers import is_missing
-from .times import Times, count_from_one_start, name_of_values
+from .times import NAMES, Times, count_from_one_start
 from .values import Counts, kind_of
 
 
@@ -31,16 +29,11 @@ class BlockForm:
         Shape of a row of numbers.
     categorical : list of int
         Columns that are categories.
-    numbers : ndarray of shape (n, *shape), or rows of which it is made part by part
-        Of the rows that it was made from, until a table takes them: integers take up to
-        an eighth of what doubles take, sparse rows less.
-    labels : ndarray of int of shape (n, n_categorical) or None
-        Categories of these rows as whole numbers.
     is_sparse : bool
         Whether rows come, and new ones go, as a sparse matrix.
     """
 
-    names, labels, categorical = None, None, ()
+    names, categorical = None, ()
 
     def __init__(self, X):
         self.row_shape = self.shape = X.shape[1:]
@@ -48,16 +41,11 @@ class BlockForm:
         # No type that a reader of files has to trust.
         self._container = type(X) if self.is_sparse else None
         self._kind = kind_of(X if self.is_sparse else X.reshape(len(X), -1))
-        self.numbers = X if is_made_later(X) else self.dense(X)
-
-    @property
-    def columns(self):
-        """Computed on demand, since it may be the largest part of a pickle."""
-        return np.arange(prod(self.row_shape))
+        self.columns = np.arange(prod(self.row_shape))
 
     def of_columns(self, name):
         """An attribute of the kind of each number (D,)."""
-        return np.full(prod(self.row_shape), getattr(self._kind, name))
+        return np.full(self.columns.shape, getattr(self._kind, name))
 
     def dense(self, X):
         """Numbers (n, *shape) of rows."""
@@ -112,8 +100,12 @@ class ColumnForm:
     ----------
     names : list or None
         Of all columns.
-    row_shape, shape, columns, categorical, labels, numbers, is_sparse : object
+    row_shape, shape, columns, categorical, is_sparse : object
         As in :class:`BlockForm`.
+    numbers : ndarray of shape (n, D)
+        Of the rows that it was made from, until a table takes them.
+    labels : ndarray of int of shape (n, n_categorical) or None
+        Categories of these rows as whole numbers.
     """
 
     def __init__(self, columns, chosen, refused=None):
@@ -129,22 +121,20 @@ class ColumnForm:
             raise ValueError((refused or no_numbers)(columns.what(j)))
         self.columns = np.delete(np.arange(n), self.categorical)
         self.shape = self.columns.shape
-        values = [values[j] for j in self.columns]
-        about = [readers[j].about() for j in self.columns]
-        notes = zip(self.columns, about, strict=True)
-        _warn_inexact([f"{columns.what(j)} {note}" for j, (_, note) in notes if note])
-        self._value_types = [
-            _kind_of_column(columns, j, column, whole)
-            for j, column, (whole, _) in zip(self.columns, values, about, strict=True)
-        ]
-        count_from_one_start([kind for kind in self._value_types if kind.is_time])
-        self.numbers = self._matrix(len(columns), values)
+        self._kinds, notes = [], []
+        for j in self.columns:
+            whole, note = readers[j].about()
+            self._kinds.append(_kind_of_column(columns, j, values[j], whole))
+            notes += [f"{columns.what(j)} {note}"] if note else []
+        if notes:
+            warn_user(
+                f"{'; '.join(notes)}. If it is not enough pass float64, integers of 64 "
+                "bits, or local times without a zone (X[name].dt.tz_localize(None))."
+            )
+        count_from_one_start([kind for kind in self._kinds if kind.is_time])
+        self.numbers = self._matrix(len(columns), [values[j] for j in self.columns])
         # Restoring needs the types of columns and one value of each level, no rows.
         self._readers = [reader.part(np.arange(0)) for reader in readers]
-        self.labels = self._read_categories(columns, readers)
-
-    def _read_categories(self, columns, readers):
-        """Categories as whole numbers (n, k), if there are any."""
         codes = []
         for j in self.categorical:
             try:
@@ -156,51 +146,44 @@ class ColumnForm:
                 ) from error
             codes.append(column)
             self._readers[j] = readers[j].part(first_rows)
-        return np.column_stack(codes) if codes else None
+        self.labels = np.column_stack(codes) if codes else None
 
     def time_scale(self, j):
         """See :class:`Table`."""
-        return self._value_types[j].scale
+        return self._kinds[j].scale
 
     def of_columns(self, name):
         """An attribute of the kind of each number (D,)."""
-        return np.array([getattr(kind, name) for kind in self._value_types])
+        return np.array([getattr(kind, name) for kind in self._kinds])
 
     def _matrix(self, n, values):
         numbers = np.zeros((n, *self.shape))
-        for i, (kind, column) in enumerate(zip(self._value_types, values, strict=True)):
+        for i, (kind, column) in enumerate(zip(self._kinds, values, strict=True)):
             numbers[:, i] = kind.read(column)
         return numbers
 
     def read(self, X):
         """Numbers (n, D) of other rows."""
         columns = columns_of(X if is_frame(X) else as_table(X))
-        if (columns.n_columns,) != self.row_shape:
+        if columns.n_columns != len(self._readers):
             raise ValueError(
                 f"X has {columns.n_columns} columns, but the rows of fit had "
-                f"{self.row_shape[0]}."
+                f"{len(self._readers)}."
             )
-        values = []
-        for j, kind in zip(self.columns.tolist(), self._value_types, strict=True):
-            column = columns.values(j)
-            if column is None and all(map(is_missing, columns.objects(j))):
-                # A column without any value has no numeric type.
-                column = np.full(len(columns), np.nan)
-            if column is None or name_of_values(column.dtype) != kind.holds:
+        values = [columns.values(j) for j in self.columns]
+        for j, kind, column in zip(self.columns, self._kinds, values, strict=True):
+            if column is None or NAMES.get(column.dtype.kind, "numbers") != kind.holds:
                 raise ValueError(
                     f"{columns.what(j)} holds no {kind.holds}, as it did in the rows "
                     "of fit."
                 )
-            values.append(column)
         return self._matrix(len(columns), values)
 
     def restore(self, numbers, codes):
         """New rows of numbers (m, D) and of categories (m, n_categorical)."""
-        new = [None] * self.row_shape[0]
-        for i, j in enumerate(self.columns):
-            new[j] = self._readers[j].restore(
-                self._value_types[i].restore(numbers[:, i])
-            )
+        new = [None] * len(self._readers)
+        for j, kind, column in zip(self.columns, self._kinds, numbers.T, strict=True):
+            new[j] = self._readers[j].restore(kind.restore(column))
         for i, j in enumerate(self.categorical):
             new[j] = self._readers[j].take(codes[:, i])
         return self._head.make(new)
@@ -208,22 +191,11 @@ class ColumnForm:
 
 def _kind_of_column(columns, j, values, whole):
     """How a column is read and restored; ``whole`` is the type of its whole numbers."""
-    kind = values.dtype.kind
-    if kind == "c":
-        raise ValueError(f"Complex data not supported: {columns.what(j)}.")
-    if kind in "mM" and columns.names is not None:
+    if values.dtype.kind in "mM" and columns.names is not None:
         return Times(values, columns.what(j))
     # Whole numbers of which some are missing are read as floats.
-    return Counts(whole) if kind == "f" and whole is not None else kind_of(values)
-
-
-def _warn_inexact(notes):
-    """Warn once of columns that float64 or UTC do not represent exactly."""
-    if notes:
-        warn_user(
-            f"{'; '.join(notes)}. If it is not enough pass float64, integers of 64 "
-            "bits, or local times without a zone (X[name].dt.tz_localize(None))."
-        )
+    is_whole = values.dtype.kind == "f" and whole is not None
+    return Counts(whole) if is_whole else kind_of(values)
 
 
 def as_numeric(X, name="X", **settings):
@@ -249,7 +221,8 @@ def no_numbers(column):
     """Error message for a column without numbers."""
     return (
         f"{column} holds no numbers. Name it in categorical_features ('auto' names all "
-        "such columns of a data frame), or encode it first."
+        "such columns of a data frame), or encode it first. An array of words and "
+        "numbers holds words alone: pass a data frame."
     )
 
 
@@ -262,8 +235,4 @@ def as_table(X):
         raise ValueError(
             f"categorical_features needs rows of one axis; got X of shape {X.shape}."
         )
-    if X.dtype.kind in "mM":
-        kind_of(X)
-    if X.dtype.kind in "SU":
-        raise ValueError(strings_message(X, no_numbers))
     return X

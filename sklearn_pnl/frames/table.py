@@ -59,17 +59,21 @@ def read_table(estimator, X, missing=None):
                 f"Found 0 sample(s) or feature(s): X has {len(origin)} rows and "
                 f"{origin.n_columns} columns; at least one of each is required."
             )
-        form, owned = ColumnForm(origin, chosen), True
+        form = ColumnForm(origin, chosen)
+        # The form serves any rows; these rows belong to the table.
+        numbers, labels = form.numbers, form.labels
+        form.numbers = form.labels = None
     else:
-        form = BlockForm(X)
-        # New rows are appended to the original ones, which must not be overwritten.
-        owned = issparse(X) or not np.may_share_memory(form.numbers, X)
+        form, labels = BlockForm(X), None
+        numbers = X if is_made_later(X) else form.dense(X)
     if form.shape == (0,):
         raise ValueError(
             "All columns are categories, and new rows would be copies, which "
             "RandomOverSampler of imbalanced-learn makes. Encode one as numbers."
         )
-    table = Table(form, origin, owned, is_list)
+    # New rows are appended to the original ones, which must not be overwritten.
+    owned = by_columns or numbers is X or not np.may_share_memory(numbers, X)
+    table = Table(form, numbers, labels, origin, owned, is_list)
     table.describe(estimator)
     names = table.column_names if len(form.row_shape) == 1 else None
     if missing is not None:
@@ -85,6 +89,10 @@ class Table:
     ----------
     form : object
         Of :mod:`.forms`.
+    numbers : ndarray of shape (n, *shape), or rows of which it is made part by part
+        Integers take up to an eighth of what doubles take, sparse rows less.
+    labels : ndarray of int of shape (n, n_categorical) or None
+        Categories, which new rows take from their parents, as whole numbers.
     origin : object
         Original rows; None in a part.
     owned : bool
@@ -102,8 +110,20 @@ class Table:
         Of the columns of X, as they came: any objects.
     categorical : list of int
         Columns of X that are categories.
-    labels : ndarray of int of shape (n, n_categorical) or None
-        Categories, which new rows take from their parents, as whole numbers.
+    is_sparse : bool
+        Whether rows come, and new ones go, as a sparse matrix.
+    columns : ndarray of int of shape (D,)
+        Flat column of X behind each number.
+    times : ndarray of bool of shape (D,)
+        Which numbers are times or lengths of time.
+    steps : ndarray of shape (D,)
+        What each number is a multiple of, or 0.
+    precision : ndarray of shape (D,)
+        Unit roundoff of the type of each number, or 0 where there are steps.
+    type_ends : tuple of ndarray of shape (D,)
+        Lower and upper end of the type of each number, infinite without one.
+    starts : ndarray of shape (D,)
+        What each number counts from: 0 unless it is far, and for times.
     row_numbers : ndarray of int or None
         Number of each row in the rows that came; None for all of them.
     data_name : str
@@ -112,13 +132,16 @@ class Table:
         Whether some cells are NaN.
     """
 
-    def __init__(self, form, origin, owned, is_list):
-        self._form, self._numbers, self.labels = form, form.numbers, form.labels
-        # The form serves any rows; these rows belong to the table.
-        form.numbers = form.labels = None
-        self.row_shape, self.shape = form.row_shape, form.shape
-        self.names, self.categorical = form.names, form.categorical
+    def __init__(self, form, numbers, labels, origin, owned, is_list):
+        self._form, self._numbers, self.labels = form, numbers, labels
         self._origin, self._owned, self._is_list = origin, owned, is_list
+        self.row_shape, self.shape, self.names = form.row_shape, form.shape, form.names
+        self.categorical, self.is_sparse = form.categorical, form.is_sparse
+        self.columns, of_columns = form.columns, form.of_columns
+        self.times, self.steps = of_columns("is_time"), of_columns("step")
+        self.precision = of_columns("precision")
+        self.type_ends = of_columns("lowest"), of_columns("highest")
+        self.starts = np.where(self.times, 0.0, of_columns("start").astype(float))
         self.row_numbers, self.data_name = None, "the training data"
         self.has_missing = False
 
@@ -126,11 +149,6 @@ class Table:
         return self._numbers.shape[0]
 
     # --- what columns are ---------------------------------------------------------
-
-    @property
-    def columns(self):
-        """Flat column (D,) of X behind each number."""
-        return self._form.columns
 
     @property
     def column_names(self):
@@ -145,34 +163,9 @@ class Table:
         prefix = "x" if self.names is None else ""
         return tuple(f"{prefix}{name}" for name in self.column_names)
 
-    @property
-    def times(self):
-        """Which numbers (D,) are times or lengths of time."""
-        return self._form.of_columns("is_time")
-
     def time_scale(self, j):
         """Where number j, a time, counts from, and its unit, as NumPy times."""
         return self._form.time_scale(j)
-
-    @property
-    def steps(self):
-        """What each number (D,) is a multiple of, or 0."""
-        return self._form.of_columns("step")
-
-    @property
-    def precision(self):
-        """Unit roundoff (D,) of the type of each number, or 0 where there are steps."""
-        return self._form.of_columns("precision")
-
-    @property
-    def type_ends(self):
-        """Lower and upper end (D,) of the type of each number, infinite without one."""
-        return self._form.of_columns("lowest"), self._form.of_columns("highest")
-
-    @property
-    def starts(self):
-        """What each number (D,) counts from: 0 unless it is far, and for times."""
-        return np.where(self.times, 0.0, self._form.of_columns("start").astype(float))
 
     @property
     def integer_features(self):
@@ -207,11 +200,6 @@ class Table:
     def numbers(self):
         """Rows (n, D) of numbers in float64, or in float32 if X is no more precise."""
         return self._dense(self._numbers).reshape(len(self), prod(self.shape))
-
-    @property
-    def is_sparse(self):
-        """Whether rows come, and new ones go, as a sparse matrix."""
-        return self._form.is_sparse
 
     def _dense(self, rows):
         return self._form.dense(rows) if is_made_later(rows) else rows

@@ -7,11 +7,10 @@ from scipy.sparse import issparse
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from .._runtime.masked import check_unmasked
+from .._runtime.masked import check_unmasked, is_missing
 from .._runtime.validation import as_array, check_finite
 from .columns import columns_of, is_frame
-from .forms import BlockForm, ColumnForm, as_numeric
-from .readers import is_missing
+from .forms import ColumnForm
 
 
 class ClassTarget:
@@ -148,35 +147,33 @@ def read_target(y, caller):
         frame = nw.from_native(y, series_only=True).to_frame().to_native()
         values, frame_of = read_target(frame, caller)
         return values, lambda new: _first_column(frame_of(new), y)
-    if is_frame(y):
-        columns = columns_of(y)
-        form = ColumnForm(columns, [], _no_target)
-        values, form.numbers = form.numbers, None
-        check_finite(values, "y", columns.names)
-        return values, lambda new: columns.stack([form.restore(new, None)])
-    array = as_array(y, "y")
-    try:
-        array = as_numeric(array, "y", accept_sparse=False)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"y holds no numbers: {error} PNLSampler adds rows with classes."
-        ) from None
-    if array.ndim not in (1, 2):
-        raise ValueError(
-            f"y must have shape (n,) or (n, n_targets); got {array.shape}."
-        )
-    check_finite(array, "y")
-    form = BlockForm(array)
+    rows, n_axes = y, 2
+    if not is_frame(y):
+        rows = np.asarray(as_array(y, "y"))
+        n_axes = rows.ndim
+        if n_axes not in (1, 2):
+            raise ValueError(
+                f"y must have shape (n,) or (n, n_targets); got {rows.shape}."
+            )
+        rows = rows.reshape(len(rows), -1)
+    columns = columns_of(rows)
+    form = ColumnForm(columns, [], _no_target)
+    values, form.numbers = form.numbers, None
+    check_finite(values, "y", columns.names)
 
     def with_more(new):
-        joined = np.concatenate([array, form.restore(new, None)])
-        return joined.tolist() if isinstance(y, list) else joined
+        whole = columns.stack([form.restore(new, None)])
+        whole = whole.ravel() if n_axes == 1 else whole
+        return whole.tolist() if isinstance(y, list) else whole
 
-    return form.dense(array).reshape(len(array), -1).astype(np.float64), with_more
+    return values, with_more
 
 
 def _no_target(column):
-    return f"{column} of y holds no numbers: targets must be numbers or times."
+    return (
+        f"{column} of y holds no numbers: targets must be numeric, or times. "
+        "PNLSampler adds rows with classes."
+    )
 
 
 def _first_column(frame, y):

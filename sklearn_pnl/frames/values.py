@@ -1,11 +1,6 @@
 """Convert values of a type to floats and back."""
 
-from decimal import Decimal
-
 import numpy as np
-
-# float64 represents every integer up to this one.
-EXACT = 2**53
 
 
 def kind_of(values):
@@ -79,8 +74,8 @@ class Counts:
         if self.dtype.kind != "b":
             low, high = np.iinfo(self.dtype).min, np.iinfo(self.dtype).max
         starts = np.atleast_1d(start).tolist()
-        lowest = [-largest_float((first - low) // unit) for first in starts]
-        highest = [largest_float((high - first) // unit) for first in starts]
+        lowest = [-_largest_float((first - low) // unit) for first in starts]
+        highest = [_largest_float((high - first) // unit) for first in starts]
         self.lowest, self.highest = np.reshape([lowest, highest], (2, *np.shape(start)))
 
     def read(self, values):
@@ -119,18 +114,17 @@ def _far_start(values):
     """The least integers where float64 does not hold all; 0 where it does."""
     if values.dtype.itemsize < 8 or not values.size:
         return 0
-    if values.max() <= EXACT and values.min() >= -EXACT:
-        return 0
-    low, high = values.min(axis=0), values.max(axis=0)
+    low, high, exact = values.min(axis=0), values.max(axis=0), 2**53
     if hasattr(low, "toarray"):
         low, high = low.toarray().ravel(), high.toarray().ravel()
-    start = np.where((high > EXACT) | (low < -EXACT), low, np.zeros_like(low))
+    is_far = (high > exact) | (low < -exact)
+    if not is_far.any():
+        return 0
+    start = np.where(is_far, low, np.zeros_like(low))
     return start if start.ndim else int(start)
 
 
-def largest_float(number):
-    """The largest float that is not above an integer or decimal."""
+def _largest_float(number):
+    """The largest float that is not above an integer."""
     nearest = float(number)
-    if Decimal(nearest) <= number:
-        return nearest
-    return float(np.nextafter(nearest, -np.inf))
+    return nearest if int(nearest) <= number else float(np.nextafter(nearest, -np.inf))
