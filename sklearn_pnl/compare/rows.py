@@ -19,13 +19,6 @@ from ..frames import columns_of, is_frame
 from ..frames.categories import level_codes
 from ..frames.forms import ColumnForm, as_numeric, as_table
 
-# Levels of a category that are features: trees gain nothing from rarer ones, and 2,000
-# of them take a minute.
-_MOST_LEVELS = 20
-_FEWEST_ROWS = {"X": 2, "X_new": 1, "X_test": 2}
-# Minimum sizes are checked here for all containers.
-_MINIMA = "ensure_min_samples", "ensure_min_features"
-
 
 @dataclass(frozen=True)
 class Sample:
@@ -71,36 +64,46 @@ def read_samples(rows):
     """
     read = _read_frames if is_frame(rows["X"]) else _read_arrays
     parts, names, categories = read(rows)
-    parts = {name: _check_numbers(X, name, names) for name, X in parts.items()}
-    n_train, ends = len(parts["X"]), np.cumsum([0, *map(len, parts.values())])
-    slices = dict(zip(parts, map(slice, ends[:-1], ends[1:]), strict=True))
-    numbers = np.concatenate([*parts.values()])
-    codes = np.empty((len(numbers), 0), np.intp)
-    indicators, weights = [], [np.ones(len(names))]
+    for name, X in parts.items():
+        fewest = 1 if name == "X_new" else 2
+        if len(X) < fewest:
+            raise ValueError(
+                f"{name} has {len(X)} sample(s), while a minimum of {fewest} is "
+                "required by compare_samples."
+            )
+        check_finite(X, name, names, missing=True)
+    n_train, ends = len(parts["X"]), np.cumsum([*map(len, parts.values())])[:-1]
+    numbers = np.concatenate([*parts.values()]).astype(np.float64)
+    codes, features = np.empty((len(numbers), 0), np.intp), [numbers]
+    weights = [1.0] * len(names)
     for name, values in categories:
         column, first_rows = level_codes(values)
         codes = np.column_stack([codes, column])
         frequent = np.argsort(-np.bincount(column[:n_train]), kind="stable")
-        frequent = frequent[:_MOST_LEVELS]
-        indicators.append(column[:, None] == frequent)
-        weights.append(np.full(len(frequent), 1 / np.sqrt(len(frequent))))
+        # Trees gain nothing from rarer levels, and 2,000 of them take a minute.
+        frequent = frequent[:20]
+        features.append(column[:, None] == frequent)
+        weights += [1 / np.sqrt(len(frequent))] * len(frequent)
         names += tuple(f"{name}={values[first_rows[code]]}" for code in frequent)
     is_nan = np.isnan(numbers)
     flags = is_nan[:, is_nan.any(axis=0)]
-    weights.append(np.ones(flags.shape[1]))
-    X = _standardise(np.hstack([numbers, *indicators, flags]), n_train)
+    weights += [1.0] * flags.shape[1]
+    X = _standardise(np.hstack([*features, flags]), n_train)
     with unheard():
         medians = np.nan_to_num(np.nanmedian(X[:n_train], axis=0))
-    points = np.where(np.isnan(X), medians, X) * np.concatenate(weights)
+    points = np.where(np.isnan(X), medians, X) * weights
     arrays = np.hstack([numbers, codes]), codes, X[:, : len(names)], points
-    samples = {k: Sample(*(array[v] for array in arrays)) for k, v in slices.items()}
-    return samples, names
+    samples = map(Sample, *(np.split(array, ends) for array in arrays))
+    return dict(zip(parts, samples, strict=True)), names
 
 
 def _read_arrays(rows):
     """Read arrays of any number of axes, flat: numbers, their names, no category."""
-    settings = {"accept_sparse": False} | dict.fromkeys(_MINIMA, 0)
-    arrays = {name: as_numeric(X, name, **settings) for name, X in rows.items()}
+    settings = {"ensure_min_samples": 0, "ensure_min_features": 0}
+    arrays = {
+        name: as_numeric(X, name, accept_sparse=False, **settings)
+        for name, X in rows.items()
+    }
     shape = arrays["X"].shape[1:]
     for name, X in arrays.items():
         if X.shape[1:] != shape or 0 in shape:
@@ -136,17 +139,6 @@ def _read_frames(rows):
         for j in form.categorical
     ]
     return numbers, tuple(str(first.names[j]) for j in form.columns), categories
-
-
-def _check_numbers(X, name, names):
-    """Return rows as float64; refuse infinity and too few rows."""
-    if len(X) < _FEWEST_ROWS[name]:
-        raise ValueError(
-            f"{name} has {len(X)} sample(s), while a minimum of {_FEWEST_ROWS[name]} "
-            "is required by compare_samples."
-        )
-    check_finite(X, name, names, missing=True)
-    return X.astype(np.float64)
 
 
 def _standardise(X, n_train):

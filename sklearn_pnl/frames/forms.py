@@ -55,7 +55,7 @@ class BlockForm:
 
     def read(self, X):
         """Numbers (n, D) of other rows."""
-        X = X if is_plain(X) else as_numeric(X)
+        X = as_numeric(X)
         if X.shape[1:] != self.row_shape:
             raise ValueError(
                 f"X has rows of shape {X.shape[1:]}, but the rows of fit had "
@@ -69,12 +69,6 @@ class BlockForm:
         if self.is_sparse:
             return self._container(rows)
         return rows.reshape(-1, *self.row_shape)
-
-
-def is_plain(X):
-    """Whether rows are a numeric array, which needs no slower check."""
-    is_array = type(X) is np.ndarray and X.dtype.kind in "biuf"
-    return is_array and X.ndim > 1 and X.size > 0
 
 
 def is_made_later(rows):

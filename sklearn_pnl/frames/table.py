@@ -13,7 +13,6 @@ from .forms import (
     ColumnForm,
     as_table,
     is_made_later,
-    is_plain,
     no_numbers,
 )
 
@@ -49,7 +48,7 @@ def read_table(estimator, X, missing=None):
     elif chosen is None or isinstance(chosen, str):
         # The columns of an array have no types of their own.
         settings = {"accept_sparse": ["csr", "csc"], "dtype": "numeric"}
-        X = X if is_plain(X) else validated(estimator, X, no_numbers, **settings)
+        X = validated(estimator, X, no_numbers, **settings)
         origin = ArrayColumns(X)
     else:
         by_columns, origin = True, ArrayColumns(as_table(X))
