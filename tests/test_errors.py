@@ -362,7 +362,7 @@ SEVERAL = np.array([[1, 1, 0], [0, 0, 1], [0, 1, 0]])[np.arange(12) % 3]
         (np.linspace(0, 1, 12), "PNLRegressionSampler"),
         (positive(12, 2), r"y has the shape \(12, 2\).*PNLRegressionSampler"),
         (np.arange(24).reshape(12, 2) % 5, r"y has the shape \(12, 2\).*y\[:, 0\]"),
-        (SEVERAL, r"2 labels in row 0"),
+        (SEVERAL, "combination of labels"),
         (np.arange(12) * 1j, "Complex data not supported: y"),
         ([[0], [0, 1]] * 6, r"row 0 has the shape \(1,\), row 1 .*\(2,\)"),
         (["a", None] * 6, "NaN or None.* the first in row 1"),

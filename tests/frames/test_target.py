@@ -145,9 +145,9 @@ LABELS = np.array([[1, 1, 0], [0, 0, 0], [0, 1, 0]])
         (np.array([[1, 2], [3, 4]]), "PNLRegressionSampler"),
         (pd.DataFrame({"a": [1.5, 2], "b": [0, 1]}), r"\(2, 2\)"),
         (np.zeros((3, 2, 2)), r"\(3, 2, 2\)"),
-        (LABELS, r"2 labels in row 0.*y\[:, j\]"),
-        (sp.csr_array(LABELS), "2 labels in row 0"),
-        (LABELS[1:], "0 labels in row 0"),
+        (LABELS, "combination of labels"),
+        (sp.csr_array(LABELS), "combination of labels"),
+        (LABELS[1:], "combination of labels"),
     ],
     ids=str,
 )
