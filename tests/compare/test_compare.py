@@ -120,7 +120,7 @@ def test_the_report_has_a_line_for_each_criterion():
         )
     assert max(map(len, lines[1:])) <= 88
     page = ElementTree.fromstring(found._repr_html_())
-    assert [cell.text for cell in page.iter("td")][::6] == list(statuses(found))
+    assert page.text == str(found)
     assert found.to_frame()["status"].to_dict() == statuses(found)
     assert tuple(found.features.to_frame().index) == found.features.names
     with pytest.raises(KeyError, match="'zeros' is no criterion"):
