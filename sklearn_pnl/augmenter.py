@@ -23,7 +23,6 @@ from ._runtime.validation import (
     as_random_state,
     check_count,
     clip_neighbors,
-    warn_extreme_values,
     warn_user,
 )
 from .codec import encode_rows, free_mask, make_codec
@@ -324,7 +323,7 @@ class PNLAugmenter(Augmentation, StructureAttributes):
             )
         table = self._read(X)
         caller = type(self).__name__
-        return self._fit(table, caller, self._find_structure(table, caller))
+        return self._fit(table, caller, self._find_structure(table))
 
     def _fit(self, table, caller, structure, groups=None):
         """Fit rows that were read: those of ``fit``, or a class of a sampler.
@@ -347,7 +346,7 @@ class PNLAugmenter(Augmentation, StructureAttributes):
         self._table = table.without_rows()
         return self
 
-    def _find_structure(self, table, caller):
+    def _find_structure(self, table):
         """Find limits, equalities, orders and steps of the rows."""
         support, steps = None, table.steps
         sparse = table.sparse_numbers
@@ -366,8 +365,6 @@ class PNLAugmenter(Augmentation, StructureAttributes):
             extrapolation=self.extrapolation, given=equalities, times=table.times,
             precision=table.precision,
         )  # fmt: skip
-        ends = relations.least, relations.most
-        warn_extreme_values(numbers, *ends, table.column_names, caller)
         return Structure(table.without_rows(), relations, support)
 
     # --- whole rows ---------------------------------------------------------------

@@ -201,8 +201,6 @@ def check_observed(rows, offset):
 
 def as_numbers(X, **settings):
     """Rows of any shape as floats, whatever their columns are called."""
-    if type(X) is np.ndarray and X.dtype in _FLOATS and X.ndim and X.size:
-        return X
     return check_array(X, dtype=_FLOATS, ensure_2d=False, **settings, **LOOSE)
 
 
@@ -338,37 +336,6 @@ def warn_not_identified(caller, identified):
             f"{caller}: the observed cells of {len(left)} of {len(identified)} rows do "
             f"not determine a code (rows {left[:5].tolist()}): they have that of the "
             "flattest measure that fits. Keep fewer interactions, or leave them out."
-        )
-
-
-def warn_extreme_values(numbers, low, high, names, caller):
-    """Warn of columns whose range is a billion times the spread of most values.
-
-    Parameters
-    ----------
-    numbers : ndarray of shape (n, D)
-        NaN for missing ones.
-    low, high : ndarray of shape (D,)
-        Least and largest value of each column.
-    names : sequence of length D
-        Of the columns.
-    caller : str
-        Who reads them, for the message.
-    """
-    # Quartiles of some thousand cells: no column is judged to a digit.
-    sample = np.sort(numbers[:: numbers.size // 2**15 + 1].astype(np.float64), axis=0)
-    count = np.count_nonzero(~np.isnan(sample), axis=0)
-    quarters = np.array([count // 4, np.maximum(3 * count // 4, 1) - 1])
-    first, third = np.take_along_axis(sample, quarters, axis=0)
-    with np.errstate(over="ignore"):
-        # That leaves 7 of the 16 digits of float64 to the middle half.
-        wide = high - low > 1e9 * (third - first)
-    for j in np.flatnonzero(wide & (third > first))[:1]:
-        value = high[j] if high[j] - third[j] > first[j] - low[j] else low[j]
-        warn_user(
-            f"{caller}: {value:g} in column {names[j]!r} is more than a billion times "
-            f"as far out as most of it, {first[j]:g} to {third[j]:g}. Set what stands "
-            "for missing values to NaN first; else drop such rows."
         )
 
 

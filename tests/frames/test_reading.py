@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 from _containers import Reader, common, in_container, read
 
-from sklearn_pnl._runtime.validation import warn_extreme_values
 from sklearn_pnl.frames import is_frame, read_table
 
 pd = pytest.importorskip("pandas")
@@ -162,19 +161,3 @@ def test_estimators_are_told_of_rows():
     assert (estimator.input_shape_, estimator.n_features_in_) == ((2, 3), 2)
     assert table.feature_names == ("0", "1")
     assert read(np.ones((5, 2))).feature_names == ("x0", "x1")
-
-
-def test_values_far_beyond_all_others_are_named():
-    X = np.random.default_rng(0).lognormal(3, 1, (3000, 3))
-    X[::7] = np.nan
-    X[:, 2] = 1.0
-    X[5, 2] = 1e300
-
-    def warn():
-        ends = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
-        warn_extreme_values(X, *ends, ["a", "b", "few values"], "PNLSampler")
-
-    warn()
-    X[1234, 1] = -9.96921e36
-    with pytest.warns(UserWarning, match="PNLSampler: -9.96.* in column 'b'.*NaN"):
-        warn()
