@@ -41,37 +41,30 @@ def read_table(estimator, X, missing=None):
         Of NaN and infinity, with row and column, of columns without numbers that are
         no categories, and where all are categories.
     """
-    is_list = isinstance(X, list)
-    chosen, by_columns = estimator.categorical_features, is_frame(X)
-    if by_columns:
-        origin = columns_of(X)
-    elif chosen is None or isinstance(chosen, str):
+    is_list, chosen = isinstance(X, list), estimator.categorical_features
+    if not is_frame(X) and (chosen is None or isinstance(chosen, str)):
         # The columns of an array have no types of their own.
         settings = {"accept_sparse": ["csr", "csc"], "dtype": "numeric"}
         X = validated(estimator, X, no_numbers, **settings)
-        origin = ArrayColumns(X)
+        form, origin, labels = BlockForm(X), ArrayColumns(X), None
+        numbers = X if is_made_later(X) else form.dense(X)
+        # New rows are appended to the original ones, which must not be overwritten.
+        owned = issparse(X) or not np.may_share_memory(numbers, X)
     else:
-        by_columns, origin = True, ArrayColumns(as_table(X))
-    if by_columns:
+        origin = columns_of(X if is_frame(X) else as_table(X))
         if 0 in (len(origin), origin.n_columns):
             raise ValueError(
-                f"Found 0 sample(s) or feature(s): X has {len(origin)} rows and "
-                f"{origin.n_columns} columns; at least one of each is required."
+                "Found 0 sample(s) or 0 feature(s): give some."
             )
-        form = ColumnForm(origin, chosen)
+        form, owned = ColumnForm(origin, chosen), True
         # The form serves any rows; these rows belong to the table.
         numbers, labels = form.numbers, form.labels
         form.numbers = form.labels = None
-    else:
-        form, labels = BlockForm(X), None
-        numbers = X if is_made_later(X) else form.dense(X)
     if form.shape == (0,):
         raise ValueError(
             "All columns are categories, and new rows would be copies, which "
             "RandomOverSampler of imbalanced-learn makes. Encode one as numbers."
         )
-    # New rows are appended to the original ones, which must not be overwritten.
-    owned = by_columns or numbers is X or not np.may_share_memory(numbers, X)
     table = Table(form, numbers, labels, origin, owned, is_list)
     table.describe(estimator)
     names = table.column_names if len(form.row_shape) == 1 else None
