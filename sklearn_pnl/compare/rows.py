@@ -17,7 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from .._runtime.validation import check_finite, unheard
 from ..frames import columns_of, is_frame
 from ..frames.categories import level_codes
-from ..frames.forms import ColumnForm, as_numeric, as_table
+from ..frames.columns import as_numeric, as_table
+from ..frames.table import ColumnTable
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def _read_frames(rows):
         k: columns_of(X if is_frame(X) else as_table(X)) for k, X in rows.items()
     }
     first, numbers = columns["X"], {}
-    form = ColumnForm(first, "auto")
+    form = ColumnTable(first, "auto")
     for name, other in columns.items():
         if other.names not in (None, first.names):
             raise ValueError(

@@ -13,7 +13,9 @@ import numpy as np
 from narwhals.dependencies import is_into_dataframe, is_pandas_like_dataframe
 from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
+from sklearn.utils import check_array
 
+from .._runtime.validation import LOOSE, as_array
 from .readers import TypedColumn, read_column
 
 
@@ -149,6 +151,34 @@ class PandasColumns(ArrayColumns):
         return concat([self._rows, *rows], ignore_index=True)
 
 
+def as_numeric(X, name="X", **settings):
+    """Numbers in an array or sparse matrix, in their type; NaN may be among them."""
+    settings = {"accept_sparse": ["csr", "csc"], "ensure_2d": False} | settings
+    X = as_array(X, name)
+    return check_array(X, dtype="numeric", input_name=name, **settings, **LOOSE)
+
+
+def as_table(X):
+    """An array of two axes, of objects if need be, or a sparse matrix of columns."""
+    if issparse(X):
+        return X if X.format in ("csr", "csc") else X.tocsr()
+    X = np.asarray(as_array(X, dtype=object))
+    if X.ndim != 2:
+        raise ValueError(
+            f"categorical_features needs rows of one axis; got X of shape {X.shape}."
+        )
+    return X
+
+
+def no_numbers(column):
+    """Error message for a column without numbers."""
+    return (
+        f"{column} holds no numbers. Name it in categorical_features ('auto' names all "
+        "such columns of a data frame), or encode it first. An array of words and "
+        "numbers holds words alone: pass a data frame."
+    )
+
+
 def joined(parts):
     """Stack sparse matrices, in the type of the first one."""
     first = parts[0]
@@ -191,6 +221,18 @@ def column_of(key, caller, names, row_shape):
     elif isinstance(key, str) and names:
         wanted = f"one of the columns {names}"
     raise ValueError(f"{caller} names {key!r}; give {wanted}.")
+
+
+def places_of(names, n, chosen):
+    """Numbers of columns given by numbers, names or a mask."""
+    chosen = [] if chosen is None else list(chosen)
+    if chosen and all(isinstance(c, bool | np.bool_) for c in chosen):
+        if len(chosen) != n:
+            raise ValueError(
+                f"categorical_features has {len(chosen)} entries for {n} columns."
+            )
+        return np.flatnonzero(chosen).tolist()
+    return sorted({column_of(c, "categorical_features", names, (n,)) for c in chosen})
 
 
 def _is_place(key, n):

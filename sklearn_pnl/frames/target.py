@@ -12,8 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from .._runtime.masked import is_missing
 from .._runtime.validation import as_array, check_finite
 from .columns import columns_of, is_frame
-from .forms import ColumnForm
 from .readers import TypedColumn
+from .table import ColumnTable
 
 
 class ClassTarget:
@@ -134,13 +134,11 @@ def read_target(y, caller):
                 f"y must have shape (n,) or (n, n_targets); got {array.shape}."
             )
         rows = array.reshape(len(array), -1)
-    columns = columns_of(rows)
-    form = ColumnForm(columns, [], _no_target)
-    values, form.numbers = form.numbers, None
-    check_finite(values, "y", columns.names)
+    table = ColumnTable(columns_of(rows), [], _no_target)
+    check_finite(table.numbers(), "y", table.names)
 
     def with_more(new):
-        whole = columns.stack([form.restore(new, None)])
+        whole = table.stack([table.like(new)])
         if is_series and hasattr(whole, "iloc"):
             return whole.iloc[:, 0].rename(y.name)
         if is_series:
@@ -149,7 +147,7 @@ def read_target(y, caller):
             whole = whole.reshape(-1, *array.shape[1:])
         return whole.tolist() if isinstance(y, list) else whole
 
-    return values, with_more
+    return table.numbers(), with_more
 
 
 def _no_target(column):
