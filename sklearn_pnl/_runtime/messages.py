@@ -7,11 +7,9 @@ from .masked import is_missing
 
 
 def unequal_rows(rows, name):
-    """Error message for rows of unequal shape, or for an array of arrays."""
+    """Error message for rows of unequal shape."""
     shapes = [np.shape(row) for row in rows]
-    row = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)
-    if row is None:
-        return f"{name} is an array of {len(shapes)} objects: pass np.stack({name})."
+    row = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)
     return (
         f"{name} must have rows of one shape: row 0 has the shape {shapes[0]}, row "
         f"{row} {shapes[row]}. Cut them to one length, or pad the short ones with NaN, "

@@ -127,12 +127,7 @@ def as_array(X, name="X", dtype=None):
             X = np.asanyarray(X, dtype=dtype)
         except ValueError:
             raise ValueError(unequal_rows(X, name)) from None
-    kind = getattr(getattr(X, "dtype", None), "kind", None)
-    if kind == "O" and X.ndim == 1 and len(X):
-        rows = np.asarray(X)
-        if isinstance(rows[0], list | tuple | np.ndarray):
-            raise ValueError(unequal_rows(rows, name))
-    if kind == "c":
+    if getattr(getattr(X, "dtype", None), "kind", None) == "c":
         raise ValueError(
             f"Complex data not supported: {name} is an array of {X.dtype}. Pass "
             f"{name}.real and {name}.imag as numbers of their own."

@@ -70,6 +70,8 @@ class Counts:
     def __init__(self, dtype, start=0, unit=1):
         self.dtype, self.start, self.unit = np.dtype(dtype), start, unit
         self._plain = np.ndim(start) == 0 and start == 0 and unit == 1
+        self._wide = np.uint64 if self.dtype.kind == "u" else np.int64
+        self._bits = np.asarray(start, dtype=self._wide).view(np.uint64)
         low, high = 0, 1
         if self.dtype.kind != "b":
             low, high = np.iinfo(self.dtype).min, np.iinfo(self.dtype).max
@@ -85,8 +87,7 @@ class Counts:
             return numbers if self._plain else (numbers - self.start) / self.unit
         values = values.astype(self._wide, copy=False)
         after = values >= self.start
-        start, unit = self._start, np.uint64(self.unit)
-        bits = values.view(np.uint64)
+        bits, start, unit = values.view(np.uint64), self._bits, np.uint64(self.unit)
         far = np.where(after, bits - start, start - bits)
         numbers = far // unit + (far % unit) / unit
         return np.where(after, numbers, -numbers)
@@ -98,16 +99,8 @@ class Counts:
             return steps if np.isnan(steps).any() else steps.astype(self.dtype)
         far = np.abs(steps).astype(np.uint64) * np.uint64(self.unit)
         # Unsigned integers wrap around, and the sum ends within the type.
-        bits = np.where(steps < 0, self._start - far, self._start + far)
+        bits = np.where(steps < 0, self._bits - far, self._bits + far)
         return bits.view(self._wide).astype(self.dtype, copy=False)
-
-    @property
-    def _wide(self):
-        return np.uint64 if self.dtype.kind == "u" else np.int64
-
-    @property
-    def _start(self):
-        return np.asarray(self.start, dtype=self._wide).view(np.uint64)
 
 
 def _far_start(values):
