@@ -172,11 +172,9 @@ def check_tensors(estimator, X, *, reset, missing=None):
 def check_cells(estimator, X, *, reset=False, missing=None):
     """What :func:`check_tensors` asks of the values and shape of an array."""
     check_shape(estimator, X)
-    has_gaps, offset = check_finite(X, missing=missing), estimator.offset
-    # Missing cells pass the checks as any valid value.
-    cells = np.where(np.isnan(X), 1, X) if has_gaps else X
-    check_measures(cells, estimator, offset, 0 if reset else -offset)
-    rows = X.reshape(len(X), -1)
+    rows, offset = X.reshape(len(X), -1), estimator.offset
+    has_gaps = check_finite(X, missing=missing)
+    check_measures(X, estimator, offset, 0 if reset else -offset)
     if has_gaps:
         check_observed(rows, offset)
     return rows
@@ -231,7 +229,7 @@ def check_finite(X, name="X", names=None, missing=None):
 def check_measures(
     X, caller, offset, lowest=0, *, names=None, numbers=None, advice=None
 ):
-    """Refuse cells without a logarithm, and say where the first one is.
+    """Refuse cells without a logarithm, and say where the first one is; not NaN.
 
     ``caller`` is the estimator that the values were passed to, or the start of the
     message; ``numbers`` are row numbers for the message, ``advice`` is its end.
@@ -239,7 +237,7 @@ def check_measures(
     if not isinstance(caller, str):
         names = feature_names(caller)
         caller = f"Negative values in data passed to {type(caller).__name__}"
-    least = X.min(initial=1)
+    least = np.fmin.reduce(X, axis=None, initial=1)
     if least < lowest:
         where = _first(X < lowest)
         advice = advice or "make the data non-negative, for instance with MinMaxScaler"

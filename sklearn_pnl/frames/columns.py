@@ -21,6 +21,7 @@ from .readers import TypedColumn, read_column
 
 def is_frame(X):
     """Whether rows came in a data frame of any kind, lazy ones too."""
+    # Narwhals needs half a millisecond to find that these are none.
     if isinstance(X, np.ndarray | list):
         return False
     return is_into_dataframe(X) or isinstance(

@@ -38,12 +38,7 @@ class PlainColumn:
     """
 
     def __init__(self, native):
-        self.dtype, self._native = native.dtype, native
-
-    @property
-    def values(self):
-        """See the class."""
-        return self._native
+        self.dtype, self._native, self.values = native.dtype, native, native
 
     def about(self):
         """Type of arrays for whole numbers, else None, and what float64 or UTC lose."""
