@@ -63,8 +63,7 @@ def read_samples(rows):
     samples : dict of str to Sample
     feature_names : tuple of str
     """
-    read = _read_frames if is_frame(rows["X"]) else _read_arrays
-    parts, names, categories = read(rows)
+    parts, names, categories = _read(rows)
     for name, X in parts.items():
         fewest = 1 if name == "X_new" else 2
         if len(X) < fewest:
@@ -98,48 +97,44 @@ def read_samples(rows):
     return dict(zip(parts, samples, strict=True)), names
 
 
-def _read_arrays(rows):
-    """Read arrays of any number of axes, flat: numbers, their names, no category."""
+def _read(rows):
+    """Read rows of any container: numbers, their names, categories with their names.
+
+    Arrays of more axes are read flat. Beside a data frame an array has its columns.
+    """
+    by_columns, given, shape = is_frame(rows["X"]), {}, None
     settings = {"ensure_min_samples": 0, "ensure_min_features": 0}
-    arrays = {
-        name: as_numeric(X, name, accept_sparse=False, **settings)
-        for name, X in rows.items()
-    }
-    shape = arrays["X"].shape[1:]
-    for name, X in arrays.items():
+    for name, X in rows.items():
+        if not is_frame(X) and by_columns:
+            X = as_table(X)
+        elif not is_frame(X):
+            X = as_numeric(X, name, accept_sparse=False, **settings)
+        shape = X.shape[1:] if name == "X" else shape
         if X.shape[1:] != shape or 0 in shape:
             raise ValueError(
                 f"{name} has rows of shape {X.shape[1:]}, but X has rows of shape "
                 f"{shape}: all must have the same columns, at least one."
             )
-    names = tuple("x" + "_".join(map(str, cell)) for cell in np.ndindex(shape))
-    return {k: X.reshape(len(X), prod(shape)) for k, X in arrays.items()}, names, []
-
-
-def _read_frames(rows):
-    """Read data frames, and arrays beside them: numbers, names, categories by name."""
-    columns = {
-        k: columns_of(X if is_frame(X) else as_table(X)) for k, X in rows.items()
-    }
-    first, numbers = columns["X"], {}
-    form = ColumnTable(first, "auto")
+        flat = X if by_columns or is_frame(X) else X.reshape(len(X), prod(shape))
+        given[name] = flat
+    columns, numbers = {k: columns_of(X) for k, X in given.items()}, {}
+    first = columns["X"]
+    table = ColumnTable(first, "auto" if by_columns else [])
     for name, other in columns.items():
         if other.names not in (None, first.names):
             raise ValueError(
                 f"{name} has the columns {other.names}, but X has {first.names}."
             )
         try:
-            numbers[name] = form.read(rows[name])
+            numbers[name] = table.read(given[name])
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
+    names = first.names or ["x" + "_".join(map(str, c)) for c in np.ndindex(shape)]
     categories = [
-        (
-            first.names[j],
-            [v for c in columns.values() for v in c.reader(j).objects()],
-        )
-        for j in form.categorical
+        (names[j], [v for c in columns.values() for v in c.reader(j).objects()])
+        for j in table.categorical
     ]
-    return numbers, tuple(str(first.names[j]) for j in form.columns), categories
+    return numbers, tuple(str(names[j]) for j in table.columns), categories
 
 
 def _standardise(X, n_train):

@@ -138,7 +138,8 @@ class TypedColumn(PlainColumn):
     def restore(self, values):
         """See :class:`PlainColumn`."""
         series = self._series
-        values = self._within(series.dtype, values)
+        if series.dtype in (nw.Int128, nw.UInt128):
+            values = np.rint(values)
         if values.dtype.kind == "f" and not (self._is_pandas or self._with_nan):
             missing = np.isnan(values)
             if missing.any():
@@ -149,14 +150,6 @@ class TypedColumn(PlainColumn):
             new = new.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
         new = new.to_native()
         return (new.astype if self._is_pandas else new.cast)(self.dtype)
-
-    def _within(self, dtype, values):
-        """Floats as a wide type can hold them: decimals, whole numbers."""
-        if dtype == nw.Decimal:
-            kind = getattr(self.dtype, "pyarrow_dtype", self.dtype)
-            most = np.nextafter((10**kind.precision - 1) / 10**kind.scale, 0)
-            return np.clip(values, -most, most)
-        return np.rint(values) if dtype in _WIDE else values
 
 
 class ObjectColumn(PlainColumn):

@@ -156,8 +156,6 @@ def test_exotic_types_are_read_as_float64_with_one_warning(container):
     assert equal(first, X)
     # In the type of the column, as near as that is.
     assert equal(new, X)
-    far = table.like(np.full((1, len(table.columns)), 1e20))["price"]
-    assert float(list(far)[0].as_py() if container == "pyarrow" else far[0]) < 1e8
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
