@@ -192,7 +192,8 @@ def column_of(key, caller, names, row_shape):
     Parameters
     ----------
     key : object
-        A name; a place, negative ones from the end; a tuple of places of a cell.
+        A name; a place, negative ones from the end; a tuple of places of a cell. One
+        that is the name of a column and the place of another is refused.
     caller : str
         What the key was given in, for messages.
     names : list or None

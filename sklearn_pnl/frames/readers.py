@@ -72,7 +72,10 @@ class PlainColumn:
 
 
 class TypedColumn(PlainColumn):
-    """A series of polars, pyarrow, or of pandas with a type of its own."""
+    """A series of polars, pyarrow, or of pandas with a type of its own.
+
+    New decimals beyond the precision of their type are an error of the library.
+    """
 
     def __init__(self, native):
         self._native, self._is_pandas = native, hasattr(native, "iloc")
