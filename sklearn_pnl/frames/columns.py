@@ -58,7 +58,7 @@ class ArrayColumns:
     is_sparse : bool
     """
 
-    names = None
+    names, is_sparse = None, False
 
     def __init__(self, X):
         self._rows, self.n_columns, self.is_sparse = X, X.shape[1], issparse(X)
@@ -103,8 +103,6 @@ class ArrayColumns:
 class FrameColumns(ArrayColumns):
     """Columns of a data frame of polars, pyarrow or others that narwhals knows."""
 
-    is_sparse = False
-
     def __init__(self, X):
         self._rows, self._frame = X, nw.from_native(X, eager_only=True)
         self.names = list(self._frame.columns)
@@ -130,8 +128,6 @@ class PandasColumns(ArrayColumns):
     Unlike with narwhals, names may be any objects and repeat, and subclasses of frames
     are kept. New frames have a new index.
     """
-
-    is_sparse = False
 
     def __init__(self, X):
         self._rows, self.names, self.n_columns = X, list(X.columns), X.shape[1]
