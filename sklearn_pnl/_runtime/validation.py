@@ -22,7 +22,6 @@ from sklearn.utils._param_validation import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .masked import check_unmasked, is_missing
-from .messages import first_without_number, unequal_rows
 
 _FLOATS = (np.float64, np.float32)
 # Settings of `check_array`: shapes and finite values are checked here, with the place.
@@ -108,7 +107,7 @@ def validated(estimator, X, no_numbers, **settings):
     try:
         return validate_data(estimator, X, **settings, **LOOSE)
     except (OverflowError, TypeError, ValueError) as error:
-        row, *cell = first_without_number(X) or (0,)
+        row, *cell = _first_without_number(X) or (0,)
         if not cell:
             raise
         name = f"Cell {tuple(cell)}"
@@ -126,13 +125,37 @@ def as_array(X, name="X", dtype=None):
         try:
             X = np.asanyarray(X, dtype=dtype)
         except ValueError:
-            raise ValueError(unequal_rows(X, name)) from None
+            raise ValueError(_unequal_rows(X, name)) from None
     if getattr(getattr(X, "dtype", None), "kind", None) == "c":
         raise ValueError(
             f"Complex data not supported: {name} is an array of {X.dtype}. Pass "
             f"{name}.real and {name}.imag as numbers of their own."
         )
     return X
+
+
+def _unequal_rows(rows, name):
+    """Error message for rows of unequal shape."""
+    shapes = [np.shape(row) for row in rows]
+    row = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)
+    return (
+        f"{name} must have rows of one shape: row 0 has the shape {shapes[0]}, row "
+        f"{row} {shapes[row]}. Cut them to one length, or pad the short ones with NaN, "
+        "and join them with np.stack."
+    )
+
+
+def _first_without_number(X):
+    """Index of the first cell that is no float, column by column; None without one."""
+    if issparse(X) or getattr(getattr(X, "dtype", None), "kind", "O") not in "OUS":
+        return None
+    cells = np.array(X, dtype=object).T
+    for where in np.ndindex(cells.shape):
+        try:
+            is_missing(cells[where]) or float(cells[where])
+        except (OverflowError, TypeError, ValueError):
+            return where[::-1]
+    return None
 
 
 def check_one_a_row(X, y):
