@@ -78,15 +78,14 @@ class FlatBase:
         self.elements = np.r_[poset.bottom, np.flatnonzero(mask)]
         self._columns = zeta_columns(poset, self.elements)
         self._below, self._closure = poset.down_closure(self.elements)
+        closure = np.arange(poset.n_elements)[self._closure]
+        self._places = np.searchsorted(closure, self.elements)
 
     def coordinates(self, q, log_mass):
         """theta of distributions ``q`` (n, D) times their mass."""
         below = q[:, self._closure].reshape(-1, *self._below.shape)
-        theta = np.zeros((len(q), self.poset.n_elements))
-        theta[:, self._closure] = theta_from_prob(below, self._below).reshape(
-            len(q), -1
-        )
-        theta = theta[:, self.elements]
+        theta = theta_from_prob(below, self._below).reshape(len(q), -1)
+        theta = theta[:, self._places]
         theta[:, 0] += log_mass
         return theta
 

@@ -20,8 +20,6 @@ class TableReport:
     - ``_title()``: one line for what the report is about, without a full stop.
     - ``_notes()``: a list of sentences that follow the table (optional).
     - ``_digits``: significant digits of numbers in print, 6 by default.
-    - ``_not_printed``: heads of columns that data frames alone have, such as long texts
-      (optional).
 
     Numbers that are NaN are empty cells.
 
@@ -50,7 +48,6 @@ class TableReport:
     """
 
     _digits: ClassVar[int] = 6
-    _not_printed: ClassVar[tuple] = ()
 
     def _columns(self):
         raise NotImplementedError
@@ -80,9 +77,9 @@ class TableReport:
         n_rows, most = len(next(iter(table.values()))), 30
         if n_rows > most:
             notes = [f"{n_rows - most} more rows: to_frame() has all.", *notes]
-        for head in [head for head in table if head not in self._not_printed]:
-            cells = [head, *map(self._text, table[head][:most])]
-            is_numeric = all(isinstance(value, Real) for value in table[head])
+        for head, values in table.items():
+            cells = [head, *map(self._text, values[:most])]
+            is_numeric = all(isinstance(value, Real) for value in values)
             adjust, width = str.rjust if is_numeric else str.ljust, max(map(len, cells))
             columns.append([adjust(cell, width) for cell in cells])
         lines = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
