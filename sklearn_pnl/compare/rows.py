@@ -97,12 +97,12 @@ def read_samples(rows):
     return dict(zip(parts, samples, strict=True)), names
 
 
-def _read(rows):
-    """Read rows of any container: numbers, their names, categories with their names.
+def _columns_of(rows):
+    """Columns of rows of any container, and the shape of a row of ``X``.
 
     Arrays of more axes are read flat. Beside a data frame an array has its columns.
     """
-    by_columns, given, shape = is_frame(rows["X"]), {}, None
+    by_columns, columns, shape = is_frame(rows["X"]), {}, None
     settings = {"ensure_min_samples": 0, "ensure_min_features": 0}
     for name, X in rows.items():
         if not is_frame(X) and by_columns:
@@ -115,18 +115,23 @@ def _read(rows):
                 f"{name} has rows of shape {X.shape[1:]}, but X has rows of shape "
                 f"{shape}: all must have the same columns, at least one."
             )
-        flat = X if by_columns or is_frame(X) else X.reshape(len(X), prod(shape))
-        given[name] = flat
-    columns, numbers = {k: columns_of(X) for k, X in given.items()}, {}
-    first = columns["X"]
-    table = ColumnTable(first, "auto" if by_columns else [])
+        flat = by_columns or is_frame(X)
+        columns[name] = columns_of(X if flat else X.reshape(len(X), prod(shape)))
+    return columns, shape
+
+
+def _read(rows):
+    """Read rows: numbers, their names, and values of categories with their names."""
+    columns, shape = _columns_of(rows)
+    first, numbers = columns["X"], {}
+    table = ColumnTable(first, "auto" if is_frame(rows["X"]) else [])
     for name, other in columns.items():
         if other.names not in (None, first.names):
             raise ValueError(
                 f"{name} has the columns {other.names}, but X has {first.names}."
             )
         try:
-            numbers[name] = table.read(given[name])
+            numbers[name] = table.read_columns(other)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
     names = first.names or ["x" + "_".join(map(str, c)) for c in np.ndindex(shape)]

@@ -327,7 +327,10 @@ class ColumnTable(Table):
 
     def read(self, X):
         """Numbers (m, D) of other rows."""
-        columns = columns_of(X if is_frame(X) else as_table(X))
+        return self.read_columns(columns_of(X if is_frame(X) else as_table(X)))
+
+    def read_columns(self, columns):
+        """Numbers (m, D) of the columns of other rows."""
         if columns.n_columns != len(self._readers):
             raise ValueError(
                 f"X has {columns.n_columns} columns, but the rows of fit had "
