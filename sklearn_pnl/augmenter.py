@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import config_context, get_config
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,12 +19,10 @@ from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     COUNT,
     NOT_NEGATIVE,
-    NamedObjects,
     all_or_nothing,
     as_random_state,
     check_count,
     clip_neighbors,
-    warn_extreme_values,
     warn_user,
 )
 from .codec import encode_rows, free_mask, make_codec
@@ -65,7 +64,7 @@ EqualitiesLike: TypeAlias = Literal["auto"] | Constraint | Sequence | None
 OrderLike: TypeAlias = int | Sequence | ManyBodyProjector | None
 
 
-class Augmentation(NamedObjects):
+class Augmentation(BaseEstimator):
     """Common parameters of augmenter and samplers, and their validation."""
 
     _parameter_constraints: ClassVar[dict] = {
@@ -328,7 +327,7 @@ class PNLAugmenter(Augmentation, StructureAttributes):
             )
         table = self._read(X)
         caller = type(self).__name__
-        return self._fit(table, caller, self._find_structure(table, caller))
+        return self._fit(table, caller, self._find_structure(table))
 
     def _fit(self, table, caller, structure, groups=None):
         """Fit rows that were read: those of ``fit``, or a class of a sampler.
@@ -351,7 +350,7 @@ class PNLAugmenter(Augmentation, StructureAttributes):
         self._table = table.without_rows()
         return self
 
-    def _find_structure(self, table, caller):
+    def _find_structure(self, table):
         """Find limits, equalities, orders and steps of the rows."""
         support, steps = None, table.steps
         sparse = table.sparse_numbers
@@ -370,8 +369,6 @@ class PNLAugmenter(Augmentation, StructureAttributes):
             extrapolation=self.extrapolation, given=equalities, times=table.times,
             precision=table.precision,
         )  # fmt: skip
-        ends = relations.least, relations.most
-        warn_extreme_values(numbers, *ends, table.column_names, caller)
         return Structure(table.without_rows(), relations, support)
 
     # --- whole rows ---------------------------------------------------------------

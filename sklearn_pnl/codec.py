@@ -8,7 +8,6 @@ them if it carries the mass, else without the bottom, which normalising decides.
 """
 
 from functools import cached_property, partial
-from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -31,13 +30,6 @@ from .geometry.many_body.observed import Design
 from .geometry.many_body.one_body import one_body_theta
 from .geometry.many_body.solvers import mixed_solver, rows_at_once
 from .geometry.posets.protocol import zeta_columns
-
-# Marginal cells up to which one matrix product beats a sum over each mode.
-_MARGINAL_CELLS = 128
-# Up to so many coordinates the Fisher metric of a base is factored, else its diagonal.
-_FACTORED_UP_TO = 2048
-# Log of the largest number in double precision.
-_LARGEST_LOG = np.log(np.finfo(np.float64).max)
 
 
 class CodeError(ValueError):
@@ -86,15 +78,14 @@ class FlatBase:
         self.elements = np.r_[poset.bottom, np.flatnonzero(mask)]
         self._columns = zeta_columns(poset, self.elements)
         self._below, self._closure = poset.down_closure(self.elements)
+        closure = np.arange(poset.n_elements)[self._closure]
+        self._places = np.searchsorted(closure, self.elements)
 
     def coordinates(self, q, log_mass):
         """theta of distributions ``q`` (n, D) times their mass."""
         below = q[:, self._closure].reshape(-1, *self._below.shape)
-        theta = np.zeros((len(q), self.poset.n_elements))
-        theta[:, self._closure] = theta_from_prob(below, self._below).reshape(
-            len(q), -1
-        )
-        theta = theta[:, self.elements]
+        theta = theta_from_prob(below, self._below).reshape(len(q), -1)
+        theta = theta[:, self._places]
         theta[:, 0] += log_mass
         return theta
 
@@ -112,7 +103,8 @@ class FlatBase:
         A matrix, or the diagonal of one where the metric is too large or singular.
         """
         eta = self.expectations(measure[None])[0]
-        if len(eta) <= _FACTORED_UP_TO:
+        # Factoring takes the cube of their number.
+        if len(eta) <= 2048:
             cells = measure.reshape(self.poset.shape)
             metric = self.poset.fisher_gram(cells, self.elements)
             if not with_mass:
@@ -174,46 +166,43 @@ class Codec:
     ):
         self.poset = poset
         self.base = WholeBase(poset) if base is None else FlatBase(poset, base)
-        self.offset = offset
-        self.with_mass = with_mass
+        self.offset, self.with_mass = offset, with_mass
+        self.tol, self.max_iter = tol, max_iter
+        self.local_manifold = local_manifold
         # The first coordinates, which normalising fixes.
         self.n_fixed = int(self.base.has_bottom and not with_mass)
-        self.tol = tol
-        self.max_iter = max_iter
-        self.local_manifold = local_manifold
-        self._solver = None if base is None else mixed_solver(poset, base)
+        self.n_params = len(self.base.elements) - self.n_fixed
+        self._solver = solver = None if base is None else mixed_solver(poset, base)
+        # Up to so many marginal cells one matrix product beats a sum over each mode.
+        few = solver is not None and sum(poset.shape) <= 128
+        self._is_one_body = few and solver.is_one_body
+        # Whether encoding costs more than one pass over the rows.
+        self.solves = solver is not None and not self._is_one_body
+        self.encoded_at_once = rows_at_once(poset, solver if self.solves else None)
         if local_manifold is not None:
             self._set_up_decoding(base)
 
     def _set_up_decoding(self, base):
-        manifold, every = self.local_manifold, np.ones(self.poset.shape, bool)
-        local_poset = self.poset if manifold.poset is None else manifold.poset
-        if local_poset.n_elements != self.poset.n_elements:
+        manifold = self.local_manifold
+        poset = self.poset if manifold.poset is None else manifold.poset
+        if poset.n_elements != self.poset.n_elements:
             raise ValueError(
-                f"The local sub-manifold is on {local_poset!r}, but rows are laid out "
-                f"on {self.poset!r}: both must have the same number of elements."
+                f"The local sub-manifold is on {poset!r}, but rows are laid out on "
+                f"{self.poset!r}: both must have the same number of elements."
             )
-        self.local_mask = manifold.local_mask(
-            local_poset, every if base is None else base
-        )
+        base = np.ones(self.poset.shape, bool) if base is None else base
+        self.local_mask = manifold.local_mask(poset, base)
         matched = manifold.matched(self.local_mask)
         if matched is not None:
             # Normalising keeps the mass for any set of elements.
             matched = np.array(matched)
-            matched.reshape(-1)[local_poset.bottom] = True
-        self._local_poset = local_poset
+            matched.reshape(-1)[poset.bottom] = True
         # If all expectations of the code are matched, the code is the projection.
-        self.needs_rows = not (
-            manifold.keeps_code and matched is not None and matched.all()
-        )
-        self._decoder = None
+        is_kept = manifold.keeps_code and matched is not None and matched.all()
+        self.needs_rows, self._decoder = not is_kept, None
         if self.needs_rows and matched is not None:
-            self._decoder = mixed_solver(local_poset, matched)
-
-    @property
-    def n_params(self):
-        """Length of a code."""
-        return len(self.base.elements) - self.n_fixed
+            self._decoder = mixed_solver(poset, matched)
+        self.decoded_at_once = rows_at_once(poset, self._decoder)
 
     def codes(self, coordinates):
         """The free part of coordinates."""
@@ -245,7 +234,7 @@ class Codec:
             return q, np.zeros(len(q))
         with np.errstate(over="ignore", invalid="ignore"):
             log_mass = psi + constant
-        _refuse_far(codes, log_mass <= _LARGEST_LOG)
+        _refuse_far(codes, log_mass <= np.log(np.finfo(np.float64).max))
         return q, log_mass
 
     def measures(self, codes):
@@ -310,23 +299,21 @@ class Codec:
         If several codes fit, the one with the least variance of the log measure.
         """
         is_incomplete = np.isnan(rows).any(axis=1)
-        if not is_incomplete.any():
-            return self.encode(rows, divergence)
-        incomplete, whole = (
-            np.flatnonzero(is_incomplete),
-            np.flatnonzero(~is_incomplete),
-        )
-        pieces = [(incomplete, self._encode_observed(rows[incomplete]))]
+        whole, incomplete = map(np.flatnonzero, (~is_incomplete, is_incomplete))
+        pieces = []
         if len(whole):
             pieces.append((whole, self.encode(rows[whole], divergence)))
+        if len(incomplete):
+            pieces.append((incomplete, self._encode_observed(rows[incomplete])))
         return Encoded(*joined(pieces))
 
     def _encode_observed(self, rows):
         cells = self.cells(rows).reshape(-1, *self.poset.shape)
         observed, _ = read_observed(cells, self.poset)
         settings = {"tol": self.tol, "max_iter": self.max_iter}
-        fitted = fit_exactly(observed, self._design, settings)
-        measure, residual, _, n_iter, _, rank = fitted
+        measure, residual, _, n_iter, _, rank = fit_exactly(
+            observed, self._design, settings
+        )
         q = np.where(observed.seen, measure / observed.mass[:, None], 0.0)
         mass = row_sums(measure)
         log_mass = np.log(mass) if self.with_mass else 0.0
@@ -342,17 +329,6 @@ class Codec:
     @cached_property
     def _design(self):
         return Design(self.poset, element_mask(self.poset, self.base.elements))
-
-    @property
-    def solves(self):
-        """Whether encoding costs more than one pass over the rows."""
-        return self._solver is not None and not self._is_one_body
-
-    @cached_property
-    def _is_one_body(self):
-        """Whether the base is M_1 of a tensor with marginals of few cells."""
-        one_body = self._solver.is_one_body
-        return one_body and sum(self.poset.shape) <= _MARGINAL_CELLS
 
     def _encode_one_body(self, rows, divergence):
         """The product of the marginals, without forming it."""
@@ -460,18 +436,6 @@ class Codec:
         lowest = np.nextafter(dtype.type(-self.offset), dtype.type(0))
         return np.maximum(rows, lowest, out=rows)
 
-    # --- blocks --------------------------------------------------------------------
-
-    @cached_property
-    def encoded_at_once(self):
-        """Rows to encode at a time."""
-        return rows_at_once(self.poset, self._solver if self.solves else None)
-
-    @cached_property
-    def decoded_at_once(self):
-        """Codes to decode at a time."""
-        return rows_at_once(self._local_poset, self._decoder)
-
 
 def _refuse_far(codes, fine):
     """Raise a :class:`CodeError` for the first code that is not ``fine``."""
@@ -492,13 +456,6 @@ def free_mask(poset, order, elements):
     """Elements whose theta is free: those listed, or else all up to ``order``."""
     if elements is not None:
         return element_mask(poset, elements)
-    modes = len(poset.shape) if isinstance(poset, TensorPoset) else 2
-    if modes == 1 and isinstance(order, Integral) and order > 1:
-        raise ValueError(
-            f"order={order} is outside 1 to 1: rows of one mode have no "
-            "interactions yet. PrimeFactorReshaper makes tensors of them; in "
-            "PNLAugmenter leave reshaper='auto'."
-        )
     return order_mask(poset, order)
 
 
@@ -532,15 +489,9 @@ def unshared(rows, X):
 
 
 def encode_rows(
-    codec,
-    rows,
-    caller,
-    n_jobs=None,
-    divergence=False,
-    overwrite=False,
-    numbers=None,
+    codec, rows, caller, n_jobs=None, divergence=False, overwrite=False, numbers=None,
     missing=False,
-):
+):  # fmt: skip
     """:class:`Encoded` of rows (n, D), with a warning if some did not converge.
 
     Coordinates may ``overwrite`` rows of their shape; ``numbers`` (n,) are those that
@@ -548,19 +499,16 @@ def encode_rows(
     where the others do not determine a code.
     """
     # A closed form is one pass over memory, which threads do not speed up.
-    worth_sharing = codec.solves or divergence or missing
-    n_jobs, step = n_jobs if worth_sharing else None, codec.encoded_at_once
+    step = codec.encoded_at_once
+    if codec.solves or divergence or missing:
+        step = even_step(len(rows), step)
+    else:
+        n_jobs = None
     encode = codec.encode_observed if missing else codec.encode
     encode = partial(encode, divergence=divergence)
-    encoded = Encoded(
-        *map_blocks(
-            encode,
-            rows,
-            step=even_step(len(rows), step) if worth_sharing else step,
-            n_jobs=n_jobs,
-            into=rows if overwrite else None,
-        )
-    )
+    into = rows if overwrite else None
+    blocks = map_blocks(encode, rows, step=step, n_jobs=n_jobs, into=into)
+    encoded = Encoded(*blocks)
     check_masses(encoded.mass, numbers)
     warn_unconverged(caller, encoded.residual, codec.tol, codec.max_iter)
     warn_not_identified(caller, encoded.identified)

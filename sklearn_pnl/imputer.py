@@ -329,7 +329,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self.order_ = self._resolved_order()
         if not self._is_table:
             advice = "order=None takes rows for those of a table"
-            check_measures(np.nan_to_num(rows), self, None, advice=advice)
+            check_measures(rows, self, None, advice=advice)
             check_observed(rows.reshape(len(rows), -1), self.offset)
         return rows
 

@@ -13,11 +13,6 @@ from .compare import SampleComparison, compare_samples
 from .compare.findings import summarise
 from .compare.nearness import CLOSE
 
-# The end of the colour scale if all changes of correlations are smaller.
-_PALE = 0.1
-# Names that fit along an axis of a panel.
-_MOST_NAMES = 20
-
 
 class SampleComparisonDisplay:
     """Plot new rows against training rows: distances, features, correlations.
@@ -118,35 +113,30 @@ class SampleComparisonDisplay:
         check_matplotlib_support(f"{type(self).__name__}.plot")
         from matplotlib.pyplot import subplots
 
-        axes = ax
         if ax is None:
-            figure, axes = subplots(1, 3, figsize=(13, 5), layout="constrained")
+            figure, ax = subplots(1, 3, figsize=(13, 5), layout="constrained")
             title = [self.estimator_name, self.comparison.verdict]
             figure.suptitle(": ".join(filter(None, title)))
-        self.axes_ = np.ravel(axes)
-        if len(self.axes_) != 3:
-            raise ValueError(f"ax must be 3 axes; got {len(self.axes_)}.")
-        self.figure_ = self.axes_[0].figure
-        self._plot_distances(self.axes_[0])
-        self._plot_features(self.axes_[1], max_features)
-        self._plot_correlations(self.axes_[2])
+        self.axes_ = np.ravel(ax)
+        distances, features, correlations = self.axes_
+        self.figure_ = distances.figure
+        self._plot_distances(distances)
+        self._plot_features(features, max_features)
+        self._plot_correlations(correlations)
         return self
 
     def _plot_distances(self, ax):
         comparison, baseline = self.comparison, self.comparison.baseline_distance
         kind = "test rows" if comparison.n_test else "other training rows"
-        bound = {"color": "gray", "linestyle": ":", "label": "close rows: left of this"}
+        close = CLOSE * np.median(baseline)
         self.lines_ = [
             ax.ecdf(comparison.distance, label="new rows"),
             ax.ecdf(baseline, label=kind),
-            ax.axvline(CLOSE * np.median(baseline), **bound),
+            ax.axvline(close, color="gray", ls=":", label="close rows: left of this"),
         ]
         criteria = "exact copies", "close rows", "membership"
-        ax.set(
-            xlabel="distance to the closest training row\n(training std)",
-            ylabel="share of rows below",
-            title=self._panel_title("distances", criteria),
-        )
+        self._label(ax, "distances", criteria, "share of rows below")
+        ax.set_xlabel("distance to the closest training row\n(training std)")
         _legend_below(ax, 0.2)
 
     def _plot_features(self, ax, max_features):
@@ -168,30 +158,30 @@ class SampleComparisonDisplay:
         ax.set_yticks(height, [features.names[feature] for feature in order])
         ax.invert_yaxis()
         criteria = "ranges", "categories", "location", "spread"
-        title = self._panel_title("features", criteria)
-        if len(order) < len(features.names):
-            title += f"\n{len(order)} of {len(features.names)} features"
-        ax.set(ylabel="feature", title=title)
+        self._label(ax, "features", criteria, "feature")
+        ax.set_xlabel(f"{len(order)} of {len(features.names)} features")
         _legend_below(ax, 0.08, title="new against training values")
 
     def _plot_correlations(self, ax):
         changes = self.comparison.correlation_difference
-        limit = np.nanmax(np.abs(changes), initial=_PALE)
+        # Smaller changes stay pale.
+        limit = np.nanmax(np.abs(changes), initial=0.1)
         ax.set_facecolor("lightgray")
         self.image_ = ax.imshow(changes, cmap="RdBu_r", vmin=-limit, vmax=limit)
         features = self.comparison.correlation_features
-        ticks = np.arange(0, len(features), -(-len(features) // _MOST_NAMES))
+        # 20 names fit along an axis.
+        ticks = np.arange(0, len(features), -(-len(features) // 20))
         names = [self.comparison.features.names[i] for i in features[ticks]]
         ax.set_xticks(ticks, names, rotation=90, size="small")
         ax.set_yticks(ticks, names, size="small")
-        title = self._panel_title("correlations", ["correlations"])
-        ax.set(xlabel="feature (gray: constant)", ylabel="feature", title=title)
+        self._label(ax, "correlations", ["correlations"], "feature")
+        ax.set_xlabel("feature (gray: constant)")
         self.figure_.colorbar(self.image_, ax=ax, label="correlation, new - training")
 
-    def _panel_title(self, panel, criteria):
-        """The panel, and the faults among the criteria that it shows."""
+    def _label(self, ax, panel, criteria, ylabel):
+        """Label a panel; its title has the faults among the criteria that it shows."""
         shown = [f for f in self.comparison.findings if f.criterion in criteria]
-        return f"{panel}: {summarise(shown)}"
+        ax.set(title=f"{panel}: {summarise(shown)}", ylabel=ylabel)
 
 
 def _legend_below(ax, distance, **settings):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +23,6 @@ from ._runtime.validation import (
     COUNT,
     NOT_NEGATIVE,
     POSITIVE,
-    NamedObjects,
     all_or_nothing,
     as_numbers,
     check_cells,
@@ -53,7 +52,7 @@ CODEC_CONSTRAINTS = {**FIT_CONSTRAINTS, "with_mass": ["boolean"], "n_jobs": N_JO
 METRIC = [StrOptions(set(METRICS))]
 
 
-class ManyBodyProjector(TransformerMixin, NamedObjects):
+class ManyBodyProjector(TransformerMixin, BaseEstimator):
     r"""Encode positive tensors by KL projection on the ell-body base.
 
     Each row ``x`` is read as the distribution ``p = (x + offset) / mass`` on the
@@ -334,7 +333,7 @@ class ManyBodyProjector(TransformerMixin, NamedObjects):
         return tags
 
 
-class BackwardProjector(TransformerMixin, NamedObjects):
+class BackwardProjector(TransformerMixin, BaseEstimator):
     """Encode rows on a flat base, and decode codes to rows like the training rows.
 
     ``transform`` encodes as :class:`ManyBodyProjector` does. ``inverse_transform``

@@ -224,7 +224,7 @@ class PNLRegressionSampler(Augmentation, StructureAttributes, BaseSampler):
         n_new = max(1, round(self.n_samples * len(values))) if share else self.n_samples
         shares, rng = self._shares(values), as_random_state(self.random_state)
         augmenter = self._augmenter()
-        self._structure = augmenter._find_structure(table, type(self).__name__)
+        self._structure = augmenter._find_structure(table)
         augmenter._fit(table, type(self).__name__, self._structure)
         new, parents, weights, self.report_ = augmenter._sample(
             n_new, rng, self.constraints, self.totals, shares=shares

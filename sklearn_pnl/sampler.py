@@ -237,7 +237,7 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
             )
         self.augmenters_, self.reports_ = {}, {}
         augmenter = self._augmenter()
-        self._structure = augmenter._find_structure(table, type(self).__name__)
+        self._structure = augmenter._find_structure(table)
         rng = as_random_state(self.random_state)
         # A single class uses the generator of the sampler itself.
         seeds = [rng]

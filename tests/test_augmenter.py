@@ -406,7 +406,7 @@ def test_bases_posets_and_offsets_are_those_of_the_projector():
     ("X", "params", "remedy"),
     [
         (table(), {"order": 7}, "order=7 is outside 1 to 3"),
-        (table(), {"order": 2, "reshaper": None}, "PrimeFactorReshaper"),
+        (table(), {"order": 2, "reshaper": None}, "order=2 is outside 1 to 1"),
         (positive(0, *SHAPE) - 1, {"order": 1, "embedding": None}, "[Nn]egative"),
         (np.where(table() > 2, np.nan, 1.0), {"order": 1}, "NaN"),
         (np.where(table() > 2, np.inf, 1.0), {}, "inf"),

@@ -416,7 +416,7 @@ def test_one_hot_targets_come_back_one_hot(dtype):
         (np.array([0, "a"] * 30, dtype=object), "y.astype"),
         (
             np.eye(2, dtype=int)[[0] * 58 + [1]].tolist() + [[0, 0]],
-            "0 labels in row 59",
+            "combination of labels",
         ),
         (np.zeros(59, int), "60 rows"),
     ],

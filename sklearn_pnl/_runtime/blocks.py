@@ -1,17 +1,11 @@
 """Work on blocks of rows, by threads or workers that share no memory; batches cut."""
 
-from contextlib import closing
-
 import numpy as np
 from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
 
 from .threads import one_blas_thread
-from .validation import unheard
-
-# Cells of one NumPy pass over several short rows.
-_LONG = 2**10
 
 
 def slices(n, step):
@@ -28,17 +22,14 @@ def map_blocks(function, *arrays, step, n_jobs=None, into=None):
     which may be what came in, if it has their shape and type. Blocks are small, so BLAS
     is kept to one thread: ``n_jobs`` is what uses more cores.
     """
-    n = len(arrays[0])
-    joined, done = None, 0
-    with (
-        one_blas_thread(),
-        closing(_results(function, arrays, n, step, n_jobs)) as results,
-    ):
-        for parts in results:
+    n, joined, done = len(arrays[0]), None, 0
+    with one_blas_thread():
+        for parts in _results(function, arrays, n, step, n_jobs):
             if joined is None:
                 joined = [np.empty((n, *p.shape[1:]), p.dtype) for p in parts]
-                if into is not None and into.dtype == joined[0].dtype:
-                    joined[0] = into if into.shape == joined[0].shape else joined[0]
+                kind = joined[0].shape, joined[0].dtype
+                if into is not None and (into.shape, into.dtype) == kind:
+                    joined[0] = into
             for whole, part in zip(joined, parts, strict=True):
                 whole[done : done + len(part)] = part
             done += len(parts[0])
@@ -46,30 +37,18 @@ def map_blocks(function, *arrays, step, n_jobs=None, into=None):
 
 
 def _results(function, arrays, n, step, n_jobs):
-    """What ``function`` makes of each block, in order.
-
-    A caller that may stop early closes this generator, in the thread that started it.
-    """
+    """What ``function`` makes of each block, in order."""
     shared = shares_memory()
     blocks = ((b.start, *(a[b] for a in arrays)) for b in slices(n, step))
     # Starting threads takes ten milliseconds, more than a single block.
     if shared and (n <= step or effective_n_jobs(n_jobs) == 1):
-        for block in blocks:
-            yield _of_block(function, *block)
-        return
+        return (_of_block(function, *block) for block in blocks)
     function = function if shared else _Remote(function)
     backend, _ = get_active_backend(prefer="threads")
     # The "multiprocessing" backend of joblib returns no generator, only a list.
     return_as = "generator" if backend.supports_return_generator else "list"
     parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
-    results = parallel(delayed(_of_block)(function, *block) for block in blocks)
-    try:
-        yield from results
-    except GeneratorExit:
-        # The error that stopped the work is raised; warnings of open tasks are not.
-        with unheard():
-            getattr(results, "close", list)()
-        raise
+    return parallel(delayed(_of_block)(function, *block) for block in blocks)
 
 
 def shares_memory():
@@ -120,18 +99,7 @@ def even_step(n, step):
 
 def ends_of(rows):
     """Smallest and largest value (D,) of each column of rows (n, D)."""
-    n, d = rows.shape
-    # Several short rows are joined: passes over single ones take up to eight times
-    # as long.
-    side = max(1, min(_LONG // max(d, 1), n)) if rows.flags.c_contiguous else 1
-    whole = n // side * side
-    long = rows[:whole].reshape(n // side, side * d)
-
-    def reduced(end):
-        first = end.reduce(long, axis=0).reshape(side, d)
-        return end.reduce(np.concatenate([first, rows[whole:]]), axis=0)
-
-    return reduced(np.minimum), reduced(np.maximum)
+    return rows.min(axis=0), rows.max(axis=0)
 
 
 def whole_steps(size, step):
@@ -146,17 +114,11 @@ def cut(batches, size):
     """
     left = None
     for arrays in batches:
-        start = 0
         if left is not None:
-            start = size - len(left[0])
-            heads = (a[:start] for a in arrays)
-            left = tuple(map(np.concatenate, zip(left, heads, strict=True)))
-            if len(left[0]) < size:
-                continue
-            yield left
+            arrays = tuple(map(np.concatenate, zip(left, arrays, strict=True)))
         n = len(arrays[0])
-        end = n - (n - start) % size
-        for row in range(start, end, size):
+        end = n - n % size
+        for row in range(0, end, size):
             yield tuple(a[row : row + size] for a in arrays)
         left = tuple(a[end:].copy() for a in arrays) if end < n else None
         del arrays

@@ -1,6 +1,7 @@
-"""Masked arrays, which lose their mask where arrays are read."""
+"""Masked cells, which lose their mask where arrays are read, and missing values."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import wraps
 from typing import TypeVar, cast
 
@@ -33,3 +34,15 @@ def unmasked(function: _Called) -> _Called:
         return function(*args, **named)
 
     return cast("_Called", checked)
+
+
+def is_missing(value):
+    """Whether a value is None, NA, NaT or NaN."""
+    if is_missing_type(type(value)):
+        return True
+    return isinstance(value, float | np.floating | Decimal) and value != value
+
+
+def is_missing_type(kind):
+    """Whether all values of a type are missing: those of None, NA and NaT."""
+    return kind.__name__ in ("NoneType", "NAType", "NaTType")

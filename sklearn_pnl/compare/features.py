@@ -12,15 +12,6 @@ from .._runtime.reports import TableReport
 from .._runtime.validation import unheard
 from .findings import LEVEL, NOTHING, TOO_FEW, chance_share, judge, no_finding
 
-# Differences that do not matter: shares of values out of range; means, in training
-# standard deviations; logarithms of standard deviations that differ by a fifth (trees
-# detect them with an area under the ROC curve of 0.73); correlations, where a single
-# pair of 20 features that loses one of 0.7 is 0.05.
-_SHARE, _LOCATION, _SPREAD, _CORRELATION = 0.05, 0.2, -np.log(0.8), 0.05
-# Rows, in multiples of the kurtosis, from which on a standard deviation is judged. Of
-# a feature of 0 and 1, so many new rows are all 0 by chance in fewer than one sample in
-# a hundred.
-_ROWS_PER_KURTOSIS = 6
 _REASONS = {
     "ranges": "share of values beyond all training values; 5% do not matter",
     "location": "difference of means, in training standard deviations; 0.2 does not "
@@ -28,12 +19,6 @@ _REASONS = {
     "spread": "ratio of standard deviations, of features with more rows than 6 times "
     "the kurtosis; from four fifths to five quarters does not matter",
 }
-# Features whose correlations are compared: their mean over pairs needs no more.
-_MOST_CORRELATED = 200
-# Pairs of disjoint samples of real rows. Of 264 held-out samples of eleven tables (16
-# to 200 rows; continuous, whole and rare values), a twelfth were beyond the worst of 20
-# pairs; with the margin, and the difference that does not matter, none.
-_SPLITS, _MARGIN, _FEWEST = 20, 1.2, 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,7 +83,6 @@ def _n_values(X):
     return np.sum(~np.isnan(X), axis=0)
 
 
-@unheard()
 def _stds(X):
     """Standard deviations, exactly 0 where all values are equal."""
     varies = np.nanmax(X, axis=0) > np.nanmin(X, axis=0)
@@ -116,52 +100,32 @@ def _z_scores(X):
 def judge_features(comparison, X, X_new, n_numbers):
     """Return the findings on ranges, location and spread.
 
-    Each is of the feature that is farthest from its baseline, in units of its slack.
+    Each is of the feature that is farthest from its baseline, in units of its slack: of
+    a difference that does not matter and of what chance explains, the larger one.
     """
-    n, n_new, names = _n_values(X), _n_values(X_new), comparison.names
-    ratio, spread = _spread(comparison, X, X_new, n_numbers)
-    sides = {"most": np.inf, "both": True}
-    return [
-        _judge_worst("ranges", names, comparison.outside_range, *_ranges(n, n_new)),
-        _judge_worst(
-            "location", names, comparison.mean_difference, 0.0,
-            _location(comparison, n, n_new), **sides,
-        ),
-        _judge_worst("spread", names, ratio, 1.0, spread, **sides),
-    ]  # fmt: skip
+    n, n_new, level = _n_values(X), _n_values(X_new), LEVEL / X.shape[1]
+    # The share of values beyond the ends of n has the beta distribution of 2 and n - 1,
+    # whatever the feature is (S. S. Wilks, Annals of Mathematical Statistics 12, 1941).
+    share = 2 / (np.maximum(n, 2) + 1)
+    chance = betabinom.isf(level, n_new, 2, np.maximum(n, 2) - 1) / n_new
+    ranges = share, np.fmax(0.05, chance) - share
+    # A smaller spread of new values is judged by itself.
+    ratio = comparison.std_ratio
+    error = np.sqrt(1 / n + np.maximum(ratio, 1) ** 2 / n_new)
+    location = 0.0, np.fmax(0.2, t.isf(level / 2, n - 1) * error)
+    # Shares of levels are judged by their location.
+    ratio = np.where(np.arange(len(n)) < n_numbers, ratio, np.nan)
+    spread = 1.0, _slack_of_spread(ratio, X, X_new, level)
+    found = {
+        "ranges": (comparison.outside_range, *ranges),
+        "location": (comparison.mean_difference, *location),
+        "spread": (ratio, *spread),
+    }
+    return [_judge_worst(k, comparison.names, *values) for k, values in found.items()]
 
 
-def _judge_worst(criterion, names, values, baseline, slack, *, both=False, **settings):
-    excess, reason = (values - baseline) / slack, _REASONS[criterion]
-    if np.all(np.isnan(excess)):
-        status = NOTHING if np.all(np.isnan(values)) else TOO_FEW
-        return no_finding(criterion, status, reason)
-    worst = np.nanargmax(np.abs(excess) if both else excess)
-    baseline = np.broadcast_to(baseline, len(names))
-    measured = values[worst], baseline[worst], slack[worst]
-    reason = f"{names[worst]}: {reason}"
-    return judge(criterion, *measured, reason, both=both, **settings)
-
-
-def _ranges(n, n_new):
-    """Baseline and slack of shares beyond the ends of n values.
-
-    That of a continuous feature has the beta distribution of 2 and n - 1, whatever the
-    feature is (S. S. Wilks, Annals of Mathematical Statistics 12, 1941).
-    """
-    level, n = LEVEL / len(n), np.maximum(n, 2)
-    chance, baseline = betabinom.isf(level, n_new, 2, n - 1) / n_new, 2 / (n + 1)
-    return baseline, np.fmax(_SHARE, chance) - baseline
-
-
-def _location(comparison, n, n_new):
-    """Slack of means; a smaller spread of new values is judged by itself."""
-    error = np.sqrt(1 / n + np.maximum(comparison.std_ratio, 1) ** 2 / n_new)
-    return np.fmax(_LOCATION, t.isf(LEVEL / 2 / len(n), n - 1) * error)
-
-
-def _spread(comparison, X, X_new, n_numbers):
-    """Ratios of standard deviations; shares of levels are judged by their location.
+def _slack_of_spread(ratio, X, X_new, level):
+    """Slack of ratios of standard deviations; nan where there are too few rows.
 
     The error of the logarithm of a standard deviation is that of the delta method,
     ``sqrt((kurtosis - 1) / 4n)``, with the larger kurtosis of both samples.
@@ -170,11 +134,28 @@ def _spread(comparison, X, X_new, n_numbers):
     kurtosis = np.fmax(*(np.nanmean(_z_scores(S) ** 4, axis=0) for S in (X, X_new)))
     error = np.sqrt((kurtosis - 1) / 4 * (1 / n + 1 / n_new))
     fewest = np.minimum(n, n_new)
-    chance = t.isf(LEVEL / 2 / len(n), fewest - 1) * error
-    allowed = np.exp(np.fmax(_SPREAD, chance))
-    ratio = np.where(np.arange(len(n)) < n_numbers, comparison.std_ratio, np.nan)
+    # Trees detect standard deviations that differ by a fifth with an area under the ROC
+    # curve of 0.73.
+    allowed = np.exp(np.fmax(-np.log(0.8), t.isf(level / 2, fewest - 1) * error))
     slack = np.where(ratio > 1, allowed - 1, 1 - 1 / allowed)
-    return ratio, np.where(fewest > _ROWS_PER_KURTOSIS * kurtosis, slack, np.nan)
+    # Of a feature of 0 and 1, 6 new rows times the kurtosis are all 0 by chance in
+    # fewer than one sample in a hundred.
+    return np.where(fewest > 6 * kurtosis, slack, np.nan)
+
+
+def _judge_worst(criterion, names, values, baseline, slack):
+    excess, reason = (values - baseline) / slack, _REASONS[criterion]
+    both = criterion != "ranges"
+    if np.all(np.isnan(excess)):
+        status = NOTHING if np.all(np.isnan(values)) else TOO_FEW
+        return no_finding(criterion, status, reason)
+    worst = np.nanargmax(np.abs(excess) if both else excess)
+    baseline = np.broadcast_to(baseline, len(names))
+    measured, reason = (values, baseline, slack), f"{names[worst]}: {reason}"
+    return judge(
+        criterion, *(v[worst] for v in measured), reason,
+        most=np.inf if both else 1.0, both=both,
+    )  # fmt: skip
 
 
 def judge_levels(codes, codes_new):
@@ -199,7 +180,8 @@ def judge_levels(codes, codes_new):
 
 def compare_correlations(X, X_new, rng):
     """Return features, 200 of them at most, and changes of their correlations."""
-    features = np.sort(rng.permutation(X.shape[1])[:_MOST_CORRELATED])
+    # Their mean over pairs needs no more.
+    features = np.sort(rng.permutation(X.shape[1])[:200])
     return features, _difference(X[:, features], X_new[:, features])
 
 
@@ -215,10 +197,9 @@ def _difference(X, X_new):
 @unheard()
 def _correlations(X):
     """Over the rows that have both values; nan where a feature is constant."""
-    is_value = ~np.isnan(X)
-    n = len(X) if is_value.all() else is_value.T.astype(float) @ is_value
-    z_scores = _z_scores(X)
+    is_value, z_scores = ~np.isnan(X), _z_scores(X)
     z_scores[~is_value] = 0
+    n = is_value.T.astype(float) @ is_value
     return np.clip(z_scores.T @ z_scores / n, -1, 1)
 
 
@@ -238,11 +219,11 @@ def baseline_change(real, n_train, n_new, features, max_samples, rng):
     """
     second = min(n_new, len(real) // 2, max_samples)
     first = min(n_train, len(real) - second, max_samples)
-    if min(first, second) < _FEWEST:
+    if min(first, second) < 8:
         return None
     shrink = np.sqrt((1 / n_train + 1 / n_new) / (1 / first + 1 / second))
     changes = []
-    for _ in range(_SPLITS):
+    for _ in range(20):
         rows = rng.permutation(len(real))[: first + second]
         a, b = np.split(real[np.ix_(rows, features)], [first])
         changes.append(_root_mean_square(_difference(a, b)))
@@ -256,5 +237,9 @@ def judge_correlations(difference, baseline):
     if baseline is None or np.isnan(change + baseline):
         status = TOO_FEW if baseline is None else NOTHING
         return no_finding("correlations", status, reason)
-    slack = np.hypot(_CORRELATION, _MARGIN * baseline) - baseline
+    # A single pair of 20 features that loses a correlation of 0.7 is 0.05. Of 264
+    # held-out samples of eleven tables (16 to 200 rows; continuous, whole and rare
+    # values), a twelfth were beyond the worst of 20 pairs; with a fifth more, and the
+    # difference that does not matter, none.
+    slack = np.hypot(0.05, 1.2 * baseline) - baseline
     return judge("correlations", change, baseline, slack, reason, most=np.inf)

@@ -65,7 +65,6 @@ class SampleComparison(TableReport):
     """
 
     _digits: ClassVar[int] = 3
-    _not_printed: ClassVar[tuple] = ("reason",)
 
     n_train: int
     n_new: int
@@ -106,7 +105,7 @@ class SampleComparison(TableReport):
         )
 
     def _columns(self):
-        names = [field.name for field in fields(Finding)]
+        names = [field.name for field in fields(Finding) if field.name != "reason"]
         return {name: [getattr(f, name) for f in self.findings] for name in names}
 
     def _notes(self):

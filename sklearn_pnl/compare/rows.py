@@ -9,7 +9,6 @@ median of the training rows, and one more indicator feature of 0 and 1 is added.
 """
 
 from dataclasses import dataclass
-from itertools import chain
 from math import prod
 
 import numpy as np
@@ -18,14 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from .._runtime.validation import check_finite, unheard
 from ..frames import columns_of, is_frame
 from ..frames.categories import level_codes
-from ..frames.forms import ColumnForm, as_numeric, as_table
-
-# Levels of a category that are features: trees gain nothing from rarer ones, and 2,000
-# of them take a minute.
-_MOST_LEVELS = 20
-_FEWEST_ROWS = {"X": 2, "X_new": 1, "X_test": 2}
-# Minimum sizes are checked here for all containers.
-_MINIMA = "ensure_min_samples", "ensure_min_features"
+from ..frames.columns import as_numeric, as_table
+from ..frames.table import ColumnTable
 
 
 @dataclass(frozen=True)
@@ -70,81 +63,83 @@ def read_samples(rows):
     samples : dict of str to Sample
     feature_names : tuple of str
     """
-    read = _read_frames if is_frame(rows["X"]) else _read_arrays
-    parts, names, categories = read(rows)
-    parts = {name: _check_numbers(X, name, names) for name, X in parts.items()}
-    n_train, ends = len(parts["X"]), np.cumsum([0, *map(len, parts.values())])
-    slices = dict(zip(parts, map(slice, ends[:-1], ends[1:]), strict=True))
-    numbers = np.concatenate([*parts.values()])
-    codes = np.empty((len(numbers), 0), np.intp)
-    indicators, weights = [], [np.ones(len(names))]
+    parts, names, categories = _read(rows)
+    for name, X in parts.items():
+        fewest = 1 if name == "X_new" else 2
+        if len(X) < fewest:
+            raise ValueError(
+                f"{name} has {len(X)} sample(s), while a minimum of {fewest} is "
+                "required by compare_samples."
+            )
+        check_finite(X, name, names, missing=True)
+    n_train, ends = len(parts["X"]), np.cumsum([*map(len, parts.values())])[:-1]
+    numbers = np.concatenate([*parts.values()]).astype(np.float64)
+    codes, features = np.empty((len(numbers), 0), np.intp), [numbers]
+    weights = [1.0] * len(names)
     for name, values in categories:
         column, first_rows = level_codes(values)
         codes = np.column_stack([codes, column])
         frequent = np.argsort(-np.bincount(column[:n_train]), kind="stable")
-        frequent = frequent[:_MOST_LEVELS]
-        indicators.append(column[:, None] == frequent)
-        weights.append(np.full(len(frequent), 1 / np.sqrt(len(frequent))))
+        # Trees gain nothing from rarer levels, and 2,000 of them take a minute.
+        frequent = frequent[:20]
+        features.append(column[:, None] == frequent)
+        weights += [1 / np.sqrt(len(frequent))] * len(frequent)
         names += tuple(f"{name}={values[first_rows[code]]}" for code in frequent)
     is_nan = np.isnan(numbers)
     flags = is_nan[:, is_nan.any(axis=0)]
-    weights.append(np.ones(flags.shape[1]))
-    X = _standardise(np.hstack([numbers, *indicators, flags]), n_train)
+    weights += [1.0] * flags.shape[1]
+    X = _standardise(np.hstack([*features, flags]), n_train)
     with unheard():
         medians = np.nan_to_num(np.nanmedian(X[:n_train], axis=0))
-    points = np.where(np.isnan(X), medians, X) * np.concatenate(weights)
+    points = np.where(np.isnan(X), medians, X) * weights
     arrays = np.hstack([numbers, codes]), codes, X[:, : len(names)], points
-    samples = {k: Sample(*(array[v] for array in arrays)) for k, v in slices.items()}
-    return samples, names
+    samples = map(Sample, *(np.split(array, ends) for array in arrays))
+    return dict(zip(parts, samples, strict=True)), names
 
 
-def _read_arrays(rows):
-    """Read arrays of any number of axes, flat: numbers, their names, no category."""
-    settings = {"accept_sparse": False} | dict.fromkeys(_MINIMA, 0)
-    arrays = {name: as_numeric(X, name, **settings) for name, X in rows.items()}
-    shape = arrays["X"].shape[1:]
-    for name, X in arrays.items():
+def _columns_of(rows):
+    """Columns of rows of any container, and the shape of a row of ``X``.
+
+    Arrays of more axes are read flat. Beside a data frame an array has its columns.
+    """
+    by_columns, columns, shape = is_frame(rows["X"]), {}, None
+    settings = {"ensure_min_samples": 0, "ensure_min_features": 0}
+    for name, X in rows.items():
+        if not is_frame(X) and by_columns:
+            X = as_table(X)
+        elif not is_frame(X):
+            X = as_numeric(X, name, accept_sparse=False, **settings)
+        shape = X.shape[1:] if name == "X" else shape
         if X.shape[1:] != shape or 0 in shape:
             raise ValueError(
                 f"{name} has rows of shape {X.shape[1:]}, but X has rows of shape "
                 f"{shape}: all must have the same columns, at least one."
             )
-    names = tuple("x" + "_".join(map(str, cell)) for cell in np.ndindex(shape))
-    return {k: X.reshape(len(X), prod(shape)) for k, X in arrays.items()}, names, []
+        flat = by_columns or is_frame(X)
+        columns[name] = columns_of(X if flat else X.reshape(len(X), prod(shape)))
+    return columns, shape
 
 
-def _read_frames(rows):
-    """Read data frames, and arrays beside them: numbers, names, categories by name."""
-    columns = {
-        k: columns_of(X if is_frame(X) else as_table(X)) for k, X in rows.items()
-    }
+def _read(rows):
+    """Read rows: numbers, their names, and values of categories with their names."""
+    columns, shape = _columns_of(rows)
     first, numbers = columns["X"], {}
-    form = ColumnForm(first, "auto")
+    table = ColumnTable(first, "auto" if is_frame(rows["X"]) else [])
     for name, other in columns.items():
         if other.names not in (None, first.names):
             raise ValueError(
                 f"{name} has the columns {other.names}, but X has {first.names}."
             )
         try:
-            numbers[name] = form.read(rows[name])
+            numbers[name] = table.read_columns(other)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
+    names = first.names or ["x" + "_".join(map(str, c)) for c in np.ndindex(shape)]
     categories = [
-        (first.names[j], [*chain(*(other.objects(j) for other in columns.values()))])
-        for j in form.categorical
+        (names[j], [v for c in columns.values() for v in c.reader(j).objects()])
+        for j in table.categorical
     ]
-    return numbers, tuple(str(first.names[j]) for j in form.columns), categories
-
-
-def _check_numbers(X, name, names):
-    """Return rows as float64; refuse infinity and too few rows."""
-    if len(X) < _FEWEST_ROWS[name]:
-        raise ValueError(
-            f"{name} has {len(X)} sample(s), while a minimum of {_FEWEST_ROWS[name]} "
-            "is required by compare_samples."
-        )
-    check_finite(X, name, names, missing=True)
-    return X.astype(np.float64)
+    return numbers, tuple(str(names[j]) for j in table.columns), categories
 
 
 def _standardise(X, n_train):

@@ -2,7 +2,7 @@
 
 From the columns of a container (``columns``, ``readers``) through numbers and back
 (``values``, ``times``) and categories beside them (``categories``) to a table
-(``table``, ``forms``) and targets (``target``).
+(``table``) and targets (``target``).
 """
 
 from .columns import columns_of, is_frame, joined

@@ -5,10 +5,8 @@ from numbers import Real
 
 import numpy as np
 
-from .readers import is_missing, is_missing_type
+from .._runtime.masked import is_missing, is_missing_type
 
-# Coordinates for categories; beyond, the rarest count as different from all others.
-_MOST_COORDINATES = 1024
 # Key of all missing values, and types with a NaN.
 _MISSING, _WITH_NAN = object(), float | np.floating | Decimal
 
@@ -47,13 +45,18 @@ class Indicators:
     """
 
     def __init__(self, labels, weight):
-        n = len(labels)
-        levels = [(j, v, c) for j, v, c in _levels(labels) if c > 1]
-        levels.sort(key=lambda level: -level[2])
-        levels = levels[:_MOST_COORDINATES]
+        counts = [np.unique(column, return_counts=True) for column in labels.T]
+        levels = [
+            (-count, j, level)
+            for j, column in enumerate(counts)
+            for level, count in zip(*column, strict=True)
+            if count > 1
+        ]
+        # The rarest beyond so many count as different from all others.
+        levels = sorted(levels)[:1024]
         size = np.sqrt(weight / 2)
-        self.points = np.zeros((n, len(levels) + 1))
-        for coordinate, (j, level, _) in enumerate(levels):
+        self.points = np.zeros((len(labels), len(levels) + 1))
+        for coordinate, (_, j, level) in enumerate(levels):
             self.points[labels[:, j] == level, coordinate] = size
         n_alone = labels.shape[1] - np.count_nonzero(self.points[:, :-1], axis=1)
         self.points[:, -1] = size * np.sqrt(n_alone)
@@ -65,13 +68,6 @@ class Indicators:
         queries = self.points[like]
         queries[:, -1] = 0
         return queries
-
-
-def _levels(labels):
-    """Columns, levels in them, and how many rows have each."""
-    for j, column in enumerate(labels.T):
-        levels, counts = np.unique(column, return_counts=True)
-        yield from zip([j] * len(levels), levels, counts, strict=True)
 
 
 def typical_variance(points):

@@ -4,6 +4,7 @@ Data frames are read through narwhals.
 """
 
 from collections.abc import Hashable
+from copy import deepcopy
 from math import prod
 from numbers import Integral
 
@@ -12,12 +13,15 @@ import numpy as np
 from narwhals.dependencies import is_into_dataframe, is_pandas_like_dataframe
 from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
+from sklearn.utils import check_array
 
+from .._runtime.validation import LOOSE, as_array
 from .readers import TypedColumn, read_column
 
 
 def is_frame(X):
     """Whether rows came in a data frame of any kind, lazy ones too."""
+    # Narwhals needs half a millisecond to find that these are none.
     if isinstance(X, np.ndarray | list):
         return False
     return is_into_dataframe(X) or isinstance(
@@ -39,8 +43,8 @@ def columns_of(X):
         return FrameColumns(X)
     except TypeError:
         raise TypeError(
-            f"X is a {type(X).__name__} of {type(X).__module__.split('.')[0]}, whose "
-            "rows cannot be read: collect it, or convert it to pandas, first."
+            f"Rows of a {type(X).__name__} cannot be read: collect it, or convert it "
+            "to pandas, first."
         ) from None
 
 
@@ -54,7 +58,7 @@ class ArrayColumns:
     is_sparse : bool
     """
 
-    names = None
+    names, is_sparse = None, False
 
     def __init__(self, X):
         self._rows, self.n_columns, self.is_sparse = X, X.shape[1], issparse(X)
@@ -73,10 +77,6 @@ class ArrayColumns:
         """Values of a column as numbers or times; None if they are neither."""
         return self.reader(j).values
 
-    def objects(self, j):
-        """Values of a column as a list; times as integers, to the nanosecond."""
-        return self.reader(j).objects()
-
     def what(self, j):
         """What a column is called in messages."""
         if self.names is None:
@@ -85,7 +85,7 @@ class ArrayColumns:
 
     def head(self):
         """No rows: names and types alone."""
-        return type(self)(self._rows[:0].copy())
+        return type(self)(deepcopy(self._rows[:0]))
 
     def make(self, columns):
         """An array or matrix of new columns, with the type of this one."""
@@ -103,20 +103,14 @@ class ArrayColumns:
 class FrameColumns(ArrayColumns):
     """Columns of a data frame of polars, pyarrow or others that narwhals knows."""
 
-    is_sparse = False
-
     def __init__(self, X):
-        self._rows = nw.from_native(X, eager_only=True)
-        self.names = list(self._rows.columns)
+        self._rows, self._frame = X, nw.from_native(X, eager_only=True)
+        self.names = list(self._frame.columns)
         self.n_columns = len(self.names)
 
     def reader(self, j):
         """See :class:`ArrayColumns`."""
-        return TypedColumn(self._rows.get_column(self.names[j]))
-
-    def head(self):
-        """See :class:`ArrayColumns`."""
-        return type(self)(self._rows.head(0).to_native())
+        return TypedColumn(self._frame.get_column(self.names[j]).to_native())
 
     def make(self, columns):
         """See :class:`ArrayColumns`."""
@@ -125,8 +119,7 @@ class FrameColumns(ArrayColumns):
 
     def stack(self, rows):
         """See :class:`ArrayColumns`."""
-        frames = [nw.from_native(frame, eager_only=True) for frame in rows]
-        return nw.concat([self._rows, *frames]).to_native()
+        return nw.concat([self._frame, *map(nw.from_native, rows)]).to_native()
 
 
 class PandasColumns(ArrayColumns):
@@ -136,11 +129,8 @@ class PandasColumns(ArrayColumns):
     are kept. New frames have a new index.
     """
 
-    is_sparse = False
-
     def __init__(self, X):
-        self._rows, self.names = X, list(X.columns)
-        self.n_columns = len(self.names)
+        self._rows, self.names, self.n_columns = X, list(X.columns), X.shape[1]
 
     def reader(self, j):
         """See :class:`ArrayColumns`."""
@@ -158,6 +148,34 @@ class PandasColumns(ArrayColumns):
         return concat([self._rows, *rows], ignore_index=True)
 
 
+def as_numeric(X, name="X", **settings):
+    """Numbers in an array or sparse matrix, in their type; NaN may be among them."""
+    settings = {"accept_sparse": ["csr", "csc"], "ensure_2d": False} | settings
+    X = as_array(X, name)
+    return check_array(X, dtype="numeric", input_name=name, **settings, **LOOSE)
+
+
+def as_table(X):
+    """An array of two axes, of objects if need be, or a sparse matrix of columns."""
+    if issparse(X):
+        return X if X.format in ("csr", "csc") else X.tocsr()
+    X = np.asarray(as_array(X, dtype=object))
+    if X.ndim != 2:
+        raise ValueError(
+            f"categorical_features needs rows of one axis; got X of shape {X.shape}."
+        )
+    return X
+
+
+def no_numbers(column):
+    """Error message for a column without numbers."""
+    return (
+        f"{column} holds no numbers. Name it in categorical_features ('auto' names all "
+        "such columns of a data frame), or encode it first. An array of words and "
+        "numbers holds words alone: pass a data frame."
+    )
+
+
 def joined(parts):
     """Stack sparse matrices, in the type of the first one."""
     first = parts[0]
@@ -170,7 +188,8 @@ def column_of(key, caller, names, row_shape):
     Parameters
     ----------
     key : object
-        A name; a place, negative ones from the end; a tuple of places of a cell.
+        A name; a place, negative ones from the end; a tuple of places of a cell. One
+        that is the name of a column and the place of another is refused.
     caller : str
         What the key was given in, for messages.
     names : list or None
@@ -183,39 +202,41 @@ def column_of(key, caller, names, row_shape):
     column : int
     """
     names, n = names or [], prod(row_shape)
-    named = [j for j, name in enumerate(names) if _is_same(name, key)]
-    if _is_whole(key):
-        place = int(key) % n if -n <= key < n else None
-        if any(map(_is_whole, names)) and named != [place]:
-            raise ValueError(
-                f"{caller} names {key!r}, which may be a name or a number: make names "
-                "of columns strings first, X.rename(columns=str)."
-            )
-        if place is not None:
-            return place
-    elif len(named) == 1:
-        return named[0]
-    elif not named and _is_cell(key, row_shape):
-        return int(np.ravel_multi_index(np.mod(key, row_shape), row_shape))
+    found = {j for j, name in enumerate(names) if _is_same(name, key)}
+    cell, shape = (key, row_shape) if isinstance(key, tuple) else ((key,), (n,))
+    if len(cell) == len(shape) and all(map(_is_place, cell, shape)):
+        found.add(int(np.ravel_multi_index(np.mod(cell, shape), shape)))
+    if len(found) == 1:
+        return found.pop()
+    if found:
+        raise ValueError(
+            f"{caller} names {key!r}, which may be a name or a number: it is that of "
+            f"the columns {sorted(found)} of X. Give each a string as name first."
+        )
     wanted = f"a name or a number (0 to {n - 1}) of the {n} columns of X"
     if len(row_shape) > 1:
         wanted = f"a place in rows of {row_shape}, or a number from 0 to {n - 1}"
-    if isinstance(key, str) and names:
+    elif isinstance(key, str) and names:
         wanted = f"one of the columns {names}"
-    if len(named) > 1:
-        wanted = f"one column: {len(named)} of X have that name, {named}"
     raise ValueError(f"{caller} names {key!r}; give {wanted}.")
 
 
-def _is_whole(key):
-    return isinstance(key, Integral) and not isinstance(key, bool | np.bool_)
+def places_of(names, n, chosen):
+    """Numbers of columns given by numbers, names or a mask."""
+    chosen = [] if chosen is None else list(chosen)
+    if chosen and all(isinstance(c, bool | np.bool_) for c in chosen):
+        if len(chosen) != n:
+            raise ValueError(
+                f"categorical_features has {len(chosen)} entries for {n} columns."
+            )
+        return np.flatnonzero(chosen).tolist()
+    return sorted({column_of(c, "categorical_features", names, (n,)) for c in chosen})
 
 
-def _is_cell(key, shape):
-    if not isinstance(key, tuple) or len(key) != len(shape):
-        return False
-    places = zip(key, shape, strict=True)
-    return all(_is_whole(i) and -n <= i < n for i, n in places)
+def _is_place(key, n):
+    """Whether a key is a whole number in a range of n, from either end."""
+    whole = isinstance(key, Integral) and not isinstance(key, bool | np.bool_)
+    return whole and -n <= key < n
 
 
 def _is_same(name, key):

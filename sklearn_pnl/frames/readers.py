@@ -2,17 +2,16 @@
 
 from copy import copy
 from decimal import Decimal
+from functools import cached_property
 from numbers import Real
 
 import narwhals as nw
 import numpy as np
 
-from .values import largest_float
+from .._runtime.masked import is_missing
 
 # Types that are read as float64.
 _WIDE = (nw.Decimal, nw.Int128, nw.UInt128)
-# In narwhals sparse numbers of pandas have an unknown type.
-_WITH_NUMBERS = (nw.Boolean, nw.Datetime, nw.Duration, nw.Unknown)
 
 
 def read_column(native):
@@ -20,7 +19,9 @@ def read_column(native):
     dtype = getattr(native, "dtype", None)
     if not isinstance(dtype, np.dtype):
         return TypedColumn(native)
-    plain = dtype.kind in "biufcmM"
+    if dtype.kind == "c":
+        raise ValueError("Complex data not supported: pass two columns of numbers.")
+    plain = dtype.kind in "biufmM"
     return PlainColumn(np.asarray(native)) if plain else ObjectColumn(native)
 
 
@@ -37,12 +38,7 @@ class PlainColumn:
     """
 
     def __init__(self, native):
-        self.dtype, self._native = native.dtype, native
-
-    @property
-    def values(self):
-        """See the class."""
-        return self._native
+        self.dtype, self._native, self.values = native.dtype, native, native
 
     def about(self):
         """Type of arrays for whole numbers, else None, and what float64 or UTC lose."""
@@ -69,39 +65,32 @@ class PlainColumn:
     def part(self, places):
         """The reader of some values: of none, what it takes to restore some."""
         part = copy(self)
-        vars(part).pop("values", None)
+        for computed in ("values", "_series"):
+            vars(part).pop(computed, None)
         part._native = self.take(places)
         return part
 
 
 class TypedColumn(PlainColumn):
-    """A series of polars, pyarrow, or of pandas with a type of its own."""
+    """A series of polars, pyarrow, or of pandas with a type of its own.
 
-    def __init__(self, native, with_nan=None):
-        series = native
-        if not isinstance(native, nw.Series):
-            # Zones such as America/New_York are unknown types to narwhals.
-            has_zone = getattr(native.dtype, "tz", None) is not None
-            plain = native.dt.tz_convert("UTC") if has_zone else native
-            series = nw.from_native(plain, series_only=True)
-        else:
-            native = series.to_native()
-        self._native, self._series = native, series
-        self._is_pandas = hasattr(native, "iloc")
+    New decimals beyond the precision of their type are an error of the library.
+    """
+
+    def __init__(self, native):
+        self._native, self._is_pandas = native, hasattr(native, "iloc")
         self.dtype = native.type if hasattr(native, "type") else native.dtype
-        # pandas writes missing floats as either NaN or NA: keep the one in use.
-        if with_nan is None:
-            with_nan = series.dtype.is_float() and not series.null_count()
-        self._with_nan = with_nan
+        series = self._series
+        # Missing floats of polars and pyarrow are NaN or null: keep what is in use.
+        self._with_nan = series.dtype.is_float() and not series.null_count()
 
-    def part(self, places):
-        """See :class:`PlainColumn`."""
-        if self._is_pandas:
-            return type(self)(self.take(places), self._with_nan)
-        part, series = copy(self), self._series
-        part._series = series[places] if len(places) else series.head(0)
-        part._native = part._series.to_native()
-        return part
+    @cached_property
+    def _series(self):
+        native = self._native
+        if getattr(self.dtype, "tz", None) is not None and self._is_pandas:
+            # Zones such as America/New_York are unknown types to narwhals.
+            native = native.dt.tz_convert("UTC")
+        return nw.from_native(native, series_only=True)
 
     @property
     def values(self):
@@ -113,7 +102,12 @@ class TypedColumn(PlainColumn):
             series = series.cast(nw.Datetime("ms"))
         elif dtype in _WIDE:
             series = series.cast(nw.Float64)
-        elif not (dtype.is_numeric() or dtype in _WITH_NUMBERS[: 3 + self._is_pandas]):
+        # In narwhals sparse numbers of pandas have an unknown type.
+        elif not (
+            dtype.is_numeric()
+            or dtype in (nw.Boolean, nw.Datetime, nw.Duration)
+            or (dtype == nw.Unknown and self._is_pandas)
+        ):
             return None
         values = series.to_numpy()
         return ObjectColumn(values).values if values.dtype == object else values
@@ -147,33 +141,18 @@ class TypedColumn(PlainColumn):
     def restore(self, values):
         """See :class:`PlainColumn`."""
         series = self._series
-        values = self._within(series.dtype, values)
-        missing = values.dtype.kind == "f" and np.isnan(values)
-        if self._is_pandas and np.all(missing):
-            # Works for types of pandas that hold missing values only.
-            return type(self._native)([None] * len(values), dtype=self.dtype)
-        if np.any(missing) and not (self._is_pandas or self._with_nan):
-            values = [None if value != value else value for value in values.tolist()]
+        if series.dtype in (nw.Int128, nw.UInt128):
+            values = np.rint(values)
+        if values.dtype.kind == "f" and not (self._is_pandas or self._with_nan):
+            missing = np.isnan(values)
+            if missing.any():
+                values = np.where(missing, None, values).tolist()
         new = nw.new_series(series.name or "", values, backend=series.implementation)
         zone = getattr(series.dtype, "time_zone", None)
         if zone is not None:
             new = new.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
-        if self._is_pandas:
-            return new.to_native().astype(self.dtype)
-        if series.dtype == nw.Decimal:
-            # Older versions of narwhals cannot cast to decimals; the native series can.
-            return new.to_native().cast(self.dtype)
-        return (
-            new if new.dtype == series.dtype else new.cast(series.dtype)
-        ).to_native()
-
-    def _within(self, dtype, values):
-        """Floats as a wide type can hold them: decimals, whole numbers."""
-        if dtype == nw.Decimal:
-            kind = getattr(self.dtype, "pyarrow_dtype", self.dtype)
-            most = largest_float(Decimal((0, (9,) * kind.precision, -kind.scale)))
-            return np.clip(values, -most, most)
-        return np.rint(values) if dtype in _WIDE else values
+        new = new.to_native()
+        return (new.astype if self._is_pandas else new.cast)(self.dtype)
 
 
 class ObjectColumn(PlainColumn):
@@ -194,18 +173,16 @@ class ObjectColumn(PlainColumn):
         if not all(isinstance(value, Real | Decimal | np.bool_) for value in present):
             return
         numbers = np.asarray(present)
-        kind, dtype = numbers.dtype.kind, {"b": np.dtype(bool), "i": np.dtype(np.int64)}
+        kind = numbers.dtype.kind
+        whole = {"b": np.dtype(bool), "i": np.dtype(np.int64)}.get(kind)
         # Decimals, fractions and integers beyond 64 bits stay objects.
         note = "holds objects that are read as float64" if kind in "Ou" else None
-        self._about = dtype.get(kind), note
-        try:
-            floats = numbers.astype(np.float64)
-        except OverflowError:
-            return
-        self.values = np.full(len(values), np.nan)
-        self.values[~missing] = floats
-        if kind in dtype and not missing.any():
-            self.values = numbers.astype(dtype[kind])
+        self._about = whole, note
+        if whole is not None and not missing.any():
+            self.values = numbers.astype(whole)
+        else:
+            self.values = np.full(len(values), np.nan)
+            self.values[~missing] = numbers
 
     def about(self):
         """See :class:`PlainColumn`."""
@@ -222,15 +199,3 @@ class ObjectColumn(PlainColumn):
         objects = objects.astype(object)
         objects[missing] = self._marker
         return objects
-
-
-def is_missing(value):
-    """Whether a value is None, NA, NaT or NaN."""
-    if is_missing_type(type(value)):
-        return True
-    return isinstance(value, float | np.floating | Decimal) and value != value
-
-
-def is_missing_type(kind):
-    """Whether all values of a type are missing: those of None, NA and NaT."""
-    return kind.__name__ in ("NoneType", "NAType", "NaTType")

@@ -1,5 +1,7 @@
 """Targets: numbers or classes, and new ones in the container of ``y``."""
 
+from functools import partial
+
 import narwhals as nw
 import numpy as np
 from narwhals.dependencies import is_into_series
@@ -7,11 +9,11 @@ from scipy.sparse import issparse
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from .._runtime.masked import check_unmasked
+from .._runtime.masked import is_missing
 from .._runtime.validation import as_array, check_finite
 from .columns import columns_of, is_frame
-from .forms import BlockForm, ColumnForm, as_numeric
-from .readers import is_missing
+from .readers import TypedColumn
+from .table import ColumnTable
 
 
 class ClassTarget:
@@ -33,99 +35,77 @@ class ClassTarget:
     """
 
     def __init__(self, y):
-        plain, self._as_it_came = plain_target(y)
+        y, self._as_it_came = plain_target(y)
         # scikit-learn would read nullable integers as floats, which round large ones.
-        values = np.asarray(plain.toarray() if issparse(plain) else plain)
-        self._plain, self._one_hot = plain, None
-        if values.ndim > 2 or (values.ndim == 2 and values.shape[1] > 1):
-            self._one_hot = _one_hot(plain, values)
+        values, self._one_hot = np.asarray(y.toarray() if issparse(y) else y), None
+        if values.ndim > 1 and values.shape[1:] != (1,):
+            one_hot = type_of_target(y) == "multilabel-indicator"
+            if not (one_hot and (values.astype(bool).sum(axis=1) == 1).all()):
+                raise ValueError(
+                    f"y has the shape {values.shape}: it must have one class for each "
+                    "row. Pass one column, such as y[:, 0], or make each combination "
+                    "of labels a class; PNLRegressionSampler adds rows with several "
+                    "numbers as targets."
+                )
+            self._one_hot = np.eye(values.shape[1], dtype=values.dtype)
             self.labels = values.argmax(axis=1)
             return
         kind = values.dtype.kind
         # Whole numbers and words are always valid classes.
         if values.ndim != 1 or kind not in "biuU":
-            _check_classes(plain, kind)
-        self.labels = column_or_1d(values if kind in "biu" else plain)
+            try:
+                check_classification_targets(y)
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"{error} Give classes one type, such as y.astype(str); "
+                    "PNLRegressionSampler adds rows with numbers as targets."
+                ) from None
+        self.labels = column_or_1d(values if kind in "biu" else y)
 
     def like(self, labels):
         """Convert labels to the format of ``y``, one-hot if ``y`` was."""
-        if self._one_hot is not None:
-            n_classes, dtype = self._one_hot.shape[1], self._one_hot.dtype
-            labels = np.eye(n_classes, dtype=dtype)[labels]
-        y = self._plain
-        if isinstance(y, list):
-            labels = labels.tolist()
-        elif hasattr(y, "columns"):
-            labels = type(y)(labels, columns=y.columns).astype(y.dtypes)
-        elif hasattr(y, "iloc"):
-            labels = type(y)(labels, dtype=y.dtype, name=y.name)
-        return self._as_it_came(labels)
-
-
-def _one_hot(y, values):
-    """Targets (n, n_classes) with one 1 a row, as an array; others are refused."""
-    if type_of_target(y) != "multilabel-indicator":
-        raise ValueError(
-            f"y has the shape {values.shape}: it must have one class for each row. "
-            "Pass one column, such as y[:, 0]; PNLRegressionSampler adds rows with "
-            "several numbers as targets."
-        )
-    n_labels = values.astype(bool).sum(axis=1)
-    for row in np.flatnonzero(n_labels != 1):
-        raise ValueError(
-            f"y of shape {values.shape} is multilabel, with {n_labels[row]} labels in "
-            f"row {row}; rows have one class. Oversample for one label at a time, "
-            "y[:, j], or make each combination of labels a class."
-        )
-    return values
-
-
-def _check_classes(y, kind):
-    try:
-        check_classification_targets(y)
-    except (TypeError, ValueError) as error:
-        advice = "PNLRegressionSampler adds rows with numbers as targets."
-        if kind in "OS":
-            advice = "Give classes one type: y.astype(int), or y.astype(str)."
-        raise ValueError(f"{str(error).rstrip('.')} in y. {advice}") from None
+        one_hot = self._one_hot
+        return self._as_it_came(labels if one_hot is None else one_hot[labels])
 
 
 def plain_target(y):
     """Classes as scikit-learn reads them, and a function back to the type of ``y``."""
-    _check_target(y, "A sampler")
-    if is_frame(y) and not hasattr(y, "iloc"):
+    _check_given(y, "A sampler")
+    is_pandas = hasattr(y, "iloc")
+    if is_frame(y) and not is_pandas:
         raise ValueError("y is a data frame; pass a Series, such as y[y.columns[0]].")
-    plain = isinstance(y, np.ndarray | list)
-    if plain or not is_into_series(y) or hasattr(y, "iloc"):
-        _check_none_missing(y)
-        return y, lambda values: values
-    y = nw.from_native(y, series_only=True)
-    columns, classes = columns_of(y.to_frame()), y.to_numpy()
-    _check_none_missing(classes)
-    return classes, lambda new: columns.reader(0).restore(new)
+    back = partial(_in_container_of, y)
+    if not isinstance(y, np.ndarray | list) and is_into_series(y) and not is_pandas:
+        y = nw.from_native(y, series_only=True)
+        back, y = TypedColumn(y.to_native()).restore, y.to_numpy()
+    values = np.empty(0) if issparse(y) else np.asarray(as_array(y, "y"))
+    if values.dtype.kind in "fO":
+        missing = np.vectorize(is_missing, otypes=[bool])(values)
+        for row in np.argwhere(missing)[:1, 0]:
+            raise ValueError(
+                f"y contains NaN or None, {missing.sum()} in all, the first in row "
+                f"{row}. Drop such rows, or give them a class."
+            )
+    return y, back
 
 
-def _check_target(y, caller):
-    """Refuse missing targets and masked ones."""
+def _check_given(y, caller):
     if y is None:
         raise ValueError(
             f"{caller} requires y to be passed, but the target y is None: PNLAugmenter "
             "draws rows without targets."
         )
-    check_unmasked(y, "y")
 
 
-def _check_none_missing(y):
-    """Refuse classes that are None or NaN, and say where the first one is."""
-    values = np.empty(0) if issparse(y) else np.asarray(as_array(y, "y"))
-    if values.dtype.kind not in "fO":
-        return
-    missing = np.vectorize(is_missing, otypes=[bool])(values)
-    if missing.any():
-        raise ValueError(
-            f"y contains NaN or None, {missing.sum()} in all, the first in row "
-            f"{np.argwhere(missing)[0, 0]}. Drop such rows, or give them a class."
-        )
+def _in_container_of(y, values):
+    """Values of classes in the container of ``y``, an array, a list or of pandas."""
+    if isinstance(y, list):
+        return values.tolist()
+    if hasattr(y, "columns"):
+        return type(y)(values, columns=y.columns).astype(y.dtypes)
+    if hasattr(y, "iloc"):
+        return type(y)(values, dtype=y.dtype, name=y.name)
+    return values
 
 
 def read_target(y, caller):
@@ -143,44 +123,35 @@ def read_target(y, caller):
     with_more : callable
         From new numbers (m, t) to all targets.
     """
-    _check_target(y, caller)
-    if is_into_series(y):
-        frame = nw.from_native(y, series_only=True).to_frame().to_native()
-        values, frame_of = read_target(frame, caller)
-        return values, lambda new: _first_column(frame_of(new), y)
-    if is_frame(y):
-        columns = columns_of(y)
-        form = ColumnForm(columns, [], _no_target)
-        values, form.numbers = form.numbers, None
-        check_finite(values, "y", columns.names)
-        return values, lambda new: columns.stack([form.restore(new, None)])
-    array = as_array(y, "y")
-    try:
-        array = as_numeric(array, "y", accept_sparse=False)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"y holds no numbers: {error} PNLSampler adds rows with classes."
-        ) from None
-    if array.ndim not in (1, 2):
-        raise ValueError(
-            f"y must have shape (n,) or (n, n_targets); got {array.shape}."
-        )
-    check_finite(array, "y")
-    form = BlockForm(array)
+    _check_given(y, caller)
+    rows, is_series = y, is_into_series(y)
+    if is_series:
+        rows = nw.from_native(y, series_only=True).to_frame().to_native()
+    elif not is_frame(y):
+        array = np.asarray(as_array(y, "y"))
+        if array.ndim not in (1, 2):
+            raise ValueError(
+                f"y must have shape (n,) or (n, n_targets); got {array.shape}."
+            )
+        rows = array.reshape(len(array), -1)
+    table = ColumnTable(columns_of(rows), [], _no_target)
+    check_finite(table.numbers(), "y", table.names)
 
     def with_more(new):
-        joined = np.concatenate([array, form.restore(new, None)])
-        return joined.tolist() if isinstance(y, list) else joined
+        whole = table.stack([table.like(new)])
+        if is_series and hasattr(whole, "iloc"):
+            return whole.iloc[:, 0].rename(y.name)
+        if is_series:
+            return nw.from_native(whole, eager_only=True)[:, 0].to_native()
+        if rows is not y:
+            whole = whole.reshape(-1, *array.shape[1:])
+        return whole.tolist() if isinstance(y, list) else whole
 
-    return form.dense(array).reshape(len(array), -1).astype(np.float64), with_more
+    return table.numbers(), with_more
 
 
 def _no_target(column):
-    return f"{column} of y holds no numbers: targets must be numbers or times."
-
-
-def _first_column(frame, y):
-    """The column of a frame, with the name of a series."""
-    if hasattr(frame, "iloc"):
-        return frame.iloc[:, 0].rename(y.name)
-    return nw.from_native(frame, eager_only=True)[:, 0].to_native()
+    return (
+        f"{column} of y holds no numbers: targets must be numeric, or times. "
+        "PNLSampler adds rows with classes."
+    )

@@ -1,11 +1,6 @@
 """Convert values of a type to floats and back."""
 
-from decimal import Decimal
-
 import numpy as np
-
-# float64 represents every integer up to this one.
-EXACT = 2**53
 
 
 def kind_of(values):
@@ -75,12 +70,14 @@ class Counts:
     def __init__(self, dtype, start=0, unit=1):
         self.dtype, self.start, self.unit = np.dtype(dtype), start, unit
         self._plain = np.ndim(start) == 0 and start == 0 and unit == 1
+        self._wide = np.uint64 if self.dtype.kind == "u" else np.int64
+        self._bits = np.asarray(start, dtype=self._wide).view(np.uint64)
         low, high = 0, 1
         if self.dtype.kind != "b":
             low, high = np.iinfo(self.dtype).min, np.iinfo(self.dtype).max
         starts = np.atleast_1d(start).tolist()
-        lowest = [-largest_float((first - low) // unit) for first in starts]
-        highest = [largest_float((high - first) // unit) for first in starts]
+        lowest = [-_largest_float((first - low) // unit) for first in starts]
+        highest = [_largest_float((high - first) // unit) for first in starts]
         self.lowest, self.highest = np.reshape([lowest, highest], (2, *np.shape(start)))
 
     def read(self, values):
@@ -90,8 +87,7 @@ class Counts:
             return numbers if self._plain else (numbers - self.start) / self.unit
         values = values.astype(self._wide, copy=False)
         after = values >= self.start
-        start, unit = self._start, np.uint64(self.unit)
-        bits = values.view(np.uint64)
+        bits, start, unit = values.view(np.uint64), self._bits, np.uint64(self.unit)
         far = np.where(after, bits - start, start - bits)
         numbers = far // unit + (far % unit) / unit
         return np.where(after, numbers, -numbers)
@@ -103,34 +99,25 @@ class Counts:
             return steps if np.isnan(steps).any() else steps.astype(self.dtype)
         far = np.abs(steps).astype(np.uint64) * np.uint64(self.unit)
         # Unsigned integers wrap around, and the sum ends within the type.
-        bits = np.where(steps < 0, self._start - far, self._start + far)
+        bits = np.where(steps < 0, self._bits - far, self._bits + far)
         return bits.view(self._wide).astype(self.dtype, copy=False)
-
-    @property
-    def _wide(self):
-        return np.uint64 if self.dtype.kind == "u" else np.int64
-
-    @property
-    def _start(self):
-        return np.asarray(self.start, dtype=self._wide).view(np.uint64)
 
 
 def _far_start(values):
     """The least integers where float64 does not hold all; 0 where it does."""
     if values.dtype.itemsize < 8 or not values.size:
         return 0
-    if values.max() <= EXACT and values.min() >= -EXACT:
-        return 0
-    low, high = values.min(axis=0), values.max(axis=0)
+    low, high, exact = values.min(axis=0), values.max(axis=0), 2**53
     if hasattr(low, "toarray"):
         low, high = low.toarray().ravel(), high.toarray().ravel()
-    start = np.where((high > EXACT) | (low < -EXACT), low, np.zeros_like(low))
+    is_far = (high > exact) | (low < -exact)
+    if not is_far.any():
+        return 0
+    start = np.where(is_far, low, np.zeros_like(low))
     return start if start.ndim else int(start)
 
 
-def largest_float(number):
-    """The largest float that is not above an integer or decimal."""
+def _largest_float(number):
+    """The largest float that is not above an integer."""
     nearest = float(number)
-    if Decimal(nearest) <= number:
-        return nearest
-    return float(np.nextafter(nearest, -np.inf))
+    return nearest if int(nearest) <= number else float(np.nextafter(nearest, -np.inf))

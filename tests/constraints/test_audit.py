@@ -142,4 +142,4 @@ def test_reports_are_printed_and_framed(rows, whole):
     assert "0.3 of a column's range" in str(report)
     assert "2 rows have counted categories" in str(report)
     assert report.to_frame().index.tolist() == ["c = a + b", "c"]
-    assert "<table>" in report._repr_html_()
+    assert "<pre>" in report._repr_html_()
