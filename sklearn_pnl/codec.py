@@ -397,7 +397,7 @@ class Codec:
             # the mean theta of equation 2.
             r = self.mean(rows, masses, neighbors, weights)
             # The projection of w on the set that the mean gives: Algorithm 1.
-            q, residual = self.local_manifold.decode(w, r, self._project)
+            q, residual = self.local_manifold.project_from_code(w, r, self._project)
         # The inverse of phi: the neighbours' mean mass (section 4.3).
         if self.with_mass:
             mass = np.exp(log_mass)

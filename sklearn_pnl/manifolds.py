@@ -88,7 +88,7 @@ class LocalManifold(BaseEstimator):
         """Elements whose expectations are matched; ``low`` are those up to ell'."""
         return low
 
-    def decode(
+    def project_from_code(
         self, w: NDArray, r: NDArray, project: Callable
     ) -> tuple[NDArray, NDArray]:
         """Distributions and residuals from codes ``w`` and means of near rows ``r``.
@@ -276,7 +276,7 @@ class MixtureManifold(LocalManifold):
         """Empty: the solution has a closed form."""
         return None
 
-    def decode(
+    def project_from_code(
         self, w: NDArray, r: NDArray, project: Callable
     ) -> tuple[NDArray, NDArray]:
         """See :class:`LocalManifold`."""

@@ -160,7 +160,7 @@ class PowerManifold(LocalManifold):
     def matched(self, low):
         return None
 
-    def decode(self, w, r, project):
+    def project_from_code(self, w, r, project):
         q = normalise(w ** (1 - self.power) * r**self.power)
         return q, np.zeros(len(q))
 
@@ -171,7 +171,7 @@ class HalfManifold(LocalManifold):
     def matched(self, low):
         return low
 
-    def decode(self, w, r, project):
+    def project_from_code(self, w, r, project):
         return project(w, normalise(np.sqrt(r)))
 
 
