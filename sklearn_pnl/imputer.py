@@ -80,8 +80,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         all columns. None is :class:`~sklearn.impute.KNNImputer` with ``n_neighbors``.
 
     equalities : "auto", constraints or None, default="auto"
-        Equalities of a table; "auto" are those of several columns that all rows
-        satisfy.
+        Equalities that the rows of ``fit`` satisfy, of a table; "auto" are those of
+        several columns that all of them satisfy.
 
     constraints : constraint or list of them, default=None
         Constraints on each row of a table; observed cells stay as they are.
