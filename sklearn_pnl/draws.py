@@ -19,11 +19,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from ._runtime.validation import NOT_NEGATIVE, POSITIVE, TWO_OR_MORE
+from .neighbors import METRIC
 from .parents import choose_parents, zero_sum_weights
 
 # Any object with `fit` and `sample` is a density estimator.
 _DENSITY = HasMethods(["fit", "sample"])
-METRIC = [StrOptions({"kl", "euclidean"})]
 # Mixing reduces the covariance of differences by a sixth, which noise of 1 / sqrt(6)
 # restores; on lines, limits and agreed cells reduce it further.
 NOISE_OF_CODES, NOISE_OF_ROWS = 0.41, 0.6

@@ -308,8 +308,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             kind, asked = "table", ["ordered_modes"] * bool(np.size(self.ordered_modes))
         for name in asked:
             raise ValueError(
-                f"{name}= is not for rows of a {kind}, which order={self.order!r} takes "
-                f"these for: leave it out, or change order; None is for tables."
+                f"{name}= is not for rows of a {kind}, as order={self.order!r} reads "
+                "them: leave it out, or change order; None is for tables."
             )
 
     def _checked(self, X, *, reset):

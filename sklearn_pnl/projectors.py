@@ -35,7 +35,7 @@ from .codec import encode_rows, free_mask, lay_out, make_codec, unshared
 from .geometry import PosetProtocol, RakingError, rake
 from .geometry.convex.raking import mode_sets
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
-from .neighbors import METRICS, TrainingRows
+from .neighbors import METRIC, TrainingRows
 from .reshape import names_of_cells
 
 # Constraints of the parameters of one fit, and of all that a codec is built from.
@@ -48,9 +48,6 @@ FIT_CONSTRAINTS = {
 }
 N_JOBS = [Interval(Integral, None, -1, closed="right"), COUNT, None]
 CODEC_CONSTRAINTS = {**FIT_CONSTRAINTS, "with_mass": ["boolean"], "n_jobs": N_JOBS}
-
-
-METRIC = [StrOptions(set(METRICS))]
 
 
 class ManyBodyProjector(TransformerMixin, NamedObjects):
