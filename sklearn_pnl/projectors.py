@@ -32,8 +32,7 @@ from ._runtime.validation import (
     clip_neighbors,
 )
 from .codec import encode_rows, free_mask, lay_out, make_codec, unshared
-from .geometry import PosetProtocol, RakingError, rake
-from .geometry.convex.raking import mode_sets
+from .geometry import PosetProtocol, rake
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
 from .neighbors import METRIC, TrainingRows
 from .reshape import names_of_cells
@@ -50,7 +49,35 @@ N_JOBS = [Interval(Integral, None, -1, closed="right"), COUNT, None]
 CODEC_CONSTRAINTS = {**FIT_CONSTRAINTS, "with_mass": ["boolean"], "n_jobs": N_JOBS}
 
 
-class ManyBodyProjector(TransformerMixin, NamedObjects):
+class _Encoder(TransformerMixin, NamedObjects):
+    """Tensors to codes, by ``fit_transform`` and ``transform`` of a subclass."""
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Set up the base and project the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows; NaN where a cell is missing, if that is handled.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : estimator
+        """
+        self.fit_transform(X)
+        return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class ManyBodyProjector(_Encoder):
     r"""Encode positive tensors by KL projection on the ell-body base.
 
     Each row ``x`` is read as the distribution ``p = (x + offset) / mass`` on the
@@ -160,10 +187,6 @@ class ManyBodyProjector(TransformerMixin, NamedObjects):
         **CODEC_CONSTRAINTS,
         "handle_missing": [StrOptions({"error", "ignore"})],
     }
-    # Advice in errors about NaN.
-    _about_missing: ClassVar[str | None] = (
-        "handle_missing='ignore' encodes rows by what is observed of them."
-    )
 
     def __init__(
         self,
@@ -187,23 +210,6 @@ class ManyBodyProjector(TransformerMixin, NamedObjects):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.handle_missing = handle_missing
-
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Set up the base and project the rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, *shape)
-            Non-negative rows; NaN where a cell is missing, if that is handled.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : ManyBodyProjector
-        """
-        self.fit_transform(X)
-        return self
 
     @all_or_nothing
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
@@ -309,29 +315,28 @@ class ManyBodyProjector(TransformerMixin, NamedObjects):
         self.n_params_ = self._codec.n_params
 
     def _encode(self, rows, divergence=False):
-        caller = type(self).__name__
-        missing = self.handle_missing == "ignore"
+        caller, missing = type(self).__name__, self._missing is True
         return encode_rows(
             self._codec, rows, caller, self.n_jobs, divergence, missing=missing
         )
 
     @property
     def _missing(self):
-        return self.handle_missing == "ignore" or self._about_missing
+        """Whether cells may be missing, or what to do about it."""
+        if self.handle_missing == "ignore":
+            return True
+        return "handle_missing='ignore' encodes rows by what is observed of them."
 
     def _codes(self, encoded, dtype):
         return self._codec.codes(encoded.coordinates).astype(dtype, copy=False)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
         tags.input_tags.allow_nan = self.handle_missing == "ignore"
-        tags.input_tags.three_d_array = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
-class BackwardProjector(TransformerMixin, NamedObjects):
+class BackwardProjector(_Encoder):
     """Encode rows on a flat base, and decode codes to rows like the training rows.
 
     ``transform`` encodes as :class:`ManyBodyProjector` does. ``inverse_transform``
@@ -455,8 +460,6 @@ class BackwardProjector(TransformerMixin, NamedObjects):
         "metric": METRIC,
         "n_jobs": N_JOBS,
     }
-    # Rows to decode through must have all cells.
-    _about_missing: ClassVar[None] = None
 
     def __init__(
         self,
@@ -472,23 +475,6 @@ class BackwardProjector(TransformerMixin, NamedObjects):
         self.k_neighbors = k_neighbors
         self.metric = metric
         self.n_jobs = n_jobs
-
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Set up the base, project the rows and keep them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, *shape)
-            Non-negative rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : BackwardProjector
-        """
-        self.fit_transform(X)
-        return self
 
     @all_or_nothing
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
@@ -506,7 +492,9 @@ class BackwardProjector(TransformerMixin, NamedObjects):
         codes : ndarray of shape (n, n_params_)
         """
         rows = unshared(check_tensors(self, X, reset=True), X)
-        self.projector_ = projector = as_projector(self.order)
+        is_given = isinstance(self.order, ManyBodyProjector)
+        projector = self.order if is_given else ManyBodyProjector(self.order)
+        self.projector_ = projector = checked_projector(projector)
         for name in ("input_shape_", "n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(projector, name, getattr(self, name))
@@ -611,22 +599,16 @@ class BackwardProjector(TransformerMixin, NamedObjects):
         """
         check_is_fitted(self)
         shape = self.poset_.shape
-        lifted = {
-            modes: np.asarray(margins[key], dtype=np.float64)
-            + self.offset * prod(n for k, n in enumerate(shape) if k not in modes)
-            for key, modes in mode_sets(margins).items()
-        }
         settings = {"n_modes": len(shape), "tol": tol}
         # Messages name the margins of the user, without the offset.
-        raked = rake(np.ones(shape), margins, strict=False, **settings)
-        for row, reason in raked.reasons.items():
-            raise RakingError(
-                f"Row {row}: {reason} Scale or mend one of them: the margins of a row "
-                "must agree.",
-                raked,
-            )
-        flat = rake(np.ones(shape), lifted, **settings).tables.reshape(-1, *shape)
-        cells = check_cells(self, flat.reshape(-1, *self.input_shape_) - self.offset)
+        rake(np.ones(shape), margins, **settings)
+        lifted = {
+            modes: np.asarray(margin, dtype=np.float64)
+            + self.offset * prod(n for k, n in enumerate(shape) if k not in modes)
+            for modes, margin in margins.items()
+        }
+        flat = rake(np.ones(shape), lifted, **settings).tables - self.offset
+        cells = check_cells(self, flat.reshape(-1, *self.input_shape_))
         codes = self.projector_._codes(self._encode(cells), cells.dtype)
         near = self._training.nearest(codes, self.k_neighbors_, n_jobs=self.n_jobs)
         mean = self._training.mean(near).reshape(-1, *shape)
@@ -691,20 +673,6 @@ class BackwardProjector(TransformerMixin, NamedObjects):
     def _encode(self, rows):
         caller = type(self).__name__
         return encode_rows(self.projector_._codec, rows, caller, self.n_jobs)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        tags.input_tags.three_d_array = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-def as_projector(order):
-    """The projector that a parameter ``order`` stands for, not fitted."""
-    if isinstance(order, ManyBodyProjector):
-        return checked_projector(order)
-    return ManyBodyProjector(order)
 
 
 def checked_projector(projector):
