@@ -609,38 +609,6 @@ def test_peaks_far_apart_converge(which, height):
     assert_allclose(found.prob.ravel(), expected, atol=1e-8)
 
 
-def free_of_many(rng, n_elements, monkeypatch):
-    """A poset and every other of its elements, which count as many coordinates."""
-    monkeypatch.setattr(solvers, "_DENSE_UP_TO", 4)
-    pairs = [(int(rng.integers(0, i)), i) for i in range(1, n_elements) for _ in "abc"]
-    poset = Poset.from_relations(n_elements, pairs)
-    return poset, np.arange(n_elements) % 2 == 1, poset.zeta_matrix.toarray().T > 0
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_up_sets_within_the_matched_set_are_taken_from_the_target(seed, monkeypatch):
-    rng = np.random.default_rng(seed)
-    poset, matched, leq = free_of_many(rng, 40, monkeypatch)
-    solver = solvers.mixed_solver(poset, matched)
-    assert isinstance(solver, solvers.SpliceSolver)
-    taken = ~(leq & ~matched).any(axis=1)
-    assert np.array_equal(np.flatnonzero(~taken), solver._rest)
-    target, reference = random_prob(rng, (40,), 2)
-    for given in (None, reference):
-        found = mixed_projection(target, given, matched, poset, tol=1e-11)
-        uniform = np.full(40, 1 / 40)
-        start = uniform if given is None else given
-        expected = mixed_projection_slow(target, start, matched, leq)
-        assert found.converged
-        assert np.array_equal(found.prob[taken], target[taken])
-        assert_allclose(found.prob, expected, atol=1e-9)
-    # All of the mass is there.
-    target = np.where(taken, target, 0)
-    found = mixed_projection(target / target.sum(), reference, matched, poset)
-    assert found.converged
-    assert_allclose(found.prob, target / target.sum())
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("light", [1e-9, 1e-12])
 def test_rows_with_next_to_nothing_in_most_cells_converge(seed, light):

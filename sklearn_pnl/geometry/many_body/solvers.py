@@ -5,7 +5,6 @@ Which one fits is decided by the shape of the matched set; see ``projections``.
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -22,26 +21,8 @@ from .bases import InteractionBasis, ScaledBasis, ZetaBasis, marginal_cells
 from .one_body import product_of_marginals
 from .tilts import ExponentialTilt
 
-# Blocks are larger for conjugate gradients, which take many products for fewer and
-# fewer rows.
-_LARGER = 2
 # Up to this many free coordinates dense Newton is faster than conjugate gradients.
 _DENSE_UP_TO = 128
-# Rows too badly conditioned for conjugate gradients continue with dense Newton, up to
-# this many coordinates and products for a Hessian: .1 s a row and step.
-_FALLBACK_UP_TO, _FALLBACK_PRODUCTS = 2048, 2**33
-# Dense Newton for a general set forms a matrix of |M|^2 D products a row and step.
-_DENSE_PRODUCTS = 2**24
-# Sweeps over at most this many margins start Newton's method. They scale nearly empty
-# margins at once, where Newton gains a factor e a step, and save most of its dense
-# steps. Conjugate gradients cost less than sweeps over many margins: there only uneven
-# rows are swept.
-_MOST_MARGINS = 64
-# A row is uneven if its smallest cell is below this share of the uniform probability.
-_UNEVEN = 0.01
-_SWEEPS, _SWEEPS_OF_UNEVEN = 8, 2
-# A level with at least this share of the mass serves as reference for its mode.
-_FILLED = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,14 +67,14 @@ def mixed_solver(poset, matched):
     """
     matched = matched_mask(poset, matched)
     if poset.is_up_set(matched):
-        return SpliceSolver(poset, matched, np.flatnonzero(~matched.reshape(-1)))
+        return SpliceSolver(poset, matched)
     family = poset.family(matched)
     if family is not None:
         return TiltSolver(poset, family)
     greatest = poset.greatest_below(np.flatnonzero(matched))
     if greatest is not None:
         return ClassSolver(poset, matched, greatest)
-    return _spliced(poset, matched) or GeneralSolver(poset, matched)
+    return GeneralSolver(poset, matched)
 
 
 class _Solver:
@@ -109,23 +90,20 @@ class _Solver:
 
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
         """Solve for all rows of ``target`` and ``reference``, some at a time."""
-        references = {} if reference is None else {"reference": reference}
-        (target, *others), lead = distributions(self.poset, target=target, **references)
-        reference, n = others[0] if others else None, len(target)
+        given = {"target": target} | (
+            {} if reference is None else {"reference": reference}
+        )
+        (target, *others), lead = distributions(self.poset, **given)
+        n, reference = len(target), others[0] if others else None
         prob, residual, n_iter = np.empty(target.shape), np.empty(n), np.empty(n, int)
-        step = rows_at_once(self.poset, self)
-        for rows in slices(n, step):
+        for rows in slices(n, rows_at_once(self.poset, self)):
             part = None if reference is None else reference[rows]
             solved = self.solve(target[rows], part, tol, max_iter)
             prob[rows], residual[rows], n_iter[rows] = solved
-            empty = np.zeros(0) if part is None else part.min(axis=1) == 0
-            if empty.any():
-                # Closed forms ignore structural zeros of the reference.
-                empty_rows = rows.start + np.flatnonzero(empty)
-                prob[empty_rows] *= part[empty] > 0
-                residual[empty_rows] = self.residual(
-                    prob[empty_rows] - target[empty_rows]
-                )
+        if reference is not None and not reference.all():
+            # Closed forms ignore structural zeros of the reference.
+            prob *= reference > 0
+            residual = self.residual(prob - target)
         return Projection(
             prob=prob.reshape(*lead, *self.poset.shape),
             residual=residual.reshape(lead),
@@ -145,31 +123,23 @@ class _Solver:
 
 
 class SpliceSolver(_Solver):
-    """Copy the target on an up-set within M, and solve the remaining elements.
+    """M an up-set: the target on it, and the reference, rescaled, off it."""
 
-    ``rest``, all elements but that up-set, has nothing of M: the reference is rescaled
-    there. Or ``inner`` solves the same problem on these elements alone.
-    """
+    route = "splice"
 
-    def __init__(self, poset, matched, rest, inner=None):
+    def __init__(self, poset, matched):
         super().__init__(poset, matched)
-        self._rest, self._inner = rest, inner
-        self.route = inner.route if inner else "splice"
-        self.matrix_free = bool(inner) and inner.matrix_free
+        self._rest = np.flatnonzero(~matched)
 
     def solve(self, target, reference, tol, max_iter):
         """Distributions, residuals and steps for flat rows that need no check."""
-        q, (wanted, mass) = target.copy(), _normalized(target[:, self._rest])
+        q, part = target.copy(), np.ones((1, len(self._rest)))
+        mass = target[:, self._rest].sum(axis=1, keepdims=True)
         if reference is not None:
-            reference, _ = _normalized(reference[:, self._rest])
-        if self._inner:
-            problem = wanted, reference, tol, max_iter
-            rest, residual, n_iter = self._inner.solve(*problem)
-        else:
-            rest = 1 / len(self._rest) if reference is None else reference
-            _, residual, n_iter = _closed_form(q)
-        q[:, self._rest] = rest * mass
-        return q, residual * mass[:, 0], n_iter
+            part = reference[:, self._rest]
+        total = part.sum(axis=1, keepdims=True)
+        q[:, self._rest] = part / np.where(total > 0, total, 1) * mass
+        return _closed_form(q)
 
 
 class ClassSolver(_Solver):
@@ -218,22 +188,16 @@ class _NewtonSolver(_Solver):
         """
         q, residual, n_iter = solution.point, solution.residual, solution.n_iter
         left = np.flatnonzero(~solution.converged)
-        if len(left):
-            residual[left] = self.residual(q[left] - target[left])
+        residual[left] = self.residual(q[left] - target[left])
         left = left[n_iter[left] < max_iter]
-        if len(left) and self._fits_densely:
+        # Products of a Hessian that take a tenth of a second a row and step.
+        if len(left) and len(self.elements) ** 2 * self.poset.n_elements <= 2**33:
             budget = max_iter - int(n_iter[left].max())
             more = self._dense(q[left], target[left], solution.tol, budget, np.inf)
             better = more[1] < residual[left]
             q[left[better]], residual[left[better]] = more[0][better], more[1][better]
             n_iter[left] += more[2]
         return q, residual, n_iter
-
-    @property
-    def _fits_densely(self):
-        m = len(self.elements)
-        products = m * m * self.poset.n_elements
-        return m <= _FALLBACK_UP_TO and products <= _FALLBACK_PRODUCTS
 
     def _dense(self, start, target, tol, max_iter, settled=SETTLED):
         pieces = []
@@ -261,7 +225,9 @@ class TiltSolver(_NewtonSolver):
         super().__init__(poset, interaction_mask(poset.shape, family))
         self.family = family if isinstance(family, int) else frozenset(family)
         sets = maximal_mode_sets(family, range(len(poset.shape)))
-        self._fitted = sets if len(sets) <= _MOST_MARGINS else None
+        # Newton's method gains a factor e a step where margins are nearly empty, and
+        # sweeps scale these at once; over many margins they cost more than they save.
+        self._fitted = sets if len(sets) <= 64 else None
         self._modes = sorted(set().union(*sets))
         self._independent = max(map(len, sets)) == 1
         self.is_one_body = self._independent and len(self._modes) == len(poset.shape)
@@ -269,8 +235,6 @@ class TiltSolver(_NewtonSolver):
 
     def solve(self, target, reference, tol, max_iter):
         """Distributions, residuals and steps for flat rows that need no check."""
-        if len(self.elements) == self.poset.n_elements - 1:
-            return _closed_form(target.copy())
         start = reference
         if reference is None:
             start = product_of_marginals(target, self.poset.shape, self._modes)
@@ -283,13 +247,17 @@ class TiltSolver(_NewtonSolver):
     def _fit_margins(self, start, target):
         """The start after a few sweeps of iterative proportional fitting."""
         start = np.array(np.broadcast_to(start, target.shape))
-        rows, n_sweeps, table = slice(None), _SWEEPS, table_of
+        rows, n_sweeps, table = slice(None), 8, table_of
         if self._independent:
             table = MatrixTable
         elif self.matrix_free:
-            rows, n_sweeps = np.flatnonzero(_is_uneven(target)), _SWEEPS_OF_UNEVEN
-        tables = [table(x[rows], self.poset.shape) for x in (start, target)]
-        start[rows] = _swept(*tables, self._fitted, n_sweeps)
+            # Those with a cell of a hundredth of the mean: others need few steps.
+            uneven = target.min(axis=1) * target.shape[1] < 0.01
+            rows, n_sweeps = np.flatnonzero(uneven), 2
+        part, goal = (table(x[rows], self.poset.shape) for x in (start, target))
+        goals = {tuple(modes): goal.margin(tuple(modes)) for modes in self._fitted}
+        fitted, _ = fit_margins(part, goals, n_sweeps)
+        start[rows] = fitted.reshape(len(fitted), -1)
         return start
 
     def _bases(self, start, target):
@@ -302,7 +270,7 @@ class TiltSolver(_NewtonSolver):
         for k, mass in mode_marginals(target, shape, self._modes).items():
             common = mass.sum(axis=0).argmax()
             fullest = mass.argmax(axis=1)
-            levels[:, k] = np.where(mass[:, common] >= _FILLED, common, fullest)
+            levels[:, k] = np.where(mass[:, common] >= 0.01, common, fullest)
         for rows, references in patterns_of(levels):
             parts = self.family, tuple(references.tolist()), len(self.elements)
             yield rows, marginal_cells(self.poset, *parts)
@@ -320,8 +288,9 @@ class GeneralSolver(_NewtonSolver):
     def __init__(self, poset, matched):
         super().__init__(poset, matched)
         m = len(self.elements)
-        dense = m <= _DENSE_UP_TO and m * m * poset.n_elements <= _DENSE_PRODUCTS
-        self.matrix_free = not dense
+        # A Hessian is a matrix of |M|^2 D products a row and step.
+        is_dense = m <= _DENSE_UP_TO and m * m * poset.n_elements <= 2**24
+        self.matrix_free = not is_dense
 
     def solve(self, target, reference, tol, max_iter):
         """Distributions, residuals and steps for flat rows that need no check."""
@@ -348,44 +317,13 @@ class GeneralSolver(_NewtonSolver):
         return ZetaBasis(self.poset, self.elements)
 
 
-def _spliced(poset, matched):
-    """The solver that takes the largest up-set within M from the target.
-
-    None if there is none, or if what is left of M is small in any case.
-    """
-    rest_poset, rest = poset.down_closure(np.flatnonzero(~matched))
-    if rest_poset.n_elements == poset.n_elements:
-        return None
-    inner = matched[rest]
-    if np.count_nonzero(inner) <= _DENSE_UP_TO:
-        return None
-    return SpliceSolver(poset, matched, rest, mixed_solver(rest_poset, inner))
-
-
-def _normalized(x):
-    """Rows divided by their sums (n, 1); uniform where these are 0."""
-    total = x.sum(axis=1, keepdims=True)
-    uniform = np.full_like(x, 1 / x.shape[1])
-    return np.divide(x, total, out=uniform, where=total > 0), total
-
-
 def rows_at_once(poset, solver=None):
-    """Number of rows at a time, so that temporaries stay in cache."""
-    cells = BLOCK_CELLS
-    if solver is not None and solver.matrix_free:
-        cells *= _LARGER
+    """Number of rows at a time, so that temporaries stay in cache.
+
+    More for conjugate gradients, which take many products for ever fewer rows.
+    """
+    cells = BLOCK_CELLS * (2 if solver is not None and solver.matrix_free else 1)
     return max(poset.rows_at_once, cells // poset.n_elements)
-
-
-def _is_uneven(target):
-    return target.min(axis=1) * target.shape[1] < _UNEVEN
-
-
-def _swept(start, target, mode_sets, n_sweeps):
-    """Rows (n, D) after some sweeps towards the margins of the target."""
-    goals = {tuple(modes): target.margin(tuple(modes)) for modes in mode_sets}
-    fitted, _ = fit_margins(start, goals, n_sweeps)
-    return fitted.reshape(len(fitted), prod(fitted.shape[1:]))
 
 
 def _closed_form(q, residual=None):

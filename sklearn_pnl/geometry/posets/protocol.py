@@ -168,7 +168,7 @@ class ZetaColumns:
     def analysis(self, x):
         """Transpose of :meth:`synthesis`: eta on the elements, rows (n, m)."""
         eta = self._poset.eta(x.reshape(-1, *self._poset.shape))
-        return eta.reshape(len(x), -1).take(self._elements, axis=1)
+        return eta.reshape(x.shape).take(self._elements, axis=1)
 
 
 class MatrixColumns:
