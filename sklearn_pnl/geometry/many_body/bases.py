@@ -21,30 +21,10 @@ from ..posets.interactions import Interactions, interaction_mask
 # A Newton step changes log probabilities by at most this much. Where the target holds
 # far more than the iterate the full step overshoots, to distributions so concentrated
 # that their Fisher information is numerically 0.
-# Orthonormal functions of few elements are used for rows that are nearly empty in most
-# cells; their logs change more, and the second limit is for them.
-LONGEST_STEP, _FARTHER = 10.0, 50.0
-# Cost of a term of a sparse product relative to a dense one; entries of the largest
-# matrix of basis functions that is kept.
-_SPARSE_COST, _LARGEST_MATRIX = 16, 2**25
-# Up to this many functions are applied as one dense matrix on the cells.
-_DENSE_FUNCTIONS = 64
-# Bases of up to this many functions times cells are cached between calls.
-_KEPT_FUNCTIONS = 2**13
-# Up to this many coordinates a basis is made orthonormal by a dense factor.
-_LARGEST_FACTOR = 2048
-# Once this bound on max |eta_q - eta_t| is reached, the residual itself is computed.
-_NEAR_THE_END = 1e-2
-# Entries of Hessians that are computed at once, so that they stay in cache.
-_PAIRS_AT_ONCE = 2**14
-# Cells below _VANISHING have the weight _LEAST_WEIGHT in Hessians of functions that
-# separate them, so that steps do not move them; log probabilities stay above the third.
-_LEAST_WEIGHT, _VANISHING, _LOG_LEAST = 1e-8, 1e-130, -690.0
-# Directions of less variance than this are rounding.
-_LEAST_VARIANCE = 1e-10
-# Rows of a joined matrix of a Kronecker product: a product with it costs as much as a
-# pass over the cells.
-_JOINED_UP_TO = 64
+LONGEST_STEP = 10.0
+# Up to this many coordinates a basis is made orthonormal, or which of its functions are
+# observed is found out; entries of the largest matrix of functions on the cells.
+MOST_FACTORED, LARGEST_MATRIX = 2048, 2**26
 
 
 class InteractionBasis:
@@ -120,7 +100,8 @@ def kronecker_blocks(matrices):
     first, *others = matrices
     blocks = [first]
     for matrix in others:
-        if len(blocks[-1]) * len(matrix) <= _JOINED_UP_TO:
+        # A product with 64 rows costs as much as a pass over the cells.
+        if len(blocks[-1]) * len(matrix) <= 64:
             blocks[-1] = np.kron(blocks[-1], matrix)
         else:
             blocks.append(matrix)
@@ -230,7 +211,7 @@ class MarginalCells(KroneckerBasis):
             matrix[0] = 1
             matrices.append(matrix)
         super().__init__(matrices, elements)
-        self.whole = len(elements) <= _DENSE_FUNCTIONS
+        self.whole = len(elements) <= 64
 
     def longest(self, step, q):
         if np.abs(step).sum(axis=1).max() <= LONGEST_STEP:
@@ -238,30 +219,20 @@ class MarginalCells(KroneckerBasis):
         return super().longest(step, q)
 
     def covariances(self, q):
-        # For each cell the sum of the cells that share its non-zero indices.
-        marginals, pairs = kronecker_product(self._blocks, q), self._pairs
-        padded = np.empty((len(q), marginals.shape[1] + 1), q.dtype)
-        padded[:, :-1], padded[:, -1] = marginals, 0
-        mean = marginals[:, self._elements]
-        gram = np.empty((len(q), *pairs.shape), q.dtype)
-        step = min(len(q), max(1, _PAIRS_AT_ONCE // pairs.size))
-        products = np.empty((step, *pairs.shape), q.dtype)
-        for rows in slices(len(q), step):
-            part, part_mean = gram[rows], mean[rows]
-            np.take(padded[rows], pairs, axis=1, out=part, mode="clip")
-            outer = products[: len(part)]
-            part -= np.multiply(part_mean[:, :, None], part_mean[:, None, :], out=outer)
+        # For each cell the sum of the cells that share its non-zero indices, and a 0.
+        marginals = np.zeros((len(q), self._n_cells + 1))
+        marginals[:, :-1] = kronecker_product(self._blocks, q)
+        mean = marginals.take(self._elements, axis=1)
+        gram = np.empty((len(q), *self._pairs.shape))
+        # A few at a time, so that they stay in cache.
+        for rows in slices(len(q), max(1, 2**14 // self._pairs.size)):
+            np.take(marginals[rows], self._pairs, axis=1, out=gram[rows], mode="clip")
+            gram[rows] -= mean[rows, :, None] * mean[rows, None, :]
         return gram
 
 
-# Only bases of small tensors are cached.
-_kept_cells = lru_cache(maxsize=64)(MarginalCells)
-
-
-def marginal_cells(poset, family, references, n_functions):
-    """:class:`MarginalCells` of interactions, kept where they are small."""
-    small = n_functions * poset.n_elements <= _KEPT_FUNCTIONS
-    return (_kept_cells if small else MarginalCells)(poset, family, references)
+# Blocks of rows mostly have the same.
+marginal_cells = lru_cache(maxsize=16)(MarginalCells)
 
 
 @lru_cache(maxsize=16)
@@ -302,30 +273,35 @@ class ZetaBasis(Basis):
         self.n_functions = m
         with np.errstate(divide="ignore", invalid="ignore"):
             self._whiten, self._scale = None, 1 / np.sqrt(eta * (1 - eta))
-        if m <= _LARGEST_FACTOR:
+        if m <= MOST_FACTORED:
             gram = poset.fisher_gram(uniform, elements)[0] - np.outer(eta, eta)
             if seen is None:
                 factor = cholesky(gram, lower=True)
                 self._whiten = solve_triangular(factor, np.eye(m), lower=True).T
             else:
                 values, vectors = eigh(gram)
-                is_kept = values > _LEAST_VARIANCE
+                # Directions of less variance are rounding.
+                is_kept = values > 1e-10
                 self._whiten = vectors * is_kept / np.sqrt(np.where(is_kept, values, 1))
-            # One matrix of all functions, if it is cheaper to apply.
-            apart = _SPARSE_COST * self._columns.n_terms + m * m
-            self.whole = m * D < min(apart, _LARGEST_MATRIX)
+            # One matrix of all functions, if it is cheaper to apply: a term of a sparse
+            # product costs as much as 16 of a dense one.
+            apart = 16 * self._columns.n_terms + m * m
+            self.whole = m * D < min(apart, LARGEST_MATRIX)
 
     def longest(self, step, q):
-        change = self.synthesis(step)
-        longest = _FARTHER / np.maximum(np.ptp(change, axis=1), _FARTHER)
-        # A cell that is 0 where the start is positive has no theta.
+        # Logs of rows that are nearly empty in most cells change more.
+        change, farther = self.synthesis(step), 5 * LONGEST_STEP
+        longest = farther / np.maximum(np.ptp(change, axis=1), farther)
+        # A cell that is 0 where the start is positive has no theta: its log stays above
+        # that of the smallest number.
         room = np.full(q.shape, 1.0)
         falls = (change < 0) & (q > 0)
-        np.divide(_LOG_LEAST - np.log(q), change, out=room, where=falls)
+        np.divide(-690.0 - np.log(q), change, out=room, where=falls)
         return np.minimum(longest, np.maximum(room.min(axis=1), 0.0))
 
     def covariances(self, q):
-        return super().covariances(q + _LEAST_WEIGHT * ((q > 0) & (q < _VANISHING)))
+        # Steps must not move functions that separate vanishing cells.
+        return super().covariances(q + 1e-8 * ((q > 0) & (q < 1e-130)))
 
     def _transposed(self, x):
         eta = self._columns.analysis(x)
@@ -351,7 +327,7 @@ class ScaledBasis(KroneckerBasis):
         """
         gradient = self.analysis(difference)
         bound = 0.5 * np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
-        near = np.flatnonzero(bound <= _NEAR_THE_END)
+        near = np.flatnonzero(bound <= 1e-2)
         if len(near):
             bound[near] = residual(some_rows(difference, near))
         return gradient, bound

@@ -11,13 +11,8 @@ from scipy.fft import dct
 from .._arrays import patterns_of
 from ..posets.elements import as_flags, leading_shape, matched_mask
 from ..posets.protocol import PosetProtocol
+from . import bases
 from .bases import Basis, InteractionBasis, ScaledBasis, ZetaBasis
-
-# Limits of functions, and of functions times cells, in one matrix.
-_MOST_FUNCTIONS, _LARGEST_MATRIX = 2048, 2**26
-# A direction is unobserved if its mean square on the observed cells is below the first;
-# a cell depends on it if their share of its square exceeds the second.
-_UNSEEN, _DEPENDS = 1e-11, 1e-9
 
 
 def estimable_cells(
@@ -101,7 +96,7 @@ class Design:
         of them that vanish there are left out, so that no tilt holds any.
         """
         m, n_cells = self.n_functions, self.poset.n_elements
-        if m > _MOST_FUNCTIONS or m * n_cells > _LARGEST_MATRIX:
+        if m > bases.MOST_FACTORED or m * n_cells > bases.LARGEST_MATRIX:
             raise ValueError(
                 f"Which cells can be estimated was not found out: {m} free elements on "
                 f"{n_cells} cells are too many. Use a ridge, or a smaller order."
@@ -112,11 +107,12 @@ class Design:
         functions = functions - functions[:, pattern].mean(axis=1, keepdims=True)
         seen = functions[:, pattern]
         variances, directions = np.linalg.eigh(seen @ seen.T / pattern.sum())
-        is_seen = variances > _UNSEEN
+        # Others have a mean square on the observed cells that is rounding.
+        is_seen = variances > 1e-11
         sizes = np.einsum("ij,ij->j", functions, functions)
         lost = ((directions[:, ~is_seen].T @ functions) ** 2).sum(axis=0)
         whitened = directions[:, is_seen] / np.sqrt(variances[is_seen])
-        return _Functions(whitened.T @ functions), (lost <= _DEPENDS * sizes) | pattern
+        return _Functions(whitened.T @ functions), (lost <= 1e-9 * sizes) | pattern
 
 
 class _Functions(Basis):

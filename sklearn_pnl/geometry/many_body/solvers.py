@@ -272,8 +272,8 @@ class TiltSolver(_NewtonSolver):
             fullest = mass.argmax(axis=1)
             levels[:, k] = np.where(mass[:, common] >= 0.01, common, fullest)
         for rows, references in patterns_of(levels):
-            parts = self.family, tuple(references.tolist()), len(self.elements)
-            yield rows, marginal_cells(self.poset, *parts)
+            references = tuple(references.tolist())
+            yield rows, marginal_cells(self.poset, self.family, references)
 
     @cached_property
     def _basis(self):
