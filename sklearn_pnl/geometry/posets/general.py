@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.sparse.linalg import splu
 
-from .closure import check_acyclic, check_pairs, transitive_closure
 from .elements import float_type, leading_shape
 from .protocol import MatrixColumns, PosetProtocol
 
@@ -101,17 +101,16 @@ class Poset(PosetProtocol):
         n_elements = index(n_elements)
         if n_elements < 1:
             raise ValueError(f"A poset needs an element; got n_elements={n_elements}.")
-        pairs = check_pairs(pairs, n_elements)
+        lower, upper = _checked_pairs(pairs, n_elements).T
         if add_bottom:
-            every = np.arange(1, n_elements + 1)
-            pairs = np.vstack([pairs + 1, np.column_stack([0 * every, every])])
+            every = np.arange(n_elements)
+            lower, upper = np.r_[0 * every, lower + 1], np.r_[every + 1, upper + 1]
             n_elements += 1
-        upper, lower = pairs[:, 1], pairs[:, 0]
         covers = csr_array(
-            (np.ones(len(pairs), bool), (upper, lower)), shape=(n_elements, n_elements)
+            (np.ones(len(upper), bool), (upper, lower)), shape=(n_elements, n_elements)
         )
         covers.sum_duplicates()
-        check_acyclic(covers)
+        _check_acyclic(covers)
         minimal = np.flatnonzero(np.diff(covers.indptr) == 0)
         if len(minimal) > 1:
             raise ValueError(
@@ -119,7 +118,7 @@ class Poset(PosetProtocol):
                 f"{minimal[:5].tolist()}, have nothing below them. Pass "
                 "add_bottom=True, or relate one element to each of these."
             )
-        return cls(transitive_closure(covers), added_bottom=add_bottom)
+        return cls(_transitive_closure(covers), added_bottom=add_bottom)
 
     def __repr__(self):
         return (
@@ -216,3 +215,60 @@ class Poset(PosetProtocol):
         return np.ascontiguousarray(operation(columns).T, dtype=dtype).reshape(
             values.shape
         )
+
+
+def _checked_pairs(pairs, n_elements):
+    """Pairs as integers (n_pairs, 2) without reflexive ones; a ValueError if bad."""
+    pairs = np.asarray(pairs)
+    if pairs.size == 0:
+        return np.empty((0, 2), int)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise ValueError(
+            "Relations must be pairs (a, b) of integers, meaning a <= b; got an array "
+            f"of shape {pairs.shape} and type {pairs.dtype}."
+        )
+    outside = np.flatnonzero(((pairs < 0) | (pairs >= n_elements)).any(axis=1))
+    if len(outside):
+        raise ValueError(
+            f"Relation {outside[0]}, {tuple(pairs[outside[0]].tolist())}, names an "
+            f"element out of range: the poset has elements 0 to {n_elements - 1}."
+        )
+    return pairs[pairs[:, 0] != pairs[:, 1]].astype(int)
+
+
+def _check_acyclic(covers):
+    """A ValueError that names a cycle, if there is one."""
+    n_components, component = connected_components(covers, connection="strong")
+    if n_components == covers.shape[0]:
+        return
+    on_cycle = np.flatnonzero(np.bincount(component)[component] > 1)[0]
+    path = _cycle_through(covers, on_cycle)
+    raise ValueError(
+        "The relations contain a cycle: " + " <= ".join(map(str, path)) + ". "
+        "Remove one of these relations; in a partial order distinct elements cannot "
+        "be below each other."
+    )
+
+
+def _cycle_through(covers, start):
+    """A shortest cycle through ``start``, upwards."""
+    order, parent = breadth_first_order(covers.T.tocsr(), start)
+    right_below = covers.indices[covers.indptr[start] : covers.indptr[start + 1]]
+    path = [start, order[np.isin(order, right_below)][0]]
+    while path[-1] != start:
+        path.append(parent[path[-1]])
+    return list(map(int, reversed(path)))
+
+
+def _transitive_closure(covers):
+    """Zeta matrix from relations, by a graph search from each element."""
+    n = covers.shape[0]
+    # Converted once to the type that each search needs.
+    covers = covers.astype(np.float64)
+    below = [
+        breadth_first_order(covers, x, return_predecessors=False) for x in range(n)
+    ]
+    indices, indptr = np.concatenate(below), np.cumsum([0, *map(len, below)])
+    closure = csr_array((np.ones(len(indices)), indices, indptr), shape=(n, n))
+    closure.sort_indices()
+    return closure

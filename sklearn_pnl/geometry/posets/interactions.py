@@ -77,13 +77,31 @@ def _check_interactions(interactions, n_modes):
             f"Interactions are an integer order or a list of tuples of modes; got "
             f"{interactions!r}."
         )
-    sets = [check_mode_set(modes, n_modes) for modes in interactions]
+    sets = [_check_mode_set(modes, n_modes) for modes in interactions]
     if not sets:
         raise ValueError(
             "No interaction was given. List at least one tuple of modes, for instance "
             "[(0,), (1, 2)], or pass an order."
         )
     return sets
+
+
+def _check_mode_set(modes, n_modes):
+    """A set of modes in ascending order; a ValueError if it is none."""
+    try:
+        checked = sorted(map(index, modes))
+    except TypeError:
+        checked = []
+    if (
+        not checked
+        or len(set(checked)) < len(checked)
+        or not (0 <= checked[0] and checked[-1] < n_modes)
+    ):
+        raise ValueError(
+            f"Interaction {modes!r} must be a tuple of modes from 0 to {n_modes - 1}, "
+            "at least one and none twice, such as (0,) or (0, 2)."
+        )
+    return tuple(checked)
 
 
 def interaction_mask(shape: Sequence[int], interactions: Interactions) -> NDArray:
@@ -149,7 +167,9 @@ def family_from_mask(mask):
     every, used = kept, [k for k, length in enumerate(kept.shape) if length > 1]
     # One cell for all cells that are non-zero in the same modes.
     for k in used:
-        kept, every = merged(kept, k, np.any), merged(every, k, np.all)
+        starts = [0, 1]
+        kept = np.logical_or.reduceat(kept, starts, axis=k)
+        every = np.logical_and.reduceat(every, starts, axis=k)
     orders = cell_orders(kept.shape)
     largest = int(orders[kept].max())
     if largest == 0 or not (np.array_equal(kept, every) and is_down_set(kept)):
@@ -162,35 +182,8 @@ def family_from_mask(mask):
     return sorted(tuple(map(int, np.flatnonzero(x))) for x in np.argwhere(maximal))
 
 
-def merged(cells, mode, how):
-    """The levels of a mode but the first merged to one."""
-    first, rest = np.split(cells, [1], axis=mode)
-    return np.concatenate([first, how(rest, axis=mode, keepdims=True)], axis=mode)
-
-
 def maximal_mode_sets(family, modes):
     """The largest sets of some modes of a family."""
     if not isinstance(family, int):
         return family
     return list(combinations(modes, family))
-
-
-def check_mode_set(modes, n_modes):
-    """A set of modes in ascending order; a ValueError if it is none."""
-    try:
-        modes = tuple(map(index, modes))
-    except TypeError as error:
-        raise ValueError(
-            f"An interaction is a tuple of modes, such as (0, 2); got {modes!r}."
-        ) from error
-    if not modes:
-        raise ValueError("An interaction needs at least one mode; got an empty tuple.")
-    for k in modes:
-        if not 0 <= k < n_modes:
-            raise ValueError(
-                f"Interaction {modes} names mode {k}, but the tensor has modes 0 to "
-                f"{n_modes - 1}."
-            )
-    if len(set(modes)) < len(modes):
-        raise ValueError(f"Interaction {modes} names a mode twice.")
-    return tuple(sorted(modes))

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from math import prod
 from numbers import Integral
-from operator import index
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, kron
 
 from .elements import float_type, leading_shape
 from .interactions import cell_orders, family_from_mask, interaction_mask, is_down_set
 from .protocol import PosetProtocol
-
-# Up to this length a mode is summed slice by slice (one contiguous addition a
-# level, over all rows); beyond it `cumsum` wins.
-_SLICEWISE = 16
 
 
 class TensorPoset(PosetProtocol):
@@ -63,15 +56,10 @@ class TensorPoset(PosetProtocol):
     """
 
     def __init__(self, shape: Sequence[int]) -> None:
-        try:
-            shape = tuple(index(length) for length in np.atleast_1d(shape))
-        except TypeError as error:
+        shape = tuple(np.atleast_1d(shape).tolist())
+        if not (shape and all(isinstance(n, int) and n >= 1 for n in shape)):
             raise ValueError(
-                f"A tensor's shape must be integers; got {shape!r}."
-            ) from error
-        if not shape or min(shape) < 1:
-            raise ValueError(
-                f"A tensor needs at least one mode, each of length 1 or more; got "
+                "A tensor needs at least one mode, each of length 1 or more; got "
                 f"shape {shape}."
             )
         self.shape = shape
@@ -134,11 +122,6 @@ class TensorPoset(PosetProtocol):
         """Interactions whose cells are those of ``mask``, or None."""
         return family_from_mask(mask)
 
-    @property
-    def zeta_matrix(self) -> Any:
-        """The sparse matrix of :meth:`zeta` on flat arrays."""
-        return reduce(kron, (csr_array(np.tri(length)) for length in self.shape))
-
     def fisher_gram(self, p: NDArray, elements: NDArray) -> NDArray:
         """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements`` (flat).
 
@@ -165,17 +148,14 @@ class TensorPoset(PosetProtocol):
 
 def _cumulate(mode):
     """Cumulative sum along the middle axis, in place."""
-    if mode.shape[1] > _SLICEWISE:
+    if mode.shape[1] > 16:
         np.cumsum(mode, axis=1, out=mode)
         return
+    # Few contiguous additions are faster.
     for level in range(1, mode.shape[1]):
         mode[:, level] += mode[:, level - 1]
 
 
 def _difference(mode):
     """First difference along the middle axis, in place."""
-    if mode.shape[1] > _SLICEWISE:
-        mode[:, 1:] = np.diff(mode, axis=1)
-        return
-    for level in range(mode.shape[1] - 1, 0, -1):
-        mode[:, level] -= mode[:, level - 1]
+    mode[:, 1:] -= mode[:, :-1].copy()
