@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cholesky, eigh, helmert, solve_triangular
+from scipy.linalg import cholesky, helmert, solve_triangular
 
 from .._arrays import slices, some_rows
 from ..posets.interactions import Interactions, interaction_mask
@@ -259,34 +259,23 @@ class ZetaBasis(Basis):
 
     ``synthesis(v) = Z_M W v`` and ``analysis(x) = W' Z_M' x``, with ``W`` the inverse
     Cholesky factor of the Fisher information of M there; for a large M only its
-    diagonal. With cells that alone are ``seen``, they are orthonormal on these, and 0
-    where they say the same as others there.
+    diagonal.
     """
 
-    def __init__(self, poset, elements, seen=None):
+    def __init__(self, poset, elements):
         self._columns = poset.columns(elements)
-        m, D = len(elements), poset.n_elements
+        self.n_functions, D = len(elements), poset.n_elements
         uniform = np.full((1, *poset.shape), 1 / D)
-        if seen is not None:
-            uniform = (seen / np.count_nonzero(seen)).reshape(uniform.shape)
         eta = poset.eta(uniform).reshape(-1)[elements]
-        self.n_functions = m
-        with np.errstate(divide="ignore", invalid="ignore"):
-            self._whiten, self._scale = None, 1 / np.sqrt(eta * (1 - eta))
-        if m <= MOST_FACTORED:
+        self._whiten, self._scale = None, 1 / np.sqrt(eta * (1 - eta))
+        if self.n_functions <= MOST_FACTORED:
             gram = poset.fisher_gram(uniform, elements)[0] - np.outer(eta, eta)
-            if seen is None:
-                factor = cholesky(gram, lower=True)
-                self._whiten = solve_triangular(factor, np.eye(m), lower=True).T
-            else:
-                values, vectors = eigh(gram)
-                # Directions of less variance are rounding.
-                is_kept = values > 1e-10
-                self._whiten = vectors * is_kept / np.sqrt(np.where(is_kept, values, 1))
+            factor, one = cholesky(gram, lower=True), np.eye(self.n_functions)
+            self._whiten = solve_triangular(factor, one, lower=True).T
             # One matrix of all functions, if it is cheaper to apply: a term of a sparse
             # product costs as much as 16 of a dense one.
-            apart = 16 * self._columns.n_terms + m * m
-            self.whole = m * D < min(apart, LARGEST_MATRIX)
+            apart = 16 * self._columns.n_terms + one.size
+            self.whole = self.n_functions * D < min(apart, LARGEST_MATRIX)
 
     def longest(self, step, q):
         # Logs of rows that are nearly empty in most cells change more.

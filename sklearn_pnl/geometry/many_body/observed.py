@@ -121,7 +121,7 @@ class _Functions(Basis):
     whole = True
 
     def __init__(self, functions):
-        self.functions = functions
+        self.functions, self.n_functions = functions, len(functions)
 
 
 class _OrderedBasis(InteractionBasis):

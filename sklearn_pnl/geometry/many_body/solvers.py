@@ -18,6 +18,7 @@ from ..posets.elements import matched_mask
 from ..posets.interactions import interaction_mask, maximal_mode_sets
 from ..posets.protocol import zeta_columns
 from .bases import InteractionBasis, ScaledBasis, ZetaBasis, marginal_cells
+from .observed import Design
 from .one_body import product_of_marginals
 from .tilts import ExponentialTilt
 
@@ -86,7 +87,8 @@ class _Solver:
     matrix_free = False
 
     def __init__(self, poset, matched):
-        self.poset, self.elements = poset, np.flatnonzero(matched)
+        self.poset, self.matched = poset, matched
+        self.elements = np.flatnonzero(matched)
 
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
         """Solve for all rows of ``target`` and ``reference``, some at a time."""
@@ -204,7 +206,7 @@ class _NewtonSolver(_Solver):
         for rows, basis in self._bases(start, target):
             start_and_target = some_rows(start, rows), some_rows(target, rows)
             problem = ExponentialTilt(basis, self.residual, *start_and_target)
-            x = np.zeros((len(rows), len(self.elements)))
+            x = np.zeros((len(rows), basis.n_functions))
             numerics = {"tol": tol, "max_iter": max_iter, "settled": settled}
             solution = newton_dense(problem, x, **numerics)
             pieces.append((rows, (solution.point, solution.residual, solution.n_iter)))
@@ -302,15 +304,12 @@ class GeneralSolver(_NewtonSolver):
         return self._tilt(start, target, tol, max_iter)
 
     def _bases(self, start, target):
-        parts = [(np.arange(len(start)), np.True_)]
-        if not (self.matrix_free or start.all()):
-            # Functions may coincide where structural zeros remove cells.
-            parts = patterns_of(start > 0)
-        for rows, seen in parts:
-            basis = self._basis
-            if not seen.all():
-                basis = ZetaBasis(self.poset, self.elements, seen)
-            yield rows, basis
+        if self.matrix_free or start.all():
+            return [(np.arange(len(start)), self._basis)]
+        # Functions may coincide where structural zeros remove cells.
+        design = Design(self.poset, self.matched)
+        patterns = patterns_of(start > 0)
+        return [(rows, design.seen_by(seen)[0]) for rows, seen in patterns]
 
     @cached_property
     def _basis(self):

@@ -16,7 +16,7 @@ def flat_elements(poset, elements):
         raise ValueError(
             f"Elements of {poset!r} are given as a boolean mask of shape {poset.shape},"
             f" as flat indices, or for a tensor as tuples of {len(poset.shape)} "
-            f"indices; got an array of shape {array.shape} and type {array.dtype}."
+            f"indices; got {array.shape} of type {array.dtype}."
         )
     cells = array.astype(int).reshape(-1, len(limits))
     outside = np.flatnonzero(((cells < 0) | (cells >= limits)).any(axis=1))
