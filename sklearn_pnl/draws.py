@@ -288,10 +288,7 @@ class KernelDraws(Draws):
     (3, 4)
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "bandwidth": [POSITIVE],
-        "metric": METRIC,
-    }
+    _parameter_constraints: ClassVar[dict] = {"bandwidth": [POSITIVE], "metric": METRIC}
 
     def __init__(
         self, bandwidth: float = 0.05, *, metric: Literal["kl", "euclidean"] = "kl"
@@ -342,10 +339,7 @@ class DensityDraws(Draws):
     2
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "estimator": [_DENSITY],
-        "metric": METRIC,
-    }
+    _parameter_constraints: ClassVar[dict] = {"estimator": [_DENSITY], "metric": METRIC}
 
     def __init__(
         self, estimator: Any, *, metric: Literal["kl", "euclidean"] = "kl"

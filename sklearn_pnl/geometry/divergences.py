@@ -8,11 +8,7 @@ from scipy.special import kl_div, logsumexp, xlogy
 
 from .posets.elements import float_type
 
-__all__ = [
-    "e_geodesic",
-    "kl_divergence",
-    "m_geodesic",
-]
+__all__ = ["e_geodesic", "kl_divergence", "m_geodesic"]
 
 
 def kl_divergence(

@@ -18,11 +18,7 @@ from .many_body.projections import mixed_projection
 from .posets.elements import float_type
 from .posets.protocol import PosetProtocol
 
-__all__ = [
-    "energy_decomposition",
-    "geodesic_energy",
-    "interaction_energy",
-]
+__all__ = ["energy_decomposition", "geodesic_energy", "interaction_energy"]
 
 _TOL, _MAX_ITER = 1e-12, 200
 
