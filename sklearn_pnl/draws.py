@@ -60,10 +60,8 @@ class Start:
     ) -> Any:
         """``Parents`` of pairs of near rows."""
         return choose_parents(
-            search, m, self.n_samples, rng, n_neighbors=self.n_neighbors,
-            n_candidates=n_candidates, shares=self.shares, seeds=self.seeds,
-            strata=self.strata, mutual=self.mutual, n_jobs=self.n_jobs,
-        )  # fmt: skip
+            search, m, rng=rng, n_candidates=n_candidates, **vars(self)
+        )
 
 
 @dataclass(frozen=True)
@@ -244,18 +242,19 @@ class _CodeSearch:
     """Near training codes, as :func:`choose_parents` looks for them."""
 
     def __init__(self, training):
-        self._training = training
+        self._training, self._codes = training, training.codes
 
     def nearest(self, rows, k, among, n_jobs):
-        codes = self._training.codes[rows]
-        return self._training.nearest(codes, k, among, rows, n_jobs=n_jobs)
+        return self._training.nearest(self._codes[rows], k, among, rows, n_jobs=n_jobs)
 
     def copies(self):
-        return self._training.copies()
+        parts = [
+            part for part in (self._codes, self._training.labels) if part is not None
+        ]
+        return np.unique(np.hstack(parts), axis=0, return_inverse=True)[1].reshape(-1)
 
     def alike(self, rows, others):
-        codes = self._training.codes
-        return (codes[rows] == codes[others]).all(axis=1)
+        return (self._codes[rows] == self._codes[others]).all(axis=1)
 
 
 class KernelDraws(Draws):

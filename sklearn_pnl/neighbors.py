@@ -230,11 +230,6 @@ class TrainingRows:
         warn_unconverged(caller, residual, codec.tol, codec.max_iter)
         return rows
 
-    def copies(self):
-        """Group numbers (n,): rows with the same code and categories share one."""
-        parts = [self.codes] if self.labels is None else [self.codes, self.labels]
-        return np.unique(np.hstack(parts), axis=0, return_inverse=True)[1].reshape(-1)
-
     def decoded(self):
         """Decode the rows (n, D) from their own codes."""
         if self.codec.needs_rows:

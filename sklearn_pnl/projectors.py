@@ -69,6 +69,51 @@ class _Encoder(TransformerMixin, NamedObjects):
         self.fit_transform(X)
         return self
 
+    def transform(self, X: ArrayLike) -> NDArray:
+        """Codes of rows: theta on the base.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows; NaN where a cell is missing, if that is handled.
+
+        Returns
+        -------
+        codes : ndarray of shape (n, n_params_)
+            In theta, in the order of the cells; first the bottom if ``with_mass``.
+        """
+        rows = check_tensors(self, X, reset=False, missing=self._missing)
+        return self._codes(self._encode(rows), rows.dtype)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+        """Names of the coordinates: ``theta_`` and the feature or cell.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the features, or of all cells of a tensor; None takes those seen in
+            ``fit``.
+
+        Returns
+        -------
+        names : ndarray of str objects of shape (n_params_,)
+        """
+        check_is_fitted(self)
+        names = names_of_cells(self, input_features)
+        if self.poset_.added_bottom:
+            names = ["bottom", *names]
+        elements = self._codec.codes(self._codec.base.elements[None])[0]
+        return np.array([f"theta_{names[x]}" for x in elements], dtype=object)
+
+    def _encode(self, rows, divergence=False):
+        caller, missing = type(self).__name__, self._missing is True
+        return encode_rows(
+            self._codec, rows, caller, self.n_jobs, divergence, missing=missing
+        )
+
+    def _codes(self, encoded, dtype):
+        return self._codec.codes(encoded.coordinates).astype(dtype, copy=False)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
@@ -233,22 +278,6 @@ class ManyBodyProjector(_Encoder):
         self.n_iter_ = max(1, int(encoded.n_iter.max()))
         return self._codes(encoded, rows.dtype)
 
-    def transform(self, X: ArrayLike) -> NDArray:
-        """Codes of rows: theta on the base.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, *shape)
-            Non-negative rows; NaN where a cell is missing, if that is handled.
-
-        Returns
-        -------
-        codes : ndarray of shape (n, n_params_)
-            In theta, in the order of the cells; first the bottom if ``with_mass``.
-        """
-        rows = check_tensors(self, X, reset=False, missing=self._missing)
-        return self._codes(self._encode(rows), rows.dtype)
-
     def inverse_transform(self, X: ArrayLike) -> NDArray:
         """The point of the base that each code stands for.
 
@@ -287,26 +316,6 @@ class ManyBodyProjector(_Encoder):
         rows = check_cells(self, as_numbers(X), missing=self._missing)
         return self._codec.cells(rows).reshape(-1, *self.poset_.shape)
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
-        """Names of the coordinates: ``theta_`` and the feature or cell.
-
-        Parameters
-        ----------
-        input_features : array-like of str or None, default=None
-            Names of the features, or of all cells of a tensor; None takes those seen in
-            ``fit``.
-
-        Returns
-        -------
-        names : ndarray of str objects of shape (n_params_,)
-        """
-        check_is_fitted(self)
-        names = names_of_cells(self, input_features)
-        if self.poset_.added_bottom:
-            names = ["bottom", *names]
-        kept = self._codec.codes(self._codec.base.elements[None])[0]
-        return np.array([f"theta_{names[x]}" for x in kept], dtype=object)
-
     def _set_base(self, local_manifold=None):
         """The base B for rows of the fitted shape."""
         self.poset_ = lay_out(self.poset, self.input_shape_)
@@ -314,21 +323,12 @@ class ManyBodyProjector(_Encoder):
         self._codec = make_codec(self, self.poset_, self.base_mask_, local_manifold)
         self.n_params_ = self._codec.n_params
 
-    def _encode(self, rows, divergence=False):
-        caller, missing = type(self).__name__, self._missing is True
-        return encode_rows(
-            self._codec, rows, caller, self.n_jobs, divergence, missing=missing
-        )
-
     @property
     def _missing(self):
         """Whether cells may be missing, or what to do about it."""
         if self.handle_missing == "ignore":
             return True
         return "handle_missing='ignore' encodes rows by what is observed of them."
-
-    def _codes(self, encoded, dtype):
-        return self._codec.codes(encoded.coordinates).astype(dtype, copy=False)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -461,6 +461,9 @@ class BackwardProjector(_Encoder):
         "n_jobs": N_JOBS,
     }
 
+    # Rows to decode through must have all cells.
+    _missing = None
+
     def __init__(
         self,
         order: int | Sequence | ManyBodyProjector = 1,
@@ -499,35 +502,18 @@ class BackwardProjector(_Encoder):
             if hasattr(self, name):
                 setattr(projector, name, getattr(self, name))
         projector._set_base(as_local_manifold(self.local_manifold))
+        self._codec = codec = projector._codec
         encoded = self._encode(rows)
         projector.n_iter_ = self.n_iter_ = max(1, int(encoded.n_iter.max()))
         self.poset_, self.base_mask_ = projector.poset_, projector.base_mask_
         self.n_params_ = projector.n_params_
-        codec = projector._codec
         self._training = TrainingRows(codec, rows, encoded, self.metric)
         self.coordinates_, self.masses_ = encoded.coordinates, encoded.mass
         self.rows_ = rows.reshape(-1, *self.input_shape_)
-        self.codes_ = projector._codes(encoded, rows.dtype)
+        self.codes_ = self._codes(encoded, rows.dtype)
         self.local_mask_ = codec.local_mask
         self.k_neighbors_ = clip_neighbors(self.k_neighbors, len(rows))
         return self.codes_.copy()
-
-    def transform(self, X: ArrayLike) -> NDArray:
-        """Codes of rows: theta on the base.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, *shape)
-            Non-negative rows.
-
-        Returns
-        -------
-        codes : ndarray of shape (n, n_params_)
-            In theta, in the order of the cells; first the bottom if it carries the
-            mass.
-        """
-        rows = check_tensors(self, X, reset=False)
-        return self.projector_._codes(self._encode(rows), rows.dtype)
 
     def inverse_transform(self, X: ArrayLike) -> NDArray:
         """Rows decoded from codes through the local sub-manifold of each: Algorithm 1.
@@ -609,7 +595,7 @@ class BackwardProjector(_Encoder):
         }
         flat = rake(np.ones(shape), lifted, **settings).tables - self.offset
         cells = check_cells(self, flat.reshape(-1, *self.input_shape_))
-        codes = self.projector_._codes(self._encode(cells), cells.dtype)
+        codes = self._codes(self._encode(cells), cells.dtype)
         near = self._training.nearest(codes, self.k_neighbors_, n_jobs=self.n_jobs)
         mean = self._training.mean(near).reshape(-1, *shape)
         rows = rake(mean, lifted, **settings).tables - self.offset
@@ -649,30 +635,10 @@ class BackwardProjector(_Encoder):
             return indices
         return self._training.distances(codes, indices, self.n_jobs), indices
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
-        """Names of the coordinates: ``theta_`` and the feature or cell.
-
-        Parameters
-        ----------
-        input_features : array-like of str or None, default=None
-            Names of the features, or of all cells of a tensor; None takes those seen in
-            ``fit``.
-
-        Returns
-        -------
-        names : ndarray of str objects of shape (n_params_,)
-        """
-        check_is_fitted(self)
-        return self.projector_.get_feature_names_out(input_features)
-
     @property
     def offset(self) -> float:
         """Base of the projector."""
         return self.order.offset if isinstance(self.order, ManyBodyProjector) else 1e-5
-
-    def _encode(self, rows):
-        caller = type(self).__name__
-        return encode_rows(self.projector_._codec, rows, caller, self.n_jobs)
 
 
 def checked_projector(projector):

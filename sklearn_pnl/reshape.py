@@ -240,14 +240,10 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
 
 def names_of_cells(estimator, input_features=None):
     """Return a name for each cell of a row: given, seen in ``fit``, or its indices."""
-    shape = estimator.input_shape_
-    if (
-        input_features is not None
-        and len(shape) > 1
-        and len(input_features) == prod(shape)
-    ):
+    shape, given = estimator.input_shape_, input_features
+    if len(shape) > 1 and given is not None and len(given) == prod(shape):
         # An earlier step of a pipeline names every cell, not the first axis alone.
-        return list(input_features)
+        return list(given)
     names = list(_check_feature_names_in(estimator, input_features))
     if len(shape) > 1:
         names = ["_".join(map(str, cell)) for cell in np.ndindex(shape)]

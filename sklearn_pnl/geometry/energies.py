@@ -20,8 +20,6 @@ from .posets.protocol import PosetProtocol
 
 __all__ = ["energy_decomposition", "geodesic_energy", "interaction_energy"]
 
-_TOL, _MAX_ITER = 1e-12, 200
-
 
 def interaction_energy(
     p: ArrayLike,
@@ -29,8 +27,8 @@ def interaction_energy(
     order: ArrayLike = 1,
     *,
     upper: ArrayLike | None = None,
-    tol: float = _TOL,
-    max_iter: int = _MAX_ITER,
+    tol: float = 1e-12,
+    max_iter: int = 200,
 ) -> float | NDArray:
     """Energy of ``p`` beyond ``order``: ``KL(q_upper, q_order)``.
 
@@ -88,8 +86,8 @@ def energy_decomposition(
     levels: Sequence | None = None,
     *,
     reference: ArrayLike | None = None,
-    tol: float = _TOL,
-    max_iter: int = _MAX_ITER,
+    tol: float = 1e-12,
+    max_iter: int = 200,
 ) -> NDArray:
     """Parts of ``KL(p, reference)`` that belong to each of nested levels.
 
@@ -160,8 +158,8 @@ def geodesic_energy(
     poset: PosetProtocol,
     order: ArrayLike = 1,
     *,
-    tol: float = _TOL,
-    max_iter: int = _MAX_ITER,
+    tol: float = 1e-12,
+    max_iter: int = 200,
 ) -> tuple[float | NDArray, ...]:
     """Interaction energy along the two geodesics from ``p`` to ``q``.
 

@@ -92,10 +92,8 @@ class _Solver:
 
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
         """Solve for all rows of ``target`` and ``reference``, some at a time."""
-        given = {"target": target} | (
-            {} if reference is None else {"reference": reference}
-        )
-        (target, *others), lead = distributions(self.poset, **given)
+        given = {} if reference is None else {"reference": reference}
+        (target, *others), lead = distributions(self.poset, target=target, **given)
         n, reference = len(target), others[0] if others else None
         prob, residual, n_iter = np.empty(target.shape), np.empty(n), np.empty(n, int)
         for rows in slices(n, rows_at_once(self.poset, self)):

@@ -109,7 +109,6 @@ class Poset(PosetProtocol):
         covers = csr_array(
             (np.ones(len(upper), bool), (upper, lower)), shape=(n_elements, n_elements)
         )
-        covers.sum_duplicates()
         _check_acyclic(covers)
         minimal = np.flatnonzero(np.diff(covers.indptr) == 0)
         if len(minimal) > 1:
@@ -212,9 +211,8 @@ class Poset(PosetProtocol):
         leading_shape(values, self)
         dtype = float_type(values)
         columns = values.reshape(-1, self.n_elements).T.astype(np.float64)
-        return np.ascontiguousarray(operation(columns).T, dtype=dtype).reshape(
-            values.shape
-        )
+        rows = np.ascontiguousarray(operation(columns).T, dtype=dtype)
+        return rows.reshape(values.shape)
 
 
 def _checked_pairs(pairs, n_elements):

@@ -13,9 +13,6 @@ from scipy.sparse import csr_array, issparse
 from .elements import flat_elements
 from .interactions import Interactions
 
-# Zeta columns of up to this many elements are one dense matrix, of at most this size.
-_FEW_ELEMENTS, _LARGEST_COLUMNS = 64, 2**20
-
 
 class PosetProtocol(ABC):
     """Protocol of posets; a new class of posets needs nothing else.
@@ -190,7 +187,7 @@ class MatrixColumns:
 def zeta_columns(poset, elements):
     """Columns of the zeta matrix, dense if few: faster then than cumulative sums."""
     m, columns = len(elements), poset.columns(elements)
-    if m > _FEW_ELEMENTS or m * poset.n_elements > _LARGEST_COLUMNS:
+    if m > 64 or m * poset.n_elements > 2**20:
         return columns
     return MatrixColumns(np.ascontiguousarray(columns.synthesis(np.eye(m)).T))
 
