@@ -257,7 +257,7 @@ class TiltSolver(_NewtonSolver):
         part, goal = (table(x[rows], self.poset.shape) for x in (start, target))
         goals = {tuple(modes): goal.margin(tuple(modes)) for modes in self._fitted}
         fitted, _ = fit_margins(part, goals, n_sweeps)
-        start[rows] = fitted.reshape(len(fitted), -1)
+        start[rows] = fitted.reshape(-1, start.shape[1])
         return start
 
     def _bases(self, start, target):
