@@ -625,11 +625,6 @@ class BackwardProjector(_Encoder):
         """
         codes = check_codes(self, X)
         k = self.k_neighbors_ if n_neighbors is None else n_neighbors
-        if not (isinstance(k, Integral) and 1 <= k <= len(self.rows_)):
-            raise ValueError(
-                f"n_neighbors must be an integer from 1 to {len(self.rows_)}, the "
-                f"number of training rows; got {k!r}."
-            )
         indices = self._training.nearest(codes, k, n_jobs=self.n_jobs)
         if not return_distance:
             return indices

@@ -26,7 +26,6 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import PoissonRegressor
 
 from sklearn_pnl.geometry import (
-    InteractionBasis,
     Poset,
     TensorPoset,
     interaction_mask,
@@ -672,7 +671,7 @@ def test_bases_have_transposes_in_both_precisions(kind, dtype):
     poset = TensorPoset(shape)
     elements = np.flatnonzero(poset.order_mask(2))
     if kind == "interactions":
-        basis = bases.ScaledBasis(InteractionBasis(shape, 2))
+        basis = bases.ScaledBasis(shape, 2)
     else:
         basis = bases.ZetaBasis(poset, elements)
         basis.whole &= kind == "zeta"
@@ -803,7 +802,7 @@ def test_what_is_said_to_be_missing_is_what_is_missing(seed, max_iter):
 def test_no_eta_is_farther_off_than_half_of_the_gradient(shape):
     rng, poset = np.random.default_rng(0), TensorPoset(shape)
     for order in range(1, len(shape) + 1):
-        basis = bases.ScaledBasis(InteractionBasis(shape, order))
+        basis = bases.ScaledBasis(shape, order)
         p, q = random_prob(rng, shape, 400, 0.1).reshape(2, 200, -1)
         gap = poset.eta((p - q).reshape(200, *shape))[:, poset.order_mask(order)]
         length = np.linalg.norm(basis.analysis(p - q), axis=1)

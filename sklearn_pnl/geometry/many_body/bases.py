@@ -13,6 +13,7 @@ from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.fft import dct
 from scipy.linalg import cholesky, helmert, solve_triangular
 
 from .._arrays import slices, some_rows
@@ -85,14 +86,20 @@ class InteractionBasis:
         flat = self._products.synthesis(v.reshape(-1, self.n_functions))
         return flat.reshape(*v.shape[:-1], *self.shape)
 
-    @property
-    def matrices(self) -> list:
-        """An orthogonal matrix a mode, the first row of each a constant."""
-        return [helmert(n, full=True) if n > 1 else np.ones((1, 1)) for n in self.shape]
-
     @cached_property
     def _products(self):
-        return KroneckerBasis(self.matrices, self.cells)
+        return KroneckerBasis(mode_matrices(self.shape), self.cells)
+
+
+def mode_matrices(shape, ordered=()):
+    """An orthogonal matrix a mode, the first row of each a constant.
+
+    Helmert's, or cosines for modes with levels in order.
+    """
+    matrices = [helmert(n, full=True) if n > 1 else np.ones((1, 1)) for n in shape]
+    for k in ordered:
+        matrices[k] = dct(np.eye(shape[k]), axis=0, norm="ortho")
+    return matrices
 
 
 def kronecker_blocks(matrices):
@@ -302,11 +309,15 @@ class ZetaBasis(Basis):
 
 
 class ScaledBasis(KroneckerBasis):
-    """An interaction basis times ``sqrt(D)``: unit Fisher information at uniform."""
+    """An interaction basis times ``sqrt(D)``: unit Fisher information at uniform.
 
-    def __init__(self, basis):
-        first, *rest = basis.matrices
-        super().__init__([first * np.sqrt(prod(basis.shape)), *rest], basis.cells)
+    Of cosines, where levels of modes are in order.
+    """
+
+    def __init__(self, shape, interactions, ordered=()):
+        first, *rest = mode_matrices(shape, ordered)
+        cells = np.flatnonzero(interaction_mask(shape, interactions))
+        super().__init__([first * np.sqrt(prod(shape)), *rest], cells)
 
     def gradient(self, difference, residual):
         """The gradient, and the residual, or a bound of it while that is large.

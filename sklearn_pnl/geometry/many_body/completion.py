@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import BLOCK_CELLS, joined, patterns_of, row_sums
+from .._arrays import joined, patterns_of, row_sums
 from ..convex.marginals import margin_rows
 from ..convex.optimize import Report, newton_cg, newton_dense
 from ..posets.elements import as_flags, flat_rows, non_negative
@@ -164,7 +164,11 @@ def complete(
         raise ValueError(f"ridge must not be negative, nor infinite; got {ridge}.")
     settings = {"tol": tol, "max_iter": max_iter}
     if ridge > 0:
-        fitted = (*_fit_with_ridge(cells, design, ridge, settings), None, None)
+        # As for projections, up to 128 functions are worth Hessians.
+        minimise = newton_dense if design.n_functions <= 128 else newton_cg
+        penalty = ridge * design.weights
+        fitted = _fit(cells, design.basis, penalty, minimise, settings)
+        fitted = (*fitted, None, None)
     else:
         fitted = fit_exactly(_without_empty_sums(cells, design), design, settings)
         fitted[0][~fitted[4]] = np.nan
@@ -232,22 +236,8 @@ class ObservedCells(NamedTuple):
         return ObservedCells(*(array[rows] for array in self))
 
 
-def _fit_with_ridge(observed, design, ridge, settings):
-    """Measures (n, D), residuals, gaps and steps of all rows, some at a time."""
-    n, n_cells = observed.seen.shape
-    # As for projections, up to 128 functions are worth Hessians.
-    minimise = newton_dense if design.n_functions <= 128 else newton_cg
-    penalty = ridge * design.weights
-    step = max(1, BLOCK_CELLS // n_cells)
-    pieces = [
-        (rows, _fit(observed.rows(rows), design.basis, penalty, minimise, settings))
-        for rows in np.split(np.arange(n), range(step, n, step))
-    ]
-    return joined(pieces)
-
-
 def fit_exactly(observed, design, settings):
-    """As with a ridge, without one; also estimable cells, and ranks (n,)."""
+    """What :func:`_fit` gives without a ridge; also estimable cells, and ranks (n,)."""
     pieces = []
     for rows, pattern in patterns_of(observed.seen):
         basis, determined = design.seen_by(pattern)

@@ -6,13 +6,12 @@ from functools import reduce
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.fft import dct
 
 from .._arrays import patterns_of
 from ..posets.elements import as_flags, leading_shape, matched_mask
 from ..posets.protocol import PosetProtocol
 from . import bases
-from .bases import Basis, InteractionBasis, ScaledBasis, ZetaBasis
+from .bases import Basis, ScaledBasis, ZetaBasis
 
 
 def estimable_cells(
@@ -78,16 +77,17 @@ class Design:
         self.family = poset.family(self.matched)
         ordered = checked_modes(poset, ordered)
         if self.family is not None:
-            functions = _OrderedBasis(poset.shape, self.family, ordered)
-            self.basis, self.weights = ScaledBasis(functions), functions.weights
-            return
-        if ordered:
+            self.basis = ScaledBasis(poset.shape, self.family, ordered)
+            weights = _cell_weights(poset.shape, ordered)
+            self.weights = weights.reshape(-1)[np.flatnonzero(self.matched)]
+        elif ordered:
             raise ValueError(
                 "ordered_modes names modes of a tensor; the free elements are no "
                 "family of interactions of one. Leave it out."
             )
-        self.basis = ZetaBasis(poset, np.flatnonzero(self.matched))
-        self.weights = np.full(self.n_functions, float(self.n_functions))
+        else:
+            self.basis = ZetaBasis(poset, np.flatnonzero(self.matched))
+            self.weights = np.full(self.n_functions, float(self.n_functions))
 
     def seen_by(self, pattern):
         """Functions that observed cells (D,) identify, and cells that they determine.
@@ -124,31 +124,19 @@ class _Functions(Basis):
         self.functions, self.n_functions = functions, len(functions)
 
 
-class _OrderedBasis(InteractionBasis):
-    """Cosines for modes with levels in order, and the weight of each function.
+def _cell_weights(shape, ordered):
+    """Weight in a ridge of the function of each cell of a tensor.
 
-    The differences of a cosine of frequency j have a mean square of
-    ``2 - 2 cos(pi j / n)``, and those of different ones are orthogonal: a ridge on
-    differences is diagonal. The inverses of the weights sum to 1 over an interaction.
+    The inverses sum to 1 over an interaction. The differences of a cosine of frequency
+    j have a mean square of ``2 - 2 cos(pi j / n)``, and those of different ones are
+    orthogonal: a ridge on differences is diagonal.
     """
-
-    def __init__(self, shape, family, ordered):
-        super().__init__(shape, family)
-        self._ordered = ordered
-        mode_weights = [np.ones(length) for length in shape]
-        for k in ordered:
-            mode_weights[k] = 2 - 2 * np.cos(np.pi * np.arange(shape[k]) / shape[k])
-        for weights in mode_weights:
-            weights[0], weights[1:] = 1, weights[1:] * (1 / weights[1:]).sum()
-        self.weights = reduce(np.multiply.outer, mode_weights).reshape(-1)[self.cells]
-
-    @property
-    def matrices(self):
-        """An orthogonal matrix a mode, the first row of each a constant."""
-        matrices = super().matrices
-        for k in self._ordered:
-            matrices[k] = dct(np.eye(self.shape[k]), axis=0, norm="ortho")
-        return matrices
+    mode_weights = [np.ones(length) for length in shape]
+    for k in ordered:
+        mode_weights[k] = 2 - 2 * np.cos(np.pi * np.arange(shape[k]) / shape[k])
+    for weights in mode_weights:
+        weights[0], weights[1:] = 1, weights[1:] * (1 / weights[1:]).sum()
+    return reduce(np.multiply.outer, mode_weights)
 
 
 def checked_modes(poset, modes):

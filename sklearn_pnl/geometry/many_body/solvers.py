@@ -17,7 +17,7 @@ from ..coordinates import distributions
 from ..posets.elements import matched_mask
 from ..posets.interactions import interaction_mask, maximal_mode_sets
 from ..posets.protocol import zeta_columns
-from .bases import InteractionBasis, ScaledBasis, ZetaBasis, marginal_cells
+from .bases import ScaledBasis, ZetaBasis, marginal_cells
 from .observed import Design
 from .one_body import product_of_marginals
 from .tilts import ExponentialTilt
@@ -277,7 +277,7 @@ class TiltSolver(_NewtonSolver):
 
     @cached_property
     def _basis(self):
-        return ScaledBasis(InteractionBasis(self.poset.shape, self.family))
+        return ScaledBasis(self.poset.shape, self.family)
 
 
 class GeneralSolver(_NewtonSolver):

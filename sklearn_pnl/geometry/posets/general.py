@@ -168,13 +168,6 @@ class Poset(PosetProtocol):
         closure = np.flatnonzero(self.zeta_matrix.T @ touched)
         return Poset(self.zeta_matrix[closure][:, closure]), closure
 
-    def fisher_gram(self, p: NDArray, elements: NDArray) -> NDArray:
-        """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements``."""
-        columns = self.zeta_matrix[:, elements].tocsc()
-        rows = np.reshape(p, (-1, self.n_elements))
-        grams = [(columns.T @ (columns * q[:, None])).toarray() for q in rows]
-        return np.reshape(grams, (*p.shape[:-1], len(elements), len(elements)))
-
     def greatest_below(self, elements: NDArray) -> NDArray | None:
         """See :class:`PosetProtocol`: the element with the most elements below it."""
         columns = self.zeta_matrix[:, elements]

@@ -72,16 +72,12 @@ def _check_interactions(interactions, n_modes):
                 f"{n_modes} modes has interactions of 1 to {n_modes} modes."
             )
         return int(interactions)
-    if not np.iterable(interactions):
-        raise ValueError(
-            f"Interactions are an integer order or a list of tuples of modes; got "
-            f"{interactions!r}."
-        )
-    sets = [_check_mode_set(modes, n_modes) for modes in interactions]
+    given = interactions if np.iterable(interactions) else []
+    sets = [_check_mode_set(modes, n_modes) for modes in given]
     if not sets:
         raise ValueError(
-            "No interaction was given. List at least one tuple of modes, for instance "
-            "[(0,), (1, 2)], or pass an order."
+            "No interaction was given. Pass an order, or list at least one tuple of "
+            f"modes, for instance [(0,), (1, 2)]; got {interactions!r}."
         )
     return sets
 

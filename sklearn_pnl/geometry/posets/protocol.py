@@ -84,15 +84,10 @@ class PosetProtocol(ABC):
 
     def order_mask(self, order: ArrayLike) -> NDArray:
         """Elements of order 1 to ``order``."""
-        if not isinstance(order, Integral):
-            raise ValueError(
-                "Interactions between modes are defined for a tensor; give an integer "
-                f"order for {self!r}."
-            )
-        if not 1 <= order <= max(1, self.max_order):
+        if not (isinstance(order, Integral) and 1 <= order <= max(1, self.max_order)):
             raise ValueError(
                 f"order={order} is outside 1 to {self.max_order}, the largest order in "
-                f"{self!r}."
+                f"{self!r}; interactions between modes are those of a tensor."
             )
         return (self.order >= 1) & (self.order <= order)
 
