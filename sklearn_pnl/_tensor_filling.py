@@ -109,8 +109,10 @@ class TensorFiller:
             near += 1e-3 * near.mean(axis=1, keepdims=True)
             reference = self._with_bottom(self._layout.forward(near), 1.0)
         model = partial(_model_block, ridge=alpha, **self._settings)
+        tensors = (x.reshape(-1, *self.poset.shape) for x in (cells, reference))
         step = max(1, BLOCK_CELLS // cells.shape[1])
-        return map_blocks(model, cells, reference, step=step, n_jobs=self._n_jobs)
+        measure, *more = map_blocks(model, *tensors, step=step, n_jobs=self._n_jobs)
+        return measure.reshape(cells.shape), *more
 
     def _choose_alpha(self, rows):
         """Choose the ridge with the least deviance of a masked fifth of the cells."""
@@ -136,12 +138,8 @@ class TensorFiller:
 
 
 def _model_block(cells, reference, **settings):
-    shape = -1, *settings["poset"].shape
-    completion = complete(
-        cells.reshape(shape), reference=reference.reshape(shape), **settings
-    )
-    measure = completion.measure.reshape(cells.shape)
-    return measure, completion.residual, completion.n_iter
+    completion = complete(cells, reference=reference, **settings)
+    return completion.measure, completion.residual, completion.n_iter
 
 
 def _deviance(truth, model):

@@ -141,10 +141,7 @@ def energy_decomposition(
                 f"Level {k} is not inside level {k + 1}: energies add up for nested "
                 "levels only."
             )
-    if reference is None:
-        first = np.full(poset.shape, 1 / poset.n_elements)
-    else:
-        first = np.asarray(reference, dtype=np.float64)
+    first = 1 / poset.n_elements if reference is None else reference
     middle = [_project(p, poset, mask, tol, max_iter, reference) for mask in masks]
     pairs, cells = pairwise([first, *middle, p]), _cells(poset)
     parts = [kl_divergence(upper, lower, axis=cells) for lower, upper in pairs]

@@ -156,8 +156,8 @@ def test_tensor_given_as_a_product_has_the_codes_of_the_tensor(seed, order, with
 @pytest.mark.parametrize(
     ("parents", "message"),
     [
-        ([-1, 2, 3, 1], "cycle: 1 <= .* <= 1"),
-        ([1, 2, 0], "cycle: 0 <= 2 <= 1 <= 0|cycle: 0 <= 1 <= 2 <= 0"),
+        ([-1, 2, 3, 1], r"cycle .* \[1, 2, 3\]"),
+        ([1, 2, 0], r"cycle .* \[0, 1, 2\]"),
         ([-1, -1, 0], "no bottom: 2 elements.*add_bottom=True"),
         ([-1, 3, 0], r"out of range: the poset has elements 0 to 2"),
         ([-1, -2, 0], "-1 for a root"),

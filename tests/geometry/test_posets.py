@@ -1,7 +1,9 @@
 """Posets: fast transforms against sums by definition, and the checks of input."""
 
+import ast
 import copy
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -178,26 +180,19 @@ def test_up_and_down_sets_are_recognised(seed, kind):
 # --- what bad input gets ---------------------------------------------------------
 
 
-def cycle_in(message):
-    """The path "a <= b <= .. <= a" that an error message names."""
-    path = message.split("cycle: ")[1].split(".")[0]
-    return [int(x) for x in path.split(" <= ")]
-
-
 @pytest.mark.parametrize("length", [2, 3, 7])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_cycle_is_named(seed, length):
+def test_elements_of_a_cycle_are_named(seed, length):
     rng = np.random.default_rng(seed)
     pairs = random_relations(rng, 15)
     inside = rng.permutation(15)[:length].tolist()
     pairs += list(zip(inside, inside[1:] + inside[:1], strict=True))
     with pytest.raises(ValueError, match="cycle") as error:
         Poset.from_relations(15, pairs)
-    path = cycle_in(str(error.value))
-    assert path[0] == path[-1]
-    assert len(path) > 2
-    # Each step of the path is one of the relations given.
-    assert set(zip(path, path[1:], strict=False)) <= set(pairs)
+    named = set(ast.literal_eval(re.search(r"\[.*\]", str(error.value))[0]))
+    leq = closure_slow(15, pairs)
+    assert set(inside) <= named
+    assert leq[np.ix_(list(named), list(named))].all()
 
 
 @pytest.mark.parametrize(

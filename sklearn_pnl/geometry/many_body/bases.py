@@ -18,6 +18,7 @@ from scipy.linalg import cholesky, helmert, solve_triangular
 
 from .._arrays import slices, some_rows
 from ..posets.interactions import Interactions, interaction_mask
+from ..posets.protocol import zeta_columns
 
 # A Newton step changes log probabilities by at most this much. Where the target holds
 # far more than the iterate the full step overshoots, to distributions so concentrated
@@ -270,7 +271,7 @@ class ZetaBasis(Basis):
     """
 
     def __init__(self, poset, elements):
-        self._columns = poset.columns(elements)
+        self._columns = zeta_columns(poset, elements)
         self.n_functions, D = len(elements), poset.n_elements
         uniform = np.full((1, *poset.shape), 1 / D)
         eta = poset.eta(uniform).reshape(-1)[elements]
@@ -279,10 +280,8 @@ class ZetaBasis(Basis):
             gram = poset.fisher_gram(uniform, elements)[0] - np.outer(eta, eta)
             factor, one = cholesky(gram, lower=True), np.eye(self.n_functions)
             self._whiten = solve_triangular(factor, one, lower=True).T
-            # One matrix of all functions, if it is cheaper to apply: a term of a sparse
-            # product costs as much as 16 of a dense one.
-            apart = 16 * self._columns.n_terms + one.size
-            self.whole = self.n_functions * D < min(apart, LARGEST_MATRIX)
+            # One matrix of all functions, if it is not much larger than that of W.
+            self.whole = D <= 4 * self.n_functions
 
     def longest(self, step, q):
         # Logs of rows that are nearly empty in most cells change more.

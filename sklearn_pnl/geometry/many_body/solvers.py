@@ -297,8 +297,6 @@ class GeneralSolver(_NewtonSolver):
         start = reference
         if reference is None:
             start = np.full_like(target, 1 / target.shape[1])
-        if len(self.elements) == 0:
-            return _closed_form(start.copy())
         return self._tilt(start, target, tol, max_iter)
 
     def _bases(self, start, target):

@@ -96,7 +96,7 @@ class Poset(PosetProtocol):
         ------
         ValueError
             If an element is out of range, if the relations contain a cycle
-            (which is named), or if there is no bottom, an element below all.
+            (whose elements are named), or if there is no bottom, an element below all.
         """
         n_elements = index(n_elements)
         if n_elements < 1:
@@ -232,23 +232,13 @@ def _check_acyclic(covers):
     n_components, component = connected_components(covers, connection="strong")
     if n_components == covers.shape[0]:
         return
-    on_cycle = np.flatnonzero(np.bincount(component)[component] > 1)[0]
-    path = _cycle_through(covers, on_cycle)
+    shared = np.bincount(component)[component] > 1
+    cycle = np.flatnonzero(component == component[np.argmax(shared)])
     raise ValueError(
-        "The relations contain a cycle: " + " <= ".join(map(str, path)) + ". "
-        "Remove one of these relations; in a partial order distinct elements cannot "
-        "be below each other."
+        f"The relations contain a cycle through the elements {cycle.tolist()}: remove "
+        "one of these relations; in a partial order distinct elements cannot be below "
+        "each other."
     )
-
-
-def _cycle_through(covers, start):
-    """A shortest cycle through ``start``, upwards."""
-    order, parent = breadth_first_order(covers.T.tocsr(), start)
-    right_below = covers.indices[covers.indptr[start] : covers.indptr[start + 1]]
-    path = [start, order[np.isin(order, right_below)][0]]
-    while path[-1] != start:
-        path.append(parent[path[-1]])
-    return list(map(int, reversed(path)))
 
 
 def _transitive_closure(covers):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from .elements import flat_elements
 from .interactions import Interactions
@@ -141,14 +141,10 @@ class PosetProtocol(ABC):
 
 
 class ZetaColumns:
-    """Columns of a zeta matrix by its transforms.
-
-    Rows are flat. ``n_terms`` is the number of terms summed for a row.
-    """
+    """Columns of a zeta matrix by its transforms; rows are flat."""
 
     def __init__(self, poset, elements):
         self._poset, self._elements = poset, elements
-        self.n_terms = poset.n_elements * len(poset.shape)
 
     def synthesis(self, v):
         """Zeta of theta on the elements alone: rows (n, D)."""
@@ -168,7 +164,6 @@ class MatrixColumns:
 
     def __init__(self, matrix):
         self._matrix = matrix
-        self.n_terms = matrix.nnz if issparse(matrix) else matrix.size
 
     def synthesis(self, v):
         """As of ``ZetaColumns``."""
