@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from itertools import chain, combinations, starmap
+from itertools import combinations
 from numbers import Integral
 from operator import index
 from typing import TypeAlias
@@ -20,47 +20,6 @@ from numpy.typing import NDArray
 
 # An order, or the sets of modes kept.
 Interactions: TypeAlias = int | Iterable[Sequence[int]]
-
-
-def close_downward(
-    interactions: Interactions, n_modes: int
-) -> int | frozenset[tuple[int, ...]]:
-    """Family of mode sets, checked: an order, or all subsets of the sets listed.
-
-    Parameters
-    ----------
-    interactions : int or iterable of tuple of int
-        ``ell``, or the mode sets to keep.
-    n_modes : int
-        ``d``, the number of modes of the tensor.
-
-    Returns
-    -------
-    family : int or frozenset of tuple of int
-        ``ell`` itself, or every non-empty subset of every set listed.
-
-    Raises
-    ------
-    ValueError
-        If the order is below 1 or above ``d``, if a mode does not exist or
-        occurs twice in a set, or if no set is given.
-
-    See Also
-    --------
-    interaction_mask : Elements of some interactions.
-    order_mask : Elements up to an order.
-
-    Examples
-    --------
-    >>> from sklearn_pnl.geometry import close_downward
-    >>> sorted(close_downward([(0, 2), (1,)], n_modes=3))
-    [(0,), (0, 2), (1,), (2,)]
-    """
-    kept = _check_interactions(interactions, n_modes)
-    if isinstance(kept, int):
-        return kept
-    sizes = ((modes, size) for modes in kept for size in range(1, len(modes) + 1))
-    return frozenset(chain.from_iterable(starmap(combinations, sizes)))
 
 
 def _check_interactions(interactions, n_modes):
@@ -119,7 +78,6 @@ def interaction_mask(shape: Sequence[int], interactions: Interactions) -> NDArra
     See Also
     --------
     order_mask : Elements up to an order.
-    close_downward : All subsets of interactions.
     sklearn_pnl.geometry.InteractionBasis : An orthonormal basis of interactions.
 
     Examples
@@ -151,31 +109,6 @@ def is_down_set(mask):
     mask = np.asarray(mask, bool)
     modes = (np.moveaxis(mask, k, 0) for k in range(mask.ndim))
     return not any(np.any(mode[1:] & ~mode[:-1]) for mode in modes)
-
-
-def family_from_mask(mask):
-    """The order, or the list of maximal sets of modes, with these cells; or None.
-
-    The bottom, which belongs to no set, does not matter.
-    """
-    kept = np.array(mask, bool)
-    kept[(0,) * kept.ndim] = True
-    every, used = kept, [k for k, length in enumerate(kept.shape) if length > 1]
-    # One cell for all cells that are non-zero in the same modes.
-    for k in used:
-        starts = [0, 1]
-        kept = np.logical_or.reduceat(kept, starts, axis=k)
-        every = np.logical_and.reduceat(every, starts, axis=k)
-    orders = cell_orders(kept.shape)
-    largest = int(orders[kept].max())
-    if largest == 0 or not (np.array_equal(kept, every) and is_down_set(kept)):
-        return None
-    if np.array_equal(kept, orders <= largest):
-        return largest
-    maximal = kept.copy()
-    for k in used:
-        np.moveaxis(maximal, k, 0)[0] &= ~np.moveaxis(kept, k, 0)[1]
-    return sorted(tuple(map(int, np.flatnonzero(x))) for x in np.argwhere(maximal))
 
 
 def maximal_mode_sets(family, modes):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .elements import float_type, leading_shape
-from .interactions import cell_orders, family_from_mask, interaction_mask, is_down_set
+from .interactions import cell_orders, interaction_mask, is_down_set
 from .protocol import PosetProtocol
 
 
@@ -119,8 +119,28 @@ class TensorPoset(PosetProtocol):
         return np.searchsorted(elements, np.arange(self.n_elements), side="right") - 1
 
     def family(self, mask: ArrayLike) -> int | list[tuple[int, ...]] | None:
-        """Interactions whose cells are those of ``mask``, or None."""
-        return family_from_mask(mask)
+        """The order, or the maximal sets of modes, with these cells; or None.
+
+        The bottom, which belongs to no set, does not matter.
+        """
+        kept = np.array(mask, bool)
+        kept[(0,) * kept.ndim] = True
+        every, used = kept, [k for k, length in enumerate(kept.shape) if length > 1]
+        # One cell for all cells that are non-zero in the same modes.
+        for k in used:
+            starts = [0, 1]
+            kept = np.logical_or.reduceat(kept, starts, axis=k)
+            every = np.logical_and.reduceat(every, starts, axis=k)
+        orders = cell_orders(kept.shape)
+        largest = int(orders[kept].max())
+        if largest == 0 or not (np.array_equal(kept, every) and is_down_set(kept)):
+            return None
+        if np.array_equal(kept, orders <= largest):
+            return largest
+        maximal = kept.copy()
+        for k in used:
+            np.moveaxis(maximal, k, 0)[0] &= ~np.moveaxis(kept, k, 0)[1]
+        return sorted(tuple(map(int, np.flatnonzero(x))) for x in np.argwhere(maximal))
 
     def fisher_gram(self, p: NDArray, elements: NDArray) -> NDArray:
         """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements`` (flat).
