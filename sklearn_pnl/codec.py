@@ -85,15 +85,11 @@ class FlatBase:
         self.poset = poset
         self.elements = np.r_[poset.bottom, np.flatnonzero(mask)]
         self._columns = zeta_columns(poset, self.elements)
-        self._below, self._closure = poset.down_closure(self.elements)
 
     def coordinates(self, q, log_mass):
         """theta of distributions ``q`` (n, D) times their mass."""
-        below = q[:, self._closure].reshape(-1, *self._below.shape)
-        theta = np.zeros((len(q), self.poset.n_elements))
-        theta[:, self._closure] = theta_from_prob(below, self._below).reshape(
-            len(q), -1
-        )
+        cells = q.reshape(-1, *self.poset.shape)
+        theta = theta_from_prob(cells, self.poset).reshape(len(q), -1)
         theta = theta[:, self.elements]
         theta[:, 0] += log_mass
         return theta

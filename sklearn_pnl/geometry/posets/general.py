@@ -125,17 +125,11 @@ class Poset(PosetProtocol):
         )
 
     @cached_property
-    def atoms(self) -> NDArray:
-        """Indices of the atoms: elements with only the bottom below them."""
-        return np.flatnonzero(np.diff(self.zeta_matrix.indptr) == 2)
-
-    @cached_property
     # An attribute of the protocol, computed on demand.
     def order(self) -> NDArray:  # type: ignore[override]
         """Number of atoms below each element."""
-        indicator = np.zeros(self.n_elements)
-        indicator[self.atoms] = 1
-        return (self.zeta_matrix @ indicator).astype(int)
+        is_atom = np.diff(self.zeta_matrix.indptr) == 2
+        return (self.zeta_matrix @ is_atom.astype(float)).astype(int)
 
     def zeta(self, theta: ArrayLike) -> NDArray:
         """Sum of ``theta`` over all elements below each: ``f(x) = sum_{y<=x}``."""
@@ -157,16 +151,6 @@ class Poset(PosetProtocol):
         """Whether ``mask`` contains all elements below each of its elements."""
         mask = np.asarray(mask, bool)
         return not np.any((self.zeta_matrix @ (~mask).astype(float))[mask])
-
-    def down_closure(self, elements: NDArray) -> tuple[PosetProtocol, Any]:
-        """Sub-poset of all elements below those given, and their indices here.
-
-        theta of these depends on probabilities of these alone.
-        """
-        touched = np.zeros(self.n_elements)
-        touched[elements] = 1
-        closure = np.flatnonzero(self.zeta_matrix.T @ touched)
-        return Poset(self.zeta_matrix[closure][:, closure]), closure
 
     def greatest_below(self, elements: NDArray) -> NDArray | None:
         """See :class:`PosetProtocol`: the element with the most elements below it."""

@@ -105,13 +105,6 @@ class PosetProtocol(ABC):
         """
         return None
 
-    def down_closure(self, elements: NDArray) -> tuple[PosetProtocol, Any]:
-        """Poset of elements that contains all below those given, and their indices.
-
-        theta of these depends on probabilities of these alone. The whole will do.
-        """
-        return self, slice(None)
-
     def greatest_below(self, elements: NDArray) -> NDArray | None:
         """Number among ``elements`` of the greatest of them below each element, flat.
 
