@@ -65,28 +65,26 @@ class KLMetric:
         remainder = np.empty(len(coordinates))
         # Temporaries of a few rows stay in cache.
         for rows in slices(len(coordinates), max(1, BLOCK_CELLS // centre.size)):
-            self.points[rows, :-1], remainder[rows] = self._offsets(
-                coordinates[rows] - mean, masses[rows], centre
-            )
+            offsets, total = coordinates[rows] - mean, centre.sum()
+            divergence = masses[rows] - total - offsets @ self._eta[0]
+            # A difference of masses, of which half of the digits or more are lost here.
+            close = np.flatnonzero(divergence < 1e-7 * total)
+            energy = codec.base.energy(offsets[close])
+            divergence[close] = _kl_of_energies(centre, energy)
+            along = np.multiply if self._factor.ndim == 1 else np.matmul
+            offsets = along(offsets, self._factor)
+            # The coordinates that normalising fixes do not depend on the query.
+            offsets[:, : codec.n_fixed] = 0
+            self.points[rows, :-1] = offsets
+            remainder[rows] = 2 * divergence - np.einsum("ij,ij->i", offsets, offsets)
         self.points[:, -1] = np.sqrt(remainder - remainder.min(initial=0))
-
-    def _offsets(self, offsets, masses, centre):
-        """Scaled coordinates of a block, and the rest of twice their KL."""
-        total = centre.sum()
-        divergence = masses - total - offsets @ self._eta[0]
-        # A difference of masses, of which half of the digits or more are lost there.
-        close = np.flatnonzero(divergence < 1e-7 * total)
-        energy = self._codec.base.energy(offsets[close])
-        divergence[close] = _kl_of_energies(centre, energy)
-        along = np.multiply if self._factor.ndim == 1 else np.matmul
-        offsets = along(offsets, self._factor)
-        # The coordinates that normalising fixes do not depend on the query.
-        offsets[:, : self._codec.n_fixed] = 0
-        return offsets, 2 * divergence - np.einsum("ij,ij->i", offsets, offsets)
 
     def queries(self, codes):
         """Points of codes: their nearest ``points`` are nearest in KL."""
-        return map_blocks(self._queries, codes, step=self._codec.encoded_at_once)[0]
+        step = self._codec.encoded_at_once
+        if len(codes) <= step:
+            return self._queries(codes)[0]
+        return map_blocks(self._queries, codes, step=step)[0]
 
     def _queries(self, codes):
         base = self._codec.base
@@ -94,7 +92,9 @@ class KLMetric:
         if self._factor.ndim == 1:
             eta /= self._factor
         else:
-            eta = solve_triangular(self._factor, eta.T, lower=True).T
+            eta = solve_triangular(
+                self._factor, eta.T, lower=True, check_finite=False
+            ).T
         return (np.column_stack([eta, np.zeros(len(eta))]),)
 
     def distances(self, codes, neighbors):
@@ -246,8 +246,9 @@ def kneighbors(search, queries, k, n_jobs):
     search.n_jobs = n_jobs if shares_memory() else 1
     distances, near = search.kneighbors(queries, k)
     tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
-    order = np.lexsort((near[tied], distances[tied]), axis=1)
-    near[tied] = np.take_along_axis(near[tied], order, axis=1)
+    if len(tied):
+        order = np.lexsort((near[tied], distances[tied]), axis=1)
+        near[tied] = np.take_along_axis(near[tied], order, axis=1)
     return near
 
 

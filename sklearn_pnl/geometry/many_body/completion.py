@@ -186,8 +186,7 @@ def read_observed(measures, poset, observed=None, reference=None):
     measures = np.asarray(measures, np.float64)
     observed = ~np.isnan(measures) if observed is None else observed
     observed = as_flags(observed, "observed")
-    reference = np.ones(poset.shape) if reference is None else reference
-    reference = np.asarray(reference, np.float64)
+    reference = np.asarray(np.ones(poset.shape) if reference is None else reference)
     (measures, seen, reference), lead = flat_rows(
         poset, measures=measures, observed=observed, reference=reference
     )
