@@ -87,14 +87,12 @@ class KLMetric:
         return map_blocks(self._queries, codes, step=step)[0]
 
     def _queries(self, codes):
-        base = self._codec.base
+        base, factor = self._codec.base, self._factor
         eta = base.expectations(self._codec.measures(codes)) - self._eta
-        if self._factor.ndim == 1:
-            eta /= self._factor
+        if factor.ndim == 1:
+            eta /= factor
         else:
-            eta = solve_triangular(
-                self._factor, eta.T, lower=True, check_finite=False
-            ).T
+            eta = solve_triangular(factor, eta.T, lower=True, check_finite=False).T
         return (np.column_stack([eta, np.zeros(len(eta))]),)
 
     def distances(self, codes, neighbors):
