@@ -128,10 +128,8 @@ class Embed:
         elif isinstance(self.transformer, str):
             out = rows if table.owned and rows.dtype == np.float64 else None
             self.transformer = embedding = RangeEmbedding()
-            embedding.n_features_in_, embedding.input_shape_ = (
-                rows.shape[1],
-                rows.shape[1:],
-            )
+            embedding.n_features_in_ = rows.shape[1]
+            embedding.input_shape_ = rows.shape[1:]
             embedding.low_, embedding.high_ = ends
             embedded = embedding._embed(rows, out)
             ends = np.zeros(rows.shape[1]), 1.0 * (ends[1] > ends[0])

