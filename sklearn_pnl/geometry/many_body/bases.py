@@ -25,8 +25,8 @@ from ..posets.protocol import zeta_columns
 # that their Fisher information is numerically 0.
 LONGEST_STEP = 10.0
 # Up to this many coordinates a basis is made orthonormal, or which of its functions are
-# observed is found out; entries of the largest matrix of functions on the cells.
-MOST_FACTORED, LARGEST_MATRIX = 2048, 2**26
+# observed is found out: the time is that of cubes of matrices.
+MOST_FACTORED = 2048
 
 
 class InteractionBasis:
@@ -240,7 +240,7 @@ class MarginalCells(KroneckerBasis):
 
 
 # Blocks of rows mostly have the same.
-marginal_cells = lru_cache(maxsize=16)(MarginalCells)
+marginal_cells = lru_cache(maxsize=32)(MarginalCells)
 
 
 @lru_cache(maxsize=16)
@@ -275,7 +275,7 @@ class ZetaBasis(Basis):
         self.n_functions, D = len(elements), poset.n_elements
         uniform = np.full((1, *poset.shape), 1 / D)
         eta = poset.eta(uniform).reshape(-1)[elements]
-        self._whiten, self._scale = None, 1 / np.sqrt(eta * (1 - eta))
+        self._whiten = 1 / np.sqrt(eta * (1 - eta))
         if self.n_functions <= MOST_FACTORED:
             gram = poset.fisher_gram(uniform, elements)[0] - np.outer(eta, eta)
             factor, one = cholesky(gram, lower=True), np.eye(self.n_functions)
@@ -300,11 +300,11 @@ class ZetaBasis(Basis):
 
     def _transposed(self, x):
         eta = self._columns.analysis(x)
-        return eta * self._scale if self._whiten is None else eta @ self._whiten
+        return eta * self._whiten if self._whiten.ndim == 1 else eta @ self._whiten
 
     def _apart(self, v):
-        whitened = v * self._scale if self._whiten is None else v @ self._whiten.T
-        return self._columns.synthesis(whitened)
+        whiten = self._whiten
+        return self._columns.synthesis(v * whiten if whiten.ndim == 1 else v @ whiten.T)
 
 
 class ScaledBasis(KroneckerBasis):

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._arrays import patterns_of
 from ..posets.elements import as_flags, leading_shape, matched_mask
 from ..posets.protocol import PosetProtocol
-from . import bases
-from .bases import Basis, ScaledBasis, ZetaBasis
+from .bases import MOST_FACTORED, Basis, ScaledBasis, ZetaBasis
 
 
 def estimable_cells(
@@ -96,7 +95,7 @@ class Design:
         of them that vanish there are left out, so that no tilt holds any.
         """
         m, n_cells = self.n_functions, self.poset.n_elements
-        if m > bases.MOST_FACTORED or m * n_cells > bases.LARGEST_MATRIX:
+        if m > MOST_FACTORED or m * n_cells > 2**26:
             raise ValueError(
                 f"Which cells can be estimated was not found out: {m} free elements on "
                 f"{n_cells} cells are too many. Use a ridge, or a smaller order."
