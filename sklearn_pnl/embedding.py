@@ -172,13 +172,13 @@ class Embed:
                 f"The way back from embedding={self.transformer!r} gives an array of "
                 f"shape {back.shape} for rows of shape {rows.shape}. {advice}"
             )
-        error = back - rows
+        error = np.sum((back - rows) ** 2)
         spread = np.sum((rows - rows.mean(axis=0)) ** 2) + 1e-6 * np.sum(rows**2)
-        astray = not np.sum(error**2) <= 2 * spread
         # An inverse that does nothing, where the transformer does something again.
-        if np.array_equal(back, embedded):
-            astray |= not np.allclose(self.forward(back), back)
-        if astray:
+        idle = np.array_equal(back, embedded)
+        if not error <= 2 * spread or (
+            idle and not np.allclose(self.forward(back), back)
+        ):
             warn_user(
                 f"The way back from embedding={self.transformer!r} leads elsewhere: "
                 f"rows come back as others, and new rows are as far off. {advice}"

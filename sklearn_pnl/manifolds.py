@@ -77,12 +77,7 @@ class LocalManifold(BaseEstimator):
             return element_mask(poset, self.base)
         if self.order is not None:
             return order_mask(poset, self.order)
-        if self.reduces:
-            raise ValueError(
-                f"{self!r} has a poset of its own: say with order or base which of its "
-                "elements it keeps."
-            )
-        return default
+        return default.reshape(poset.shape)
 
     def matched(self, low: NDArray) -> NDArray | None:
         """Elements whose expectations are matched; ``low`` are those up to ell'."""

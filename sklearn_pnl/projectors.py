@@ -37,7 +37,7 @@ from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifo
 from .neighbors import METRIC, TrainingRows
 from .reshape import names_of_cells
 
-# Constraints of the parameters of one fit, and of all that a codec is built from.
+# Constraints of the parameters of one fit.
 FIT_CONSTRAINTS = {
     "base": ["array-like", None],
     "poset": [PosetProtocol, None],
@@ -46,7 +46,6 @@ FIT_CONSTRAINTS = {
     "max_iter": [COUNT],
 }
 N_JOBS = [Interval(Integral, None, -1, closed="right"), COUNT, None]
-CODEC_CONSTRAINTS = {**FIT_CONSTRAINTS, "with_mass": ["boolean"], "n_jobs": N_JOBS}
 
 
 class _Encoder(TransformerMixin, NamedObjects):
@@ -229,7 +228,9 @@ class ManyBodyProjector(_Encoder):
 
     _parameter_constraints: ClassVar[dict] = {
         "order": ORDER,
-        **CODEC_CONSTRAINTS,
+        **FIT_CONSTRAINTS,
+        "with_mass": ["boolean"],
+        "n_jobs": N_JOBS,
         "handle_missing": [StrOptions({"error", "ignore"})],
     }
 
