@@ -175,10 +175,9 @@ class Embed:
         error = np.sum((back - rows) ** 2)
         spread = np.sum((rows - rows.mean(axis=0)) ** 2) + 1e-6 * np.sum(rows**2)
         # An inverse that does nothing, where the transformer does something again.
-        idle = np.array_equal(back, embedded)
-        if not error <= 2 * spread or (
-            idle and not np.allclose(self.forward(back), back)
-        ):
+        is_idle = np.array_equal(back, embedded)
+        is_idle = is_idle and not np.allclose(self.forward(back), back)
+        if is_idle or not error <= 2 * spread:
             warn_user(
                 f"The way back from embedding={self.transformer!r} leads elsewhere: "
                 f"rows come back as others, and new rows are as far off. {advice}"

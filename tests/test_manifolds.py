@@ -95,7 +95,6 @@ def test_a_table_may_have_a_local_set_on_a_shape(make):
     ("params", "message"),
     [
         ({"order": 1, "poset": TensorPoset((2, 5))}, "same number of elements"),
-        ({"poset": TensorPoset((2, 6))}, "say with order or base"),
         ({"order": 3, "poset": TensorPoset((2, 6))}, "order=3 is outside 1 to 2"),
         ({"base": [12], "poset": TensorPoset((2, 6))}, "12.* is out of range"),
         ({"order": 1, "poset": (2, 6)}, "'poset' parameter"),
