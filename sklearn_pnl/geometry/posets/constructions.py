@@ -109,9 +109,8 @@ def boolean_lattice(n_atoms: int) -> Poset:
     n_atoms = index(n_atoms)
     if not 0 <= n_atoms <= 14:
         raise ValueError(
-            "n_atoms must be from 0 to 14, since a lattice has 3^n_atoms relations; "
-            f"got {n_atoms}. TensorPoset((2,) * n_atoms) is the same order without "
-            "them."
+            f"n_atoms={n_atoms} is outside 0 to 14: a lattice has 3^n_atoms relations, "
+            "and TensorPoset((2,) * n_atoms) is the same order without them."
         )
     return product_poset(*[chain_poset(2)] * n_atoms) if n_atoms else Poset([[1]])
 

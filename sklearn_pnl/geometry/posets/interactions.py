@@ -47,11 +47,7 @@ def _check_mode_set(modes, n_modes):
         checked = sorted(map(index, modes))
     except TypeError:
         checked = []
-    if (
-        not checked
-        or len(set(checked)) < len(checked)
-        or not (0 <= checked[0] and checked[-1] < n_modes)
-    ):
+    if not checked or sorted(set(checked) & set(range(n_modes))) != checked:
         raise ValueError(
             f"Interaction {modes!r} must be a tuple of modes from 0 to {n_modes - 1}, "
             "at least one and none twice, such as (0,) or (0, 2)."
