@@ -86,8 +86,8 @@ class PosetProtocol(ABC):
         """Elements of order 1 to ``order``."""
         if not (isinstance(order, Integral) and 1 <= order <= max(1, self.max_order)):
             raise ValueError(
-                f"order={order} is outside 1 to {self.max_order}, the largest order in "
-                f"{self!r}; interactions between modes are those of a tensor."
+                f"order={order!r} is outside 1 to {self.max_order}, the largest order "
+                f"in {self!r}; interactions between modes are those of a tensor."
             )
         return (self.order >= 1) & (self.order <= order)
 
