@@ -100,13 +100,6 @@ def cell_orders(shape):
     return reduce(np.add.outer, modes)
 
 
-def is_down_set(mask):
-    """Whether a mask of cells of a tensor contains all cells below each of its own."""
-    mask = np.asarray(mask, bool)
-    modes = (np.moveaxis(mask, k, 0) for k in range(mask.ndim))
-    return not any(np.any(mode[1:] & ~mode[:-1]) for mode in modes)
-
-
 def maximal_mode_sets(family, modes):
     """The largest sets of some modes of a family."""
     if not isinstance(family, int):

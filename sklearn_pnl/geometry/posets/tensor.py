@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .elements import float_type, leading_shape
-from .interactions import cell_orders, interaction_mask, is_down_set
+from .interactions import cell_orders, interaction_mask
 from .protocol import PosetProtocol
 
 
@@ -100,7 +100,9 @@ class TensorPoset(PosetProtocol):
 
     def is_down_set(self, mask: ArrayLike) -> bool:
         """Whether ``mask`` contains all elements below each of its elements."""
-        return is_down_set(mask)
+        mask = np.asarray(mask, bool)
+        modes = (np.moveaxis(mask, k, 0) for k in range(self.n_modes))
+        return not any(np.any(mode[1:] & ~mode[:-1]) for mode in modes)
 
     def order_mask(self, order: ArrayLike) -> NDArray:
         """Cells of the interactions of at most ``order`` modes, or of those listed."""
@@ -123,24 +125,22 @@ class TensorPoset(PosetProtocol):
 
         The bottom, which belongs to no set, does not matter.
         """
-        kept = np.array(mask, bool)
-        kept[(0,) * kept.ndim] = True
-        every, used = kept, [k for k, length in enumerate(kept.shape) if length > 1]
-        # One cell for all cells that are non-zero in the same modes.
-        for k in used:
-            starts = [0, 1]
-            kept = np.logical_or.reduceat(kept, starts, axis=k)
-            every = np.logical_and.reduceat(every, starts, axis=k)
-        orders = cell_orders(kept.shape)
-        largest = int(orders[kept].max())
-        if largest == 0 or not (np.array_equal(kept, every) and is_down_set(kept)):
+        kept, bottom = np.array(mask, bool), (0,) * self.n_modes
+        kept[bottom] = True
+        if not self.is_down_set(kept):
             return None
-        if np.array_equal(kept, orders <= largest):
+        kept[bottom] = False
+        # In which modes cells are not the first, each set of them once.
+        used = np.unique(np.argwhere(kept) > 0, axis=0)
+        largest = int(used.sum(axis=1).max(initial=0))
+        if largest and np.array_equal(kept, interaction_mask(self.shape, largest)):
             return largest
-        maximal = kept.copy()
-        for k in used:
-            np.moveaxis(maximal, k, 0)[0] &= ~np.moveaxis(kept, k, 0)[1]
-        return sorted(tuple(map(int, np.flatnonzero(x))) for x in np.argwhere(maximal))
+        n_above = [(used >= modes).all(axis=1).sum() for modes in used]
+        sets = used[np.array(n_above, int) == 1]
+        sets = sorted(tuple(np.flatnonzero(modes).tolist()) for modes in sets)
+        if not sets or not np.array_equal(kept, interaction_mask(self.shape, sets)):
+            return None
+        return sets
 
     def fisher_gram(self, p: NDArray, elements: NDArray) -> NDArray:
         """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements`` (flat).
