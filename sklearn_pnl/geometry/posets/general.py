@@ -120,9 +120,8 @@ class Poset(PosetProtocol):
         return cls(_transitive_closure(covers), added_bottom=add_bottom)
 
     def __repr__(self):
-        return (
-            f"Poset(n_elements={self.n_elements}, n_relations={self.zeta_matrix.nnz})"
-        )
+        n, n_relations = self.n_elements, self.zeta_matrix.nnz
+        return f"Poset(n_elements={n}, n_relations={n_relations})"
 
     @cached_property
     # An attribute of the protocol, computed on demand.
