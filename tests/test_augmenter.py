@@ -431,7 +431,7 @@ def test_bad_rows_are_refused_with_a_remedy(X, params, remedy):
 def test_embeddings_and_reshapers_are_cloned_and_undone():
     X = np.abs(table())
     reshaper, embedding = (
-        PrimeFactorReshaper(max_factor=3),
+        PrimeFactorReshaper(factor_order="ascending"),
         QuantileTransformer(n_quantiles=20),
     )
     params = {"order": 1, "reshaper": reshaper, "embedding": embedding}

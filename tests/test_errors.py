@@ -312,7 +312,7 @@ def test_order_above_the_number_of_factors_is_refused():
         ({"embedding": "pca"}, "embedding"),
         ({"embedding": QuantileTransformer(n_quantiles=-3)}, "n_quantiles"),
         ({"reshaper": 5}, "reshaper"),
-        ({"reshaper": PrimeFactorReshaper(max_factor=0)}, "max_factor"),
+        ({"reshaper": PrimeFactorReshaper(pad_value=np.inf)}, "pad_value"),
         ({"order": ManyBodyProjector(1, offset=-1)}, "offset"),
         ({"value_support": "zeros"}, "value_support"),
         ({"extrapolation": -0.1}, "extrapolation"),
