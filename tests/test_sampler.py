@@ -526,8 +526,8 @@ def test_parameters_are_those_of_the_augmenter_and_five_more():
         ),
         (
             {"order": 1, "reshaper": PrimeFactorReshaper()},
-            "reshaper__input_shape",
-            (3, 4),
+            "reshaper__factor_order",
+            "ascending",
         ),
     ],
     ids=str,
