@@ -5,25 +5,16 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn import config_context
-from sklearn.base import clone
 from sklearn.impute import KNNImputer
 
 from ._runtime.blocks import map_blocks
-from ._runtime.validation import unheard, warn_unconverged, warn_user
-from .codec import free_mask, lay_out
+from ._runtime.validation import warn_unconverged, warn_user
+from .codec import free_mask
+from .embedding import LayOut
 from .geometry import complete, kl_divergence
+from .geometry._arrays import BLOCK_CELLS
 from .geometry.many_body.observed import checked_modes
-
-# Cells of a block of rows, so that it stays in cache.
-_BLOCK_CELLS = 2**17
-# This share of its mean is added to a reference, so that no cell of it is 0.
-_LEAST_REFERENCE = 1e-3
-# Values of alpha for "auto"; the share of observed cells that are masked to choose one,
-# and the number of rows.
-_ALPHAS = tuple(10.0 ** np.arange(-8, 0))
-_MASKED_SHARE, _ROWS_FOR_RIDGE = 0.2, 50
 
 
 class NearRows:
@@ -34,41 +25,31 @@ class NearRows:
 
     def __init__(self, rows, n_neighbors):
         # Columns without a value have no range.
-        with unheard():
-            ends = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
-        self.low, self.high = map(np.nan_to_num, ends)
-        unit = self.high - self.low
-        self._unit = np.where(unit > 0, unit, 1.0)
+        ends = np.fmin.reduce(rows), np.fmax.reduce(rows)
+        self._low, high = map(np.nan_to_num, ends)
+        self._unit = np.where(high > self._low, high - self._low, 1.0)
         k = min(n_neighbors, len(rows))
         self._imputer = KNNImputer(n_neighbors=k, keep_empty_features=True)
         # Returns an array even if data frames are the global output of scikit-learn.
         self._imputer.set_output(transform="default")
-        self._imputer.fit((rows - self.low) / self._unit)
+        self._imputer.fit((rows - self._low) / self._unit)
 
     def transform(self, rows):
         """Rows (n, D) with means of near ones where cells are missing."""
-        scaled = (rows - self.low) / self._unit
         # Distances in chunks that fit the caches take half as long.
         with config_context(working_memory=16):
-            filled = self._imputer.transform(scaled)
-        return filled * self._unit + self.low
+            filled = self._imputer.transform((rows - self._low) / self._unit)
+        return filled * self._unit + self._low
 
 
 class TensorFiller:
     """Fill rows (n, D) of tensors or measures on a poset for an imputer."""
 
     def __init__(self, imputer, rows):
-        self._shape = imputer.input_shape_
-        reshaper = imputer.reshaper
-        self._reshaper = None if reshaper is None else clone(reshaper)
-        cells = rows
-        if self._reshaper is not None:
-            tensors = np.nan_to_num(rows).reshape(-1, *self._shape)
-            cells = _dense(self._reshaper.fit_transform(tensors))
-        elif imputer.poset is None:
-            cells = rows.reshape(-1, *self._shape)
-        self._cell_shape = cells.shape[1:]
-        self.poset = lay_out(imputer.poset, self._cell_shape, self._reshaper)
+        shape = imputer.input_shape_
+        self._layout = LayOut(imputer.reshaper, imputer.poset, shape, reduced=False)
+        self._layout.fit(np.nan_to_num(rows))
+        self.poset = self._layout.poset
         self.mask = free_mask(self.poset, imputer.order_, imputer.base)
         self._offset, self._n_jobs = imputer.offset, imputer.n_jobs
         self._settings = {
@@ -80,10 +61,15 @@ class TensorFiller:
         }
         k = imputer.n_neighbors
         self._near = None if k is None else NearRows(rows, k)
-        alphas = _ALPHAS if isinstance(imputer.alpha, str) else imputer.alpha
-        self.alpha, self.deviance = alphas, np.nan
-        if np.ndim(alphas):
-            self._choose_alpha(alphas, rows[:_ROWS_FOR_RIDGE])
+        self.alpha, self.deviance = imputer.alpha, np.nan
+        if isinstance(self.alpha, str):
+            self.alpha = 10.0 ** np.arange(-8, 0)
+        if np.ndim(self.alpha):
+            self._choose_alpha(rows[:50])
+
+    def is_off(self, rows):
+        """No row (n,) contradicts a model."""
+        return np.zeros(len(rows), bool)
 
     def fill(self, rows, missing, numbers, caller):
         """Rows, which messages name by their numbers, filled; and the Newton steps."""
@@ -91,7 +77,7 @@ class TensorFiller:
         tol, max_iter = self._settings["tol"], self._settings["max_iter"]
         warn_unconverged(caller, residual, tol, max_iter)
         measure = measure[:, int(self.poset.added_bottom) :] - self._offset
-        filled = self._from_cells(np.maximum(measure, 0.0))
+        filled = self._layout.back(np.maximum(measure, 0.0))
         left = missing & np.isnan(filled)
         if left.any():
             row, cell = map(int, np.argwhere(left)[0])
@@ -103,46 +89,35 @@ class TensorFiller:
             )
         return filled, max(1, int(n_iter.max()))
 
-    def _to_cells(self, rows):
-        if self._reshaper is None:
-            return rows
-        tensors = rows.reshape(-1, *self._shape)
-        return _dense(self._reshaper.transform(tensors)).reshape(len(rows), -1)
-
-    def _from_cells(self, cells):
-        if self._reshaper is None:
-            return cells
-        tensors = cells.reshape(-1, *self._cell_shape)
-        rows = _dense(self._reshaper.inverse_transform(tensors))
-        return rows.reshape(len(cells), -1)
-
     def _cells(self, rows):
         """Cells (n, D) on the poset, NaN where missing."""
         missing = np.isnan(rows)
-        cells = self._to_cells(np.where(missing, 0.0, rows))
-        seen = self._to_cells(1.0 - missing) == 1
+        cells = self._layout.forward(np.where(missing, 0.0, rows))
+        seen = self._layout.forward(1.0 - missing) == 1
         return self._with_bottom(np.where(seen, cells + self._offset, np.nan), np.nan)
 
     def _with_bottom(self, cells, value):
-        if not self.poset.added_bottom:
-            return cells
-        return np.column_stack([np.full(len(cells), value), cells])
+        n_added = int(self.poset.added_bottom)
+        return np.pad(cells, ((0, 0), (n_added, 0)), constant_values=value)
 
     def _models(self, cells, rows, alpha):
         """Models (n, D) of cells with NaN, their residuals and steps."""
         reference = np.ones_like(cells)
         if self._near is not None:
             near = self._near.transform(rows)
-            near += _LEAST_REFERENCE * near.mean(axis=1, keepdims=True)
-            reference = self._with_bottom(self._to_cells(near), 1.0)
+            # A share of its mean, so that no cell of a reference is 0.
+            near += 1e-3 * near.mean(axis=1, keepdims=True)
+            reference = self._with_bottom(self._layout.forward(near), 1.0)
         model = partial(_model_block, ridge=alpha, **self._settings)
-        step = max(1, _BLOCK_CELLS // cells.shape[1])
-        return map_blocks(model, cells, reference, step=step, n_jobs=self._n_jobs)
+        tensors = (x.reshape(-1, *self.poset.shape) for x in (cells, reference))
+        step = max(1, BLOCK_CELLS // cells.shape[1])
+        measure, *more = map_blocks(model, *tensors, step=step, n_jobs=self._n_jobs)
+        return measure.reshape(cells.shape), *more
 
-    def _choose_alpha(self, alphas, rows):
-        """Choose the ridge with the least deviance of masked cells."""
-        alphas = sorted({float(alpha) for alpha in alphas}, reverse=True)
-        masked = np.random.default_rng(0).random(rows.shape) < _MASKED_SHARE
+    def _choose_alpha(self, rows):
+        """Choose the ridge with the least deviance of a masked fifth of the cells."""
+        alphas = sorted({float(alpha) for alpha in self.alpha}, reverse=True)
+        masked = np.random.default_rng(0).random(rows.shape) < 0.2
         masked &= ~np.isnan(rows)
         unmasked = np.where(masked, np.nan, rows)
         mask = np.nansum(unmasked, axis=1) > 0
@@ -162,20 +137,9 @@ class TensorFiller:
         self.alpha, self.deviance = alphas[best], scores[best]
 
 
-def _dense(rows):
-    return np.asarray(rows.toarray() if issparse(rows) else rows)
-
-
 def _model_block(cells, reference, **settings):
-    shape = -1, *settings["poset"].shape
-    completion = complete(
-        cells.reshape(shape), reference=reference.reshape(shape), **settings
-    )
-    return (
-        completion.measure.reshape(cells.shape),
-        completion.residual,
-        completion.n_iter,
-    )
+    completion = complete(cells, reference=reference, **settings)
+    return completion.measure, completion.residual, completion.n_iter
 
 
 def _deviance(truth, model):

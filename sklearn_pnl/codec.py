@@ -77,15 +77,12 @@ class FlatBase:
         self.poset = poset
         self.elements = np.r_[poset.bottom, np.flatnonzero(mask)]
         self._columns = zeta_columns(poset, self.elements)
-        self._below, self._closure = poset.down_closure(self.elements)
-        closure = np.arange(poset.n_elements)[self._closure]
-        self._places = np.searchsorted(closure, self.elements)
 
     def coordinates(self, q, log_mass):
         """theta of distributions ``q`` (n, D) times their mass."""
-        below = q[:, self._closure].reshape(-1, *self._below.shape)
-        theta = theta_from_prob(below, self._below).reshape(len(q), -1)
-        theta = theta[:, self._places]
+        cells = q.reshape(-1, *self.poset.shape)
+        theta = theta_from_prob(cells, self.poset).reshape(len(q), -1)
+        theta = theta[:, self.elements]
         theta[:, 0] += log_mass
         return theta
 
@@ -373,7 +370,7 @@ class Codec:
             # the mean theta of equation 2.
             r = self.mean(rows, masses, neighbors, weights)
             # The projection of w on the set that the mean gives: Algorithm 1.
-            q, residual = self.local_manifold.decode(w, r, self._project)
+            q, residual = self.local_manifold.project_from_code(w, r, self._project)
         # The inverse of phi: the neighbours' mean mass (section 4.3).
         if self.with_mass:
             mass = np.exp(log_mass)

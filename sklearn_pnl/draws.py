@@ -19,11 +19,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from ._runtime.validation import NOT_NEGATIVE, POSITIVE, TWO_OR_MORE
+from .neighbors import METRIC
 from .parents import choose_parents, zero_sum_weights
 
 # Any object with `fit` and `sample` is a density estimator.
 _DENSITY = HasMethods(["fit", "sample"])
-METRIC = [StrOptions({"kl", "euclidean"})]
 # Mixing reduces the covariance of differences by a sixth, which noise of 1 / sqrt(6)
 # restores; on lines, limits and agreed cells reduce it further.
 NOISE_OF_CODES, NOISE_OF_ROWS = 0.41, 0.6
@@ -60,10 +60,8 @@ class Start:
     ) -> Any:
         """``Parents`` of pairs of near rows."""
         return choose_parents(
-            search, m, self.n_samples, rng, n_neighbors=self.n_neighbors,
-            n_candidates=n_candidates, shares=self.shares, seeds=self.seeds,
-            strata=self.strata, mutual=self.mutual, n_jobs=self.n_jobs,
-        )  # fmt: skip
+            search, m, rng=rng, n_candidates=n_candidates, **vars(self)
+        )
 
 
 @dataclass(frozen=True)
@@ -244,18 +242,19 @@ class _CodeSearch:
     """Near training codes, as :func:`choose_parents` looks for them."""
 
     def __init__(self, training):
-        self._training = training
+        self._training, self._codes = training, training.codes
 
     def nearest(self, rows, k, among, n_jobs):
-        codes = self._training.codes[rows]
-        return self._training.nearest(codes, k, among, rows, n_jobs=n_jobs)
+        return self._training.nearest(self._codes[rows], k, among, rows, n_jobs=n_jobs)
 
     def copies(self):
-        return self._training.copies()
+        parts = [
+            part for part in (self._codes, self._training.labels) if part is not None
+        ]
+        return np.unique(np.hstack(parts), axis=0, return_inverse=True)[1].reshape(-1)
 
     def alike(self, rows, others):
-        codes = self._training.codes
-        return (codes[rows] == codes[others]).all(axis=1)
+        return (self._codes[rows] == self._codes[others]).all(axis=1)
 
 
 class KernelDraws(Draws):
@@ -288,10 +287,7 @@ class KernelDraws(Draws):
     (3, 4)
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "bandwidth": [POSITIVE],
-        "metric": METRIC,
-    }
+    _parameter_constraints: ClassVar[dict] = {"bandwidth": [POSITIVE], "metric": METRIC}
 
     def __init__(
         self, bandwidth: float = 0.05, *, metric: Literal["kl", "euclidean"] = "kl"
@@ -342,10 +338,7 @@ class DensityDraws(Draws):
     2
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "estimator": [_DENSITY],
-        "metric": METRIC,
-    }
+    _parameter_constraints: ClassVar[dict] = {"estimator": [_DENSITY], "metric": METRIC}
 
     def __init__(
         self, estimator: Any, *, metric: Literal["kl", "euclidean"] = "kl"

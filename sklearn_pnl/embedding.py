@@ -86,7 +86,10 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows : ndarray of float64 of the same shape
         """
         check_is_fitted(self)
-        return in_units_of(self, np.array(X, dtype=np.float64))
+        low, length, unit = self._range
+        rows = np.multiply(X, length, dtype=np.float64)
+        rows += low
+        return rows if unit == 1 else rows / unit
 
     @property
     def _range(self):
@@ -99,29 +102,8 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return 0.25 * low, 0.25 * high - 0.25 * low, 0.25
 
 
-def range_embedding(rows, ends, out=None):
-    """Return a :class:`RangeEmbedding` fitted on checked rows, and these embedded."""
-    embedding = RangeEmbedding()
-    embedding.input_shape_ = (rows.shape[1],)
-    embedding.n_features_in_ = rows.shape[1]
-    embedding.low_, embedding.high_ = ends
-    return embedding, embedding._embed(rows, out)
-
-
-def in_units_of(embedding, rows):
-    """Scale embedded rows back to units of the features, in place."""
-    low, length, unit = embedding._range
-    rows *= length
-    rows += low
-    if unit != 1:
-        rows /= unit
-    return rows
-
-
 # --- before phi: rows to cells of a poset, and back --------------------------------
 
-# Rows on which the inverse is tested, and its largest error relative to the mean.
-_TRIED, _ASTRAY = 1000, 2.0
 _INVERSE = (
     "FunctionTransformer needs an inverse_func, such as np.expm1 beside np.log1p."
 )
@@ -145,7 +127,11 @@ class Embed:
             embedded, where = rows, f"in data passed to {self._caller}"
         elif isinstance(self.transformer, str):
             out = rows if table.owned and rows.dtype == np.float64 else None
-            self.transformer, embedded = range_embedding(rows, ends, out)
+            self.transformer = embedding = RangeEmbedding()
+            embedding.n_features_in_ = rows.shape[1]
+            embedding.input_shape_ = rows.shape[1:]
+            embedding.low_, embedding.high_ = ends
+            embedded = embedding._embed(rows, out)
             ends = np.zeros(rows.shape[1]), 1.0 * (ends[1] > ends[0])
         else:
             self.transformer = clone(self.transformer)
@@ -164,9 +150,18 @@ class Embed:
             check_measures(
                 cells, caller, self._offset, names=names, numbers=numbers, advice=advice
             )
-        _check_kept(ends, self._offset, names)
+        (low, high), offset = ends, self._offset
+        lost = (high > low) & (high + offset == low + offset)
+        if lost.any():
+            column = int(np.argmax(lost))
+            raise ValueError(
+                f"Column {column if names is None else names[column]!r} spans "
+                f"{high[column] - low[column]:.3g} after the embedding, which "
+                f"offset={offset:g} rounds away. Use embedding='minmax', or a smaller "
+                "offset."
+            )
         if not isinstance(self.transformer, RangeEmbedding | None):
-            self._check_back(rows[:_TRIED], embedded[:_TRIED])
+            self._check_back(rows[:1000], embedded[:1000])
         return embedded
 
     def _check_back(self, rows, embedded):
@@ -177,13 +172,12 @@ class Embed:
                 f"The way back from embedding={self.transformer!r} gives an array of "
                 f"shape {back.shape} for rows of shape {rows.shape}. {advice}"
             )
-        error = back - rows
+        error = np.sum((back - rows) ** 2)
         spread = np.sum((rows - rows.mean(axis=0)) ** 2) + 1e-6 * np.sum(rows**2)
-        astray = not np.sum(error**2) <= _ASTRAY * spread
         # An inverse that does nothing, where the transformer does something again.
-        if np.array_equal(back, embedded):
-            astray |= not np.allclose(self.forward(back), back)
-        if astray:
+        is_idle = np.array_equal(back, embedded)
+        is_idle = is_idle and not np.allclose(self.forward(back), back)
+        if is_idle or not error <= 2 * spread:
             warn_user(
                 f"The way back from embedding={self.transformer!r} leads elsewhere: "
                 f"rows come back as others, and new rows are as far off. {advice}"
@@ -199,9 +193,7 @@ class Embed:
     def back(self, embedded):
         """Values (n, D) in double precision."""
         if isinstance(self.transformer, RangeEmbedding):
-            return in_units_of(
-                self.transformer, embedded.astype(np.float64, copy=False)
-            )
+            return self.transformer.inverse_transform(embedded)
         # Cells may be negative by up to the offset. RangeEmbedding accepts these, and
         # `extrapolation` limits them; other embeddings may not be defined there.
         embedded = np.maximum(embedded, 0, out=embedded)
@@ -272,17 +264,3 @@ class LayOut:
 def _plain(rows):
     """Convert the output of a transformer to a dense, writable array."""
     return np.require(rows.toarray() if issparse(rows) else rows, requirements="W")
-
-
-def _check_kept(ends, offset, names=None):
-    """Refuse features that the offset would round to a constant."""
-    low, high = ends
-    lost = (high > low) & (high + offset == low + offset)
-    if lost.any():
-        column = int(np.argmax(lost))
-        name = column if names is None else names[column]
-        raise ValueError(
-            f"Column {name!r} spans {high[column] - low[column]:.3g} after the "
-            f"embedding, which offset={offset:g} rounds away. Use embedding='minmax', "
-            "or a smaller offset."
-        )

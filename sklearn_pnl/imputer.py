@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -80,8 +79,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         all columns. None is :class:`~sklearn.impute.KNNImputer` with ``n_neighbors``.
 
     equalities : "auto", constraints or None, default="auto"
-        Equalities of a table; "auto" are those of several columns that all rows
-        satisfy.
+        Equalities that the rows of ``fit`` satisfy, of a table; "auto" are those of
+        several columns that all of them satisfy.
 
     constraints : constraint or list of them, default=None
         Constraints on each row of a table; observed cells stay as they are.
@@ -294,31 +293,24 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows = self._checked(X, reset=True)
         self._check_asked()
         flat = rows.reshape(len(rows), -1).astype(np.float64)
-        if self._is_table:
-            self._filler = TableFiller(self, flat, X)
-        else:
-            self._filler = TensorFiller(self, flat)
-        self.poset_, self.base_mask_ = self._filler.poset, self._filler.mask
-        self.alpha_ = self._filler.alpha
-        self.held_out_deviance_ = self._filler.deviance
-        self.equalities_, self.n_iter_ = getattr(self._filler, "equalities", None), 1
+        maker, *more = (TableFiller, X) if self._is_table else (TensorFiller,)
+        self._filler = filler = maker(self, flat, *more)
+        self.poset_, self.base_mask_ = filler.poset, filler.mask
+        self.alpha_, self.held_out_deviance_ = filler.alpha, filler.deviance
+        self.equalities_, self.n_iter_ = getattr(filler, "equalities", None), 1
         return rows
 
     def _check_asked(self):
         """Refuse parameters of tensors for tables, and of tables for tensors."""
-        if self._is_table and np.size(self.ordered_modes):
+        kind, names = "tensor", ("constraints", "equalities", "imputer")
+        asked = [n for n in names if not isinstance(getattr(self, n), str | None)]
+        if self._is_table:
+            kind, asked = "table", ["ordered_modes"] * bool(np.size(self.ordered_modes))
+        for name in asked:
             raise ValueError(
-                f"ordered_modes={self.ordered_modes} names modes of tensors, and rows "
-                "are read as those of a table. Pass order=1, or leave ordered_modes "
-                "out."
+                f"{name}= is not for rows of a {kind}, as order={self.order!r} reads "
+                "them: leave it out, or change order; None is for tables."
             )
-        for name in ("constraints", "equalities", "imputer"):
-            asked = getattr(self, name)
-            if not (self._is_table or asked is None or isinstance(asked, str)):
-                raise ValueError(
-                    f"{name}= is about columns of a table, and order={self.order_!r} "
-                    f"takes rows for tensors. Pass order=None, or {name}=None."
-                )
 
     def _checked(self, X, *, reset):
         """Rows (n, *shape), in single precision if they came so."""
@@ -340,17 +332,10 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return any(one is not None for one in structure)
 
     def _resolved_order(self):
-        n_modes = len(self.input_shape_)
-        if isinstance(self.order, str):
-            return 1 if self._is_stated else (None, 1, 2)[min(n_modes, 3) - 1]
-        flat = n_modes == 1 and not self._is_stated
-        if flat and isinstance(self.order, Integral) and self.order > 1:
-            raise ValueError(
-                f"order={self.order} is outside 1 to 1: each row is a tensor of one "
-                "mode. Pass a single tensor as [X]; order=None takes rows for those of "
-                "a table."
-            )
-        return self.order
+        if not isinstance(self.order, str):
+            return self.order
+        by_axes = None, 1, 2
+        return 1 if self._is_stated else by_axes[min(len(self.input_shape_), 3) - 1]
 
     @property
     def _is_table(self):
@@ -359,13 +344,11 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _filled(self, rows):
         """Filled rows, and the most Newton steps."""
         flat, n_iter = rows.reshape(len(rows), -1).astype(np.float64), 1
-        missing = np.isnan(flat)
-        off = self._filler.is_off(flat) if self._is_table else np.zeros(len(flat), bool)
-        filled = rows.reshape(flat.shape).copy()
-        todo = np.flatnonzero(missing.any(axis=1) | off)
+        missing, filled = np.isnan(flat), rows.reshape(flat.shape).copy()
+        todo = np.flatnonzero(missing.any(axis=1) | self._filler.is_off(flat))
         if len(todo):
-            part, mask, caller = flat[todo], missing[todo], type(self).__name__
-            cells, n_iter = self._filler.fill(part, mask, todo, caller)
+            mask, caller = missing[todo], type(self).__name__
+            cells, n_iter = self._filler.fill(flat[todo], mask, todo, caller)
             filled[todo] = np.where(mask, cells, filled[todo])
         return filled.reshape(rows.shape), n_iter
 

@@ -77,18 +77,13 @@ class LocalManifold(BaseEstimator):
             return element_mask(poset, self.base)
         if self.order is not None:
             return order_mask(poset, self.order)
-        if self.reduces:
-            raise ValueError(
-                f"{self!r} has a poset of its own: say with order or base which of its "
-                "elements it keeps."
-            )
-        return default
+        return default.reshape(poset.shape)
 
     def matched(self, low: NDArray) -> NDArray | None:
         """Elements whose expectations are matched; ``low`` are those up to ell'."""
         return low
 
-    def decode(
+    def project_from_code(
         self, w: NDArray, r: NDArray, project: Callable
     ) -> tuple[NDArray, NDArray]:
         """Distributions and residuals from codes ``w`` and means of near rows ``r``.
@@ -276,7 +271,7 @@ class MixtureManifold(LocalManifold):
         """Empty: the solution has a closed form."""
         return None
 
-    def decode(
+    def project_from_code(
         self, w: NDArray, r: NDArray, project: Callable
     ) -> tuple[NDArray, NDArray]:
         """See :class:`LocalManifold`."""

@@ -10,29 +10,16 @@ them. A metric is an entry of :data:`METRICS`: ``points`` of the training rows a
 from functools import cached_property, partial
 
 import numpy as np
-from joblib import cpu_count
-from scipy.linalg.lapack import dtrtrs
+from scipy.linalg import solve_triangular
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
-from threadpoolctl import threadpool_limits
+from sklearn.utils._param_validation import StrOptions
 
 from ._runtime.blocks import map_blocks, shares_memory
 from ._runtime.threads import one_blas_thread
 from ._runtime.validation import warn_unconverged
-from .codec import CodeError
 from .frames.categories import Indicators, typical_variance
 from .geometry._arrays import BLOCK_CELLS, slices
-
-# Below this share of the mean mass a divergence is summed cell by cell: as a
-# difference of masses it would lose more than half of its digits.
-_CANCELS = 1e-7
-# Settings of scikit-learn for arrays made here, which need no check.
-_CHECKED = {"assume_finite": True, "skip_parameter_validation": True}
-# scikit-learn splits queries into chunks of this size among threads if there are enough
-# of them, and splits the points otherwise.
-_CHUNK, _CHUNKS = 256, 4
-# Queries of a worker at a time; products, about a second, from which workers pay.
-_SEARCHED, _WORTH_SENDING = 8 * _CHUNK, 2**34
 
 
 class KLMetric:
@@ -76,43 +63,37 @@ class KLMetric:
         self._factor = codec.base.metric_factor(centre[0], codec.with_mass)
         self.points = np.empty((len(coordinates), self._eta.shape[1] + 1))
         remainder = np.empty(len(coordinates))
-        for block in _blocks(coordinates, centre.size):
-            self.points[block, :-1], remainder[block] = self._offsets(
-                coordinates[block] - mean, masses[block], centre
-            )
-        self.points[:, -1] = np.sqrt(remainder - remainder.min(initial=0))
-
-    def _offsets(self, offsets, masses, centre):
-        """Scaled coordinates of a block, and the rest of twice their KL."""
-        total = centre.sum()
-        divergence = masses - total - offsets @ self._eta[0]
-        close = np.flatnonzero(divergence < _CANCELS * total)
-        if len(close):
-            energy = self._codec.base.energy(offsets[close])
+        # Temporaries of a few rows stay in cache.
+        for rows in slices(len(coordinates), max(1, BLOCK_CELLS // centre.size)):
+            offsets, total = coordinates[rows] - mean, centre.sum()
+            divergence = masses[rows] - total - offsets @ self._eta[0]
+            # A difference of masses, of which half of the digits or more are lost here.
+            close = np.flatnonzero(divergence < 1e-7 * total)
+            energy = codec.base.energy(offsets[close])
             divergence[close] = _kl_of_energies(centre, energy)
-        along = np.multiply if self._factor.ndim == 1 else np.matmul
-        offsets = along(offsets, self._factor)
-        # The coordinates that normalising fixes do not depend on the query.
-        offsets[:, : self._codec.n_fixed] = 0
-        return offsets, 2 * divergence - np.einsum("ij,ij->i", offsets, offsets)
+            along = np.multiply if self._factor.ndim == 1 else np.matmul
+            offsets = along(offsets, self._factor)
+            # The coordinates that normalising fixes do not depend on the query.
+            offsets[:, : codec.n_fixed] = 0
+            self.points[rows, :-1] = offsets
+            remainder[rows] = 2 * divergence - np.einsum("ij,ij->i", offsets, offsets)
+        self.points[:, -1] = np.sqrt(remainder - remainder.min(initial=0))
 
     def queries(self, codes):
         """Points of codes: their nearest ``points`` are nearest in KL."""
-        queries = np.zeros((len(codes), len(self._eta[0]) + 1))
-        eta, step = queries[:, :-1], self._codec.encoded_at_once
-        for block in slices(len(codes), step):
-            try:
-                measures = self._codec.measures(codes[block])
-            except CodeError as error:
-                error.row += block.start
-                raise
-            eta[block] = self._codec.base.expectations(measures)
-        eta -= self._eta
-        if self._factor.ndim == 1:
-            eta /= self._factor
+        step = self._codec.encoded_at_once
+        if len(codes) <= step:
+            return self._queries(codes)[0]
+        return map_blocks(self._queries, codes, step=step)[0]
+
+    def _queries(self, codes):
+        base, factor = self._codec.base, self._factor
+        eta = base.expectations(self._codec.measures(codes)) - self._eta
+        if factor.ndim == 1:
+            eta /= factor
         else:
-            eta[:] = dtrtrs(self._factor, eta.T, lower=True)[0].T
-        return queries
+            eta = solve_triangular(factor, eta.T, lower=True, check_finite=False).T
+        return (np.column_stack([eta, np.zeros(len(eta))]),)
 
     def distances(self, codes, neighbors):
         """``KL(w, w_i)`` (n, k) of a block of codes to k of the points, in nats."""
@@ -140,6 +121,7 @@ class EuclideanMetric:
 
 
 METRICS = {"kl": KLMetric, "euclidean": EuclideanMetric}
+METRIC = [StrOptions(set(METRICS))]
 
 
 class TrainingRows:
@@ -176,30 +158,19 @@ class TrainingRows:
         return METRICS[self.metric](self.codec, self.coordinates, self.masses)
 
     @cached_property
-    def _search(self):
-        return self._search_among(slice(None))
-
-    @cached_property
     def _indicators(self):
         return Indicators(self.labels, typical_variance(self._metric.points))
 
-    def _search_among(self, rows):
-        return NearestNeighbors().fit(self._places()[rows])
-
-    def _places(self):
+    @cached_property
+    def _points(self):
         """Points of the rows for the search."""
-        points = self._metric.points
-        if self.labels is not None:
-            points = np.hstack([points, self._indicators.points])
-        return with_some_column(points)
+        if self.labels is None:
+            return with_some_column(self._metric.points)
+        return np.hstack([self._metric.points, self._indicators.points])
 
-    def _queries(self, codes, like):
-        """Points of codes, with the categories of rows ``like``."""
-        queries = self._metric.queries(codes)
-        if self.labels is not None:
-            indicators = self._indicators.queries(len(codes), like)
-            queries = np.hstack([queries, indicators])
-        return with_some_column(queries)
+    @cached_property
+    def _search(self):
+        return NearestNeighbors().fit(self._points)
 
     @one_blas_thread()
     def nearest(self, codes, k, among=None, like=None, n_jobs=None):
@@ -208,10 +179,18 @@ class TrainingRows:
         Codes have the categories of the rows ``like``; None is none, which are as far
         from all others.
         """
-        with config_context(**_CHECKED):
-            search = self._search if among is None else self._search_among(among)
-            near = kneighbors(search, self._queries(codes, like), k, n_jobs)
-        return near if among is None else among[near]
+        queries = self._metric.queries(codes)
+        if self.labels is None:
+            queries = with_some_column(queries)
+        else:
+            of_labels = self._indicators.queries(len(codes), like)
+            queries = np.hstack([queries, of_labels])
+        # Arrays made here need no check.
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            if among is None:
+                return kneighbors(self._search, queries, k, n_jobs)
+            search = NearestNeighbors().fit(self._points[among])
+            return among[kneighbors(search, queries, k, n_jobs)]
 
     def distances(self, codes, neighbors, n_jobs=None):
         """KL(w, w_i) in nats, or Euclidean distances, of codes to rows (n, k)."""
@@ -249,11 +228,6 @@ class TrainingRows:
         warn_unconverged(caller, residual, codec.tol, codec.max_iter)
         return rows
 
-    def copies(self):
-        """Group numbers (n,): rows with the same code and categories share one."""
-        parts = [self.codes] if self.labels is None else [self.codes, self.labels]
-        return np.unique(np.hstack(parts), axis=0, return_inverse=True)[1].reshape(-1)
-
     def decoded(self):
         """Decode the rows (n, D) from their own codes."""
         if self.codec.needs_rows:
@@ -263,31 +237,11 @@ class TrainingRows:
 
 
 def kneighbors(search, queries, k, n_jobs):
-    """Numbers (n, k) of the points nearest to queries, by workers where it pays."""
-    shared, work = shares_memory(), queries.size * search.n_samples_fit_
-    # `cpu_count` is slow, so that it is called last.
-    if (
-        shared
-        or work < _WORTH_SENDING
-        or len(queries) <= _CHUNKS * _CHUNK * cpu_count()
-    ):
-        search.n_jobs = n_jobs if shared else 1
-        return _in_order(search, queries, k)
-    find = partial(_kneighbors_on_one_thread, search=search, k=k)
-    return map_blocks(find, queries, step=_SEARCHED, n_jobs=n_jobs)[0]
+    """Numbers (n, k) of the points nearest to queries, ascending; ties by number.
 
-
-def _kneighbors_on_one_thread(queries, search, k):
-    """Numbers of the points nearest to some of the queries, on one thread."""
-    with threadpool_limits(1, user_api="openmp"):
-        return (_in_order(search, queries, k),)
-
-
-def _in_order(search, queries, k):
-    """Numbers of the nearest points, ascending; where they tie, by number.
-
-    A search leaves ties in an order that hangs on how many queries it has.
+    A search leaves ties in an order that depends on the number of its queries.
     """
+    search.n_jobs = n_jobs if shares_memory() else 1
     distances, near = search.kneighbors(queries, k)
     tied = np.flatnonzero((distances[:, 1:] == distances[:, :-1]).any(axis=1))
     if len(tied):
@@ -299,12 +253,6 @@ def _in_order(search, queries, k):
 def with_some_column(points):
     """Points, with a constant column if they have none, as codes of one cell."""
     return points if points.shape[1] else np.zeros((len(points), 1))
-
-
-def _blocks(coordinates, n_cells):
-    """Slices of rows so short that their temporaries stay in cache."""
-    step = max(1, BLOCK_CELLS // max(n_cells, coordinates.shape[1]))
-    return slices(len(coordinates), step)
 
 
 def _kl_of_energies(measure, energy):

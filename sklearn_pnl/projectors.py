@@ -31,13 +31,12 @@ from ._runtime.validation import (
     clip_neighbors,
 )
 from .codec import encode_rows, free_mask, lay_out, make_codec, unshared
-from .geometry import PosetProtocol, RakingError, rake
-from .geometry.convex.raking import mode_sets
+from .geometry import PosetProtocol, rake
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
-from .neighbors import METRICS, TrainingRows
+from .neighbors import METRIC, TrainingRows
 from .reshape import names_of_cells
 
-# Constraints of the parameters of one fit, and of all that a codec is built from.
+# Constraints of the parameters of one fit.
 FIT_CONSTRAINTS = {
     "base": ["array-like", None],
     "poset": [PosetProtocol, None],
@@ -46,13 +45,82 @@ FIT_CONSTRAINTS = {
     "max_iter": [COUNT],
 }
 N_JOBS = [Interval(Integral, None, -1, closed="right"), COUNT, None]
-CODEC_CONSTRAINTS = {**FIT_CONSTRAINTS, "with_mass": ["boolean"], "n_jobs": N_JOBS}
 
 
-METRIC = [StrOptions(set(METRICS))]
+class _Encoder(TransformerMixin, BaseEstimator):
+    """Tensors to codes, by ``fit_transform`` and ``transform`` of a subclass."""
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Set up the base and project the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows; NaN where a cell is missing, if that is handled.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : estimator
+        """
+        self.fit_transform(X)
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray:
+        """Codes of rows: theta on the base.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, *shape)
+            Non-negative rows; NaN where a cell is missing, if that is handled.
+
+        Returns
+        -------
+        codes : ndarray of shape (n, n_params_)
+            In theta, in the order of the cells; first the bottom if ``with_mass``.
+        """
+        rows = check_tensors(self, X, reset=False, missing=self._missing)
+        return self._codes(self._encode(rows), rows.dtype)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+        """Names of the coordinates: ``theta_`` and the feature or cell.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the features, or of all cells of a tensor; None takes those seen in
+            ``fit``.
+
+        Returns
+        -------
+        names : ndarray of str objects of shape (n_params_,)
+        """
+        check_is_fitted(self)
+        names = names_of_cells(self, input_features)
+        if self.poset_.added_bottom:
+            names = ["bottom", *names]
+        elements = self._codec.codes(self._codec.base.elements[None])[0]
+        return np.array([f"theta_{names[x]}" for x in elements], dtype=object)
+
+    def _encode(self, rows, divergence=False):
+        caller, missing = type(self).__name__, self._missing is True
+        return encode_rows(
+            self._codec, rows, caller, self.n_jobs, divergence, missing=missing
+        )
+
+    def _codes(self, encoded, dtype):
+        return self._codec.codes(encoded.coordinates).astype(dtype, copy=False)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
-class ManyBodyProjector(TransformerMixin, BaseEstimator):
+class ManyBodyProjector(_Encoder):
     r"""Encode positive tensors by KL projection on the ell-body base.
 
     Each row ``x`` is read as the distribution ``p = (x + offset) / mass`` on the
@@ -159,13 +227,11 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict] = {
         "order": ORDER,
-        **CODEC_CONSTRAINTS,
+        **FIT_CONSTRAINTS,
+        "with_mass": ["boolean"],
+        "n_jobs": N_JOBS,
         "handle_missing": [StrOptions({"error", "ignore"})],
     }
-    # Advice in errors about NaN.
-    _about_missing: ClassVar[str | None] = (
-        "handle_missing='ignore' encodes rows by what is observed of them."
-    )
 
     def __init__(
         self,
@@ -190,23 +256,6 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.handle_missing = handle_missing
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Set up the base and project the rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, *shape)
-            Non-negative rows; NaN where a cell is missing, if that is handled.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : ManyBodyProjector
-        """
-        self.fit_transform(X)
-        return self
-
     @all_or_nothing
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
         """Fit, and return the codes of the same rows.
@@ -228,22 +277,6 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         self.reconstruction_err_ = float(encoded.divergence.mean())
         self.n_iter_ = max(1, int(encoded.n_iter.max()))
         return self._codes(encoded, rows.dtype)
-
-    def transform(self, X: ArrayLike) -> NDArray:
-        """Codes of rows: theta on the base.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, *shape)
-            Non-negative rows; NaN where a cell is missing, if that is handled.
-
-        Returns
-        -------
-        codes : ndarray of shape (n, n_params_)
-            In theta, in the order of the cells; first the bottom if ``with_mass``.
-        """
-        rows = check_tensors(self, X, reset=False, missing=self._missing)
-        return self._codes(self._encode(rows), rows.dtype)
 
     def inverse_transform(self, X: ArrayLike) -> NDArray:
         """The point of the base that each code stands for.
@@ -283,26 +316,6 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         rows = check_cells(self, as_numbers(X), missing=self._missing)
         return self._codec.cells(rows).reshape(-1, *self.poset_.shape)
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
-        """Names of the coordinates: ``theta_`` and the feature or cell.
-
-        Parameters
-        ----------
-        input_features : array-like of str or None, default=None
-            Names of the features, or of all cells of a tensor; None takes those seen in
-            ``fit``.
-
-        Returns
-        -------
-        names : ndarray of str objects of shape (n_params_,)
-        """
-        check_is_fitted(self)
-        names = names_of_cells(self, input_features)
-        if self.poset_.added_bottom:
-            names = ["bottom", *names]
-        kept = self._codec.codes(self._codec.base.elements[None])[0]
-        return np.array([f"theta_{names[x]}" for x in kept], dtype=object)
-
     def _set_base(self, local_manifold=None):
         """The base B for rows of the fitted shape."""
         self.poset_ = lay_out(self.poset, self.input_shape_)
@@ -310,30 +323,20 @@ class ManyBodyProjector(TransformerMixin, BaseEstimator):
         self._codec = make_codec(self, self.poset_, self.base_mask_, local_manifold)
         self.n_params_ = self._codec.n_params
 
-    def _encode(self, rows, divergence=False):
-        caller = type(self).__name__
-        missing = self.handle_missing == "ignore"
-        return encode_rows(
-            self._codec, rows, caller, self.n_jobs, divergence, missing=missing
-        )
-
     @property
     def _missing(self):
-        return self.handle_missing == "ignore" or self._about_missing
-
-    def _codes(self, encoded, dtype):
-        return self._codec.codes(encoded.coordinates).astype(dtype, copy=False)
+        """Whether cells may be missing, or what to do about it."""
+        if self.handle_missing == "ignore":
+            return True
+        return "handle_missing='ignore' encodes rows by what is observed of them."
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
         tags.input_tags.allow_nan = self.handle_missing == "ignore"
-        tags.input_tags.three_d_array = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
-class BackwardProjector(TransformerMixin, BaseEstimator):
+class BackwardProjector(_Encoder):
     """Encode rows on a flat base, and decode codes to rows like the training rows.
 
     ``transform`` encodes as :class:`ManyBodyProjector` does. ``inverse_transform``
@@ -457,8 +460,9 @@ class BackwardProjector(TransformerMixin, BaseEstimator):
         "metric": METRIC,
         "n_jobs": N_JOBS,
     }
+
     # Rows to decode through must have all cells.
-    _about_missing: ClassVar[None] = None
+    _missing = None
 
     def __init__(
         self,
@@ -474,23 +478,6 @@ class BackwardProjector(TransformerMixin, BaseEstimator):
         self.k_neighbors = k_neighbors
         self.metric = metric
         self.n_jobs = n_jobs
-
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Set up the base, project the rows and keep them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, *shape)
-            Non-negative rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : BackwardProjector
-        """
-        self.fit_transform(X)
-        return self
 
     @all_or_nothing
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
@@ -508,40 +495,25 @@ class BackwardProjector(TransformerMixin, BaseEstimator):
         codes : ndarray of shape (n, n_params_)
         """
         rows = unshared(check_tensors(self, X, reset=True), X)
-        self.projector_ = projector = as_projector(self.order)
+        is_given = isinstance(self.order, ManyBodyProjector)
+        projector = self.order if is_given else ManyBodyProjector(self.order)
+        self.projector_ = projector = checked_projector(projector)
         for name in ("input_shape_", "n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(projector, name, getattr(self, name))
         projector._set_base(as_local_manifold(self.local_manifold))
+        self._codec = codec = projector._codec
         encoded = self._encode(rows)
         projector.n_iter_ = self.n_iter_ = max(1, int(encoded.n_iter.max()))
         self.poset_, self.base_mask_ = projector.poset_, projector.base_mask_
         self.n_params_ = projector.n_params_
-        codec = projector._codec
         self._training = TrainingRows(codec, rows, encoded, self.metric)
         self.coordinates_, self.masses_ = encoded.coordinates, encoded.mass
         self.rows_ = rows.reshape(-1, *self.input_shape_)
-        self.codes_ = projector._codes(encoded, rows.dtype)
+        self.codes_ = self._codes(encoded, rows.dtype)
         self.local_mask_ = codec.local_mask
         self.k_neighbors_ = clip_neighbors(self.k_neighbors, len(rows))
         return self.codes_.copy()
-
-    def transform(self, X: ArrayLike) -> NDArray:
-        """Codes of rows: theta on the base.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, *shape)
-            Non-negative rows.
-
-        Returns
-        -------
-        codes : ndarray of shape (n, n_params_)
-            In theta, in the order of the cells; first the bottom if it carries the
-            mass.
-        """
-        rows = check_tensors(self, X, reset=False)
-        return self.projector_._codes(self._encode(rows), rows.dtype)
 
     def inverse_transform(self, X: ArrayLike) -> NDArray:
         """Rows decoded from codes through the local sub-manifold of each: Algorithm 1.
@@ -613,23 +585,17 @@ class BackwardProjector(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         shape = self.poset_.shape
-        lifted = {
-            modes: np.asarray(margins[key], dtype=np.float64)
-            + self.offset * prod(n for k, n in enumerate(shape) if k not in modes)
-            for key, modes in mode_sets(margins).items()
-        }
         settings = {"n_modes": len(shape), "tol": tol}
         # Messages name the margins of the user, without the offset.
-        raked = rake(np.ones(shape), margins, strict=False, **settings)
-        for row, reason in raked.reasons.items():
-            raise RakingError(
-                f"Row {row}: {reason} Scale or mend one of them: the margins of a row "
-                "must agree.",
-                raked,
-            )
-        flat = rake(np.ones(shape), lifted, **settings).tables.reshape(-1, *shape)
-        cells = check_cells(self, flat.reshape(-1, *self.input_shape_) - self.offset)
-        codes = self.projector_._codes(self._encode(cells), cells.dtype)
+        rake(np.ones(shape), margins, **settings)
+        lifted = {
+            modes: np.asarray(margin, dtype=np.float64)
+            + self.offset * prod(n for k, n in enumerate(shape) if k not in modes)
+            for modes, margin in margins.items()
+        }
+        flat = rake(np.ones(shape), lifted, **settings).tables - self.offset
+        cells = check_cells(self, flat.reshape(-1, *self.input_shape_))
+        codes = self._codes(self._encode(cells), cells.dtype)
         near = self._training.nearest(codes, self.k_neighbors_, n_jobs=self.n_jobs)
         mean = self._training.mean(near).reshape(-1, *shape)
         rows = rake(mean, lifted, **settings).tables - self.offset
@@ -659,54 +625,15 @@ class BackwardProjector(TransformerMixin, BaseEstimator):
         """
         codes = check_codes(self, X)
         k = self.k_neighbors_ if n_neighbors is None else n_neighbors
-        if not (isinstance(k, Integral) and 1 <= k <= len(self.rows_)):
-            raise ValueError(
-                f"n_neighbors must be an integer from 1 to {len(self.rows_)}, the "
-                f"number of training rows; got {k!r}."
-            )
         indices = self._training.nearest(codes, k, n_jobs=self.n_jobs)
         if not return_distance:
             return indices
         return self._training.distances(codes, indices, self.n_jobs), indices
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
-        """Names of the coordinates: ``theta_`` and the feature or cell.
-
-        Parameters
-        ----------
-        input_features : array-like of str or None, default=None
-            Names of the features, or of all cells of a tensor; None takes those seen in
-            ``fit``.
-
-        Returns
-        -------
-        names : ndarray of str objects of shape (n_params_,)
-        """
-        check_is_fitted(self)
-        return self.projector_.get_feature_names_out(input_features)
-
     @property
     def offset(self) -> float:
         """Base of the projector."""
         return self.order.offset if isinstance(self.order, ManyBodyProjector) else 1e-5
-
-    def _encode(self, rows):
-        caller = type(self).__name__
-        return encode_rows(self.projector_._codec, rows, caller, self.n_jobs)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        tags.input_tags.three_d_array = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-def as_projector(order):
-    """The projector that a parameter ``order`` stands for, not fitted."""
-    if isinstance(order, ManyBodyProjector):
-        return checked_projector(order)
-    return ManyBodyProjector(order)
 
 
 def checked_projector(projector):

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ._runtime.validation import TWO_OR_MORE, all_or_nothing, check_rows
+from ._runtime.validation import all_or_nothing, check_rows
 
 
 # Tensors have no column names: without `auto_wrap_output_keys` a global configuration
@@ -39,9 +39,6 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
     factor_order : {"descending", "ascending"}, default="descending"
         Order of the prime factors of an axis.
 
-    max_factor : int, default=None
-        Pad every axis to the next length without a prime factor above this.
-
     pad_value : float or "mean", default=0.0
         Value of padded cells; "mean" is the mean of the row.
 
@@ -52,9 +49,6 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
 
     axes_ : tuple of int
         Lengths of the axes of a row: ``input_shape``, or those of the data.
-
-    padded_axes_ : tuple of int
-        Lengths of the axes after padding.
 
     input_shape_ : tuple of int
         Shape of a row as given to ``fit``.
@@ -90,7 +84,6 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
     _parameter_constraints: ClassVar[dict] = {
         "input_shape": [tuple, list, Integral, None],
         "factor_order": [StrOptions({"descending", "ascending"})],
-        "max_factor": [TWO_OR_MORE, None],
         "pad_value": [
             Interval(Real, None, None, closed="neither"),
             StrOptions({"mean"}),
@@ -102,12 +95,10 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         input_shape: int | Sequence[int] | None = None,
         *,
         factor_order: Literal["descending", "ascending"] = "descending",
-        max_factor: int | None = None,
         pad_value: float | Literal["mean"] = 0.0,
     ) -> None:
         self.input_shape = input_shape
         self.factor_order = factor_order
-        self.max_factor = max_factor
         self.pad_value = pad_value
 
     @all_or_nothing
@@ -126,10 +117,11 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         self : PrimeFactorReshaper
         """
         check_rows(self, X, reset=True)
-        self.axes_ = self._row_axes()
-        self.padded_axes_ = tuple(self._padded_length(axis) for axis in self.axes_)
+        self.axes_ = axes = self._row_axes()
+        if len(axes) == 1:
+            axes = (next(n for n in count(*axes) if len(prime_factors(n)) > 1),)
         step = -1 if self.factor_order == "descending" else 1
-        factors = [prime_factors(length)[::step] for length in self.padded_axes_]
+        factors = [prime_factors(length)[::step] for length in axes]
         self.tensor_shape_ = tuple(chain(*factors)) or (1,)
         return self
 
@@ -145,15 +137,14 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         tensors : ndarray of shape (n, *tensor_shape_)
         """
         X = check_rows(self, X, reset=False)
-        if self.padded_axes_ == self.axes_:
-            return X.reshape(-1, *self.tensor_shape_)
-        fill = self.pad_value
-        if fill == "mean":
-            fill = X.reshape(len(X), -1).mean(axis=1)
-            fill = fill.reshape(-1, *(1,) * len(self.axes_))
-        padded = np.full((len(X), *self.padded_axes_), fill, X.dtype)
-        padded[self._row_slices] = X.reshape(-1, *self.axes_)
-        return padded.reshape(-1, *self.tensor_shape_)
+        rows = X.reshape(len(X), -1)
+        n_padded = prod(self.tensor_shape_) - rows.shape[1]
+        if n_padded:
+            fill = self.pad_value
+            if fill == "mean":
+                fill = rows.mean(axis=1, keepdims=True)
+            rows = np.hstack([rows, np.full((len(X), n_padded), fill, X.dtype)])
+        return rows.reshape(-1, *self.tensor_shape_)
 
     def inverse_transform(self, X: ArrayLike) -> NDArray:
         """Reshape tensors, also new ones, to rows; padding is dropped.
@@ -172,7 +163,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             raise ValueError(
                 f"Expected tensors of shape {self.tensor_shape_}; got {X.shape[1:]}."
             )
-        rows = X.reshape(-1, *self.padded_axes_)[self._row_slices]
+        rows = X.reshape(len(X), -1)[:, : prod(self.axes_)]
         return rows.reshape(-1, *self.input_shape_)
 
     def set_output(self, *, transform: str | None = None) -> Self:
@@ -218,19 +209,6 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
             )
         return axes
 
-    def _padded_length(self, length):
-        """The next length without a large factor; a single axis needs two factors."""
-        fewest = 2 if len(self.axes_) == 1 else 0
-        for padded in count(length):
-            factors, largest = prime_factors(padded), self.max_factor or padded
-            if len(factors) >= fewest and max(factors, default=1) <= largest:
-                return padded
-
-    @property
-    def _row_slices(self):
-        """Where rows are among padded ones."""
-        return (slice(None), *map(slice, self.axes_))
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
@@ -240,14 +218,10 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
 
 def names_of_cells(estimator, input_features=None):
     """Return a name for each cell of a row: given, seen in ``fit``, or its indices."""
-    shape = estimator.input_shape_
-    if (
-        input_features is not None
-        and len(shape) > 1
-        and len(input_features) == prod(shape)
-    ):
+    shape, given = estimator.input_shape_, input_features
+    if len(shape) > 1 and given is not None and len(given) == prod(shape):
         # An earlier step of a pipeline names every cell, not the first axis alone.
-        return list(input_features)
+        return list(given)
     names = list(_check_feature_names_in(estimator, input_features))
     if len(shape) > 1:
         names = ["_".join(map(str, cell)) for cell in np.ndindex(shape)]

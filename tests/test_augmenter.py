@@ -297,7 +297,7 @@ class PowerManifold(LocalManifold):
     def matched(self, low):
         return None
 
-    def decode(self, w, r, project):
+    def project_from_code(self, w, r, project):
         q = w ** (1 - self.power) * r**self.power
         return q / q.sum(axis=1, keepdims=True), np.zeros(len(q))
 
@@ -431,7 +431,7 @@ def test_bad_rows_are_refused_with_a_remedy(X, params, remedy):
 def test_embeddings_and_reshapers_are_cloned_and_undone():
     X = np.abs(table())
     reshaper, embedding = (
-        PrimeFactorReshaper(max_factor=3),
+        PrimeFactorReshaper(factor_order="ascending"),
         QuantileTransformer(n_quantiles=20),
     )
     params = {"order": 1, "reshaper": reshaper, "embedding": embedding}
@@ -475,8 +475,8 @@ def test_equalities_and_orders_hold_on_codes_too():
 class Lost(MixtureManifold):
     """Rows whose residual is no number."""
 
-    def decode(self, w, r, project):
-        q, residual = super().decode(w, r, project)
+    def project_from_code(self, w, r, project):
+        q, residual = super().project_from_code(w, r, project)
         return q, np.where(np.arange(len(q)) == 2, np.nan, residual)
 
 

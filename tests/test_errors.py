@@ -232,9 +232,9 @@ BAD_BASES = [
     ({"order": "1"}, "'order' parameter"),
     ({"order": 1.5}, "'order' parameter"),
     ({"order": 3}, "order=3 is outside 1 to 2: .* 2 modes"),
-    ({"order": [(0, 2)]}, r"\(0, 2\) names mode 2, but the tensor has modes 0 to 1"),
-    ({"order": [(1, 1)]}, r"\(1, 1\) names a mode twice"),
-    ({"order": [()]}, "at least one mode"),
+    ({"order": [(0, 2)]}, r"\(0, 2\) must be a tuple of modes from 0 to 1"),
+    ({"order": [(1, 1)]}, r"\(1, 1\) .* none twice"),
+    ({"order": [()]}, "at least one"),
     ({"order": []}, "No interaction was given"),
     ({"order": [0, 1]}, "tuple of modes"),
     ({"base": [12]}, r"\[?12\]? is out of range"),
@@ -262,15 +262,16 @@ def test_bases_that_there_are_not_are_refused(params, message, make):
 @pytest.mark.parametrize("make", TENSORS)
 def test_orders_of_a_general_poset_have_no_modes(make):
     X = positive(12, 4)
-    for order in (2, [(0,)]):
-        with pytest.raises(ValueError):
-            make(order=order, poset=CHAIN).fit(X)
+    with pytest.raises(ValueError, match="order=2 is outside 1 to 1, the largest"):
+        make(order=2, poset=CHAIN).fit(X)
+    with pytest.raises(ValueError):
+        make(order=[(0,)], poset=CHAIN).fit(X)
 
 
 def test_relations_that_make_no_poset_are_refused():
     with pytest.raises(ValueError):
         Poset.from_relations(3, [(0, 2), (1, 2)])
-    with pytest.raises(ValueError, match="cycle: 1 <= 2 <= 3 <= 1.*Remove"):
+    with pytest.raises(ValueError, match="cycle through"):
         Poset.from_relations(4, [(0, 1), (1, 2), (2, 3), (3, 1)])
 
 
@@ -306,7 +307,7 @@ def test_order_above_the_number_of_factors_is_refused():
         ({"embedding": "pca"}, "embedding"),
         ({"embedding": QuantileTransformer(n_quantiles=-3)}, "n_quantiles"),
         ({"reshaper": 5}, "reshaper"),
-        ({"reshaper": PrimeFactorReshaper(max_factor=0)}, "max_factor"),
+        ({"reshaper": PrimeFactorReshaper(pad_value=np.inf)}, "pad_value"),
         ({"order": ManyBodyProjector(1, offset=-1)}, "offset"),
         ({"value_support": "zeros"}, "value_support"),
         ({"extrapolation": -0.1}, "extrapolation"),

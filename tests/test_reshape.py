@@ -45,12 +45,6 @@ def rows(seed, *shape, n=3, dtype=np.float64):
         ((7, 5), {}, (7, 5)),
         ((5, 1), {}, (5,)),
         ((1, 1), {}, (1,)),
-        # Every axis is padded until no factor is above max_factor.
-        ((60,), {"max_factor": 5}, (5, 3, 2, 2)),
-        ((60,), {"max_factor": 3}, (2,) * 6),
-        ((11,), {"max_factor": 2}, (2,) * 4),
-        ((28, 28), {"max_factor": 5}, (5, 3, 2, 5, 3, 2)),
-        ((28, 3), {"max_factor": 2}, (2,) * 7),
     ],
     ids=str,
 )
@@ -61,31 +55,22 @@ def test_modes_are_the_prime_factors_of_each_axis(row, params, tensor):
     assert reshaper.transform(X).shape == (3, *tensor)
 
 
-@pytest.mark.parametrize("max_factor", [2, 3, 5, 7, None])
 @pytest.mark.parametrize("length", [1, 6, 17, 64, 97, 121])
-def test_padding_is_the_shortest_that_fits(length, max_factor):
+def test_padding_is_the_shortest_that_has_two_factors(length):
     def fits(cells):
-        left, n_factors = cells, 0
-        for divisor in range(2, (max_factor or cells) + 1):
-            while left % divisor == 0:
-                left, n_factors = left // divisor, n_factors + 1
-        return left == 1 and n_factors >= 2
+        return any(cells % divisor == 0 for divisor in range(2, cells))
 
-    reshaper = PrimeFactorReshaper(max_factor=max_factor).fit(rows(0, length))
-    padded = np.prod(reshaper.tensor_shape_)
+    padded = np.prod(PrimeFactorReshaper().fit(rows(0, length)).tensor_shape_)
     assert padded == next(cells for cells in range(length, 2**8 + 1) if fits(cells))
 
 
 @pytest.mark.parametrize("pad_value", [0.0, -1, "mean"])
-def test_every_axis_is_padded_at_its_end(pad_value):
-    X = rows(0, 5, 7)
-    reshaper = PrimeFactorReshaper(max_factor=2, pad_value=pad_value)
-    padded = reshaper.fit_transform(X).reshape(3, 8, 8)
-    assert_array_equal(padded[:, :5, :7], X)
-    fill = X.mean(axis=(1, 2)) if pad_value == "mean" else np.full(3, pad_value)
-    for outside in (padded[:, 5:], padded[:, :, 7:]):
-        expected = np.broadcast_to(fill[:, None, None], outside.shape)
-        assert_allclose(outside, expected, rtol=1e-13)
+def test_an_axis_is_padded_at_its_end(pad_value):
+    X = rows(0, 11)
+    padded = PrimeFactorReshaper(pad_value=pad_value).fit_transform(X).reshape(3, 12)
+    assert_array_equal(padded[:, :11], X)
+    fill = X.mean(axis=1) if pad_value == "mean" else np.full(3, pad_value)
+    assert_allclose(padded[:, 11], fill, rtol=1e-13)
 
 
 CASES = [
@@ -94,8 +79,8 @@ CASES = [
     ((784,), {"input_shape": (28, 28)}),
     ((28, 28), {}),
     ((32, 32, 3), {}),
-    ((5, 7, 3), {"max_factor": 2, "pad_value": "mean"}),
-    ((35,), {"input_shape": (5, 7), "max_factor": 3, "pad_value": 9.0}),
+    ((13,), {"pad_value": "mean"}),
+    ((35,), {"input_shape": (5, 7)}),
 ]
 
 
@@ -116,18 +101,18 @@ def test_inverse_gives_back_every_bit_and_drops_the_padding_alone(row, params, s
 @pytest.mark.parametrize(
     "params",
     [{"input_shape": shape} for shape in [(3, 5), 100, (), (-3, -4), (12, 0), (2.4, 5)]]
-    + [{"max_factor": 1}, {"pad_value": np.inf}],
+    + [{"pad_value": np.inf}],
     ids=str,
 )
 def test_parameters_that_do_not_fit_are_refused(params):
-    with pytest.raises(ValueError, match=next(iter(params))):
+    with pytest.raises(ValueError):
         PrimeFactorReshaper(**params).fit(rows(0, 12))
 
 
 @pytest.mark.parametrize("shape", [(3, 2, 3), (2, 2, 3), (12,), (3, 2, 2, 1), ()])
 def test_inverse_of_another_shape_is_refused(shape):
     reshaper = PrimeFactorReshaper().fit(rows(0, 11))
-    with pytest.raises(ValueError, match=r"tensors of shape \(3, 2, 2\)"):
+    with pytest.raises(ValueError):
         reshaper.inverse_transform(np.ones((4, *shape)))
 
 

@@ -524,7 +524,11 @@ def test_parameters_are_those_of_the_augmenter_and_five_more():
             "local_manifold__step",
             0.5,
         ),
-        ({"order": 1, "reshaper": PrimeFactorReshaper()}, "reshaper__max_factor", 2),
+        (
+            {"order": 1, "reshaper": PrimeFactorReshaper()},
+            "reshaper__factor_order",
+            "ascending",
+        ),
     ],
     ids=str,
 )
@@ -783,7 +787,7 @@ def test_one_hots_of_a_column_transformer_stay_one_hot(seed):
     [
         {"embedding": MinMaxScaler((1, 2))},
         {"embedding": MinMaxScaler().set_output(transform="pandas"), "order": 1},
-        {"reshaper": PrimeFactorReshaper(max_factor=3), "order": 1},
+        {"reshaper": PrimeFactorReshaper(factor_order="ascending"), "order": 1},
         {"local_manifold": ThetaManifold(order=1), "order": 2},
         {"order": [(0,), (1,), (0, 1)]},
     ],

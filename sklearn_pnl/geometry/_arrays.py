@@ -37,8 +37,6 @@ def patterns_of(table):
     first = table[0] if len(table) else np.ones(table.shape[1], bool)
     if (table == first).all():
         return [(np.arange(len(table)), first)]
-    patterns, of_row, counts = np.unique(
-        table, axis=0, return_inverse=True, return_counts=True
-    )
-    order = np.argsort(of_row.reshape(-1), kind="stable")
-    return zip(np.split(order, np.cumsum(counts)[:-1]), patterns, strict=False)
+    patterns, of_row = np.unique(table, axis=0, return_inverse=True)
+    of_row = of_row.reshape(-1)
+    return [(np.flatnonzero(of_row == k), row) for k, row in enumerate(patterns)]

@@ -8,11 +8,7 @@ from scipy.special import kl_div, logsumexp, xlogy
 
 from .posets.elements import float_type
 
-__all__ = [
-    "e_geodesic",
-    "kl_divergence",
-    "m_geodesic",
-]
+__all__ = ["e_geodesic", "kl_divergence", "m_geodesic"]
 
 
 def kl_divergence(
@@ -126,7 +122,9 @@ def e_geodesic(
             "negative. Add a positive offset before normalising."
         )
     energy = (1 - t) * np.log(p) + t * np.log(q)
-    cells = tuple(range(-p.ndim, 0)) if axis is None else _from_the_end(axis, p.ndim)
+    axes = range(p.ndim) if axis is None else np.atleast_1d(axis)
+    # Counted from the end, since ``t`` puts axes in front.
+    cells = tuple(int(a) % p.ndim - p.ndim for a in axes)
     return np.exp(energy - logsumexp(energy, axis=cells, keepdims=True))
 
 
@@ -134,9 +132,3 @@ def _broadcast_path(p, q, t):
     p, q = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float))
     t = np.asarray(t, float)
     return p, q, t.reshape(t.shape + (1,) * p.ndim)
-
-
-def _from_the_end(axis, ndim):
-    """Axes counted from the end, so that leading axes of ``t`` do not shift them."""
-    axes = (axis,) if np.ndim(axis) == 0 else axis
-    return tuple(a if a < 0 else a - ndim for a in axes)

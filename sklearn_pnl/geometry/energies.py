@@ -18,13 +18,7 @@ from .many_body.projections import mixed_projection
 from .posets.elements import float_type
 from .posets.protocol import PosetProtocol
 
-__all__ = [
-    "energy_decomposition",
-    "geodesic_energy",
-    "interaction_energy",
-]
-
-_TOL, _MAX_ITER = 1e-12, 200
+__all__ = ["energy_decomposition", "geodesic_energy", "interaction_energy"]
 
 
 def interaction_energy(
@@ -33,8 +27,8 @@ def interaction_energy(
     order: ArrayLike = 1,
     *,
     upper: ArrayLike | None = None,
-    tol: float = _TOL,
-    max_iter: int = _MAX_ITER,
+    tol: float = 1e-12,
+    max_iter: int = 200,
 ) -> float | NDArray:
     """Energy of ``p`` beyond ``order``: ``KL(q_upper, q_order)``.
 
@@ -92,8 +86,8 @@ def energy_decomposition(
     levels: Sequence | None = None,
     *,
     reference: ArrayLike | None = None,
-    tol: float = _TOL,
-    max_iter: int = _MAX_ITER,
+    tol: float = 1e-12,
+    max_iter: int = 200,
 ) -> NDArray:
     """Parts of ``KL(p, reference)`` that belong to each of nested levels.
 
@@ -147,10 +141,7 @@ def energy_decomposition(
                 f"Level {k} is not inside level {k + 1}: energies add up for nested "
                 "levels only."
             )
-    if reference is None:
-        first = np.full(poset.shape, 1 / poset.n_elements)
-    else:
-        first = np.asarray(reference, dtype=np.float64)
+    first = 1 / poset.n_elements if reference is None else reference
     middle = [_project(p, poset, mask, tol, max_iter, reference) for mask in masks]
     pairs, cells = pairwise([first, *middle, p]), _cells(poset)
     parts = [kl_divergence(upper, lower, axis=cells) for lower, upper in pairs]
@@ -164,8 +155,8 @@ def geodesic_energy(
     poset: PosetProtocol,
     order: ArrayLike = 1,
     *,
-    tol: float = _TOL,
-    max_iter: int = _MAX_ITER,
+    tol: float = 1e-12,
+    max_iter: int = 200,
 ) -> tuple[float | NDArray, ...]:
     """Interaction energy along the two geodesics from ``p`` to ``q``.
 

@@ -13,38 +13,20 @@ from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cholesky, eigh, helmert, solve_triangular
+from scipy.fft import dct
+from scipy.linalg import cholesky, helmert, solve_triangular
 
 from .._arrays import slices, some_rows
 from ..posets.interactions import Interactions, interaction_mask
+from ..posets.protocol import zeta_columns
 
 # A Newton step changes log probabilities by at most this much. Where the target holds
 # far more than the iterate the full step overshoots, to distributions so concentrated
 # that their Fisher information is numerically 0.
-# Orthonormal functions of few elements are used for rows that are nearly empty in most
-# cells; their logs change more, and the second limit is for them.
-LONGEST_STEP, _FARTHER = 10.0, 50.0
-# Cost of a term of a sparse product relative to a dense one; entries of the largest
-# matrix of basis functions that is kept.
-_SPARSE_COST, _LARGEST_MATRIX = 16, 2**25
-# Up to this many functions are applied as one dense matrix on the cells.
-_DENSE_FUNCTIONS = 64
-# Bases of up to this many functions times cells are cached between calls.
-_KEPT_FUNCTIONS = 2**13
-# Up to this many coordinates a basis is made orthonormal by a dense factor.
-_LARGEST_FACTOR = 2048
-# Once this bound on max |eta_q - eta_t| is reached, the residual itself is computed.
-_NEAR_THE_END = 1e-2
-# Entries of Hessians that are computed at once, so that they stay in cache.
-_PAIRS_AT_ONCE = 2**14
-# Cells below _VANISHING have the weight _LEAST_WEIGHT in Hessians of functions that
-# separate them, so that steps do not move them; log probabilities stay above the third.
-_LEAST_WEIGHT, _VANISHING, _LOG_LEAST = 1e-8, 1e-130, -690.0
-# Directions of less variance than this are rounding.
-_LEAST_VARIANCE = 1e-10
-# Rows of a joined matrix of a Kronecker product: a product with it costs as much as a
-# pass over the cells.
-_JOINED_UP_TO = 64
+LONGEST_STEP = 10.0
+# Up to this many coordinates a basis is made orthonormal, or which of its functions are
+# observed is found out: the time is that of cubes of matrices.
+MOST_FACTORED = 2048
 
 
 class InteractionBasis:
@@ -105,14 +87,20 @@ class InteractionBasis:
         flat = self._products.synthesis(v.reshape(-1, self.n_functions))
         return flat.reshape(*v.shape[:-1], *self.shape)
 
-    @property
-    def matrices(self) -> list:
-        """An orthogonal matrix a mode, the first row of each a constant."""
-        return [helmert(n, full=True) if n > 1 else np.ones((1, 1)) for n in self.shape]
-
     @cached_property
     def _products(self):
-        return KroneckerBasis(self.matrices, self.cells)
+        return KroneckerBasis(mode_matrices(self.shape), self.cells)
+
+
+def mode_matrices(shape, ordered=()):
+    """An orthogonal matrix a mode, the first row of each a constant.
+
+    Helmert's, or cosines for modes with levels in order.
+    """
+    matrices = [helmert(n, full=True) if n > 1 else np.ones((1, 1)) for n in shape]
+    for k in ordered:
+        matrices[k] = dct(np.eye(shape[k]), axis=0, norm="ortho")
+    return matrices
 
 
 def kronecker_blocks(matrices):
@@ -120,7 +108,8 @@ def kronecker_blocks(matrices):
     first, *others = matrices
     blocks = [first]
     for matrix in others:
-        if len(blocks[-1]) * len(matrix) <= _JOINED_UP_TO:
+        # A product with 64 rows costs as much as a pass over the cells.
+        if len(blocks[-1]) * len(matrix) <= 64:
             blocks[-1] = np.kron(blocks[-1], matrix)
         else:
             blocks.append(matrix)
@@ -230,7 +219,7 @@ class MarginalCells(KroneckerBasis):
             matrix[0] = 1
             matrices.append(matrix)
         super().__init__(matrices, elements)
-        self.whole = len(elements) <= _DENSE_FUNCTIONS
+        self.whole = len(elements) <= 64
 
     def longest(self, step, q):
         if np.abs(step).sum(axis=1).max() <= LONGEST_STEP:
@@ -238,30 +227,20 @@ class MarginalCells(KroneckerBasis):
         return super().longest(step, q)
 
     def covariances(self, q):
-        # For each cell the sum of the cells that share its non-zero indices.
-        marginals, pairs = kronecker_product(self._blocks, q), self._pairs
-        padded = np.empty((len(q), marginals.shape[1] + 1), q.dtype)
-        padded[:, :-1], padded[:, -1] = marginals, 0
-        mean = marginals[:, self._elements]
-        gram = np.empty((len(q), *pairs.shape), q.dtype)
-        step = min(len(q), max(1, _PAIRS_AT_ONCE // pairs.size))
-        products = np.empty((step, *pairs.shape), q.dtype)
-        for rows in slices(len(q), step):
-            part, part_mean = gram[rows], mean[rows]
-            np.take(padded[rows], pairs, axis=1, out=part, mode="clip")
-            outer = products[: len(part)]
-            part -= np.multiply(part_mean[:, :, None], part_mean[:, None, :], out=outer)
+        # For each cell the sum of the cells that share its non-zero indices, and a 0.
+        marginals = np.zeros((len(q), self._n_cells + 1))
+        marginals[:, :-1] = kronecker_product(self._blocks, q)
+        mean = marginals.take(self._elements, axis=1)
+        gram = np.empty((len(q), *self._pairs.shape))
+        # A few at a time, so that they stay in cache.
+        for rows in slices(len(q), max(1, 2**14 // self._pairs.size)):
+            np.take(marginals[rows], self._pairs, axis=1, out=gram[rows], mode="clip")
+            gram[rows] -= mean[rows, :, None] * mean[rows, None, :]
         return gram
 
 
-# Only bases of small tensors are cached.
-_kept_cells = lru_cache(maxsize=64)(MarginalCells)
-
-
-def marginal_cells(poset, family, references, n_functions):
-    """:class:`MarginalCells` of interactions, kept where they are small."""
-    small = n_functions * poset.n_elements <= _KEPT_FUNCTIONS
-    return (_kept_cells if small else MarginalCells)(poset, family, references)
+# Blocks of rows mostly have the same.
+marginal_cells = lru_cache(maxsize=32)(MarginalCells)
 
 
 @lru_cache(maxsize=16)
@@ -288,60 +267,56 @@ class ZetaBasis(Basis):
 
     ``synthesis(v) = Z_M W v`` and ``analysis(x) = W' Z_M' x``, with ``W`` the inverse
     Cholesky factor of the Fisher information of M there; for a large M only its
-    diagonal. With cells that alone are ``seen``, they are orthonormal on these, and 0
-    where they say the same as others there.
+    diagonal.
     """
 
-    def __init__(self, poset, elements, seen=None):
-        self._columns = poset.columns(elements)
-        m, D = len(elements), poset.n_elements
+    def __init__(self, poset, elements):
+        self._columns = zeta_columns(poset, elements)
+        self.n_functions, D = len(elements), poset.n_elements
         uniform = np.full((1, *poset.shape), 1 / D)
-        if seen is not None:
-            uniform = (seen / np.count_nonzero(seen)).reshape(uniform.shape)
         eta = poset.eta(uniform).reshape(-1)[elements]
-        self.n_functions = m
-        with np.errstate(divide="ignore", invalid="ignore"):
-            self._whiten, self._scale = None, 1 / np.sqrt(eta * (1 - eta))
-        if m <= _LARGEST_FACTOR:
+        self._whiten = 1 / np.sqrt(eta * (1 - eta))
+        if self.n_functions <= MOST_FACTORED:
             gram = poset.fisher_gram(uniform, elements)[0] - np.outer(eta, eta)
-            if seen is None:
-                factor = cholesky(gram, lower=True)
-                self._whiten = solve_triangular(factor, np.eye(m), lower=True).T
-            else:
-                values, vectors = eigh(gram)
-                is_kept = values > _LEAST_VARIANCE
-                self._whiten = vectors * is_kept / np.sqrt(np.where(is_kept, values, 1))
-            # One matrix of all functions, if it is cheaper to apply.
-            apart = _SPARSE_COST * self._columns.n_terms + m * m
-            self.whole = m * D < min(apart, _LARGEST_MATRIX)
+            factor, one = cholesky(gram, lower=True), np.eye(self.n_functions)
+            self._whiten = solve_triangular(factor, one, lower=True).T
+            # One matrix of all functions, if it is not much larger than that of W.
+            self.whole = D <= 4 * self.n_functions
 
     def longest(self, step, q):
-        change = self.synthesis(step)
-        longest = _FARTHER / np.maximum(np.ptp(change, axis=1), _FARTHER)
-        # A cell that is 0 where the start is positive has no theta.
+        # Logs of rows that are nearly empty in most cells change more.
+        change, farther = self.synthesis(step), 5 * LONGEST_STEP
+        longest = farther / np.maximum(np.ptp(change, axis=1), farther)
+        # A cell that is 0 where the start is positive has no theta: its log stays above
+        # that of the smallest number.
         room = np.full(q.shape, 1.0)
         falls = (change < 0) & (q > 0)
-        np.divide(_LOG_LEAST - np.log(q), change, out=room, where=falls)
+        np.divide(-690.0 - np.log(q), change, out=room, where=falls)
         return np.minimum(longest, np.maximum(room.min(axis=1), 0.0))
 
     def covariances(self, q):
-        return super().covariances(q + _LEAST_WEIGHT * ((q > 0) & (q < _VANISHING)))
+        # Steps must not move functions that separate vanishing cells.
+        return super().covariances(q + 1e-8 * ((q > 0) & (q < 1e-130)))
 
     def _transposed(self, x):
         eta = self._columns.analysis(x)
-        return eta * self._scale if self._whiten is None else eta @ self._whiten
+        return eta * self._whiten if self._whiten.ndim == 1 else eta @ self._whiten
 
     def _apart(self, v):
-        whitened = v * self._scale if self._whiten is None else v @ self._whiten.T
-        return self._columns.synthesis(whitened)
+        whiten = self._whiten
+        return self._columns.synthesis(v * whiten if whiten.ndim == 1 else v @ whiten.T)
 
 
 class ScaledBasis(KroneckerBasis):
-    """An interaction basis times ``sqrt(D)``: unit Fisher information at uniform."""
+    """An interaction basis times ``sqrt(D)``: unit Fisher information at uniform.
 
-    def __init__(self, basis):
-        first, *rest = basis.matrices
-        super().__init__([first * np.sqrt(prod(basis.shape)), *rest], basis.cells)
+    Of cosines, where levels of modes are in order.
+    """
+
+    def __init__(self, shape, interactions, ordered=()):
+        first, *rest = mode_matrices(shape, ordered)
+        cells = np.flatnonzero(interaction_mask(shape, interactions))
+        super().__init__([first * np.sqrt(prod(shape)), *rest], cells)
 
     def gradient(self, difference, residual):
         """The gradient, and the residual, or a bound of it while that is large.
@@ -351,7 +326,7 @@ class ScaledBasis(KroneckerBasis):
         """
         gradient = self.analysis(difference)
         bound = 0.5 * np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
-        near = np.flatnonzero(bound <= _NEAR_THE_END)
+        near = np.flatnonzero(bound <= 1e-2)
         if len(near):
             bound[near] = residual(some_rows(difference, near))
         return gradient, bound

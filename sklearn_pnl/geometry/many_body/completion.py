@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import BLOCK_CELLS, joined, patterns_of, row_sums
+from .._arrays import joined, patterns_of, row_sums
 from ..convex.marginals import margin_rows
 from ..convex.optimize import Report, newton_cg, newton_dense
 from ..posets.elements import as_flags, flat_rows, non_negative
@@ -34,10 +34,7 @@ from ..posets.interactions import maximal_mode_sets
 from ..posets.protocol import MatrixColumns, PosetProtocol
 from .fillable import fillable_cells, nearly_empty
 from .observed import Design
-from .tilts import ExponentialTilt
-
-# Up to this many functions Newton's method with a ridge forms Hessians.
-_DENSE_UP_TO = 128
+from .tilts import RidgeTilt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,17 +162,23 @@ def complete(
     design = Design(poset, matched, ordered_modes)
     if not 0 <= ridge < np.inf:
         raise ValueError(f"ridge must not be negative, nor infinite; got {ridge}.")
-    names = ["measure", "residual", "gap", "n_iter", "estimable", "rank"]
     settings = {"tol": tol, "max_iter": max_iter}
     if ridge > 0:
-        fitted = fit_with_ridge(cells, design, ridge, settings)
+        # As for projections, up to 128 functions are worth Hessians.
+        minimise = newton_dense if design.n_functions <= 128 else newton_cg
+        penalty = ridge * design.weights
+        fitted = _fit(cells, design.basis, penalty, minimise, settings)
+        fitted = (*fitted, None, None)
     else:
         fitted = fit_exactly(_without_empty_sums(cells, design), design, settings)
         fitted[0][~fitted[4]] = np.nan
     # Arrays have one value for each row or for each cell.
-    shaped = (x.reshape(lead + (x.ndim - 1) * poset.shape) for x in fitted)
-    fields = {"estimable": None, "rank": None} | dict(zip(names, shaped, strict=False))
-    return Completion(**fields, tol=tol)
+    shaped = (
+        None if x is None else x.reshape(lead + (x.ndim - 1) * poset.shape)
+        for x in fitted
+    )
+    names = "measure", "residual", "gap", "n_iter", "estimable", "rank"
+    return Completion(**dict(zip(names, shaped, strict=True)), tol=tol)
 
 
 def read_observed(measures, poset, observed=None, reference=None):
@@ -183,8 +186,7 @@ def read_observed(measures, poset, observed=None, reference=None):
     measures = np.asarray(measures, np.float64)
     observed = ~np.isnan(measures) if observed is None else observed
     observed = as_flags(observed, "observed")
-    reference = np.ones(poset.shape) if reference is None else reference
-    reference = np.asarray(reference, np.float64)
+    reference = np.asarray(np.ones(poset.shape) if reference is None else reference)
     (measures, seen, reference), lead = flat_rows(
         poset, measures=measures, observed=observed, reference=reference
     )
@@ -213,11 +215,9 @@ def _without_empty_sums(observed, design):
     else:
         sets = maximal_mode_sets(design.family, range(len(poset.shape)))
         sums = MatrixColumns(margin_rows(poset.shape, sets).T)
-    n_observed, observed_sums = (
-        sums.analysis(1.0 * observed.seen),
-        sums.analysis(observed.target),
-    )
-    empty = sums.synthesis(1.0 * ((n_observed > 0) & (observed_sums == 0))) > 0
+    is_asked = sums.analysis(1.0 * observed.seen) > 0
+    is_empty = is_asked & (sums.analysis(observed.target) == 0)
+    empty = sums.synthesis(1.0 * is_empty) > 0
     return observed._replace(
         seen=observed.seen & ~empty, reference=np.where(empty, 0.0, observed.reference)
     )
@@ -235,21 +235,8 @@ class ObservedCells(NamedTuple):
         return ObservedCells(*(array[rows] for array in self))
 
 
-def fit_with_ridge(observed, design, ridge, settings):
-    """Measures (n, D), residuals, gaps and steps of all rows, some at a time."""
-    step = max(1, BLOCK_CELLS // observed.seen.shape[1])
-    every = np.arange(len(observed.mass))
-    minimise = newton_dense if design.n_functions <= _DENSE_UP_TO else newton_cg
-    penalty = ridge * design.weights
-    pieces = [
-        (rows, _fit(observed.rows(rows), design.basis, penalty, minimise, settings))
-        for rows in np.split(every, every[step::step])
-    ]
-    return joined(pieces)
-
-
 def fit_exactly(observed, design, settings):
-    """As :func:`fit_with_ridge` without ridge; also estimable cells, and ranks (n,)."""
+    """What :func:`_fit` gives without a ridge; also estimable cells, and ranks (n,)."""
     pieces = []
     for rows, pattern in patterns_of(observed.seen):
         basis, determined = design.seen_by(pattern)
@@ -287,72 +274,16 @@ def _fit(observed, basis, penalty, minimise, settings):
     start /= row_sums(start)[:, None]
     tilt = RidgeTilt(basis, penalty, start, observed.target)
     solution = minimise(tilt, np.zeros((len(start), len(penalty))), **settings)
+    v, slope = solution.point[:, tilt.n_cells :], tilt.slope(solution.point)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        energy = tilt.energy(solution.x) + np.log(observed.reference)
+        energy = basis.synthesis(v) + np.log(observed.reference)
         top = np.where(observed.seen, energy, -np.inf).max(axis=1, keepdims=True)
         measure = np.exp(energy - top)
         observed_mass = np.where(observed.seen, measure, 0.0).sum(axis=1)
         measure *= (observed.mass / observed_mass)[:, None]
     measure[observed.reference == 0] = 0
-    return measure, solution.residual, tilt.gap(solution.point), solution.n_iter
-
-
-class RidgeTilt(ExponentialTilt):
-    """A tilt with a ridge; variables scaled so that Hessians are near the identity.
-
-    The point kept is ``q`` on the observed cells, and the variables.
-    """
-
-    def __init__(self, basis, penalty, start, target):
-        super().__init__(basis, None, start, target)
-        self._penalty, self._scale = penalty, 1 / np.sqrt(1 + penalty)
-        self._n_cells = start.shape[1]
-        self.longest = self._longest
-        self.hessian_product = self._scaled_product
-
-    def energy(self, x):
-        """Log effects (n, D) of variables, at all cells."""
-        return self._basis.synthesis(x * self._scale)
-
-    def value(self, x, rows):
-        value, q = super().value(x * self._scale, rows)
-        value += 0.5 * ((x * self._scale) ** 2 @ self._penalty)
-        return value, np.hstack([q, x])
-
-    def gradient(self, point, rows):
-        slope = self._slope(point, rows)
-        return slope * self._scale, _half_lengths(slope)
-
-    def _longest(self, step, point):
-        return self._basis.longest(step * self._scale, point[:, : self._n_cells])
-
-    def _slope(self, point, rows=slice(None)):
-        """The gradient in the orthonormal functions."""
-        q, x = point[:, : self._n_cells], point[:, self._n_cells :]
-        difference = self._basis.analysis(q - self._target[rows])
-        return difference + x * (self._scale * self._penalty)
-
-    def hessian(self, point, rows):
-        hessian = self._basis.covariances(point[:, : self._n_cells])
-        hessian *= self._scale[:, None] * self._scale
-        m = len(self._scale)
-        hessian[:, np.arange(m), np.arange(m)] += self._penalty * self._scale**2
-        return hessian
-
-    def _scaled_product(self, point, v):
-        scale, penalty = (a.astype(v.dtype) for a in (self._scale, self._penalty))
-        u = scale * v
-        product = self._basis.hessian_product(point[:, : self._n_cells], u)
-        return scale * (product + penalty * u)
-
-    def gap(self, point):
-        """Primal less dual value; see :class:`Completion`."""
-        slope = self._slope(point)
-        if self._penalty.any():
-            return 0.5 * slope**2 @ (1 / self._penalty)
-        x = point[:, self._n_cells :] * self._scale
-        return np.abs(np.einsum("ij,ij->i", x, slope))
-
-
-def _half_lengths(slopes):
-    return 0.5 * np.linalg.norm(slopes, axis=1)
+    if penalty.any():
+        gap = 0.5 * slope**2 @ (1 / penalty)
+    else:
+        gap = np.abs(np.einsum("ij,ij->i", v, slope))
+    return measure, solution.residual, gap, solution.n_iter

@@ -4,10 +4,6 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
-# Below this probability, or this multiple of the tolerance, an empty cell is checked by
-# a linear programme: the model may be unable to fill it.
-_SUSPICIOUS, _TIMES_TOL = 1e-8, 100
-
 
 def level_functions(poset, elements):
     """The constant and the indicators of what is above each element, (D, 1 + m)."""
@@ -38,7 +34,7 @@ def fillable_cells(poset, mask, cells, empty, light):
 
 def nearly_empty(q, tol):
     """Cells so light that an iteration may be converging to 0 there."""
-    return q < max(_SUSPICIOUS, _TIMES_TOL * tol)
+    return q < max(1e-8, 100 * tol)
 
 
 def _possible_cells(design, empty, suspicious):

@@ -6,18 +6,11 @@ from functools import reduce
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.fft import dct
 
 from .._arrays import patterns_of
 from ..posets.elements import as_flags, leading_shape, matched_mask
 from ..posets.protocol import PosetProtocol
-from .bases import Basis, InteractionBasis, ScaledBasis, ZetaBasis
-
-# Limits of functions, and of functions times cells, in one matrix.
-_MOST_FUNCTIONS, _LARGEST_MATRIX = 2048, 2**26
-# A direction is unobserved if its mean square on the observed cells is below the first;
-# a cell depends on it if their share of its square exceeds the second.
-_UNSEEN, _DEPENDS = 1e-11, 1e-9
+from .bases import MOST_FACTORED, Basis, ScaledBasis, ZetaBasis
 
 
 def estimable_cells(
@@ -83,16 +76,17 @@ class Design:
         self.family = poset.family(self.matched)
         ordered = checked_modes(poset, ordered)
         if self.family is not None:
-            functions = _OrderedBasis(poset.shape, self.family, ordered)
-            self.basis, self.weights = ScaledBasis(functions), functions.weights
-            return
-        if ordered:
+            self.basis = ScaledBasis(poset.shape, self.family, ordered)
+            weights = _cell_weights(poset.shape, ordered)
+            self.weights = weights.reshape(-1)[np.flatnonzero(self.matched)]
+        elif ordered:
             raise ValueError(
                 "ordered_modes names modes of a tensor; the free elements are no "
                 "family of interactions of one. Leave it out."
             )
-        self.basis = ZetaBasis(poset, np.flatnonzero(self.matched))
-        self.weights = np.full(self.n_functions, float(self.n_functions))
+        else:
+            self.basis = ZetaBasis(poset, np.flatnonzero(self.matched))
+            self.weights = np.full(self.n_functions, float(self.n_functions))
 
     def seen_by(self, pattern):
         """Functions that observed cells (D,) identify, and cells that they determine.
@@ -101,7 +95,7 @@ class Design:
         of them that vanish there are left out, so that no tilt holds any.
         """
         m, n_cells = self.n_functions, self.poset.n_elements
-        if m > _MOST_FUNCTIONS or m * n_cells > _LARGEST_MATRIX:
+        if m > MOST_FACTORED or m * n_cells > 2**26:
             raise ValueError(
                 f"Which cells can be estimated was not found out: {m} free elements on "
                 f"{n_cells} cells are too many. Use a ridge, or a smaller order."
@@ -112,11 +106,12 @@ class Design:
         functions = functions - functions[:, pattern].mean(axis=1, keepdims=True)
         seen = functions[:, pattern]
         variances, directions = np.linalg.eigh(seen @ seen.T / pattern.sum())
-        is_seen = variances > _UNSEEN
+        # Others have a mean square on the observed cells that is rounding.
+        is_seen = variances > 1e-11
         sizes = np.einsum("ij,ij->j", functions, functions)
         lost = ((directions[:, ~is_seen].T @ functions) ** 2).sum(axis=0)
         whitened = directions[:, is_seen] / np.sqrt(variances[is_seen])
-        return _Functions(whitened.T @ functions), (lost <= _DEPENDS * sizes) | pattern
+        return _Functions(whitened.T @ functions), (lost <= 1e-9 * sizes) | pattern
 
 
 class _Functions(Basis):
@@ -125,34 +120,22 @@ class _Functions(Basis):
     whole = True
 
     def __init__(self, functions):
-        self.functions = functions
+        self.functions, self.n_functions = functions, len(functions)
 
 
-class _OrderedBasis(InteractionBasis):
-    """Cosines for modes with levels in order, and the weight of each function.
+def _cell_weights(shape, ordered):
+    """Weight in a ridge of the function of each cell of a tensor.
 
-    The differences of a cosine of frequency j have a mean square of
-    ``2 - 2 cos(pi j / n)``, and those of different ones are orthogonal: a ridge on
-    differences is diagonal. The inverses of the weights sum to 1 over an interaction.
+    The inverses sum to 1 over an interaction. The differences of a cosine of frequency
+    j have a mean square of ``2 - 2 cos(pi j / n)``, and those of different ones are
+    orthogonal: a ridge on differences is diagonal.
     """
-
-    def __init__(self, shape, family, ordered):
-        super().__init__(shape, family)
-        self._ordered = ordered
-        mode_weights = [np.ones(length) for length in shape]
-        for k in ordered:
-            mode_weights[k] = 2 - 2 * np.cos(np.pi * np.arange(shape[k]) / shape[k])
-        for weights in mode_weights:
-            weights[0], weights[1:] = 1, weights[1:] * (1 / weights[1:]).sum()
-        self.weights = reduce(np.multiply.outer, mode_weights).reshape(-1)[self.cells]
-
-    @property
-    def matrices(self):
-        """An orthogonal matrix a mode, the first row of each a constant."""
-        matrices = super().matrices
-        for k in self._ordered:
-            matrices[k] = dct(np.eye(self.shape[k]), axis=0, norm="ortho")
-        return matrices
+    mode_weights = [np.ones(length) for length in shape]
+    for k in ordered:
+        mode_weights[k] = 2 - 2 * np.cos(np.pi * np.arange(shape[k]) / shape[k])
+    for weights in mode_weights:
+        weights[0], weights[1:] = 1, weights[1:] * (1 / weights[1:]).sum()
+    return reduce(np.multiply.outer, mode_weights)
 
 
 def checked_modes(poset, modes):

@@ -17,30 +17,13 @@ from ..coordinates import distributions
 from ..posets.elements import matched_mask
 from ..posets.interactions import interaction_mask, maximal_mode_sets
 from ..posets.protocol import zeta_columns
-from .bases import InteractionBasis, ScaledBasis, ZetaBasis, marginal_cells
+from .bases import ScaledBasis, ZetaBasis, marginal_cells
+from .observed import Design
 from .one_body import product_of_marginals
 from .tilts import ExponentialTilt
 
-# Blocks are larger for conjugate gradients, which take many products for fewer and
-# fewer rows.
-_LARGER = 2
 # Up to this many free coordinates dense Newton is faster than conjugate gradients.
 _DENSE_UP_TO = 128
-# Rows too badly conditioned for conjugate gradients continue with dense Newton, up to
-# this many coordinates and products for a Hessian: .1 s a row and step.
-_FALLBACK_UP_TO, _FALLBACK_PRODUCTS = 2048, 2**33
-# Dense Newton for a general set forms a matrix of |M|^2 D products a row and step.
-_DENSE_PRODUCTS = 2**24
-# Sweeps over at most this many margins start Newton's method. They scale nearly empty
-# margins at once, where Newton gains a factor e a step, and save most of its dense
-# steps. Conjugate gradients cost less than sweeps over many margins: there only uneven
-# rows are swept.
-_MOST_MARGINS = 64
-# A row is uneven if its smallest cell is below this share of the uniform probability.
-_UNEVEN = 0.01
-_SWEEPS, _SWEEPS_OF_UNEVEN = 8, 2
-# A level with at least this share of the mass serves as reference for its mode.
-_FILLED = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,14 +68,14 @@ def mixed_solver(poset, matched):
     """
     matched = matched_mask(poset, matched)
     if poset.is_up_set(matched):
-        return SpliceSolver(poset, matched, np.flatnonzero(~matched.reshape(-1)))
+        return SpliceSolver(poset, matched)
     family = poset.family(matched)
     if family is not None:
         return TiltSolver(poset, family)
     greatest = poset.greatest_below(np.flatnonzero(matched))
     if greatest is not None:
         return ClassSolver(poset, matched, greatest)
-    return _spliced(poset, matched) or GeneralSolver(poset, matched)
+    return GeneralSolver(poset, matched)
 
 
 class _Solver:
@@ -104,27 +87,23 @@ class _Solver:
     matrix_free = False
 
     def __init__(self, poset, matched):
-        self.poset, self.elements = poset, np.flatnonzero(matched)
+        self.poset, self.matched = poset, matched
+        self.elements = np.flatnonzero(matched)
 
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
         """Solve for all rows of ``target`` and ``reference``, some at a time."""
-        references = {} if reference is None else {"reference": reference}
-        (target, *others), lead = distributions(self.poset, target=target, **references)
-        reference, n = others[0] if others else None, len(target)
+        given = {} if reference is None else {"reference": reference}
+        (target, *others), lead = distributions(self.poset, target=target, **given)
+        n, reference = len(target), others[0] if others else None
         prob, residual, n_iter = np.empty(target.shape), np.empty(n), np.empty(n, int)
-        step = rows_at_once(self.poset, self)
-        for rows in slices(n, step):
+        for rows in slices(n, rows_at_once(self.poset, self)):
             part = None if reference is None else reference[rows]
             solved = self.solve(target[rows], part, tol, max_iter)
             prob[rows], residual[rows], n_iter[rows] = solved
-            empty = np.zeros(0) if part is None else part.min(axis=1) == 0
-            if empty.any():
-                # Closed forms ignore structural zeros of the reference.
-                empty_rows = rows.start + np.flatnonzero(empty)
-                prob[empty_rows] *= part[empty] > 0
-                residual[empty_rows] = self.residual(
-                    prob[empty_rows] - target[empty_rows]
-                )
+        if reference is not None and not reference.all():
+            # Closed forms ignore structural zeros of the reference.
+            prob *= reference > 0
+            residual = self.residual(prob - target)
         return Projection(
             prob=prob.reshape(*lead, *self.poset.shape),
             residual=residual.reshape(lead),
@@ -144,31 +123,23 @@ class _Solver:
 
 
 class SpliceSolver(_Solver):
-    """Copy the target on an up-set within M, and solve the remaining elements.
+    """M an up-set: the target on it, and the reference, rescaled, off it."""
 
-    ``rest``, all elements but that up-set, has nothing of M: the reference is rescaled
-    there. Or ``inner`` solves the same problem on these elements alone.
-    """
+    route = "splice"
 
-    def __init__(self, poset, matched, rest, inner=None):
+    def __init__(self, poset, matched):
         super().__init__(poset, matched)
-        self._rest, self._inner = rest, inner
-        self.route = inner.route if inner else "splice"
-        self.matrix_free = bool(inner) and inner.matrix_free
+        self._rest = np.flatnonzero(~matched)
 
     def solve(self, target, reference, tol, max_iter):
         """Distributions, residuals and steps for flat rows that need no check."""
-        q, (wanted, mass) = target.copy(), _normalized(target[:, self._rest])
+        q, part = target.copy(), np.ones((1, len(self._rest)))
+        mass = target[:, self._rest].sum(axis=1, keepdims=True)
         if reference is not None:
-            reference, _ = _normalized(reference[:, self._rest])
-        if self._inner:
-            problem = wanted, reference, tol, max_iter
-            rest, residual, n_iter = self._inner.solve(*problem)
-        else:
-            rest = 1 / len(self._rest) if reference is None else reference
-            _, residual, n_iter = _closed_form(q)
-        q[:, self._rest] = rest * mass
-        return q, residual * mass[:, 0], n_iter
+            part = reference[:, self._rest]
+        total = part.sum(axis=1, keepdims=True)
+        q[:, self._rest] = part / np.where(total > 0, total, 1) * mass
+        return _closed_form(q)
 
 
 class ClassSolver(_Solver):
@@ -217,10 +188,10 @@ class _NewtonSolver(_Solver):
         """
         q, residual, n_iter = solution.point, solution.residual, solution.n_iter
         left = np.flatnonzero(~solution.converged)
-        if len(left):
-            residual[left] = self.residual(q[left] - target[left])
+        residual[left] = self.residual(q[left] - target[left])
         left = left[n_iter[left] < max_iter]
-        if len(left) and self._fits_densely:
+        # Products of a Hessian that take a tenth of a second a row and step.
+        if len(left) and len(self.elements) ** 2 * self.poset.n_elements <= 2**33:
             budget = max_iter - int(n_iter[left].max())
             more = self._dense(q[left], target[left], solution.tol, budget, np.inf)
             better = more[1] < residual[left]
@@ -228,18 +199,12 @@ class _NewtonSolver(_Solver):
             n_iter[left] += more[2]
         return q, residual, n_iter
 
-    @property
-    def _fits_densely(self):
-        m = len(self.elements)
-        products = m * m * self.poset.n_elements
-        return m <= _FALLBACK_UP_TO and products <= _FALLBACK_PRODUCTS
-
     def _dense(self, start, target, tol, max_iter, settled=SETTLED):
         pieces = []
         for rows, basis in self._bases(start, target):
             start_and_target = some_rows(start, rows), some_rows(target, rows)
             problem = ExponentialTilt(basis, self.residual, *start_and_target)
-            x = np.zeros((len(rows), len(self.elements)))
+            x = np.zeros((len(rows), basis.n_functions))
             numerics = {"tol": tol, "max_iter": max_iter, "settled": settled}
             solution = newton_dense(problem, x, **numerics)
             pieces.append((rows, (solution.point, solution.residual, solution.n_iter)))
@@ -260,7 +225,9 @@ class TiltSolver(_NewtonSolver):
         super().__init__(poset, interaction_mask(poset.shape, family))
         self.family = family if isinstance(family, int) else frozenset(family)
         sets = maximal_mode_sets(family, range(len(poset.shape)))
-        self._fitted = sets if len(sets) <= _MOST_MARGINS else None
+        # Newton's method gains a factor e a step where margins are nearly empty, and
+        # sweeps scale these at once; over many margins they cost more than they save.
+        self._fitted = sets if len(sets) <= 64 else None
         self._modes = sorted(set().union(*sets))
         self._independent = max(map(len, sets)) == 1
         self.is_one_body = self._independent and len(self._modes) == len(poset.shape)
@@ -268,8 +235,6 @@ class TiltSolver(_NewtonSolver):
 
     def solve(self, target, reference, tol, max_iter):
         """Distributions, residuals and steps for flat rows that need no check."""
-        if len(self.elements) == self.poset.n_elements - 1:
-            return _closed_form(target.copy())
         start = reference
         if reference is None:
             start = product_of_marginals(target, self.poset.shape, self._modes)
@@ -282,9 +247,11 @@ class TiltSolver(_NewtonSolver):
     def _fit_margins(self, start, target):
         """The start after a few sweeps of iterative proportional fitting."""
         start = np.array(np.broadcast_to(start, target.shape))
-        rows, n_sweeps, shape = slice(None), _SWEEPS, self.poset.shape
+        rows, n_sweeps, shape = slice(None), 8, self.poset.shape
         if self.matrix_free and not self._independent:
-            rows, n_sweeps = np.flatnonzero(_is_uneven(target)), _SWEEPS_OF_UNEVEN
+            # Those with a cell of a hundredth of the mean: others need few steps.
+            uneven = target.min(axis=1) * target.shape[1] < 0.01
+            rows, n_sweeps = np.flatnonzero(uneven), 2
         modes = map(tuple, self._fitted)
         goals = {each: flat_margin(target[rows], shape, each) for each in modes}
         start[rows] = fit_margins(start[rows], shape, goals, n_sweeps)[0]
@@ -300,14 +267,14 @@ class TiltSolver(_NewtonSolver):
         for k, mass in mode_marginals(target, shape, self._modes).items():
             common = mass.sum(axis=0).argmax()
             fullest = mass.argmax(axis=1)
-            levels[:, k] = np.where(mass[:, common] >= _FILLED, common, fullest)
+            levels[:, k] = np.where(mass[:, common] >= 0.01, common, fullest)
         for rows, references in patterns_of(levels):
-            parts = self.family, tuple(references.tolist()), len(self.elements)
-            yield rows, marginal_cells(self.poset, *parts)
+            references = tuple(references.tolist())
+            yield rows, marginal_cells(self.poset, self.family, references)
 
     @cached_property
     def _basis(self):
-        return ScaledBasis(InteractionBasis(self.poset.shape, self.family))
+        return ScaledBasis(self.poset.shape, self.family)
 
 
 class GeneralSolver(_NewtonSolver):
@@ -318,65 +285,37 @@ class GeneralSolver(_NewtonSolver):
     def __init__(self, poset, matched):
         super().__init__(poset, matched)
         m = len(self.elements)
-        dense = m <= _DENSE_UP_TO and m * m * poset.n_elements <= _DENSE_PRODUCTS
-        self.matrix_free = not dense
+        # A Hessian is a matrix of |M|^2 D products a row and step.
+        is_dense = m <= _DENSE_UP_TO and m * m * poset.n_elements <= 2**24
+        self.matrix_free = not is_dense
 
     def solve(self, target, reference, tol, max_iter):
         """Distributions, residuals and steps for flat rows that need no check."""
         start = reference
         if reference is None:
             start = np.full_like(target, 1 / target.shape[1])
-        if len(self.elements) == 0:
-            return _closed_form(start.copy())
         return self._tilt(start, target, tol, max_iter)
 
     def _bases(self, start, target):
-        parts = [(np.arange(len(start)), np.True_)]
-        if not (self.matrix_free or start.all()):
-            # Functions may coincide where structural zeros remove cells.
-            parts = patterns_of(start > 0)
-        for rows, seen in parts:
-            basis = self._basis
-            if not seen.all():
-                basis = ZetaBasis(self.poset, self.elements, seen)
-            yield rows, basis
+        if self.matrix_free or start.all():
+            return [(np.arange(len(start)), self._basis)]
+        # Functions may coincide where structural zeros remove cells.
+        design = Design(self.poset, self.matched)
+        patterns = patterns_of(start > 0)
+        return [(rows, design.seen_by(seen)[0]) for rows, seen in patterns]
 
     @cached_property
     def _basis(self):
         return ZetaBasis(self.poset, self.elements)
 
 
-def _spliced(poset, matched):
-    """The solver that takes the largest up-set within M from the target.
-
-    None if there is none, or if what is left of M is small in any case.
-    """
-    rest_poset, rest = poset.down_closure(np.flatnonzero(~matched))
-    if rest_poset.n_elements == poset.n_elements:
-        return None
-    inner = matched[rest]
-    if np.count_nonzero(inner) <= _DENSE_UP_TO:
-        return None
-    return SpliceSolver(poset, matched, rest, mixed_solver(rest_poset, inner))
-
-
-def _normalized(x):
-    """Rows divided by their sums (n, 1); uniform where these are 0."""
-    total = x.sum(axis=1, keepdims=True)
-    uniform = np.full_like(x, 1 / x.shape[1])
-    return np.divide(x, total, out=uniform, where=total > 0), total
-
-
 def rows_at_once(poset, solver=None):
-    """Number of rows at a time, so that temporaries stay in cache."""
-    cells = BLOCK_CELLS
-    if solver is not None and solver.matrix_free:
-        cells *= _LARGER
+    """Number of rows at a time, so that temporaries stay in cache.
+
+    More for conjugate gradients, which take many products for ever fewer rows.
+    """
+    cells = BLOCK_CELLS * (2 if solver is not None and solver.matrix_free else 1)
     return max(poset.rows_at_once, cells // poset.n_elements)
-
-
-def _is_uneven(target):
-    return target.min(axis=1) * target.shape[1] < _UNEVEN
 
 
 def _closed_form(q, residual=None):

@@ -21,8 +21,8 @@ other order, by its sparse zeta matrix; :func:`chain_poset`, :func:`tree_poset`,
 The *order of an element* is the number of atoms (covers of the bottom) below it. For a
 tensor that is the number of indices that are not the first, the paper's "ell-body".
 :func:`order_mask` gives the elements of order 1 to ell, the base ``M_ell`` of equation
-1; :func:`interaction_mask` those of a family of sets of modes, which
-:func:`close_downward` makes of any sets; :func:`element_mask` any others.
+1; :func:`interaction_mask` those of sets of modes and of all subsets of these;
+:func:`element_mask` any others.
 
 A partial order on indices knows no invariance under permuting them (Remark 4.2 of the
 paper): neighbours in an image are neighbours in the order, and levels of a category
@@ -32,7 +32,7 @@ of one length for every symmetry wanted, a tree for a hierarchy, a product of bo
 
 from .constructions import boolean_lattice, chain_poset, product_poset, tree_poset
 from .general import Poset
-from .interactions import close_downward, interaction_mask
+from .interactions import interaction_mask
 from .protocol import PosetProtocol, element_mask, order_mask
 from .tensor import TensorPoset
 
@@ -42,7 +42,6 @@ __all__ = [
     "TensorPoset",
     "boolean_lattice",
     "chain_poset",
-    "close_downward",
     "element_mask",
     "interaction_mask",
     "order_mask",

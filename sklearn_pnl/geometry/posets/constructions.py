@@ -13,8 +13,6 @@ from .general import Poset
 from .protocol import PosetProtocol
 from .tensor import TensorPoset
 
-_MOST_ATOMS = 14
-
 
 def chain_poset(n_elements: int) -> TensorPoset:
     """Chain of ordered features, such as time or frequency.
@@ -42,10 +40,7 @@ def chain_poset(n_elements: int) -> TensorPoset:
     >>> chain_poset(3).zeta([1.0, 1.0, 1.0])
     array([1., 2., 3.])
     """
-    n_elements = index(n_elements)
-    if n_elements < 1:
-        raise ValueError(f"A chain needs an element; got n_elements={n_elements}.")
-    return TensorPoset((n_elements,))
+    return TensorPoset((index(n_elements),))
 
 
 def tree_poset(parents: ArrayLike, *, add_bottom: bool = False) -> Poset:
@@ -77,20 +72,11 @@ def tree_poset(parents: ArrayLike, *, add_bottom: bool = False) -> Poset:
     array([0, 1, 1, 1, 1])
     """
     parents = np.asarray(parents)
-    if (
-        parents.ndim != 1
-        or len(parents) == 0
-        or parents.dtype.kind not in "iu"
-        or parents.min() < -1
-    ):
+    fits = parents.ndim == 1 and parents.size and parents.dtype.kind in "iu"
+    if not fits or parents.min() < -1 or (parents == np.arange(len(parents))).any():
         raise ValueError(
-            "parents must list one element for each element, or -1 for a root; got "
-            f"{parents!r}."
-        )
-    loops = np.flatnonzero(parents == np.arange(len(parents)))
-    if len(loops):
-        raise ValueError(
-            f"Element {loops[0]} is its own parent; the parent of a root is -1."
+            "parents must list one other element for each element, or -1 for a root; "
+            f"got {parents!r}."
         )
     children = np.flatnonzero(parents >= 0)
     pairs = np.column_stack([parents[children], children])
@@ -121,11 +107,10 @@ def boolean_lattice(n_atoms: int) -> Poset:
     array([0, 1, 1, 2])
     """
     n_atoms = index(n_atoms)
-    if not 0 <= n_atoms <= _MOST_ATOMS:
+    if not 0 <= n_atoms <= 14:
         raise ValueError(
-            f"n_atoms must be from 0 to {_MOST_ATOMS}, since a lattice has 3^n_atoms "
-            f"relations; got {n_atoms}. TensorPoset((2,) * n_atoms) is the same order "
-            "without them."
+            f"n_atoms={n_atoms} is outside 0 to 14: a lattice has 3^n_atoms relations, "
+            "and TensorPoset((2,) * n_atoms) is the same order without them."
         )
     return product_poset(*[chain_poset(2)] * n_atoms) if n_atoms else Poset([[1]])
 
@@ -156,15 +141,9 @@ def product_poset(*posets: PosetProtocol) -> Poset:
     >>> product_poset(chain_poset(2), chain_poset(3)).order
     array([0, 1, 1, 1, 2, 2])
     """
-    if not posets:
-        raise ValueError("A product needs at least one poset.")
-    return Poset(reduce(kron, map(_zeta_matrix, posets)))
-
-
-def _zeta_matrix(poset):
-    if poset.added_bottom:
+    if not posets or any(poset.added_bottom for poset in posets):
         raise ValueError(
-            "A factor has an added bottom, which stands for no feature; build the "
-            "product first and the bottom last."
+            "A product needs at least one poset, and none with an added bottom, which "
+            "stands for no feature: build the product first and the bottom last."
         )
-    return poset.zeta_matrix
+    return Poset(reduce(kron, (poset.zeta_matrix for poset in posets)))

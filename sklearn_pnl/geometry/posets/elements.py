@@ -8,21 +8,16 @@ import numpy as np
 def flat_elements(poset, elements):
     """Flat indices of elements, from a mask or from a list in its order."""
     array = np.asarray(elements)
-    if array.dtype == bool:
-        if array.shape not in (poset.shape, (poset.n_elements,)):
-            raise ValueError(
-                f"A mask of elements must have shape {poset.shape} for {poset!r}; got "
-                f"{array.shape}."
-            )
+    if array.dtype == bool and array.shape in (poset.shape, (poset.n_elements,)):
         return np.flatnonzero(array)
-    listed = array.ndim == 1 or (array.ndim == 2 and array.shape[1] == len(poset.shape))
-    if array.size and (array.dtype.kind not in "iu" or not listed):
-        raise ValueError(
-            "Elements are given as a boolean mask, as flat indices, or for a tensor as "
-            f"tuples of {len(poset.shape)} indices; got an array of shape "
-            f"{array.shape} and type {array.dtype}."
-        )
     limits = np.array([poset.n_elements] if array.ndim == 1 else poset.shape)
+    is_listed = array.ndim == 1 or array.shape[1:] == limits.shape
+    if array.size and not (array.dtype.kind in "iu" and is_listed):
+        raise ValueError(
+            f"Elements of {poset!r} are given as a boolean mask of shape {poset.shape},"
+            f" as flat indices, or for a tensor as tuples of {len(poset.shape)} "
+            f"indices; got {array.shape} of type {array.dtype}."
+        )
     cells = array.astype(int).reshape(-1, len(limits))
     outside = np.flatnonzero(((cells < 0) | (cells >= limits)).any(axis=1))
     if len(outside):

@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.sparse.linalg import splu
 
-from .closure import check_acyclic, check_pairs, transitive_closure
 from .elements import float_type, leading_shape
 from .protocol import MatrixColumns, PosetProtocol
 
@@ -96,22 +96,20 @@ class Poset(PosetProtocol):
         ------
         ValueError
             If an element is out of range, if the relations contain a cycle
-            (which is named), or if there is no bottom, an element below all.
+            (whose elements are named), or if there is no bottom, an element below all.
         """
         n_elements = index(n_elements)
         if n_elements < 1:
             raise ValueError(f"A poset needs an element; got n_elements={n_elements}.")
-        pairs = check_pairs(pairs, n_elements)
+        lower, upper = _checked_pairs(pairs, n_elements).T
         if add_bottom:
-            every = np.arange(1, n_elements + 1)
-            pairs = np.vstack([pairs + 1, np.column_stack([0 * every, every])])
+            every = np.arange(n_elements)
+            lower, upper = np.r_[0 * every, lower + 1], np.r_[every + 1, upper + 1]
             n_elements += 1
-        upper, lower = pairs[:, 1], pairs[:, 0]
         covers = csr_array(
-            (np.ones(len(pairs), bool), (upper, lower)), shape=(n_elements, n_elements)
+            (np.ones(len(upper), bool), (upper, lower)), shape=(n_elements, n_elements)
         )
-        covers.sum_duplicates()
-        check_acyclic(covers)
+        _check_acyclic(covers)
         minimal = np.flatnonzero(np.diff(covers.indptr) == 0)
         if len(minimal) > 1:
             raise ValueError(
@@ -119,25 +117,18 @@ class Poset(PosetProtocol):
                 f"{minimal[:5].tolist()}, have nothing below them. Pass "
                 "add_bottom=True, or relate one element to each of these."
             )
-        return cls(transitive_closure(covers), added_bottom=add_bottom)
+        return cls(_transitive_closure(covers), added_bottom=add_bottom)
 
     def __repr__(self):
-        return (
-            f"Poset(n_elements={self.n_elements}, n_relations={self.zeta_matrix.nnz})"
-        )
-
-    @cached_property
-    def atoms(self) -> NDArray:
-        """Indices of the atoms: elements with only the bottom below them."""
-        return np.flatnonzero(np.diff(self.zeta_matrix.indptr) == 2)
+        n, n_relations = self.n_elements, self.zeta_matrix.nnz
+        return f"Poset(n_elements={n}, n_relations={n_relations})"
 
     @cached_property
     # An attribute of the protocol, computed on demand.
     def order(self) -> NDArray:  # type: ignore[override]
         """Number of atoms below each element."""
-        indicator = np.zeros(self.n_elements)
-        indicator[self.atoms] = 1
-        return (self.zeta_matrix @ indicator).astype(int)
+        is_atom = np.diff(self.zeta_matrix.indptr) == 2
+        return (self.zeta_matrix @ is_atom.astype(float)).astype(int)
 
     def zeta(self, theta: ArrayLike) -> NDArray:
         """Sum of ``theta`` over all elements below each: ``f(x) = sum_{y<=x}``."""
@@ -159,23 +150,6 @@ class Poset(PosetProtocol):
         """Whether ``mask`` contains all elements below each of its elements."""
         mask = np.asarray(mask, bool)
         return not np.any((self.zeta_matrix @ (~mask).astype(float))[mask])
-
-    def down_closure(self, elements: NDArray) -> tuple[PosetProtocol, Any]:
-        """Sub-poset of all elements below those given, and their indices here.
-
-        theta of these depends on probabilities of these alone.
-        """
-        touched = np.zeros(self.n_elements)
-        touched[elements] = 1
-        closure = np.flatnonzero(self.zeta_matrix.T @ touched)
-        return Poset(self.zeta_matrix[closure][:, closure]), closure
-
-    def fisher_gram(self, p: NDArray, elements: NDArray) -> NDArray:
-        """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements``."""
-        columns = self.zeta_matrix[:, elements].tocsc()
-        rows = np.reshape(p, (-1, self.n_elements))
-        grams = [(columns.T @ (columns * q[:, None])).toarray() for q in rows]
-        return np.reshape(grams, (*p.shape[:-1], len(elements), len(elements)))
 
     def greatest_below(self, elements: NDArray) -> NDArray | None:
         """See :class:`PosetProtocol`: the element with the most elements below it."""
@@ -213,6 +187,52 @@ class Poset(PosetProtocol):
         leading_shape(values, self)
         dtype = float_type(values)
         columns = values.reshape(-1, self.n_elements).T.astype(np.float64)
-        return np.ascontiguousarray(operation(columns).T, dtype=dtype).reshape(
-            values.shape
+        rows = np.ascontiguousarray(operation(columns).T, dtype=dtype)
+        return rows.reshape(values.shape)
+
+
+def _checked_pairs(pairs, n_elements):
+    """Pairs as integers (n_pairs, 2) without reflexive ones; a ValueError if bad."""
+    pairs = np.asarray(pairs)
+    if pairs.size == 0:
+        return np.empty((0, 2), int)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise ValueError(
+            "Relations must be pairs (a, b) of integers, meaning a <= b; got an array "
+            f"of shape {pairs.shape} and type {pairs.dtype}."
         )
+    outside = np.flatnonzero(((pairs < 0) | (pairs >= n_elements)).any(axis=1))
+    if len(outside):
+        raise ValueError(
+            f"Relation {outside[0]}, {tuple(pairs[outside[0]].tolist())}, names an "
+            f"element out of range: the poset has elements 0 to {n_elements - 1}."
+        )
+    return pairs[pairs[:, 0] != pairs[:, 1]].astype(int)
+
+
+def _check_acyclic(covers):
+    """A ValueError that names a cycle, if there is one."""
+    n_components, component = connected_components(covers, connection="strong")
+    if n_components == covers.shape[0]:
+        return
+    shared = np.bincount(component)[component] > 1
+    cycle = np.flatnonzero(component == component[np.argmax(shared)])
+    raise ValueError(
+        f"The relations contain a cycle through the elements {cycle.tolist()}: remove "
+        "one of these relations; in a partial order distinct elements cannot be below "
+        "each other."
+    )
+
+
+def _transitive_closure(covers):
+    """Zeta matrix from relations, by a graph search from each element."""
+    n = covers.shape[0]
+    # Converted once to the type that each search needs.
+    covers = covers.astype(np.float64)
+    below = [
+        breadth_first_order(covers, x, return_predecessors=False) for x in range(n)
+    ]
+    indices, indptr = np.concatenate(below), np.cumsum([0, *map(len, below)])
+    closure = csr_array((np.ones(len(indices)), indices, indptr), shape=(n, n))
+    closure.sort_indices()
+    return closure

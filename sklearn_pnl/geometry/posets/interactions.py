@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from itertools import chain, combinations, starmap
+from itertools import combinations
 from numbers import Integral
 from operator import index
 from typing import TypeAlias
@@ -22,47 +22,6 @@ from numpy.typing import NDArray
 Interactions: TypeAlias = int | Iterable[Sequence[int]]
 
 
-def close_downward(
-    interactions: Interactions, n_modes: int
-) -> int | frozenset[tuple[int, ...]]:
-    """Family of mode sets, checked: an order, or all subsets of the sets listed.
-
-    Parameters
-    ----------
-    interactions : int or iterable of tuple of int
-        ``ell``, or the mode sets to keep.
-    n_modes : int
-        ``d``, the number of modes of the tensor.
-
-    Returns
-    -------
-    family : int or frozenset of tuple of int
-        ``ell`` itself, or every non-empty subset of every set listed.
-
-    Raises
-    ------
-    ValueError
-        If the order is below 1 or above ``d``, if a mode does not exist or
-        occurs twice in a set, or if no set is given.
-
-    See Also
-    --------
-    interaction_mask : Elements of some interactions.
-    order_mask : Elements up to an order.
-
-    Examples
-    --------
-    >>> from sklearn_pnl.geometry import close_downward
-    >>> sorted(close_downward([(0, 2), (1,)], n_modes=3))
-    [(0,), (0, 2), (1,), (2,)]
-    """
-    kept = _check_interactions(interactions, n_modes)
-    if isinstance(kept, int):
-        return kept
-    sizes = ((modes, size) for modes in kept for size in range(1, len(modes) + 1))
-    return frozenset(chain.from_iterable(starmap(combinations, sizes)))
-
-
 def _check_interactions(interactions, n_modes):
     """An order, or a list of sets of modes in ascending order."""
     if isinstance(interactions, Integral):
@@ -72,18 +31,28 @@ def _check_interactions(interactions, n_modes):
                 f"{n_modes} modes has interactions of 1 to {n_modes} modes."
             )
         return int(interactions)
-    if not np.iterable(interactions):
-        raise ValueError(
-            f"Interactions are an integer order or a list of tuples of modes; got "
-            f"{interactions!r}."
-        )
-    sets = [check_mode_set(modes, n_modes) for modes in interactions]
+    given = interactions if np.iterable(interactions) else []
+    sets = [_check_mode_set(modes, n_modes) for modes in given]
     if not sets:
         raise ValueError(
-            "No interaction was given. List at least one tuple of modes, for instance "
-            "[(0,), (1, 2)], or pass an order."
+            "No interaction was given. Pass an order, or list at least one tuple of "
+            f"modes, for instance [(0,), (1, 2)]; got {interactions!r}."
         )
     return sets
+
+
+def _check_mode_set(modes, n_modes):
+    """A set of modes in ascending order; a ValueError if it is none."""
+    try:
+        checked = sorted(map(index, modes))
+    except TypeError:
+        checked = []
+    if not checked or sorted(set(checked) & set(range(n_modes))) != checked:
+        raise ValueError(
+            f"Interaction {modes!r} must be a tuple of modes from 0 to {n_modes - 1}, "
+            "at least one and none twice, such as (0,) or (0, 2)."
+        )
+    return tuple(checked)
 
 
 def interaction_mask(shape: Sequence[int], interactions: Interactions) -> NDArray:
@@ -105,7 +74,6 @@ def interaction_mask(shape: Sequence[int], interactions: Interactions) -> NDArra
     See Also
     --------
     order_mask : Elements up to an order.
-    close_downward : All subsets of interactions.
     sklearn_pnl.geometry.InteractionBasis : An orthonormal basis of interactions.
 
     Examples
@@ -132,65 +100,8 @@ def cell_orders(shape):
     return reduce(np.add.outer, modes)
 
 
-def is_down_set(mask):
-    """Whether a mask of cells of a tensor contains all cells below each of its own."""
-    mask = np.asarray(mask, bool)
-    modes = (np.moveaxis(mask, k, 0) for k in range(mask.ndim))
-    return not any(np.any(mode[1:] & ~mode[:-1]) for mode in modes)
-
-
-def family_from_mask(mask):
-    """The order, or the list of maximal sets of modes, with these cells; or None.
-
-    The bottom, which belongs to no set, does not matter.
-    """
-    kept = np.array(mask, bool)
-    kept[(0,) * kept.ndim] = True
-    every, used = kept, [k for k, length in enumerate(kept.shape) if length > 1]
-    # One cell for all cells that are non-zero in the same modes.
-    for k in used:
-        kept, every = merged(kept, k, np.any), merged(every, k, np.all)
-    orders = cell_orders(kept.shape)
-    largest = int(orders[kept].max())
-    if largest == 0 or not (np.array_equal(kept, every) and is_down_set(kept)):
-        return None
-    if np.array_equal(kept, orders <= largest):
-        return largest
-    maximal = kept.copy()
-    for k in used:
-        np.moveaxis(maximal, k, 0)[0] &= ~np.moveaxis(kept, k, 0)[1]
-    return sorted(tuple(map(int, np.flatnonzero(x))) for x in np.argwhere(maximal))
-
-
-def merged(cells, mode, how):
-    """The levels of a mode but the first merged to one."""
-    first, rest = np.split(cells, [1], axis=mode)
-    return np.concatenate([first, how(rest, axis=mode, keepdims=True)], axis=mode)
-
-
 def maximal_mode_sets(family, modes):
     """The largest sets of some modes of a family."""
     if not isinstance(family, int):
         return family
     return list(combinations(modes, family))
-
-
-def check_mode_set(modes, n_modes):
-    """A set of modes in ascending order; a ValueError if it is none."""
-    try:
-        modes = tuple(map(index, modes))
-    except TypeError as error:
-        raise ValueError(
-            f"An interaction is a tuple of modes, such as (0, 2); got {modes!r}."
-        ) from error
-    if not modes:
-        raise ValueError("An interaction needs at least one mode; got an empty tuple.")
-    for k in modes:
-        if not 0 <= k < n_modes:
-            raise ValueError(
-                f"Interaction {modes} names mode {k}, but the tensor has modes 0 to "
-                f"{n_modes - 1}."
-            )
-    if len(set(modes)) < len(modes):
-        raise ValueError(f"Interaction {modes} names a mode twice.")
-    return tuple(sorted(modes))

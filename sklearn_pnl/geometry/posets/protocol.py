@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from .elements import flat_elements
 from .interactions import Interactions
-
-# Zeta columns of up to this many elements are one dense matrix, of at most this size.
-_FEW_ELEMENTS, _LARGEST_COLUMNS = 64, 2**20
 
 
 class PosetProtocol(ABC):
@@ -87,15 +84,10 @@ class PosetProtocol(ABC):
 
     def order_mask(self, order: ArrayLike) -> NDArray:
         """Elements of order 1 to ``order``."""
-        if not isinstance(order, Integral):
+        if not (isinstance(order, Integral) and 1 <= order <= max(1, self.max_order)):
             raise ValueError(
-                "Interactions between modes are defined for a tensor; give an integer "
-                f"order for {self!r}."
-            )
-        if not 1 <= order <= max(1, self.max_order):
-            raise ValueError(
-                f"order={order} is outside 1 to {self.max_order}, the largest order in "
-                f"{self!r}."
+                f"order={order!r} is outside 1 to {self.max_order}, the largest order "
+                f"in {self!r}; interactions between modes are those of a tensor."
             )
         return (self.order >= 1) & (self.order <= order)
 
@@ -112,13 +104,6 @@ class PosetProtocol(ABC):
         a tensor of shape ``shape`` in the componentwise order.
         """
         return None
-
-    def down_closure(self, elements: NDArray) -> tuple[PosetProtocol, Any]:
-        """Poset of elements that contains all below those given, and their indices.
-
-        theta of these depends on probabilities of these alone. The whole will do.
-        """
-        return self, slice(None)
 
     def greatest_below(self, elements: NDArray) -> NDArray | None:
         """Number among ``elements`` of the greatest of them below each element, flat.
@@ -149,14 +134,10 @@ class PosetProtocol(ABC):
 
 
 class ZetaColumns:
-    """Columns of a zeta matrix by its transforms.
-
-    Rows are flat. ``n_terms`` is the number of terms summed for a row.
-    """
+    """Columns of a zeta matrix by its transforms; rows are flat."""
 
     def __init__(self, poset, elements):
         self._poset, self._elements = poset, elements
-        self.n_terms = poset.n_elements * len(poset.shape)
 
     def synthesis(self, v):
         """Zeta of theta on the elements alone: rows (n, D)."""
@@ -168,7 +149,7 @@ class ZetaColumns:
     def analysis(self, x):
         """Transpose of :meth:`synthesis`: eta on the elements, rows (n, m)."""
         eta = self._poset.eta(x.reshape(-1, *self._poset.shape))
-        return eta.reshape(len(x), -1).take(self._elements, axis=1)
+        return eta.reshape(x.shape).take(self._elements, axis=1)
 
 
 class MatrixColumns:
@@ -176,7 +157,6 @@ class MatrixColumns:
 
     def __init__(self, matrix):
         self._matrix = matrix
-        self.n_terms = matrix.nnz if issparse(matrix) else matrix.size
 
     def synthesis(self, v):
         """As of ``ZetaColumns``."""
@@ -190,7 +170,7 @@ class MatrixColumns:
 def zeta_columns(poset, elements):
     """Columns of the zeta matrix, dense if few: faster then than cumulative sums."""
     m, columns = len(elements), poset.columns(elements)
-    if m > _FEW_ELEMENTS or m * poset.n_elements > _LARGEST_COLUMNS:
+    if m > 64 or m * poset.n_elements > 2**20:
         return columns
     return MatrixColumns(np.ascontiguousarray(columns.synthesis(np.eye(m)).T))
 

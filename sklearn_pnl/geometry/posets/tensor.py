@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from math import prod
 from numbers import Integral
-from operator import index
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, kron
 
 from .elements import float_type, leading_shape
-from .interactions import cell_orders, family_from_mask, interaction_mask, is_down_set
+from .interactions import cell_orders, interaction_mask
 from .protocol import PosetProtocol
-
-# Up to this length a mode is summed slice by slice (one contiguous addition a
-# level, over all rows); beyond it `cumsum` wins.
-_SLICEWISE = 16
 
 
 class TensorPoset(PosetProtocol):
@@ -63,15 +56,10 @@ class TensorPoset(PosetProtocol):
     """
 
     def __init__(self, shape: Sequence[int]) -> None:
-        try:
-            shape = tuple(index(length) for length in np.atleast_1d(shape))
-        except TypeError as error:
+        shape = tuple(np.atleast_1d(shape).tolist())
+        if not (shape and all(isinstance(n, int) and n >= 1 for n in shape)):
             raise ValueError(
-                f"A tensor's shape must be integers; got {shape!r}."
-            ) from error
-        if not shape or min(shape) < 1:
-            raise ValueError(
-                f"A tensor needs at least one mode, each of length 1 or more; got "
+                "A tensor needs at least one mode, each of length 1 or more; got "
                 f"shape {shape}."
             )
         self.shape = shape
@@ -112,7 +100,9 @@ class TensorPoset(PosetProtocol):
 
     def is_down_set(self, mask: ArrayLike) -> bool:
         """Whether ``mask`` contains all elements below each of its elements."""
-        return is_down_set(mask)
+        mask = np.asarray(mask, bool)
+        modes = (np.moveaxis(mask, k, 0) for k in range(self.n_modes))
+        return not any(np.any(mode[1:] & ~mode[:-1]) for mode in modes)
 
     def order_mask(self, order: ArrayLike) -> NDArray:
         """Cells of the interactions of at most ``order`` modes, or of those listed."""
@@ -131,13 +121,26 @@ class TensorPoset(PosetProtocol):
         return np.searchsorted(elements, np.arange(self.n_elements), side="right") - 1
 
     def family(self, mask: ArrayLike) -> int | list[tuple[int, ...]] | None:
-        """Interactions whose cells are those of ``mask``, or None."""
-        return family_from_mask(mask)
+        """The order, or the maximal sets of modes, with these cells; or None.
 
-    @property
-    def zeta_matrix(self) -> Any:
-        """The sparse matrix of :meth:`zeta` on flat arrays."""
-        return reduce(kron, (csr_array(np.tri(length)) for length in self.shape))
+        The bottom, which belongs to no set, does not matter.
+        """
+        kept, bottom = np.array(mask, bool), (0,) * self.n_modes
+        kept[bottom] = True
+        if not self.is_down_set(kept):
+            return None
+        kept[bottom] = False
+        # In which modes cells are not the first, each set of them once.
+        used = np.unique(np.argwhere(kept) > 0, axis=0)
+        largest = int(used.sum(axis=1).max(initial=0))
+        if largest and np.array_equal(kept, interaction_mask(self.shape, largest)):
+            return largest
+        n_above = [(used >= modes).all(axis=1).sum() for modes in used]
+        sets = used[np.array(n_above, int) == 1]
+        sets = sorted(tuple(np.flatnonzero(modes).tolist()) for modes in sets)
+        if not sets or not np.array_equal(kept, interaction_mask(self.shape, sets)):
+            return None
+        return sets
 
     def fisher_gram(self, p: NDArray, elements: NDArray) -> NDArray:
         """``sum_{z >= x, z >= y} p(z)`` for all pairs of ``elements`` (flat).
@@ -165,17 +168,14 @@ class TensorPoset(PosetProtocol):
 
 def _cumulate(mode):
     """Cumulative sum along the middle axis, in place."""
-    if mode.shape[1] > _SLICEWISE:
+    if mode.shape[1] > 16:
         np.cumsum(mode, axis=1, out=mode)
         return
+    # Few contiguous additions are faster.
     for level in range(1, mode.shape[1]):
         mode[:, level] += mode[:, level - 1]
 
 
 def _difference(mode):
     """First difference along the middle axis, in place."""
-    if mode.shape[1] > _SLICEWISE:
-        mode[:, 1:] = np.diff(mode, axis=1)
-        return
-    for level in range(mode.shape[1] - 1, 0, -1):
-        mode[:, level] -= mode[:, level - 1]
+    mode[:, 1:] -= mode[:, :-1].copy()
