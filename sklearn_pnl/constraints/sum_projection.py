@@ -258,7 +258,9 @@ class _Problem:
         steps, kept = self.set.steps, self.set.system()
         a = kept.coefficients[kept.is_equality]
         a = a[~a[:, steps == 0].any(axis=1)]
-        basis, pivots = echelon(a, np.ones(len(steps)), np.ones(len(steps)))
+        # Columns without sums follow from the others where they can.
+        is_summed = self.sums.coefficients.any(axis=0)
+        basis, pivots = echelon(a, np.ones(len(steps)), np.where(is_summed, 2, 1))
         free = np.setdiff1d(np.flatnonzero(steps), pivots)
         moves = np.diag(steps)[free]
         moves[:, pivots] = -(basis[:, free] * steps[free]).T

@@ -197,6 +197,16 @@ def test_whole_numbers_by_largest_remainder_are_within_a_step(seed):
     assert_array_equal(whole[:, 1], start[:, 1])
 
 
+@pytest.mark.parametrize("columns", [[3, 4], [3, 5], [4, 5]])
+def test_sums_of_a_total_and_of_a_part_are_met_in_whole_numbers(columns):
+    start = random_table(0, kind="cents")
+    sums = as_sums(np.eye(6)[columns], start.sum(axis=0)[columns] + [7, 11])
+    keeps = settings(start, "cents")
+    rows = project_to_totals(start, sums, keeps)
+    assert_array_equal(sums.values(rows), sums.lower)
+    check_rows(rows, start, keeps)
+
+
 def test_equalities_that_follow_from_others_change_nothing():
     start = random_table(0)
     a, _ = EQUALITIES
