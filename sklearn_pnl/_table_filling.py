@@ -12,6 +12,7 @@ from .constraints.feasible_set import (
     build_feasible_set,
     resolve_equalities,
 )
+from .constraints.linear import read_constraints
 from .constraints.nearest import nearest_rows
 from .constraints.projection import weights_of
 from .frames import is_frame, read_table
@@ -35,11 +36,12 @@ class TableFiller:
         low, high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
         self._set = build_feasible_set(
             table,
+            table.numbers(),
             low=low,
             high=high,
             equalities=resolve_equalities(imputer.equalities, table),
             steps=np.zeros(len(low)),
-            constraints=imputer.constraints,
+            constraints=read_constraints(imputer.constraints, table),
         )
         # A table counts whole numbers beyond double precision from a start.
         system = self._set.system()

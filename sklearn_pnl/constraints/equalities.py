@@ -5,6 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from .._runtime.blocks import ends_of
+
 # What equalities may be missed by: a share of the range of their columns (sums over all
 # rows: of their absolute terms), and roundings of the largest values.
 TOL, ROUNDINGS = 1e-9, 16
@@ -64,7 +66,7 @@ def subsample(rows):
 def _room(rows, precision):
     """What rounding and :data:`TOL` leave of each column (D,) of rows."""
     eps = np.maximum(precision, np.finfo(float).eps)
-    low, high = rows.min(axis=0), rows.max(axis=0)
+    low, high = ends_of(rows)
     return TOL * (high - low) + ROUNDINGS * eps * np.maximum(np.abs(low), np.abs(high))
 
 

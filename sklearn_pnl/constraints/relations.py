@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.sparse.csgraph import connected_components
 
-from .._runtime.blocks import slices
+from .._runtime.blocks import ends_of, slices
 from .equalities import (
     Equations,
     echelon,
@@ -152,9 +152,10 @@ def find_relations(
     precision : float or ndarray of shape (D,)
         Unit roundoff of the types of the columns.
     """
-    least, most = (end.reduce(rows).astype(np.float64) for end in (np.fmin, np.fmax))
-    inner = ((rows > least) & (rows < most)).any(axis=0)
-    binary = (least < most) & ~inner & (shape is None)
+    least, most = ends(rows)
+    binary = np.zeros(len(least), bool)
+    if shape is None:
+        binary = _two_valued(rows, least, most)
     low, high = limits(least, most, extrapolation, steps, binary)
     coded, flags = _coded(rows, binary, least), np.flatnonzero(binary)
     linked, equations = np.zeros((len(flags), len(flags)), bool), given
@@ -167,8 +168,8 @@ def find_relations(
         tied = given.coefficients.any(axis=0)
     orders = implications = np.empty((0, 2), int)
     if shape is None:
-        ends = np.zeros(len(flags)), np.ones(len(flags))
-        implications = flags[find_orders(coded[:, flags], *ends)]
+        zero_one = np.zeros(len(flags)), np.ones(len(flags))
+        implications = flags[find_orders(coded[:, flags], *zero_one)]
         orders = np.vstack([find_orders(rows, low, high, binary, times), implications])
     blocks = _blocks(coded[:, flags], linked, np.searchsorted(flags, implications))
     return ColumnRelations(
@@ -184,6 +185,23 @@ def limits_alone(rows, steps, extrapolation):
         np.array(ends), steps, shape=none.coefficients.shape[1:],
         extrapolation=extrapolation, given=none,
     )  # fmt: skip
+
+
+def ends(rows):
+    """Least and largest value (D,) of each column; NaN where all cells are missing."""
+    least, most = (end.astype(np.float64) for end in ends_of(rows))
+    if np.isnan(least).any():
+        least, most = np.fmin.reduce(rows), np.fmax.reduce(rows)
+    return least, most
+
+
+def _two_valued(rows, least, most):
+    """Columns of just two values; 256 rows tell most of the others."""
+    two = least < most
+    for part in (rows[:256], rows[256:]):
+        c = np.flatnonzero(two)
+        two[c] = ~((part[:, c] > least[c]) & (part[:, c] < most[c])).any(axis=0)
+    return two
 
 
 def limits(least, most, extrapolation, steps, binary):
@@ -257,7 +275,7 @@ def complete_part(rows):
         rows = rows[np.ix_(complete, columns)]
     if not len(rows):
         return columns[:0], rows[:, :0]
-    varying = rows.min(axis=0) < rows.max(axis=0)
+    varying = np.less(*ends_of(rows))
     return columns[varying], rows if varying.all() else rows[:, varying]
 
 
@@ -275,7 +293,10 @@ def _nearly_dependent(rows):
         mean, spread = part.mean(axis=0), part.std(axis=0)
     fine = np.isfinite(spread) & (spread > 0)
     mean, spread = np.where(fine, mean, 0), np.where(fine, spread, np.inf)
-    factor = np.linalg.qr((part - mean) / spread, mode="r")
+    standard = (part - mean) / spread
+    if _are_independent(standard, share):
+        return np.zeros(c, bool), np.zeros((c, c), bool)
+    factor = np.linalg.qr(standard, mode="r")
     diagonal = np.diag(factor)
     least = np.finfo(float).eps * max(1.0, np.abs(diagonal).max())
     small = np.flatnonzero(np.abs(diagonal) < least)
@@ -292,6 +313,16 @@ def _nearly_dependent(rows):
     # Smaller partial correlations link no two columns.
     correlated = np.abs(precision) > 1e-3 * np.sqrt(np.outer(diagonal, diagonal))
     return tied, correlated & np.outer(tied, tied)
+
+
+def _are_independent(standard, share):
+    """Whether correlations, which round more than a QR, show that none is tied."""
+    try:
+        factor = np.linalg.cholesky(standard.T @ standard / len(standard))
+    except np.linalg.LinAlgError:
+        return False
+    inverse = solve_triangular(factor, np.eye(len(factor)), lower=True)
+    return 1 / np.square(inverse).sum(axis=0).max() > max(2 * share, 1e-6)
 
 
 def _sums(rows, columns, shape, ranks, precision):
@@ -360,6 +391,8 @@ def _blocks(flags, linked, implications):
 
     Those that an equality or an order links, that no row has on together, or all rows.
     """
+    if not flags.shape[1]:
+        return np.empty(0, int)
     on = np.nan_to_num(flags)
     both, count = on.T @ on, on.sum(axis=0)
     together = linked | (both == 0) | ((both == count) & (both == count[:, None]))

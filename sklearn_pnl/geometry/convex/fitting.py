@@ -50,6 +50,35 @@ def fit_margins(rows, shape, goals, max_iter, tol=None):
     return out, n_iter
 
 
+def fit_levels(rows, shape, goals, n_sweeps):
+    """:func:`fit_margins` for margins of single modes, without rescaling the tables.
+
+    A table is a matrix of the leading modes and the others, with a factor for each row
+    and column of it, so that a sweep over many modes passes twice over the table.
+    """
+    halves = range(len(shape) + 1)
+    cut = min(halves, key=lambda k: max(prod(shape[:k]), prod(shape[k:])))
+    sides = shape[:cut], shape[cut:]
+    matrices = rows.reshape(len(rows), prod(sides[0]), prod(sides[1]))
+    factors = [np.ones((len(rows), size)) for size in matrices.shape[1:]]
+    for side in [0, 1] * n_sweeps:
+        other = factors[1 - side]
+        if side == 0:
+            now = (matrices @ other[:, :, None])[..., 0]
+        else:
+            now = (other[:, None, :] @ matrices)[:, 0]
+        now *= factors[side]
+        for (k,), goal in goals.items():
+            if (k >= cut) == side:
+                levels = indicators_of(sides[side], (k - side * cut,))
+                factor = _ratio(goal, now @ levels) @ levels.T
+                now *= factor
+                factors[side] = np.minimum(factors[side] * factor, 1e300)
+    fitted = matrices * factors[0][:, :, None]
+    fitted *= factors[1][:, None, :]
+    return fitted.reshape(rows.shape)
+
+
 def flat_margin(rows, shape, modes):
     """Margin (n, n_cells) of tables (n, D), flat by ascending modes."""
     if len(modes) == len(shape):
@@ -61,18 +90,23 @@ def flat_margin(rows, shape, modes):
 
 
 def _scale(rows, shape, modes, goal, now):
-    """Multiply tables in place by goals over sums; by 1 where a sum is 0."""
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        factor = goal / now
-    factor[~(now > 0)] = 1.0
-    # A larger one could overflow; the next sweep goes on.
-    np.minimum(factor, 1e300, out=factor)
+    """Multiply tables in place by goals over sums."""
+    factor = _ratio(goal, now)
     if _is_small(rows):
         rows *= factor @ indicators_of(shape, modes).T
         return
     axes = (length if k in modes else 1 for k, length in enumerate(shape))
     tables = rows.reshape(-1, *shape)
     tables *= factor.reshape(-1, *axes)
+
+
+def _ratio(goal, now):
+    """Factors from sums to goals; 1 where a sum is 0."""
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        factor = goal / now
+    factor[~(now > 0)] = 1.0
+    # A larger one could overflow; the next sweep goes on.
+    return np.minimum(factor, 1e300, out=factor)
 
 
 def _is_small(rows):

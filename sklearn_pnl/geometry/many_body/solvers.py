@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._arrays import BLOCK_CELLS, joined, patterns_of, slices, some_rows
-from ..convex.fitting import fit_margins, flat_margin
+from ..convex.fitting import fit_levels, fit_margins, flat_margin
 from ..convex.marginals import mode_marginals
 from ..convex.optimize import SETTLED, Report, newton_cg, newton_dense
 from ..coordinates import distributions
@@ -254,6 +254,8 @@ class TiltSolver(_NewtonSolver):
             rows, n_sweeps = np.flatnonzero(uneven), 2
         modes = map(tuple, self._fitted)
         goals = {each: flat_margin(target[rows], shape, each) for each in modes}
+        if self._independent:
+            return fit_levels(start, shape, goals, n_sweeps)
         start[rows] = fit_margins(start[rows], shape, goals, n_sweeps)[0]
         return start
 
