@@ -254,6 +254,14 @@ class Codec:
 
     # --- rows to codes -------------------------------------------------------------
 
+    def phi(self, rows):
+        """phi, distributions ``p = (x + offset) / mass`` (Example 4.1), and masses."""
+        p = self.cells(rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mass = p.sum(axis=1)
+            p /= mass[:, None]
+        return p, mass
+
     def cells(self, rows):
         """Measures (n, D) of rows: with the offset, and the mean in an added bottom."""
         # One memory layout for all rows, since rounding of sums depends on it.
@@ -275,18 +283,16 @@ class Codec:
         return self._encode(rows, divergence)
 
     def _encode(self, rows, divergence):
-        p = self.cells(rows)
-        with np.errstate(over="ignore"):
-            mass = p.sum(axis=1)
+        p, mass = self.phi(rows)
         if not np.all(np.isfinite(mass)):
             coordinates = np.full((len(p), len(self.base.elements)), np.nan)
             return Encoded.closed(coordinates, mass)
-        p /= mass[:, None]
-        # No reference is the uniform one: theta 0 off the base, M_ell of equation 1.
-        q, residual, n_iter = self._solver.solve(p, None, self.tol, self.max_iter)
+        # w = Proj_B(p), B = M_ell of equation 1: theta is 0 off the base, as it is in
+        # the uniform distribution, which no reference stands for.
+        w, residual, n_iter = self._solver.solve(p, None, self.tol, self.max_iter)
         log_mass = np.log(mass) if self.with_mass else 0.0
-        coordinates = self.base.coordinates(q, log_mass)
-        kl = kl_divergence(p, q, axis=1) if divergence else np.nan
+        coordinates = self.base.coordinates(w, log_mass)
+        kl = kl_divergence(p, w, axis=1) if divergence else np.nan
         encoded = Encoded.closed(coordinates, mass, kl)
         return encoded._replace(residual=residual, n_iter=n_iter)
 
@@ -328,7 +334,7 @@ class Codec:
         return Design(self.poset, element_mask(self.poset, self.base.elements))
 
     def _encode_one_body(self, rows, divergence):
-        """The product of the marginals, without forming it."""
+        """w = Proj_B(p), B = M_1: the product of the marginals, without forming it."""
         theta, marginals, mass = one_body_theta(rows, self.offset, self.poset.shape)
         if not np.all(np.isfinite(theta)):
             # Single precision may overflow where double does not.
@@ -337,8 +343,7 @@ class Codec:
             theta[:, 0] += np.log(mass)
         if not divergence:
             return Encoded.closed(theta, mass)
-        p = self.cells(rows)
-        p /= mass[:, None]
+        p, _ = self.phi(rows)
         kl = xlogy(p, p).sum(axis=1) - xlogy(marginals, marginals).sum(axis=1)
         return Encoded.closed(theta, mass, np.maximum(kl, 0))
 
@@ -354,30 +359,31 @@ class Codec:
     # --- codes to rows -------------------------------------------------------------
 
     def decode(self, codes, neighbors, weights, *, rows, masses):
-        """Rows of a block of codes, in the type of ``rows``, and their residuals.
+        """Algorithm 1: rows of a block of codes, in the type of ``rows``; residuals.
 
         ``neighbors`` (n, k) are those of ``rows``, the training rows, whose ``masses``
         are given; they count with ``weights`` (n, k).
         """
         if not self.needs_rows and self.with_mass:
             # The measures carry their mass already.
-            return self._rows(self.measures(codes), rows.dtype), np.zeros(len(codes))
+            x = self.phi_inverse(self.measures(codes), rows.dtype)
+            return x, np.zeros(len(codes))
         # w, the point of the base B that a code stands for.
         w, log_mass = self.points(codes)
         q, residual = w, np.zeros(len(w))
         if self.needs_rows:
-            # The neighbours' mean, geometric for ThetaManifold, so that its theta is
-            # the mean theta of equation 2.
+            # D = M*_ell(N) by its point r, the geometric mean of N: theta of r is the
+            # mean theta of equation 2.
             r = self.mean(rows, masses, neighbors, weights)
-            # The projection of w on the set that the mean gives: Algorithm 1.
+            # q = Proj_D(w).
             q, residual = self.local_manifold.project_from_code(w, r, self._project)
-        # The inverse of phi: the neighbours' mean mass (section 4.3).
         if self.with_mass:
             mass = np.exp(log_mass)
         else:
+            # The mean mass of N (Remark 4.3).
             mass = (weights * masses[neighbors]).sum(axis=1)
         q *= mass[:, None]
-        return self._rows(q, rows.dtype), residual
+        return self.phi_inverse(q, rows.dtype), residual
 
     def _project(self, target, reference):
         # Off the matched set theta of the reference counts, which cells of 0 lack.
@@ -391,7 +397,10 @@ class Codec:
         return self._decoder.solve(target, reference, self.tol, self.max_iter)[:2]
 
     def mean(self, rows, masses, neighbors, weights):
-        """Mean distribution of each point's neighbours, in eta or in theta."""
+        """Mean distribution of each point's neighbours N, in eta or in theta.
+
+        In theta it is the mean of equation 2.
+        """
         geometric = self.local_manifold.geometric
         # In theta the mass adds a constant to a row, which normalising removes.
         shares = weights if geometric else weights / masses[neighbors]
@@ -409,8 +418,8 @@ class Codec:
         mean = mean.reshape(n, size)
         return normalized_exp(mean)[0] if geometric else mean
 
-    def _rows(self, measures, dtype):
-        """Rows of measures: the exact inverse of :meth:`cells`.
+    def phi_inverse(self, measures, dtype):
+        """phi^-1: rows of distributions times their mass; the inverse of :meth:`phi`.
 
         An added bottom is dropped. It would be filled in again with the mean, 1 / D of
         the mass, so the features get the rest: a row keeps its sum.

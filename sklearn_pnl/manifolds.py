@@ -86,7 +86,7 @@ class LocalManifold(BaseEstimator):
     def project_from_code(
         self, w: NDArray, r: NDArray, project: Callable
     ) -> tuple[NDArray, NDArray]:
-        """Distributions and residuals from codes ``w`` and means of near rows ``r``.
+        """Distributions q and residuals from codes ``w`` and means of near rows ``r``.
 
         ``project(target, reference)`` solves for the eta of the target on the matched
         set and the theta of the reference off it.
@@ -185,11 +185,18 @@ class ThetaManifold(LocalManifold):
     (20, 3, 4)
     """
 
+    # r is the geometric mean of N, so that theta_r = (1 / k) sum theta_i.
     geometric = True
 
     def matched(self, low: NDArray) -> NDArray:
-        """See :class:`LocalManifold`."""
+        """See :class:`LocalManifold`. Where theta is free, q has the eta of w."""
         return ~low
+
+    def project_from_code(
+        self, w: NDArray, r: NDArray, project: Callable
+    ) -> tuple[NDArray, NDArray]:
+        """q = Proj_D(w) on D = M*_ell(N), the set of equation 2 through r."""
+        return project(w, r)
 
 
 class EtaManifold(LocalManifold):

@@ -205,7 +205,7 @@ class TrainingRows:
         return self.codec.mean(self.rows, self.masses, neighbors, weights)
 
     def decode(self, codes, neighbors, caller, weights=None, n_jobs=None):
-        """Rows (n, D) of codes: each projected on what its neighbours (n, k) span.
+        """Rows (n, D) of codes: each projected on what its neighbours give.
 
         That is ``M*_ell(N)`` or one of its relatives: the local manifold of the codec
         says which, and the mean of the neighbours gives it, made block by block. Warns

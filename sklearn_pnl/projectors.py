@@ -2,7 +2,7 @@
 
 Section 4.2 of the paper. *Forward*, ``Enc = Proj_B . phi``: a row is read as a
 distribution and projected on the base B. *Backward* is Algorithm 1: a code is projected
-on a sub-manifold D that its nearest training rows span.
+on a sub-manifold D that its nearest training rows determine.
 """
 
 from __future__ import annotations
@@ -281,6 +281,8 @@ class ManyBodyProjector(_Encoder):
     def inverse_transform(self, X: ArrayLike) -> NDArray:
         """The point of the base that each code stands for.
 
+        Not Algorithm 1, which is that of :class:`BackwardProjector`.
+
         Parameters
         ----------
         X : array-like of shape (n, n_params_)
@@ -518,6 +520,8 @@ class BackwardProjector(_Encoder):
     def inverse_transform(self, X: ArrayLike) -> NDArray:
         """Rows decoded from codes through the local sub-manifold of each: Algorithm 1.
 
+        As printed with ``local_manifold="theta"``.
+
         Parameters
         ----------
         X : array-like of shape (n, n_params_)
@@ -533,8 +537,8 @@ class BackwardProjector(_Encoder):
         codes = check_codes(self, X)
         # N, the k training rows whose codes are nearest to w.
         neighbors = self._training.nearest(codes, self.k_neighbors_, n_jobs=self.n_jobs)
-        # Proj_D(w) on D = M*_ell(N), which their mean gives (equation 2), or on one of
-        # its relatives, and the inverse of phi.
+        # phi^-1(Proj_D(w)): D is M*_ell(N) of equation 2 for "theta"; for "fiber", the
+        # default, and others it is not. `Codec.decode` has the three steps.
         caller = type(self).__name__
         rows = self._training.decode(codes, neighbors, caller, n_jobs=self.n_jobs)
         return rows.reshape(-1, *self.input_shape_)
@@ -632,7 +636,7 @@ class BackwardProjector(_Encoder):
 
     @property
     def offset(self) -> float:
-        """Base of the projector."""
+        """Offset of the projector."""
         return self.order.offset if isinstance(self.order, ManyBodyProjector) else 1e-5
 
 

@@ -73,9 +73,9 @@ def sub_manifold(neighbors, Z):
 
 
 def backward(w, bases, rows, k, low, Z, manifold):
-    """Algorithm 1: neighbours, the sub-manifold that they span, projection on it."""
+    """Algorithm 1: neighbours, the sub-manifold that they give, projection on it."""
     N = np.argsort([kl(w, base) for base in bases], kind="stable")[:k]
-    p, mean = rows[N] / rows[N].sum(axis=1, keepdims=True), None
+    p = rows[N] / rows[N].sum(axis=1, keepdims=True)
     mean, high = p.mean(axis=0), ~low & (np.arange(len(w)) > 0)
     if manifold == "theta":
         q = mixed(w, sub_manifold(p, Z), high, Z)
@@ -83,13 +83,14 @@ def backward(w, bases, rows, k, low, Z, manifold):
         q = mixed(w, mean, low, Z)
     else:
         q = mixed(mean, w, low, Z) if manifold == "eta" else 0.02 * w + 0.98 * mean
-    # The inverse of phi: the mean mass of the neighbours (section 4.3).
+    # phi^-1: the mean mass of the neighbours (Remark 4.3).
     return q * rows[N].sum(axis=1).mean()
 
 
 def augment(X, offset, k, low, Z, parents, noise, manifolds):
     """Algorithm 2: encode all, draw from a kernel density, decode each."""
     rows = X + offset
+    # Enc = Proj_B after phi, which divides by the sum (Example 4.1).
     bases = [forward(row / row.sum(), low, Z) for row in rows]
     codes = np.array([theta_of(base, Z)[low] for base in bases])
     energies = (codes[parents] + noise) @ Z[:, low].T

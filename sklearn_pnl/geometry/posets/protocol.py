@@ -176,7 +176,7 @@ def zeta_columns(poset, elements):
 
 
 def order_mask(poset: PosetProtocol, order: Interactions) -> NDArray:
-    """Elements of order 1 to ``order``: the base of the ell-body approximation.
+    """Elements of order 1 to ``order``: where theta is free in M_ell of equation 1.
 
     Parameters
     ----------
