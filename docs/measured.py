@@ -200,14 +200,9 @@ def _minus_smote(which):
 def _ensembles(which):
     """Ensembles that balance by themselves, less the learner behind SMOTE."""
     of = {"forest": ("PNL", "balanced forest"), "boosting": ("PNL", "EasyEnsemble")}
-    lines = [
-        line
-        for learner, samplers in of.items()
-        for line in imbalance.differences(
-            rows(f"imbalance-{which}"), learners=[learner]
-        )
-        if line["sampler"] in samplers
-    ]
+    scores, lines = rows(f"imbalance-{which}"), []
+    for learner, samplers in of.items():
+        lines += imbalance.differences(scores, learners=[learner], samplers=samplers)
     body = [list(line.values()) for line in lines]
     return _markdown(["learner", "minus SMOTE", *list(lines[0])[2:]], body)
 

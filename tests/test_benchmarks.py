@@ -289,7 +289,7 @@ def test_what_rows_break_of_promises_is_found(word):
     assert any(text.startswith(word) for text in found), found
 
 
-def test_differences_to_smote_are_over_tables_and_tests_over_families():
+def test_differences_to_smote_are_tested_over_tables_and_over_families():
     rng = np.random.default_rng(0)
     gains = rng.normal(size=8)
     rows = [
@@ -301,10 +301,12 @@ def test_differences_to_smote_are_over_tables_and_tests_over_families():
     ]
     lines = imbalance.differences(rows)
     assert [line["learner"] for line in lines] == ["mean of learners", "one", "other"]
-    p = wilcoxon(gains.reshape(4, 2).mean(axis=1)).pvalue
+    over_tables = wilcoxon(gains).pvalue
+    over_families = wilcoxon(gains.reshape(4, 2).mean(axis=1)).pvalue
     for line in lines:
         ahead = f"{(gains > 0).sum()} of 8"
-        assert line["AUC"] == f"{gains.mean():+.1f} ({p:.2g}; {ahead})"
+        p = f"{over_tables:.2g}, {over_families:.2g}"
+        assert line["AUC"] == f"{gains.mean():+.1f} ({p}; {ahead})"
         assert line["corrected Brier"].startswith(f"{-gains.mean():+.1f} (")
 
 

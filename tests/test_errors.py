@@ -324,7 +324,7 @@ def test_parameters_out_of_range_are_refused(params, name, make):
 @pytest.mark.parametrize("n_neighbors", [0, 13, 2.5])
 def test_neighbors_that_are_not_there_are_refused(n_neighbors):
     projector = BackwardProjector().fit(positive())
-    with pytest.raises(ValueError):
+    with pytest.raises((TypeError, ValueError)):
         projector.kneighbors(projector.codes_, n_neighbors)
 
 
@@ -448,7 +448,7 @@ MISTAKES = [
     (lambda X, y: geometry.rake(np.ones((2, 2)), [[1, 2]]), "dict by modes"),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
         {(0,): [[1, 2, 3]], (1,): [[1, 2, 3, 9]]}),
-     r"^Row 0: .* \(0,\) and \(1,\) disagree at the total: 6 and 15\. Scale or mend"),
+     r"margins \(0,\) and \(1,\) disagree at the total: 6 and 15"),
     (lambda X, y: BackwardProjector().fit(positive()).decode_margins(
         {(7,): [[1, 2, 3]]}), "modes up to 7.*tables have 2 axes"),
     (lambda X, y: adjust(X[["rent"]], ColumnConstraint("rent", equal=99),

@@ -69,14 +69,14 @@ def scores(rows):
     return found, np.array(list(families.values()))
 
 
-def differences(rows, reference=REFERENCE, learners=None):
+def differences(rows, reference=REFERENCE, learners=None, samplers=None):
     """A row a sampler and learner: 1000 times its difference, p, and tables ahead.
 
     Above 0 the sampler is better than the reference, for every metric. A first p is
     over tables, a second over means of families, since tables of a family share rows.
     """
     found, families = scores(rows)
-    samplers = dict.fromkeys(key[0] for key in found)
+    samplers = samplers or dict.fromkeys(key[0] for key in found)
     names = [OVERALL, *dict.fromkeys(row["learner"] for row in rows)]
     lines = []
     for learner in learners or names:
