@@ -84,10 +84,6 @@ def growth(order):
 
 def figures():
     """Figures by the names that pages mark them with."""
-    table = {
-        "fresh": "fresh",
-        "heldout": "held-out",
-    }
     samplers = {
         "none": "none",
         "threshold": "threshold",
@@ -95,22 +91,18 @@ def figures():
         "ros": "ROS 0.3",
         "pnl": "PNL",
         "paper": "PNL (paper)",
+        "calibrated": "calibrated PNL",
     }
     metrics = dict(zip(("ap", "auc", "balanced", "brier"), METRICS, strict=True))
     found = {
-        f"{which}_{sampler}_{metric}": score(table[which], samplers[sampler], name)
-        for which in table
+        f"fresh_{sampler}_{metric}": score("fresh", samplers[sampler], name)
         for sampler in samplers
         for metric, name in metrics.items()
     }
-    for learner in ("logistic", "5-NN", "boosting"):
-        for sampler in ("none", "threshold", "smote", "pnl"):
-            for metric in ("ap", "balanced"):
-                found[f"fresh_{learner.replace('-', '')}_{sampler}_{metric}"] = score(
-                    "fresh", samplers[sampler], metrics[metric], learner
-                )
-    for metric, name in metrics.items():
-        found[f"fresh_calibrated_{metric}"] = score("fresh", "calibrated PNL", name)
+    for sampler in ("none", "pnl"):
+        found[f"fresh_logistic_{sampler}_ap"] = score(
+            "fresh", samplers[sampler], metrics["ap"], "logistic"
+        )
     return found | _of_few_rows() | _of_speed()
 
 
