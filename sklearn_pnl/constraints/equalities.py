@@ -186,10 +186,11 @@ def sums_of_neighbors(rows, precision):
     centred = rows - rows.mean(axis=0)
     codes = np.random.default_rng(0).standard_normal((2, n)) @ centred
     until = np.concatenate([np.zeros((2, 1)), np.cumsum(codes, axis=1)], axis=1)
-    # Sums of rounded numbers are as rounded as the largest of them; sums of small whole
-    # numbers beside them are exact.
+    # Sums of rounded numbers are as rounded as the largest of them; sums of small
+    # numbers beside them are not.
     size = max(np.abs(until).max(), np.abs(codes).max())
-    shares = sorted({TOL, max(TOL, ROUNDINGS * precision.max())})
+    eps = np.finfo(float).eps
+    shares = sorted({ROUNDINGS * eps, TOL, max(TOL, ROUNDINGS * precision.max())})
     found = [x for share in shares for x in _sums_of_codes(until, codes, share * size)]
     room, spread = _room(rows, precision), np.ptp(rows, axis=0)
     equations = []
