@@ -43,7 +43,7 @@ def _base():
 #: The settings of the authors' program: codes on M_1, the offset 1e-5 of its embedding,
 #: kernel density of bandwidth .05, and the point of the m-geodesic from the code to the
 #: mean of its neighbours at which its natural gradient stops (Hu and Sugiyama, ICLR
-#: 2026, appendix C.1). ``PNLSampler(**PAPER_RECIPE)`` is the published method;
+#: 2026, appendix C.1). ``PNLSampler(**PAPER_RECIPE)`` runs these;
 #: ``local_manifold="theta"`` in it is the set that equation 2 prints. A search over
 #: its order names ``order__order``.
 PAPER_RECIPE = Recipe(

@@ -6,9 +6,9 @@
     4. decode by Algorithm 1   x* = phi^-1(Proj_D(w*))   `Codec.decode`
     5. back to columns of X                              `CodeSource.back`
 
-Where the code is the whole row (the base is all of S), the m-geodesic between codes is
-the straight line between rows, decoding is the identity, and :class:`LineSource` draws
-rows at once. Else :class:`CodeSource` goes the whole way.
+With "mixup" on the m-geodesics of whole rows (the base is all of S), the default of
+tables, these are straight lines between rows, decoding is the identity, and
+:class:`LineSource` draws rows at once. Else :class:`CodeSource` goes the whole way.
 """
 
 from dataclasses import dataclass, replace
@@ -144,8 +144,9 @@ class CodeSource:
         return self.training.nearest(self.training.codes[[row]], 1, members)[0, 0]
 
     def batches(self, start, rng, size):
-        """New rows, ``size`` at a time; the size does not change their bytes.
+        """Algorithm 2, steps 2 to 5: w*, N, x*, for ``size`` new rows at a time.
 
+        The size does not change their bytes.
         Rounding depends on which rows a matrix product is over. So codes are drawn with
         their neighbours, and decoded, in whole blocks of either, and cut anew between.
         """
@@ -167,7 +168,7 @@ class CodeSource:
             return new.codes, new.parents, new.weights, donors
 
         def decode(codes, parents, weights, donors):
-            # Steps 4 and 5: x*.
+            # Steps 4 and 5: x* = phi^-1(Proj_D(w*)), in the columns of X.
             numbers = self._decoded(codes, parents, weights, start.n_jobs)
             if cells is None:
                 discretize(numbers, numbers[:, self.relations.binary], self.relations)

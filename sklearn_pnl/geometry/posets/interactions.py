@@ -58,8 +58,8 @@ def _check_mode_set(modes, n_modes):
 def interaction_mask(shape: Sequence[int], interactions: Interactions) -> NDArray:
     """Cells where theta is free in M_ell (equation 1), for some interactions.
 
-    A cell belongs to the mode set in which its index is not zero. The bottom,
-    which belongs to the empty set, is left out.
+    theta is 0 at all others. A cell belongs to the mode set in which its index is not
+    zero. The bottom, which belongs to the empty set, is left out.
 
     Parameters
     ----------
