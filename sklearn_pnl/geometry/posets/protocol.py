@@ -83,7 +83,7 @@ class PosetProtocol(ABC):
         return int(self.order.max())
 
     def order_mask(self, order: ArrayLike) -> NDArray:
-        """Elements of order 1 to ``order``, where theta is free in M_ell (equation 1)."""
+        """Elements of order 1 to ``order``: where theta is free in M_ell."""
         if not (isinstance(order, Integral) and 1 <= order <= max(1, self.max_order)):
             raise ValueError(
                 f"order={order!r} is outside 1 to {self.max_order}, the largest order "
