@@ -165,9 +165,8 @@ def _read_ends(of, ends, rtol):
             ends = ends.reorder_levels(of)
 
     def widened(end):
-        end = np.nan if is_missing(end) else float(end)
         # Without a tolerance infinity stays what it is.
-        return end + rtol * abs(end) if rtol else end
+        return float(end) + (rtol * abs(float(end)) if rtol else 0.0)
 
     ends = _as_dict(ends) if hasattr(ends, "items") else ends
     try:
@@ -218,12 +217,11 @@ def as_totals(totals, names, row_shape):
     if isinstance(totals, ColumnTotal):
         return [totals]
     if hasattr(totals, "items") and np.ndim(totals) < 2:
-        totals = _as_dict(totals)
-        if not totals:
+        if not len(totals):
             raise ValueError("totals is empty; ask for at least one.")
         return [
             value if isinstance(value, ColumnTotal) else column_total(of, value)
-            for of, value in totals.items()
+            for of, value in _as_dict(totals).items()
         ]
     if isinstance(totals, Sequence) and any(
         isinstance(total, ColumnTotal | Mapping) for total in totals
@@ -262,10 +260,6 @@ class ColumnReader:
     def __len__(self):
         return len(self._columns)
 
-    def keys(self, of):
-        """The columns that a column, or a tuple of several, stands for."""
-        return of if isinstance(of, tuple) and of not in (self.names or ()) else (of,)
-
     def terms(self, total):
         """Coefficients (1, n) of the weights of rows in a sum of columns.
 
@@ -278,12 +272,13 @@ class ColumnReader:
     def levels(self, key):
         """Values of a column as its users write them, a list."""
         column = self._columns.reader(self._place(key)).take(np.arange(len(self)))
-        if isinstance(column, np.ndarray) and column.dtype.kind in "mM":
-            # Nanoseconds would be whole numbers.
-            column = column.astype(f"{column.dtype.kind}8[us]")
-        if hasattr(column, "tolist"):
-            return column.tolist()
-        return nw.from_native(column, series_only=True).to_list()
+        if not isinstance(column, np.ndarray):
+            return nw.from_native(column, series_only=True).to_list()
+        # Nanoseconds would be whole numbers.
+        is_time = column.dtype.kind in "mM"
+        return (
+            column.astype(f"{column.dtype.kind}8[us]") if is_time else column
+        ).tolist()
 
     def codes(self, keys, levels):
         """Which of some tuples of levels each row has (n,); -1 for none of them."""
@@ -372,10 +367,12 @@ def read_margin(reader, total, n=None):
     -------
     Margin
     """
-    key = reader.keys(total.of)
+    # A tuple is several columns, unless it is the name of one.
+    is_several = isinstance(total.of, tuple) and total.of not in (reader.names or ())
+    key = total.of if is_several else (total.of,)
     levels, *ends = zip(*total.intervals(), strict=True)
     lower, upper = map(np.array, ends)
-    levels = levels if len(key) > 1 else tuple((level,) for level in levels)
+    levels = levels if is_several else tuple((level,) for level in levels)
     for level in levels:
         if not isinstance(level, tuple) or len(level) != len(key):
             raise ValueError(
