@@ -539,15 +539,17 @@ def _round_weights(asked, weights, floor, ceiling, time_limit):
     floor, ceiling = np.ceil(floor - _ROUNDING), np.floor(ceiling + _ROUNDING)
     for row in np.flatnonzero(floor > ceiling):
         raise ValueError(f"bounds leave no whole weight for row {row}.")
-    terms, wanted = csc_array(asked.terms), np.round(asked.lower)
+    terms = csc_array(asked.terms)
     is_whole = np.array_equal(terms.data, np.round(terms.data))
-    is_whole &= np.allclose([asked.lower, asked.upper], wanted, rtol=0, atol=1e-6)
     # A search over more terms than a million takes minutes.
     if is_whole and not asked.is_mean.any() and terms.nnz <= 2**20:
+        ends = asked.lower, asked.upper, time_limit, floor, ceiling
         with suppress(ValueError):
-            return nearest_whole(weights, terms, wanted, time_limit, floor, ceiling)
+            return nearest_whole(weights, terms, *ends)
     # Sums with irrational coefficients tell rows with other terms apart.
-    order = np.argsort(terms.T @ np.sin(1.0 + np.arange(len(wanted))), kind="stable")
+    order = np.argsort(
+        terms.T @ np.sin(1.0 + np.arange(len(asked.names))), kind="stable"
+    )
     whole = np.floor(weights + _ROUNDING)
     fractions = np.cumsum((weights - whole)[order])
     whole[order] += np.diff(np.rint(fractions), prepend=0.0)
