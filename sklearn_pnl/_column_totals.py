@@ -14,9 +14,6 @@ from ._runtime.masked import check_unmasked, unmasked
 from .frames.columns import column_of, columns_of, is_frame
 from .frames.readers import is_missing
 
-# Margins of one table agree if their sums differ by a smaller share than this.
-_AGREEMENT = 1e-9
-
 
 @dataclass(frozen=True)
 class ColumnTotal:
@@ -71,7 +68,7 @@ class ColumnTotal:
     @property
     def name(self) -> str:
         """What a sum or mean is called in messages and reports."""
-        return f"the {'mean' if self.mean else 'sum'} of {label_of(self.of)}"
+        return f"the {'mean' if self.mean else 'sum'} of {self.of!r}"
 
 
 @unmasked
@@ -133,8 +130,7 @@ def column_total(
     else:
         lower = upper = equal
     lower, upper = _read_ends(of, lower, -rtol), _read_ends(of, upper, rtol)
-    if isinstance(of, Mapping):
-        of = dict(of)
+    of = dict(of) if isinstance(of, Mapping) else of
     total = ColumnTotal(of, lower, upper, mean)
     if isinstance(of, dict) and not (
         of and all(isinstance(w, Real) and isfinite(w) for w in of.values())
@@ -148,7 +144,7 @@ def column_total(
     for level, low, high in total.intervals():
         is_open = (low, high) == (-np.inf, np.inf) and not total.by_level
         if is_open or not low <= high or np.inf in (low, -high):
-            label = label_of(of) + f" of level {level!r}" * total.by_level
+            label = f"{of!r}" + f" of level {level!r}" * total.by_level
             raise ValueError(
                 f"A total of {label} must lie in an interval: give equal, or lower <= "
                 f"upper; got {low:g} to {high:g}."
@@ -188,14 +184,6 @@ def _as_dict(totals):
             raise ValueError(f"Totals name {label!r} more than once: sum them first.")
         result[label] = total
     return result
-
-
-def label_of(of):
-    """A column, or a sum of several, in words."""
-    if not isinstance(of, dict):
-        return repr(of)
-    terms = (f"{weight:+g} {column}" for column, weight in of.items())
-    return " ".join(terms).removeprefix("+")
 
 
 def as_totals(totals, names, row_shape):
@@ -406,7 +394,8 @@ def check_agreement(margins):
                 part = tuple(level[i] for i in places)
                 sums.setdefault(part, [0.0, 0.0])[k] += count
         for level, (one, other) in sums.items():
-            if abs(one - other) > _AGREEMENT * np.abs(first.lower).sum():
+            # As exact as weights are.
+            if abs(one - other) > 1e-9 * np.abs(first.lower).sum():
                 at = f" at {name_level(shared, level)}" if shared else ""
                 raise ValueError(
                     f"The totals of {first.name} and {second.name} disagree{at}: they "

@@ -14,7 +14,6 @@ from .._column_totals import (
     ColumnTotal,
     as_totals,
     check_agreement,
-    label_of,
     read_margin,
 )
 from ..calibration import effective_size, nearest_weights, stack_terms
@@ -82,7 +81,7 @@ class Totals:
                 columns = places_of(margins[-1].key)
                 if not discrete[columns].all():
                     raise ValueError(
-                        f"{label_of(margins[-1].key)} is counted by values, of which "
+                        f"{margins[-1].name} is counted by values, of which "
                         "new rows may have others. Name it in categorical_features."
                     )
                 counted |= set(columns)
@@ -90,7 +89,7 @@ class Totals:
             is_number = len(columns) == len(total.coefficients)
             if not is_number or table.times[columns].any():
                 raise ValueError(
-                    f"Totals are about numbers, but {label_of(total.of)} holds "
+                    f"Totals are about numbers, but {total.of!r} holds "
                     "categories or times: ask for counts by level, or pass numbers."
                 )
             row, weights = np.zeros(d), [*total.coefficients.values()]
