@@ -306,6 +306,8 @@ class Margin:
     ----------
     key : tuple
         The columns.
+    name : str
+        The same as its user wrote them.
     levels : tuple of tuple
     codes : ndarray of int of shape (n,)
         Which level each row has; -1 where it has none that is asked for.
@@ -317,17 +319,13 @@ class Margin:
     """
 
     key: tuple
+    name: str
     levels: tuple
     codes: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     names: tuple
     is_share: bool
-
-    @property
-    def name(self):
-        """The columns as the user wrote them."""
-        return repr(self.key[0] if len(self.key) == 1 else self.key)
 
     def indicators(self, codes):
         """Which rows have which level, a sparse array of shape (n_levels, n)."""
@@ -380,7 +378,7 @@ def read_margin(reader, total, n=None):
         lower, upper = n * lower, n * upper
     what = "the share of" if is_share else "the count of"
     names = tuple(f"{what} {name_level(key, level)}" for level in levels)
-    return Margin(key, levels, codes, lower, upper, names, is_share)
+    return Margin(key, repr(total.of), levels, codes, lower, upper, names, is_share)
 
 
 def check_agreement(margins):

@@ -385,7 +385,9 @@ class _RowTotals:
         missed = np.abs(values - np.clip(values, self.lower, self.upper))
         # Weights of 0 have no mean.
         missed[self.is_mean & (np.sum(weights) <= 0)] = np.inf
-        return missed / np.maximum(self.values(weights, abs(self.terms)), 1e-100)
+        size = self.values(weights, abs(self.terms))
+        # Where all terms are 0, what is missed stays far above any tolerance.
+        return missed / np.maximum(size, 1e-100)
 
     def linear(self):
         """Coefficients of the weights in sums alone, and their ends.
@@ -519,13 +521,13 @@ def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
     for _ in range(4):
         result = linear_projection(
             near[None], terms, lower, upper, floor=floor, ceiling=ceiling,
-            tol=max(1e-14, tol), max_iter=max_iter,
+            tol=max(1e-14, tol), max_iter=max_iter - n_iter,
         )  # fmt: skip
         weights[used], n_iter = result.measure[0], n_iter + int(result.n_iter[0])
         near = np.maximum(result.measure[0], _TINY)
         values = terms @ near
         missed = np.abs(values - np.clip(values, lower, upper))
-        if np.all(missed <= tol * (abs(terms) @ near)) or result.n_iter[0] >= max_iter:
+        if np.all(missed <= tol * (abs(terms) @ near)) or n_iter >= max_iter:
             break
     return weights, n_iter
 
