@@ -206,11 +206,11 @@ def calibrate(
         Least and largest ratio of a weight to its design weight.
     integer : bool, default=False
         Whether weights are rounded to whole numbers: to the nearest ones next to them
-        that meet all totals, where these are whole and few enough for a search by
-        ``scipy.optimize.milp``. Where there are none they are truncated, and the
-        fractions replicate a systematic sample of rows (truncate, replicate, sample);
-        then totals are missed by what ``report.missed`` says, and a warning if no
-        report is asked for.
+        that meet all totals, where these leave whole sums of whole terms, few enough
+        for a search by ``scipy.optimize.milp``. Where there are none they are
+        truncated, and the fractions replicate a systematic sample of rows (truncate,
+        replicate, sample); then totals are missed by what ``report.missed`` says, and
+        a warning if no report is asked for.
     time_limit : float, default=1
         Seconds of the search for the nearest whole numbers; as long again is spent on
         finding any.
@@ -219,7 +219,8 @@ def calibrate(
     max_iter : int, default=200
         Most Newton steps.
     strict : bool, default=True
-        Whether a total that is not met raises. Otherwise the report says it.
+        Whether a total that is not met raises. Otherwise the report says it, or a
+        warning if none is asked for.
     return_report : bool, default=False
         Whether to return a :class:`CalibrationReport` too.
 
@@ -283,10 +284,10 @@ def calibrate(
         raise CalibrationError(" ".join(reasons), report)
     if return_report:
         return weights, report
-    if integer and not reasons and report.residual.max() > max(tol, _ROUNDING):
-        k = int(report.residual.argmax())
+    k = int(report.residual.argmax())
+    if report.residual[k] > max(tol, _ROUNDING):
         warn_user(
-            f"Whole weights miss {np.count_nonzero(report.residual > tol)} of "
+            f"The weights miss {np.count_nonzero(report.residual > tol)} of "
             f"{len(report.names)} totals, most {report.names[k]}, by "
             f"{report.missed[k]:.6g}; return_report=True has all."
         )
@@ -320,16 +321,14 @@ def check_order(given, X, name):
 
 
 def _check_bounds(bounds):
-    try:
+    with suppress(TypeError, ValueError):
         low, high = map(float, bounds)
-    except (TypeError, ValueError):
-        low, high = np.nan, np.nan
-    if not 0 <= low <= high or np.isinf(low):
-        raise ValueError(
-            "bounds must be ratios of a weight to its design weight, 0 <= least <= "
-            f"largest, which may be infinite; got {bounds!r}."
-        )
-    return low, high
+        if 0 <= low <= high and low < np.inf:
+            return low, high
+    raise ValueError(
+        "bounds must be ratios of a weight to its design weight, 0 <= least <= "
+        f"largest, which may be infinite; got {bounds!r}."
+    )
 
 
 # --- totals as a linear system of the weights ---------------------------------------
