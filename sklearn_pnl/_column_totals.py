@@ -14,9 +14,6 @@ from ._runtime.masked import check_unmasked, unmasked
 from .frames.columns import column_of, columns_of, is_frame
 from .frames.readers import is_missing
 
-# Margins of one table agree if their sums differ by a smaller share than this.
-_AGREEMENT = 1e-9
-
 
 @dataclass(frozen=True)
 class ColumnTotal:
@@ -71,7 +68,7 @@ class ColumnTotal:
     @property
     def name(self) -> str:
         """What a sum or mean is called in messages and reports."""
-        return f"the {'mean' if self.mean else 'sum'} of {label_of(self.of)}"
+        return f"the {'mean' if self.mean else 'sum'} of {self.of!r}"
 
 
 @unmasked
@@ -133,8 +130,7 @@ def column_total(
     else:
         lower = upper = equal
     lower, upper = _read_ends(of, lower, -rtol), _read_ends(of, upper, rtol)
-    if isinstance(of, Mapping):
-        of = dict(of)
+    of = dict(of) if isinstance(of, Mapping) else of
     total = ColumnTotal(of, lower, upper, mean)
     if isinstance(of, dict) and not (
         of and all(isinstance(w, Real) and isfinite(w) for w in of.values())
@@ -148,7 +144,7 @@ def column_total(
     for level, low, high in total.intervals():
         is_open = (low, high) == (-np.inf, np.inf) and not total.by_level
         if is_open or not low <= high or np.inf in (low, -high):
-            label = label_of(of) + f" of level {level!r}" * total.by_level
+            label = f"{of!r}" + f" of level {level!r}" * total.by_level
             raise ValueError(
                 f"A total of {label} must lie in an interval: give equal, or lower <= "
                 f"upper; got {low:g} to {high:g}."
@@ -165,9 +161,8 @@ def _read_ends(of, ends, rtol):
             ends = ends.reorder_levels(of)
 
     def widened(end):
-        end = np.nan if is_missing(end) else float(end)
         # Without a tolerance infinity stays what it is.
-        return end + rtol * abs(end) if rtol else end
+        return float(end) + (rtol * abs(float(end)) if rtol else 0.0)
 
     ends = _as_dict(ends) if hasattr(ends, "items") else ends
     try:
@@ -191,14 +186,6 @@ def _as_dict(totals):
     return result
 
 
-def label_of(of):
-    """A column, or a sum of several, in words."""
-    if not isinstance(of, dict):
-        return repr(of)
-    terms = (f"{weight:+g} {column}" for column, weight in of.items())
-    return " ".join(terms).removeprefix("+")
-
-
 def as_totals(totals, names, row_shape):
     """Everything asked for, one :class:`ColumnTotal` each.
 
@@ -218,12 +205,11 @@ def as_totals(totals, names, row_shape):
     if isinstance(totals, ColumnTotal):
         return [totals]
     if hasattr(totals, "items") and np.ndim(totals) < 2:
-        totals = _as_dict(totals)
-        if not totals:
+        if not len(totals):
             raise ValueError("totals is empty; ask for at least one.")
         return [
             value if isinstance(value, ColumnTotal) else column_total(of, value)
-            for of, value in totals.items()
+            for of, value in _as_dict(totals).items()
         ]
     if isinstance(totals, Sequence) and any(
         isinstance(total, ColumnTotal | Mapping) for total in totals
@@ -262,10 +248,6 @@ class ColumnReader:
     def __len__(self):
         return len(self._columns)
 
-    def keys(self, of):
-        """The columns that a column, or a tuple of several, stands for."""
-        return of if isinstance(of, tuple) and of not in (self.names or ()) else (of,)
-
     def terms(self, total):
         """Coefficients (1, n) of the weights of rows in a sum of columns.
 
@@ -278,12 +260,13 @@ class ColumnReader:
     def levels(self, key):
         """Values of a column as its users write them, a list."""
         column = self._columns.reader(self._place(key)).take(np.arange(len(self)))
-        if isinstance(column, np.ndarray) and column.dtype.kind in "mM":
-            # Nanoseconds would be whole numbers.
-            column = column.astype(f"{column.dtype.kind}8[us]")
-        if hasattr(column, "tolist"):
-            return column.tolist()
-        return nw.from_native(column, series_only=True).to_list()
+        if not isinstance(column, np.ndarray):
+            return nw.from_native(column, series_only=True).to_list()
+        # Nanoseconds would be whole numbers.
+        is_time = column.dtype.kind in "mM"
+        return (
+            column.astype(f"{column.dtype.kind}8[us]") if is_time else column
+        ).tolist()
 
     def codes(self, keys, levels):
         """Which of some tuples of levels each row has (n,); -1 for none of them."""
@@ -323,6 +306,8 @@ class Margin:
     ----------
     key : tuple
         The columns.
+    name : str
+        The same as its user wrote them.
     levels : tuple of tuple
     codes : ndarray of int of shape (n,)
         Which level each row has; -1 where it has none that is asked for.
@@ -334,17 +319,13 @@ class Margin:
     """
 
     key: tuple
+    name: str
     levels: tuple
     codes: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     names: tuple
     is_share: bool
-
-    @property
-    def name(self):
-        """The columns as the user wrote them."""
-        return repr(self.key[0] if len(self.key) == 1 else self.key)
 
     def indicators(self, codes):
         """Which rows have which level, a sparse array of shape (n_levels, n)."""
@@ -372,10 +353,12 @@ def read_margin(reader, total, n=None):
     -------
     Margin
     """
-    key = reader.keys(total.of)
+    # A tuple is several columns, unless it is the name of one.
+    is_several = isinstance(total.of, tuple) and total.of not in (reader.names or ())
+    key = total.of if is_several else (total.of,)
     levels, *ends = zip(*total.intervals(), strict=True)
     lower, upper = map(np.array, ends)
-    levels = levels if len(key) > 1 else tuple((level,) for level in levels)
+    levels = levels if is_several else tuple((level,) for level in levels)
     for level in levels:
         if not isinstance(level, tuple) or len(level) != len(key):
             raise ValueError(
@@ -395,7 +378,7 @@ def read_margin(reader, total, n=None):
         lower, upper = n * lower, n * upper
     what = "the share of" if is_share else "the count of"
     names = tuple(f"{what} {name_level(key, level)}" for level in levels)
-    return Margin(key, levels, codes, lower, upper, names, is_share)
+    return Margin(key, repr(total.of), levels, codes, lower, upper, names, is_share)
 
 
 def check_agreement(margins):
@@ -409,7 +392,8 @@ def check_agreement(margins):
                 part = tuple(level[i] for i in places)
                 sums.setdefault(part, [0.0, 0.0])[k] += count
         for level, (one, other) in sums.items():
-            if abs(one - other) > _AGREEMENT * np.abs(first.lower).sum():
+            # As exact as weights are.
+            if abs(one - other) > 1e-9 * np.abs(first.lower).sum():
                 at = f" at {name_level(shared, level)}" if shared else ""
                 raise ValueError(
                     f"The totals of {first.name} and {second.name} disagree{at}: they "

@@ -206,11 +206,11 @@ def calibrate(
         Least and largest ratio of a weight to its design weight.
     integer : bool, default=False
         Whether weights are rounded to whole numbers: to the nearest ones next to them
-        that meet all totals, where these are whole and few enough for a search by
-        ``scipy.optimize.milp``. Where there are none they are truncated, and the
-        fractions replicate a systematic sample of rows (truncate, replicate, sample);
-        then totals are missed by what ``report.missed`` says, and a warning if no
-        report is asked for.
+        that meet all totals, where these leave whole sums of whole terms, few enough
+        for a search by ``scipy.optimize.milp``. Where there are none they are
+        truncated, and the fractions replicate a systematic sample of rows (truncate,
+        replicate, sample); then totals are missed by what ``report.missed`` says, and
+        a warning if no report is asked for.
     time_limit : float, default=1
         Seconds of the search for the nearest whole numbers; as long again is spent on
         finding any.
@@ -219,7 +219,8 @@ def calibrate(
     max_iter : int, default=200
         Most Newton steps.
     strict : bool, default=True
-        Whether a total that is not met raises. Otherwise the report says it.
+        Whether a total that is not met raises. Otherwise the report says it, or a
+        warning if none is asked for.
     return_report : bool, default=False
         Whether to return a :class:`CalibrationReport` too.
 
@@ -268,7 +269,7 @@ def calibrate(
     low, high = _check_bounds(bounds)
     floor = low * design
     ceiling = np.where(design > 0, high, 0.0) * np.maximum(design, _TINY)
-    asked = _read_totals(reader, totals, design)
+    asked = _RowTotals.read(totals, reader, design)
     weights, n_iter, reasons = asked.solve(
         design, floor, ceiling, tol, max_iter, "the bounds of the weights"
     )
@@ -283,10 +284,10 @@ def calibrate(
         raise CalibrationError(" ".join(reasons), report)
     if return_report:
         return weights, report
-    if integer and not reasons and report.residual.max() > max(tol, _ROUNDING):
-        k = int(report.residual.argmax())
+    k = int(report.residual.argmax())
+    if report.residual[k] > max(tol, _ROUNDING):
         warn_user(
-            f"Whole weights miss {np.count_nonzero(report.residual > tol)} of "
+            f"The weights miss {np.count_nonzero(report.residual > tol)} of "
             f"{len(report.names)} totals, most {report.names[k]}, by "
             f"{report.missed[k]:.6g}; return_report=True has all."
         )
@@ -320,16 +321,14 @@ def check_order(given, X, name):
 
 
 def _check_bounds(bounds):
-    try:
+    with suppress(TypeError, ValueError):
         low, high = map(float, bounds)
-    except (TypeError, ValueError):
-        low, high = np.nan, np.nan
-    if not 0 <= low <= high or np.isinf(low):
-        raise ValueError(
-            "bounds must be ratios of a weight to its design weight, 0 <= least <= "
-            f"largest, which may be infinite; got {bounds!r}."
-        )
-    return low, high
+        if 0 <= low <= high and low < np.inf:
+            return low, high
+    raise ValueError(
+        "bounds must be ratios of a weight to its design weight, 0 <= least <= "
+        f"largest, which may be infinite; got {bounds!r}."
+    )
 
 
 # --- totals as a linear system of the weights ---------------------------------------
@@ -353,26 +352,41 @@ class _RowTotals:
     upper: np.ndarray
     names: tuple
 
-    def _divided(self, sums, weights):
+    @classmethod
+    def read(cls, totals, reader, design):
+        """Read what is asked of the rows: sums first, then counts."""
+        asked = as_totals(totals, reader.names, (reader.n_columns,))
+        margins = [read_margin(reader, total) for total in asked if total.by_level]
+        check_agreement([margin for margin in margins if not margin.is_share])
+        parts = [
+            (reader.terms(total), [total.mean], [total.lower], [total.upper])
+            for total in asked
+            if not total.by_level
+        ]
+        names = [total.name for total in asked if not total.by_level]
+        for margin in margins:
+            _check_rest(margin, design)
+            is_mean = np.full(len(margin.levels), margin.is_share)
+            terms = margin.indicators(margin.codes)
+            parts.append((terms, is_mean, margin.lower, margin.upper))
+            names += margin.names
+        terms, *columns = zip(*parts, strict=True)
+        return cls(stack_terms(terms), *map(np.concatenate, columns), tuple(names))
+
+    def values(self, weights, terms=None):
+        """The totals (c,) of weights, or those of other terms."""
+        sums = (self.terms if terms is None else terms) @ weights
         return np.where(self.is_mean, sums / max(np.sum(weights), _TINY), sums)
-
-    def values(self, weights):
-        """The totals (c,) of weights."""
-        return self._divided(self.terms @ weights, weights)
-
-    def missed(self, weights):
-        """Distance of each total from what was asked."""
-        values = self.values(weights)
-        return np.abs(values - np.clip(values, self.lower, self.upper))
 
     def residual(self, weights):
         """What is missed of each, as a share of the sum of its absolute terms."""
-        missed = self.missed(weights)
+        values = self.values(weights)
+        missed = np.abs(values - np.clip(values, self.lower, self.upper))
         # Weights of 0 have no mean.
         missed[self.is_mean & (np.sum(weights) <= 0)] = np.inf
-        size = self._divided(abs(self.terms) @ np.abs(weights), weights)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(missed > 0, missed / size, 0.0)
+        size = self.values(weights, abs(self.terms))
+        # Where all terms are 0, what is missed stays far above any tolerance.
+        return missed / np.maximum(size, 1e-100)
 
     def linear(self):
         """Coefficients of the weights in sums alone, and their ends.
@@ -381,17 +395,16 @@ class _RowTotals:
         side of 0.
         """
         sums = ~self.is_mean
-        lower, upper = [*self.lower[sums]], [*self.upper[sums]]
-        parts = [self.terms[sums]]
+        parts, ends = [self.terms[sums]], [[self.lower[sums], self.upper[sums]]]
         for k in np.flatnonzero(self.is_mean):
             row, low, high = _dense_row(self.terms, k), self.lower[k], self.upper[k]
             for end in filter(np.isfinite, dict.fromkeys((low, high))):
                 # Differences that the rounding of a mean makes are none.
                 is_end = np.abs(row - end) <= _ROUNDING * abs(end)
                 parts.append(np.where(is_end, 0.0, row - end)[None])
-                lower.append(0.0 if end == low else -np.inf)
-                upper.append(0.0 if end == high else np.inf)
-        return stack_terms(parts), np.array(lower), np.array(upper)
+                sides = (end == low, -np.inf), (end == high, np.inf)
+                ends.append([[0.0 if is_side else free] for is_side, free in sides])
+        return stack_terms(parts), *np.hstack(ends)
 
     def reach(self, floor, ceiling):
         """Least and most of each total by itself (2, c), over ranges of the weights."""
@@ -407,13 +420,10 @@ class _RowTotals:
         least, most = self.reach(floor, ceiling)
         beyond = self.lower > most + _ROUNDING * np.abs(most)
         beyond |= self.upper < least - _ROUNDING * np.abs(least)
-        asks = [
-            f"{name} asks for {span(low, high)}"
-            for name, low, high in zip(self.names, self.lower, self.upper, strict=True)
-        ]
         if beyond.any():
             reasons = (
-                f"{asks[k]}; within {ranges} it reaches {span(least[k], most[k], 7)}."
+                f"{self._asked(k)}; within {ranges} it reaches "
+                f"{span(least[k], most[k], 7)}."
                 for k in np.flatnonzero(beyond)
             )
             return np.clip(design, floor, ceiling), 0, tuple(reasons)
@@ -421,34 +431,19 @@ class _RowTotals:
             *self.linear(), design, floor, ceiling, tol, max_iter
         )
         residual = self.residual(weights)
-        if residual.max(initial=0.0) <= max(tol, 1e-14):
-            return weights, n_iter, ()
         k = int(residual.argmax())
+        if residual[k] <= max(tol, 1e-14):
+            return weights, n_iter, ()
         reason = (
-            f"{asks[k]}; with the other totals, the weights after {n_iter} steps give "
-            f"{self.values(weights)[k]:.10g}, missed by {residual[k]:.1e} > "
+            f"{self._asked(k)}; with the other totals, the weights after {n_iter} "
+            f"steps give {self.values(weights)[k]:.10g}, missed by {residual[k]:.1e} > "
             f"tol={tol:g} of its terms. Leave one out, give tolerances "
             "(column_total(..., rtol=)), or increase max_iter or tol."
         )
         return weights, n_iter, (reason,)
 
-
-def _read_totals(reader, totals, design):
-    """Everything asked of the rows as :class:`_RowTotals`."""
-    asked = as_totals(totals, reader.names, (reader.n_columns,))
-    sums = [total for total in asked if not total.by_level]
-    margins = [read_margin(reader, total) for total in asked if total.by_level]
-    check_agreement([margin for margin in margins if not margin.is_share])
-    parts = [reader.terms(total) for total in sums]
-    each = [(t.mean, t.lower, t.upper, t.name) for t in sums]
-    for margin in margins:
-        _check_rest(margin, design)
-        parts.append(margin.indicators(margin.codes))
-        shares = [margin.is_share] * len(margin.levels)
-        each += zip(shares, margin.lower, margin.upper, margin.names, strict=True)
-    is_mean, lower, upper, names = zip(*each, strict=True)
-    arrays = np.array(is_mean, bool), np.array(lower, float), np.array(upper, float)
-    return _RowTotals(stack_terms(parts), *arrays, names)
+    def _asked(self, k):
+        return f"{self.names[k]} asks for {span(self.lower[k], self.upper[k])}"
 
 
 def _check_rest(margin, design):
@@ -507,41 +502,33 @@ def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
         Those that were reached, if none have all sums.
     n_iter : int
     """
-    used = (design > 0) & ~_excluded(terms, lower, upper)
+    # Where terms of one sign are to sum to 0, their rows have no weight.
+    closed = (upper == 0) & ((terms < 0).sum(axis=1) == 0)
+    closed |= (lower == 0) & ((terms > 0).sum(axis=1) == 0)
+    used = (design > 0) & ((terms[closed] != 0).sum(axis=0) == 0)
     weights, n_iter = np.zeros(len(design)), 0
     if not used.any():
         return weights, n_iter
-    terms, floor, ceiling = terms[:, used], floor[used], ceiling[used]
-    ends, near = np.array([lower, upper]), design[used]
-    size = np.abs(np.where(np.isfinite(ends), ends, 0)).max(axis=0)
-    # The projection judges a sum by where it starts too, which may be far from it; the
-    # second one starts from the weights of the first, of which they are exponentials.
-    for _ in range(2):
-        share = size / np.maximum(np.maximum(size, abs(terms) @ near), _TINY)
-        smallest = np.min(share[size > 0], initial=1.0)
-        # Double precision has no more than 1e-14.
+    terms, floor, ceiling, near = (
+        terms[:, used],
+        floor[used],
+        ceiling[used],
+        design[used],
+    )
+    # The projection judges a sum by where it starts too, which may be far from it: it
+    # starts again from weights that are nearer.
+    for _ in range(4):
         result = linear_projection(
             near[None], terms, lower, upper, floor=floor, ceiling=ceiling,
-            tol=max(1e-14, tol * smallest), max_iter=max_iter,
+            tol=max(1e-14, tol), max_iter=max_iter - n_iter,
         )  # fmt: skip
         weights[used], n_iter = result.measure[0], n_iter + int(result.n_iter[0])
         near = np.maximum(result.measure[0], _TINY)
         values = terms @ near
         missed = np.abs(values - np.clip(values, lower, upper))
-        is_met = np.all(missed <= tol * (abs(terms) @ near))
-        if is_met or result.n_iter[0] >= max_iter:
+        if np.all(missed <= tol * (abs(terms) @ near)) or n_iter >= max_iter:
             break
     return weights, n_iter
-
-
-def _excluded(terms, lower, upper):
-    """Rows (n,) that sums leave no weight: all of their terms have the wrong sign."""
-    excluded = np.zeros(terms.shape[1], bool)
-    for k in np.flatnonzero((lower == 0) | (upper == 0)):
-        row = _dense_row(terms, k)
-        if (upper[k] == 0 and row.min() >= 0) or (lower[k] == 0 and row.max() <= 0):
-            excluded |= row != 0
-    return excluded
 
 
 def _round_weights(asked, weights, floor, ceiling, time_limit):
@@ -553,15 +540,17 @@ def _round_weights(asked, weights, floor, ceiling, time_limit):
     floor, ceiling = np.ceil(floor - _ROUNDING), np.floor(ceiling + _ROUNDING)
     for row in np.flatnonzero(floor > ceiling):
         raise ValueError(f"bounds leave no whole weight for row {row}.")
-    terms, wanted = csc_array(asked.terms), np.round(asked.lower)
+    terms = csc_array(asked.terms)
     is_whole = np.array_equal(terms.data, np.round(terms.data))
-    is_whole &= np.allclose([asked.lower, asked.upper], wanted, rtol=0, atol=1e-6)
     # A search over more terms than a million takes minutes.
     if is_whole and not asked.is_mean.any() and terms.nnz <= 2**20:
+        ends = asked.lower, asked.upper, time_limit, floor, ceiling
         with suppress(ValueError):
-            return nearest_whole(weights, terms, wanted, time_limit, floor, ceiling)
+            return nearest_whole(weights, terms, *ends)
     # Sums with irrational coefficients tell rows with other terms apart.
-    order = np.argsort(terms.T @ np.sin(1.0 + np.arange(len(wanted))), kind="stable")
+    order = np.argsort(
+        terms.T @ np.sin(1.0 + np.arange(len(asked.names))), kind="stable"
+    )
     whole = np.floor(weights + _ROUNDING)
     fractions = np.cumsum((weights - whole)[order])
     whole[order] += np.diff(np.rint(fractions), prepend=0.0)
@@ -652,47 +641,29 @@ def rake(
     for modes, margin in margins.items():
         if not hasattr(margin, "items") and not getattr(margin, "by_level", False):
             raise ValueError(f"The margin {modes!r} names no levels: give a dict.")
-    reader, cells, like = (_of_series if is_series else _of_frame)(table, values)
+    reader = ColumnReader(table.index.to_frame(index=False) if is_series else table)
+    if not is_series and values not in reader.names:
+        raise ValueError(f"values={values!r} is none of the columns {reader.names}.")
+    cells = table.to_numpy(dtype=float) if is_series else reader.numbers(values)
     if not np.isfinite(cells).all():
         raise ValueError("Cells must be finite; fill or drop those that are missing.")
-    sizes = np.abs(cells)
-    asked = _read_totals(reader, margins, sizes)
-    asked = replace(asked, terms=stack_terms([asked.terms * np.sign(cells)]))
+    signs, sizes = np.sign(cells), np.abs(cells)
+    asked = _RowTotals.read(margins, reader, sizes)
+    asked = replace(asked, terms=stack_terms([asked.terms * signs]))
     ceiling = np.where(sizes > 0, np.inf, 0.0)
     sizes, n_iter, reasons = asked.solve(
         sizes, np.zeros(len(cells)), ceiling, tol, max_iter, "the signs of cells"
     )
-    residual = asked.missed(sizes).max() / (sizes.sum() or 1.0)
+    if is_series:
+        raked = type(table)(signs * sizes, index=table.index, name=table.name)
+    else:
+        frame = nw.from_native(table, eager_only=True)
+        column = nw.new_series(values, signs * sizes, backend=frame.implementation)
+        raked = frame.with_columns(column).to_native()
     result = Raking(
-        like(np.sign(cells) * sizes), np.array(residual), np.array(n_iter),
-        np.array(not reasons), dict(enumerate(reasons[:1])),
+        raked, asked.residual(sizes).max(), np.array(n_iter), np.array(not reasons),
+        dict(enumerate(reasons[:1])),
     )  # fmt: skip
     if strict and reasons:
         raise RakingError(reasons[0], result)
     return result
-
-
-def _of_series(table, _):
-    """A reader of the levels, the cells, and a maker of tables like the given one."""
-    if None in table.index.names:
-        raise ValueError("The levels of the index need names: set table.index.names.")
-    reader = ColumnReader(table.index.to_frame(index=False))
-
-    def like(cells):
-        return type(table)(cells, index=table.index, name=table.name)
-
-    return reader, table.to_numpy(dtype=np.float64), like
-
-
-def _of_frame(table, name):
-    """As :func:`_of_series`."""
-    reader = ColumnReader(table)
-    if name not in reader.names:
-        raise ValueError(f"values={name!r} is none of the columns {reader.names}.")
-    frame = nw.from_native(table, eager_only=True)
-
-    def like(cells):
-        column = nw.new_series(name, cells, backend=frame.implementation)
-        return frame.with_columns(column).to_native()
-
-    return reader, reader.numbers(name), like

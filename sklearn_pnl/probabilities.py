@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from inspect import Parameter, signature
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -50,7 +49,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         Its rows must be in the units of ``X``: scalers belong into
         ``estimator``, or before the whole. With weights it must take
         ``sample_weight``, and leave those of the rows that it returns in
-        ``sample_weight_``, as :class:`PNLSampler` does.
+        ``sample_weight_``, as :class:`PNLSampler` does; others raise their own error.
 
     estimator : classifier
         With ``predict_proba``; cloned. Weights of classes (``class_weight``), which
@@ -177,7 +176,6 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             sample_weight = _check_sample_weight(
                 sample_weight, X, ensure_non_negative=True
             )
-            self._check_takes_weights()
             sampler_params["sample_weight"] = sample_weight
         self.sampler_ = clone(self.sampler)
         X_resampled, y_resampled = self.sampler_.fit_resample(X, y, **sampler_params)
@@ -209,20 +207,6 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
                 raise ValueError(
                     f"{name}={value!r} changes the prior once more: pass None, and set "
                     "decision='balanced' for the best mean recall."
-                )
-
-    def _check_takes_weights(self):
-        """Refuse a sampler and a classifier that would ignore weights."""
-        sampler, estimator = self.sampler, self.estimator
-        for part, fit in (sampler, sampler.fit_resample), (estimator, estimator.fit):
-            names = signature(fit).parameters
-            kinds = {name.kind for name in names.values()}
-            # A Pipeline validates the metadata that its steps request.
-            is_open = part is estimator and Parameter.VAR_KEYWORD in kinds
-            if not is_open and "sample_weight" not in names:
-                raise ValueError(
-                    f"{part!r} takes no sample_weight. Leave it out, or pass parts "
-                    "that take it, such as PNLSampler and LogisticRegression."
                 )
 
     def _count(self, y, sample_weight):

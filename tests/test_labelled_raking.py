@@ -134,7 +134,6 @@ def test_signed_cells_are_those_of_gras(seed, share):
     [
         (series(np.ones(SHAPE)), {"ag": {"old": 3}}, {}),
         (series(np.ones(SHAPE)), {"age": [3, 4, 5]}, {}),
-        (series(np.ones(SHAPE)).rename_axis([None, "a", "b"]), {"a": {"f": 3}}, {}),
         (series(np.full(SHAPE, np.nan)), {"age": {"old": 3}}, {}),
         (series(np.ones(SHAPE)).reset_index(), {"age": {"old": 3}}, {"values": "n"}),
         (coo_array(np.ones((3, 2))), {0: {0: 1}}, {}),

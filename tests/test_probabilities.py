@@ -179,7 +179,7 @@ def test_weights_take_the_place_of_counts(seed):
 def test_parts_that_would_ignore_weights_are_refused(sampler, learner):
     X, y = uneven()
     model = PriorCorrectedClassifier(sampler, learner)
-    with pytest.raises(ValueError):
+    with pytest.raises(TypeError):
         model.fit(X, y, sample_weight=np.ones(len(y)))
     model.fit(X, y, sample_weight=None)
 

@@ -8,20 +8,18 @@ rows (:class:`Quotas`), sums by moving all rows together (`sum_projection.py`).
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array
 
 from .._column_totals import (
     ColumnReader,
     ColumnTotal,
     as_totals,
     check_agreement,
-    label_of,
     read_margin,
 )
 from ..calibration import effective_size, nearest_weights, stack_terms
 from ..frames.readers import is_missing
 from ..geometry.convex.reach import span
+from ..geometry.convex.whole import nearest_whole
 from .equalities import TOL
 from .rounding import ALMOST_WHOLE
 from .sum_projection import Sums
@@ -83,7 +81,7 @@ class Totals:
                 columns = places_of(margins[-1].key)
                 if not discrete[columns].all():
                     raise ValueError(
-                        f"{label_of(margins[-1].key)} is counted by values, of which "
+                        f"{margins[-1].name} is counted by values, of which "
                         "new rows may have others. Name it in categorical_features."
                     )
                 counted |= set(columns)
@@ -91,7 +89,7 @@ class Totals:
             is_number = len(columns) == len(total.coefficients)
             if not is_number or table.times[columns].any():
                 raise ValueError(
-                    f"Totals are about numbers, but {label_of(total.of)} holds "
+                    f"Totals are about numbers, but {total.of!r} holds "
                     "categories or times: ask for counts by level, or pass numbers."
                 )
             row, weights = np.zeros(d), [*total.coefficients.values()]
@@ -283,22 +281,16 @@ class Quotas:
         pairs = zip(totals.margins, cells.T, strict=True)
         margins = [replace(margin, codes=codes) for margin, codes in pairs]
         terms, lower, upper, _ = _count_terms(margins, totals.n, len(cells))
-        near = np.bincount(cell, weights)
-        counts = np.floor(near + ALMOST_WHOLE)
-        # Cells to be rounded up, those with the largest fractions.
-        ends = (end - terms @ counts for end in (lower, upper))
-        asked = LinearConstraint(csr_array(terms).toarray(), *ends)
-        solution = milp(
-            1 - 2 * (near - counts), integrality=np.ones(len(near)),
-            bounds=Bounds(0, 1), constraints=asked, options={"time_limit": 10.0},
-        )  # fmt: skip
-        if solution.x is None:
+        try:
+            near = np.bincount(cell, weights)
+            counts = nearest_whole(near, terms, lower, upper, time_limit=10.0)
+        except ValueError:
             names = " and ".join(margin.name for margin in totals.margins)
             raise ValueError(
                 f"No whole numbers of rows with the counts of {names} were found. Give "
                 "one a tolerance: column_total(..., rtol=)."
-            )
-        return cls(cell, np.rint(counts + solution.x).astype(int))
+            ) from None
+        return cls(cell, counts.astype(int))
 
     def starts(self, weights, rng):
         """Training rows (n,) that new ones start from: of each cell as many as asked.

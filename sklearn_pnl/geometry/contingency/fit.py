@@ -320,10 +320,9 @@ def check_reference(reference, counts, poset):
     check_unmasked(reference, "reference")
     reference = non_negative(reference, "A reference")
     if reference.shape != poset.shape or not reference.any():
-        wrong = reference.shape != poset.shape
-        why = f"got shape {reference.shape}" if wrong else "it is 0 in all cells"
         raise ValueError(
-            f"A reference must be positive somewhere and of shape {poset.shape}; {why}."
+            f"A reference must be of shape {poset.shape} and positive somewhere; got "
+            f"shape {reference.shape}, of sum {reference.sum():g}."
         )
     bad = np.argwhere((counts > 0) & (reference == 0))
     if len(bad):

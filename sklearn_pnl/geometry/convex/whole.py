@@ -5,15 +5,16 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csc_array
 
 
-def nearest_whole(cells, rows, wanted, time_limit, floor=-np.inf, ceiling=np.inf):
-    """Whole numbers (D,) next to given ones, with whole sums; nearest of all.
+def nearest_whole(cells, rows, lower, upper, time_limit, floor=-np.inf, ceiling=np.inf):
+    """Whole numbers (D,) next to given ones, with sums in intervals; nearest of all.
 
     Least sum of squares among the cells rounded up or down, within ``floor`` and
-    ``ceiling``, for which ``rows @ cells = wanted``. The cells that go up solve a
-    linear programme in whole numbers. Two margins of a table are a transport problem:
-    it always has a solution, and no branching is needed (Bacharach 1966; Cox 1987).
-    Three margins and more may have none; optimality may take long to prove, and the
-    nearest solution within ``time_limit`` is returned.
+    ``ceiling``, for which ``lower <= rows @ cells <= upper`` to a millionth, with whole
+    coefficients. The cells that go up solve a linear programme in whole numbers. Two
+    margins of a table are a transport problem: it always has a solution, and no
+    branching is needed (Bacharach 1966; Cox 1987). Three margins and more may have
+    none; optimality may take long to prove, and the nearest solution within
+    ``time_limit`` is returned.
 
     Raises
     ------
@@ -24,20 +25,22 @@ def nearest_whole(cells, rows, wanted, time_limit, floor=-np.inf, ceiling=np.inf
     low = np.clip(np.floor(cells + 1e-6), floor, ceiling)
     part = cells - low
     free = np.flatnonzero((part > 1e-6) & (low + 1 <= ceiling))
-    missing, matrix = np.round(wanted - rows @ low), csc_array(rows[:, free])
+    matrix, sums = csc_array(rows[:, free]), rows @ low
     # SciPy before 1.15 requires 32-bit indices here.
     matrix.indices, matrix.indptr = (
         index.astype(np.intc) for index in (matrix.indices, matrix.indptr)
     )
-    if not (len(free) or missing.any()):
+    least, most = np.ceil(lower - sums - 1e-6), np.floor(upper - sums + 1e-6)
+    if not len(free) and np.all(least <= 0) and np.all(most >= 0):
         return low
     # The cheapest cells that go up, else any that will do. More than a quarter of a
     # million are too many for any time.
     costs = (1 - 2 * part[free], np.zeros(len(free)))
-    for cost in costs if 0 < len(free) <= 2**18 else ():
+    is_possible = np.all(least <= most) and 0 < len(free) <= 2**18
+    for cost in costs if is_possible else ():
         found = milp(
             cost,
-            constraints=LinearConstraint(matrix, missing, missing),
+            constraints=LinearConstraint(matrix, least, most),
             bounds=Bounds(0, 1),
             integrality=np.ones(len(free)),
             options={"time_limit": time_limit},
