@@ -495,14 +495,12 @@ def unshared(rows, X):
 
 
 def encode_rows(
-    codec, rows, caller, n_jobs=None, divergence=False, overwrite=False, numbers=None,
-    missing=False,
+    codec, rows, caller, n_jobs=None, divergence=False, numbers=None, missing=False
 ):  # fmt: skip
     """:class:`Encoded` of rows (n, D), with a warning if some did not converge.
 
-    Coordinates may ``overwrite`` rows of their shape; ``numbers`` (n,) are those that
-    the user knows the rows by. NaN is a ``missing`` cell if asked for; a warning says
-    where the others do not determine a code.
+    ``numbers`` (n,) are those that the user knows the rows by. NaN is a ``missing``
+    cell if asked for; a warning says where the others do not determine a code.
     """
     # A closed form is one pass over memory, which threads do not speed up.
     step = codec.encoded_at_once
@@ -512,9 +510,7 @@ def encode_rows(
         n_jobs = None
     encode = codec.encode_observed if missing else codec.encode
     encode = partial(encode, divergence=divergence)
-    into = rows if overwrite else None
-    blocks = map_blocks(encode, rows, step=step, n_jobs=n_jobs, into=into)
-    encoded = Encoded(*blocks)
+    encoded = Encoded(*map_blocks(encode, rows, step=step, n_jobs=n_jobs))
     check_masses(encoded.mass, numbers)
     warn_unconverged(caller, encoded.residual, codec.tol, codec.max_iter)
     warn_not_identified(caller, encoded.identified)

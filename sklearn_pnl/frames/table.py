@@ -121,10 +121,8 @@ class Table:
             return np.full(len(self.columns), values[0] if len(values) == 1 else values)
 
         self.times, self.steps = each("is_time").astype(bool), each("step")
-        self.precision, self.type_ends = (
-            each("precision"),
-            (each("lowest"), each("highest")),
-        )
+        self.precision = each("precision")
+        self.type_ends = each("lowest"), each("highest")
         self.starts = np.where(self.times, 0.0, each("start").astype(float))
         self.integer_features = self.columns[(self.steps == 1) & ~self.times]
 
