@@ -78,6 +78,11 @@ class FlatBase:
         self.elements = np.r_[poset.bottom, np.flatnonzero(mask)]
         self._columns = zeta_columns(poset, self.elements)
 
+    @cached_property
+    def design(self):
+        """The design of models of cells some of which are missing."""
+        return Design(self.poset, element_mask(self.poset, self.elements))
+
     def coordinates(self, q, log_mass):
         """theta of distributions ``q`` (n, D) times their mass."""
         cells = q.reshape(-1, *self.poset.shape)
@@ -315,7 +320,7 @@ class Codec:
         observed, _ = read_observed(cells, self.poset)
         settings = {"tol": self.tol, "max_iter": self.max_iter}
         measure, residual, _, n_iter, _, rank = fit_exactly(
-            observed, self._design, settings
+            observed, self.base.design, settings
         )
         q = np.where(observed.seen, measure / observed.mass[:, None], 0.0)
         mass = row_sums(measure)
@@ -326,12 +331,8 @@ class Codec:
             residual,
             n_iter,
             kl_divergence(observed.target, q, axis=1),
-            rank > self._design.n_functions,
+            rank > self.base.design.n_functions,
         )
-
-    @cached_property
-    def _design(self):
-        return Design(self.poset, element_mask(self.poset, self.base.elements))
 
     def _encode_one_body(self, rows, divergence):
         """w = Proj_B(p), B = M_1: the product of the marginals, without forming it."""

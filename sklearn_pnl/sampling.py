@@ -20,13 +20,14 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.random import RandomState
 
-from ._runtime.blocks import cut, slices, whole_steps
+from ._runtime.blocks import cut, whole_steps
 from .constraints.audit import audit_rows
 from .constraints.conditioning import condition_weights
 from .constraints.infeasible import explain_infeasible
 from .constraints.nearest import is_met
 from .constraints.projection import project_rows
 from .frames.categories import one_of
+from .geometry._arrays import slices
 from .lines import discretize, mend, reflect
 
 # Codes drawn and looked up at once: rounding and the order of near-ties must not depend

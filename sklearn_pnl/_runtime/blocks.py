@@ -3,14 +3,10 @@
 import numpy as np
 from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
+from sklearn.utils import gen_batches
 from sklearn.utils.parallel import Parallel, delayed
 
 from .threads import one_blas_thread
-
-
-def slices(n, step):
-    """Slices of n rows, up to ``step`` at a time."""
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def map_blocks(function, *arrays, step, n_jobs=None):
@@ -35,7 +31,7 @@ def map_blocks(function, *arrays, step, n_jobs=None):
 def _results(function, arrays, n, step, n_jobs):
     """What ``function`` makes of each block, in order."""
     shared = shares_memory()
-    blocks = ((b.start, *(a[b] for a in arrays)) for b in slices(n, step))
+    blocks = ((b.start, *(a[b] for a in arrays)) for b in gen_batches(n, step))
     # Starting threads takes ten milliseconds, more than a single block.
     if shared and (n <= step or effective_n_jobs(n_jobs) == 1):
         return (_of_block(function, *block) for block in blocks)

@@ -5,6 +5,7 @@ Data frames are read through narwhals.
 
 from collections.abc import Hashable
 from copy import deepcopy
+from functools import cached_property
 from math import prod
 from numbers import Integral
 
@@ -62,16 +63,19 @@ class ArrayColumns:
 
     def __init__(self, X):
         self._rows, self.n_columns, self.is_sparse = X, X.shape[1], issparse(X)
-        self._cells = X.tocsc() if self.is_sparse else X
 
     def __len__(self):
         return self._rows.shape[0]
 
+    @cached_property
+    def _by_columns(self):
+        return self._rows.tocsc()
+
     def reader(self, j):
         """The :mod:`reader <.readers>` of a column."""
         if self.is_sparse:
-            return read_column(self._cells[:, [j]].toarray()[:, 0])
-        return read_column(self._cells[:, j])
+            return read_column(self._by_columns[:, [j]].toarray()[:, 0])
+        return read_column(self._rows[:, j])
 
     def values(self, j):
         """Values of a column as numbers or times; None if they are neither."""
