@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._runtime.blocks import ends_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     COUNT,
@@ -401,13 +400,12 @@ class PNLAugmenter(Augmentation, StructureAttributes):
         manifold, whole = as_local_manifold(self.local_manifold), is_whole(self.order)
         with config_context(**_UNCHECKED):
             embed = Embed(self.embedding, projector.offset, self._caller)
-            embedded = embed.fit(table, rows, ends_of(rows))
+            embedded = embed.fit(table, rows)
             reduced = not whole or manifold.reduces
             lay_out = LayOut(self.reshaper, projector.poset, embed.shape, reduced)
             cells = lay_out.fit(embedded)
         self.order_ = None if whole else projector.order
         self.poset_ = lay_out.poset
-        self._check_order(embed.shape, lay_out, projector)
         self.embedding_, self.reshaper_ = embed.transformer, lay_out.reshaper
         base, self.base_mask_ = None, np.ones(self.poset_.shape, bool)
         if not whole:
@@ -425,18 +423,6 @@ class PNLAugmenter(Augmentation, StructureAttributes):
             training, self.draws_, embed, lay_out, relations, feasible,
             strata_of_groups(groups, self.draws_), has_donors, self._caller,
         )  # fmt: skip
-
-    def _check_order(self, shape, lay_out, projector):
-        """Refuse an order that rows of one axis have too few prime factors for."""
-        d, order = len(getattr(lay_out.poset, "shape", ())), self.order_
-        made = lay_out.reshaper is not None and projector.base is None
-        if made and len(shape) == 1 and isinstance(order, Integral) and order > d:
-            raise ValueError(
-                f"order={order} is outside 1 to {d}: the {shape[0]} columns of X are "
-                f"laid out by their prime factors, as a tensor of shape "
-                f"{lay_out.poset.shape} with {d} modes. order=None keeps all "
-                "interactions, without a tensor."
-            )
 
     def _encode(self, codec, table, cells, rows):
         """Training rows of cells (n, D), which are kept if decoding needs them."""

@@ -185,7 +185,6 @@ class CodeSource:
         # x* = phi^-1(Proj_D(w*)), as cells.
         cells = self.training.decode(codes, parents, self.caller, weights, n_jobs)
         numbers = self.back(cells)
-        self.embed.check_end(numbers)
         # Not in the paper: limits and equalities of the columns.
         reflect(numbers, self.relations.low, self.relations.high)
         if self.feasible is not None:
@@ -200,9 +199,7 @@ class CodeSource:
 
     def back(self, cells):
         """Numbers (n, D) in the columns of X, from cells."""
-        embedded = self.lay_out.back(cells)
-        self.lay_out.check_end(embedded)
-        return self.embed.back(embedded)
+        return self.embed.back(self.lay_out.back(cells))
 
 
 # --- constraints on new rows -------------------------------------------------------

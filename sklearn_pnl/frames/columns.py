@@ -77,10 +77,6 @@ class ArrayColumns:
             return read_column(self._by_columns[:, [j]].toarray()[:, 0])
         return read_column(self._rows[:, j])
 
-    def values(self, j):
-        """Values of a column as numbers or times; None if they are neither."""
-        return self.reader(j).values
-
     def what(self, j):
         """What a column is called in messages."""
         if self.names is None:
