@@ -43,7 +43,6 @@ from .constraints.structure import (
 from .constraints.value_support import ValueSupport, find_value_support
 from .draws import DRAWS_PARAMETER, DrawsLike, MixupDraws, Start, as_draws
 from .embedding import Embed, LayOut
-from .frames import joined as joined_sparse
 from .frames import read_table
 from .geometry import TensorPoset
 from .lines import LineDraw
@@ -620,10 +619,8 @@ class PNLAugmenter(Augmentation, StructureAttributes):
         )  # fmt: skip
         if totals is not None:
             batch, report = sample_set(drawing, rng, totals)
-            batches = [batch]
         else:
-            batches = list(drawing.batches(rng))
-            batch = joined(batches)
+            batch = joined(drawing.batches(rng))
             report = report_of(drawing, batch) if reports else None
         if not len(batch.numbers):
             raise ValueError(
@@ -631,14 +628,7 @@ class PNLAugmenter(Augmentation, StructureAttributes):
                 "constraints, so that nothing is left to return. infeasible='raise' "
                 "says why."
             )
-        return self._restored(batches, batch), batch.parents, batch.weights, report
-
-    def _restored(self, batches, batch):
-        """New rows in the container of the training rows."""
-        table = self._table
-        if table.is_sparse:
-            return joined_sparse([table.like(b.numbers, b.donors) for b in batches])
-        return table.like(batch.numbers, batch.donors)
+        return *self._returned(batch, True), batch.weights, report
 
 
 def strata_of_groups(groups, draws):

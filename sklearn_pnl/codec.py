@@ -236,7 +236,7 @@ class Codec:
             return q, np.zeros(len(q))
         with np.errstate(over="ignore", invalid="ignore"):
             log_mass = psi + constant
-        _refuse_far(codes, log_mass <= np.log(np.finfo(np.float64).max))
+        _refuse_far(log_mass <= np.log(np.finfo(np.float64).max))
         return q, log_mass
 
     def measures(self, codes):
@@ -244,7 +244,7 @@ class Codec:
         if self.with_mass and not self.base.has_bottom:
             with np.errstate(over="ignore"):
                 measures = np.exp(codes, dtype=np.float64)
-                _refuse_far(codes, np.isfinite(row_sums(measures)))
+                _refuse_far(np.isfinite(row_sums(measures)))
             return measures
         q, log_mass = self.points(codes)
         if self.with_mass:
@@ -254,7 +254,7 @@ class Codec:
     def measures_of(self, codes):
         """:meth:`measures` of a block of codes, in their type."""
         measures = self.measures(codes)
-        _refuse_far(codes, measures.max(axis=1) <= np.finfo(codes.dtype).max)
+        _refuse_far(measures.max(axis=1) <= np.finfo(codes.dtype).max)
         return (measures.astype(codes.dtype, copy=False),)
 
     # --- rows to codes -------------------------------------------------------------
@@ -388,13 +388,8 @@ class Codec:
 
     def _project(self, target, reference):
         # Off the matched set theta of the reference counts, which cells of 0 lack.
-        if reference.min() <= 0:
-            row = int(np.argmin(reference.min(axis=1)))
-            raise CodeError(
-                row,
-                "lies so far out that cells of its distribution underflow to 0; draw "
-                "codes closer to the training rows.",
-            )
+        is_positive = reference.min(axis=1) > 0
+        _refuse_far(is_positive, "cells of its distribution underflow to 0")
         return self._decoder.solve(target, reference, self.tol, self.max_iter)[:2]
 
     def mean(self, rows, masses, neighbors, weights):
@@ -444,16 +439,11 @@ class Codec:
         return np.maximum(rows, lowest, out=rows)
 
 
-def _refuse_far(codes, fine):
+def _refuse_far(fine, what="its measure overflows"):
     """Raise a :class:`CodeError` for the first code that is not ``fine``."""
-    if fine.all():
-        return
-    row = int(np.argmin(fine))
-    raise CodeError(
-        row,
-        "lies so far out that its measure overflows: the largest of its numbers is "
-        f"{np.abs(codes[row]).max():.3g}. Draw codes closer to the training rows.",
-    )
+    if not fine.all():
+        why = f"lies so far out that {what}. Draw codes closer to the training rows."
+        raise CodeError(int(np.argmin(fine)), why)
 
 
 # --- parameters of estimators ------------------------------------------------------

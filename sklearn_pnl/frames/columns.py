@@ -97,7 +97,9 @@ class ArrayColumns:
     def stack(self, rows):
         """All rows of this one, then others."""
         whole = [self._rows, *rows]
-        return joined(whole) if self.is_sparse else np.concatenate(whole)
+        if not self.is_sparse:
+            return np.concatenate(whole)
+        return type(self._rows)(sparse_vstack(whole, format=self._rows.format))
 
 
 class FrameColumns(ArrayColumns):
@@ -174,12 +176,6 @@ def no_numbers(column):
         "such columns of a data frame), or encode it first. An array of words and "
         "numbers holds words alone: pass a data frame."
     )
-
-
-def joined(parts):
-    """Stack sparse matrices, in the type of the first one."""
-    first = parts[0]
-    return type(first)(sparse_vstack(parts, format=first.format))
 
 
 def column_of(key, caller, names, row_shape):
