@@ -282,7 +282,7 @@ class ColumnTable(Table):
         self.shape = self.columns.shape
         self._kinds, notes = [], []
         for j in self.columns:
-            whole, note = readers[j].about()
+            whole, note = readers[j].about
             self._kinds.append(_kind_of_column(columns, j, values[j], whole))
             notes += [f"{columns.what(j)} {note}"] if note else []
         if notes:
