@@ -53,11 +53,7 @@ from .projectors import ManyBodyProjector, checked_projector
 from .sampling import CodeSource, Drawing, LineSource, joined
 from .sets import report_of, sample_set
 
-# Rows are validated already, and transformers must return arrays.
-_UNCHECKED = {"assume_finite": True, "transform_output": "default"}
 _INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
-# Default settings of a codec for whole rows, or for an order.
-_OFFSET, _WITH_MASS = 1.0, True
 EqualitiesLike: TypeAlias = Literal["auto"] | Constraint | Sequence | None
 OrderLike: TypeAlias = int | Sequence | ManyBodyProjector | None
 
@@ -397,7 +393,8 @@ class PNLAugmenter(Augmentation, StructureAttributes):
         relations, labels = self._structure.relations, table.labels
         projector = encoding_projector(self.order)
         manifold, whole = as_local_manifold(self.local_manifold), is_whole(self.order)
-        with config_context(**_UNCHECKED):
+        # Rows are validated already, and transformers must return arrays.
+        with config_context(assume_finite=True, transform_output="default"):
             embed = Embed(self.embedding, projector.offset, self._caller)
             embedded = embed.fit(table, rows)
             reduced = not whole or manifold.reduces
@@ -681,4 +678,4 @@ def encoding_projector(order):
     """The projector that a parameter ``order`` stands for, not fitted."""
     if isinstance(order, ManyBodyProjector):
         return checked_projector(order)
-    return ManyBodyProjector(order, offset=_OFFSET, with_mass=_WITH_MASS)
+    return ManyBodyProjector(order, offset=1.0, with_mass=True)
