@@ -283,7 +283,7 @@ class ColumnReader:
 
     def numbers(self, key):
         """A column of finite numbers (n,)."""
-        values = self._columns.values(self._place(key))
+        values = self._columns.reader(self._place(key)).values
         if values is None or values.dtype.kind not in "biuf":
             raise ValueError(
                 f"Totals are about numbers, but {key!r} holds no numbers; ask for "

@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._runtime.blocks import ends_of
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     COUNT,
@@ -25,7 +24,7 @@ from ._runtime.validation import (
     clip_neighbors,
     warn_user,
 )
-from .codec import encode_rows, free_mask, make_codec
+from .codec import encode_rows, free_mask, make_codec, unshared
 from .constraints.equalities import echelon_of
 from .constraints.feasible_set import resolve_equalities
 from .constraints.linear import (
@@ -44,7 +43,6 @@ from .constraints.structure import (
 from .constraints.value_support import ValueSupport, find_value_support
 from .draws import DRAWS_PARAMETER, DrawsLike, MixupDraws, Start, as_draws
 from .embedding import Embed, LayOut
-from .frames import joined as joined_sparse
 from .frames import read_table
 from .geometry import TensorPoset
 from .lines import LineDraw
@@ -55,11 +53,7 @@ from .projectors import ManyBodyProjector, checked_projector
 from .sampling import CodeSource, Drawing, LineSource, joined
 from .sets import report_of, sample_set
 
-# Rows are validated already, and transformers must return arrays.
-_UNCHECKED = {"assume_finite": True, "transform_output": "default"}
 _INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
-# Default settings of a codec for whole rows, or for an order.
-_OFFSET, _WITH_MASS = 1.0, True
 EqualitiesLike: TypeAlias = Literal["auto"] | Constraint | Sequence | None
 OrderLike: TypeAlias = int | Sequence | ManyBodyProjector | None
 
@@ -326,8 +320,7 @@ class PNLAugmenter(Augmentation, StructureAttributes):
                 "target one more feature; else leave y out."
             )
         table = self._read(X)
-        caller = type(self).__name__
-        return self._fit(table, caller, self._find_structure(table))
+        return self._fit(table, type(self).__name__, self._find_structure(table))
 
     def _fit(self, table, caller, structure, groups=None):
         """Fit rows that were read: those of ``fit``, or a class of a sampler.
@@ -345,7 +338,7 @@ class PNLAugmenter(Augmentation, StructureAttributes):
         if draws_lines(self, table):
             self._source = self._line_source(table, groups)
         else:
-            self._source = self._code_source(table, caller, groups)
+            self._source = self._code_source(table, groups)
         self._feasible_set = None
         self._table = table.without_rows()
         return self
@@ -394,37 +387,29 @@ class PNLAugmenter(Augmentation, StructureAttributes):
 
     # --- codes --------------------------------------------------------------------
 
-    def _code_source(self, table, caller, groups):
+    def _code_source(self, table, groups):
         """Algorithm 2, step 1: the rows as cells, and their codes w_i = Enc(x_i)."""
         rows = table.numbers()
         relations, labels = self._structure.relations, table.labels
-        projector, manifold = (
-            encoding_projector(self.order),
-            as_local_manifold(self.local_manifold),
-        )
-        with config_context(**_UNCHECKED):
-            embed = Embed(self.embedding, projector.offset, caller)
-            embedded = embed.fit(table, rows, ends_of(rows))
-            whole = is_whole(self.order)
-            lay_out = LayOut(
-                self.reshaper,
-                projector.poset,
-                embed.shape,
-                not whole or manifold.reduces,
-            )
+        projector = encoding_projector(self.order)
+        manifold, whole = as_local_manifold(self.local_manifold), is_whole(self.order)
+        # Rows are validated already, and transformers must return arrays.
+        with config_context(assume_finite=True, transform_output="default"):
+            embed = Embed(self.embedding, projector.offset, self._caller)
+            embedded = embed.fit(table, rows)
+            reduced = not whole or manifold.reduces
+            lay_out = LayOut(self.reshaper, projector.poset, embed.shape, reduced)
             cells = lay_out.fit(embedded)
         self.order_ = None if whole else projector.order
         self.poset_ = lay_out.poset
-        self._check_order(embed.shape, lay_out, projector)
         self.embedding_, self.reshaper_ = embed.transformer, lay_out.reshaper
-        base = (
-            None if whole else free_mask(self.poset_, projector.order, projector.base)
-        )
-        self.base_mask_ = np.ones(self.poset_.shape, bool) if whole else base
+        base, self.base_mask_ = None, np.ones(self.poset_.shape, bool)
+        if not whole:
+            base = free_mask(self.poset_, projector.order, projector.base)
+            self.base_mask_ = base
         codec = make_codec(projector, self.poset_, base, manifold)
-        mine = table.owned or not np.may_share_memory(cells, rows)
         # w_i = Enc(x_i).
-        training = self._encode(codec, table, cells, mine, caller)
+        training = self._encode(codec, table, cells, rows)
         self.draws_ = self.draws_.fit(self.codes_)
         has_donors = labels is not None or relations.binary.any()
         feasible = None
@@ -432,36 +417,18 @@ class PNLAugmenter(Augmentation, StructureAttributes):
             feasible = self._structure.feasible_set(table, rows)
         return CodeSource(
             training, self.draws_, embed, lay_out, relations, feasible,
-            strata_of_groups(groups, self.draws_), has_donors, caller,
+            strata_of_groups(groups, self.draws_), has_donors, self._caller,
         )  # fmt: skip
 
-    def _check_order(self, shape, lay_out, projector):
-        """Refuse an order that rows of one axis have too few prime factors for."""
-        d, order = len(getattr(lay_out.poset, "shape", ())), self.order_
-        made = (
-            lay_out.reshaper is not None and len(shape) == 1 and projector.base is None
-        )
-        if made and isinstance(order, Integral) and order > d:
-            raise ValueError(
-                f"order={order} is outside 1 to {d}: the {shape[0]} columns of X are "
-                f"laid out by their prime factors, as a tensor of shape "
-                f"{lay_out.poset.shape} with {d} modes. order=None keeps all "
-                "interactions, without a tensor."
-            )
-
-    def _encode(self, codec, table, cells, mine, caller):
+    def _encode(self, codec, table, cells, rows):
         """Training rows of cells (n, D), which are kept if decoding needs them."""
-        if codec.needs_rows and not mine and cells.flags.writeable:
-            # Copies, so that later changes of X do not matter; memory maps stay.
-            cells = cells.copy()
-        # Arrays from data frames of an embedding are read-only.
-        overwrite = mine and cells.flags.writeable and not codec.needs_rows
         numbers = table.row_numbers
-        encoded = encode_rows(
-            codec, cells, caller, self.n_jobs, overwrite=overwrite, numbers=numbers
-        )
-        kept = cells if codec.needs_rows else np.empty_like(cells[:0])
-        training = TrainingRows(codec, kept, encoded, self.draws_.metric, table.labels)
+        encoded = encode_rows(codec, cells, self._caller, self.n_jobs, numbers=numbers)
+        if not codec.needs_rows:
+            cells = np.empty_like(cells[:0])
+        elif not table.owned:
+            cells = unshared(cells, rows)
+        training = TrainingRows(codec, cells, encoded, self.draws_.metric, table.labels)
         self.codes_ = training.codes
         self.n_params_ = codec.n_params
         self.n_iter_ = max(1, int(encoded.n_iter.max()))
@@ -589,18 +556,17 @@ class PNLAugmenter(Augmentation, StructureAttributes):
         """
         batch_size = check_count("batch_size", batch_size, or_none=True)
         drawing, rng = self._drawing(n_samples, random_state, constraints, infeasible)
-        batches = drawing.batches(rng, min(batch_size or self._batch_size(), n_samples))
+        if batch_size is None:
+            # Two batches fit in memory: the caller keeps one.
+            numbers = len(self._table.columns) + self.n_params_ + self.n_neighbors_
+            free = get_config()["working_memory"] * 2**20
+            batch_size = max(1, int(free // (2 * 8 * numbers)))
+        batches = drawing.batches(rng, min(batch_size, n_samples))
         return (self._returned(batch, return_parents) for batch in batches)
 
     def _returned(self, batch, with_parents):
         rows = self._table.like(batch.numbers, batch.donors)
         return (rows, batch.parents) if with_parents else rows
-
-    def _batch_size(self):
-        """Rows of a batch, so that two batches fit in memory: the caller keeps one."""
-        numbers = len(self._table.columns) + self.n_params_ + self.n_neighbors_
-        free = get_config()["working_memory"] * 2**20
-        return max(1, int(free // (2 * 8 * numbers)))
 
     def _drawing(
         self, n_samples, random_state, constraints=None, infeasible="raise", *,
@@ -650,10 +616,8 @@ class PNLAugmenter(Augmentation, StructureAttributes):
         )  # fmt: skip
         if totals is not None:
             batch, report = sample_set(drawing, rng, totals)
-            batches = [batch]
         else:
-            batches = list(drawing.batches(rng))
-            batch = joined(batches)
+            batch = joined(drawing.batches(rng))
             report = report_of(drawing, batch) if reports else None
         if not len(batch.numbers):
             raise ValueError(
@@ -661,14 +625,7 @@ class PNLAugmenter(Augmentation, StructureAttributes):
                 "constraints, so that nothing is left to return. infeasible='raise' "
                 "says why."
             )
-        return self._restored(batches, batch), batch.parents, batch.weights, report
-
-    def _restored(self, batches, batch):
-        """New rows in the container of the training rows."""
-        table = self._table
-        if table.is_sparse:
-            return joined_sparse([table.like(b.numbers, b.donors) for b in batches])
-        return table.like(batch.numbers, batch.donors)
+        return *self._returned(batch, True), batch.weights, report
 
 
 def strata_of_groups(groups, draws):
@@ -686,10 +643,13 @@ def strata_of_groups(groups, draws):
 
 def keeps_whole_rows(estimator):
     """Whether the code of a row is the row itself, in its own units."""
-    whole = is_whole(estimator.order)
-    whole &= estimator.reshaper is None or estimator.reshaper in ("auto",)
-    whole &= estimator.embedding is None or isinstance(estimator.embedding, str)
-    return bool(whole and not getattr(estimator.local_manifold, "reduces", False))
+    return (
+        is_whole(estimator.order)
+        and isinstance(estimator.reshaper, str | None)
+        and estimator.reshaper != "prime"
+        and isinstance(estimator.embedding, str | None)
+        and not getattr(estimator.local_manifold, "reduces", False)
+    )
 
 
 def draws_lines(augmenter, table):
@@ -718,4 +678,4 @@ def encoding_projector(order):
     """The projector that a parameter ``order`` stands for, not fitted."""
     if isinstance(order, ManyBodyProjector):
         return checked_projector(order)
-    return ManyBodyProjector(order, offset=_OFFSET, with_mass=_WITH_MASS)
+    return ManyBodyProjector(order, offset=1.0, with_mass=True)

@@ -78,6 +78,11 @@ class FlatBase:
         self.elements = np.r_[poset.bottom, np.flatnonzero(mask)]
         self._columns = zeta_columns(poset, self.elements)
 
+    @cached_property
+    def design(self):
+        """The design of models of cells some of which are missing."""
+        return Design(self.poset, element_mask(self.poset, self.elements))
+
     def coordinates(self, q, log_mass):
         """theta of distributions ``q`` (n, D) times their mass."""
         cells = q.reshape(-1, *self.poset.shape)
@@ -231,7 +236,7 @@ class Codec:
             return q, np.zeros(len(q))
         with np.errstate(over="ignore", invalid="ignore"):
             log_mass = psi + constant
-        _refuse_far(codes, log_mass <= np.log(np.finfo(np.float64).max))
+        _refuse_far(log_mass <= np.log(np.finfo(np.float64).max))
         return q, log_mass
 
     def measures(self, codes):
@@ -239,7 +244,7 @@ class Codec:
         if self.with_mass and not self.base.has_bottom:
             with np.errstate(over="ignore"):
                 measures = np.exp(codes, dtype=np.float64)
-                _refuse_far(codes, np.isfinite(row_sums(measures)))
+                _refuse_far(np.isfinite(row_sums(measures)))
             return measures
         q, log_mass = self.points(codes)
         if self.with_mass:
@@ -249,7 +254,7 @@ class Codec:
     def measures_of(self, codes):
         """:meth:`measures` of a block of codes, in their type."""
         measures = self.measures(codes)
-        _refuse_far(codes, measures.max(axis=1) <= np.finfo(codes.dtype).max)
+        _refuse_far(measures.max(axis=1) <= np.finfo(codes.dtype).max)
         return (measures.astype(codes.dtype, copy=False),)
 
     # --- rows to codes -------------------------------------------------------------
@@ -315,7 +320,7 @@ class Codec:
         observed, _ = read_observed(cells, self.poset)
         settings = {"tol": self.tol, "max_iter": self.max_iter}
         measure, residual, _, n_iter, _, rank = fit_exactly(
-            observed, self._design, settings
+            observed, self.base.design, settings
         )
         q = np.where(observed.seen, measure / observed.mass[:, None], 0.0)
         mass = row_sums(measure)
@@ -326,12 +331,8 @@ class Codec:
             residual,
             n_iter,
             kl_divergence(observed.target, q, axis=1),
-            rank > self._design.n_functions,
+            rank > self.base.design.n_functions,
         )
-
-    @cached_property
-    def _design(self):
-        return Design(self.poset, element_mask(self.poset, self.base.elements))
 
     def _encode_one_body(self, rows, divergence):
         """w = Proj_B(p), B = M_1: the product of the marginals, without forming it."""
@@ -387,13 +388,8 @@ class Codec:
 
     def _project(self, target, reference):
         # Off the matched set theta of the reference counts, which cells of 0 lack.
-        if reference.min() <= 0:
-            row = int(np.argmin(reference.min(axis=1)))
-            raise CodeError(
-                row,
-                "lies so far out that cells of its distribution underflow to 0; draw "
-                "codes closer to the training rows.",
-            )
+        is_positive = reference.min(axis=1) > 0
+        _refuse_far(is_positive, "cells of its distribution underflow to 0")
         return self._decoder.solve(target, reference, self.tol, self.max_iter)[:2]
 
     def mean(self, rows, masses, neighbors, weights):
@@ -443,16 +439,11 @@ class Codec:
         return np.maximum(rows, lowest, out=rows)
 
 
-def _refuse_far(codes, fine):
+def _refuse_far(fine, what="its measure overflows"):
     """Raise a :class:`CodeError` for the first code that is not ``fine``."""
-    if fine.all():
-        return
-    row = int(np.argmin(fine))
-    raise CodeError(
-        row,
-        "lies so far out that its measure overflows: the largest of its numbers is "
-        f"{np.abs(codes[row]).max():.3g}. Draw codes closer to the training rows.",
-    )
+    if not fine.all():
+        why = f"lies so far out that {what}. Draw codes closer to the training rows."
+        raise CodeError(int(np.argmin(fine)), why)
 
 
 # --- parameters of estimators ------------------------------------------------------
@@ -495,14 +486,12 @@ def unshared(rows, X):
 
 
 def encode_rows(
-    codec, rows, caller, n_jobs=None, divergence=False, overwrite=False, numbers=None,
-    missing=False,
+    codec, rows, caller, n_jobs=None, divergence=False, numbers=None, missing=False
 ):  # fmt: skip
     """:class:`Encoded` of rows (n, D), with a warning if some did not converge.
 
-    Coordinates may ``overwrite`` rows of their shape; ``numbers`` (n,) are those that
-    the user knows the rows by. NaN is a ``missing`` cell if asked for; a warning says
-    where the others do not determine a code.
+    ``numbers`` (n,) are those that the user knows the rows by. NaN is a ``missing``
+    cell if asked for; a warning says where the others do not determine a code.
     """
     # A closed form is one pass over memory, which threads do not speed up.
     step = codec.encoded_at_once
@@ -512,9 +501,7 @@ def encode_rows(
         n_jobs = None
     encode = codec.encode_observed if missing else codec.encode
     encode = partial(encode, divergence=divergence)
-    into = rows if overwrite else None
-    blocks = map_blocks(encode, rows, step=step, n_jobs=n_jobs, into=into)
-    encoded = Encoded(*blocks)
+    encoded = Encoded(*map_blocks(encode, rows, step=step, n_jobs=n_jobs))
     check_masses(encoded.mass, numbers)
     warn_unconverged(caller, encoded.residual, codec.tol, codec.max_iter)
     warn_not_identified(caller, encoded.identified)

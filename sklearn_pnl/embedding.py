@@ -116,23 +116,16 @@ class Embed:
         self.transformer = embedding
         self._offset, self._caller = offset, caller
 
-    def fit(self, table, rows, ends):
-        """Embed the rows of a table; the offset must not round them away.
-
-        Most checks need only the ends of columns, so that passes over rows are few.
-        """
+    def fit(self, table, rows):
+        """Embed the rows of a table; the offset must not round them away."""
         names = table.column_names if len(table.shape) == 1 else None
         where = "after the embedding"
         if self.transformer is None:
             embedded, where = rows, f"in data passed to {self._caller}"
         elif isinstance(self.transformer, str):
             out = rows if table.owned and rows.dtype == np.float64 else None
-            self.transformer = embedding = RangeEmbedding()
-            embedding.n_features_in_ = rows.shape[1]
-            embedding.input_shape_ = rows.shape[1:]
-            embedding.low_, embedding.high_ = ends
-            embedded = embedding._embed(rows, out)
-            ends = np.zeros(rows.shape[1]), 1.0 * (ends[1] > ends[0])
+            self.transformer = RangeEmbedding().fit(rows)
+            embedded = self.transformer._embed(rows, out)
         else:
             self.transformer = clone(self.transformer)
             # Scalers lose values that are small beside the range in single precision.
@@ -140,17 +133,17 @@ class Embed:
             embedded = _plain(self.transformer.fit_transform(double))
             names = names if embedded.shape == rows.shape else None
             check_made(embedded, "The embedding", names)
-            ends = self._ends = ends_of(embedded)
+        self._ends, offset = ends_of(embedded), self._offset
+        low, high = self._ends
         keeps_shape = embedded.shape[1] == prod(table.shape)
         self.shape = table.shape if keeps_shape else embedded.shape[1:]
-        if self._offset == 0 or ends[0].min(initial=0) < 0:
+        if offset == 0 or low.min(initial=0) < 0:
             cells, numbers = embedded.reshape(-1, *self.shape), table.row_numbers
             caller = f"Negative values {where}"
             advice = "pass embedding='minmax'" if self.transformer is None else None
             check_measures(
-                cells, caller, self._offset, names=names, numbers=numbers, advice=advice
+                cells, caller, offset, names=names, numbers=numbers, advice=advice
             )
-        (low, high), offset = ends, self._offset
         lost = (high > low) & (high + offset == low + offset)
         if lost.any():
             column = int(np.argmax(lost))
@@ -209,12 +202,8 @@ class Embed:
             if lost.any():
                 ends = np.clip(embedded, *self._ends)
                 values[lost] = _plain(self.transformer.inverse_transform(ends))[lost]
+                check_made(values, f"The way back from embedding={self.transformer!r}")
         return values
-
-    def check_end(self, rows):
-        """Refuse rows in which the inverse of a user's embedding is not finite."""
-        if not isinstance(self.transformer, RangeEmbedding | None):
-            check_made(rows, f"The way back from embedding={self.transformer!r}")
 
 
 class LayOut:
@@ -253,12 +242,8 @@ class LayOut:
             return cells
         tensors = cells.reshape(-1, *self._cell_shape)
         rows = _plain(self.reshaper.inverse_transform(tensors))
+        check_made(rows, f"The way back from reshaper={self.reshaper!r}")
         return rows.reshape(len(cells), -1)
-
-    def check_end(self, embedded):
-        """Refuse rows in which the inverse of a user's reshaper is not finite."""
-        if not isinstance(self.reshaper, PrimeFactorReshaper | None):
-            check_made(embedded, f"The way back from reshaper={self.reshaper!r}")
 
 
 def _plain(rows):

@@ -20,13 +20,14 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.random import RandomState
 
-from ._runtime.blocks import cut, slices, whole_steps
+from ._runtime.blocks import cut, whole_steps
 from .constraints.audit import audit_rows
 from .constraints.conditioning import condition_weights
 from .constraints.infeasible import explain_infeasible
 from .constraints.nearest import is_met
 from .constraints.projection import project_rows
 from .frames.categories import one_of
+from .geometry._arrays import slices
 from .lines import discretize, mend, reflect
 
 # Codes drawn and looked up at once: rounding and the order of near-ties must not depend
@@ -185,7 +186,6 @@ class CodeSource:
         # x* = phi^-1(Proj_D(w*)), as cells.
         cells = self.training.decode(codes, parents, self.caller, weights, n_jobs)
         numbers = self.back(cells)
-        self.embed.check_end(numbers)
         # Not in the paper: limits and equalities of the columns.
         reflect(numbers, self.relations.low, self.relations.high)
         if self.feasible is not None:
@@ -200,9 +200,7 @@ class CodeSource:
 
     def back(self, cells):
         """Numbers (n, D) in the columns of X, from cells."""
-        embedded = self.lay_out.back(cells)
-        self.lay_out.check_end(embedded)
-        return self.embed.back(embedded)
+        return self.embed.back(self.lay_out.back(cells))
 
 
 # --- constraints on new rows -------------------------------------------------------

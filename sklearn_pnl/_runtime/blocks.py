@@ -3,33 +3,25 @@
 import numpy as np
 from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
+from sklearn.utils import gen_batches
 from sklearn.utils.parallel import Parallel, delayed
 
 from .threads import one_blas_thread
 
 
-def slices(n, step):
-    """Slices of n rows, up to ``step`` at a time."""
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
-
-
-def map_blocks(function, *arrays, step, n_jobs=None, into=None):
+def map_blocks(function, *arrays, step, n_jobs=None):
     """``function(*blocks)`` over blocks of ``step`` rows; results joined by rows.
 
     ``function`` returns a tuple of arrays with one entry a row; for workers in other
     processes or on other machines it must be picklable. Results are written as they
-    come, so that no second copy of the output is held; the first of them over ``into``,
-    which may be what came in, if it has their shape and type. Blocks are small, so BLAS
-    is kept to one thread: ``n_jobs`` is what uses more cores.
+    come, so that no second copy of the output is held. Blocks are small, so BLAS is
+    kept to one thread: ``n_jobs`` is what uses more cores.
     """
     n, joined, done = len(arrays[0]), None, 0
     with one_blas_thread():
         for parts in _results(function, arrays, n, step, n_jobs):
             if joined is None:
                 joined = [np.empty((n, *p.shape[1:]), p.dtype) for p in parts]
-                kind = joined[0].shape, joined[0].dtype
-                if into is not None and (into.shape, into.dtype) == kind:
-                    joined[0] = into
             for whole, part in zip(joined, parts, strict=True):
                 whole[done : done + len(part)] = part
             done += len(parts[0])
@@ -39,7 +31,7 @@ def map_blocks(function, *arrays, step, n_jobs=None, into=None):
 def _results(function, arrays, n, step, n_jobs):
     """What ``function`` makes of each block, in order."""
     shared = shares_memory()
-    blocks = ((b.start, *(a[b] for a in arrays)) for b in slices(n, step))
+    blocks = ((b.start, *(a[b] for a in arrays)) for b in gen_batches(n, step))
     # Starting threads takes ten milliseconds, more than a single block.
     if shared and (n <= step or effective_n_jobs(n_jobs) == 1):
         return (_of_block(function, *block) for block in blocks)

@@ -15,10 +15,7 @@ from sklearn import get_config
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import (
-    Interval,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .masked import check_unmasked, is_missing
@@ -125,24 +122,19 @@ def as_array(X, name="X", dtype=None):
         try:
             X = np.asanyarray(X, dtype=dtype)
         except ValueError:
-            raise ValueError(_unequal_rows(X, name)) from None
+            shapes = [np.shape(row) for row in X]
+            row = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)
+            raise ValueError(
+                f"{name} must have rows of one shape: row 0 has the shape {shapes[0]}, "
+                f"row {row} {shapes[row]}. Cut them to one length, or pad the short "
+                "ones with NaN, and join them with np.stack."
+            ) from None
     if getattr(getattr(X, "dtype", None), "kind", None) == "c":
         raise ValueError(
             f"Complex data not supported: {name} is an array of {X.dtype}. Pass "
             f"{name}.real and {name}.imag as numbers of their own."
         )
     return X
-
-
-def _unequal_rows(rows, name):
-    """Error message for rows of unequal shape."""
-    shapes = [np.shape(row) for row in rows]
-    row = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)
-    return (
-        f"{name} must have rows of one shape: row 0 has the shape {shapes[0]}, row "
-        f"{row} {shapes[row]}. Cut them to one length, or pad the short ones with NaN, "
-        "and join them with np.stack."
-    )
 
 
 def _first_without_number(X):

@@ -10,7 +10,7 @@ from scipy.stats import betabinom, ks_2samp, t
 
 from .._runtime.reports import TableReport
 from .._runtime.validation import unheard
-from .findings import LEVEL, NOTHING, TOO_FEW, chance_share, judge, no_finding
+from .findings import LEVEL, NOTHING, TOO_FEW, judge, judge_share, no_finding
 
 _REASONS = {
     "ranges": "share of values beyond all training values; 5% do not matter",
@@ -70,17 +70,13 @@ def compare_features(names, X, X_new):
     ks = ks_2samp(X, X_new, method="asymp", nan_policy="omit")
     return FeatureComparison(
         names=names,
-        outside_range=outside.sum(axis=0) / _n_values(X_new),
+        outside_range=outside.sum(axis=0) / np.isfinite(X_new).sum(axis=0),
         mean_difference=(np.nanmean(X_new, axis=0) - np.nanmean(X, axis=0)) / std,
         std_ratio=_stds(X_new) / std,
         ks_statistic=ks.statistic,
         missing_share=np.isnan(X_new).mean(axis=0),
         train_missing_share=np.isnan(X).mean(axis=0),
     )
-
-
-def _n_values(X):
-    return np.sum(~np.isnan(X), axis=0)
 
 
 def _stds(X):
@@ -103,37 +99,37 @@ def judge_features(comparison, X, X_new, n_numbers):
     Each is of the feature that is farthest from its baseline, in units of its slack: of
     a difference that does not matter and of what chance explains, the larger one.
     """
-    n, n_new, level = _n_values(X), _n_values(X_new), LEVEL / X.shape[1]
+    n, n_new = (np.isfinite(rows).sum(axis=0) for rows in (X, X_new))
+    level = LEVEL / X.shape[1]
     # The share of values beyond the ends of n has the beta distribution of 2 and n - 1,
     # whatever the feature is (S. S. Wilks, Annals of Mathematical Statistics 12, 1941).
-    share = 2 / (np.maximum(n, 2) + 1)
-    chance = betabinom.isf(level, n_new, 2, np.maximum(n, 2) - 1) / n_new
-    ranges = share, np.fmax(0.05, chance) - share
+    least = np.maximum(n, 2)
+    share = 2 / (least + 1)
+    chance = betabinom.isf(level, n_new, 2, least - 1) / n_new
     # A smaller spread of new values is judged by itself.
     ratio = comparison.std_ratio
     error = np.sqrt(1 / n + np.maximum(ratio, 1) ** 2 / n_new)
-    location = 0.0, np.fmax(0.2, t.isf(level / 2, n - 1) * error)
+    moved = np.fmax(0.2, t.isf(level / 2, n - 1) * error)
     # Shares of levels are judged by their location.
     ratio = np.where(np.arange(len(n)) < n_numbers, ratio, np.nan)
-    spread = 1.0, _slack_of_spread(ratio, X, X_new, level)
+    spread = _slack_of_spread(ratio, X, X_new, n, n_new)
     found = {
-        "ranges": (comparison.outside_range, *ranges),
-        "location": (comparison.mean_difference, *location),
-        "spread": (ratio, *spread),
+        "ranges": (comparison.outside_range, share, np.fmax(0.05, chance) - share),
+        "location": (comparison.mean_difference, 0.0, moved),
+        "spread": (ratio, 1.0, spread),
     }
     return [_judge_worst(k, comparison.names, *values) for k, values in found.items()]
 
 
-def _slack_of_spread(ratio, X, X_new, level):
+def _slack_of_spread(ratio, X, X_new, n, n_new):
     """Slack of ratios of standard deviations; nan where there are too few rows.
 
     The error of the logarithm of a standard deviation is that of the delta method,
     ``sqrt((kurtosis - 1) / 4n)``, with the larger kurtosis of both samples.
     """
-    n, n_new = _n_values(X), _n_values(X_new)
     kurtosis = np.fmax(*(np.nanmean(_z_scores(S) ** 4, axis=0) for S in (X, X_new)))
     error = np.sqrt((kurtosis - 1) / 4 * (1 / n + 1 / n_new))
-    fewest = np.minimum(n, n_new)
+    fewest, level = np.minimum(n, n_new), LEVEL / X.shape[1]
     # Trees detect standard deviations that differ by a fifth with an area under the ROC
     # curve of 0.73.
     allowed = np.exp(np.fmax(-np.log(0.8), t.isf(level / 2, fewest - 1) * error))
@@ -150,10 +146,9 @@ def _judge_worst(criterion, names, values, baseline, slack):
         status = NOTHING if np.all(np.isnan(values)) else TOO_FEW
         return no_finding(criterion, status, reason)
     worst = np.nanargmax(np.abs(excess) if both else excess)
-    baseline = np.broadcast_to(baseline, len(names))
-    measured, reason = (values, baseline, slack), f"{names[worst]}: {reason}"
+    measured = (v[worst] for v in np.broadcast_arrays(values, baseline, slack))
     return judge(
-        criterion, *(v[worst] for v in measured), reason,
+        criterion, *measured, f"{names[worst]}: {reason}",
         most=np.inf if both else 1.0, both=both,
     )  # fmt: skip
 
@@ -167,12 +162,11 @@ def judge_levels(codes, codes_new):
     reason = "share of new rows with a level of a category that no training row has"
     if not codes.shape[1]:
         return no_finding("categories", NOTHING, reason)
-    value = np.mean(np.any(codes_new > codes.max(axis=0), axis=1))
+    is_new = np.any(codes_new > codes.max(axis=0), axis=1)
     is_single = [np.bincount(column)[column] == 1 for column in codes.T]
-    n_single, n = np.any(is_single, axis=0).sum(), len(codes)
-    chance = chance_share(n_single, n, len(codes_new)) if n_single else 0
-    slack = max(chance - n_single / n, 0)
-    return judge("categories", value, n_single / n, slack, reason)
+    is_single = np.any(is_single, axis=0)
+    by_chance = is_single.any()
+    return judge_share("categories", is_new, is_single, reason, by_chance=by_chance)
 
 
 # --- correlations -------------------------------------------------------------------
@@ -206,8 +200,8 @@ def _correlations(X):
 @unheard()
 def _root_mean_square(difference):
     """Over the pairs of features that have a difference; nan without any."""
-    values = difference[np.triu_indices(len(difference), k=1)]
-    return np.sqrt(np.nanmean(values**2))
+    pairs = np.triu_indices(len(difference), k=1)
+    return np.sqrt(np.nanmean(difference[pairs] ** 2))
 
 
 def baseline_change(real, n_train, n_new, features, max_samples, rng):

@@ -6,7 +6,7 @@ from sklearn.metrics.pairwise import paired_euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
 from .._runtime.validation import warn_user
-from .findings import NEEDS_TEST, NOTHING, chance_share, judge, judge_area, no_finding
+from .findings import NEEDS_TEST, NOTHING, judge_area, judge_share, no_finding
 
 # A close row lies within this share of the baseline's median distance. On six tables of
 # 4 to 64 features and 25 to 300 rows, 80 to 100% of rows jittered by a tenth of a std
@@ -22,22 +22,19 @@ def nearest(real, rows=None, n_jobs=None):
 
     Without ``rows``, of each real row to the nearest other one.
     """
-    points, queries = real.points, None if rows is None else rows.points
-    search = NearestNeighbors(n_neighbors=1, n_jobs=n_jobs).fit(points)
+    search = NearestNeighbors(n_neighbors=1, n_jobs=n_jobs).fit(real.points)
+    queries = None if rows is None else rows.points
     numbers = search.kneighbors(queries, return_distance=False)[:, 0]
     # The search may expand squares, which leaves copies at 1e-8.
-    queries = points if queries is None else queries
-    return paired_euclidean_distances(queries, points[numbers]), numbers
+    rows = real if rows is None else rows
+    return paired_euclidean_distances(rows.points, real.points[numbers]), numbers
 
 
 def judge_closeness(distance, baseline):
     """Judge whether new rows are training rows with a little noise."""
-    radius = CLOSE * np.median(baseline)
-    is_close = baseline <= radius
-    chance = chance_share(is_close.sum(), len(baseline), len(distance))
+    is_close = [gaps <= CLOSE * np.median(baseline) for gaps in (distance, baseline)]
     reason = "share nearer to a training row than a quarter of what real rows are"
-    value, slack = np.mean(distance <= radius), max(_CLOSE_SHARE, chance)
-    return judge("close rows", value, is_close.mean(), slack - is_close.mean(), reason)
+    return judge_share("close rows", *is_close, reason, fine=_CLOSE_SHARE)
 
 
 def judge_membership(train, test, new, n_jobs):
@@ -70,15 +67,13 @@ def judge_copies(samples):
             f"{is_equal.sum()} of {len(is_equal)} rows of X_test are training rows. "
             "Give rows that no new row was made from."
         )
-    value, baseline, n = np.isin(new, train).mean(), is_equal.mean(), len(is_equal)
-    reason = f"{is_equal.sum()} of {n} real rows equal a training row"
+    reason = f"{is_equal.sum()} of {len(is_equal)} real rows equal a training row"
     if is_equal.all():
         return no_finding("exact copies", NOTHING, reason)
     if not by_chance:
         reason += ", and none by chance where a value is continuous"
-        return judge("exact copies", value, 0, 0, reason)
-    slack = max(chance_share(is_equal.sum(), n, len(new)) - baseline, 0)
-    return judge("exact copies", value, baseline, slack, reason)
+    is_copy = np.isin(new, train)
+    return judge_share("exact copies", is_copy, is_equal, reason, by_chance=by_chance)
 
 
 def _has_continuous(cells):

@@ -79,9 +79,8 @@ def read_samples(rows):
     for name, values in categories:
         column, first_rows = level_codes(values)
         codes = np.column_stack([codes, column])
-        frequent = np.argsort(-np.bincount(column[:n_train]), kind="stable")
         # Trees gain nothing from rarer levels, and 2,000 of them take a minute.
-        frequent = frequent[:20]
+        frequent = np.argsort(-np.bincount(column[:n_train]), kind="stable")[:20]
         features.append(column[:, None] == frequent)
         weights += [1 / np.sqrt(len(frequent))] * len(frequent)
         names += tuple(f"{name}={values[first_rows[code]]}" for code in frequent)
@@ -97,46 +96,40 @@ def read_samples(rows):
     return dict(zip(parts, samples, strict=True)), names
 
 
-def _columns_of(rows):
-    """Columns of rows of any container, and the shape of a row of ``X``.
+def _read(rows):
+    """Read rows: numbers, their names, and values of categories with their names.
 
     Arrays of more axes are read flat. Beside a data frame an array has its columns.
     """
-    by_columns, columns, shape = is_frame(rows["X"]), {}, None
+    by_columns, numbers, readers = is_frame(rows["X"]), {}, []
     settings = {"ensure_min_samples": 0, "ensure_min_features": 0}
     for name, X in rows.items():
         if not is_frame(X) and by_columns:
             X = as_table(X)
         elif not is_frame(X):
             X = as_numeric(X, name, accept_sparse=False, **settings)
-        shape = X.shape[1:] if name == "X" else shape
+        if name == "X":
+            shape = X.shape[1:]
         if X.shape[1:] != shape or 0 in shape:
             raise ValueError(
                 f"{name} has rows of shape {X.shape[1:]}, but X has rows of shape "
                 f"{shape}: all must have the same columns, at least one."
             )
-        flat = by_columns or is_frame(X)
-        columns[name] = columns_of(X if flat else X.reshape(len(X), prod(shape)))
-    return columns, shape
-
-
-def _read(rows):
-    """Read rows: numbers, their names, and values of categories with their names."""
-    columns, shape = _columns_of(rows)
-    first, numbers = columns["X"], {}
-    table = ColumnTable(first, "auto" if is_frame(rows["X"]) else [])
-    for name, other in columns.items():
-        if other.names not in (None, first.names):
+        columns = columns_of(X if is_frame(X) else X.reshape(-1, prod(shape)))
+        if name == "X":
+            table = ColumnTable(columns, "auto" if by_columns else [])
+        if columns.names not in (None, table.names):
             raise ValueError(
-                f"{name} has the columns {other.names}, but X has {first.names}."
+                f"{name} has the columns {columns.names}, but X has {table.names}."
             )
         try:
-            numbers[name] = table.read_columns(other)
+            numbers[name] = table.read_columns(columns)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
-    names = first.names or ["x" + "_".join(map(str, c)) for c in np.ndindex(shape)]
+        readers.append(columns.reader)
+    names = table.names or ["x" + "_".join(map(str, c)) for c in np.ndindex(shape)]
     categories = [
-        (names[j], [v for c in columns.values() for v in c.reader(j).objects()])
+        (names[j], [value for reader in readers for value in reader(j).objects()])
         for j in table.categorical
     ]
     return numbers, tuple(str(names[j]) for j in table.columns), categories

@@ -12,7 +12,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.sparse.csgraph import connected_components
 
-from .._runtime.blocks import ends_of, slices
+from .._runtime.blocks import ends_of
+from ..geometry._arrays import slices
 from .equalities import (
     Equations,
     echelon,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._runtime.blocks import slices
+from ..geometry._arrays import slices
 from ..geometry.convex.reach import span
 from .equalities import TOL, echelon
 from .infeasible import Infeasibility, explain_infeasible

@@ -5,7 +5,7 @@ From the columns of a container (``columns``, ``readers``) through numbers and b
 (``table``) and targets (``target``).
 """
 
-from .columns import columns_of, is_frame, joined
+from .columns import columns_of, is_frame
 from .table import Table, read_table
 from .target import ClassTarget, plain_target, read_target
 
@@ -14,7 +14,6 @@ __all__ = [
     "Table",
     "columns_of",
     "is_frame",
-    "joined",
     "plain_target",
     "read_table",
     "read_target",

@@ -45,19 +45,17 @@ class Indicators:
     """
 
     def __init__(self, labels, weight):
-        counts = [np.unique(column, return_counts=True) for column in labels.T]
-        levels = [
-            (-count, j, level)
-            for j, column in enumerate(counts)
-            for level, count in zip(*column, strict=True)
-            if count > 1
-        ]
+        apart = labels + np.arange(labels.shape[1]) * (1 + labels.max(initial=0))
+        _, levels, counts = np.unique(apart, return_inverse=True, return_counts=True)
         # The rarest beyond so many count as different from all others.
-        levels = sorted(levels)[:1024]
+        shared = np.argsort(-counts, kind="stable")[: min(1024, np.sum(counts > 1))]
+        coordinate = np.full(len(counts), -1)
+        coordinate[shared] = np.arange(len(shared))
+        places = coordinate[levels].reshape(labels.shape)
+        rows, columns = np.nonzero(places >= 0)
         size = np.sqrt(weight / 2)
-        self.points = np.zeros((len(labels), len(levels) + 1))
-        for coordinate, (_, j, level) in enumerate(levels):
-            self.points[labels[:, j] == level, coordinate] = size
+        self.points = np.zeros((len(labels), len(shared) + 1))
+        self.points[rows, places[rows, columns]] = size
         n_alone = labels.shape[1] - np.count_nonzero(self.points[:, :-1], axis=1)
         self.points[:, -1] = size * np.sqrt(n_alone)
 

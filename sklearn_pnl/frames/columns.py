@@ -5,6 +5,7 @@ Data frames are read through narwhals.
 
 from collections.abc import Hashable
 from copy import deepcopy
+from functools import cached_property
 from math import prod
 from numbers import Integral
 
@@ -62,20 +63,19 @@ class ArrayColumns:
 
     def __init__(self, X):
         self._rows, self.n_columns, self.is_sparse = X, X.shape[1], issparse(X)
-        self._cells = X.tocsc() if self.is_sparse else X
 
     def __len__(self):
         return self._rows.shape[0]
 
+    @cached_property
+    def _by_columns(self):
+        return self._rows.tocsc()
+
     def reader(self, j):
         """The :mod:`reader <.readers>` of a column."""
         if self.is_sparse:
-            return read_column(self._cells[:, [j]].toarray()[:, 0])
-        return read_column(self._cells[:, j])
-
-    def values(self, j):
-        """Values of a column as numbers or times; None if they are neither."""
-        return self.reader(j).values
+            return read_column(self._by_columns[:, [j]].toarray()[:, 0])
+        return read_column(self._rows[:, j])
 
     def what(self, j):
         """What a column is called in messages."""
@@ -97,7 +97,9 @@ class ArrayColumns:
     def stack(self, rows):
         """All rows of this one, then others."""
         whole = [self._rows, *rows]
-        return joined(whole) if self.is_sparse else np.concatenate(whole)
+        if not self.is_sparse:
+            return np.concatenate(whole)
+        return type(self._rows)(sparse_vstack(whole, format=self._rows.format))
 
 
 class FrameColumns(ArrayColumns):
@@ -174,12 +176,6 @@ def no_numbers(column):
         "such columns of a data frame), or encode it first. An array of words and "
         "numbers holds words alone: pass a data frame."
     )
-
-
-def joined(parts):
-    """Stack sparse matrices, in the type of the first one."""
-    first = parts[0]
-    return type(first)(sparse_vstack(parts, format=first.format))
 
 
 def column_of(key, caller, names, row_shape):

@@ -35,14 +35,14 @@ class PlainColumn:
     values : ndarray or None
         As numbers or, in UTC, times, with NaN and NaT where some are missing; None if
         they are neither.
+    about : tuple
+        Type of arrays for whole numbers, else None, and what float64 or UTC lose.
     """
+
+    about = None, None
 
     def __init__(self, native):
         self.dtype, self._native, self.values = native.dtype, native, native
-
-    def about(self):
-        """Type of arrays for whole numbers, else None, and what float64 or UTC lose."""
-        return None, None
 
     def objects(self):
         """Values as a list; times as integers, to the nanosecond."""
@@ -57,8 +57,6 @@ class PlainColumn:
         """Values at some places, which may repeat, in the container."""
         if isinstance(self._native, np.ndarray):
             return self._native[places]
-        if not len(places):
-            return getattr(self._native, "iloc", self._native)[:0]
         series = nw.from_native(self._native, series_only=True)[places]
         return nw.maybe_reset_index(series).to_native()
 
@@ -112,6 +110,7 @@ class TypedColumn(PlainColumn):
         values = series.to_numpy()
         return ObjectColumn(values).values if values.dtype == object else values
 
+    @property
     def about(self):
         """See :class:`PlainColumn`."""
         dtype = self._series.dtype
@@ -165,7 +164,7 @@ class ObjectColumn(PlainColumn):
     values = None
 
     def __init__(self, native):
-        self.dtype, self._native, self._about = native.dtype, native, (None, None)
+        self.dtype, self._native = native.dtype, native
         values = np.asarray(native, dtype=object)
         missing = np.fromiter(map(is_missing, values), bool, len(values))
         self._marker = values[missing.argmax()] if missing.any() else np.nan
@@ -177,16 +176,12 @@ class ObjectColumn(PlainColumn):
         whole = {"b": np.dtype(bool), "i": np.dtype(np.int64)}.get(kind)
         # Decimals, fractions and integers beyond 64 bits stay objects.
         note = "holds objects that are read as float64" if kind in "Ou" else None
-        self._about = whole, note
+        self.about = whole, note
         if whole is not None and not missing.any():
             self.values = numbers.astype(whole)
         else:
             self.values = np.full(len(values), np.nan)
             self.values[~missing] = numbers
-
-    def about(self):
-        """See :class:`PlainColumn`."""
-        return self._about
 
     def objects(self):
         """See :class:`PlainColumn`."""
@@ -195,7 +190,7 @@ class ObjectColumn(PlainColumn):
     def restore(self, values):
         """See :class:`PlainColumn`."""
         missing = values != values
-        objects = np.where(missing, 0, values).astype(self._about[0] or values.dtype)
+        objects = np.where(missing, 0, values).astype(self.about[0] or values.dtype)
         objects = objects.astype(object)
         objects[missing] = self._marker
         return objects

@@ -107,11 +107,13 @@ class Table:
         What the rows are called in messages.
     has_missing : bool
         Whether some cells are NaN.
+    owned : bool
+        Whether :meth:`numbers` is nobody else's memory and may be written over.
     """
 
     names, labels, categorical, row_numbers = None, None, (), None
     is_sparse = has_missing = _is_list = False
-    data_name = "the training data"
+    data_name, owned = "the training data", True
 
     def _set_kinds(self, kinds):
         """Say what the numbers are, each of its kind, or all of one."""
@@ -121,10 +123,8 @@ class Table:
             return np.full(len(self.columns), values[0] if len(values) == 1 else values)
 
         self.times, self.steps = each("is_time").astype(bool), each("step")
-        self.precision, self.type_ends = (
-            each("precision"),
-            (each("lowest"), each("highest")),
-        )
+        self.precision = each("precision")
+        self.type_ends = each("lowest"), each("highest")
         self.starts = np.where(self.times, 0.0, each("start").astype(float))
         self.integer_features = self.columns[(self.steps == 1) & ~self.times]
 
@@ -162,11 +162,6 @@ class Table:
     # --- rows ---------------------------------------------------------------------
 
     @property
-    def owned(self):
-        """Whether :meth:`numbers` is nobody else's memory and may be written over."""
-        return self._owned or _is_made_later(self._numbers)
-
-    @property
     def sparse_numbers(self):
         """Rows as a sparse matrix, where numbers are still in one; else None."""
         return self._numbers if issparse(self._numbers) else None
@@ -182,7 +177,7 @@ class Table:
         """Some of the rows, as a table of their own."""
         part = copy(self)
         part._numbers = self._dense(self._numbers[members])
-        part._origin, part._owned = None, True
+        part._origin, part.owned = None, True
         part.labels = None if self.labels is None else self.labels[members]
         every = self.row_numbers
         part.row_numbers = np.asarray(members) if every is None else every[members]
@@ -222,9 +217,11 @@ class ArrayTable(Table):
         self._kind = kind_of(X if self.is_sparse else X.reshape(len(X), -1))
         self.columns = np.arange(prod(self.shape))
         self._set_kinds([self._kind])
-        self._numbers = X if _is_made_later(X) else self._as_numbers(X)
-        # New rows are appended to the original ones, which must not be overwritten.
-        self._owned = self.is_sparse or not np.may_share_memory(self._numbers, X)
+        self._numbers = X
+        if not _is_made_later(X):
+            self._numbers = self._as_numbers(X)
+            # New rows are appended to the original ones.
+            self.owned = not np.may_share_memory(self._numbers, X)
 
     def _as_numbers(self, X):
         """Numbers (n, *shape) of rows."""
@@ -285,7 +282,7 @@ class ColumnTable(Table):
         self.shape = self.columns.shape
         self._kinds, notes = [], []
         for j in self.columns:
-            whole, note = readers[j].about()
+            whole, note = readers[j].about
             self._kinds.append(_kind_of_column(columns, j, values[j], whole))
             notes += [f"{columns.what(j)} {note}"] if note else []
         if notes:
@@ -296,7 +293,7 @@ class ColumnTable(Table):
         count_from_one_start([kind for kind in self._kinds if kind.is_time])
         self._set_kinds(self._kinds)
         values = [values[j] for j in self.columns]
-        self._numbers, self._owned = self._matrix(len(columns), values), True
+        self._numbers = self._matrix(len(columns), values)
         # Restoring needs the types of columns and one value of each level, no rows.
         self._readers = [reader.part(np.arange(0)) for reader in readers]
         if self.categorical:
@@ -336,7 +333,7 @@ class ColumnTable(Table):
                 f"X has {columns.n_columns} columns, but the rows of fit had "
                 f"{len(self._readers)}."
             )
-        values = [columns.values(j) for j in self.columns]
+        values = [columns.reader(j).values for j in self.columns]
         for j, kind, column in zip(self.columns, self._kinds, values, strict=True):
             if column is None or NAMES.get(column.dtype.kind, "numbers") != kind.holds:
                 raise ValueError(
