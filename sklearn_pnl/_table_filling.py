@@ -115,13 +115,13 @@ class TableFiller:
             )
             weights = weights_of(start, self._set, ~free, 1.0)
             ends = (np.where(free, end, start) for end in box)
-            filled[todo], met = nearest_rows(start, weights, part, *ends)
+            filled[todo], satisfied = nearest_rows(start, weights, part, *ends)
             share = np.abs(part.residual(filled[todo])) / part.scale
-            off = np.flatnonzero(~met.all(axis=1))
+            off = np.flatnonzero(~satisfied.all(axis=1))
             if not len(off):
                 break
             todo = todo[off]
             if box is not self._boxes[0]:
-                worst = np.argmax(np.where(met, -1, share)[off], axis=1)
+                worst = np.argmax(np.where(satisfied, -1, share)[off], axis=1)
                 unmet[todo, worst] = True
         return filled, unmet

@@ -260,7 +260,10 @@ class Codec:
     # --- rows to codes -------------------------------------------------------------
 
     def phi(self, rows):
-        """phi, distributions ``p = (x + offset) / mass`` (Example 4.1), and masses."""
+        """phi, distributions ``p = (x + offset) / mass`` (Example 4.1), and masses.
+
+        M_1 and whole rows have closed forms, which do not need ``p`` itself.
+        """
         p = self.cells(rows)
         with np.errstate(over="ignore", invalid="ignore"):
             mass = p.sum(axis=1)
@@ -366,15 +369,16 @@ class Codec:
         are given; they count with ``weights`` (n, k).
         """
         if not self.needs_rows and self.with_mass:
-            # The measures carry their mass already.
-            x = self.phi_inverse(self.measures(codes), rows.dtype)
+            # Not the paper's: codes carry their mass, and nothing is projected.
+            x = self.phi_inverse(self.measures(codes), None, rows.dtype)
             return x, np.zeros(len(codes))
         # w, the point of the base B that a code stands for.
         w, log_mass = self.points(codes)
         q, residual = w, np.zeros(len(w))
         if self.needs_rows:
-            # D = M*_ell(N) by its point r, the geometric mean of N: theta of r is the
-            # mean theta of equation 2.
+            # D by its point r. For "theta" it is M*_ell(N), and r the geometric mean of
+            # N: with equal weights its theta is the mean of equation 2. Else r is the
+            # mean in eta.
             r = self.mean(rows, masses, neighbors, weights)
             # q = Proj_D(w).
             q, residual = self.local_manifold.project_from_code(w, r, self._project)
@@ -383,8 +387,7 @@ class Codec:
         else:
             # The mean mass of N (Remark 4.3).
             mass = (weights * masses[neighbors]).sum(axis=1)
-        q *= mass[:, None]
-        return self.phi_inverse(q, rows.dtype), residual
+        return self.phi_inverse(q, mass, rows.dtype), residual
 
     def _project(self, target, reference):
         # Off the matched set theta of the reference counts, which cells of 0 lack.
@@ -395,7 +398,7 @@ class Codec:
     def mean(self, rows, masses, neighbors, weights):
         """Mean distribution of each point's neighbours N, in eta or in theta.
 
-        In theta it is the mean of equation 2.
+        In theta, with equal weights, it is the mean of equation 2.
         """
         geometric = self.local_manifold.geometric
         # In theta the mass adds a constant to a row, which normalising removes.
@@ -414,16 +417,19 @@ class Codec:
         mean = mean.reshape(n, size)
         return normalized_exp(mean)[0] if geometric else mean
 
-    def phi_inverse(self, measures, dtype):
-        """phi^-1: rows of distributions times their mass; the inverse of :meth:`phi`.
+    def phi_inverse(self, q, mass, dtype):
+        """phi^-1 (Remark 4.3): rows of distributions times a mass, less the offset.
 
+        In decoding it is the mean mass of N; None is for measures that have theirs.
         An added bottom is dropped. It would be filled in again with the mean, 1 / D of
         the mass, so the features get the rest: a row keeps its sum.
         """
-        rows = measures
+        if mass is not None:
+            q *= mass[:, None]
+        rows = q
         if self.poset.added_bottom:
-            kept = row_sums(measures) * (1 - 1 / self.poset.n_elements)
-            rows = measures[:, 1:]
+            kept = row_sums(q) * (1 - 1 / self.poset.n_elements)
+            rows = q[:, 1:]
             rows = rows * (kept / rows.sum(axis=1))[:, None]
         rows -= self.offset
         if dtype != rows.dtype:

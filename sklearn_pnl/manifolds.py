@@ -195,7 +195,7 @@ class ThetaManifold(LocalManifold):
     def project_from_code(
         self, w: NDArray, r: NDArray, project: Callable
     ) -> tuple[NDArray, NDArray]:
-        """q = Proj_D(w) on D = M*_ell(N), the set of equation 2 through r.
+        """Q = Proj_D(w) on D = M*_ell(N), the set of equation 2 through r.
 
         D = {q: theta_q = theta_r up to ell'}; Proj_D(w) has eta_q = eta_w beyond.
         """

@@ -24,7 +24,7 @@ from ._runtime.blocks import cut, whole_steps
 from .constraints.audit import audit_rows
 from .constraints.conditioning import condition_weights
 from .constraints.infeasible import explain_infeasible
-from .constraints.nearest import is_met
+from .constraints.nearest import is_satisfied
 from .constraints.projection import project_rows
 from .frames.categories import one_of
 from .geometry._arrays import slices
@@ -290,15 +290,15 @@ class Drawing:
         relations, training = self.source.relations, self._training
         off = relations.off_values(numbers)
         bad = off | relations.broken(numbers)
-        bad |= ~is_met(feasible.equalities, numbers).all(axis=1)
+        bad |= ~is_satisfied(feasible.equalities, numbers).all(axis=1)
         bad &= (numbers != batch.numbers).any(axis=1)
         infeasible, donors = infeasible | (off & bad), batch.donors.copy()
         parents = batch.parents.copy()
-        bad |= infeasible | ~is_met(feasible.constraints, numbers).all(axis=1)
+        bad |= infeasible | ~is_satisfied(feasible.constraints, numbers).all(axis=1)
         units = np.where(feasible.ranges > 0, feasible.ranges, 1)
         for i in np.flatnonzero(bad):
             asked = feasible.constraints.take_rows([i])
-            candidates = np.flatnonzero(is_met(asked, training).all(axis=1))
+            candidates = np.flatnonzero(is_satisfied(asked, training).all(axis=1))
             if len(candidates):
                 away = np.nan_to_num((training[candidates] - numbers[i]) / units)
                 donors[i] = candidates[np.argmin(np.square(away).sum(axis=1))]

@@ -276,7 +276,10 @@ def test_margins_that_disagree_are_named():
         ({"region": 3}, "'region' holds no numbers; ask for counts by level"),
         ({"region": {"nort": 3}}, "No row has region='nort', for which 3 is asked"),
         ({"sex": {"f": None}}, "must be a number.* got {'f': None}"),
-        ({"sex": pd.Series({"f": 3, "m": pd.NA}, dtype="Int64")}, "must be a number.*'m': <NA>"),
+        (
+            {"sex": pd.Series({"f": 3, "m": pd.NA}, dtype="Int64")},
+            "must be a number.*'m': <NA>",
+        ),
         ({"region": {np.nan: 3}}, "missing cells have none"),
         ({"sex": pd.Series([1, 2, 3], ["f", "m", "f"])}, "'f' more than once"),
     ],

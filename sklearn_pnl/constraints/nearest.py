@@ -21,7 +21,7 @@ def nearest_rows(start, weights, system, low, high):
     Returns
     -------
     rows : ndarray of shape (n, D)
-    met : ndarray of bool of shape (n, k)
+    satisfied : ndarray of bool of shape (n, k)
         Equalities to 1e-9 of their scale, inequalities exactly where there is room.
     """
     rows = np.clip(start, low, high)
@@ -33,7 +33,7 @@ def nearest_rows(start, weights, system, low, high):
     # Inequalities are aimed at from inside, so that rounding does not cross them; where
     # there is no room inside, the ends themselves are good enough.
     for inside in (True, False):
-        off = np.flatnonzero(~is_met(system, rows, exact=inside).all(axis=1))
+        off = np.flatnonzero(~is_satisfied(system, rows, exact=inside).all(axis=1))
         if len(off) and len(columns):
             cells, part = np.ix_(off, columns), system.take_rows(off)
             arrays = start[cells], low[cells], high[cells], weights[cells] / units
@@ -43,10 +43,10 @@ def nearest_rows(start, weights, system, low, high):
             # Of cells that did not move no digit is lost.
             moved = np.where(moved == arrays[0] / units, arrays[0], moved * units)
             rows[cells] = np.clip(moved, *arrays[1:3])
-    return rows, is_met(system, rows, exact=False)
+    return rows, is_satisfied(system, rows, exact=False)
 
 
-def is_met(system, rows, exact=True):
+def is_satisfied(system, rows, exact=True):
     """Tell which constraints (n, k) rows meet; inequalities exactly, or nearly.
 
     A missing cell meets an inequality and not an equality.

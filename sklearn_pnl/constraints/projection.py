@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .nearest import is_met, nearest_rows
+from .nearest import is_satisfied, nearest_rows
 from .rounding import round_to_steps
 
 # Rounds in which orders that moved rows break join the constraints.
@@ -51,20 +51,20 @@ def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
     start = np.where(gaps, part.origin, start)
     low, high = (np.where(gaps, start, end) for end in limits)
     avoid = part.ranges == 0 if fixed is None else (part.ranges == 0) | fixed[todo]
-    moved, met = start.copy(), np.zeros(len(start), bool)
+    moved, satisfied = start.copy(), np.zeros(len(start), bool)
     # Cells to be avoided move where nothing else meets what is asked.
     for still in (gaps | avoid, gaps):
-        left = np.flatnonzero(~met)
+        left = np.flatnonzero(~satisfied)
         of_rows = (x[left] for x in (start, low, high, still, gaps))
-        moved[left], met[left] = _project(*of_rows, part.take_rows(left), offset)
-        if met.all() or not np.any(avoid):
+        moved[left], satisfied[left] = _project(*of_rows, part.take_rows(left), offset)
+        if satisfied.all() or not np.any(avoid):
             break
     rounded = round_rows(moved, part, low, high, gaps)
     # A step may be another float next to a cell that did not move.
     near = np.abs(rounded - moved) <= 8 * np.finfo(float).eps * np.abs(moved)
-    rounded = np.where(near & (moved == start) | ~met[:, None], moved, rounded)
+    rounded = np.where(near & (moved == start) | ~satisfied[:, None], moved, rounded)
     rows[todo] = np.where(gaps, np.nan, rounded)
-    unmet[todo] |= ~met
+    unmet[todo] |= ~satisfied
     return rows, unmet
 
 
@@ -103,9 +103,9 @@ def _is_feasible(rows, feasible_set, low, high):
     """Which rows (n,) meet everything but the orders, which they have by themselves."""
     gaps = np.isnan(rows)
     inside = ((rows >= low) & (rows <= high)) | (gaps & (low < high))
-    equal = is_met(feasible_set.equalities.open_at(gaps), rows)
-    met = inside, equal, is_met(feasible_set.constraints, rows)
-    return np.hstack(met).all(axis=1)
+    equal = is_satisfied(feasible_set.equalities.open_at(gaps), rows)
+    satisfied = inside, equal, is_satisfied(feasible_set.constraints, rows)
+    return np.hstack(satisfied).all(axis=1)
 
 
 def _with_asked_cells(rows, feasible_set, low, high):
@@ -120,7 +120,11 @@ def _project(start, low, high, fixed, gaps, feasible_set, offset):
     """Nearest rows that keep the orders too where they can, and which of them met."""
     weights = weights_of(start, feasible_set, fixed, offset)
     orders = np.zeros(len(feasible_set.orders), bool)
-    rows, met, todo = start.copy(), np.zeros(len(start), bool), np.arange(len(start))
+    rows, satisfied, todo = (
+        start.copy(),
+        np.zeros(len(start), bool),
+        np.arange(len(start)),
+    )
     for _ in range(ROUNDS_OF_ORDERS):
         system = feasible_set.system(orders, gaps).take_rows(todo)
         of_rows = (x[todo] for x in (start, weights))
@@ -128,13 +132,13 @@ def _project(start, low, high, fixed, gaps, feasible_set, offset):
         ok = ok.all(axis=1)
         # Where orders leave no room what is asked goes first: such rows stay.
         new = ok | ~orders.any()
-        rows[todo[new]], met[todo[new]] = moved[new], ok[new]
+        rows[todo[new]], satisfied[todo[new]] = moved[new], ok[new]
         todo = todo[ok]
         broken = broken_orders(rows[todo], feasible_set, gaps[todo])
         todo, orders = todo[broken.any(axis=1)], orders | broken.any(axis=0)
         if not len(todo):
             break
-    return rows, met
+    return rows, satisfied
 
 
 def broken_orders(rows, feasible_set, gaps):
@@ -150,7 +154,7 @@ def round_rows(moved, feasible_set, low, high, gaps):
         return moved
     system = feasible_set.system(gaps=gaps)
     rounded = round_to_steps(moved, feasible_set.steps, system, low, high)
-    off = np.flatnonzero(~is_met(system, rounded).all(axis=1))
+    off = np.flatnonzero(~is_satisfied(system, rounded).all(axis=1))
     if len(off) and not stepped.all():
         # Columns without steps make up for what rounding the others left.
         before = rounded[off]
@@ -159,7 +163,7 @@ def round_rows(moved, feasible_set, low, high, gaps):
             before, weights, system.take_rows(off), low[off], high[off]
         )
         rounded[off] = np.where(ok.all(axis=1, keepdims=True), again, before)
-    broken = ~is_met(system, rounded).all(axis=1)
+    broken = ~is_satisfied(system, rounded).all(axis=1)
     of_orders = (broken_orders(x, feasible_set, gaps) for x in (rounded, moved))
     broken |= np.greater(*of_orders).any(axis=1)
     # Whole-number types stay rounded: they have no other values.

@@ -24,7 +24,7 @@ from ..geometry._arrays import slices
 from ..geometry.convex.reach import span
 from .equalities import TOL, echelon
 from .infeasible import Infeasibility, explain_infeasible
-from .nearest import is_met, nearest_rows
+from .nearest import is_satisfied, nearest_rows
 from .projection import (
     ROUNDS_OF_ORDERS,
     broken_orders,
@@ -139,7 +139,7 @@ class _Problem:
     def keeps(self, rows):
         """Which rows (n,) are within their limits and have what each keeps."""
         inside = (rows >= self.low) & (rows <= self.high)
-        return inside.all(axis=1) & is_met(self.system, rows).all(axis=1)
+        return inside.all(axis=1) & is_satisfied(self.system, rows).all(axis=1)
 
     def is_feasible(self, rows):
         """Whether rows have the sums, and each what it keeps."""
@@ -160,17 +160,24 @@ class _Problem:
 
         def at(u):
             moved = start + weights * (u @ t)
-            rows, met = nearest_rows(moved, weights, self.system, self.low, self.high)
+            rows, satisfied = nearest_rows(
+                moved, weights, self.system, self.low, self.high
+            )
             values = self.sums.values(rows)
             wanted = np.clip(values - gain * u, lower, upper)
-            return rows, met.all(), wanted - values, (wanted > lower) & (wanted < upper)
+            return (
+                rows,
+                satisfied.all(),
+                wanted - values,
+                (wanted > lower) & (wanted < upper),
+            )
 
         u = np.zeros(len(t))
-        rows, met, missing, is_inside = at(u)
+        rows, satisfied, missing, is_inside = at(u)
         for _ in range(50):
             size = self.sums.sizes(rows) + np.abs(missing)
             worst = np.abs(missing / size).max()
-            if worst <= 1e-3 * TOL or not met:
+            if worst <= 1e-3 * TOL or not satisfied:
                 break
             jacobian = self.jacobian(rows, weights) / np.outer(root, root)
             jacobian[is_inside] = np.eye(len(t))[is_inside]
@@ -181,7 +188,7 @@ class _Problem:
                     break
             else:
                 break
-            u, (rows, met, missing, is_inside) = u + length * step, trial
+            u, (rows, satisfied, missing, is_inside) = u + length * step, trial
         return rows
 
     def jacobian(self, rows, weights):
@@ -316,8 +323,8 @@ class _Problem:
     def explain(self, rows):
         """The error of a row that cannot have what is asked, or of the worst sum."""
         arrays = self.start, self.weights, self.system, self.low, self.high
-        alone, met = nearest_rows(*arrays)
-        for row in np.flatnonzero(~met.all(axis=1)):
+        alone, satisfied = nearest_rows(*arrays)
+        for row in np.flatnonzero(~satisfied.all(axis=1)):
             return explain_infeasible(alone[row], self.set.take_rows([row]), int(row))
         sums, (least, most, beyond) = self.sums, self.reach()
         k = int(np.argmax(np.where(beyond, np.inf, sums.residual(rows))))
