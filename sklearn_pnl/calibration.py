@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from numbers import Real
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -563,7 +564,7 @@ def _round_weights(asked, weights, floor, ceiling, time_limit):
 @validate_params(_SEARCH, prefer_skip_nested_validation=True)
 @unmasked
 def rake(
-    table: object,
+    table: Any,
     margins: Mapping[object, object],
     *,
     values: str | None = None,
