@@ -118,6 +118,10 @@ def validated(estimator, X, no_numbers, **settings):
 def as_array(X, name="X", dtype=None):
     """Rows as an array; ``dtype`` applies to lists."""
     check_unmasked(X, name)
+    is_nested = isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1
+    if is_nested and len(X) and isinstance(X[0], np.ndarray | list):
+        # Packages for time series hold rows as an array of objects.
+        X = list(X)
     if not hasattr(X, "shape"):
         try:
             X = np.asanyarray(X, dtype=dtype)
