@@ -90,7 +90,6 @@ def test_columns_that_hold_no_numbers_are_named(X, place):
         np.ones(9),
         ["a", "b"],
         objects(RAGGED),
-        objects(RAGGED[:2]),
         np.empty((0, 5)),
         NUMBERS * 1j,
         sp.csr_array(NUMBERS * 1j),
@@ -106,6 +105,11 @@ def test_columns_that_hold_no_numbers_are_named(X, place):
 def test_what_is_no_table_of_numbers_is_refused(X):
     with pytest.raises((TypeError, ValueError)):
         read(X)
+
+
+def test_rows_of_one_shape_may_be_an_array_of_objects():
+    numbers = read(objects(RAGGED[:2])).numbers()
+    np.testing.assert_array_equal(numbers, np.ones((2, 8)))
 
 
 @pytest.mark.parametrize(
