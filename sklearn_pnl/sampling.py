@@ -1,6 +1,6 @@
 """Algorithm 2 of the paper (appendix B): from training rows to new ones, in batches.
 
-    1. encode all rows         w_i = Enc(x_i)            `PNLAugmenter._code_source`
+    1. encode all rows         w_i = Enc(x_i)            `_code_source`, `augmenter.py`
     2. draw new codes          w* near the w_i           `draws.py`
     3. neighbours of each      N, nearest or parents     `draws.py`
     4. decode by Algorithm 1   x* = phi^-1(Proj_D(w*))   `Codec.decode`
