@@ -309,9 +309,11 @@ class Drawing:
         ), infeasible
 
     def audit(self, batch, feasible=None):
-        """Check new rows in the precision in which they are returned."""
-        dtype = self.table.precision.max(initial=0) > np.finfo(np.float64).eps
-        numbers = batch.numbers.astype(np.float32 if dtype else np.float64, copy=False)
+        """Check new rows in the precision in which each column is returned."""
+        numbers, is_single = batch.numbers, self.table.precision > np.finfo(float).eps
+        if is_single.any():
+            numbers = numbers.copy()
+            numbers[:, is_single] = numbers[:, is_single].astype(np.float32)
         audit_rows(numbers, feasible or self.feasible, self.caller)
 
     @property

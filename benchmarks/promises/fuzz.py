@@ -74,7 +74,7 @@ REAL = "normal amount missing zeros constant total cents composition ordered cou
 WHOLE = " whole whole_total one_hot flags"
 GROUPS = {
     **dict.fromkeys(["float64", "float32"], REAL + WHOLE),
-    **dict.fromkeys(["pandas", "polars"], REAL + WHOLE + " words words day"),
+    **dict.fromkeys(["pandas", "polars"], REAL + WHOLE + " words words day single"),
     "int64": WHOLE,
     "sparse": "zeros one_hot flags total ordered",
 }
@@ -87,6 +87,7 @@ SINGLE = {
     "zeros": lambda rng, n, size: rng.integers(0, 2, n) * rng.gamma(2.0, size=n),
     "constant": lambda rng, n, size: np.full(n, size),
     "whole": lambda rng, n, size: rng.poisson(rng.gamma(4.0), n),
+    "single": lambda rng, n, size: np.float32(rng.normal(size=n) * size),
     "day": lambda rng, n, size: FIRST_DAY + rng.integers(0, 500, n) * DAY,
 }
 

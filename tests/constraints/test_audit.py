@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from _sets import feasible_set, linear
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
+from sklearn_pnl import ColumnConstraint, PNLAugmenter
 from sklearn_pnl.constraints import Infeasibility
 from sklearn_pnl.constraints.audit import audit_rows
 from sklearn_pnl.constraints.feasible_set import TableReader
@@ -76,6 +77,22 @@ def test_types_may_round(rows, whole):
         audit_rows(single, whole, "sample")
     types = replace(whole, precision=np.full(3, 2.0**-24), steps=np.zeros(3))
     audit_rows(single, types, "sample")
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_column_of_single_precision_leaves_the_others_exact(seed):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(1e3 * rng.gamma(2.0, size=(80, 3)), columns=list("abc"))
+    X["total"] = X.sum(axis=1)
+    X["single"] = rng.normal(size=80).astype(np.float32)
+    augmenter = PNLAugmenter().fit(X)
+    asked = ColumnConstraint({"a": 1, "b": 1}, equal=3000.0)
+    for rows in (
+        augmenter.sample(50, random_state=seed),
+        augmenter.sample(50, random_state=seed, constraints=asked),
+    ):
+        assert_allclose(rows["a"] + rows["b"] + rows["c"], rows["total"], rtol=1e-12)
+    assert_allclose(rows["a"] + rows["b"], 3000, rtol=1e-11)
 
 
 def test_which_constraint_is_out_of_reach_and_what_it_reaches(rows):
