@@ -28,7 +28,11 @@ from .geometry.convex.whole import nearest_whole
 # Share of a total that rounding in double precision may hide.
 _ROUNDING = 1e-12
 _TINY = np.finfo(float).tiny
-_SEARCH = {"tol": [NOT_NEGATIVE], "max_iter": [COUNT], "strict": ["boolean"]}
+_SOLVER_CONSTRAINTS = {
+    "tol": [NOT_NEGATIVE],
+    "max_iter": [COUNT],
+    "strict": ["boolean"],
+}
 
 
 class CalibrationError(ValueError):
@@ -156,7 +160,7 @@ def effective_size(weights):
 
 
 @validate_params(
-    _SEARCH
+    _SOLVER_CONSTRAINTS
     | {
         "integer": ["boolean"],
         "time_limit": [Interval(Real, 0, None, closed="right")],
@@ -561,7 +565,7 @@ def _round_weights(asked, weights, floor, ceiling, time_limit):
 # --- tables with labels -------------------------------------------------------------
 
 
-@validate_params(_SEARCH, prefer_skip_nested_validation=True)
+@validate_params(_SOLVER_CONSTRAINTS, prefer_skip_nested_validation=True)
 @unmasked
 def rake(
     table: Any,

@@ -91,7 +91,7 @@ class LocalManifold(BaseEstimator):
         ``project(target, reference)`` solves for the eta of the target on the matched
         set and the theta of the reference off it.
         """
-        return project(w, r) if self.keeps_code else project(r, w)
+        return project(w, r)
 
 
 class FiberManifold(LocalManifold):
@@ -185,21 +185,13 @@ class ThetaManifold(LocalManifold):
     (20, 3, 4)
     """
 
-    # r is the geometric mean of N, so that theta_r = (1 / k) sum theta_i.
+    # D = {q: theta_q = theta_r up to ell'}: r is the geometric mean of N, so that
+    # theta_r = (1 / k) sum theta_i.
     geometric = True
 
     def matched(self, low: NDArray) -> NDArray:
-        """See :class:`LocalManifold`. Where theta is free, q has the eta of w."""
+        """See :class:`LocalManifold`: q = Proj_D(w) has the eta of w beyond ell'."""
         return ~low
-
-    def project_from_code(
-        self, w: NDArray, r: NDArray, project: Callable
-    ) -> tuple[NDArray, NDArray]:
-        """Q = Proj_D(w) on D = M*_ell(N), the set of equation 2 through r.
-
-        D = {q: theta_q = theta_r up to ell'}; Proj_D(w) has eta_q = eta_w beyond.
-        """
-        return project(w, r)
 
 
 class EtaManifold(LocalManifold):
@@ -237,6 +229,12 @@ class EtaManifold(LocalManifold):
     """
 
     keeps_code = False
+
+    def project_from_code(
+        self, w: NDArray, r: NDArray, project: Callable
+    ) -> tuple[NDArray, NDArray]:
+        """See :class:`LocalManifold`: the code and the mean change places."""
+        return project(r, w)
 
 
 class MixtureManifold(LocalManifold):

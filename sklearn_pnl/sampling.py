@@ -147,9 +147,9 @@ class CodeSource:
     def batches(self, start, rng, size):
         """Algorithm 2, steps 2 to 5: w*, N, x*, for ``size`` new rows at a time.
 
-        The size does not change their bytes.
-        Rounding depends on which rows a matrix product is over. So codes are drawn with
-        their neighbours, and decoded, in whole blocks of either, and cut anew between.
+        The size does not change their bytes. Rounding depends on which rows a matrix
+        product is over, so codes are drawn with their neighbours, and decoded, in whole
+        blocks of either, and cut anew between.
         """
         step = self.training.codec.decoded_at_once
         # Small batches would occupy only one worker.
@@ -261,39 +261,36 @@ class Drawing:
         if self.feasible is None:
             return batch
         feasible = self.feasible.take_rows(rows)
-        numbers = batch.numbers
         if len(feasible.constraints) or self._moves_equalities:
-            numbers, infeasible = project_rows(
-                numbers, feasible, self.fixed_cells(batch)
-            )
+            fixed = self.fixed_cells(batch)
+            numbers, infeasible = project_rows(batch.numbers, feasible, fixed)
+            moved = (numbers != batch.numbers).any(axis=1)
+            batch = batch._replace(numbers=numbers)
             if len(feasible.constraints):
                 batch, infeasible = self._with_copies(
-                    batch, numbers, infeasible, feasible
+                    batch, moved, infeasible, feasible
                 )
-                numbers = batch.numbers
             if infeasible.any():
-                batch = self._without_infeasible(
-                    batch, numbers, infeasible, feasible, rows
-                )
+                batch = self._without_infeasible(batch, infeasible, feasible, rows)
                 feasible = feasible.take_rows(~infeasible)
-            else:
-                batch = batch._replace(numbers=numbers)
         self.audit(batch, feasible)
         return batch
 
-    def _with_copies(self, batch, numbers, infeasible, feasible):
+    def _with_copies(self, batch, moved, infeasible, feasible):
         """Batch of projected rows, and which rows (b,) are infeasible.
 
-        Rows that violate a relation after the projection become copies of the nearest
-        training rows that satisfy the constraints, if there are any.
+        Rows that are ``moved`` by the projection and then violate a relation become
+        copies of the nearest training rows that satisfy the constraints, if any do.
         """
         relations, training = self.source.relations, self._training
+        numbers, parents, donors = (
+            part.copy() for part in (batch.numbers, batch.parents, batch.donors)
+        )
         off = relations.off_values(numbers)
         bad = off | relations.broken(numbers)
         bad |= ~is_satisfied(feasible.equalities, numbers).all(axis=1)
-        bad &= (numbers != batch.numbers).any(axis=1)
-        infeasible, donors = infeasible | (off & bad), batch.donors.copy()
-        parents = batch.parents.copy()
+        bad &= moved
+        infeasible = infeasible | (off & bad)
         bad |= infeasible | ~is_satisfied(feasible.constraints, numbers).all(axis=1)
         units = np.where(feasible.ranges > 0, feasible.ranges, 1)
         for i in np.flatnonzero(bad):
@@ -304,9 +301,7 @@ class Drawing:
                 donors[i] = candidates[np.argmin(np.square(away).sum(axis=1))]
                 numbers[i], infeasible[i] = training[donors[i]], False
                 parents[i] = donors[i]
-        return batch._replace(
-            numbers=numbers, parents=parents, donors=donors
-        ), infeasible
+        return Batch(numbers, parents, batch.weights, donors), infeasible
 
     def audit(self, batch, feasible=None):
         """Check new rows in the precision in which each column is returned."""
@@ -337,18 +332,16 @@ class Drawing:
     def _training(self):
         return self.source.numbers
 
-    def _without_infeasible(self, batch, numbers, infeasible, feasible, rows):
+    def _without_infeasible(self, batch, infeasible, feasible, rows):
         first = int(np.argmax(infeasible))
         if not self.drops:
             number = int(rows[first])
             first_row = feasible.take_rows(slice(first, first + 1))
-            error = explain_infeasible(numbers[first], first_row, number)
+            error = explain_infeasible(batch.numbers[first], first_row, number)
             if self.caller == "PNLAugmenter":
                 error.args = (f"{error} infeasible='drop' leaves such rows out.",)
             raise error
-        kept = ~infeasible
-        batch = batch._replace(numbers=numbers)
-        return Batch(*(part[kept] for part in batch))
+        return Batch(*(part[~infeasible] for part in batch))
 
 
 def joined(batches):

@@ -208,17 +208,8 @@ def linear_projection(
             n_iter[rows] = np.maximum(n_iter[rows], solution.n_iter)
     residual = _largest(_outside(m @ a.T, y, lower, upper) / scale)
     for row in np.flatnonzero(~(residual <= tol)).tolist():
-        reasons[row] = (
-            f"Each equation can be met alone, but together they are missed by "
-            f"{residual[row]:.1e} of their size after at most {max_iter} Newton steps: "
-            "they may contradict each other. Drop or loosen one, or increase max_iter."
-        )
-        for i in np.flatnonzero(beyond[row])[:1]:
-            reasons[row] = (
-                f"Equation {i} asks for {span(lower[row, i], upper[row, i])}; within "
-                "the ranges of its features it reaches "
-                f"{span(least[row, i], most[row, i])}."
-            )
+        ends = (end[row] for end in (lower, upper, least, most))
+        reasons[row] = _reason(beyond[row], *ends, residual[row], max_iter)
     found = {"measure": m, "multipliers": y, "reasons": reasons}
     return LinearProjection(**found, residual=residual, n_iter=n_iter, tol=tol)
 
@@ -240,6 +231,20 @@ def _check_measures(measures, coefficients):
             f"{start[row, cell]}. Add a positive offset first."
         )
     return start, a
+
+
+def _reason(beyond, lower, upper, least, most, residual, max_iter):
+    """Why a row is not on its equations: the first that is out of reach, or all."""
+    for i in np.flatnonzero(beyond):
+        return (
+            f"Equation {i} asks for {span(lower[i], upper[i])}; within the ranges of "
+            f"its features it reaches {span(least[i], most[i])}."
+        )
+    return (
+        f"Each equation can be met alone, but together they are missed by "
+        f"{residual:.1e} of their size after at most {max_iter} Newton steps: they may "
+        "contradict each other. Drop or loosen one, or increase max_iter."
+    )
 
 
 def _components(a):
