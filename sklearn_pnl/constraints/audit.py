@@ -35,25 +35,36 @@ def audit_rows(rows, feasible_set, caller):
     """
     # What types may change of each cell: doubles do not hold all numbers of 64 bits.
     eps = np.maximum(feasible_set.precision, np.finfo(float).eps)
-    rounding = 2 * eps * np.abs(np.nan_to_num(rows))
-    _warn(*_missed_constraints(rows, feasible_set, rounding, caller), caller)
+
+    def rounding(columns):
+        return 2 * eps[columns] * np.fmax(np.abs(rows[:, columns]), 0)
+
+    if len(feasible_set.constraints):
+        _warn(*_missed_constraints(rows, feasible_set, rounding, caller), caller)
     low, high, names = feasible_set.low, feasible_set.high, feasible_set.names
-    outside = np.maximum(low - rows, rows - high)
-    _warn(lambda k: f"the limits of {names[k]}", outside, rounding, caller)
+    if ((rows < low) | (rows > high)).any():
+        outside, room = np.maximum(low - rows, rows - high), rounding(slice(None))
+        _warn(lambda k: f"the limits of {names[k]}", outside, room, caller)
     # Values that are asked for may lie, and lead others through sums, between steps.
     is_checked = (feasible_set.precision == 0) | (len(feasible_set.constraints) == 0)
-    steps = np.where(is_checked & (feasible_set.steps > 0), feasible_set.steps, np.inf)
-    off = np.abs(rows / steps - np.rint(rows / steps))
-    _warn(lambda k: f"the steps of {names[k]}", off, 1e-6, caller)
+    stepped = np.flatnonzero(is_checked & (feasible_set.steps > 0))
+    places = rows[:, stepped] / feasible_set.steps[stepped]
+    off = np.abs(places - np.rint(places))
+    _warn(lambda k: f"the steps of {names[stepped[k]]}", off, 1e-6, caller)
     equalities = feasible_set.equalities
     # New rows miss by what the training rows may, mixed.
-    room = ROUNDINGS * rounding @ np.abs(equalities.coefficients).T
-    room += TOL * equalities.scale
+    room = ROUNDINGS * _of_terms(equalities, rounding) + TOL * equalities.scale
     missed = np.abs(equalities.residual(rows))
     _warn(lambda k: equalities.descriptions[k], missed, room, caller)
     p, q = feasible_set.orders.T
-    above, room = rows[:, p] - rows[:, q], rounding[:, p] + rounding[:, q]
+    above, room = rows[:, p] - rows[:, q], rounding(p) + rounding(q)
     _warn(lambda k: f"{names[p[k]]} <= {names[q[k]]}", above, room, caller)
+
+
+def _of_terms(system, of_columns):
+    """Sums (n, k) over the terms of constraints of what columns may miss."""
+    used = np.flatnonzero(system.coefficients.any(axis=0))
+    return of_columns(used) @ np.abs(system.coefficients[:, used]).T
 
 
 def _warn(name_of, missed, room, caller):
@@ -77,7 +88,7 @@ def _missed_constraints(rows, feasible_set, rounding, caller):
     asked = replace(feasible_set.constraints, ranges=feasible_set.ranges)
     used = np.abs(asked.coefficients)
     missed = np.abs(np.nan_to_num(asked.residual(rows)))
-    room = TOL * asked.scale + rounding @ used.T
+    room = TOL * asked.scale + _of_terms(asked, rounding)
     whole = np.where(feasible_set.precision == 0, feasible_set.steps, 0.0)
     by_steps = room + used @ whole / 2
     for row, k in np.argwhere(missed > by_steps):

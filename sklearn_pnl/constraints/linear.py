@@ -214,8 +214,11 @@ class LinearConstraints:
         Positive below an interval, negative above, NaN where a cell is missing.
         """
         gaps = np.isnan(rows)
-        values = np.where(gaps, 0.0, rows) @ self.coefficients.T
-        values[gaps @ (self.coefficients != 0).T] = np.nan
+        if gaps.any():
+            values = np.where(gaps, 0.0, rows) @ self.coefficients.T
+            values[gaps @ (self.coefficients != 0).T] = np.nan
+        else:
+            values = rows @ self.coefficients.T
         return np.maximum(self.lower - values, 0) - np.maximum(values - self.upper, 0)
 
     def violation(self, X: ArrayLike) -> NDArray:

@@ -308,9 +308,10 @@ def _nearly_dependent(rows):
     tied = (1 / diagonal <= share) & fine
     if tied.any() and len(part) < n:
         # Computed from a part of the rows; all rows confirm it.
-        standard = (rows - mean) / spread
-        left = (standard @ (precision[:, tied] / diagonal[tied])).var(axis=0)
-        tied[tied] = left <= share * standard[:, tied].var(axis=0)
+        centred = rows - mean
+        others = precision[:, tied] / np.outer(spread, diagonal[tied])
+        variance = (centred[:, tied] / spread[tied]).var(axis=0)
+        tied[tied] = (centred @ others).var(axis=0) <= share * variance
     # Smaller partial correlations link no two columns.
     correlated = np.abs(precision) > 1e-3 * np.sqrt(np.outer(diagonal, diagonal))
     return tied, correlated & np.outer(tied, tied)
