@@ -169,7 +169,7 @@ def ask_for(kind, table, members, n, rng):
         ask.sums = [({name: 1.0}, float(rows[name].sum())) for name in chosen]
         totals = [column_total(table.key(name), v) for (name,), v in ask.sums]
         for name in list(frame.select_dtypes(object))[:1]:
-            counts = {v: int((rows[name] == v).sum()) for v in set(frame[name])}
+            counts = {v: int((rows[name] == v).sum()) for v in frame[name].unique()}
             ask.counts.append((name, counts))
             totals.append({name: counts})
         ask.given = {"totals": totals}
@@ -196,47 +196,60 @@ def _sum(terms, frame):
 def broken(table, members, new, ask, extrapolation=0):
     """Each promise that new rows of the class ``members`` break, in words."""
     old = table.frame if table.typed else table.frame.astype(table.dtype)
-    unit = np.finfo("float32" if table.form == "float32" else "float64").eps
     yield from _types(table, old, members, new)
-    yield from _ranges(table, old, new, extrapolation, unit)
-    # Of fewer rows equalities may be chance, and none is looked for.
+    yield from _ranges(table, old, new, extrapolation)
+    # Of fewer rows equalities may be chance, and none is looked for; nor is one of
+    # columns that vary only in rows with missing cells.
+    varies = old.nunique() > 1
+    hidden = set(old.columns[varies & (old.dropna().nunique() <= 1)])
     looked_for = len(old) >= min(8, old.shape[1] + 2)
     for terms, value in table.equalities * looked_for:
         gap = np.abs(_sum(terms, new) - value)
-        if np.any(gap > _room(terms, old, new, unit) + unit * abs(value)):
+        if np.any(gap > _room(terms, old, new) + _unit(old, terms) * abs(value)):
             yield f"equality of {' '.join(terms)}: off by {np.nanmax(gap):.2g}"
     for names in table.orders:
         # Of columns that are alike in all rows no order is known.
         if np.all(np.diff(old[names].to_numpy(float), axis=1) == 0):
             continue
-        if np.any(np.diff(new[names].to_numpy(float), axis=1) < 0):
+        # Rows that are moved together to totals are in order to the last digits.
+        rounding = ROUNDING * _unit(old, names) * bool(ask.sums)
+        rows = new[names].to_numpy(float)
+        if np.any(np.diff(rows, axis=1) < -rounding * np.abs(rows[:, 1:])):
             yield f"order of {' '.join(names)}"
     for run in table.runs * looked_for:
-        if np.any(new[run].to_numpy(float).sum(axis=1) != 1):
+        ones = new[run].to_numpy(float).sum(axis=1)
+        if hidden.isdisjoint(run) and np.any(ones != 1):
             yield f"one-hot run {' '.join(run)}"
     for terms, low, high in ask.bounds:
         value = _sum(terms, new)
-        rounding = ROUNDING * unit * _size(terms, new)
-        room = _room(terms, old, new, unit) if low == high else rounding
+        rounding = ROUNDING * _unit(old, terms) * _size(terms, new)
+        room = _room(terms, old, new) if low == high else rounding
         if not np.all((value >= low - room) & (value <= high + room)):
             yield f"constraint on {' '.join(terms)}"
     for terms, value in ask.sums:
         gap = abs(_sum(terms, new).sum() - value)
-        if not gap <= (SHARE + ROUNDING * unit) * _size(terms, new).sum():
+        room = SHARE + ROUNDING * _unit(old, terms)
+        if not gap <= room * _size(terms, new).sum():
             yield f"total of {' '.join(terms)}: off by {gap:.2g}"
     for name, counts in ask.counts:
         if any((new[name] == level).sum() != n for level, n in counts.items()):
             yield f"counts of {name}"
 
 
+def _unit(frame, names):
+    """Unit in the last place of the least precise of some columns."""
+    floats = [frame[name].dtype for name in names if frame[name].dtype.kind == "f"]
+    return max((np.finfo(dtype).eps for dtype in floats), default=2.0**-52)
+
+
 def _size(terms, frame):
     return sum(abs(c) * frame[name].abs().to_numpy(float) for name, c in terms.items())
 
 
-def _room(terms, old, new, unit):
+def _room(terms, old, new):
     """Of an equality: a share of the largest range, and rounding of the terms."""
     largest = max(abs(c) * np.ptp(old[name].dropna()) for name, c in terms.items())
-    return SHARE * largest + ROUNDING * unit * _size(terms, new)
+    return SHARE * largest + ROUNDING * _unit(old, terms) * _size(terms, new)
 
 
 def _types(table, old, members, new):
@@ -259,14 +272,15 @@ def _types(table, old, members, new):
             yield f"categories {' '.join(named)} of no row"
 
 
-def _ranges(table, old, new, extrapolation, unit):
+def _ranges(table, old, new, extrapolation):
     for name in old.columns[[d.kind in "iufM" for d in old.dtypes]]:
         low, high = old[name].min(), old[name].max()
         if extrapolation != 0 and old[name].dtype.kind == "M":
             continue
         if old[name].dtype.kind == "f":
             share = 1e9 if extrapolation is None else extrapolation
-            room = share * (high - low) + ROUNDING * unit * max(abs(low), abs(high))
+            rounding = ROUNDING * _unit(old, [name]) * max(abs(low), abs(high))
+            room = share * (high - low) + rounding
             low, high = low - room, high + room
         if (new[name] < low).any() or (new[name] > high).any():
             yield f"range of {name}"
