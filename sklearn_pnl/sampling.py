@@ -145,41 +145,42 @@ class CodeSource:
         return self.training.nearest(self.training.codes[[row]], 1, members)[0, 0]
 
     def batches(self, start, rng, size):
-        """Algorithm 2, steps 2 to 5: w*, N, x*, for ``size`` new rows at a time.
+        """The loop of Algorithm 2, steps 2 to 5, ``size`` new rows at a time.
 
         The size does not change their bytes. Rounding depends on which rows a matrix
         product is over, so codes are drawn with their neighbours, and decoded, in whole
         blocks of either, and cut anew between.
         """
-        step = self.training.codec.decoded_at_once
-        # Small batches would occupy only one worker.
-        decoded = max(size, step * effective_n_jobs(start.n_jobs))
-        drawn = whole_steps(decoded, DRAWN_AT_ONCE if self.draws.looks_up else step)
         draw = self.draws.start(self.training, start, rng)
         coins = RandomState(rng.randint(np.iinfo(np.int32).max))
         cells = self.numbers if self.has_donors or self.relations.joined.any() else None
 
-        def with_donors(rows):
-            # Steps 2 and 3: w* and N.
+        def drawn(rows):
+            # 2. w* near the codes w_i, and 3. its neighbours N.
             new = draw(rows)
-            coin = coins.uniform(size=len(new.codes))
-            donors = one_of(new.parents, new.weights, coin)
-            if new.mutual is not None:
-                donors = np.where(new.mutual, donors, new.parents[:, 0])
-            return new.codes, new.parents, new.weights, donors
+            return new.codes, new.parents, new.weights, self._donors(new, coins)
 
-        def decode(codes, parents, weights, donors):
-            # Steps 4 and 5: x* = phi^-1(Proj_D(w*)), in the columns of X.
-            numbers = self._decoded(codes, parents, weights, start.n_jobs)
-            if cells is None:
-                discretize(numbers, numbers[:, self.relations.binary], self.relations)
-            else:
-                self._completed(numbers, parents[:, 0], donors, cells)
-            return Batch(numbers, parents, weights, donors)
+        def decoded(codes, neighbors, weights, donors):
+            # 4. x* = phi^-1(Proj_D(w*)) by Algorithm 1, and 5. back to columns of X.
+            numbers = self._decoded(codes, neighbors, weights, start.n_jobs)
+            self._complete(numbers, neighbors[:, 0], donors, cells)
+            return Batch(numbers, neighbors, weights, donors)
 
-        codes = map(with_donors, slices(start.n_samples, drawn))
-        whole = cut(codes, whole_steps(decoded, step))
-        return starmap(Batch, cut(starmap(decode, whole), size))
+        step = self.training.codec.decoded_at_once
+        # Small batches would occupy only one worker.
+        most = max(size, step * effective_n_jobs(start.n_jobs))
+        at_once = whole_steps(most, DRAWN_AT_ONCE if self.draws.looks_up else step)
+        codes = map(drawn, slices(start.n_samples, at_once))
+        rows = starmap(decoded, cut(codes, whole_steps(most, step)))
+        return starmap(Batch, cut(rows, size))
+
+    def _donors(self, new, coins):
+        """The row (b,) that gives each new one its categories: one of its parents."""
+        coin = coins.uniform(size=len(new.codes))
+        donors = one_of(new.parents, new.weights, coin)
+        if new.mutual is not None:
+            donors = np.where(new.mutual, donors, new.parents[:, 0])
+        return donors
 
     def _decoded(self, codes, parents, weights, n_jobs):
         """Decode codes to numbers, and project them onto limits and equalities."""
@@ -192,11 +193,14 @@ class CodeSource:
             numbers, _ = project_rows(numbers, self.feasible)
         return numbers
 
-    def _completed(self, numbers, seeds, donors, cells):
-        """Copy two-valued columns of the donor, and round values to their steps."""
-        binary = cells[donors][:, self.relations.binary]
-        discretize(numbers, binary, self.relations)
-        mend(numbers, donors, seeds, cells, self.relations)
+    def _complete(self, numbers, seeds, donors, cells):
+        """Copy two-valued columns of the donor, and round values to steps, in place."""
+        is_binary = self.relations.binary
+        if cells is None:
+            discretize(numbers, numbers[:, is_binary], self.relations)
+        else:
+            discretize(numbers, cells[donors][:, is_binary], self.relations)
+            mend(numbers, donors, seeds, cells, self.relations)
 
     def back(self, cells):
         """Numbers (n, D) in the columns of X, from cells."""
