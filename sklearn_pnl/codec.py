@@ -260,10 +260,7 @@ class Codec:
     # --- rows to codes -------------------------------------------------------------
 
     def phi(self, rows):
-        """phi, distributions ``p = (x + offset) / mass`` (Example 4.1), and masses.
-
-        M_1 and whole rows have closed forms, which do not need ``p`` itself.
-        """
+        """phi, distributions ``p = (x + offset) / mass`` (Example 4.1), and masses."""
         p = self.cells(rows)
         with np.errstate(over="ignore", invalid="ignore"):
             mass = p.sum(axis=1)
@@ -280,9 +277,10 @@ class Codec:
         return cells
 
     def encode(self, rows, divergence=False):
-        """Coordinates of a block of rows; see :class:`Encoded`.
+        """Enc = Proj_B after phi: coordinates of a block of rows; see :class:`Encoded`.
 
-        Where a mass overflows it is not finite, and neither are the coordinates.
+        M_1 and whole rows have closed forms, which do not need phi. Where a mass
+        overflows it is not finite, and neither are the coordinates.
         """
         if self._solver is None:
             return self._encode_whole(rows)
@@ -295,8 +293,8 @@ class Codec:
         if not np.all(np.isfinite(mass)):
             coordinates = np.full((len(p), len(self.base.elements)), np.nan)
             return Encoded.closed(coordinates, mass)
-        # w = Proj_B(p), B = M_ell of equation 1: theta is 0 off the base, as it is in
-        # the uniform distribution, which no reference stands for.
+        # w = Proj_B(p), B = M_ell of equation 1: theta is 0 off the base, that of the
+        # uniform distribution, which is the reference where none is given.
         w, residual, n_iter = self._solver.solve(p, None, self.tol, self.max_iter)
         log_mass = np.log(mass) if self.with_mass else 0.0
         coordinates = self.base.coordinates(w, log_mass)
@@ -363,31 +361,33 @@ class Codec:
     # --- codes to rows -------------------------------------------------------------
 
     def decode(self, codes, neighbors, weights, *, rows, masses):
-        """Algorithm 1: rows of a block of codes, in the type of ``rows``; residuals.
+        """Algorithm 1 behind N: D, Proj_D(w), phi^-1, of a block of codes; residuals.
 
         ``neighbors`` (n, k) are those of ``rows``, the training rows, whose ``masses``
-        are given; they count with ``weights`` (n, k).
+        are given; they count with ``weights`` (n, k), ``1 / k`` in the paper. Rows are
+        of the type of ``rows``.
         """
-        if not self.needs_rows and self.with_mass:
-            # Not the paper's: codes carry their mass, and nothing is projected.
-            x = self.phi_inverse(self.measures(codes), None, rows.dtype)
-            return x, np.zeros(len(codes))
+        if not self.needs_rows:
+            return self._decode_whole(codes, neighbors, weights, rows, masses)
         # w, the point of the base B that a code stands for.
         w, log_mass = self.points(codes)
-        q, residual = w, np.zeros(len(w))
-        if self.needs_rows:
-            # D by its point r. For "theta" it is M*_ell(N), and r the geometric mean of
-            # N: with equal weights its theta is the mean of equation 2. Else r is the
-            # mean in eta.
-            r = self.mean(rows, masses, neighbors, weights)
-            # q = Proj_D(w).
-            q, residual = self.local_manifold.project_from_code(w, r, self._project)
-        if self.with_mass:
-            mass = np.exp(log_mass)
-        else:
-            # The mean mass of N (Remark 4.3).
-            mass = (weights * masses[neighbors]).sum(axis=1)
+        # D by its point r. For "theta" it is M*_ell(N), and r the geometric mean of N:
+        # with equal weights its theta is the mean of equation 2. Else r is the mean in
+        # eta.
+        r = self.mean(rows, masses, neighbors, weights)
+        # q = Proj_D(w). For "theta" it has the theta of r up to ell', which is to be in
+        # D, and the eta of w beyond it.
+        q, residual = self.local_manifold.project_from_code(w, r, self._project)
+        # x = phi^-1(q), with the mean mass of N (Remark 4.3) unless codes have masses.
+        mean_mass = (weights * masses[neighbors]).sum(axis=1)
+        mass = np.exp(log_mass) if self.with_mass else mean_mass
         return self.phi_inverse(q, mass, rows.dtype), residual
+
+    def _decode_whole(self, codes, neighbors, weights, rows, masses):
+        """Rows of codes that are whole rows: nothing is projected (not the paper's)."""
+        mass = None if self.with_mass else (weights * masses[neighbors]).sum(axis=1)
+        x = self.phi_inverse(self.measures(codes), mass, rows.dtype)
+        return x, np.zeros(len(codes))
 
     def _project(self, target, reference):
         # Off the matched set theta of the reference counts, which cells of 0 lack.
@@ -421,13 +421,13 @@ class Codec:
         """phi^-1 (Remark 4.3): rows of distributions times a mass, less the offset.
 
         In decoding it is the mean mass of N; None is for measures that have theirs.
-        An added bottom is dropped. It would be filled in again with the mean, 1 / D of
-        the mass, so the features get the rest: a row keeps its sum.
         """
         if mass is not None:
             q *= mass[:, None]
         rows = q
         if self.poset.added_bottom:
+            # It is dropped. Filled in again it would be the mean, 1 / D of the mass, so
+            # the features get the rest: a row keeps its sum.
             kept = row_sums(q) * (1 - 1 / self.poset.n_elements)
             rows = q[:, 1:]
             rows = rows * (kept / rows.sum(axis=1))[:, None]

@@ -190,7 +190,7 @@ class ThetaManifold(LocalManifold):
     geometric = True
 
     def matched(self, low: NDArray) -> NDArray:
-        """See :class:`LocalManifold`: q = Proj_D(w) has the eta of w beyond ell'."""
+        """Beyond ell', where theta is free: there q = Proj_D(w) has the eta of w."""
         return ~low
 
 

@@ -537,8 +537,8 @@ class BackwardProjector(_Encoder):
         codes = check_codes(self, X)
         # N, the k training rows whose codes are nearest to w.
         neighbors = self._training.nearest(codes, self.k_neighbors_, n_jobs=self.n_jobs)
-        # phi^-1(Proj_D(w)): D is M*_ell(N) of equation 2 for "theta"; for "fiber", the
-        # default, and others it is not. `Codec.decode` has the three steps.
+        # x = phi^-1(Proj_D(w)), step by step in `Codec.decode`. D is M*_ell(N) for
+        # "theta" alone, which is not the default.
         caller = type(self).__name__
         rows = self._training.decode(codes, neighbors, caller, n_jobs=self.n_jobs)
         return rows.reshape(-1, *self.input_shape_)

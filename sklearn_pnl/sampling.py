@@ -2,7 +2,7 @@
 
     1. encode all rows         w_i = Enc(x_i)            `_code_source`, `augmenter.py`
     2. draw new codes          w* near the w_i           `draws.py`
-    3. neighbours of each      N, nearest or parents     `draws.py`
+    3. neighbours of each      N, nearest or mixed       `draws.py`
     4. decode by Algorithm 1   x* = phi^-1(Proj_D(w*))   `Codec.decode`
     5. back to columns of X                              `CodeSource.back`
 
@@ -155,12 +155,12 @@ class CodeSource:
         coins = RandomState(rng.randint(np.iinfo(np.int32).max))
         cells = self.numbers if self.has_donors or self.relations.joined.any() else None
 
-        def drawn(rows):
+        def new_codes(rows):
             # 2. w* near the codes w_i, and 3. its neighbours N.
             new = draw(rows)
             return new.codes, new.parents, new.weights, self._donors(new, coins)
 
-        def decoded(codes, neighbors, weights, donors):
+        def new_rows(codes, neighbors, weights, donors):
             # 4. x* = phi^-1(Proj_D(w*)) by Algorithm 1, and 5. back to columns of X.
             numbers = self._decoded(codes, neighbors, weights, start.n_jobs)
             self._complete(numbers, neighbors[:, 0], donors, cells)
@@ -170,8 +170,8 @@ class CodeSource:
         # Small batches would occupy only one worker.
         most = max(size, step * effective_n_jobs(start.n_jobs))
         at_once = whole_steps(most, DRAWN_AT_ONCE if self.draws.looks_up else step)
-        codes = map(drawn, slices(start.n_samples, at_once))
-        rows = starmap(decoded, cut(codes, whole_steps(most, step)))
+        codes = map(new_codes, slices(start.n_samples, at_once))
+        rows = starmap(new_rows, cut(codes, whole_steps(most, step)))
         return starmap(Batch, cut(rows, size))
 
     def _donors(self, new, coins):
