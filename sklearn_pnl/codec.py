@@ -393,6 +393,8 @@ class Codec:
         # Off the matched set theta of the reference counts, which cells of 0 lack.
         is_positive = reference.min(axis=1) > 0
         _refuse_far(is_positive, "cells of its distribution underflow to 0")
+        # The solver for the matched set, from `_set_up_decoding`: of "theta" it is an
+        # up-set, and q a closed form (`SpliceSolver`).
         return self._decoder.solve(target, reference, self.tol, self.max_iter)[:2]
 
     def mean(self, rows, masses, neighbors, weights):

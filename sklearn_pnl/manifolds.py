@@ -88,8 +88,8 @@ class LocalManifold(BaseEstimator):
     ) -> tuple[NDArray, NDArray]:
         """Distributions q and residuals from codes ``w`` and means of near rows ``r``.
 
-        ``project(target, reference)`` solves for the eta of the target on the matched
-        set and the theta of the reference off it.
+        q = Proj_D(w), with D through ``r``: ``project(target, reference)`` solves for
+        the eta of the target on the matched set and the theta of the reference off it.
         """
         return project(w, r)
 
@@ -185,12 +185,14 @@ class ThetaManifold(LocalManifold):
     (20, 3, 4)
     """
 
-    # D = {q: theta_q = theta_r up to ell'}: r is the geometric mean of N, so that
-    # theta_r = (1 / k) sum theta_i.
+    # r is the geometric mean of N, so that theta_r = (1 / k) sum theta_i.
     geometric = True
 
     def matched(self, low: NDArray) -> NDArray:
-        """Beyond ell', where theta is free: there q = Proj_D(w) has the eta of w."""
+        """Elements beyond ell': D = {q: theta_q = theta_r up to ell'}.
+
+        Beyond it theta is free, and q = Proj_D(w) has the eta of w.
+        """
         return ~low
 
 

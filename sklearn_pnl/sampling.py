@@ -1,8 +1,8 @@
 """Algorithm 2 of the paper (appendix B): from training rows to new ones, in batches.
 
-    1. encode all rows         w_i = Enc(x_i)            `_code_source`, `augmenter.py`
-    2. draw new codes          w* near the w_i           `draws.py`
-    3. neighbours of each      N, nearest or mixed       `draws.py`
+    1. encode all rows         w_i = Enc(x_i)            `PNLAugmenter._code_source`
+    2. draw new codes          w* near the w_i           `KernelDraws._start`, ...
+    3. neighbours of each      N, nearest or mixed       `Draws.start`
     4. decode by Algorithm 1   x* = phi^-1(Proj_D(w*))   `Codec.decode`
     5. back to columns of X                              `CodeSource.back`
 
@@ -145,12 +145,7 @@ class CodeSource:
         return self.training.nearest(self.training.codes[[row]], 1, members)[0, 0]
 
     def batches(self, start, rng, size):
-        """The loop of Algorithm 2, steps 2 to 5, ``size`` new rows at a time.
-
-        The size does not change their bytes. Rounding depends on which rows a matrix
-        product is over, so codes are drawn with their neighbours, and decoded, in whole
-        blocks of either, and cut anew between.
-        """
+        """The loop of Algorithm 2, steps 2 to 5, ``size`` new rows at a time."""
         draw = self.draws.start(self.training, start, rng)
         coins = RandomState(rng.randint(np.iinfo(np.int32).max))
         cells = self.numbers if self.has_donors or self.relations.joined.any() else None
@@ -166,6 +161,9 @@ class CodeSource:
             self._complete(numbers, neighbors[:, 0], donors, cells)
             return Batch(numbers, neighbors, weights, donors)
 
+        # The size does not change the bytes. Rounding depends on which rows a matrix
+        # product is over, so codes are drawn with their neighbours, and decoded, in
+        # whole blocks of either, and cut anew between.
         step = self.training.codec.decoded_at_once
         # Small batches would occupy only one worker.
         most = max(size, step * effective_n_jobs(start.n_jobs))
