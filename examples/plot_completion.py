@@ -40,7 +40,7 @@ cars = rng.poisson(rates).astype(float)
 # -------------------------
 # The imputers of tables see a day of a street as a row of 24 columns.
 def many_body(given):
-    imputer = ManyBodyImputer(order=2, alpha="auto", ordered_modes=[2])
+    imputer = ManyBodyImputer(order=2, ordered_modes=[2])
     return imputer.fit_transform(given[None])[0]
 
 

@@ -23,7 +23,6 @@ class TableFiller:
 
     # There is no model.
     poset = mask = None
-    alpha = deviance = np.nan
 
     def __init__(self, imputer, rows, X):
         # Frames and floats have types, which say how far sums of theirs are rounded.

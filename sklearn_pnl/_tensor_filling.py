@@ -12,7 +12,7 @@ from ._runtime.blocks import map_blocks
 from ._runtime.validation import warn_unconverged, warn_user
 from .codec import free_mask
 from .embedding import LayOut
-from .geometry import complete, kl_divergence
+from .geometry import complete
 from .geometry._arrays import BLOCK_CELLS
 from .geometry.many_body.observed import checked_modes
 
@@ -56,16 +56,12 @@ class TensorFiller:
             "poset": self.poset,
             "matched": self.mask,
             "ordered_modes": checked_modes(self.poset, imputer.ordered_modes),
+            "ridge": imputer.alpha,
             "tol": imputer.tol,
             "max_iter": imputer.max_iter,
         }
         k = imputer.n_neighbors
         self._near = None if k is None else NearRows(rows, k)
-        self.alpha, self.deviance = imputer.alpha, np.nan
-        if isinstance(self.alpha, str):
-            self.alpha = 10.0 ** np.arange(-8, 0)
-        if np.ndim(self.alpha):
-            self._choose_alpha(rows[:50])
 
     def is_off(self, rows):
         """No row (n,) contradicts a model."""
@@ -73,7 +69,7 @@ class TensorFiller:
 
     def fill(self, rows, missing, numbers, caller):
         """Rows, which messages name by their numbers, filled; and the Newton steps."""
-        measure, residual, n_iter = self._models(self._cells(rows), rows, self.alpha)
+        measure, residual, n_iter = self._models(rows)
         tol, max_iter = self._settings["tol"], self._settings["max_iter"]
         warn_unconverged(caller, residual, tol, max_iter)
         measure = measure[:, int(self.poset.added_bottom) :] - self._offset
@@ -100,52 +96,22 @@ class TensorFiller:
         n_added = int(self.poset.added_bottom)
         return np.pad(cells, ((0, 0), (n_added, 0)), constant_values=value)
 
-    def _models(self, cells, rows, alpha):
-        """Models (n, D) of cells with NaN, their residuals and steps."""
+    def _models(self, rows):
+        """Models (n, D) of rows with NaN, their residuals and steps."""
+        cells = self._cells(rows)
         reference = np.ones_like(cells)
         if self._near is not None:
             near = self._near.transform(rows)
             # A share of its mean, so that no cell of a reference is 0.
             near += 1e-3 * near.mean(axis=1, keepdims=True)
             reference = self._with_bottom(self._layout.forward(near), 1.0)
-        model = partial(_model_block, ridge=alpha, **self._settings)
+        model = partial(_model_block, **self._settings)
         tensors = (x.reshape(-1, *self.poset.shape) for x in (cells, reference))
         step = max(1, BLOCK_CELLS // cells.shape[1])
         measure, *more = map_blocks(model, *tensors, step=step, n_jobs=self._n_jobs)
         return measure.reshape(cells.shape), *more
 
-    def _choose_alpha(self, rows):
-        """Choose the ridge with the least deviance of a masked fifth of the cells."""
-        alphas = sorted({float(alpha) for alpha in self.alpha}, reverse=True)
-        masked = np.random.default_rng(0).random(rows.shape) < 0.2
-        masked &= ~np.isnan(rows)
-        unmasked = np.where(masked, np.nan, rows)
-        mask = np.nansum(unmasked, axis=1) > 0
-        if not (masked[mask].any() and min(alphas, default=-1) >= 0):
-            raise ValueError(
-                "alpha is chosen by masked cells, beside observed ones in a row; with "
-                f"n_features={rows.shape[1]} there are none, or alpha={self.alpha!r} "
-                "has no value of 0 or more. Give one alpha."
-            )
-        cells, unmasked = self._cells(unmasked[mask]), unmasked[mask]
-        truth = np.where(np.isnan(cells), self._cells(rows[mask]), np.nan)
-        scores = [
-            _deviance(truth, self._models(cells, unmasked, alpha)[0])
-            for alpha in alphas
-        ]
-        best = int(np.argmin(scores))
-        self.alpha, self.deviance = alphas[best], scores[best]
-
 
 def _model_block(cells, reference, **settings):
     completion = complete(cells, reference=reference, **settings)
     return completion.measure, completion.residual, completion.n_iter
-
-
-def _deviance(truth, model):
-    """Poisson deviance of the cells of ``truth`` that are not NaN, for a mass of 1."""
-    mask = ~np.isnan(truth)
-    mass = truth[mask].sum()
-    if mass == 0 or np.isnan(model[mask]).any():
-        return np.inf
-    return 2 * kl_divergence(truth[mask], model[mask]) / mass

@@ -88,13 +88,11 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     offset : float, default=0.0
         Added to every cell of a tensor, and subtracted again.
 
-    alpha : float, "auto" or array-like of float, default=1e-4
+    alpha : float, default=1e-4
         Weight of the ridge on log effects, those of each interaction by how many
         functions it has (:func:`~sklearn_pnl.geometry.complete`). 0 is the exact fit:
         cells that the observed ones do not determine then stay missing, with a warning.
-        A list is chosen from by the deviance of a fifth of the observed cells of the
-        first 50 rows, masked at random (always the same ones); "auto" is the powers of
-        10 from 1e-8 to .1.
+        It is not chosen here: compare some on observed cells that you hide.
 
     ordered_modes : sequence of int, default=()
         Modes with levels in order, such as time: the ridge weighs differences between
@@ -120,12 +118,6 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     base_mask_ : ndarray of bool of shape ``poset_.shape`` or None
         Elements whose theta is free.
-
-    alpha_ : float
-        The ridge used.
-
-    held_out_deviance_ : float
-        Deviance of masked cells with it, as a share of their mass; NaN if it was fixed.
 
     equalities_ : LinearConstraints or None
         Equalities of a table.
@@ -182,7 +174,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         "imputer": [HasMethods(["fit", "transform"]), None],
         "equalities": [StrOptions({"auto"}), *CONSTRAINTS, None],
         "constraints": [*CONSTRAINTS, None],
-        "alpha": [NOT_NEGATIVE, StrOptions({"auto"}), "array-like"],
+        "alpha": [NOT_NEGATIVE],
         "ordered_modes": ["array-like"],
         **FIT_CONSTRAINTS,
         "n_jobs": N_JOBS,
@@ -200,7 +192,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         equalities: Any = "auto",
         constraints: Any = None,
         offset: float = 0.0,
-        alpha: float | ArrayLike | Literal["auto"] = 1e-4,
+        alpha: float = 1e-4,
         ordered_modes: Sequence[int] = (),
         tol: float = 1e-6,
         max_iter: int = 100,
@@ -223,7 +215,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn equations, near rows and the ridge.
+        """Learn equations and near rows.
 
         Parameters
         ----------
@@ -296,7 +288,6 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         maker, *more = (TableFiller, X) if self._is_table else (TensorFiller,)
         self._filler = filler = maker(self, flat, *more)
         self.poset_, self.base_mask_ = filler.poset, filler.mask
-        self.alpha_, self.held_out_deviance_ = filler.alpha, filler.deviance
         self.equalities_, self.n_iter_ = getattr(filler, "equalities", None), 1
         return rows
 

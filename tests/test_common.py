@@ -46,7 +46,7 @@ AUGMENTERS = [
 ]
 IMPUTERS = [
     ManyBodyImputer(),
-    ManyBodyImputer(1, n_neighbors=3, alpha="auto"),
+    ManyBodyImputer(1, n_neighbors=3),
     ManyBodyImputer(2, reshaper=PrimeFactorReshaper()),
 ]
 MODELS = [LogLinearModel(), LogLinearModel(offset=0.5)]

@@ -77,25 +77,6 @@ def test_a_reshaper_and_an_added_bottom_leave_their_cells_missing():
     assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
 
 
-def test_the_ridge_is_chosen_by_hidden_cells():
-    """Little is shrunk where data follow the model, much where they are noise."""
-    rng = np.random.default_rng(2)
-    rows, columns = rng.gamma(5.0, size=(1, 30, 1)), rng.gamma(5.0, size=(1, 1, 30))
-    exact, noise = rows * columns, rng.gamma(0.5, size=(1, 30, 30))
-    alphas = [1e-6, 1e-3, 10.0]
-    low = ManyBodyImputer(1, alpha=alphas).fit(hidden(rng, exact))
-    high = ManyBodyImputer(1, alpha=alphas).fit(hidden(rng, noise))
-    assert low.alpha_ == 1e-6
-    assert high.alpha_ == 10
-    assert low.held_out_deviance_ < 1e-6 < high.held_out_deviance_
-    auto = ManyBodyImputer(1, alpha="auto").fit(hidden(rng, exact))
-    assert auto.alpha_ == 1e-8
-    again = ManyBodyImputer(1, alpha=alphas).fit(
-        hidden(np.random.default_rng(3), exact)
-    )
-    assert again.alpha_ == low.alpha_
-
-
 def test_smooth_modes_are_filled_in_from_their_neighbours():
     rng, time = np.random.default_rng(3), np.linspace(0, 3, 40)
     exact = np.exp(np.sin(time))[None, :, None] * rng.gamma(5.0, size=(1, 1, 6))
@@ -103,7 +84,7 @@ def test_smooth_modes_are_filled_in_from_their_neighbours():
     missing = np.isnan(X)
     errors = {
         smooth: np.abs(
-            ManyBodyImputer(1, alpha="auto", ordered_modes=smooth).fit_transform(X)
+            ManyBodyImputer(1, alpha=1e-3, ordered_modes=smooth).fit_transform(X)
             - exact
         )[missing].mean()
         for smooth in ((), (0,))
@@ -396,7 +377,6 @@ def test_rows_of_zeros():
     [
         ({"order": 3}, "order=3 is outside 1 to 2"),
         ({"ordered_modes": [2]}, "ordered_modes names mode 2"),
-        ({"alpha": [-1.0, 1.0]}, "alpha is chosen by masked cells"),
         ({"alpha": -1.0}, "The 'alpha' parameter"),
     ],
 )
