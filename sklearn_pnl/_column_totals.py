@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from math import isfinite
 from numbers import Real
 
@@ -379,24 +378,3 @@ def read_margin(reader, total, n=None):
     what = "the share of" if is_share else "the count of"
     names = tuple(f"{what} {name_level(key, level)}" for level in levels)
     return Margin(key, repr(total.of), levels, codes, lower, upper, names, is_share)
-
-
-def check_agreement(margins):
-    """Check that margins that count all rows have the same sums of what they share."""
-    exact = (m for m in margins if np.all(m.lower == m.upper) and np.all(m.codes >= 0))
-    for first, second in combinations(exact, 2):
-        shared, sums = [key for key in first.key if key in second.key], {}
-        for k, margin in enumerate((first, second)):
-            places = [margin.key.index(key) for key in shared]
-            for level, count in zip(margin.levels, margin.lower, strict=True):
-                part = tuple(level[i] for i in places)
-                sums.setdefault(part, [0.0, 0.0])[k] += count
-        for level, (one, other) in sums.items():
-            # As exact as weights are.
-            if abs(one - other) > 1e-9 * np.abs(first.lower).sum():
-                at = f" at {name_level(shared, level)}" if shared else ""
-                raise ValueError(
-                    f"The totals of {first.name} and {second.name} disagree{at}: they "
-                    f"sum to {one:.10g} and {other:.10g}. Correct them, or give one a "
-                    "tolerance: column_total(..., rtol=)."
-                )

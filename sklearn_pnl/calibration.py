@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csc_array, csr_array, issparse, vstack
 from sklearn.utils._param_validation import Interval, validate_params
 
-from ._column_totals import ColumnReader, as_totals, check_agreement, read_margin
+from ._column_totals import ColumnReader, as_totals, read_margin
 from ._runtime.masked import unmasked
 from ._runtime.reports import TableReport
 from ._runtime.validation import COUNT, NOT_NEGATIVE, warn_user
@@ -239,11 +239,11 @@ def calibrate(
     Raises
     ------
     ValueError
-        If a column or level is unknown, a number is missing, or margins disagree; if
-        shares of levels sum to 1 and leave nothing for rows without such a level. If
-        totals are not met, the error carries the report: it names a total that is out
-        of reach by itself with what it can reach, else the one that the best weights
-        miss most.
+        If a column or level is unknown or a number is missing; if shares of levels sum
+        to 1 and leave nothing for rows without such a level. If totals are not met, the
+        error carries the report: it names a total that is out of reach by itself with
+        what it can reach, else the one that the best weights miss most. Margins that
+        disagree are such totals: which two they are is not said.
 
     See Also
     --------
@@ -362,7 +362,6 @@ class _RowTotals:
         """Read what is asked of the rows: sums first, then counts."""
         asked = as_totals(totals, reader.names, (reader.n_columns,))
         margins = [read_margin(reader, total) for total in asked if total.by_level]
-        check_agreement([margin for margin in margins if not margin.is_share])
         parts = [
             (reader.terms(total), [total.mean], [total.lower], [total.upper])
             for total in asked
@@ -609,10 +608,11 @@ def rake(
     Raises
     ------
     ValueError
-        If a name or level is unknown, a cell is missing, or two margins disagree.
+        If a name or level is unknown, or a cell is missing.
     RakingError
         A ``ValueError`` that carries the result: a margin that no such table has, and
-        what can be reached, else what the best table misses.
+        what can be reached, else what the best table misses, also where margins
+        disagree.
 
     See Also
     --------

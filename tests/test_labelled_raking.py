@@ -96,7 +96,7 @@ def test_margins_that_were_rounded_apart_have_a_tolerance():
     rng = np.random.default_rng(3)
     table = series(rng.gamma(1.0, size=SHAPE) * 40)
     margins = {key: margin(table, key).round() for key in combinations(LEVELS, 2)}
-    with pytest.raises(ValueError, match="disagree at .* they sum to"):
+    with pytest.raises(ValueError, match="with the other totals"):
         rake(table, margins)
     soft = {key: column_total(key, m, rtol=0.1) for key, m in margins.items()}
     raked = rake(table, soft).tables

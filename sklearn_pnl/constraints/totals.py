@@ -13,7 +13,6 @@ from .._column_totals import (
     ColumnReader,
     ColumnTotal,
     as_totals,
-    check_agreement,
     read_margin,
 )
 from ..calibration import effective_size, nearest_weights, stack_terms
@@ -96,7 +95,6 @@ class Totals:
             np.add.at(row, columns, np.divide(weights, n if total.mean else 1))
             shift = n * float(row @ table.starts)
             parts.append((row, total.lower, total.upper, shift, total.name))
-        check_agreement(margins)
         rows, *ends, names = zip(*parts, strict=True) if parts else [()] * 5
         sums = Sums(np.reshape(rows, (len(rows), d)), *map(np.array, ends), names)
         return cls(n, sums, tuple(margins), np.array(sorted(counted), int))

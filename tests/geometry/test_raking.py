@@ -197,15 +197,14 @@ def test_margins_that_need_empty_cells():
 # --- what cannot be met ---------------------------------------------------------
 
 
-def test_contradictory_margins_are_named():
+def test_of_contradictory_margins_a_cell_is_named():
     tables = np.ones((2, 3, 4))
-    totals = r"\(0,\) and \(1,\) disagree at the total: 3 and 4"
-    with pytest.raises(RakingError, match=totals):
+    with pytest.raises(RakingError, match=r"Margin \(0,\) asks for 1 at .0,. and gets"):
         rake(np.ones((3, 4)), {(0,): np.ones(3), (1,): np.ones(4)})
     first, second = np.ones((2, 3)), np.ones((3, 4)) / 2
     second[1] *= 2
-    sums = r"\(0, 1\) and \(1, 2\) disagree at level 1 of mode 1: 2 and 4"
-    with pytest.raises(RakingError, match=sums):
+    cell = r"Margin \(0, 1\) asks for 1 at \(., 1\) and gets"
+    with pytest.raises(RakingError, match=cell):
         rake(tables, {(0, 1): first, (1, 2): second})
 
 
@@ -216,27 +215,26 @@ def test_three_margins_that_share_a_column():
     margins = {(0, 1): t.sum(2), (0, 2): t.sum(1), (1, 2): t.sum(0)}
     assert rake(np.ones(t.shape), margins).converged
     margins[0, 2] = margins[0, 2] * np.array([[1.1], [0.9], [1.0]])
-    with pytest.raises(RakingError, match="at level . of mode 0"):
+    with pytest.raises(RakingError, match="The margins disagree, or"):
         rake(np.ones(t.shape), margins)
 
 
-def test_mass_where_the_table_has_none_is_named():
+def test_mass_where_the_table_has_none_is_refused():
     table = np.ones((2, 3))
     table[1] = 0
-    cell = r"Margin \(0,\) asks for 2 at level 1 of mode 0"
-    with pytest.raises(RakingError, match=cell):
+    with pytest.raises(RakingError, match="no table with these structural"):
         rake(table, {(0,): [1, 2], (1,): [1, 1, 1]})
 
 
 def test_zeros_that_allow_no_table_are_told():
     # Column 1 has only row 1, which holds less than the column asks for.
-    with pytest.raises(RakingError, match="no table with these structural zeros"):
+    with pytest.raises(RakingError, match="no table with these structural"):
         rake([[1, 0], [1, 1]], {(0,): [2, 1], (1,): [1, 2]})
 
 
 def test_too_few_iterations_are_told():
     tables, margins = random_problem((3, 4, 5), CASES[1][1], 0)
-    with pytest.raises(RakingError, match="Increase max_iter or tol") as error:
+    with pytest.raises(RakingError, match="max_iter=2 is too small") as error:
         rake(tables, margins, max_iter=2)
     assert error.value.result.residual.max() > 1e-9
     assert np.all(error.value.result.n_iter == 2)

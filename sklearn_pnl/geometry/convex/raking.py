@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import combinations
 from math import prod
 from operator import index
 
@@ -119,11 +118,9 @@ def rake(
     ValueError
         If shapes do not fit, or a table or margin is negative or not finite.
     RakingError
-        A ``ValueError`` that carries the result. If margins contradict each other: it
-        names the two mode sets, the level of the modes they share, and both sums. If
-        they ask for mass where a table has none: it names the cell of the margin. If
-        the sweeps and steps ended before ``tol``: either ``max_iter`` was too small,
-        or no table with these zeros has the margins.
+        A ``ValueError`` that carries the result, and names the cell of a margin that
+        the table misses most. Margins that contradict each other, or ask for mass where
+        all cells are 0, are not told from a ``max_iter`` that is too small.
 
     See Also
     --------
@@ -154,8 +151,6 @@ def rake(
     >>> found.tables.round(6)
     array([[2., 3.],
            [5., 0.]])
-    >>> rake([[1, 2], [3, 4]], {(0,): [5, 5], (1,): [7, 4]}, strict=False).reasons
-    {0: 'The margins (0,) and (1,) disagree at the total: 10 and 11.'}
     """
     rows, margins, shape, lead = _check_tables(tables, margins, n_modes)
     mass = np.max([margin.sum(axis=1) for margin in margins.values()], axis=0)
@@ -164,28 +159,27 @@ def rake(
     largest = rows.max(axis=1, keepdims=True, initial=0.0)
     scaled = rows / np.where(largest > 0, largest, 1.0)
     goals = {modes: margin / unit for modes, margin in margins.items()}
-    reasons = _contradictions(scaled, goals, shape, unit, tol)
-    q, n_iter = rows.copy(), np.zeros(len(rows), int)
-    possible = np.setdiff1d(np.arange(len(rows)), list(reasons))
+    q, n_iter = np.empty_like(rows), np.zeros(len(rows), int)
     step = max(1, BLOCK_CELLS // max(1, prod(shape)))
-    for part in slices(len(possible), step):
-        block = possible[part]
+    for block in slices(len(rows), step):
         wanted = {modes: goal[block] for modes, goal in _maximal(goals).items()}
         nearest, n_iter[block] = _nearest(scaled[block], shape, wanted, tol, max_iter)
         q[block] = nearest * unit[block]
     residual = _residual(q, shape, margins, unit)
-    for row in np.setdiff1d(np.flatnonzero(~(residual <= tol)), list(reasons)):
-        reasons[int(row)] = (
-            f"It did not reach tol={tol:g} in max_iter={max_iter}: max|margin - "
-            f"wanted| is {residual[row]:.1e} of the mass. Increase max_iter or tol; or "
-            "no table with these structural zeros has these margins."
+    reasons = {}
+    for row in np.flatnonzero(~(residual <= tol)).tolist():
+        part = {modes: margin[row] for modes, margin in margins.items()}
+        reasons[row] = (
+            f"{_worst(q[[row]], shape, part)}, missed by {residual[row]:.1e} of the "
+            f"mass > tol={tol:g}. The margins disagree, or no table with these "
+            f"structural zeros has them, or max_iter={max_iter} is too small."
         )
     result = Raking(
         q.reshape(*lead, *shape),
         residual.reshape(lead),
         n_iter.reshape(lead),
         (residual <= tol).reshape(lead),
-        dict(sorted(reasons.items())),
+        reasons,
     )
     if strict and reasons:
         row, reason = next(iter(result.reasons.items()))
@@ -260,32 +254,17 @@ def _residual(q, shape, margins, unit):
     return np.max(off, axis=0)
 
 
-def _contradictions(tables, margins, shape, unit, tol):
-    """By row, two margins that disagree, or mass wanted where a table has none."""
-    reasons = {}
-
-    def explain(off, modes, text, *sums):
-        lengths = tuple(shape[k] for k in modes)
-        for row in np.flatnonzero(off.max(axis=1, initial=0.0) > tol).tolist():
-            cell = int(off[row].argmax())
-            at = zip(modes, np.unravel_index(cell, lengths), strict=True)
-            level = ", ".join(f"level {i} of mode {k}" for k, i in at) or "the total"
-            values = (f"{(unit[row] * x[row])[cell]:.10g}" for x in sums)
-            reasons.setdefault(row, text.format(level, *values))
-
-    for (first, one), (second, other) in combinations(margins.items(), 2):
-        shared = tuple(sorted(set(first) & set(second)))
-        one, other = (
-            flat_margin(margin, [shape[k] for k in modes], [*map(modes.index, shared)])
-            for modes, margin in ((first, one), (second, other))
-        )
-        text = f"The margins {first} and {second} disagree at {{}}: {{}} and {{}}."
-        explain(np.abs(one - other), shared, text, one, other)
-    for modes, margin in margins.items():
-        asked = np.where(flat_margin(tables, shape, modes) > 0, 0.0, margin)
-        text = f"Margin {modes} asks for {{1}} at {{0}}, where all cells are 0."
-        explain(asked, modes, text, asked)
-    return reasons
+def _worst(q, shape, margins):
+    """What a table (1, D) misses most of its margins, in words."""
+    sums = {modes: flat_margin(q, shape, modes)[0] for modes in margins}
+    off = {modes: np.abs(sums[modes] - margins[modes]) for modes in margins}
+    modes = max(off, key=lambda modes: off[modes].max(initial=0.0))
+    cell = int(off[modes].argmax())
+    at = tuple(map(int, np.unravel_index(cell, [shape[k] for k in modes])))
+    return (
+        f"Margin {modes} asks for {margins[modes][cell]:.10g} at {at} and gets "
+        f"{sums[modes][cell]:.10g}"
+    )
 
 
 def _nearest(q, shape, wanted, tol, max_iter):
