@@ -35,13 +35,12 @@ Few free coordinates make dense Newton worth while; else conjugate gradients, wi
 matrix of the size of M for any row.
 
 With cells missing, the same problem with a reference that is zero there fits the
-observed ones, and the model has the others: :func:`complete`; which of them are
-determined, :func:`estimable_cells` says (Bishop, Fienberg and Holland 1975, chapter 5).
+observed ones, and the model has the others: :func:`complete`, which says which of them
+are determined (Bishop, Fienberg and Holland 1975, chapter 5).
 """
 
 from .bases import InteractionBasis
 from .completion import Completion, complete
-from .observed import estimable_cells
 from .projections import many_body_projection, mixed_projection
 from .solvers import Projection
 
@@ -50,7 +49,6 @@ __all__ = [
     "InteractionBasis",
     "Projection",
     "complete",
-    "estimable_cells",
     "many_body_projection",
     "mixed_projection",
 ]

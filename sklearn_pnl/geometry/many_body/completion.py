@@ -27,11 +27,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._arrays import joined, patterns_of, row_sums
-from ..convex.marginals import margin_rows
 from ..convex.optimize import Report, newton_cg, newton_dense
 from ..posets.elements import as_flags, flat_rows, non_negative
-from ..posets.interactions import maximal_mode_sets
-from ..posets.protocol import MatrixColumns, PosetProtocol
+from ..posets.protocol import PosetProtocol
 from .fillable import fillable_cells, nearly_empty
 from .observed import Design
 from .tilts import RidgeTilt
@@ -66,7 +64,6 @@ class Completion(Report):
     See Also
     --------
     complete : Missing cells by a log-linear model of the observed ones.
-    estimable_cells : Cells that the observed ones determine.
     """
 
     measure: np.ndarray
@@ -129,16 +126,15 @@ def complete(
 
     See Also
     --------
-    estimable_cells : Cells that the observed ones determine.
     mixed_projection : The problem that all projections are.
     rake : Tables with given margins.
 
     Notes
     -----
-    Without a ridge, cells of a margin whose observed cells are all 0 become 0, the
-    limit of the likelihood. Other patterns of zeros may leave a likelihood without a
-    maximum: in its limit some observed cells are 0, and missing cells that only these
-    determine, which may go to infinity, are not estimable. A ridge or an offset helps.
+    Without a ridge, zeros may leave a likelihood without a maximum, as in a margin whose
+    observed cells are all 0: in its limit some observed cells are 0, and missing cells
+    that only these determine, which may go to infinity or to 0, are not estimable. A
+    ridge or an offset helps.
 
     References
     ----------
@@ -170,7 +166,7 @@ def complete(
         fitted = _fit(cells, design.basis, penalty, minimise, settings)
         fitted = (*fitted, None, None)
     else:
-        fitted = fit_exactly(_without_empty_sums(cells, design), design, settings)
+        fitted = fit_exactly(cells, design, settings)
         fitted[0][~fitted[4]] = np.nan
     # Arrays have one value for each row or for each cell.
     shaped = (
@@ -205,22 +201,6 @@ def read_observed(measures, poset, observed=None, reference=None):
         why = "observed cells that are all 0" if seen[row].any() else "no observed cell"
         raise ValueError(f"Row {row} has {why}: there is nothing to fit. Leave it out.")
     return ObservedCells(cells / mass[:, None], seen, reference, mass), lead
-
-
-def _without_empty_sums(observed, design):
-    """Set cells of empty observed sums to 0: the limit of the likelihood."""
-    poset = design.poset
-    if design.family is None:
-        sums = poset.columns(np.flatnonzero(design.matched))
-    else:
-        sets = maximal_mode_sets(design.family, range(len(poset.shape)))
-        sums = MatrixColumns(margin_rows(poset.shape, sets).T)
-    is_asked = sums.analysis(1.0 * observed.seen) > 0
-    is_empty = is_asked & (sums.analysis(observed.target) == 0)
-    empty = sums.synthesis(1.0 * is_empty) > 0
-    return observed._replace(
-        seen=observed.seen & ~empty, reference=np.where(empty, 0.0, observed.reference)
-    )
 
 
 class ObservedCells(NamedTuple):

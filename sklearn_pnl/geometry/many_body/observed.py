@@ -5,64 +5,9 @@ from __future__ import annotations
 from functools import reduce
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from .._arrays import patterns_of
-from ..posets.elements import as_flags, leading_shape, matched_mask
-from ..posets.protocol import PosetProtocol
+from ..posets.elements import matched_mask
 from .bases import MOST_FACTORED, Basis, ScaledBasis, ZetaBasis
-
-
-def estimable_cells(
-    observed: ArrayLike, poset: PosetProtocol, matched: ArrayLike
-) -> tuple[NDArray, NDArray]:
-    """Cells that the observed ones determine, and the rank of their design.
-
-    A cell is estimable if its row of the design, the constant and the elements of
-    ``matched`` below it, is a combination of the rows of the observed cells: then all
-    theta that agree on these agree there.
-
-    Parameters
-    ----------
-    observed : array-like of bool of shape (..., *poset.shape)
-    poset : Poset or TensorPoset
-    matched : array-like of bool of shape ``poset.shape``
-
-    Returns
-    -------
-    estimable : ndarray of bool of shape (..., *poset.shape)
-    rank : ndarray of int of shape (...,)
-        ``1 + |M|`` if all parameters are identified.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, or the design has more than about 10,000,000 entries.
-
-    See Also
-    --------
-    complete : Missing cells by a log-linear model of the observed ones.
-
-    Examples
-    --------
-    >>> from sklearn_pnl.geometry import TensorPoset, estimable_cells
-    >>> poset = TensorPoset((2, 3))
-    >>> observed = [[True, True, False], [True, False, False]]
-    >>> estimable, rank = estimable_cells(observed, poset, poset.order == 1)
-    >>> estimable
-    array([[ True,  True, False],
-           [ True,  True, False]])
-    >>> rank
-    array(3)
-    """
-    observed = as_flags(observed, "observed")
-    lead, design = leading_shape(observed, poset, "observed"), Design(poset, matched)
-    seen = observed.reshape(-1, poset.n_elements)
-    estimable, rank = np.empty(seen.shape, bool), np.empty(len(seen), int)
-    for rows, pattern in patterns_of(seen):
-        basis, estimable[rows] = design.seen_by(pattern)
-        rank[rows] = len(basis.functions) + pattern.any()
-    return estimable.reshape(observed.shape), rank.reshape(lead)
 
 
 class Design:
