@@ -157,7 +157,7 @@ class SampleComparisonDisplay:
             ax.axvline(same, color="gray", linewidth=0.8, zorder=0)
         ax.set_yticks(height, [features.names[feature] for feature in order])
         ax.invert_yaxis()
-        criteria = "ranges", "categories", "location", "spread"
+        criteria = "ranges", "location", "spread"
         self._label(ax, "features", criteria, "feature")
         ax.set_xlabel(f"{len(order)} of {len(features.names)} features")
         _legend_below(ax, 0.08, title="new against training values")

@@ -50,8 +50,7 @@ def compare_samples(
     - **Membership.** "membership" is the attack by nearest distance: of training and
       test rows, it takes those nearest to a new row for training rows. Its area under
       the ROC curve is 0.5 if it learns nothing. It needs ``X_test``.
-    - **Support.** "ranges" are values beyond all training values, "categories" levels
-      that no training row has.
+    - **Support.** "ranges" are values beyond all training values.
     - **Features.** "location" (means), "spread" (standard deviations) and
       "correlations". Missing cells are compared by the classifier, and by the shares in
       ``features``.
@@ -133,10 +132,10 @@ def compare_samples(
     With ``X_test`` plain folds are right, and copies of few rows are found out as
     well. Where rows can be spared, hold some out.
 
-    Not looked for: new rows that repeat one another, and shares of zeros (both change
-    the spread). Where real rows repeat, a few copies are explained by chance. The
-    standard deviation of a feature with heavy tails is judged from 6 rows times its
-    kurtosis on.
+    Not looked for: new rows that repeat one another, shares of zeros (both change the
+    spread), and levels of categories that no training row has. Where real rows repeat,
+    a few copies are explained by chance. The standard deviation of a feature with heavy
+    tails is judged from 6 rows times its kurtosis on.
 
     Features that are constant in ``X`` keep their units in distances. Of more than
     200 features, 200 drawn at random have their correlations compared. Where there
@@ -187,7 +186,6 @@ def compare_samples(
         nearness.judge_copies(samples),
         nearness.judge_closeness(distance, baseline_distance),
         nearness.judge_membership(train, test, new, n_jobs),
-        features.judge_levels(train.codes, new.codes),
         *features.judge_features(numbers, *pair, train.n_numbers),
         features.judge_correlations(difference, baseline_change),
         detection,

@@ -10,7 +10,7 @@ from scipy.stats import betabinom, ks_2samp, t
 
 from .._runtime.reports import TableReport
 from .._runtime.validation import unheard
-from .findings import LEVEL, NOTHING, TOO_FEW, judge, judge_share, no_finding
+from .findings import LEVEL, NOTHING, TOO_FEW, judge, no_finding
 
 _REASONS = {
     "ranges": "share of values beyond all training values; 5% do not matter",
@@ -151,22 +151,6 @@ def _judge_worst(criterion, names, values, baseline, slack):
         criterion, *measured, f"{names[worst]}: {reason}",
         most=np.inf if both else 1.0, both=both,
     )  # fmt: skip
-
-
-def judge_levels(codes, codes_new):
-    """Judge the share of new rows with a level that no training row has.
-
-    A level of one row alone says how often the next row has a new level (I. J. Good,
-    Biometrika 40, 1953).
-    """
-    reason = "share of new rows with a level of a category that no training row has"
-    if not codes.shape[1]:
-        return no_finding("categories", NOTHING, reason)
-    is_new = np.any(codes_new > codes.max(axis=0), axis=1)
-    is_single = [np.bincount(column)[column] == 1 for column in codes.T]
-    is_single = np.any(is_single, axis=0)
-    by_chance = is_single.any()
-    return judge_share("categories", is_new, is_single, reason, by_chance=by_chance)
 
 
 # --- correlations -------------------------------------------------------------------

@@ -14,8 +14,8 @@ NOTHING, NEEDS_TEST = "nothing to compare", "needs X_test"
 # The status of a fault for each criterion, in the order of a verdict.
 FAULTS = {
     "exact copies": "copies", "close rows": "copies",
-    "membership": "members exposed", "categories": "unseen categories",
-    "ranges": "out of range", "location": "shifted", "spread": "spread changed",
+    "membership": "members exposed", "ranges": "out of range",
+    "location": "shifted", "spread": "spread changed",
     "correlations": "correlations changed", "detection": "distinguishable",
 }  # fmt: skip
 # Probability that a criterion rejects real rows, over all features.

@@ -82,11 +82,10 @@ class SampleComparison(TableReport):
     def verdict(self) -> str:
         """The faults of the new rows; "fine" where all criteria had an answer.
 
-        One or more of "copies", "members exposed", "unseen categories", "out of range",
-        "shifted", "spread changed", "correlations changed" and "distinguishable",
-        separated by commas. If none, and rows are too few for any
-        criterion, "too few rows to tell"; "fine, membership untested" without
-        ``X_test``.
+        One or more of "copies", "members exposed", "out of range", "shifted", "spread
+        changed", "correlations changed" and "distinguishable", separated by commas. If
+        none, and rows are too few for any criterion, "too few rows to tell"; "fine,
+        membership untested" without ``X_test``.
         """
         return summarise(self.findings)
 

@@ -29,25 +29,21 @@ class Sample:
     ----------
     cells : ndarray of shape (n, n_columns)
         Numbers as they are, NaN where missing, then codes of categories.
-    codes : ndarray of int of shape (n, n_categories)
     features : ndarray of shape (n, n_features)
         Standardised numbers, NaN where missing, then indicators of levels.
     points : ndarray of shape (n, n_points)
         Features without NaN, then indicators of missing cells, weighted for distances.
+    n_numbers : int
+        Features that are numbers; they come first.
     """
 
     cells: np.ndarray
-    codes: np.ndarray
     features: np.ndarray
     points: np.ndarray
+    n_numbers: int
 
     def __len__(self):
         return len(self.cells)
-
-    @property
-    def n_numbers(self):
-        """Features that are numbers; they come first."""
-        return self.cells.shape[1] - self.codes.shape[1]
 
 
 def read_samples(rows):
@@ -74,11 +70,11 @@ def read_samples(rows):
         check_finite(X, name, names, missing=True)
     n_train, ends = len(parts["X"]), np.cumsum([*map(len, parts.values())])[:-1]
     numbers = np.concatenate([*parts.values()]).astype(np.float64)
-    codes, features = np.empty((len(numbers), 0), np.intp), [numbers]
+    cells, features = numbers, [numbers]
     weights = [1.0] * len(names)
     for name, values in categories:
         column, first_rows = level_codes(values)
-        codes = np.column_stack([codes, column])
+        cells = np.column_stack([cells, column])
         # Trees gain nothing from rarer levels, and 2,000 of them take a minute.
         frequent = np.argsort(-np.bincount(column[:n_train]), kind="stable")[:20]
         features.append(column[:, None] == frequent)
@@ -91,8 +87,9 @@ def read_samples(rows):
     with unheard():
         medians = np.nan_to_num(np.nanmedian(X[:n_train], axis=0))
     points = np.where(np.isnan(X), medians, X) * weights
-    arrays = np.hstack([numbers, codes]), codes, X[:, : len(names)], points
-    samples = map(Sample, *(np.split(array, ends) for array in arrays))
+    arrays = cells, X[:, : len(names)], points
+    split = zip(*(np.split(array, ends) for array in arrays), strict=True)
+    samples = (Sample(*part, numbers.shape[1]) for part in split)
     return dict(zip(parts, samples, strict=True)), names
 
 

@@ -103,32 +103,6 @@ def test_a_column_without_a_value_is_not_judged(of):
     assert not wrong & {"ranges", "location", "spread"}
 
 
-@pytest.mark.parametrize("missing", [False, True])
-def test_levels_that_no_training_row_has_are_named(missing):
-    pandas = pytest.importorskip("pandas")
-    rng = np.random.default_rng(0)
-
-    def table(levels):
-        values = {"k": rng.choice(levels, 200), "x": rng.normal(size=200)}
-        return pandas.DataFrame(values)
-
-    X = table(np.array(["a", "b"], object))
-    strange = table(np.array(["a", "b", None if missing else "Rome"], object))
-    found = compare_samples(X, strange, **FAST)
-    assert "unseen categories" in found.verdict
-    assert found["categories"].threshold == 0
-    assert found["categories"].value == np.mean(~strange["k"].isin(["a", "b"]))
-    # One is too many; where training rows have levels of their own, some are usual.
-    one = X.assign(k=["Rome", *X["k"][1:]])
-    found = compare_samples(X, one, **FAST)
-    assert statuses(found)["categories"] == "unseen categories"
-    names = [table(np.arange(1000).astype(str)) for _ in range(2)]
-    found = compare_samples(*names, **FAST)
-    assert statuses(found)["categories"] == "fine"
-    counts = names[0]["k"].value_counts()
-    assert found["categories"].baseline == (counts == 1).sum() / 200 > 0.5
-
-
 # --- verdicts -------------------------------------------------------------------
 
 
