@@ -27,7 +27,7 @@ def sample_set(drawing, rng, totals):
     seeds = quotas.starts(weights, rng)
     drawing = replace(drawing, start=replace(start, seeds=seeds, shares=None))
     batch = joined(drawing.batches(rng))
-    donors, unrelated = quotas.donors(batch.donors, batch.parents, source.nearest, rng)
+    donors = quotas.donors(batch.donors, batch.parents, source.nearest, rng)
     batch = batch._replace(donors=donors)
     codes = [margin.codes[donors] for margin in asked.margins]
     drawn = asked.values(batch.numbers, codes)
@@ -41,7 +41,6 @@ def sample_set(drawing, rng, totals):
     report = report_of(
         drawing, batch, (asked.names, kinds, lower, upper, drawn, *reached),
         np.sqrt(np.mean(away**2, axis=0)), effective_size(weights),
-        int(unrelated.sum()),
     )  # fmt: skip
     drawing.audit(batch)
     return batch, report
@@ -67,9 +66,7 @@ def _moved(drawing, asked, batch, numbers):
     return project_to_totals(rows, asked.sums, feasible, fixed=fixed, avoid=avoid)
 
 
-def report_of(
-    drawing, batch, of_totals=None, displacement=None, n_parents=None, n_unrelated=0
-):
+def report_of(drawing, batch, of_totals=None, displacement=None, n_parents=None):
     """A report on the constraints of each row, and on totals if there are any."""
     feasible, n_train = drawing.feasible, len(drawing.source)
     of_rows = report_of_rows(feasible.equalities, feasible.constraints, batch.numbers)
@@ -80,5 +77,5 @@ def report_of(
     return SampleReport(
         len(batch.numbers), n_train, sum(names, ()), sum(kinds, ()),
         *map(np.concatenate, arrays), drawing.table.feature_names, displacement,
-        n_parents, n_unrelated,
+        n_parents,
     )  # fmt: skip

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, date, timedelta
 from functools import cached_property
 from itertools import starmap
 from math import prod
 from typing import Any, TypeAlias
+from warnings import catch_warnings
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,31 +95,16 @@ def _read_end(values, name):
     """An end of an interval as an array of floats, dates or durations."""
     check_unmasked(values, name)
     array = np.asarray(values)
-    if array.dtype == object and array.size:
-        array = _read_times(array)
-    try:
-        array = array if array.dtype.kind in "mM" else array.astype(np.float64)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
-    if array.ndim > 1 or np.isnan(array).any():
+    for dtype in () if array.dtype.kind in "mM" else ("f8", "M8[us]", "m8[us]"):
+        # Times of a zone become UTC, of which NumPy warns.
+        with suppress(TypeError, ValueError), catch_warnings(action="ignore"):
+            array = array.astype(dtype)
+            break
+    if array.dtype.kind not in "fmM" or array.ndim > 1 or np.isnan(array).any():
         raise ValueError(
             f"{name}= of a ColumnConstraint must be a number, a date or a duration, or "
             "an array with one for each row, none of them missing."
         )
-    return array
-
-
-def _read_times(array):
-    """Objects that are dates or durations as an array of such; others as they are."""
-    values = [
-        value.astimezone(UTC).replace(tzinfo=None)
-        if getattr(value, "tzinfo", 0)
-        else value
-        for value in array.ravel()
-    ]
-    for kind, dtype in ((timedelta, "m8[us]"), (date, "M8[us]")):
-        if all(isinstance(value, kind) for value in values):
-            return np.array(values, dtype).reshape(array.shape)
     return array
 
 
@@ -420,28 +406,27 @@ def _in_time_units(label, a, lower, upper, table):
             f"{label} mixes times and numbers: give dates as numbers, such as days."
         )
     origins, lengths = zip(*map(table.time_scale, used), strict=True)
-    is_point = np.array([origin.dtype.kind == "M" for origin in origins])
-    reference = origins[np.argmax(is_point)]
+    is_date = np.array([origin.dtype.kind == "M" for origin in origins])
+    n_dates = a[:, used[is_date]].sum(axis=1)
+    first = origins[np.argmax(is_date)]
     # Differences of dates are exact where dates as floats are not.
-    from_reference = [
-        (origin - reference if point else origin) / lengths[0]
-        for origin, point in zip(origins, is_point, strict=True)
+    shift = a[:, used] @ [
+        (origin - first if counts else origin) / lengths[0]
+        for origin, counts in zip(origins, is_date, strict=True)
     ]
-    shift, n_points = a[:, used] @ from_reference, a[:, used[is_point]].sum(axis=1)
     a = a.copy()
     a[:, used] *= [length / lengths[0] for length in lengths]
-
-    def as_numbers(end):
-        if end.dtype.kind == "M" and np.all(n_points == 1):
-            return (end - reference) / lengths[0] - shift
-        if end.dtype.kind == "m" and np.all(n_points == 0):
-            return end / lengths[0] - shift
+    # What dates and durations are counted from.
+    zero = {1: first, 0: np.timedelta64(0)}.get(n_dates[0])
+    ends = []
+    for end in (lower, upper):
         is_number = end.dtype.kind == "f"
-        if is_number and np.all(np.isinf(end) | ((end == 0) & (n_points == 0))):
-            return end - shift
-        raise ValueError(
-            f"{label} is about times: a column of dates is compared with dates, a "
-            f"difference of two with durations or 0; got {np.ravel(end)[0]!r}."
-        )
-
-    return a, as_numbers(lower), as_numbers(upper)
+        is_number &= np.all(np.isinf(end) | ((end == 0) & (n_dates == 0)))
+        try:
+            ends.append((end if is_number else (end - zero) / lengths[0]) - shift)
+        except TypeError:
+            raise ValueError(
+                f"{label} is about times: a column of dates is compared with dates, a "
+                f"difference of two with durations or 0; got {np.ravel(end)[0]!r}."
+            ) from None
+    return a, *ends

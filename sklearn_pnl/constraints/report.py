@@ -40,9 +40,6 @@ class SampleReport(TableReport):
     effective_parents : float
         ``(sum w)^2 / sum w^2`` of the weights by which rows were drawn from the
         training rows; ``n_train`` where all are alike.
-    n_unrelated_donors : int, default=0
-        New rows whose counted categories are of a training row that is none of their
-        parents.
 
     See Also
     --------
@@ -73,7 +70,6 @@ class SampleReport(TableReport):
     features: tuple
     rms_displacement: NDArray
     effective_parents: float
-    n_unrelated_donors: int = 0
 
     def _title(self):
         n = len(self.names)
@@ -94,11 +90,6 @@ class SampleReport(TableReport):
             notes.append(
                 f"Totals moved rows by up to {self.rms_displacement[k]:.2g} of a "
                 f"column's range (root mean square): {self.features[k]}."
-            )
-        if self.n_unrelated_donors:
-            notes.append(
-                f"{self.n_unrelated_donors} rows have counted categories of a training "
-                "row that is none of their parents."
             )
         return notes
 

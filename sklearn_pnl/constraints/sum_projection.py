@@ -19,14 +19,13 @@ has the distance.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import root
 
-from ..geometry._arrays import slices
-from ..geometry.convex.reach import span
+from ..geometry.convex.reach import box_reach, span
 from .equalities import TOL, echelon
 from .infeasible import Infeasibility, explain_infeasible
 from .nearest import is_satisfied, nearest_rows
 from .projection import (
-    ROUNDS_OF_ORDERS,
     broken_orders,
     round_rows,
     split_limits,
@@ -105,11 +104,9 @@ def project_to_totals(rows, sums, feasible_set, *, fixed=None, avoid=None, offse
     fixed = gaps if fixed is None else fixed | gaps
     for still in [fixed] if avoid is None else [fixed | avoid, fixed]:
         problem = _Problem(rows, sums, feasible_set, still, offset)
-        moved = problem.start
-        if not problem.reach()[2].any():
-            moved = problem.solve(problem.start, problem.weights)
-            if problem.is_feasible(moved):
-                break
+        moved = problem.solve(problem.start, problem.weights)
+        if problem.is_feasible(moved):
+            break
     else:
         raise problem.explain(moved)
     moved = problem.on_steps(problem.in_order(moved))
@@ -149,118 +146,73 @@ class _Problem:
     # --- moves of all rows ----------------------------------------------------------
 
     def solve(self, start, weights):
-        """Rows on the sums, by Newton's method in the multipliers ``u`` of these.
+        """Rows on the sums, by Powell's method in the multipliers ``u`` of these.
 
         A multiplier pulls its sum to an end of the interval, or is 0 inside of it:
-        ``values = clip(values - gain * u, lower, upper)``, which is semi-smooth.
+        ``values = clip(values - gain * u, lower, upper)``.
         """
-        t, lower, upper = self.sums.coefficients, self.sums.lower, self.sums.upper
+        sums, t = self.sums, self.sums.coefficients
         gain = np.maximum((t * t) @ weights.sum(axis=0), np.finfo(float).tiny)
-        root = np.sqrt(gain)
+        unit = np.sqrt(gain)
 
-        def at(u):
-            moved = start + weights * (u @ t)
-            rows, satisfied = nearest_rows(
-                moved, weights, self.system, self.low, self.high
-            )
-            values = self.sums.values(rows)
-            wanted = np.clip(values - gain * u, lower, upper)
-            return (
-                rows,
-                satisfied.all(),
-                wanted - values,
-                (wanted > lower) & (wanted < upper),
-            )
+        def rows_at(u):
+            moved = start + weights * ((u / unit) @ t)
+            return nearest_rows(moved, weights, self.system, self.low, self.high)[0]
 
-        u = np.zeros(len(t))
-        rows, satisfied, missing, is_inside = at(u)
-        for _ in range(50):
-            size = self.sums.sizes(rows) + np.abs(missing)
-            worst = np.abs(missing / size).max()
-            if worst <= 1e-3 * TOL or not satisfied:
-                break
-            jacobian = self.jacobian(rows, weights) / np.outer(root, root)
-            jacobian[is_inside] = np.eye(len(t))[is_inside]
-            step = np.linalg.lstsq(jacobian, missing / root, rcond=1e-14)[0] / root
-            for length in 0.5 ** np.arange(9):
-                trial = at(u + length * step)
-                if trial[1] and np.abs(trial[2] / size).max() < 0.99 * worst:
-                    break
-            else:
-                break
-            u, (rows, satisfied, missing, is_inside) = u + length * step, trial
-        return rows
+        def missing(u):
+            values = sums.values(rows_at(u))
+            return (np.clip(values - unit * u, sums.lower, sums.upper) - values) / unit
 
-    def jacobian(self, rows, weights):
-        """How sums (k, k) change with their multipliers, with what is active now."""
-        t, a = self.sums.coefficients, self.system.coefficients
-        weights = weights * ((rows > self.low) & (rows < self.high))
-        jacobian = (t * weights.sum(axis=0)) @ t.T
-        # Blocks of at most four million cells of weighted constraints.
-        for part in slices(len(rows) * (len(a) > 0), 1 + 2**22 // (1 + a.size)):
-            system, values = self.system.take_rows(part), rows[part] @ a.T
-            room = 1e-8 * system.scale
-            active = (values - system.lower <= room) | (system.upper - values <= room)
-            weighted = a * weights[part, None, :]
-            gram = (weighted @ a.T) * active[:, :, None] * active[:, None, :]
-            each = np.arange(len(a))
-            diagonal = gram[:, each, each]
-            # Constraints that say the same twice, or nothing, leave no gap in it.
-            gram[:, each, each] += 1e-12 * diagonal + (diagonal == 0)
-            cross = (weighted @ t.T) * active[:, :, None]
-            jacobian -= np.einsum("nkt,nks->ts", cross, np.linalg.solve(gram, cross))
-        return jacobian
+        zeros = np.zeros(len(t))
+        return rows_at(root(missing, zeros, tol=1e-13, options={"eps": 1e-10}).x)
 
     def in_order(self, moved):
         """Rows with the orders that they break as constraints, if sums allow for it."""
-        orders, before = np.zeros(len(self.set.orders), bool), self.system
-        for _ in range(ROUNDS_OF_ORDERS):
-            broken = broken_orders(moved, self.set, self.gaps).any(axis=0)
-            if not (broken & ~orders).any():
-                break
-            orders |= broken
+        orders = np.zeros(len(self.set.orders), bool)
+        while True:
+            broken = broken_orders(moved, self.set, self.gaps).any(axis=0) & ~orders
+            if not broken.any():
+                return moved
+            orders, before = orders | broken, self.system
             self.system = self.set.system(orders, self.gaps)
             again = self.solve(self.start, self.weights)
             if not self.is_feasible(again):
                 self.system = before
-                break
-            moved, before = again, self.system
-        return moved
+                return moved
+            moved = again
 
     # --- columns on steps -----------------------------------------------------------
 
     def on_steps(self, moved):
-        """Rows with columns on their steps, where these have the sums."""
-        stepped = self.set.steps > 0
-        if not stepped.any():
-            return moved
-        rows = rounded = self.rounded(moved)
-        # Columns that hold any value make up for what rounding left; where they cannot,
-        # whole-number types alone are on steps.
-        for still in (stepped, stepped & (self.set.precision == 0)):
-            if self.is_feasible(rows):
-                break
-            weights = np.where(still, 0.0, self.weights)
-            rows = self.solve(np.where(still, rounded, self.start), weights)
-        return rows
+        """Rows with columns on their steps; where these miss sums, whole numbers alone.
+
+        Then the other columns take up what the rounding of these left.
+        """
+        rows = self.rounded(moved)
+        if self.is_feasible(rows):
+            return rows
+        whole = (self.set.steps > 0) & (self.set.precision == 0)
+        weights = np.where(whole, 0.0, self.weights)
+        return self.solve(np.where(whole, rows, self.start), weights)
 
     def rounded(self, moved):
         """Rows on their steps, each on its own, then a step more until sums hold."""
         rows = round_rows(moved, self.set, self.low, self.high, self.gaps)
         # Rows that rounding makes infeasible start as they came.
         rows = np.where(self.keeps(rows)[:, None], rows, self.start)
-        steps, done = self.least_steps(), []
-        changes = steps @ self.sums.coefficients.T
-        unstepped = self.sums.coefficients[:, self.set.steps == 0].any(axis=1)
+        moves, done = self.least_moves(), []
+        changes = moves @ self.sums.coefficients.T
         for k in np.argsort(np.count_nonzero(changes, axis=0), kind="stable"):
-            # Steps that leave the sums alone that were seen to.
+            # Moves that leave the sums alone that were seen to.
             usable = (changes[:, k] != 0) & ~changes[:, done].any(axis=1)
-            if usable.any() and not unstepped[k]:
-                self.step_to(k, rows, moved, steps[usable], changes[usable, k])
+            if usable.any():
+                size = np.where(usable, np.abs(changes[:, k]), np.inf)
+                finest = int(np.argmin(size))
+                self.step_to(k, moves[finest], changes[finest, k], rows, moved)
             done.append(k)
         return rows
 
-    def least_steps(self):
+    def least_moves(self):
         """Least moves (m, D) of a row, by whole steps, that keep its equalities."""
         steps, kept = self.set.steps, self.set.system()
         a = kept.coefficients[kept.is_equality]
@@ -274,51 +226,24 @@ class _Problem:
         places = moves / np.where(steps > 0, steps, 1.0)
         return moves[(np.abs(places - np.rint(places)) < 1e-6).all(axis=1)]
 
-    def step_to(self, k, rows, moved, steps, changes):
-        """Move rows, in place, by the cheapest steps until sum k holds."""
-        unit = np.abs(changes).min()
-        is_fine = np.isclose(np.abs(changes), unit, rtol=1e-9, atol=0)
-        steps = (steps * np.sign(changes)[:, None])[is_fine]
-        lower, upper = (end[[k]] / unit for end in (self.sums.lower, self.sums.upper))
-        while True:
-            value = self.sums.values(rows)[[k]] / unit
-            n = int(least_change(lower - value, upper - value)[0])
-            trials = [self.stepped(rows, np.sign(n) * step) for step in steps]
-            costs = np.stack([self.cost(trial, rows, moved) for trial in trials])
-            cost = costs.min(axis=0)
-            chosen = np.argsort(cost, kind="stable")[: abs(n)]
-            chosen = chosen[np.isfinite(cost[chosen])]
-            if not len(chosen):
-                break
-            rows[chosen] = np.stack(trials)[costs.argmin(axis=0)[chosen], chosen]
-
-    def stepped(self, rows, step):
-        """Rows after a step, on multiples."""
-        rows, columns = rows + step, np.flatnonzero(step)
-        unit = self.set.steps[columns]
-        rows[:, columns] = multiples(np.rint(rows[:, columns] / unit), unit)
-        return rows
-
-    def cost(self, trial, rows, moved):
-        """How much farther (n,) rows are after a step; infinite where it breaks one."""
+    def step_to(self, k, move, change, rows, moved):
+        """Move rows, in place, that are nearest to a move of sum k, until it holds."""
+        ends = self.sums.lower, self.sums.upper
+        lower, upper = (end[[k]] - self.sums.values(rows)[k] for end in ends)
+        n = least_change(*np.sort([lower / change, upper / change], axis=0))[0]
+        columns = np.flatnonzero(move)
+        unit, trial = self.set.steps[columns], rows + np.sign(n) * move
+        trial[:, columns] = multiples(np.rint(trial[:, columns] / unit), unit)
         breaks = (broken_orders(x, self.set, self.gaps) for x in (trial, rows))
         ok = self.keeps(trial) & ~np.greater(*breaks).any(axis=1)
         weights = np.where(self.weights > 0, self.weights, np.inf)
         farther = ((trial - moved) ** 2 - (rows - moved) ** 2) / weights
-        return np.where(ok, farther.sum(axis=1), np.inf)
+        cost = np.where(ok, farther.sum(axis=1), np.inf)
+        nearest = np.argsort(cost, kind="stable")[: int(abs(n))]
+        nearest = nearest[np.isfinite(cost[nearest])]
+        rows[nearest] = trial[nearest]
 
     # --- why not --------------------------------------------------------------------
-
-    def reach(self):
-        """Least and most (k,) of each sum within limits, and which ask for more."""
-        sums, t = self.sums, self.sums.coefficients
-        with np.errstate(invalid="ignore"):
-            ends = (t * end.sum(axis=0) for end in (self.low, self.high))
-            ends = [np.where(t == 0, 0.0, end) for end in ends]
-        least = np.minimum(*ends).sum(axis=1) + sums.shift
-        most = np.maximum(*ends).sum(axis=1) + sums.shift
-        room = self.tol * sums.sizes(self.start)
-        return least, most, (sums.lower > most + room) | (sums.upper < least - room)
 
     def explain(self, rows):
         """The error of a row that cannot have what is asked, or of the worst sum."""
@@ -326,7 +251,12 @@ class _Problem:
         alone, satisfied = nearest_rows(*arrays)
         for row in np.flatnonzero(~satisfied.all(axis=1)):
             return explain_infeasible(alone[row], self.set.take_rows([row]), int(row))
-        sums, (least, most, beyond) = self.sums, self.reach()
+        sums, ends = self.sums, (self.low.sum(axis=0), self.high.sum(axis=0))
+        least, most = (
+            reach + sums.shift for reach in box_reach(sums.coefficients, *ends)
+        )
+        room = self.tol * sums.sizes(self.start)
+        beyond = (sums.lower > most + room) | (sums.upper < least - room)
         k = int(np.argmax(np.where(beyond, np.inf, sums.residual(rows))))
         reached = f"with all that rows keep they reach {sums.values(rows)[k]:.10g}"
         if beyond[k]:

@@ -16,7 +16,6 @@ from .._column_totals import (
     read_margin,
 )
 from ..calibration import effective_size, nearest_weights, stack_terms
-from ..frames.readers import is_missing
 from ..geometry.convex.reach import span
 from ..geometry.convex.whole import nearest_whole
 from .equalities import TOL
@@ -73,8 +72,9 @@ class Totals:
         parts, margins, counted = [], [], set()
         for total in as_totals(totals, table.names, table.row_shape):
             columns = [] if total.by_level else places_of(total.coefficients)
-            if reader and len(total.coefficients) == 1 and discrete[columns].any():
-                total = _as_count(reader, total, n) or total
+            if len(total.coefficients) == 1 and discrete[columns].any():
+                values = numbers[:, columns[0]] + table.starts[columns[0]]
+                total = _as_count(values, total, n) or total
             if total.by_level:
                 margins.append(_read_counts(reader or ColumnReader(X), total, n))
                 columns = places_of(margins[-1].key)
@@ -170,14 +170,12 @@ def _read_counts(reader, total, n):
     return replace(margin, lower=lower, upper=upper)
 
 
-def _as_count(reader, total, n):
+def _as_count(values, total, n):
     """The sum of a column of two values as the count of the larger one.
 
     None where rows without a value leave the count open, or all rows have one value.
     """
     ((key, weight),) = total.coefficients.items()
-    levels = [np.nan if is_missing(x) else x for x in reader.levels(key)]
-    values = np.array(levels, dtype=np.float64)
     least, most = np.nanmin(values), np.nanmax(values)
     if least == most or (least != 0 and np.isnan(values).any()):
         return None
@@ -323,21 +321,15 @@ class Quotas:
         Returns
         -------
         donors : ndarray of int of shape (n,)
-        is_unrelated : ndarray of bool of shape (n,)
-            Those that are no parents.
         """
-        donors, unrelated = donors.copy(), np.zeros(len(donors), bool)
+        donors = donors.copy()
         extra = np.bincount(self.cell[donors], minlength=len(self.counts)) - self.counts
-        for among_parents in (True, False):
-            for i in rng.permutation(np.flatnonzero(extra[self.cell[donors]] > 0)):
-                wanted = np.flatnonzero(extra[self.cell] < 0)
-                related = parents[i][np.isin(parents[i], wanted)]
-                if extra[self.cell[donors[i]]] <= 0 or among_parents > len(related):
-                    continue
-                extra[self.cell[donors[i]]] -= 1
-                if among_parents:
-                    donors[i] = related[0]
-                else:
-                    donors[i], unrelated[i] = nearest(parents[i, 0], wanted), True
-                extra[self.cell[donors[i]]] += 1
-        return donors, unrelated
+        for i in rng.permutation(np.flatnonzero(extra[self.cell[donors]] > 0)):
+            if extra[self.cell[donors[i]]] <= 0:
+                continue
+            extra[self.cell[donors[i]]] -= 1
+            wanted = np.flatnonzero(extra[self.cell] < 0)
+            related = parents[i][np.isin(parents[i], wanted)]
+            donors[i] = related[0] if len(related) else nearest(parents[i, 0], wanted)
+            extra[self.cell[donors[i]]] += 1
+        return donors

@@ -152,11 +152,10 @@ def test_atoms_are_values_that_many_rows_share():
 def test_reports_are_printed_and_framed(rows, whole):
     of_rows = report_of_rows(whole.equalities, whole.constraints, rows)
     report = SampleReport(
-        20, 50, *of_rows, ("a", "b", "c"), np.array([0.0, 0.3, 0]), 31.5, 2
+        20, 50, *of_rows, ("a", "b", "c"), np.array([0.0, 0.3, 0]), 31.5
     )
     assert report.kinds == ("equality", "constraint")
     assert "c = a + b" in str(report)
     assert "0.3 of a column's range" in str(report)
-    assert "2 rows have counted categories" in str(report)
     assert report.to_frame().index.tolist() == ["c = a + b", "c"]
     assert "<pre>" in report._repr_html_()

@@ -373,13 +373,10 @@ def test_counts_are_exact_by_starts_and_donors(seed):
     starts = quotas.starts(weights, rng)
     for rows in (starts, rng.randint(200, size=100)):
         parents = np.column_stack([rows, rng.randint(200, size=100)])
-        donors, unrelated = quotas.donors(
-            rows, parents, lambda row, members: members[0], rng
-        )
+        donors = quotas.donors(rows, parents, lambda row, members: members[0], rng)
         codes = [margin.codes[donors] for margin in totals.margins]
         totals.check(numbers[:100], codes)
-        is_parent = (donors[:, None] == parents).any(axis=1)
-        assert not (unrelated & is_parent).all() and is_parent[~unrelated].all()
+        assert (donors[:, None] == parents).any(axis=1).mean() > 0.5
 
 
 def test_totals_are_checked_as_users_get_them():
