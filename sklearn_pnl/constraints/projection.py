@@ -55,8 +55,10 @@ def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
     # Cells to be avoided move where nothing else meets what is asked.
     for still in (gaps | avoid, gaps):
         left = np.flatnonzero(~satisfied)
-        of_rows = (x[left] for x in (start, low, high, still, gaps))
-        moved[left], satisfied[left] = _project(*of_rows, part.take_rows(left), offset)
+        weights = weights_of(start, part, still, offset)
+        of_rows = (x[left] for x in (start, weights, low, high, gaps))
+        near = nearest_in_order(*of_rows, part.take_rows(left))
+        moved[left], satisfied[left] = near
         if satisfied.all() or not np.any(avoid):
             break
     rounded = round_rows(moved, part, low, high, gaps)
@@ -116,15 +118,13 @@ def _with_asked_cells(rows, feasible_set, low, high):
     return np.where(np.isnan(rows) & wanted, np.clip(centre, low, high), rows)
 
 
-def _project(start, low, high, fixed, gaps, feasible_set, offset):
-    """Nearest rows that keep the orders too where they can, and which of them met."""
-    weights = weights_of(start, feasible_set, fixed, offset)
-    orders = np.zeros(len(feasible_set.orders), bool)
-    rows, satisfied, todo = (
-        start.copy(),
-        np.zeros(len(start), bool),
-        np.arange(len(start)),
-    )
+def nearest_in_order(start, weights, low, high, gaps, feasible_set):
+    """Nearest rows (n, D) that keep the orders too where they can.
+
+    And which of them (n,) have what is asked.
+    """
+    rows, satisfied = start.copy(), np.zeros(len(start), bool)
+    orders, todo = np.zeros(len(feasible_set.orders), bool), np.arange(len(start))
     for _ in range(ROUNDS_OF_ORDERS):
         system = feasible_set.system(orders, gaps).take_rows(todo)
         of_rows = (x[todo] for x in (start, weights))

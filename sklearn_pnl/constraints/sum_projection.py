@@ -16,7 +16,8 @@ J.-C. Deville, C.-E. Sarndal, "Calibration estimators in survey sampling", JASA 
 has the distance.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from scipy.optimize import root
@@ -24,9 +25,10 @@ from scipy.optimize import root
 from ..geometry.convex.reach import box_reach, span
 from .equalities import TOL, echelon
 from .infeasible import Infeasibility, explain_infeasible
-from .nearest import is_satisfied, nearest_rows
+from .nearest import is_satisfied
 from .projection import (
     broken_orders,
+    nearest_in_order,
     round_rows,
     split_limits,
     weights_of,
@@ -102,14 +104,19 @@ def project_to_totals(rows, sums, feasible_set, *, fixed=None, avoid=None, offse
     """
     gaps = np.isnan(rows)
     fixed = gaps if fixed is None else fixed | gaps
-    for still in [fixed] if avoid is None else [fixed | avoid, fixed]:
-        problem = _Problem(rows, sums, feasible_set, still, offset)
+    masks = [fixed] if avoid is None else [fixed | avoid, fixed]
+    orders = feasible_set.orders
+    for still, kept in product(
+        masks, [orders, orders[:0]] if len(orders) else [orders]
+    ):
+        part = replace(feasible_set, orders=kept)
+        problem = _Problem(rows, sums, part, still, offset)
         moved = problem.solve(problem.start, problem.weights)
         if problem.is_feasible(moved):
             break
     else:
         raise problem.explain(moved)
-    moved = problem.on_steps(problem.in_order(moved))
+    moved = problem.on_steps(moved)
     if sums.residual(moved).max(initial=0.0) > problem.tol:
         raise problem.explain(moved)
     return np.where(gaps, np.nan, moved)
@@ -129,14 +136,14 @@ class _Problem:
         stay = np.where(self.gaps, 0.0, np.clip(self.start, low, high))
         self.low, self.high = (np.where(still, stay, end) for end in (low, high))
         self.weights = weights_of(self.start, feasible_set, still, offset)
-        self.system = self.set.system(gaps=self.gaps)
         used = sums.coefficients.any(axis=0)
         self.tol = TOL + 4 * feasible_set.precision[used].max(initial=0)
 
     def keeps(self, rows):
         """Which rows (n,) are within their limits and have what each keeps."""
         inside = (rows >= self.low) & (rows <= self.high)
-        return inside.all(axis=1) & is_satisfied(self.system, rows).all(axis=1)
+        system = self.set.system(gaps=self.gaps)
+        return inside.all(axis=1) & is_satisfied(system, rows).all(axis=1)
 
     def is_feasible(self, rows):
         """Whether rows have the sums, and each what it keeps."""
@@ -144,6 +151,11 @@ class _Problem:
         return bool(summed.all() and self.keeps(rows).all())
 
     # --- moves of all rows ----------------------------------------------------------
+
+    def nearest(self, start, weights):
+        """Each row as near to a start as its own constraints and orders allow."""
+        limits = self.low, self.high
+        return nearest_in_order(start, weights, *limits, self.gaps, self.set)
 
     def solve(self, start, weights):
         """Rows on the sums, by Powell's method in the multipliers ``u`` of these.
@@ -157,7 +169,7 @@ class _Problem:
 
         def rows_at(u):
             moved = start + weights * ((u / unit) @ t)
-            return nearest_rows(moved, weights, self.system, self.low, self.high)[0]
+            return self.nearest(moved, weights)[0]
 
         def missing(u):
             values = sums.values(rows_at(u))
@@ -165,21 +177,6 @@ class _Problem:
 
         zeros = np.zeros(len(t))
         return rows_at(root(missing, zeros, tol=1e-13, options={"eps": 1e-10}).x)
-
-    def in_order(self, moved):
-        """Rows with the orders that they break as constraints, if sums allow for it."""
-        orders = np.zeros(len(self.set.orders), bool)
-        while True:
-            broken = broken_orders(moved, self.set, self.gaps).any(axis=0) & ~orders
-            if not broken.any():
-                return moved
-            orders, before = orders | broken, self.system
-            self.system = self.set.system(orders, self.gaps)
-            again = self.solve(self.start, self.weights)
-            if not self.is_feasible(again):
-                self.system = before
-                return moved
-            moved = again
 
     # --- columns on steps -----------------------------------------------------------
 
@@ -247,9 +244,8 @@ class _Problem:
 
     def explain(self, rows):
         """The error of a row that cannot have what is asked, or of the worst sum."""
-        arrays = self.start, self.weights, self.system, self.low, self.high
-        alone, satisfied = nearest_rows(*arrays)
-        for row in np.flatnonzero(~satisfied.all(axis=1)):
+        alone, satisfied = self.nearest(self.start, self.weights)
+        for row in np.flatnonzero(~satisfied):
             return explain_infeasible(alone[row], self.set.take_rows([row]), int(row))
         sums, ends = self.sums, (self.low.sum(axis=0), self.high.sum(axis=0))
         least, most = (
