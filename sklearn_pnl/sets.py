@@ -30,16 +30,16 @@ def sample_set(drawing, rng, totals):
     donors = quotas.donors(batch.donors, batch.parents, source.nearest, rng)
     batch = batch._replace(donors=donors)
     codes = [margin.codes[donors] for margin in asked.margins]
-    drawn = asked.values(batch.numbers, codes)
+    drawn = asked.achieved(batch.numbers, codes)[3]
     moved = _moved(drawing, asked, batch, numbers)
-    lower, upper, *reached = asked.check(moved, codes, table.precision)
+    names, lower, upper, *reached = asked.achieved(moved, codes)
     # "the sum of ...", "the mean of ...", "the count of ..."
-    kinds = tuple(name.split()[1] for name in asked.names)
+    kinds = tuple(name.split()[1] for name in names)
     ranges = drawing.feasible.ranges
     away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
     batch = batch._replace(numbers=moved)
     report = report_of(
-        drawing, batch, (asked.names, kinds, lower, upper, drawn, *reached),
+        drawing, batch, (names, kinds, lower, upper, drawn, *reached),
         np.sqrt(np.mean(away**2, axis=0)), effective_size(weights),
     )  # fmt: skip
     drawing.audit(batch)

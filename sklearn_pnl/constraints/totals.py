@@ -19,6 +19,7 @@ from ..calibration import effective_size, nearest_weights, stack_terms
 from ..geometry.convex.reach import span
 from ..geometry.convex.whole import nearest_whole
 from .equalities import TOL
+from .linear import ColumnConstraint, read_constraints
 from .rounding import ALMOST_WHOLE
 from .sum_projection import Sums
 
@@ -60,65 +61,37 @@ class Totals:
             counted; None is no column.
         """
         X = table.like(numbers.copy(), np.arange(len(numbers)))
-        d = len(table.columns)
         reader = ColumnReader(X) if len(table.row_shape) == 1 else None
-        discrete = np.zeros(d, bool) if discrete is None else discrete
-        place = {column: i for i, column in enumerate(table.columns.tolist())}
+        if discrete is None:
+            discrete = np.zeros(len(table.columns), bool)
 
         def places_of(keys):
-            columns = (table.column_of(key, "totals") for key in keys)
-            return [place[column] for column in columns if column in place]
+            columns = [table.column_of(key, "totals") for key in keys]
+            return np.flatnonzero(np.isin(table.columns, columns))
 
-        parts, margins, counted = [], [], set()
+        sums, margins, counted = [], [], set()
         for total in as_totals(totals, table.names, table.row_shape):
-            columns = [] if total.by_level else places_of(total.coefficients)
-            if len(total.coefficients) == 1 and discrete[columns].any():
-                values = numbers[:, columns[0]] + table.starts[columns[0]]
-                total = _as_count(values, total, n) or total
-            if total.by_level:
-                margins.append(_read_counts(reader or ColumnReader(X), total, n))
-                columns = places_of(margins[-1].key)
-                if not discrete[columns].all():
-                    raise ValueError(
-                        f"{margins[-1].name} is counted by values, of which "
-                        "new rows may have others. Name it in categorical_features."
-                    )
-                counted |= set(columns)
+            if not total.by_level and len(total.coefficients) == 1:
+                for column in places_of(total.coefficients):
+                    if discrete[column] and reader:
+                        values = numbers[:, column] + table.starts[column]
+                        total = _as_count(values, total, n) or total
+            if not total.by_level:
+                sums.append(total)
                 continue
-            is_number = len(columns) == len(total.coefficients)
-            if not is_number or table.times[columns].any():
+            margins.append(_read_counts(reader or ColumnReader(X), total, n))
+            columns = places_of(margins[-1].key)
+            if not discrete[columns].all():
                 raise ValueError(
-                    f"Totals are about numbers, but {total.of!r} holds "
-                    "categories or times: ask for counts by level, or pass numbers."
+                    f"{margins[-1].name} is counted by values, of which "
+                    "new rows may have others. Name it in categorical_features."
                 )
-            row, weights = np.zeros(d), [*total.coefficients.values()]
-            np.add.at(row, columns, np.divide(weights, n if total.mean else 1))
-            shift = n * float(row @ table.starts)
-            parts.append((row, total.lower, total.upper, shift, total.name))
-        rows, *ends, names = zip(*parts, strict=True) if parts else [()] * 5
-        sums = Sums(np.reshape(rows, (len(rows), d)), *map(np.array, ends), names)
+            counted |= {*columns.tolist()}
+        sums = _read_sums(sums, n, table)
         return cls(n, sums, tuple(margins), np.array(sorted(counted), int))
 
-    @property
-    def names(self):
-        """All that is asked for, in words."""
-        counts = (name for margin in self.margins for name in margin.names)
-        return (*self.sums.names, *counts)
-
-    @property
-    def ends(self):
-        """Least and most (2, k) of all that is asked for."""
-        margins = ((margin.lower, margin.upper) for margin in self.margins)
-        return np.hstack([(self.sums.lower, self.sums.upper), *margins])
-
-    def values(self, rows, codes):
-        """All that is asked for (k,), of numbers (n, D) and levels (n,) by margin."""
-        pairs = zip(self.margins, codes, strict=True)
-        counts = (margin.indicators(level).sum(axis=1) for margin, level in pairs)
-        return np.concatenate([self.sums.values(rows), *counts])
-
-    def check(self, rows, codes, precision=0.0):
-        """Check rows as their user gets them.
+    def achieved(self, rows, codes):
+        """What rows have, and what they miss, of all that is asked for.
 
         Parameters
         ----------
@@ -126,35 +99,33 @@ class Totals:
             Numbers; NaN adds nothing.
         codes : sequence of ndarray of int of shape (n,)
             Levels, by margin.
-        precision : float or ndarray of shape (D,), default=0
-            Relative rounding of the types of columns: 1e-7 for single precision.
 
         Returns
         -------
-        lower, upper, achieved, residual : ndarray of shape (k,)
+        names : tuple of str of length k
+        lower, upper, values, residual : ndarray of shape (k,)
             The residual of a sum is a share of its absolute terms.
-
-        Raises
-        ------
-        ValueError
-            If a sum is missed by more than 1e-9 of its absolute terms and the rounding
-            of one value, or a count at all.
         """
-        (lower, upper), values = self.ends, self.values(rows, codes)
-        missed, k = np.abs(np.clip(values, lower, upper) - values), len(self.sums)
-        sizes, largest = (
-            np.ones(len(values)),
-            np.nanmax(np.abs(rows), axis=0, initial=0),
-        )
-        sizes[:k] = self.sums.sizes(rows)
-        room = TOL * sizes
-        room[:k] += np.abs(self.sums.coefficients) @ np.nan_to_num(largest * precision)
-        for i in np.flatnonzero(missed > room):
-            raise ValueError(
-                f"{self.names[i]} asks for {span(lower[i], upper[i])}; rows have "
-                f"{values[i]:.10g}."
-            )
-        return lower, upper, values, missed / sizes
+        sums, names = self.sums, list(self.sums.names)
+        parts = [(sums.lower, sums.upper, sums.values(rows), sums.residual(rows))]
+        for margin, level in zip(self.margins, codes, strict=True):
+            names += margin.names
+            counts = margin.indicators(level).sum(axis=1)
+            missed = np.abs(np.clip(counts, margin.lower, margin.upper) - counts)
+            parts.append((margin.lower, margin.upper, counts, missed))
+        return tuple(names), *map(np.concatenate, zip(*parts, strict=True))
+
+
+def _read_sums(totals, n, table):
+    """Sums and means of columns as :class:`Sums`."""
+    asked = [ColumnConstraint(total.coefficients, lower=0) for total in totals]
+    a = read_constraints(asked, table).coefficients
+    a = a / np.array([n if total.mean else 1 for total in totals])[:, None]
+    lower, upper = (
+        np.array([(total.lower, total.upper) for total in totals]).reshape(-1, 2).T
+    )
+    names = tuple(total.name for total in totals)
+    return Sums(a, lower, upper, n * a @ table.starts, names)
 
 
 def _read_counts(reader, total, n):

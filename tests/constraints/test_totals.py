@@ -377,17 +377,3 @@ def test_counts_are_exact_by_starts_and_donors(seed):
         codes = [margin.codes[donors] for margin in totals.margins]
         totals.check(numbers[:100], codes)
         assert (donors[:, None] == parents).any(axis=1).mean() > 0.5
-
-
-def test_totals_are_checked_as_users_get_them():
-    totals, numbers = read({"a": 3e5, "sex": {"f": 50}})
-    sums = totals.sums
-    rows = project_to_totals(numbers[:100], sums, settings(numbers))
-    codes = [np.repeat([0, -1], 50)]
-    _, _, achieved, residual = totals.check(rows, codes)
-    assert achieved[1] == 50 and residual.max() <= 1e-9
-    with pytest.raises(ValueError):
-        totals.check(rows * (1 + 1e-8), codes)
-    totals.check(rows * (1 + 1e-8), codes, precision=1e-5)
-    with pytest.raises(ValueError, match="sex='f' asks for 50; rows have 51"):
-        totals.check(rows, [np.repeat([0, -1], [51, 49])])
