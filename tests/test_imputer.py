@@ -286,7 +286,7 @@ def test_constraints_are_asked_for_and_equalities_can_be_given():
     with pytest.warns(ConvergenceWarning, match=f"{off} rows cannot have 'x0 <= 1.5'"):
         filled = asked.fit_transform(X)
     assert filled[::3, 0].max() <= 1.5 + 1e-9
-    assert ManyBodyImputer(equalities=None).fit(X).equalities_.note == ""
+    assert not len(ManyBodyImputer(equalities=None).fit(X).equalities_)
 
 
 def test_equations_that_observed_cells_contradict_are_told():
@@ -301,13 +301,6 @@ def test_equations_that_observed_cells_contradict_are_told():
         filled = imputer.transform(new)
     assert filled[1, 1] >= 0
     assert imputer.equalities_.violation(filled[[0, 2]]).max() < 1e-9
-
-
-def test_a_table_without_complete_rows_says_that_nothing_was_looked_for():
-    X = with_total(np.random.default_rng(3), 20)
-    X[np.arange(20), np.arange(20) % 5] = np.nan
-    note = ManyBodyImputer().fit(X).equalities_.note
-    assert "only sums of neighbouring columns were looked for" in note
 
 
 def test_frames_and_pipelines():

@@ -1,9 +1,8 @@
 """Why a row cannot meet its constraints: which one, and what it can reach."""
 
 import numpy as np
-from scipy.optimize import linprog
 
-from ..geometry.convex.reach import span
+from ..geometry.convex.reach import box_reach, span
 
 
 class Infeasibility(ValueError):
@@ -45,19 +44,14 @@ def explain_infeasible(row, feasible_set, number):
     """
     low, high = feasible_set.low, feasible_set.high
     equalities, constraints = feasible_set.equalities, feasible_set.constraints
-    for k, a in enumerate(constraints.coefficients):
+    reached = box_reach(constraints.coefficients, low[None], high[None])
+    for k, (least, most) in enumerate(np.vstack(reached).T):
         lower, upper = constraints.lower[..., k].min(), constraints.upper[..., k].max()
-        least, most = reachable_range(a, low, high, equalities)
-        # What linear programmes may miss by; infinite where there is no end.
-        slack = 1e-7 * max(1.0, abs(least), abs(most)) if most >= least else 0
-        if np.isfinite(slack) and (lower > most + slack or upper < least - slack):
-            limits = "the limits of its columns"
-            if len(equalities):
-                limits += " and the equalities of the data"
+        if lower > most or upper < least:
             return Infeasibility(
                 f"Row {number} cannot have what is asked: {constraints.names[k]} "
-                f"asks for {span(lower, upper)}; within {limits} it reaches "
-                f"{span(least, most, 7)}.",
+                f"asks for {span(lower, upper)}; within the limits of its columns it "
+                f"reaches {span(least, most, 7)}.",
                 number,
             )
     asked = equalities.stack(constraints)
@@ -69,18 +63,3 @@ def explain_infeasible(row, feasible_set, number):
         f"{asked.names[k]} by {missed[k]:.3g}. Leave out a constraint, or widen it.",
         number,
     )
-
-
-def reachable_range(a, low, high, equalities):
-    """Least and greatest ``a @ x`` within limits (D,) and equalities."""
-    ends = []
-    for sign in (1, -1):
-        solution = linprog(
-            sign * a, A_eq=equalities.coefficients,
-            b_eq=np.atleast_2d(equalities.lower)[0],
-            bounds=np.column_stack([low, high]),
-        )  # fmt: skip
-        # 3: unbounded; 4 is what it may be called with equalities.
-        values = {0: solution.fun, 3: -np.inf, 4: -np.inf}
-        ends.append(sign * values.get(solution.status, np.inf) + 0.0)
-    return ends

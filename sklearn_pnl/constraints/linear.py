@@ -121,8 +121,6 @@ class LinearConstraints:
     ranges : ndarray of shape (D,), default=None
         Range of each column in the rows that the constraints were found in; violations
         are shares of it. None is 1.
-    note : str, default=""
-        What was not searched for, and why.
 
     See Also
     --------
@@ -149,7 +147,6 @@ class LinearConstraints:
     upper: NDArray
     feature_names: tuple
     ranges: NDArray | None = None
-    note: str = ""
 
     @classmethod
     def empty(cls, feature_names: Sequence[str]) -> LinearConstraints:
@@ -167,7 +164,7 @@ class LinearConstraints:
         noun = one if len(self) == 1 else several
         lines = [f"{len(self)} {noun} of {len(self.feature_names)} features"]
         lines += [f"  {line}" for line in self.descriptions]
-        return "\n".join(lines + [self.note] * bool(self.note))
+        return "\n".join(lines)
 
     @property
     def is_equality(self) -> NDArray:
@@ -319,8 +316,11 @@ def read_constraints(constraints, table, n_rows=None):
     """
     names, columns = table.feature_names, table.columns
     system = LinearConstraints.empty(names)
-    parts = read_coefficients(constraints, prod(table.row_shape), table.column_of)
-    for label, a, lower, upper in parts:
+    if not isinstance(constraints, list | tuple):
+        constraints = [] if constraints is None else [constraints]
+    for k, one in enumerate(constraints):
+        label = f"Constraint {k}"
+        a, lower, upper = _as_arrays(one, label, table)
         outside = np.setdiff1d(np.flatnonzero(a.any(axis=0)), columns)
         if len(outside):
             name = outside[0] if table.names is None else table.names[outside[0]]
@@ -329,12 +329,8 @@ def read_constraints(constraints, table, n_rows=None):
                 "for counts by level, totals={column: {level: count}}."
             )
         a = a[:, columns]
-        if (a.any(axis=0) & table.times).any():
+        if {lower.dtype.kind, upper.dtype.kind} != {"f"} or a[:, table.times].any():
             a, lower, upper = _in_time_units(label, a, lower, upper, table)
-        elif lower.dtype.kind in "mM" or upper.dtype.kind in "mM":
-            raise ValueError(
-                f"{label} asks for a date or duration, but its columns hold numbers."
-            )
         shift = a @ table.starts
         check_ends(label, lower - shift, upper - shift, n_rows)
         ends = np.broadcast_arrays(lower - shift, upper - shift)
@@ -342,45 +338,33 @@ def read_constraints(constraints, table, n_rows=None):
     return system
 
 
-def read_coefficients(constraints, n_columns, column_of):
-    """Name, coefficients (k, n_columns) and ends of each of some constraints.
-
-    Parameters
-    ----------
-    constraints : constraint, sequence of them, or None
-    n_columns : int
-    column_of : callable
-        ``column_of(key, label)`` is the number of the column that a key names.
-    """
-    if not isinstance(constraints, list | tuple):
-        constraints = [] if constraints is None else [constraints]
-    parts = []
-    for k, one in enumerate(constraints):
-        label = f"Constraint {k}"
-        if isinstance(one, ColumnConstraint):
-            a = np.zeros((1, n_columns))
-            for key, coefficient in one.coefficients.items():
-                a[0, column_of(key, label)] += coefficient
-            # Values a row are a column of ends.
-            ends = [e[:, None] if e.ndim else e[None] for e in (one.lower, one.upper)]
-        elif isinstance(one, LinearConstraints):
-            a, ends = one.coefficients, [one.lower, one.upper]
-        elif isinstance(one, LinearConstraint):
-            a = one.A.toarray() if issparse(one.A) else np.atleast_2d(one.A)
-            a = np.asarray(a, dtype=np.float64)
-            ends = [np.broadcast_to(e, len(a)).astype(float) for e in (one.lb, one.ub)]
-        else:
-            raise ValueError(
-                f"{label} must be a scipy.optimize.LinearConstraint or a "
-                f"ColumnConstraint; got {type(one).__name__}."
-            )
-        if a.shape[1] != n_columns or not np.isfinite(a).all():
-            raise ValueError(
-                f"{label} has coefficients for {a.shape[1]} columns; rows have "
-                f"{n_columns}. They must be finite, and 0 is for other columns."
-            )
-        parts.append((label, a, *ends))
-    return parts
+def _as_arrays(constraint, label, table):
+    """Coefficients (k, n_columns) of all columns of X, and ends."""
+    n_columns = prod(table.row_shape)
+    if isinstance(constraint, ColumnConstraint):
+        a = np.zeros((1, n_columns))
+        for key, coefficient in constraint.coefficients.items():
+            a[0, table.column_of(key, label)] += coefficient
+        ends = constraint.lower, constraint.upper
+        # Values a row are a column of ends.
+        ends = [end[:, None] if end.ndim else end[None] for end in ends]
+    elif isinstance(constraint, LinearConstraints):
+        a, ends = constraint.coefficients, [constraint.lower, constraint.upper]
+    elif isinstance(constraint, LinearConstraint):
+        a = constraint.A.toarray() if issparse(constraint.A) else constraint.A
+        a, ends = np.atleast_2d(a).astype(float), (constraint.lb, constraint.ub)
+        ends = [np.broadcast_to(end, len(a)).astype(float) for end in ends]
+    else:
+        raise ValueError(
+            f"{label} must be a scipy.optimize.LinearConstraint or a ColumnConstraint; "
+            f"got {type(constraint).__name__}."
+        )
+    if a.shape[1] != n_columns or not np.isfinite(a).all():
+        raise ValueError(
+            f"{label} has coefficients for {a.shape[1]} columns; rows have "
+            f"{n_columns}. They must be finite, and 0 is for other columns."
+        )
+    return a, *ends
 
 
 def check_ends(label, lower, upper, n_rows=None):
@@ -403,7 +387,8 @@ def _in_time_units(label, a, lower, upper, table):
     used = np.flatnonzero(a.any(axis=0))
     if not table.times[used].all():
         raise ValueError(
-            f"{label} mixes times and numbers: give dates as numbers, such as days."
+            f"{label} mixes times with columns that hold numbers: give dates as "
+            "numbers, such as days."
         )
     origins, lengths = zip(*map(table.time_scale, used), strict=True)
     is_date = np.array([origin.dtype.kind == "M" for origin in origins])

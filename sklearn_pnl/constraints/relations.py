@@ -415,18 +415,12 @@ def find_in_table(table):
     relations = find_relations(
         rows, table.steps, shape=shape, times=table.times, precision=table.precision
     )
-    columns, whole = complete_part(rows)
-    note = (
-        "In rows fewer than columns + 2, or of more columns than a thousand, only sums "
-        "of neighbouring columns were looked for."
-    )
-    is_told = len(whole) < len(columns) + 2 or len(columns) > MOST_FACTORED
-    return as_constraints(relations, table, note * is_told)
+    return as_constraints(relations, table)
 
 
-def as_constraints(relations, table, note=""):
+def as_constraints(relations, table):
     """Equalities that hold exactly as :class:`LinearConstraints` about numbers."""
     equations, width = relations.equations, relations.most - relations.least
     ranges = np.where(np.isfinite(width), width, 0)
     arrays = equations.coefficients, equations.values, equations.values
-    return LinearConstraints(*arrays, table.feature_names, ranges, note)
+    return LinearConstraints(*arrays, table.feature_names, ranges)

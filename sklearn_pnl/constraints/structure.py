@@ -110,7 +110,7 @@ def about_columns(system, table):
     ranges = np.ones(len(names))
     ranges[table.columns] = system.ranges
     values = system.lower + system.coefficients @ table.starts
-    return LinearConstraints(a, values, values, names, ranges, system.note)
+    return LinearConstraints(a, values, values, names, ranges)
 
 
 # --- cells that are no numbers to mix ---------------------------------------------

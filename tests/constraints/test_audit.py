@@ -97,11 +97,13 @@ def test_a_column_of_single_precision_leaves_the_others_exact(seed):
 
 def test_which_constraint_is_out_of_reach_and_what_it_reaches(rows):
     data = linear([1, 1, -1], 0, 0)
-    asked = linear([[1, -1, 0], [0, 0, 1]], [0, 50], [np.inf, 60])
+    asked = linear([[1, -1, 0], [1, 1, 0]], [0, 50], [np.inf, 60])
     limits = {"low": 0, "high": [10, 10, 100], "equalities": data}
     one = feasible_set(rows, **limits, constraints=asked)
     why = explain_infeasible(rows[0], one, 7)
-    assert str(why).startswith("Row 7 cannot have what is asked: c asks for 50 to 60;")
+    assert str(why).startswith(
+        "Row 7 cannot have what is asked: a + b asks for 50 to 60;"
+    )
     assert "it reaches 0 to 20" in str(why)
     assert why.row == 7
     # Each alone can be had.
