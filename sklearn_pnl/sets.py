@@ -30,16 +30,12 @@ def sample_set(drawing, rng, totals):
     donors = quotas.donors(batch.donors, batch.parents, source.nearest, rng)
     batch = batch._replace(donors=donors)
     codes = [margin.codes[donors] for margin in asked.margins]
-    drawn = asked.achieved(batch.numbers, codes)[3]
     moved = _moved(drawing, asked, batch, numbers)
-    names, lower, upper, *reached = asked.achieved(moved, codes)
-    # "the sum of ...", "the mean of ...", "the count of ..."
-    kinds = tuple(name.split()[1] for name in names)
     ranges = drawing.feasible.ranges
     away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
     batch = batch._replace(numbers=moved)
     report = report_of(
-        drawing, batch, (names, kinds, lower, upper, drawn, *reached),
+        drawing, batch, asked.achieved(moved, codes),
         np.sqrt(np.mean(away**2, axis=0)), effective_size(weights),
     )  # fmt: skip
     drawing.audit(batch)
@@ -71,11 +67,11 @@ def report_of(drawing, batch, of_totals=None, displacement=None, n_parents=None)
     feasible, n_train = drawing.feasible, len(drawing.source)
     of_rows = report_of_rows(feasible.equalities, feasible.constraints, batch.numbers)
     parts = [of_rows] if of_totals is None else [of_totals, of_rows]
-    names, kinds, *arrays = zip(*parts, strict=True)
+    names, *arrays = zip(*parts, strict=True)
     if displacement is None:
         displacement, n_parents = np.zeros(len(feasible.names)), float(n_train)
     return SampleReport(
-        len(batch.numbers), n_train, sum(names, ()), sum(kinds, ()),
+        len(batch.numbers), n_train, sum(names, ()),
         *map(np.concatenate, arrays), drawing.table.feature_names, displacement,
         n_parents,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from .linear import LinearConstraints, read_constraints
-from .relations import find_in_table
+from .relations import ends, find_in_table
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def build_feasible_set(
     feasible_set : FeasibleSet
     """
     names = table.feature_names
-    least, most = _ends(numbers)
+    least, most = map(np.nan_to_num, ends(numbers))
     ranges = most - least
     low = np.maximum(low, table.type_ends[0])
     high = np.minimum(high, table.type_ends[1])
@@ -98,12 +98,6 @@ def build_feasible_set(
         replace(constraints, ranges=ranges),
         np.empty((0, 2), int) if orders is None else orders,
     )  # fmt: skip
-
-
-def _ends(numbers):
-    """Least and greatest value (D,) of columns, 0 where all cells are missing."""
-    numbers = np.asarray(numbers, dtype=np.float64)
-    return tuple(np.nan_to_num(end.reduce(numbers)) for end in (np.fmin, np.fmax))
 
 
 def resolve_equalities(equalities, table):
@@ -131,7 +125,7 @@ def resolve_equalities(equalities, table):
     system = read_constraints(equalities, table)
     if not system.is_equality.all() or np.ndim(system.lower) > 1:
         raise ValueError("equalities= are for all rows; intervals as constraints=.")
-    least, most = _ends(table.numbers())
+    least, most = map(np.nan_to_num, ends(table.numbers()))
     system = replace(system, ranges=most - least)
     rounding = 2 * table.precision * np.maximum(np.abs(least), np.abs(most))
     room = np.abs(system.coefficients) @ np.broadcast_to(rounding, least.shape)

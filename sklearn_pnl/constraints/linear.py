@@ -44,9 +44,9 @@ class ColumnConstraint:
     --------
     >>> from sklearn_pnl import ColumnConstraint
     >>> ColumnConstraint({"total": 1, "tax": -5}, lower=0)
-    ColumnConstraint({'total': 1.0, 'tax': -5.0}, lower=0.0)
+    ColumnConstraint({'total': 1.0, 'tax': -5.0}, lower=0.0, upper=inf)
     >>> ColumnConstraint("income", equal=3000)
-    ColumnConstraint({'income': 1.0}, equal=3000.0)
+    ColumnConstraint({'income': 1.0}, lower=3000.0, upper=3000.0)
     """
 
     def __init__(
@@ -82,13 +82,8 @@ class ColumnConstraint:
             self.lower = self.upper = _read_end(equal, "equal")
 
     def __repr__(self):
-        is_equal = np.array_equal(self.lower, self.upper)
-        text = repr(self.coefficients)
-        for name in ["equal"] if is_equal else ["lower", "upper"]:
-            end = self.lower if name != "upper" else self.upper
-            if not np.isinf(end).all():
-                text += f", {name}={end.item() if end.ndim == 0 else end}"
-        return f"ColumnConstraint({text})"
+        ends = f"lower={self.lower}, upper={self.upper}"
+        return f"ColumnConstraint({self.coefficients}, {ends})"
 
 
 def _read_end(values, name):

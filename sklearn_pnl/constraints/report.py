@@ -20,12 +20,8 @@ class SampleReport(TableReport):
         Numbers of new rows, and of training rows.
     names : tuple of str
         What was asked, in words.
-    kinds : tuple of str
-        "sum", "mean" or "count" of all rows; "constraint" or "equality" of each.
     lower, upper : ndarray of shape (k,)
         What was asked for; of constraints with a value a row, the ends of all.
-    drawn : ndarray of shape (k,)
-        What rows had as they were drawn; NaN for what is about each row.
     achieved : ndarray of shape (k,)
         What they have. Of what is about each row, the value of the row farthest from
         it.
@@ -49,22 +45,20 @@ class SampleReport(TableReport):
     --------
     >>> import numpy as np
     >>> from sklearn_pnl.constraints.report import SampleReport
-    >>> asked, drawn, residual = np.array([3.0]), np.array([2.5]), np.zeros(1)
-    >>> table = ("the sum of a",), ("sum",), asked, asked, drawn, asked, residual
-    >>> print(SampleReport(20, 30, *table, ("a", "b"), np.zeros(2), 30.0))
+    >>> asked = ("the sum of a",), np.array([3.0]), np.array([3.0])
+    >>> reached = np.array([3.0]), np.zeros(1)
+    >>> print(SampleReport(20, 30, *asked, *reached, ("a", "b"), np.zeros(2), 30.0))
     20 new rows, 1 thing asked
-    what          kind  lower  upper  drawn  achieved  residual
-    the sum of a  sum       3      3    2.5         3         0
+    what          lower  upper  achieved  residual
+    the sum of a      3      3         3         0
     Effective number of parents: 30.0 of 30 training rows.
     """
 
     n_rows: int
     n_train: int
     names: tuple
-    kinds: tuple
     lower: NDArray
     upper: NDArray
-    drawn: NDArray
     achieved: NDArray
     residual: NDArray
     features: tuple
@@ -76,9 +70,8 @@ class SampleReport(TableReport):
         return f"{self.n_rows} new rows, {n} thing{'s' * (n != 1)} asked"
 
     def _columns(self):
-        heads = "lower", "upper", "drawn", "achieved", "residual"
-        columns = {head: getattr(self, head) for head in heads}
-        return {"what": self.names, "kind": self.kinds} | columns
+        heads = "lower", "upper", "achieved", "residual"
+        return {"what": self.names} | {head: getattr(self, head) for head in heads}
 
     def _notes(self):
         notes = [
@@ -95,14 +88,13 @@ class SampleReport(TableReport):
 
 
 def report_of_rows(equalities, constraints, rows):
-    """Names, kinds, ends, drawn, achieved and residual of what is about each row."""
+    """Names, ends, achieved values and residuals of what is about each row."""
     system = equalities.stack(constraints)
     missed = np.abs(np.nan_to_num(system.residual(rows)))
     worst, each = missed.argmax(axis=0), np.arange(len(system))
     values = (np.nan_to_num(rows) @ system.coefficients.T)[worst, each]
-    kinds = ("equality",) * len(equalities) + ("constraint",) * len(constraints)
     lower, upper = np.atleast_2d(system.lower), np.atleast_2d(system.upper)
     ends = lower.min(axis=0), upper.max(axis=0)
     names = (*equalities.descriptions, *constraints.names)
     residual = missed[worst, each] / system.scale
-    return names, kinds, *ends, np.full(len(each), np.nan), values, residual
+    return names, *ends, values, residual

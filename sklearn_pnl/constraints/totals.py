@@ -190,13 +190,12 @@ def parent_weights(totals, numbers):
     a = sums.coefficients @ np.nan_to_num(numbers).T
     values = a @ weights
     missing = np.clip(values, sums.lower - sums.shift, sums.upper - sums.shift) - values
-    scale = np.maximum(np.abs(a).max(axis=1), np.finfo(float).tiny)
-    both = stack_terms([terms, a / scale[:, None]])
+    both = stack_terms([terms, a])
     used = np.where(weights > 0, totals.n / n, 0.0)
     # New rows of few parents are copies: where less than an eighth of them would be
     # left, weights go a part of the way, and the projection of the rows the rest.
     for way in (1.0, 0.75, 0.5, 0.25, 0.1):
-        aim = (values + way * missing) / scale
+        aim = values + way * missing
         ends = np.append(lower, aim), np.append(upper, aim)
         near = _nearest(both, *ends, used)
         reached = both @ near

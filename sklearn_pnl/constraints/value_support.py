@@ -17,8 +17,6 @@ class ValueSupport:
         What values are multiples of: 1 for whole numbers, .01 for cents, 0 for any.
     atoms : dict of int to ndarray
         By column, values that many rows share, 0 first.
-    missing : dict of int to float
-        By column, the share of rows without a value.
 
     See Also
     --------
@@ -37,7 +35,6 @@ class ValueSupport:
     names: tuple
     steps: NDArray
     atoms: dict = field(default_factory=dict)
-    missing: dict = field(default_factory=dict)
 
     def __str__(self):
         lines = []
@@ -49,8 +46,6 @@ class ValueSupport:
                 words.append("whole numbers" if is_whole else multiples)
             if j in self.atoms:
                 words.append("often " + ", ".join(f"{v:.6g}" for v in self.atoms[j]))
-            if j in self.missing:
-                words.append(f"missing in {self.missing[j]:.0%} of rows")
             if words:
                 lines.append(f"  {name}: {'; '.join(words)}")
         head = f"value support of {len(lines)} of {len(self.names)} columns"
@@ -58,7 +53,7 @@ class ValueSupport:
 
 
 def find_value_support(numbers, table):
-    """Search the columns of a table for steps, atoms and missing cells.
+    """Search the columns of a table for steps and atoms.
 
     Parameters
     ----------
@@ -73,17 +68,15 @@ def find_value_support(numbers, table):
     """
     steps = np.array(np.broadcast_to(table.steps, numbers.shape[1]), dtype=np.float64)
     precision = np.broadcast_to(table.precision, steps.shape)
-    atoms, missing = {}, {}
+    atoms = {}
     for j, column in enumerate(numbers.T):
         values = column[~np.isnan(column)]
-        if len(values) < len(column):
-            missing[j] = 1 - len(values) / len(column)
         if steps[j] == 0 and len(values):
             steps[j] = _step_of(values.astype(np.float64), precision[j])
         shared = _atoms_of(values)
         if len(shared):
             atoms[j] = shared
-    return ValueSupport(table.feature_names, steps, atoms, missing)
+    return ValueSupport(table.feature_names, steps, atoms)
 
 
 def _step_of(values, precision):
