@@ -37,20 +37,15 @@ def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
     unmet : ndarray of bool of shape (n,)
         Rows that do not have what is asked; they hold the best try.
     """
-    rows = np.array(rows, dtype=np.float64)
-    low, high, several = split_limits(feasible_set, len(rows))
+    low, high, part = split_limits(feasible_set, len(rows))
     # Limits that cross cannot be met: the lower one, or what is asked, gives way.
     unmet = (low > high).any(axis=1)
     low = np.minimum(low, high)
-    todo = np.flatnonzero(~_is_feasible(rows, several, low, high))
-    if not len(todo):
-        return rows, unmet
-    part, limits = several.take_rows(todo), (low[todo], high[todo])
-    start = _with_asked_cells(rows[todo], part, *limits)
+    start = _with_asked_cells(np.asarray(rows, dtype=np.float64), part, low, high)
     gaps = np.isnan(start)
     start = np.where(gaps, part.origin, start)
-    low, high = (np.where(gaps, start, end) for end in limits)
-    avoid = part.ranges == 0 if fixed is None else (part.ranges == 0) | fixed[todo]
+    low, high = (np.where(gaps, start, end) for end in (low, high))
+    avoid = part.ranges == 0 if fixed is None else (part.ranges == 0) | fixed
     moved, satisfied = start.copy(), np.zeros(len(start), bool)
     # Cells to be avoided move where nothing else meets what is asked.
     for still in (gaps | avoid, gaps):
@@ -64,10 +59,10 @@ def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
     rounded = round_rows(moved, part, low, high, gaps)
     # A step may be another float next to a cell that did not move.
     near = np.abs(rounded - moved) <= 8 * np.finfo(float).eps * np.abs(moved)
-    rounded = np.where(near & (moved == start) | ~satisfied[:, None], moved, rounded)
-    rows[todo] = np.where(gaps, np.nan, rounded)
-    unmet[todo] |= ~satisfied
-    return rows, unmet
+    is_same = moved == start
+    stays = near & is_same | (is_same.all(axis=1) | ~satisfied)[:, None]
+    rounded = np.where(stays, moved, rounded)
+    return np.where(gaps, np.nan, rounded), unmet | ~satisfied
 
 
 def split_limits(feasible_set, n):
@@ -99,15 +94,6 @@ def weights_of(rows, feasible_set, fixed, offset):
     # Not 0, so that no drawn value is stuck by its place.
     measure = np.maximum((rows - feasible_set.origin) / unit + offset, 1e-6)
     return np.where(fixed, 0.0, measure * unit**2)
-
-
-def _is_feasible(rows, feasible_set, low, high):
-    """Which rows (n,) meet everything but the orders, which they have by themselves."""
-    gaps = np.isnan(rows)
-    inside = ((rows >= low) & (rows <= high)) | (gaps & (low < high))
-    equal = is_satisfied(feasible_set.equalities.open_at(gaps), rows)
-    satisfied = inside, equal, is_satisfied(feasible_set.constraints, rows)
-    return np.hstack(satisfied).all(axis=1)
 
 
 def _with_asked_cells(rows, feasible_set, low, high):
