@@ -84,10 +84,6 @@ class LineSource:
         """The training rows (m, D)."""
         return self.lines.cells
 
-    def nearest(self, row, members):
-        """The training row nearest to one, among some."""
-        return self.search.nearest(np.array([row]), 1, members)[0, 0]
-
     def batches(self, start, rng, size):
         """New rows, ``size`` at a time."""
         parents = start.parents(self.search, len(self), rng, self.n_candidates)
@@ -139,10 +135,6 @@ class CodeSource:
         """The training rows (m, D), as they are decoded from their own codes."""
         numbers = self.back(self.training.decoded())
         return np.clip(numbers, self.relations.low, self.relations.high)
-
-    def nearest(self, row, members):
-        """The training row nearest to one, among some."""
-        return self.training.nearest(self.training.codes[[row]], 1, members)[0, 0]
 
     def batches(self, start, rng, size):
         """The loop of Algorithm 2, steps 2 to 5, ``size`` new rows at a time."""

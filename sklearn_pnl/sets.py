@@ -1,4 +1,4 @@
-"""Sets of new rows with totals: calibrated parents, donors of counts, a projection."""
+"""Sets of new rows with totals: calibrated parents, then one projection of all."""
 
 from dataclasses import replace
 
@@ -7,7 +7,8 @@ import numpy as np
 from .calibration import effective_size
 from .constraints.report import SampleReport, report_of_rows
 from .constraints.sum_projection import project_to_totals
-from .constraints.totals import Quotas, Totals, parent_weights
+from .constraints.totals import Totals, choose_seeds, parent_weights
+from .draws import MixupDraws
 from .sampling import joined
 
 
@@ -22,14 +23,18 @@ def sample_set(drawing, rng, totals):
     source, table, start = drawing.source, drawing.table, drawing.start
     numbers, discrete = source.numbers, source.relations.binary
     asked = Totals.read(totals, start.n_samples, table, numbers, discrete)
+    if asked.margins and getattr(source, "draws", MixupDraws).looks_up:
+        raise ValueError(
+            "Categories that are counted are those of the training row that a new row "
+            "starts from, which rows of a density do not have: use draws='mixup'."
+        )
     weights = parent_weights(asked, numbers)
-    quotas = Quotas.of(asked, weights)
-    seeds = quotas.starts(weights, rng)
+    seeds = choose_seeds(asked, weights, rng)
     drawing = replace(drawing, start=replace(start, seeds=seeds, shares=None))
     batch = joined(drawing.batches(rng))
-    donors = quotas.donors(batch.donors, batch.parents, source.nearest, rng)
-    batch = batch._replace(donors=donors)
-    codes = [margin.codes[donors] for margin in asked.margins]
+    if asked.margins:
+        batch = batch._replace(donors=seeds)
+    codes = [margin.codes[seeds] for margin in asked.margins]
     moved = _moved(drawing, asked, batch, numbers)
     ranges = drawing.feasible.ranges
     away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
@@ -43,21 +48,19 @@ def sample_set(drawing, rng, totals):
 
 
 def _moved(drawing, asked, batch, numbers):
-    """Copy counted columns of donors, then project all rows onto the sums."""
+    """Copy two-valued columns of donors, then project all rows onto the sums."""
     relations, feasible = drawing.source.relations, drawing.feasible
-    rows, copied = batch.numbers.copy(), asked.counted
-    if len(copied):
-        # Two-valued columns are copied from the same donor.
-        copied = np.union1d(copied, np.flatnonzero(relations.binary))
-    rows[:, copied] = numbers[np.ix_(batch.donors, copied)]
+    rows = batch.numbers.copy()
+    if asked.margins:
+        # They may be counted, or follow from categories that are.
+        rows[:, relations.binary] = numbers[batch.donors][:, relations.binary]
     relations.dependents.restore(rows)
     broken, tied = np.flatnonzero(relations.broken(rows)), relations.joined
     rows[np.ix_(broken, tied)] = numbers[np.ix_(batch.donors[broken], tied)]
     if not len(asked.sums):
         return rows
     # Cells of donors stay as they are.
-    fixed = np.zeros(rows.shape, bool)
-    fixed[:, asked.counted] = fixed[:, relations.binary] = True
+    fixed = np.broadcast_to(relations.binary, rows.shape)
     avoid = drawing.fixed_cells(batch._replace(numbers=rows)) | (feasible.ranges == 0)
     return project_to_totals(rows, asked.sums, feasible, fixed=fixed, avoid=avoid)
 

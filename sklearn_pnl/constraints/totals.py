@@ -1,8 +1,9 @@
 """Totals of a set of new rows: calibrated parents, then one projection of all rows.
 
 Training rows get weights that have the totals (:func:`parent_weights`), and new rows
-start from them as often as these say. Counts by category are met by the donors of the
-rows (:class:`Quotas`), sums by moving all rows together (`sum_projection.py`).
+start from them as often as these say, with their categories, so that counts by category
+are met (:func:`choose_seeds`). All rows are moved together for sums
+(`sum_projection.py`).
 """
 
 from dataclasses import dataclass, replace
@@ -35,14 +36,11 @@ class Totals:
         Of numbers.
     margins : tuple of Margin
         Counts by category, with the level of each training row.
-    counted : ndarray of int
-        Columns of numbers that are counted by their values, which donors give.
     """
 
     n: int
     sums: Sums
     margins: tuple
-    counted: np.ndarray
 
     @classmethod
     def read(cls, totals, n, table, numbers, discrete=None):
@@ -69,7 +67,7 @@ class Totals:
             columns = [table.column_of(key, "totals") for key in keys]
             return np.flatnonzero(np.isin(table.columns, columns))
 
-        sums, margins, counted = [], [], set()
+        sums, margins = [], []
         for total in as_totals(totals, table.names, table.row_shape):
             if not total.by_level and len(total.coefficients) == 1:
                 for column in places_of(total.coefficients):
@@ -80,15 +78,12 @@ class Totals:
                 sums.append(total)
                 continue
             margins.append(_read_counts(reader or ColumnReader(X), total, n))
-            columns = places_of(margins[-1].key)
-            if not discrete[columns].all():
+            if not discrete[places_of(margins[-1].key)].all():
                 raise ValueError(
                     f"{margins[-1].name} is counted by values, of which "
                     "new rows may have others. Name it in categorical_features."
                 )
-            counted |= {*columns.tolist()}
-        sums = _read_sums(sums, n, table)
-        return cls(n, sums, tuple(margins), np.array(sorted(counted), int))
+        return cls(n, _read_sums(sums, n, table), tuple(margins))
 
     def achieved(self, rows, codes):
         """What rows have, and what they miss, of all that is asked for.
@@ -222,84 +217,43 @@ def _count_terms(margins, n_rows, n):
     return stack_terms(terms), lower, upper, ("the number of rows", *names)
 
 
-@dataclass(frozen=True)
-class Quotas:
-    """How many new rows take their counted categories from which training rows.
+def choose_seeds(totals, weights, rng):
+    """Choose training rows (n,) that new ones start from, and take their categories of.
 
-    Attributes
-    ----------
-    cell : ndarray of int of shape (n_train,)
-        Rows that are alike in all that is counted share a cell.
-    counts : ndarray of int of shape (n_cells,)
+    Rows that are alike in all that is counted share a cell, of which as many are chosen
+    as is asked for: systematic samples, in the order of the weights, so that chance
+    adds little to what is asked.
     """
+    none = np.zeros(len(weights), int)
+    codes = np.column_stack([none, *(margin.codes for margin in totals.margins)])
+    cells, cell = np.unique(codes, axis=0, return_inverse=True)
+    counts = _whole_counts(totals, cells[:, 1:], np.bincount(cell.ravel(), weights))
+    chosen = []
+    for k in np.flatnonzero(counts):
+        members = np.flatnonzero(cell.ravel() == k)
+        members = members[np.argsort(weights[members], kind="stable")]
+        share = weights[members]
+        below = np.cumsum(share if share.any() else np.ones(len(members)))
+        places = (rng.uniform() + np.arange(counts[k])) * (below[-1] / counts[k])
+        places = np.searchsorted(below, places, side="right")
+        chosen.append(members[np.minimum(places, len(members) - 1)])
+    return rng.permutation(np.concatenate(chosen))
 
-    cell: np.ndarray
-    counts: np.ndarray
 
-    @classmethod
-    def of(cls, totals, weights):
-        """Whole numbers next to weights, with the counts asked for."""
-        if not totals.margins:
-            return cls(np.zeros(len(weights), int), np.array([totals.n]))
-        codes = np.column_stack([margin.codes for margin in totals.margins])
-        cells, cell = np.unique(codes, axis=0, return_inverse=True)
-        cell = cell.reshape(-1)
-        pairs = zip(totals.margins, cells.T, strict=True)
-        margins = [replace(margin, codes=codes) for margin, codes in pairs]
-        terms, lower, upper, _ = _count_terms(margins, totals.n, len(cells))
-        try:
-            near = np.bincount(cell, weights)
-            counts = nearest_whole(near, terms, lower, upper, time_limit=10.0)
-        except ValueError:
-            names = " and ".join(margin.name for margin in totals.margins)
-            raise ValueError(
-                f"No whole numbers of rows with the counts of {names} were found. Give "
-                "one a tolerance: column_total(..., rtol=)."
-            ) from None
-        return cls(cell, counts.astype(int))
+def _whole_counts(totals, cells, near):
+    """Whole numbers of rows of each cell, next to weights, with the counts asked for.
 
-    def starts(self, weights, rng):
-        """Training rows (n,) that new ones start from: of each cell as many as asked.
-
-        Systematic samples, in the order of the weights, so that chance adds little to
-        what is asked.
-        """
-        chosen = []
-        for cell in np.flatnonzero(self.counts):
-            members = np.flatnonzero(self.cell == cell)
-            members = members[np.argsort(weights[members], kind="stable")]
-            share, n = weights[members], self.counts[cell]
-            below = np.cumsum(share if share.any() else np.ones(len(members)))
-            places = (rng.uniform() + np.arange(n)) * (below[-1] / n)
-            places = np.searchsorted(below, places, side="right")
-            chosen.append(members[np.minimum(places, len(members) - 1)])
-        return rng.permutation(np.concatenate(chosen))
-
-    def donors(self, donors, parents, nearest, rng):
-        """Donors (n,) of which each cell has as many as asked for.
-
-        Those there are, other parents, else the nearest training rows of a cell.
-
-        Parameters
-        ----------
-        donors : ndarray of int of shape (n,)
-        parents : ndarray of int of shape (n, n_parents)
-        nearest : callable
-            ``nearest(row, members)`` is the one of some training rows nearest to one.
-        rng : RandomState
-
-        Returns
-        -------
-        donors : ndarray of int of shape (n,)
-        """
-        donors = donors.copy()
-        extra = np.bincount(self.cell[donors], minlength=len(self.counts)) - self.counts
-        for i in rng.permutation(np.flatnonzero(extra[self.cell[donors]] > 0)):
-            if extra[self.cell[donors[i]]] <= 0:
-                continue
-            extra[self.cell[donors[i]]] -= 1
-            wanted = np.flatnonzero(extra[self.cell] < 0)
-            related = parents[i][np.isin(parents[i], wanted)]
-            donors[i] = related[0] if len(related) else nearest(parents[i, 0], wanted)
-            extra[self.cell[donors[i]]] += 1
-        return donors
+    ``cells`` (n_cells, n_margins) are their levels.
+    """
+    pairs = zip(totals.margins, cells.T, strict=True)
+    margins = [replace(margin, codes=codes) for margin, codes in pairs]
+    terms, lower, upper, _ = _count_terms(margins, totals.n, len(cells))
+    try:
+        counts = nearest_whole(near, terms, lower, upper, time_limit=10.0)
+    except ValueError:
+        names = " and ".join(margin.name for margin in margins)
+        raise ValueError(
+            f"No whole numbers of rows with the counts of {names} were found. Give "
+            "one a tolerance: column_total(..., rtol=)."
+        ) from None
+    return counts.astype(int)
