@@ -59,9 +59,10 @@ def adjust(
     values are rounded to the steps of their column (whole numbers, tenths, cents, up to
     four decimals): in each sum with coefficients 1 and -1 the largest remainders are
     rounded up, so that it holds. Where no values on steps satisfy the constraints of a
-    row, or its sums overlap, the cells that moved leave their steps. Only limits that
-    are asked for hold, so that amounts may change their sign: ``extrapolation=0``, or a
-    ``ColumnConstraint(..., lower=0)``, prevents this.
+    row or the totals, or sums overlap, the cells that moved leave their steps, but for
+    those of whole-number types. Only limits that are asked for hold, so that amounts
+    may change their sign: ``extrapolation=0``, or a ``ColumnConstraint(..., lower=0)``,
+    prevents this.
 
     Parameters
     ----------
@@ -91,7 +92,8 @@ def adjust(
     ------
     Infeasibility
         A ValueError: the constraints of a row, or the totals of all, are infeasible.
-        The message names them and the values that are feasible.
+        The message names them, and the range within the limits of the columns, or
+        what the best try misses.
 
     See Also
     --------

@@ -470,8 +470,9 @@ class PNLAugmenter(Augmentation, StructureAttributes):
             columns. Parents are drawn with calibrated weights (minimum KL); the sample
             is then projected onto the totals and the constraints of each row
             (chi-square). Sums hold to 1e-9 of their absolute terms, or to the rounding
-            of one value of a column in single precision; counts and sums of whole
-            numbers are exact.
+            of one value of a column in single precision; counts, which "mixup" alone
+            takes, and sums of whole numbers are exact. Cents may go where they do not
+            have the sums.
         infeasible : {"raise", "drop"}, default="raise"
             Action for infeasible rows: raise an error that names the constraint, or
             leave them out, which totals do not allow.
@@ -494,9 +495,8 @@ class PNLAugmenter(Augmentation, StructureAttributes):
         Raises
         ------
         ValueError
-            If a constraint is infeasible within the limits of the features, or totals
-            contradict each other or the rows. The message names it and the feasible
-            range.
+            If a constraint is infeasible, or totals contradict each other or the rows.
+            The message names it, and its range within the limits of the features.
         """
         rows, parents, _, report = self._sample(
             n_samples, random_state, constraints, totals, infeasible=infeasible,

@@ -65,15 +65,12 @@ class Sums:
         terms = np.abs(self.coefficients) @ np.nansum(np.abs(rows), axis=0)
         return np.maximum(terms + np.abs(self.shift), np.finfo(float).tiny)
 
-    def missing(self, rows):
-        """What is to be added to each (k,)."""
-        values = self.values(rows)
-        return np.clip(values, self.lower, self.upper) - values
-
     def residual(self, rows):
         """What is missed, as a share of the sum of absolute terms."""
+        values = self.values(rows)
+        missed = np.abs(np.clip(values, self.lower, self.upper) - values)
         with np.errstate(over="ignore"):
-            return np.abs(self.missing(rows)) / self.sizes(rows)
+            return missed / self.sizes(rows)
 
 
 def project_to_totals(rows, sums, feasible_set, *, fixed=None, avoid=None, offset=1.0):

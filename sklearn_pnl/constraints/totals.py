@@ -43,7 +43,7 @@ class Totals:
     margins: tuple
 
     @classmethod
-    def read(cls, totals, n, table, numbers, discrete=None):
+    def read(cls, totals, n, table, numbers, discrete=False):
         """Read totals about ``n`` new rows.
 
         Parameters
@@ -54,14 +54,13 @@ class Totals:
         table : Table
         numbers : ndarray of shape (n_train, D)
             Its rows.
-        discrete : ndarray of bool of shape (D,), default=None
+        discrete : bool or ndarray of bool of shape (D,), default=False
             Columns of which new rows have values of training rows alone, which can be
-            counted; None is no column.
+            counted.
         """
         X = table.like(numbers.copy(), np.arange(len(numbers)))
         reader = ColumnReader(X) if len(table.row_shape) == 1 else None
-        if discrete is None:
-            discrete = np.zeros(len(table.columns), bool)
+        discrete = np.broadcast_to(discrete, len(table.columns))
 
         def places_of(keys):
             columns = [table.column_of(key, "totals") for key in keys]

@@ -136,7 +136,9 @@ def test_sums_without_limits_have_the_closed_form_of_calibrated_values():
     sums, ranges = as_sums(t, [3.0, -1.0]), np.ptp(start, axis=0)
     rows = project_to_totals(start, sums, feasible_set(start))
     weights = chi_square(start, ranges)
-    z = np.linalg.solve((t * weights.sum(axis=0)) @ t.T, sums.missing(start))
+    z = np.linalg.solve(
+        (t * weights.sum(axis=0)) @ t.T, sums.lower - sums.values(start)
+    )
     assert_allclose(rows, start + weights * (z @ t), rtol=1e-9, atol=1e-9)
 
 
@@ -272,13 +274,13 @@ def households(n=200):
     return frame
 
 
-def read_totals(asked, n, X, discrete=None):
+def read_totals(asked, n, X, discrete=False):
     table = read_table(TableReader(), X)
     numbers = table.numbers()
     return Totals.read(asked, n, table, numbers, discrete), numbers
 
 
-def read(asked, n=100, discrete=None):
+def read(asked, n=100, discrete=False):
     return read_totals(asked, n, households(), discrete)
 
 
