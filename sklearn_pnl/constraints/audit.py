@@ -1,11 +1,8 @@
 """A last check of rows that leave: what they promise holds, or is said by name."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from .._runtime.validation import warn_missed
-from ..geometry.convex.reach import span
 from .equalities import ROUNDINGS, TOL
 from .infeasible import Infeasibility
 
@@ -39,8 +36,7 @@ def audit_rows(rows, feasible_set, caller):
     def rounding(columns):
         return 2 * eps[columns] * np.fmax(np.abs(rows[:, columns]), 0)
 
-    if len(feasible_set.constraints):
-        _warn(*_missed_constraints(rows, feasible_set, rounding, caller), caller)
+    _check_systems(rows, feasible_set, rounding, caller)
     low, high, names = feasible_set.low, feasible_set.high, feasible_set.names
     if ((rows < low) | (rows > high)).any():
         outside, room = np.maximum(low - rows, rows - high), rounding(slice(None))
@@ -51,20 +47,9 @@ def audit_rows(rows, feasible_set, caller):
     places = rows[:, stepped] / feasible_set.steps[stepped]
     off = np.abs(places - np.rint(places))
     _warn(lambda k: f"the steps of {names[stepped[k]]}", off, 1e-6, caller)
-    equalities = feasible_set.equalities
-    # New rows miss by what the training rows may, mixed.
-    room = ROUNDINGS * _of_terms(equalities, rounding) + TOL * equalities.scale
-    missed = np.abs(equalities.residual(rows))
-    _warn(lambda k: equalities.descriptions[k], missed, room, caller)
     p, q = feasible_set.orders.T
     above, room = rows[:, p] - rows[:, q], rounding(p) + rounding(q)
     _warn(lambda k: f"{names[p[k]]} <= {names[q[k]]}", above, room, caller)
-
-
-def _of_terms(system, of_columns):
-    """Sums (n, k) over the terms of constraints of what columns may miss."""
-    used = np.flatnonzero(system.coefficients.any(axis=0))
-    return of_columns(used) @ np.abs(system.coefficients[:, used]).T
 
 
 def _warn(name_of, missed, room, caller):
@@ -83,20 +68,25 @@ def _warn(name_of, missed, room, caller):
     )
 
 
-def _missed_constraints(rows, feasible_set, rounding, caller):
-    """Names, residuals (n, k) and room of constraints; raise beyond half a step."""
-    asked = replace(feasible_set.constraints, ranges=feasible_set.ranges)
-    used = np.abs(asked.coefficients)
-    missed = np.abs(np.nan_to_num(asked.residual(rows)))
-    room = TOL * asked.scale + _of_terms(asked, rounding)
+def _check_systems(rows, feasible_set, rounding, caller):
+    """Warn of equalities and constraints; raise of these beyond half a step."""
+    system, n_equal = feasible_set.system(), len(feasible_set.equalities)
+    columns = np.flatnonzero(system.coefficients.any(axis=0))
+    used, missed = np.abs(system.coefficients), np.abs(system.residual(rows))
+    # New rows miss by what the training rows may, mixed.
+    room = TOL * system.scale + ROUNDINGS * rounding(columns) @ used[:, columns].T
     whole = np.where(feasible_set.precision == 0, feasible_set.steps, 0.0)
-    by_steps = room + used @ whole / 2
-    for row, k in np.argwhere(missed > by_steps):
-        lower, upper = (np.atleast_2d(e)[:, k] for e in (asked.lower, asked.upper))
-        i = min(row, len(lower) - 1)
+    is_beyond = missed > room + used @ whole / 2
+    for row, k in np.argwhere(is_beyond[:, n_equal:]):
         raise Infeasibility(
-            f"{caller}: {asked.names[k]} of row {row} misses what is asked, "
-            f"{span(lower[i], upper[i])}, by {missed[row, k]:.3g}.",
+            f"{caller}: row {row} misses what is asked of "
+            f"{feasible_set.constraints.names[k]} by {missed[row, n_equal + k]:.3g}.",
             int(row),
         )
-    return lambda k: f"{asked.names[k]}, of whole numbers,", missed, room
+
+    def name_of(k):
+        if k < n_equal:
+            return feasible_set.equalities.descriptions[k]
+        return f"{feasible_set.constraints.names[k - n_equal]}, of whole numbers,"
+
+    _warn(name_of, missed, room, caller)

@@ -320,8 +320,8 @@ def read_constraints(constraints, table, n_rows=None):
         if len(outside):
             name = outside[0] if table.names is None else table.names[outside[0]]
             raise ValueError(
-                f"{name!r} holds categories, but constraints and sums are about "
-                "numbers: ask for counts by level, totals={column: {level: count}}."
+                f"{name!r} holds categories and no numbers to constrain or sum: ask "
+                "for counts by level, totals={column: {level: count}}."
             )
         a = a[:, columns]
         if {lower.dtype.kind, upper.dtype.kind} != {"f"} or a[:, table.times].any():

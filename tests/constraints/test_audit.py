@@ -59,7 +59,7 @@ def test_what_fails_is_named_with_its_row(rows, whole, cell, value, message):
 
 def test_constraints_are_raised_unless_whole_numbers_round_them(rows, whole):
     rows[4] = [13.0, 13.0, 26.0]
-    with pytest.raises(Infeasibility, match="c of row 4 misses.*1 to 25, by 1") as told:
+    with pytest.raises(Infeasibility, match="row 4 misses .* of c by 1") as told:
         audit_rows(rows, whole, "sample")
     assert told.value.row == 4
     counts = np.arange(12.0).reshape(4, 3)
