@@ -389,8 +389,11 @@ class PNLAugmenter(Augmentation, StructureAttributes):
 
     def _code_source(self, table, groups):
         """Algorithm 2, step 1: the rows as cells, and their codes w_i = Enc(x_i)."""
-        rows = table.numbers()
+        rows, feasible = table.numbers(), None
         relations, labels = self._structure.relations, table.labels
+        # Before rows are embedded, which may write over them.
+        if len(relations.equations) or len(relations.orders):
+            feasible = self._structure.feasible_set(table, rows)
         projector = encoding_projector(self.order)
         manifold, whole = as_local_manifold(self.local_manifold), is_whole(self.order)
         # Rows are validated already, and transformers must return arrays.
@@ -412,9 +415,6 @@ class PNLAugmenter(Augmentation, StructureAttributes):
         training = self._encode(codec, table, cells, rows)
         self.draws_ = self.draws_.fit(self.codes_)
         has_donors = labels is not None or relations.binary.any()
-        feasible = None
-        if len(relations.equations) or len(relations.orders):
-            feasible = self._structure.feasible_set(table, rows)
         return CodeSource(
             training, self.draws_, embed, lay_out, relations, feasible,
             strata_of_groups(groups, self.draws_), has_donors, self._caller,

@@ -46,16 +46,19 @@ def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
     start = np.where(gaps, part.origin, start)
     low, high = (np.where(gaps, start, end) for end in (low, high))
     avoid = part.ranges == 0 if fixed is None else (part.ranges == 0) | fixed
-    moved, satisfied = start.copy(), np.zeros(len(start), bool)
+    moved, system = start.copy(), part.system(gaps=gaps)
+    # Rows that have what is asked stay, in order or not.
+    satisfied = ((start >= low) & (start <= high)).all(axis=1)
+    satisfied &= is_satisfied(system, start).all(axis=1)
     # Cells to be avoided move where nothing else meets what is asked.
     for still in (gaps | avoid, gaps):
         left = np.flatnonzero(~satisfied)
+        if not len(left):
+            break
         weights = weights_of(start, part, still, offset)
         of_rows = (x[left] for x in (start, weights, low, high, gaps))
         near = nearest_in_order(*of_rows, part.take_rows(left))
         moved[left], satisfied[left] = near
-        if satisfied.all() or not np.any(avoid):
-            break
     rounded = round_rows(moved, part, low, high, gaps)
     # A step may be another float next to a cell that did not move.
     near = np.abs(rounded - moved) <= 8 * np.finfo(float).eps * np.abs(moved)

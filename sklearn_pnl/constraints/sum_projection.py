@@ -172,8 +172,12 @@ class _Problem:
             values = sums.values(rows_at(u))
             return (np.clip(values - unit * u, sums.lower, sums.upper) - values) / unit
 
-        zeros = np.zeros(len(t))
-        return rows_at(root(missing, zeros, tol=1e-13, options={"eps": 1e-10}).x)
+        # Sums of a column each, of rows that keep nothing, have nothing to do with each
+        # other.
+        kept, n_sums = self.set.system(), np.count_nonzero(t, axis=0)
+        is_apart = len(kept) + len(self.set.orders) == 0 and n_sums.max() <= 1
+        options = {"eps": 1e-10, "band": (0, 0) if is_apart else None}
+        return rows_at(root(missing, np.zeros(len(t)), tol=1e-13, options=options).x)
 
     # --- columns on steps -----------------------------------------------------------
 

@@ -315,7 +315,7 @@ def test_arrays_of_many_axes_have_sums_of_cells():
     [
         ({"sex": {"f": 50.5}}, "no whole number"),
         ({"region": {"x": 5}}, "No row has region='x'"),
-        ({"region": 3}, "'region' holds categories: ask for counts"),
+        ({"region": 3}, "'region' holds categories .*: ask for counts"),
         ({"d": {1: 5}}, "counted by values, of which new rows may have others"),
     ],
 )  # fmt: skip
