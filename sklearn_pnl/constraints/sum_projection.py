@@ -5,9 +5,7 @@ r"""Projection of a set of rows onto sums over all of them.
 
 with the weights ``w`` of the chi-square distance and the feasible set C of each row.
 For given multipliers ``u`` of the sums the rows are projections, each on its own, of
-``s + w T' u`` onto C; Newton's method finds the multipliers. Its matrix is the Schur
-complement ``sum_i T W_i T' - T W_i A' (A W_i A')^{-1} A W_i T'`` over the cells that
-are free to move and the constraints A that are active.
+``s + w T' u`` onto C; Powell's hybrid method, from SciPy, finds the multipliers.
 
 Rows on steps are rounded each on its own; then those nearest to another step take it
 until the sums hold. Sums that no such step of a row changes alone are refused.
