@@ -5,7 +5,9 @@ r"""Projection of a set of rows onto sums over all of them.
 
 with the weights ``w`` of the chi-square distance and the feasible set C of each row.
 For given multipliers ``u`` of the sums the rows are projections, each on its own, of
-``s + w T' u`` onto C; Powell's hybrid method, from SciPy, finds the multipliers.
+``s + w T' u`` onto C; Newton's method finds the multipliers. Its matrix is the Schur
+complement ``sum_i T W_i T' - T W_i A' (A W_i A')^{-1} A W_i T'`` over the cells that
+are free to move and the constraints A that are active.
 
 Rows on steps are rounded each on its own; then those nearest to another step take it
 until the sums hold. Sums that no such step of a row changes alone are refused.
@@ -14,19 +16,18 @@ J.-C. Deville, C.-E. Sarndal, "Calibration estimators in survey sampling", JASA 
 has the distance.
 """
 
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import root
 
+from ..geometry._arrays import slices
 from ..geometry.convex.reach import box_reach, span
 from .equalities import TOL, echelon
 from .infeasible import Infeasibility, explain_infeasible
-from .nearest import is_satisfied
+from .nearest import is_satisfied, nearest_rows
 from .projection import (
+    ROUNDS_OF_ORDERS,
     broken_orders,
-    nearest_in_order,
     round_rows,
     split_limits,
     weights_of,
@@ -65,9 +66,9 @@ class Sums:
 
     def residual(self, rows):
         """What is missed, as a share of the sum of absolute terms."""
-        values = self.values(rows)
-        missed = np.abs(np.clip(values, self.lower, self.upper) - values)
         with np.errstate(over="ignore"):
+            values = self.values(rows)
+            missed = np.abs(np.clip(values, self.lower, self.upper) - values)
             return missed / self.sizes(rows)
 
 
@@ -99,19 +100,16 @@ def project_to_totals(rows, sums, feasible_set, *, fixed=None, avoid=None, offse
     """
     gaps = np.isnan(rows)
     fixed = gaps if fixed is None else fixed | gaps
-    masks = [fixed] if avoid is None else [fixed | avoid, fixed]
-    orders = feasible_set.orders
-    for still, kept in product(
-        masks, [orders, orders[:0]] if len(orders) else [orders]
-    ):
-        part = replace(feasible_set, orders=kept)
-        problem = _Problem(rows, sums, part, still, offset)
-        moved = problem.solve(problem.start, problem.weights)
-        if problem.is_feasible(moved):
-            break
+    for still in [fixed] if avoid is None else [fixed | avoid, fixed]:
+        problem = _Problem(rows, sums, feasible_set, still, offset)
+        moved = problem.start
+        if not problem.reach()[2].any():
+            moved = problem.solve(problem.start, problem.weights)
+            if problem.is_feasible(moved):
+                break
     else:
         raise problem.explain(moved)
-    moved = problem.on_steps(moved)
+    moved = problem.on_steps(problem.in_order(moved))
     if sums.residual(moved).max(initial=0.0) > problem.tol:
         raise problem.explain(moved)
     return np.where(gaps, np.nan, moved)
@@ -131,14 +129,14 @@ class _Problem:
         stay = np.where(self.gaps, 0.0, np.clip(self.start, low, high))
         self.low, self.high = (np.where(still, stay, end) for end in (low, high))
         self.weights = weights_of(self.start, feasible_set, still, offset)
+        self.system = self.set.system(gaps=self.gaps)
         used = sums.coefficients.any(axis=0)
         self.tol = TOL + 4 * feasible_set.precision[used].max(initial=0)
 
     def keeps(self, rows):
         """Which rows (n,) are within their limits and have what each keeps."""
         inside = (rows >= self.low) & (rows <= self.high)
-        system = self.set.system(gaps=self.gaps)
-        return inside.all(axis=1) & is_satisfied(system, rows).all(axis=1)
+        return inside.all(axis=1) & is_satisfied(self.system, rows).all(axis=1)
 
     def is_feasible(self, rows):
         """Whether rows have the sums, and each what it keeps."""
@@ -147,35 +145,84 @@ class _Problem:
 
     # --- moves of all rows ----------------------------------------------------------
 
-    def nearest(self, start, weights):
-        """Each row as near to a start as its own constraints and orders allow."""
-        limits = self.low, self.high
-        return nearest_in_order(start, weights, *limits, self.gaps, self.set)
-
     def solve(self, start, weights):
-        """Rows on the sums, by Powell's method in the multipliers ``u`` of these.
+        """Rows on the sums, by Newton's method in the multipliers ``u`` of these.
 
         A multiplier pulls its sum to an end of the interval, or is 0 inside of it:
-        ``values = clip(values - gain * u, lower, upper)``.
+        ``values = clip(values - gain * u, lower, upper)``, which is semi-smooth.
         """
-        sums, t = self.sums, self.sums.coefficients
+        t, lower, upper = self.sums.coefficients, self.sums.lower, self.sums.upper
         gain = np.maximum((t * t) @ weights.sum(axis=0), np.finfo(float).tiny)
-        unit = np.sqrt(gain)
+        root = np.sqrt(gain)
 
-        def rows_at(u):
-            moved = start + weights * ((u / unit) @ t)
-            return self.nearest(moved, weights)[0]
+        def at(u):
+            moved = start + weights * (u @ t)
+            rows, satisfied = nearest_rows(
+                moved, weights, self.system, self.low, self.high
+            )
+            values = self.sums.values(rows)
+            wanted = np.clip(values - gain * u, lower, upper)
+            return (
+                rows,
+                satisfied.all(),
+                wanted - values,
+                (wanted > lower) & (wanted < upper),
+            )
 
-        def missing(u):
-            values = sums.values(rows_at(u))
-            return (np.clip(values - unit * u, sums.lower, sums.upper) - values) / unit
+        u = np.zeros(len(t))
+        rows, satisfied, missing, is_inside = at(u)
+        for _ in range(50):
+            size = self.sums.sizes(rows) + np.abs(missing)
+            worst = np.abs(missing / size).max()
+            if worst <= 1e-3 * TOL or not satisfied:
+                break
+            jacobian = self.jacobian(rows, weights) / np.outer(root, root)
+            jacobian[is_inside] = np.eye(len(t))[is_inside]
+            step = np.linalg.lstsq(jacobian, missing / root, rcond=1e-14)[0] / root
+            for length in 0.5 ** np.arange(9):
+                trial = at(u + length * step)
+                if trial[1] and np.abs(trial[2] / size).max() < 0.99 * worst:
+                    break
+            else:
+                break
+            u, (rows, satisfied, missing, is_inside) = u + length * step, trial
+        return rows
 
-        # Sums of a column each, of rows that keep nothing, have nothing to do with each
-        # other.
-        kept, n_sums = self.set.system(), np.count_nonzero(t, axis=0)
-        is_apart = len(kept) + len(self.set.orders) == 0 and n_sums.max() <= 1
-        options = {"eps": 1e-10, "band": (0, 0) if is_apart else None}
-        return rows_at(root(missing, np.zeros(len(t)), tol=1e-13, options=options).x)
+    def jacobian(self, rows, weights):
+        """How sums (k, k) change with their multipliers, with what is active now."""
+        t, a = self.sums.coefficients, self.system.coefficients
+        weights = weights * ((rows > self.low) & (rows < self.high))
+        jacobian = (t * weights.sum(axis=0)) @ t.T
+        # Blocks of at most four million cells of weighted constraints.
+        for part in slices(len(rows) * (len(a) > 0), 1 + 2**22 // (1 + a.size)):
+            system, values = self.system.take_rows(part), rows[part] @ a.T
+            room = 1e-8 * system.scale
+            active = (values - system.lower <= room) | (system.upper - values <= room)
+            weighted = a * weights[part, None, :]
+            gram = (weighted @ a.T) * active[:, :, None] * active[:, None, :]
+            each = np.arange(len(a))
+            diagonal = gram[:, each, each]
+            # Constraints that say the same twice, or nothing, leave no gap in it.
+            gram[:, each, each] += 1e-12 * diagonal + (diagonal == 0)
+            cross = (weighted @ t.T) * active[:, :, None]
+            jacobian -= np.einsum("nkt,nks->ts", cross, np.linalg.solve(gram, cross))
+        return jacobian
+
+    def in_order(self, moved):
+        """Rows with the orders that they break as constraints, if sums allow for it."""
+        orders, before = np.zeros(len(self.set.orders), bool), self.system
+        for _ in range(ROUNDS_OF_ORDERS):
+            broken = broken_orders(moved, self.set, self.gaps).any(axis=0)
+            if not (broken & ~orders).any():
+                break
+            orders |= broken
+            self.system = self.set.system(orders, self.gaps)
+            again = self.solve(self.start, self.weights)
+            if not self.is_feasible(again):
+                self.system = before
+                break
+            moved, before = again, self.system
+        return moved
 
     # --- columns on steps -----------------------------------------------------------
 
@@ -241,17 +288,21 @@ class _Problem:
 
     # --- why not --------------------------------------------------------------------
 
+    def reach(self):
+        """Least and most (k,) of each sum within limits, and which ask for more."""
+        sums, ends = self.sums, (self.low.sum(axis=0), self.high.sum(axis=0))
+        reach = box_reach(sums.coefficients, *ends)
+        least, most = (end + sums.shift for end in reach)
+        room = self.tol * sums.sizes(self.start)
+        return least, most, (sums.lower > most + room) | (sums.upper < least - room)
+
     def explain(self, rows):
         """The error of a row that cannot have what is asked, or of the worst sum."""
-        alone, satisfied = self.nearest(self.start, self.weights)
-        for row in np.flatnonzero(~satisfied):
+        arrays = self.start, self.weights, self.system, self.low, self.high
+        alone, satisfied = nearest_rows(*arrays)
+        for row in np.flatnonzero(~satisfied.all(axis=1)):
             return explain_infeasible(alone[row], self.set.take_rows([row]), int(row))
-        sums, ends = self.sums, (self.low.sum(axis=0), self.high.sum(axis=0))
-        least, most = (
-            reach + sums.shift for reach in box_reach(sums.coefficients, *ends)
-        )
-        room = self.tol * sums.sizes(self.start)
-        beyond = (sums.lower > most + room) | (sums.upper < least - room)
+        sums, (least, most, beyond) = self.sums, self.reach()
         k = int(np.argmax(np.where(beyond, np.inf, sums.residual(rows))))
         reached = f"with all that rows keep they reach {sums.values(rows)[k]:.10g}"
         if beyond[k]:
