@@ -131,10 +131,10 @@ def complete(
 
     Notes
     -----
-    Without a ridge, zeros may leave a likelihood without a maximum, as in a margin whose
-    observed cells are all 0: in its limit some observed cells are 0, and missing cells
-    that only these determine, which may go to infinity or to 0, are not estimable. A
-    ridge or an offset helps.
+    Without a ridge, zeros may leave a likelihood without a maximum, as where all
+    observed cells of a margin are 0: in its limit some observed cells are 0, and
+    missing cells that only these determine, which may go to infinity or to 0, are not
+    estimable. A ridge or an offset helps.
 
     References
     ----------
