@@ -105,7 +105,7 @@ def shown(gain, families):
     names = dict.fromkeys(families)
     of_families = np.array([gain[families == name].mean() for name in names])
     tests = dict.fromkeys([_p_value(gain), _p_value(of_families)])
-    return f"{gain.mean():+.1f} ({', '.join(tests)}; {(gain > 0).sum()} of {len(gain)})"
+    return f"{gain.mean():+.1f} ({', '.join(tests)}; {(gain > 0).sum()})"
 
 
 def _p_value(gain):
