@@ -3,7 +3,7 @@
 Over-sample a rare digit in a Pipeline
 ==========================================
 
-Only 30 images of the digit 8 are left among 812 images of the others. A
+Only 30 images of the digit 8 are left among 406 images of the others. A
 :class:`~sklearn_pnl.PNLSampler` in the Pipeline makes new ones inside every training
 fold. It stands beside no resampling, random over-sampling with noise, and SMOTE. Each
 is tuned alike: ``GridSearchCV`` chooses one of four settings inside of each training
@@ -45,7 +45,7 @@ SCORES = {
 digits = load_digits()
 rng = np.random.default_rng(0)
 rare = rng.choice(np.flatnonzero(digits.target == RARE), N_RARE, replace=False)
-rows = np.concatenate([np.flatnonzero(digits.target != RARE)[::2], rare])
+rows = np.concatenate([np.flatnonzero(digits.target != RARE)[::4], rare])
 X, y = digits.data[rows], (digits.target[rows] == RARE).astype(int)
 print(f"{len(y)} images of 8 x 8 pixels, {y.sum()} of the rare class")
 
