@@ -54,7 +54,7 @@ def others(strategy, shape):
 
 
 def mnist(n, repeats):
-    """As images, which are encoded at order 1, and as flat rows: whole ones."""
+    """As images, and as flat rows; whole ones in either case."""
     X, y = problems.mnist_images(n)
     strategy = plus_a_fifth(y)
     images, flat = (28, 28), (784,)

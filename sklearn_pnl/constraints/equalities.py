@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from .._runtime.blocks import ends_of
+from ..geometry._arrays import slices
 
 # What equalities may be missed by: a share of the range of their columns (sums over all
 # rows: of their absolute terms), and roundings of the largest values.
@@ -57,10 +58,9 @@ class Equations:
         return rows
 
 
-def subsample(rows):
-    """Rows (n, c) of which equalities are computed; all of them confirm these."""
-    n, c = rows.shape
-    return rows[:: max(1, n // max(1000, 4 * c))]
+def subsample(rows, c):
+    """Rows of which equalities of c columns are computed; all of them confirm these."""
+    return rows[:: max(1, len(rows) // max(1000, 4 * c))]
 
 
 def _room(rows, precision):
@@ -88,7 +88,7 @@ def exact_equalities(rows, columns, precision, priority):
         Unit roundoff of the types of the columns.
     """
     none, part = Equations.none(rows.shape[1]), rows[:, columns]
-    sample, precision = subsample(part), precision[columns]
+    sample, precision = subsample(part, len(columns)), precision[columns]
     mean, spread = sample.mean(axis=0), sample.std(axis=0)
     if not (np.isfinite(spread) & (spread > 0)).all():
         return none
@@ -183,8 +183,10 @@ def sums_of_neighbors(rows, precision):
     # Fewer than three rows say nothing.
     if n < 3 or c < 2:
         return []
-    centred = rows - rows.mean(axis=0)
-    codes = np.random.default_rng(0).standard_normal((2, n)) @ centred
+    mean, codes = rows.mean(axis=0), np.empty((2, c))
+    random = np.random.default_rng(0).standard_normal((2, n))
+    for part in slices(c, 1024):
+        codes[:, part] = random @ (rows[:, part] - mean[part])
     until = np.concatenate([np.zeros((2, 1)), np.cumsum(codes, axis=1)], axis=1)
     # Sums of rounded numbers are as rounded as the largest of them; sums of small
     # numbers beside them are not.
@@ -202,7 +204,7 @@ def sums_of_neighbors(rows, precision):
         # A column that is smaller than the rounding of the largest says nothing.
         equation[spread <= room[equation != 0].max()] = 0
         part = np.flatnonzero(equation)
-        missed = np.abs(centred[:, part] @ equation[part]).max()
+        missed = np.abs((rows[:, part] - mean[part]) @ equation[part]).max()
         if len(part) > 1 and missed <= room[part].sum():
             equations.append(equation)
     return equations

@@ -13,7 +13,7 @@ from scipy.linalg import solve_triangular
 from scipy.sparse.csgraph import connected_components
 
 from .._runtime.blocks import ends_of
-from ..geometry._arrays import slices
+from ..geometry._arrays import slices, some_columns
 from .equalities import (
     Equations,
     echelon,
@@ -238,12 +238,12 @@ def _equalities(rows, coded, steps, binary, shape, precision):
     """Columns in an equality, which flags it links, and those that hold exactly."""
     d, flags = rows.shape[1], np.flatnonzero(binary)
     columns, whole = complete_part(coded)
-    n, c = whole.shape
+    n, c = len(whole), len(columns)
     tied, equations = np.zeros(d, bool), Equations.none(d)
     linked = np.zeros((len(flags), len(flags)), bool)
     ranks = np.where(binary, 2, np.where(steps > 0, 1, 0))
     if 2 <= c <= MOST_FACTORED and n >= c + 2:
-        dependent, links = _nearly_dependent(whole)
+        dependent, links = _nearly_dependent(whole, columns)
         tied[columns[dependent]] = True
         inside = np.isin(flags, columns)
         at = np.searchsorted(columns, flags[inside])
@@ -261,9 +261,10 @@ def _equalities(rows, coded, steps, binary, shape, precision):
 
 
 def complete_part(rows):
-    """Columns that vary, and the rows (n, c) that have all of them.
+    """Columns (c,) that vary, and the rows (n, D) that have all of them.
 
-    The columns with most gaps are left out first, until rows are twice the columns.
+    The columns with most gaps are left out first, until rows are twice the columns;
+    those rows have 0 in their gaps.
     """
     columns, gaps = np.arange(rows.shape[1]), np.isnan(rows)
     if gaps.any():
@@ -273,23 +274,23 @@ def complete_part(rows):
             complete = ~gaps[:, columns].any(axis=1)
             if complete.sum() >= 2 * len(columns):
                 break
-        rows = rows[np.ix_(complete, columns)]
+        rows = np.where(gaps, 0.0, rows)[complete]
     if not len(rows):
-        return columns[:0], rows[:, :0]
-    varying = np.less(*ends_of(rows))
-    return columns[varying], rows if varying.all() else rows[:, varying]
+        return columns[:0], rows
+    varying = np.less(*ends_of(some_columns(rows, columns)))
+    return columns[varying], rows
 
 
-def _nearly_dependent(rows):
-    """Columns (c,) of rows (n, c) that others give, nearly, and which are linked.
+def _nearly_dependent(rows, columns):
+    """Which of some columns (c,) of rows others give, nearly, and which are linked.
 
     A column is in an equality where the other columns leave little of its variance,
     ``1 / (C^-1)_cc`` of the correlations C of all rows.
     """
-    n, c = rows.shape
+    n, c = len(rows), len(columns)
     # Where rows are few, only a share that chance cannot reach.
     share = 0.04 if n >= 2 * c else 1e-10
-    part = subsample(rows)
+    part = some_columns(subsample(rows, c), columns)
     with np.errstate(over="ignore", invalid="ignore"):
         mean, spread = part.mean(axis=0), part.std(axis=0)
     fine = np.isfinite(spread) & (spread > 0)
@@ -308,10 +309,10 @@ def _nearly_dependent(rows):
     tied = (1 / diagonal <= share) & fine
     if tied.any() and len(part) < n:
         # Computed from a part of the rows; all rows confirm it.
-        centred = rows - mean
-        others = precision[:, tied] / np.outer(spread, diagonal[tied])
-        variance = (centred[:, tied] / spread[tied]).var(axis=0)
-        tied[tied] = (centred @ others).var(axis=0) <= share * variance
+        others = np.zeros((rows.shape[1], np.count_nonzero(tied)))
+        others[columns] = precision[:, tied] / np.outer(spread, diagonal[tied])
+        variance = rows[:, columns[tied]].var(axis=0) / spread[tied] ** 2
+        tied[tied] = (rows @ others).var(axis=0) <= share * variance
     # Smaller partial correlations link no two columns.
     correlated = np.abs(precision) > 1e-3 * np.sqrt(np.outer(diagonal, diagonal))
     return tied, correlated & np.outer(tied, tied)
@@ -329,13 +330,15 @@ def _are_independent(standard, share):
 
 def _sums(rows, columns, shape, ranks, precision):
     """Sums of columns that lie side by side, along each axis of a row."""
-    d, whole = rows.shape[1], rows[:, columns]
-    whole = whole[~np.isnan(whole).any(axis=1)]
+    d, whole = rows.shape[1], some_columns(rows, columns)
+    complete = ~np.isnan(whole).any(axis=1)
+    whole = whole if complete.all() else whole[complete]
     places, sums = np.arange(d).reshape(shape or (d,)), []
     for axis in range(places.ndim):
         order = np.moveaxis(places, axis, -1).ravel()
         at = np.searchsorted(columns, order[np.isin(order, columns)])
-        for equation in sums_of_neighbors(whole[:, at], precision[columns[at]]):
+        part = some_columns(whole, at)
+        for equation in sums_of_neighbors(part, precision[columns[at]]):
             sums.append(np.zeros(d))
             sums[-1][columns[at]] = equation
     if not sums:

@@ -23,6 +23,13 @@ def some_rows(array, rows):
     return array if len(rows) == len(array) else array.take(rows, axis=0)
 
 
+def some_columns(array, columns):
+    """Take columns of an array in some order; all as they are without a copy."""
+    if np.array_equal(columns, np.arange(array.shape[1])):
+        return array
+    return array.take(columns, axis=1)
+
+
 def joined(pieces):
     """One answer from pairs of row numbers and the answers for them."""
     if len(pieces) == 1:
