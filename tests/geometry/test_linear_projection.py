@@ -239,20 +239,20 @@ def solve_chi_square(problem, **kwargs):
 def test_chi_square_meets_what_can_be_met_and_names_the_rest():
     rng = np.random.default_rng(4)
     refused = 0
-    for _ in range(40):
+    for _ in range(25):
         problem = random_problem(rng)
         found = solve_chi_square(problem)
         assert found.converged.all(), found.reasons
         assert worst_violation(found.measure[0], problem) <= 1e-9
         impossible = made_impossible(rng, problem)
-        if impossible is None or refused == 10:
+        if impossible is None or refused == 6:
             continue
         # Whether something can be met does not depend on what is least.
         for found in (solve_chi_square(impossible[0]), solve(impossible[0])):
             assert not found.converged[0]
             assert found.reasons[0].startswith("E")
         refused += 1
-    assert refused == 10
+    assert refused == 6
 
 
 @pytest.mark.parametrize("seed", range(4))
