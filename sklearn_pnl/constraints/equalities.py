@@ -164,7 +164,9 @@ def _whole_pivots(basis, pivots, ranks):
 
 def _readable(row, rows, precision):
     """Coefficients as fractions of small denominators, where the rows allow it."""
-    near = [float(Fraction(float(a)).limit_denominator(1000)) for a in row]
+    near = row.copy()
+    for k in np.flatnonzero(row):
+        near[k] = float(Fraction(float(row[k])).limit_denominator(1000))
     near = np.where(np.abs(near - row) <= 1e-6 * np.maximum(1, np.abs(row)), near, row)
     missed = np.abs((rows - rows[0]) @ near).max()
     return near if missed <= np.abs(near) @ _room(rows, precision) else row

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ..geometry._arrays import slices
+
 
 @dataclass(frozen=True)
 class ValueSupport:
@@ -68,15 +70,34 @@ def find_value_support(numbers, table):
     """
     steps = np.array(np.broadcast_to(table.steps, numbers.shape[1]), dtype=np.float64)
     precision = np.broadcast_to(table.precision, steps.shape)
-    atoms = {}
-    for j, column in enumerate(numbers.T):
-        values = column[~np.isnan(column)]
-        if steps[j] == 0 and len(values):
+    for j in np.flatnonzero((steps == 0) & _may_have_steps(numbers[:8], precision)):
+        values = numbers[~np.isnan(numbers[:, j]), j]
+        if len(values):
             steps[j] = _step_of(values.astype(np.float64), precision[j])
-        shared = _atoms_of(values)
+    atoms = {}
+    for j in np.flatnonzero(_have_shared_values(numbers)):
+        shared = _atoms_of(numbers[~np.isnan(numbers[:, j]), j])
         if len(shared):
             atoms[j] = shared
     return ValueSupport(table.feature_names, steps, atoms)
+
+
+def _may_have_steps(rows, precision):
+    """Columns (D,) whose values in a few rows are all on a step."""
+    rows = rows.astype(np.float64)
+    room = 2 * precision * np.abs(rows)
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = [np.abs(rows - np.round(rows, k)) > room for k in range(5)]
+    return ~np.any(off, axis=1).all(axis=0)
+
+
+def _have_shared_values(numbers):
+    """Columns (D,) in which five rows have the same value."""
+    found = np.zeros(numbers.shape[1], bool)
+    for part in slices(numbers.shape[1], 256):
+        column = np.sort(numbers[:, part], axis=0)
+        found[part] = (column[4:] == column[:-4]).any(axis=0)
+    return found
 
 
 def _step_of(values, precision):
