@@ -120,7 +120,9 @@ class ColumnRelations:
         bad = ((rows < self.low) | (rows > self.high)).any(axis=1)
         flags = self.binary[self.orders].all(axis=1)
         # Two two-valued columns count as 0 and 1.
-        coded = _coded(rows, self.binary, self.least) if flags.any() else rows
+        coded = rows
+        if flags.any():
+            coded = _coded(rows, self.binary, self.least, self.most)
         for orders, values in (
             (self.orders[~flags], rows),
             (self.orders[flags], coded),
@@ -158,7 +160,7 @@ def find_relations(
     if shape is None:
         binary = _two_valued(rows, least, most)
     low, high = limits(least, most, extrapolation, steps, binary)
-    coded, flags = _coded(rows, binary, least), np.flatnonzero(binary)
+    coded, flags = _coded(rows, binary, least, most), np.flatnonzero(binary)
     linked, equations = np.zeros((len(flags), len(flags)), bool), given
     if given is None:
         precision = np.broadcast_to(precision, binary.shape)
@@ -222,12 +224,13 @@ def limits(least, most, extrapolation, steps, binary):
     return np.where(empty, -np.inf, low), np.where(empty, np.inf, high)
 
 
-def _coded(rows, binary, least):
+def _coded(rows, binary, least, most):
     """Rows (n, D) with 0 and 1 in two-valued columns; NaN stays."""
-    if not binary.any():
+    other = binary & ((least != 0) | (most != 1))
+    if not other.any():
         return rows
-    coded, values = rows.copy(), rows[:, binary]
-    coded[:, binary] = np.where(np.isnan(values), np.nan, values > least[binary])
+    coded, values = rows.copy(), rows[:, other]
+    coded[:, other] = np.where(np.isnan(values), np.nan, values > least[other])
     return coded
 
 
