@@ -30,6 +30,8 @@ def test_there_are_pages():
 
 @pytest.fixture(scope="module")
 def pieces():
+    # Before, p of few rows with ties was that of a normal approximation.
+    pytest.importorskip("scipy", minversion="1.15")
     return fill.pieces()
 
 

@@ -400,8 +400,9 @@ def _in_time_units(label, a, lower, upper, table):
     zero = {1: first, 0: np.timedelta64(0)}.get(n_dates[0])
     ends = []
     for end in (lower, upper):
-        is_number = end.dtype.kind == "f"
-        is_number &= np.all(np.isinf(end) | ((end == 0) & (n_dates == 0)))
+        is_number = end.dtype.kind == "f" and np.all(
+            np.isinf(end) | ((end == 0) & (n_dates == 0))
+        )
         try:
             ends.append((end if is_number else (end - zero) / lengths[0]) - shift)
         except TypeError:
