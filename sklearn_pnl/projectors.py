@@ -571,7 +571,7 @@ class BackwardProjector(_Encoder):
         Raises
         ------
         RakingError
-            If margins contradict each other: which, where, and by how much.
+            If no rows have the margins: with the cell of one that is missed most.
 
         References
         ----------

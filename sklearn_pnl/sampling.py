@@ -299,11 +299,16 @@ class Drawing:
 
     def audit(self, batch, feasible=None):
         """Check new rows in the precision in which each column is returned."""
-        numbers, is_single = batch.numbers, self.table.precision > np.finfo(float).eps
+        numbers = self.as_returned(batch.numbers)
+        audit_rows(numbers, feasible or self.feasible, self.caller)
+
+    def as_returned(self, numbers):
+        """Numbers (b, D) rounded to the precision in which columns are returned."""
+        is_single = self.table.precision > np.finfo(float).eps
         if is_single.any():
             numbers = numbers.copy()
             numbers[:, is_single] = numbers[:, is_single].astype(np.float32)
-        audit_rows(numbers, feasible or self.feasible, self.caller)
+        return numbers
 
     @property
     def _moves_equalities(self):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from .calibration import effective_size
+from .constraints.infeasible import Infeasibility
 from .constraints.report import SampleReport, report_of_rows
 from .constraints.sum_projection import project_to_totals
 from .constraints.totals import Totals, choose_seeds, parent_weights
@@ -36,15 +37,26 @@ def sample_set(drawing, rng, totals):
         batch = batch._replace(donors=seeds)
     codes = [margin.codes[seeds] for margin in asked.margins]
     moved = _moved(drawing, asked, batch, numbers)
+    achieved = asked.achieved(drawing.as_returned(moved), codes)
+    _check(asked, achieved, drawing.feasible.precision)
     ranges = drawing.feasible.ranges
     away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
     batch = batch._replace(numbers=moved)
     report = report_of(
-        drawing, batch, asked.achieved(moved, codes),
+        drawing, batch, achieved,
         np.sqrt(np.mean(away**2, axis=0)), effective_size(weights),
     )  # fmt: skip
     drawing.audit(batch)
     return batch, report
+
+
+def _check(asked, achieved, precision):
+    """Check totals of rows as their user gets them."""
+    names, *_, values, residual = achieved
+    room = np.zeros(len(names))
+    room[: len(asked.sums)] = asked.sums.tolerance(precision)
+    for k in np.flatnonzero(~(residual <= room)):
+        raise Infeasibility(f"{names[k]} is missed: new rows have {values[k]:.10g}.")
 
 
 def _moved(drawing, asked, batch, numbers):

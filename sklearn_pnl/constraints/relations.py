@@ -133,7 +133,15 @@ class ColumnRelations:
 
 
 def find_relations(
-    rows, steps, *, shape=None, extrapolation=0.0, given=None, times=None, precision=0.0
+    rows,
+    steps,
+    *,
+    shape=None,
+    extrapolation=0.0,
+    given=None,
+    times=None,
+    precision=0.0,
+    with_orders=True,
 ):
     """:class:`ColumnRelations` of all training rows.
 
@@ -154,6 +162,8 @@ def find_relations(
         Columns of times, which are in no order with numbers.
     precision : float or ndarray of shape (D,)
         Unit roundoff of the types of the columns.
+    with_orders : bool
+        Whether orders are looked for.
     """
     least, most = ends(rows)
     binary = np.zeros(len(least), bool)
@@ -170,7 +180,7 @@ def find_relations(
     else:
         tied = given.coefficients.any(axis=0)
     orders = implications = np.empty((0, 2), int)
-    if shape is None:
+    if shape is None and with_orders:
         zero_one = np.zeros(len(flags)), np.ones(len(flags))
         implications = flags[find_orders(coded[:, flags], *zero_one)]
         orders = np.vstack([find_orders(rows, low, high, binary, times), implications])
@@ -419,7 +429,7 @@ def find_in_table(table):
     rows = table.numbers().astype(np.float64, copy=False)
     shape = None if len(table.shape) == 1 else table.shape
     relations = find_relations(
-        rows, table.steps, shape=shape, times=table.times, precision=table.precision
+        rows, table.steps, shape=shape, precision=table.precision, with_orders=False
     )
     return as_constraints(relations, table)
 

@@ -71,6 +71,11 @@ class Sums:
             missed = np.abs(np.clip(values, self.lower, self.upper) - values)
             return missed / self.sizes(rows)
 
+    def tolerance(self, precision):
+        """Largest residual: 1e-9, and the rounding of the types of columns (D,)."""
+        used = self.coefficients.any(axis=0)
+        return TOL + 4 * precision[used].max(initial=0)
+
 
 def project_to_totals(rows, sums, feasible_set, *, fixed=None, avoid=None, offset=1.0):
     """Move rows to sums over all of them, least in the chi-square distance.
@@ -130,8 +135,7 @@ class _Problem:
         self.low, self.high = (np.where(still, stay, end) for end in (low, high))
         self.weights = weights_of(self.start, feasible_set, still, offset)
         self.system = self.set.system(gaps=self.gaps)
-        used = sums.coefficients.any(axis=0)
-        self.tol = TOL + 4 * feasible_set.precision[used].max(initial=0)
+        self.tol = sums.tolerance(feasible_set.precision)
 
     def keeps(self, rows):
         """Which rows (n,) are within their limits and have what each keeps."""
