@@ -158,7 +158,7 @@ def choose_parents(
     if n_candidates is not None and n_candidates < m:
         among = rng.choice(m, n_candidates, replace=False)
     k = max(1, min(n_neighbors, m - 1))
-    near = _Neighbors(search, m, k, among, strata, rng, n_jobs)
+    near = _Neighbors(search, m, k, among, strata, rng, mutual, n_jobs)
     neighbors, source = near.of(seeds)
     partners = neighbors[source, 1 + rng.randint(k, size=n_samples)]
     position = rng.uniform(size=n_samples)
@@ -168,38 +168,35 @@ def choose_parents(
     return Parents(seeds, partners, position, neighbors, source, is_mutual)
 
 
-@dataclass
 class _Neighbors:
-    """Neighbours of rows, searched on demand."""
+    """Neighbours of rows, searched on demand, with ``mutual`` of partners as well."""
 
-    search: object
-    m: int
-    k: int
-    among: np.ndarray | None
-    strata: list | None
-    rng: np.random.RandomState
-    n_jobs: int | None
+    def __init__(self, search, m, k, among, strata, rng, mutual, n_jobs):
+        self.search, self.m, self.k, self.among = search, m, k, among
+        self.strata = [(np.arange(m), None)] if strata is None else strata
+        self.rng, self.mutual, self.n_jobs = rng, mutual, n_jobs
+        self._near = np.empty((m, k), np.intp)
+        self._is_known = np.zeros(m, bool)
 
     def of(self, rows):
         """Distinct rows with their neighbours (s, 1 + k), and the place of each row."""
         is_wanted = np.bincount(rows, minlength=self.m) > 0
+        unknown = is_wanted & ~self._is_known
+        for members, others in self.strata:
+            new = members[unknown[members]]
+            if self.mutual and 4 * len(new) > len(members):
+                # The others will be partners: one search is cheaper than two.
+                new = members[~self._is_known[members]]
+            if len(new):
+                among = self._within(others)
+                self._near[new] = self._partners(new, among, self.k)
+                self._is_known[new] = True
         sources, place = np.flatnonzero(is_wanted), np.cumsum(is_wanted) - 1
-        if self.strata is None:
-            near = self._partners(sources, self.among, self.k)
-        else:
-            near = np.empty((len(sources), self.k), np.intp)
-            for members, others in self.strata:
-                positions = np.flatnonzero(is_wanted[members])
-                if not len(positions):
-                    continue
-                rows_here = members[positions]
-                partners = self._partners(rows_here, self._within(others), self.k)
-                near[place[rows_here]] = partners
-        return np.column_stack([sources, near]), place[rows]
+        return np.column_stack([sources, self._near[sources]]), place[rows]
 
     def _within(self, others):
-        if self.among is None:
-            return others
+        if others is None or self.among is None:
+            return self.among if others is None else others
         candidates = others[np.isin(others, self.among)]
         return candidates if len(candidates) > self.k else others
 

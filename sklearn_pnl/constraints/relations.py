@@ -50,8 +50,7 @@ class ColumnRelations:
     equal : ndarray of bool of shape (D,)
         Other columns that are in an equality, exact or nearly.
     orders : ndarray of int of shape (m, 2)
-        Pairs of columns, the first of which is never above the second; two two-valued
-        ones count as 0 and 1.
+        Pairs of columns, the first of which is never above the second.
     blocks : ndarray of int of shape (n_binary,)
         Two-valued columns of one number have their cells from one parent.
     equations : Equations
@@ -88,13 +87,6 @@ class ColumnRelations:
         return self.orders[~self.binary[self.orders].any(axis=1)]
 
     @cached_property
-    def comparable(self):
-        """Orders (m, 2) between the values themselves, where two are 0 and 1."""
-        coded = self.binary & ((self.least != 0) | (self.most != 1))
-        both = self.binary[self.orders].all(axis=1)
-        return self.orders[~(both & coded[self.orders].any(axis=1))]
-
-    @cached_property
     def tied(self):
         """Columns (D,) that move together: in an equality, or in an order."""
         tied = self.equal.copy()
@@ -117,19 +109,9 @@ class ColumnRelations:
 
     def broken(self, rows):
         """Which new rows (n,) leave limits or orders."""
+        p, q = self.orders.T
         bad = ((rows < self.low) | (rows > self.high)).any(axis=1)
-        flags = self.binary[self.orders].all(axis=1)
-        # Two two-valued columns count as 0 and 1.
-        coded = rows
-        if flags.any():
-            coded = _coded(rows, self.binary, self.least, self.most)
-        for orders, values in (
-            (self.orders[~flags], rows),
-            (self.orders[flags], coded),
-        ):
-            p, q = orders.T
-            bad |= (values[:, p] > values[:, q]).any(axis=1)
-        return bad
+        return bad | (rows[:, p] > rows[:, q]).any(axis=1)
 
 
 def find_relations(
@@ -170,21 +152,17 @@ def find_relations(
     if shape is None:
         binary = _two_valued(rows, least, most)
     low, high = limits(least, most, extrapolation, steps, binary)
-    coded, flags = _coded(rows, binary, least, most), np.flatnonzero(binary)
+    flags = np.flatnonzero(binary)
     linked, equations = np.zeros((len(flags), len(flags)), bool), given
     if given is None:
         precision = np.broadcast_to(precision, binary.shape)
-        tied, linked, equations = _equalities(
-            rows, coded, steps, binary, shape, precision
-        )
+        tied, linked, equations = _equalities(rows, steps, binary, shape, precision)
     else:
         tied = given.coefficients.any(axis=0)
-    orders = implications = np.empty((0, 2), int)
+    orders = np.empty((0, 2), int)
     if shape is None and with_orders:
-        zero_one = np.zeros(len(flags)), np.ones(len(flags))
-        implications = flags[find_orders(coded[:, flags], *zero_one)]
-        orders = np.vstack([find_orders(rows, low, high, binary, times), implications])
-    blocks = _blocks(coded[:, flags], linked, np.searchsorted(flags, implications))
+        orders = find_orders(rows, low, high, times)
+    blocks = _blocks(rows[:, flags], least[flags], most[flags], linked)
     return ColumnRelations(
         low, high, least, most, steps, binary, tied & ~binary, orders, blocks, equations
     )
@@ -234,23 +212,13 @@ def limits(least, most, extrapolation, steps, binary):
     return np.where(empty, -np.inf, low), np.where(empty, np.inf, high)
 
 
-def _coded(rows, binary, least, most):
-    """Rows (n, D) with 0 and 1 in two-valued columns; NaN stays."""
-    other = binary & ((least != 0) | (most != 1))
-    if not other.any():
-        return rows
-    coded, values = rows.copy(), rows[:, other]
-    coded[:, other] = np.where(np.isnan(values), np.nan, values > least[other])
-    return coded
-
-
 # --- equalities -------------------------------------------------------------------
 
 
-def _equalities(rows, coded, steps, binary, shape, precision):
+def _equalities(rows, steps, binary, shape, precision):
     """Columns in an equality, which flags it links, and those that hold exactly."""
     d, flags = rows.shape[1], np.flatnonzero(binary)
-    columns, whole = complete_part(coded)
+    columns, whole = complete_part(rows)
     n, c = len(whole), len(columns)
     tied, equations = np.zeros(d, bool), Equations.none(d)
     linked = np.zeros((len(flags), len(flags)), bool)
@@ -366,20 +334,16 @@ def _sums(rows, columns, shape, ranks, precision):
 # --- orders -----------------------------------------------------------------------
 
 
-def find_orders(rows, low, high, binary=None, times=None):
+def find_orders(rows, low, high, times=None):
     """Pairs (m, 2) of columns, the first never above the second in any row.
 
     Only those whose limits overlap, so that a new row could break the order, of columns
-    that are not identical, nor both ``binary`` (D,); of three in a row the two that
-    give the third.
+    that are not identical; of three in a row the two that give the third.
     """
     if not 2 <= rows.shape[1] <= MOST_ORDERED:
         return np.empty((0, 2), int)
     varies = low < high
     may = (high[:, None] > low) & varies[:, None] & varies
-    if binary is not None:
-        # Between two-valued columns orders are implications, which blocks keep.
-        may &= ~(binary[:, None] & binary)
     np.fill_diagonal(may, False)
     if times is not None:
         may &= times[:, None] == times
@@ -406,19 +370,18 @@ def find_orders(rows, low, high, binary=None, times=None):
 # --- two-valued columns -----------------------------------------------------------
 
 
-def _blocks(flags, linked, implications):
+def _blocks(flags, least, most, linked):
     """Numbers (b,) of the two-valued columns (n, b) that go together.
 
-    Those that an equality or an order links, that no row has on together, or all rows.
+    Those that an equality links, or of which some combination of values is in no row.
     """
-    if not flags.shape[1]:
+    b = flags.shape[1]
+    if not b:
         return np.empty(0, int)
-    on = np.nan_to_num(flags)
-    both, count = on.T @ on, on.sum(axis=0)
-    together = linked | (both == 0) | ((both == count) & (both == count[:, None]))
-    p, q = implications.T
-    together[p, q] = True
-    return connected_components(together, directed=False)[1]
+    # Single precision counts rows exactly up to 2 ** 24.
+    has = np.hstack([flags == least, flags == most]).astype(np.float32)
+    lacks = (has.T @ has == 0).reshape(2, b, 2, b).any(axis=(0, 2))
+    return connected_components(lacks | linked, directed=False)[1]
 
 
 # --- in words ---------------------------------------------------------------------

@@ -58,7 +58,7 @@ class Structure:
         )
         return build_feasible_set(
             table, numbers, low=low, high=high,
-            equalities=self.equalities, orders=relations.comparable,
+            equalities=self.equalities, orders=relations.orders,
             steps=np.where(is_flag, width, relations.steps),
         )  # fmt: skip
 

@@ -220,7 +220,7 @@ def test_orders_are_those_of_a_search_by_hand(n, seed):
     )
     X = np.rint(4 * X)[:, rng.permutation(X.shape[1])]
     low, high = X.min(axis=0), X.max(axis=0)
-    found = find_orders(X, low, high, np.zeros(X.shape[1], bool))
+    found = find_orders(X, low, high)
     pairs, expected = set(map(tuple, found.tolist())), orders_slow(X)
     assert pairs <= expected
     # Those left out follow from two that are there.
@@ -277,9 +277,19 @@ def test_flags_that_a_relation_links_are_a_block():
     assert blocks(X) == {
         frozenset({0, 1, 2}), frozenset({3, 5}), frozenset({4}), frozenset({6, 7})
     }  # fmt: skip
-    # Of any two values, in any units.
-    X[:, :8] = 7 * X[:, :8] - 3
-    assert frozenset({0, 1, 2}) in blocks(X)
+    # Of any two values, whichever is the larger one.
+    expected = blocks(X)
+    X[:, :8] = np.where(rng.integers(0, 2, 8), 2 - X[:, :8], 7 * X[:, :8] - 3)
+    assert blocks(X) == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_missing_cells_do_not_hide_that_flags_go_together(seed):
+    rng = np.random.default_rng(seed)
+    implied, alone = rng.integers(0, 2, (2, 400))
+    X = np.column_stack([implied, alone, implied * rng.integers(0, 2, 400)])
+    X = np.where(rng.uniform(size=X.shape) < 0.2, np.nan, X)
+    assert blocks(X) == {frozenset({0, 2}), frozenset({1})}
 
 
 def test_limits_are_those_of_all_rows_widened():
