@@ -38,7 +38,7 @@ from .constraints.structure import (
     Structure,
     filled,
     given_with_categories,
-    pattern_limits,
+    limits_of_patterns,
 )
 from .constraints.value_support import ValueSupport, find_value_support
 from .draws import DRAWS_PARAMETER, DrawsLike, MixupDraws, Start, as_draws
@@ -370,11 +370,11 @@ class PNLAugmenter(Augmentation, StructureAttributes):
         cells = table.numbers().astype(np.float64, copy=not table.owned)
         relations, support = self._structure.relations, self._structure.support
         rows, absent = filled(cells, support, relations)
-        strata, patterns = strata_of(cells, relations.tied, self.n_neighbors_, groups)
+        strata = strata_of(cells, relations.tied, self.n_neighbors_, groups)
         labels, draws = table.labels, self.draws_
         lines = LineDraw(
             rows, absent, cells, relations, draws.noise_on("m"), draws.agreed_cells,
-            *pattern_limits(cells, patterns, relations),
+            *limits_of_patterns(cells, strata, relations),
             following=given_with_categories(cells, relations, labels),
         )  # fmt: skip
         has_donors = labels is not None or relations.binary.any() or absent is not None

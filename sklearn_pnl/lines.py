@@ -44,11 +44,9 @@ class LineDraw:
         Spread of the noise, that of differences between near rows being 1.
     agreed_cells : bool
         Whether cells in which both parents agree get no noise.
-    groups : ndarray of int of shape (m,) or None
-        Rows of one group have the same cells missing, and are mixed with each other;
-        -1 for rows that are mixed with all.
-    group_limits : ndarray of shape (n_groups, 2, D) or None
-        Ends of the columns in the rows of each group.
+    limit_number : ndarray of int of shape (m,) or None
+        Which of the limits are those of new rows from a row; None for the relations'.
+    limits : ndarray of shape (n_limits, 2, D) or None
     following : tuple of int
         Blocks of two-valued columns that are given with the categories.
     """
@@ -59,8 +57,8 @@ class LineDraw:
     relations: Any
     noise: float
     agreed_cells: bool
-    groups: np.ndarray | None = None
-    group_limits: np.ndarray | None = None
+    limit_number: np.ndarray | None = None
+    limits: np.ndarray | None = None
     following: tuple = ()
 
     def draw(self, parents, rng, coins):
@@ -162,10 +160,9 @@ class LineDraw:
         return rows
 
     def _limits(self, seeds):
-        relations = self.relations
-        if self.group_limits is None:
-            return relations.low, relations.high
-        limits = self.group_limits[self.groups[seeds]]
+        if self.limits is None:
+            return self.relations.low, self.relations.high
+        limits = self.limits[self.limit_number[seeds]]
         return limits[:, 0], limits[:, 1]
 
     # --- types --------------------------------------------------------------------

@@ -266,43 +266,24 @@ def strata_of(cells, tied, k, groups=None):
     Rows with the same cells missing, where there are more than ``k`` of them, and
     within ``groups`` (m,); other rows are mixed with those of their group that have all
     of their tied columns.
-
-    Returns
-    -------
-    strata : list or None
-    patterns : ndarray of int of shape (m,)
-        Pattern of missing cells of each row that is mixed within its pattern, else -1.
     """
-    m = len(cells)
-    group = np.zeros(m, int) if groups is None else groups
     missing = np.isnan(cells)
-    if not missing.any():
-        if groups is None:
-            return None, np.zeros(m, int)
-        members = [np.flatnonzero(group == g) for g in np.unique(group)]
-        return [(rows, rows) for rows in members], np.zeros(m, int)
-    columns = np.flatnonzero(missing.any(axis=0))
-    pattern = _numbered(np.column_stack([group, missing[:, columns]]))
+    if groups is None and not missing.any():
+        return None
+    group = np.zeros(len(cells), int) if groups is None else groups
+    pattern = _numbered(np.column_stack([group, missing[:, missing.any(axis=0)]]))
     size = np.bincount(pattern)
-    alone = size[pattern] <= k
-    strata = [
-        (rows, rows)
-        for rows in (np.flatnonzero(pattern == p) for p in np.flatnonzero(size > k))
-    ]
-    lacks = missing[:, tied & missing.any(axis=0)]
-    small = np.flatnonzero(alone)
-    patterns = (
-        _numbered(np.column_stack([group[small], lacks[small]]))
-        if len(small)
-        else small
-    )
-    for p in np.unique(patterns):
-        rows = small[patterns == p]
-        has_its_cells = ~(lacks & ~lacks[rows[0]]).any(axis=1)
-        others = np.flatnonzero(has_its_cells & (group == group[rows[0]]))
-        strata.append((rows, others))
-    numbers = _numbered(np.where(alone, -1, pattern)[:, None])
-    return strata, np.where(alone, -1, numbers)
+    members = (np.flatnonzero(pattern == p) for p in np.flatnonzero(size > k))
+    strata = [(rows, rows) for rows in members]
+    small, lacks = np.flatnonzero(size[pattern] <= k), missing[:, tied]
+    if len(small):
+        pattern = _numbered(np.column_stack([group, lacks])[small])
+        for p in np.unique(pattern):
+            rows = small[pattern == p]
+            has_its_cells = ~(lacks & ~lacks[rows[0]]).any(axis=1)
+            others = np.flatnonzero(has_its_cells & (group == group[rows[0]]))
+            strata.append((rows, others))
+    return strata
 
 
 def _numbered(keys):

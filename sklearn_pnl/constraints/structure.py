@@ -137,26 +137,22 @@ def filled(cells, support, relations):
     return np.where(np.isnan(rows), middle, rows), absent
 
 
-def pattern_limits(cells, patterns, relations):
-    """Rows' patterns of missing cells (m,), and limits (n_patterns, 2, D) of each.
+def limits_of_patterns(cells, strata, relations):
+    """Numbers (m,) of limits of rows, and these limits (n, 2, D); None for the usual.
 
     A row that has a cell only where some column counts more than 0 is mixed with such
     rows alone, and stays within their ends of the columns of whole numbers.
     """
-    if not np.isnan(cells).any() or patterns.max(initial=-1) < 0:
+    if not np.isnan(cells).any():
         return None, None
-    d = cells.shape[1]
-    ends = np.empty((patterns.max() + 2, 2, d))
-    ends[:, 0], ends[:, 1] = relations.low, relations.high
-    whole = relations.steps > 0
-    for pattern in range(patterns.max() + 1):
-        rows = cells[patterns == pattern][:, whole]
-        if len(rows):
-            low, high = np.fmin.reduce(rows), np.fmax.reduce(rows)
-            ends[pattern, 0, whole] = np.where(np.isnan(low), -np.inf, low)
-            ends[pattern, 1, whole] = np.where(np.isnan(high), np.inf, high)
-    # The last ones are those of rows of no pattern: -1.
-    return patterns, ends
+    limits, number = [(relations.low, relations.high)], np.zeros(len(cells), int)
+    for rows, partners in strata:
+        if rows is partners:
+            ends = np.fmin.reduce(cells[rows]), np.fmax.reduce(cells[rows])
+            is_narrower = (relations.steps > 0) & ~np.isnan(ends[0])
+            number[rows] = len(limits)
+            limits.append(np.where(is_narrower, ends, limits[0]))
+    return number, np.array(limits)
 
 
 def given_with_categories(cells, relations, labels):
