@@ -242,19 +242,11 @@ class _CodeSearch:
     """Near training codes, as :func:`choose_parents` looks for them."""
 
     def __init__(self, training):
-        self._training, self._codes = training, training.codes
+        self._training = training
+        self.rows, self.labels = training.codes, training.labels
 
     def nearest(self, rows, k, among, n_jobs):
-        return self._training.nearest(self._codes[rows], k, among, rows, n_jobs=n_jobs)
-
-    def copies(self):
-        parts = [
-            part for part in (self._codes, self._training.labels) if part is not None
-        ]
-        return np.unique(np.hstack(parts), axis=0, return_inverse=True)[1].reshape(-1)
-
-    def alike(self, rows, others):
-        return (self._codes[rows] == self._codes[others]).all(axis=1)
+        return self._training.nearest(self.rows[rows], k, among, rows, n_jobs=n_jobs)
 
 
 class KernelDraws(Draws):

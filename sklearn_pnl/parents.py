@@ -74,19 +74,19 @@ class RowSearch:
     """
 
     def __init__(self, rows, labels=None):
-        self._rows, self._labels = rows, labels
+        self.rows, self.labels = rows, labels
 
     @cached_property
     def _points(self):
         """Points of the training rows, and the same rows as queries."""
         with np.errstate(over="ignore"):
-            units = np.ptp(self._rows, axis=0)
+            units = np.ptp(self.rows, axis=0)
         units = np.where(np.isfinite(units) & (units > 0), units, np.inf)
-        points = self._rows / units
-        if self._labels is None:
+        points = self.rows / units
+        if self.labels is None:
             points = with_some_column(points)
             return points, points
-        indicators = Indicators(self._labels, typical_variance(points))
+        indicators = Indicators(self.labels, typical_variance(points))
         every = np.arange(len(points))
         queries = np.hstack([points, indicators.queries(len(points), every)])
         return np.hstack([points, indicators.points]), queries
@@ -99,20 +99,6 @@ class RowSearch:
             search = NearestNeighbors().fit(points if among is None else points[among])
             near = kneighbors(search, queries[rows], k, n_jobs)
         return near if among is None else among[near]
-
-    def copies(self):
-        """Group numbers (m,): equal rows share one."""
-        rows = self._rows
-        if self._labels is not None:
-            rows = np.hstack([rows, self._labels])
-        return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
-
-    def alike(self, rows, others):
-        """Whether rows equal others, pair by pair."""
-        same = (self._rows[rows] == self._rows[others]).all(axis=1)
-        if self._labels is not None:
-            same &= (self._labels[rows] == self._labels[others]).all(axis=1)
-        return same
 
 
 def choose_parents(
@@ -134,7 +120,8 @@ def choose_parents(
     Parameters
     ----------
     search : object
-        With ``nearest(rows, k, among, n_jobs)``, ``copies()``, ``alike(rows, others)``.
+        With ``nearest(rows, k, among, n_jobs)``, and the ``rows`` and ``labels`` in
+        which copies are alike.
     n_neighbors : int
         Of each row; one of them, uniformly, is its partner.
     n_candidates : int or None
@@ -232,13 +219,14 @@ class _Neighbors:
         """
         if self.k >= self.m - 1:
             return near
-        crowded = np.flatnonzero(self.search.alike(rows, near[:, -1]))
-        if not len(crowded):
+        keys, labels = self.search.rows, self.search.labels
+        crowded = (keys[rows] == keys[near[:, -1]]).all(axis=1)
+        if not crowded.any():
             return near
-        group = self.search.copies()
+        group = _numbered(keys if labels is None else np.hstack([keys, labels]))
         order, size = np.argsort(group, kind="stable"), np.bincount(group)
         start = np.cumsum(size) - size
-        for i in crowded:
+        for i in np.flatnonzero(crowded):
             copies = group[rows[i]]
             if size[copies] <= self.k + 1:
                 continue
