@@ -77,7 +77,7 @@ class Augmentation(BaseEstimator):
 
     def _augmenter(self):
         """An augmenter with the parameters of this estimator."""
-        names = PNLAugmenter._get_param_names()
+        names = Augmentation._parameter_constraints
         return PNLAugmenter(**{name: getattr(self, name) for name in names})
 
     def _read(self, X):
