@@ -130,7 +130,7 @@ def column_total(
         lower = upper = equal
     lower, upper = _read_ends(of, lower, -rtol), _read_ends(of, upper, rtol)
     of = dict(of) if isinstance(of, Mapping) else of
-    total = ColumnTotal(of, lower, upper, mean)
+    total = ColumnTotal(of, lower, upper, bool(mean))
     if isinstance(of, dict) and not (
         of and all(isinstance(w, Real) and isfinite(w) for w in of.values())
     ):
@@ -261,11 +261,10 @@ class ColumnReader:
         column = self._columns.reader(self._place(key)).take(np.arange(len(self)))
         if not isinstance(column, np.ndarray):
             return nw.from_native(column, series_only=True).to_list()
-        # Nanoseconds would be whole numbers.
-        is_time = column.dtype.kind in "mM"
-        return (
-            column.astype(f"{column.dtype.kind}8[us]") if is_time else column
-        ).tolist()
+        if column.dtype.kind in "mM":
+            # Nanoseconds would be whole numbers.
+            column = column.astype(f"{column.dtype.kind}8[us]")
+        return column.tolist()
 
     def codes(self, keys, levels):
         """Which of some tuples of levels each row has (n,); -1 for none of them."""
@@ -313,8 +312,6 @@ class Margin:
     lower, upper : ndarray of shape (n_levels,)
     names : tuple of str
         What the count of each level is called.
-    is_share : bool
-        Whether shares of all rows are asked for, not counts.
     """
 
     key: tuple
@@ -324,7 +321,6 @@ class Margin:
     lower: np.ndarray
     upper: np.ndarray
     names: tuple
-    is_share: bool
 
     def indicators(self, codes):
         """Which rows have which level, a sparse array of shape (n_levels, n)."""
@@ -377,4 +373,4 @@ def read_margin(reader, total, n=None):
         lower, upper = n * lower, n * upper
     what = "the share of" if is_share else "the count of"
     names = tuple(f"{what} {name_level(key, level)}" for level in levels)
-    return Margin(key, repr(total.of), levels, codes, lower, upper, names, is_share)
+    return Margin(key, repr(total.of), levels, codes, lower, upper, names)

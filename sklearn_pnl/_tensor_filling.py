@@ -28,8 +28,7 @@ class NearRows:
         ends = np.fmin.reduce(rows), np.fmax.reduce(rows)
         self._low, high = map(np.nan_to_num, ends)
         self._unit = np.where(high > self._low, high - self._low, 1.0)
-        k = min(n_neighbors, len(rows))
-        self._imputer = KNNImputer(n_neighbors=k, keep_empty_features=True)
+        self._imputer = KNNImputer(n_neighbors=n_neighbors, keep_empty_features=True)
         # Returns an array even if data frames are the global output of scikit-learn.
         self._imputer.set_output(transform="default")
         self._imputer.fit((rows - self._low) / self._unit)

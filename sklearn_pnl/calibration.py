@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from numbers import Real
 from typing import Any
 
@@ -361,21 +362,11 @@ class _RowTotals:
     def read(cls, totals, reader, design):
         """Read what is asked of the rows: sums first, then counts."""
         asked = as_totals(totals, reader.names, (reader.n_columns,))
-        margins = [read_margin(reader, total) for total in asked if total.by_level]
-        parts = [
-            (reader.terms(total), [total.mean], [total.lower], [total.upper])
-            for total in asked
-            if not total.by_level
-        ]
-        names = [total.name for total in asked if not total.by_level]
-        for margin in margins:
-            _check_rest(margin, design)
-            is_mean = np.full(len(margin.levels), margin.is_share)
-            terms = margin.indicators(margin.codes)
-            parts.append((terms, is_mean, margin.lower, margin.upper))
-            names += margin.names
-        terms, *columns = zip(*parts, strict=True)
-        return cls(stack_terms(terms), *map(np.concatenate, columns), tuple(names))
+        asked.sort(key=lambda total: total.by_level)
+        parts = [_read_total(total, reader, design) for total in asked]
+        terms, *columns, names = zip(*parts, strict=True)
+        names = tuple(chain(*names))
+        return cls(stack_terms(terms), *map(np.concatenate, columns), names)
 
     def values(self, weights, terms=None):
         """The totals (c,) of weights, or those of other terms."""
@@ -414,9 +405,10 @@ class _RowTotals:
         """Least and most of each total by itself (2, c), over ranges of the weights."""
         reach = np.concatenate(box_reach(self.terms, floor[None], ceiling[None]))
         used = ceiling > 0
+        ends = floor[used], ceiling[used]
         for k in np.flatnonzero(self.is_mean):
             row = _dense_row(self.terms, k)[used]
-            reach[:, k] = _reach_of_mean(row, floor[used], ceiling[used])
+            reach[:, k] = 0.0 - _largest_mean(-row, *ends), _largest_mean(row, *ends)
         return reach
 
     def solve(self, design, floor, ceiling, tol, max_iter, ranges):
@@ -450,10 +442,23 @@ class _RowTotals:
         return f"{self.names[k]} asks for {span(self.lower[k], self.upper[k])}"
 
 
+def _read_total(total, reader, design):
+    """Terms of a total, whether they are of means, their ends and their names."""
+    if not total.by_level:
+        ends = [total.lower], [total.upper]
+        return reader.terms(total), [total.mean], *ends, (total.name,)
+    margin = read_margin(reader, total)
+    if total.mean:
+        _check_rest(margin, design)
+    is_mean = np.full(len(margin.levels), total.mean)
+    terms = margin.indicators(margin.codes)
+    return terms, is_mean, margin.lower, margin.upper, margin.names
+
+
 def _check_rest(margin, design):
     """Refuse shares that leave no weight for rows that have none of their levels."""
     rest = np.flatnonzero((margin.codes < 0) & (design > 0))
-    if margin.is_share and margin.lower.sum() >= 1 - _ROUNDING and len(rest):
+    if margin.lower.sum() >= 1 - _ROUNDING and len(rest):
         raise ValueError(
             f"The shares of the levels of {margin.name} sum to 1, which leaves nothing "
             f"for {len(rest)} rows that have none of these levels or a missing cell, "
@@ -476,16 +481,13 @@ def stack_terms(parts):
     return vstack([csr_array(p) for p in parts], format="csr")
 
 
-def _reach_of_mean(row, floor, ceiling):
-    """Least and most of ``sum w x / sum w``: weights are at an end on either side."""
-    ends, ceiling = [], np.minimum(ceiling, 1e100)
-    for sign in (-1, 1):
-        order = np.argsort(sign * row)
-        x, low, high = sign * row[order], floor[order], ceiling[order]
-        mass = np.cumsum(low) - low + np.cumsum(high[::-1])[::-1]
-        sums = np.cumsum(low * x) - low * x + np.cumsum((high * x)[::-1])[::-1]
-        ends.append(sign * np.max(sums / mass) + 0.0)
-    return ends
+def _largest_mean(x, floor, ceiling):
+    """Most of ``sum w x / sum w``: weights are largest where ``x`` is, else least."""
+    order = np.argsort(-x)
+    room = (np.minimum(ceiling, 1e100) - floor)[order]
+    mass = floor.sum() + np.cumsum(room)
+    sums = floor @ x + np.cumsum(room * x[order])
+    return np.max(sums / mass)
 
 
 def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
@@ -513,12 +515,8 @@ def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
     weights, n_iter = np.zeros(len(design)), 0
     if not used.any():
         return weights, n_iter
-    terms, floor, ceiling, near = (
-        terms[:, used],
-        floor[used],
-        ceiling[used],
-        design[used],
-    )
+    terms, near = terms[:, used], design[used]
+    floor, ceiling = floor[used], ceiling[used]
     # The projection judges a sum by where it starts too, which may be far from it: it
     # starts again from weights that are nearer.
     for _ in range(4):

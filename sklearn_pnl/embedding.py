@@ -64,7 +64,6 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         embedded : ndarray of float64 of the same shape
         """
-        check_is_fitted(self)
         return self._embed(check_rows(self, X, reset=False))
 
     def _embed(self, X, out=None):

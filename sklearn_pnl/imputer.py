@@ -228,10 +228,15 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : ManyBodyImputer
         """
-        self._learn(X)
+        rows = self._checked(X, reset=True)
+        self._check_asked()
+        flat = rows.reshape(len(rows), -1).astype(np.float64)
+        maker, *more = (TableFiller, X) if self._is_table else (TensorFiller,)
+        self._filler = filler = maker(self, flat, *more)
+        self.poset_, self.base_mask_ = filler.poset, filler.mask
+        self.equalities_, self.n_iter_ = getattr(filler, "equalities", None), 1
         return self
 
-    @all_or_nothing
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
         """Fit, and return the same rows with their missing cells filled.
 
@@ -246,7 +251,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         rows : ndarray of shape (n, *shape)
         """
-        filled, self.n_iter_ = self._filled(self._learn(X))
+        filled, self.n_iter_ = self.fit(X)._filled(X)
         return filled
 
     def transform(self, X: ArrayLike) -> NDArray:
@@ -263,7 +268,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows : ndarray of shape (n, *shape)
             Observed cells are those of X, bit by bit.
         """
-        return self._filled(self._checked(X, reset=False))[0]
+        return self._filled(X)[0]
 
     @available_if(_is_flat)
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
@@ -279,17 +284,6 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         names : ndarray of str objects
         """
         return super().get_feature_names_out(input_features)
-
-    def _learn(self, X):
-        """Validate rows, and fit the part of tensors or of tables."""
-        rows = self._checked(X, reset=True)
-        self._check_asked()
-        flat = rows.reshape(len(rows), -1).astype(np.float64)
-        maker, *more = (TableFiller, X) if self._is_table else (TensorFiller,)
-        self._filler = filler = maker(self, flat, *more)
-        self.poset_, self.base_mask_ = filler.poset, filler.mask
-        self.equalities_, self.n_iter_ = getattr(filler, "equalities", None), 1
-        return rows
 
     def _check_asked(self):
         """Refuse parameters of tensors for tables, and of tables for tensors."""
@@ -332,8 +326,9 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _is_table(self):
         return self.order_ is None and self.base is None
 
-    def _filled(self, rows):
+    def _filled(self, X):
         """Filled rows, and the most Newton steps."""
+        rows = self._checked(X, reset=False)
         flat, n_iter = rows.reshape(len(rows), -1).astype(np.float64), 1
         missing, filled = np.isnan(flat), rows.reshape(flat.shape).copy()
         todo = np.flatnonzero(missing.any(axis=1) | self._filler.is_off(flat))

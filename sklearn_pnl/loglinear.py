@@ -231,9 +231,9 @@ class LogLinearModel(DensityMixin, BaseEstimator):
             Without the multinomial coefficient. -inf where a row has counts in a cell
             of probability 0.
         """
-        check_is_fitted(self)
+        rows = self._rows(X, reset=False)
         q = self.expected_.reshape(-1) / self.statistics_.total
-        return xlogy(self._rows(X, reset=False), q).sum(axis=1)
+        return xlogy(rows, q).sum(axis=1)
 
     def score(self, X: ArrayLike, y: Any = None) -> float:
         """Compute the mean log-likelihood of a count, over all rows.

@@ -10,12 +10,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import assert_all_finite, column_or_1d, get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    _raise_for_params,
-    process_routing,
-)
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
@@ -131,7 +125,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     # Sampler and estimator validate their own parameters.
     @all_or_nothing
     def fit(
-        self, X: Rows, y: Any, sample_weight: Any = None, **fit_params: Any
+        self, X: Rows, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> Self:
         """Resample, fit the classifier, and count classes before and after.
 
@@ -144,10 +138,8 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows, not negative. The sampler draws parents by them, and
             the classifier is fitted with those of the resampled rows.
-        **fit_params : dict
-            With metadata routing, what ``sampler.fit_resample`` and ``estimator.fit``
-            request. Other values for each row than weights are refused for the
-            estimator: resampled rows would have none.
+        groups : array-like of shape (n,), default=None
+            Handed to ``sampler.fit_resample``, which mixes rows within groups alone.
 
         Returns
         -------
@@ -162,32 +154,23 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             raise ValueError("Multilabel and multioutput targets are not supported.")
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        _raise_for_params(fit_params, self, None)
-        routed = process_routing(self, "fit", **fit_params)
-        sampler_params = dict(routed.get("sampler", {}).get("fit_resample", {}))
-        estimator_params = dict(routed.estimator.fit)
-        for name, value in estimator_params.items():
-            if np.shape(value)[:1] == (len(y),):
-                raise ValueError(
-                    f"{name!r} has a value for each of the {len(y)} rows, which "
-                    "resampled rows would not have. Leave it out."
-                )
+        asked, weights = {} if groups is None else {"groups": groups}, {}
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
                 sample_weight, X, ensure_non_negative=True
             )
-            sampler_params["sample_weight"] = sample_weight
+            asked["sample_weight"] = sample_weight
         self.sampler_ = clone(self.sampler)
-        X_resampled, y_resampled = self.sampler_.fit_resample(X, y, **sampler_params)
+        X_resampled, y_resampled = self.sampler_.fit_resample(X, y, **asked)
         if sample_weight is not None:
-            estimator_params["sample_weight"] = self.sampler_.sample_weight_
+            weights = {"sample_weight": self.sampler_.sample_weight_}
         self.classes_ = np.unique(y)
         self.class_count_ = self._count(y, sample_weight)
         self.resampled_class_count_ = self._count(
-            y_resampled, estimator_params.get("sample_weight")
+            y_resampled, weights.get("sample_weight")
         )
         self.estimator_ = clone(self.estimator)
-        self.estimator_.fit(X_resampled, y_resampled, **estimator_params)
+        self.estimator_.fit(X_resampled, y_resampled, **weights)
         for name in ("n_features_in_", "feature_names_in_"):
             for part in (self.sampler_, self.estimator_):
                 if hasattr(part, name):
@@ -279,26 +262,6 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         """
         probabilities = self._probabilities(X, balanced=self.decision == "balanced")
         return self.classes_[probabilities.argmax(axis=1)]
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Route metadata of ``fit`` to the estimator and to the sampler.
-
-        ``sample_weight`` is requested by the whole, ``set_fit_request``, and handed to
-        both.
-
-        Returns
-        -------
-        routing : MetadataRouter
-        """
-        router = MetadataRouter(owner=self).add_self_request(self)
-        mapping = MethodMapping().add(caller="fit", callee="fit")
-        router.add(estimator=self.estimator, method_mapping=mapping)
-        # imbalanced-learn, once it is imported, makes `fit_resample` known to
-        # scikit-learn; samplers whose `fit_resample` names metadata have requests.
-        if hasattr(self.sampler, "set_fit_resample_request"):
-            mapping = MethodMapping().add(caller="fit", callee="fit_resample")
-            router.add(sampler=self.sampler, method_mapping=mapping)
-        return router
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

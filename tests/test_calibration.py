@@ -164,6 +164,10 @@ def test_tolerances_intervals_and_sums_of_columns():
         reached = weights[frame["region"] == level].sum()
         assert reached >= 0.9 * count * (1 - 1e-9)
         assert reached <= 1.1 * count * (1 + 1e-9)
+    asked[2] = column_total("sex", {"f": 0.7}, mean=1)
+    np.testing.assert_array_equal(
+        calibrate(frame, asked, design_weights=design), weights
+    )
     form = weights @ (frame["income"] - 30 * frame["age"])
     assert -1e-9 <= form / 1e5 <= 1 + 1e-9
     share = weights[frame["sex"] == "f"].sum() / weights.sum()

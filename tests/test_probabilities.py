@@ -25,6 +25,7 @@ from sklearn.metrics import (
     log_loss,
     roc_auc_score,
 )
+from sklearn.model_selection import cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -325,14 +326,6 @@ def test_weights_of_classes_are_refused(wrap):
     PriorCorrectedClassifier(PNLSampler(), wrap(GaussianNB())).fit(X, y)
 
 
-class TalkingNB(GaussianNB):
-    """Keeps a word that ``fit`` was given."""
-
-    def fit(self, X, y, word=None):
-        self.word_ = word
-        return super().fit(X, y)
-
-
 class GroupedCopies(SamplerMixin, BaseEstimator):
     """Keeps the groups that it was given."""
 
@@ -346,16 +339,14 @@ class GroupedCopies(SamplerMixin, BaseEstimator):
         raise NotImplementedError
 
 
-def test_other_metadata_reach_the_parts():
+def test_groups_reach_the_sampler():
     X, y = uneven()
-    with pytest.raises(ValueError):
-        clone(CORRECTED[0]).fit(X, y, word="hello")
+    model = PriorCorrectedClassifier(GroupedCopies(), GaussianNB())
+    assert_array_equal(model.fit(X, y, groups=y).sampler_.groups_, y)
     with config_context(enable_metadata_routing=True):
-        learner = TalkingNB().set_fit_request(word=True)
-        sampler = GroupedCopies().set_fit_resample_request(groups=True)
-        model = PriorCorrectedClassifier(sampler, learner)
-        model.fit(X, y, word="hello", groups=y)
-        assert model.estimator_.word_ == "hello"
-        assert_array_equal(model.sampler_.groups_, y)
-        with pytest.raises(ValueError, match="'word' has a value for each"):
-            model.fit(X, y, word=y)
+        cv = cross_validate(
+            model.set_fit_request(groups=True), X, y, params={"groups": y},
+            cv=3, return_estimator=True,
+        )  # fmt: skip
+    assert all(len(fitted.sampler_.groups_) for fitted in cv["estimator"])
+    assert clone(model).fit(X, y).sampler_.groups_ is None
