@@ -7,11 +7,10 @@ from numbers import Real
 
 import narwhals as nw
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
-from ._runtime.masked import check_unmasked, unmasked
-from .frames.columns import column_of, columns_of, is_frame
-from .frames.readers import is_missing
+from ._runtime.masked import check_unmasked, is_missing, unmasked
+from .frames.columns import column_of, columns_of
 
 
 @dataclass(frozen=True)
@@ -237,10 +236,6 @@ class ColumnReader:
     """
 
     def __init__(self, X):
-        if not (is_frame(X) or issparse(X)):
-            X = np.asarray(X)
-            if X.ndim != 2:
-                raise ValueError(f"X must have two dimensions; got {X.shape}.")
         self._columns = columns_of(X)
         self.names, self.n_columns = self._columns.names, self._columns.n_columns
 

@@ -346,7 +346,7 @@ class PNLAugmenter(Augmentation, StructureAttributes):
     def _find_structure(self, table):
         """Find limits, equalities, orders and steps of the rows."""
         support, steps = None, table.steps
-        sparse = table.sparse_numbers
+        sparse = table.sparse_rows
         if sparse is not None and np.prod(sparse.shape) > MOST_DENSE:
             relations = limits_alone(sparse, steps, self.extrapolation)
             return Structure(table.without_rows(), relations, support)

@@ -117,7 +117,7 @@ class Embed:
 
     def fit(self, table, rows):
         """Embed the rows of a table; the offset must not round them away."""
-        names = table.column_names if len(table.shape) == 1 else None
+        names = table.column_names
         where = "after the embedding"
         if self.transformer is None:
             embedded, where = rows, f"in data passed to {self._caller}"

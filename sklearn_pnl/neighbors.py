@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import StrOptions
 from ._runtime.blocks import map_blocks, shares_memory
 from ._runtime.threads import one_blas_thread
 from ._runtime.validation import warn_unconverged
-from .frames.categories import Indicators, typical_variance
+from .frames.categories import Indicators
 from .geometry._arrays import BLOCK_CELLS, slices
 
 
@@ -159,7 +159,7 @@ class TrainingRows:
 
     @cached_property
     def _indicators(self):
-        return Indicators(self.labels, typical_variance(self._metric.points))
+        return Indicators(self.labels, self._metric.points)
 
     @cached_property
     def _points(self):

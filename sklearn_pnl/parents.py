@@ -9,7 +9,7 @@ from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
 from ._runtime.threads import one_blas_thread
-from .frames.categories import Indicators, typical_variance
+from .frames.categories import Indicators
 from .neighbors import kneighbors, with_some_column
 
 
@@ -86,7 +86,7 @@ class RowSearch:
         if self.labels is None:
             points = with_some_column(points)
             return points, points
-        indicators = Indicators(self.labels, typical_variance(points))
+        indicators = Indicators(self.labels, points)
         every = np.arange(len(points))
         queries = np.hstack([points, indicators.queries(len(points), every)])
         return np.hstack([points, indicators.points]), queries

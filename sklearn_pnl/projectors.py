@@ -24,9 +24,8 @@ from ._runtime.validation import (
     NOT_NEGATIVE,
     POSITIVE,
     all_or_nothing,
-    as_numbers,
-    check_cells,
     check_codes,
+    check_measures,
     check_tensors,
     clip_neighbors,
 )
@@ -314,8 +313,7 @@ class ManyBodyProjector(_Encoder):
         measures : ndarray of shape (n, *poset_.shape)
             Divided by their sums they are the distributions that are encoded.
         """
-        check_is_fitted(self)
-        rows = check_cells(self, as_numbers(X), missing=self._missing)
+        rows = check_tensors(self, X, reset=False, missing=self._missing)
         return self._codec.cells(rows).reshape(-1, *self.poset_.shape)
 
     def _set_base(self, local_manifold=None):
@@ -598,7 +596,9 @@ class BackwardProjector(_Encoder):
             for modes, margin in margins.items()
         }
         flat = rake(np.ones(shape), lifted, **settings).tables - self.offset
-        cells = check_cells(self, flat.reshape(-1, *self.input_shape_))
+        tensors = flat.reshape(-1, *self.input_shape_)
+        check_measures(tensors, self, self.offset, -self.offset)
+        cells = tensors.reshape(len(tensors), -1)
         codes = self._codes(self._encode(cells), cells.dtype)
         near = self._training.nearest(codes, self.k_neighbors_, n_jobs=self.n_jobs)
         mean = self._training.mean(near).reshape(-1, *shape)

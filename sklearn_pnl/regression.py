@@ -241,7 +241,7 @@ class PNLRegressionSampler(Augmentation, StructureAttributes, BaseSampler):
                 f"n_samples={n!r} is a share of the rows. For a number of rows pass "
                 f"n_samples={n:.0f}."
             )
-        values, more_targets = read_target(y, type(self).__name__)
+        values, more_targets = read_target(y)
         table = self._read(X)
         check_one_a_row(table, values)
         return table, values, more_targets

@@ -788,3 +788,14 @@ def test_decoded_margins_are_the_tilt_of_the_mean_row(seed):
     y = minimize(dual, np.zeros(7), jac=True, options={"gtol": 1e-10}).x
     expected = reference * np.exp(y[:3, None] + y[3:]) - offset
     np.testing.assert_allclose(rows[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["transform", "to_measures"])
+def test_columns_are_those_of_fit(method):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(
+        np.random.default_rng(0).uniform(size=(9, 3)), columns=[*"abc"]
+    )
+    projector = ManyBodyProjector(order=1).fit(X)
+    with pytest.raises(ValueError, match="feature names"):
+        getattr(projector, method)(X[["b", "a", "c"]])

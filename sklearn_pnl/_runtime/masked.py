@@ -38,11 +38,10 @@ def unmasked(function: _Called) -> _Called:
 
 def is_missing(value):
     """Whether a value is None, NA, NaT or NaN."""
-    if is_missing_type(type(value)):
+    if type(value).__name__ in ("NoneType", "NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating | Decimal) and value != value
 
 
-def is_missing_type(kind):
-    """Whether all values of a type are missing: those of None, NA and NaT."""
-    return kind.__name__ in ("NoneType", "NAType", "NaTType")
+# The same of each value in an array of objects.
+are_missing = np.vectorize(is_missing, otypes=[bool])

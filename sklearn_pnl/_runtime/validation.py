@@ -18,7 +18,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .masked import check_unmasked, is_missing
+from .masked import are_missing, check_unmasked, is_missing
 
 _FLOATS = (np.float64, np.float32)
 # Settings of `check_array`: shapes and finite values are checked here, with the place.
@@ -76,7 +76,7 @@ def check_rows(estimator, X, *, reset, missing=None):
     Returns a float array of shape ``(n, *shape)``; sets ``input_shape_`` on reset;
     ``missing`` as in :func:`check_finite`.
     """
-    advice = "{} holds no numbers. Encode it first, or leave it out."
+    no_numbers = "holds no numbers. Encode it first, or leave it out."
     if not reset:
         check_is_fitted(estimator)
     types = getattr(X, "dtypes", [getattr(X, "dtype", "")])
@@ -86,21 +86,26 @@ def check_rows(estimator, X, *, reset, missing=None):
             f"{type(estimator).__name__} takes numbers alone: pass dates and times as "
             "such, for instance days since a date."
         )
-    X = validated(estimator, X, advice.format, reset=reset, dtype=_FLOATS)
+    X = validated(estimator, X, no_numbers, reset=reset, dtype=_FLOATS)
     if reset:
         estimator.input_shape_ = X.shape[1:]
-    check_shape(estimator, X)
-    check_finite(X, names=feature_names(estimator), missing=missing)
+    shape, fitted = X.shape[1:], estimator.input_shape_
+    if shape != fitted:
+        raise ValueError(
+            f"X has rows of shape {shape}, but {type(estimator).__name__} was fitted "
+            f"on rows of shape {fitted}."
+        )
+    names = getattr(estimator, "feature_names_in_", None)
+    check_finite(X, names=names, missing=missing)
     return X
 
 
 def validated(estimator, X, no_numbers, **settings):
-    """Rows of any shape; ``no_numbers`` gives the message of a column without any."""
+    """Rows of any shape; ``no_numbers`` is said of a column without any."""
     X = as_array(X)
     if isinstance(X, np.ndarray) and X.dtype == object:
         # NumPy cannot convert the missing values of pandas, NA and NaT, to floats.
-        missing = np.fromiter(map(is_missing, X.flat), bool, X.size)
-        X = np.where(missing.reshape(X.shape), np.nan, X)
+        X = np.where(are_missing(X), np.nan, X)
     try:
         return validate_data(estimator, X, **settings, **LOOSE)
     except (OverflowError, TypeError, ValueError) as error:
@@ -112,7 +117,7 @@ def validated(estimator, X, no_numbers, **settings):
             names = getattr(X, "columns", range(cell[0] + 1))
             name = f"Column {names[cell[0]]!r}"
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{no_numbers(name)} Row {row}: {error}") from error
+        raise kind(f"{name} {no_numbers} Row {row}: {error}") from error
 
 
 def as_array(X, name="X", dtype=None):
@@ -162,40 +167,17 @@ def check_one_a_row(X, y):
         )
 
 
-def feature_names(estimator):
-    """Names of the features of an estimator, if rows are as long as these."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return names if len(estimator.input_shape_) == 1 else None
-
-
-def check_shape(estimator, X):
-    """Compare the shape of rows with that of ``fit``."""
-    shape, fitted = X.shape[1:], estimator.input_shape_
-    if shape != fitted:
-        raise ValueError(
-            f"X has rows of shape {shape}, but {type(estimator).__name__} was fitted "
-            f"on rows of shape {fitted}."
-        )
-
-
 def check_tensors(estimator, X, *, reset, missing=None):
     """Validate non-negative rows of any shape; returns them flat, (n, D).
 
     Later rows may reach down to ``-offset``: decoded rows do, where a cell of the
     distribution holds less than the offset, and must encode to their code again.
     """
-    asked = {"reset": reset, "missing": missing}
-    return check_cells(estimator, check_rows(estimator, X, **asked), **asked)
-
-
-def check_cells(estimator, X, *, reset=False, missing=None):
-    """What :func:`check_tensors` asks of the values and shape of an array."""
-    check_shape(estimator, X)
-    rows, offset = X.reshape(len(X), -1), estimator.offset
-    has_gaps = check_finite(X, missing=missing)
-    check_measures(X, estimator, offset, 0 if reset else -offset)
-    if has_gaps:
-        check_observed(rows, offset)
+    X = check_rows(estimator, X, reset=reset, missing=missing)
+    check_measures(X, estimator, estimator.offset, 0 if reset else -estimator.offset)
+    rows = X.reshape(len(X), -1)
+    if np.isnan(rows).any():
+        check_observed(rows, estimator.offset)
     return rows
 
 
@@ -211,11 +193,6 @@ def check_observed(rows, offset):
         )
 
 
-def as_numbers(X, **settings):
-    """Rows of any shape as floats, whatever their columns are called."""
-    return check_array(X, dtype=_FLOATS, ensure_2d=False, **settings, **LOOSE)
-
-
 def check_finite(X, name="X", names=None, missing=None):
     """Refuse NaN and infinity, and say where the first one is.
 
@@ -229,20 +206,20 @@ def check_finite(X, name="X", names=None, missing=None):
     bad = np.isinf(values) if missing is True else ~np.isfinite(values)
     if not bad.any():
         return True
-    start = 0
     if issparse(X):
-        # One row as a dense array: that of the whole may not fit in memory.
-        start = X.tocoo().coords[0][bad].min()
-        X = X[[start]].toarray()
-        bad = ~np.isfinite(X)
-    where = _first(bad)
+        rows, columns = X.tocoo().coords
+        where = min(zip(rows[bad].tolist(), columns[bad].tolist(), strict=True))
+    else:
+        where = _first(bad)
     what, advice = "infinity", "Make it NaN first, impute it, or drop the row."
     if np.isnan(X[where]):
         imputer = "ManyBodyImputer" if X.ndim > 2 else "SimpleImputer"
         what, advice = "NaN", f"Drop such rows, or impute them with {imputer}."
         advice += f" {missing}" * isinstance(missing, str)
-    place = _place((start + where[0], *where[1:]), names)
-    raise ValueError(f"Input {name} contains {what}; the first is at {place}. {advice}")
+    raise ValueError(
+        f"Input {name} contains {what}; the first is at {_place(where, names)}. "
+        f"{advice}"
+    )
 
 
 def check_measures(
@@ -254,7 +231,7 @@ def check_measures(
     message; ``numbers`` are row numbers for the message, ``advice`` is its end.
     """
     if not isinstance(caller, str):
-        names = feature_names(caller)
+        names = getattr(caller, "feature_names_in_", None)
         caller = f"Negative values in data passed to {type(caller).__name__}"
     least = np.fmin.reduce(X, axis=None, initial=1)
     if least < lowest:
@@ -300,7 +277,8 @@ def check_masses(mass, numbers=None):
 def check_codes(estimator, codes):
     """Validate codes of shape (n, n_params_) for decoding."""
     check_is_fitted(estimator)
-    codes = as_numbers(codes, input_name="codes", ensure_min_features=0)
+    settings = {"ensure_2d": False, "ensure_min_features": 0} | LOOSE
+    codes = check_array(codes, dtype=_FLOATS, input_name="codes", **settings)
     if codes.ndim != 2 or codes.shape[1] != estimator.n_params_:
         raise ValueError(
             f"Codes for {type(estimator).__name__} have shape (n_rows, "

@@ -73,15 +73,15 @@ def compare_samples(
 
     Parameters
     ----------
-    X : array-like of shape (n_train, ...)
+    X : array-like, sparse matrix or data frame of shape (n_train, ...)
         Training rows: those that the new ones were made from, for a sampler the rows of
         one class. Real values, a table or an array of more dimensions. In data frames
         a category counts as a feature of 0 and 1 for each of its 20 most frequent
         levels. In distances it is one feature: rows that differ in it are as far apart,
         in the mean over pairs of rows, as they are in a number.
-    X_new : array-like of shape (n_new, ...)
+    X_new : array-like, sparse matrix or data frame of shape (n_new, ...)
         New rows alone, without the training rows.
-    X_test : array-like of shape (n_test, ...), default=None
+    X_test : array-like, sparse matrix or data frame, default=None
         Rows of the same population that were not used to make new ones.
     classifier : classifier, default=None
         With ``predict_proba`` or ``decision_function``; it gets standardised rows
@@ -140,7 +140,7 @@ def compare_samples(
     Features that are constant in ``X`` keep their units in distances. Of more than
     200 features, 200 drawn at random have their correlations compared. Where there
     are many features, distances cost a comparison for each pair of rows. Rows are held
-    in float64, as they are and standardised.
+    in float64, as they are and standardised; those of sparse matrices too.
 
     References
     ----------

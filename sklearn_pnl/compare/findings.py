@@ -89,17 +89,14 @@ def judge_area(criterion, area, n, m, reason, **settings):
     return judge(criterion, area, 0.5, slack, reason, **settings)
 
 
-def judge_share(criterion, is_new, is_real, reason, *, by_chance=True, fine=0.0):
+def judge_share(criterion, is_new, is_real, reason, *, fine=0.0):
     """Judge the share of new rows that are something by that of real rows.
 
     What chance explains is the upper quantile of the predictive distribution of their
     number, beta-binomial with a uniform prior. Rows that equal others come in pairs or
-    more, so half of the rows count as independent. Shares up to ``fine`` are no fault;
-    any is that does not come ``by_chance``.
+    more, so half of the rows count as independent. Shares up to ``fine`` are no fault.
     """
     value, baseline = np.mean(is_new), np.mean(is_real)
-    if not by_chance:
-        return judge(criterion, value, 0, 0, reason)
     n, n_new = len(is_real) / 2, max(1, len(is_new) // 2)
     chance = betabinom.isf(LEVEL, n_new, n * baseline + 1, n * (1 - baseline) + 1)
     slack = max(chance / n_new, fine, baseline) - baseline

@@ -6,7 +6,7 @@ from sklearn.metrics.pairwise import paired_euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
 from .._runtime.validation import warn_user
-from .findings import NEEDS_TEST, NOTHING, judge_area, judge_share, no_finding
+from .findings import NEEDS_TEST, NOTHING, judge, judge_area, judge_share, no_finding
 
 # A close row lies within this share of the baseline's median distance. On six tables of
 # 4 to 64 features and 25 to 300 rows, 80 to 100% of rows jittered by a tenth of a std
@@ -70,10 +70,11 @@ def judge_copies(samples):
     reason = f"{is_equal.sum()} of {len(is_equal)} real rows equal a training row"
     if is_equal.all():
         return no_finding("exact copies", NOTHING, reason)
-    if not by_chance:
-        reason += ", and none by chance where a value is continuous"
     is_copy = np.isin(new, train)
-    return judge_share("exact copies", is_copy, is_equal, reason, by_chance=by_chance)
+    if by_chance:
+        return judge_share("exact copies", is_copy, is_equal, reason)
+    reason += ", and none by chance where a value is continuous"
+    return judge("exact copies", is_copy.mean(), 0, 0, reason)
 
 
 def _has_continuous(cells):

@@ -17,8 +17,11 @@ from sklearn.preprocessing import StandardScaler
 from .._runtime.validation import check_finite, unheard
 from ..frames import columns_of, is_frame
 from ..frames.categories import level_codes
-from ..frames.columns import as_numeric, as_table
+from ..frames.columns import as_rows
 from ..frames.table import ColumnTable
+
+# Said of a column without numbers in an array.
+_WORDS = "of X holds no numbers: pass a data frame, whose words are categories."
 
 
 @dataclass(frozen=True)
@@ -99,12 +102,8 @@ def _read(rows):
     Arrays of more axes are read flat. Beside a data frame an array has its columns.
     """
     by_columns, numbers, readers = is_frame(rows["X"]), {}, []
-    settings = {"ensure_min_samples": 0, "ensure_min_features": 0}
     for name, X in rows.items():
-        if not is_frame(X) and by_columns:
-            X = as_table(X)
-        elif not is_frame(X):
-            X = as_numeric(X, name, accept_sparse=False, **settings)
+        X = X if is_frame(X) else as_rows(X, name)
         if name == "X":
             shape = X.shape[1:]
         if X.shape[1:] != shape or 0 in shape:
@@ -112,17 +111,15 @@ def _read(rows):
                 f"{name} has rows of shape {X.shape[1:]}, but X has rows of shape "
                 f"{shape}: all must have the same columns, at least one."
             )
-        columns = columns_of(X if is_frame(X) else X.reshape(-1, prod(shape)))
+        X = X if is_frame(X) else X.reshape(-1, prod(shape))
+        columns = columns_of(X)
         if name == "X":
-            table = ColumnTable(columns, "auto" if by_columns else [])
+            table = ColumnTable(columns, "auto" if by_columns else [], _WORDS)
         if columns.names not in (None, table.names):
             raise ValueError(
                 f"{name} has the columns {columns.names}, but X has {table.names}."
             )
-        try:
-            numbers[name] = table.read_columns(columns)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
+        numbers[name] = table.read(X, name)
         readers.append(columns.reader)
     names = table.names or ["x" + "_".join(map(str, c)) for c in np.ndindex(shape)]
     categories = [

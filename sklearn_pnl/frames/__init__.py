@@ -6,12 +6,11 @@ From the columns of a container (``columns``, ``readers``) through numbers and b
 """
 
 from .columns import columns_of, is_frame
-from .table import Table, read_table
+from .table import read_table
 from .target import ClassTarget, plain_target, read_target
 
 __all__ = [
     "ClassTarget",
-    "Table",
     "columns_of",
     "is_frame",
     "plain_target",

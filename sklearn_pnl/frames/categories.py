@@ -5,10 +5,10 @@ from numbers import Real
 
 import numpy as np
 
-from .._runtime.masked import is_missing, is_missing_type
+from .._runtime.masked import is_missing
 
-# Key of all missing values, and types with a NaN.
-_MISSING, _WITH_NAN = object(), float | np.floating | Decimal
+# Key of all missing values.
+_MISSING = object()
 
 
 def level_codes(values):
@@ -17,7 +17,8 @@ def level_codes(values):
     Missing values share a code; True, 1 and 1.0 have different codes.
     """
     types = set(map(type, values))
-    if any(issubclass(t, _WITH_NAN) or is_missing_type(t) for t in types):
+    # Values of these types are there.
+    if types - {str, int, bool} and any(map(is_missing, dict.fromkeys(values))):
         values = [_MISSING if is_missing(value) else value for value in values]
     if len({t for t in types if issubclass(t, Real | Decimal | np.bool_)}) > 1:
         values = [(type(value), value) for value in values]
@@ -27,24 +28,27 @@ def level_codes(values):
 
 
 class Indicators:
-    """Coordinates whose squared distance is ``weight`` for each differing category.
+    """Coordinates whose squared distance is a weight for each differing category.
 
-    A level that several rows share has a coordinate, ``sqrt(weight / 2)`` in its rows
-    and 0 in others. A level of one row needs none: all others differ from it, which
-    ``weight / 2`` in a last coordinate of the points, but not of the queries, says.
+    The weight is the median variance of the features that vary at all, as in SMOTE-NC,
+    and 1 where none does. A level that several rows share has a coordinate,
+    ``sqrt(weight / 2)`` in its rows and 0 in others. A level of one row needs none: all
+    others differ from it, which ``weight / 2`` in a last coordinate of the points, but
+    not of the queries, says.
 
     Parameters
     ----------
     labels : ndarray of int of shape (n, n_categorical)
         Levels from 0 on.
-    weight : float
+    features : ndarray of shape (n, n_features)
+        The numbers beside them.
 
     Attributes
     ----------
     points : ndarray of shape (n, n_coordinates)
     """
 
-    def __init__(self, labels, weight):
+    def __init__(self, labels, features):
         apart = labels + np.arange(labels.shape[1]) * (1 + labels.max(initial=0))
         _, levels, counts = np.unique(apart, return_inverse=True, return_counts=True)
         # The rarest beyond so many count as different from all others.
@@ -53,6 +57,9 @@ class Indicators:
         coordinate[shared] = np.arange(len(shared))
         places = coordinate[levels].reshape(labels.shape)
         rows, columns = np.nonzero(places >= 0)
+        variances = features.var(axis=0)
+        deviations = np.sqrt(variances[variances > 0])
+        weight = float(np.median(deviations) ** 2) if len(deviations) else 1.0
         size = np.sqrt(weight / 2)
         self.points = np.zeros((len(labels), len(shared) + 1))
         self.points[rows, places[rows, columns]] = size
@@ -66,16 +73,6 @@ class Indicators:
         queries = self.points[like]
         queries[:, -1] = 0
         return queries
-
-
-def typical_variance(points):
-    """Weight of a category that differs: the median variance of the features.
-
-    As in SMOTE-NC, of the features that vary at all; 1 where none does.
-    """
-    variances = points.var(axis=0)
-    variances = variances[variances > 0]
-    return float(np.median(np.sqrt(variances)) ** 2) if len(variances) else 1.0
 
 
 def one_of(parents, weights, chosen):

@@ -14,9 +14,8 @@ import numpy as np
 from narwhals.dependencies import is_into_dataframe, is_pandas_like_dataframe
 from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
-from sklearn.utils import check_array
 
-from .._runtime.validation import LOOSE, as_array
+from .._runtime.validation import as_array
 from .readers import TypedColumn, read_column
 
 
@@ -36,6 +35,12 @@ def columns_of(X):
     A frame of narwhals is replaced by its native frame.
     """
     if not is_frame(X):
+        X = as_rows(X)
+        if X.ndim != 2:
+            raise ValueError(
+                "Totals and categorical_features are about columns: X must have two "
+                f"dimensions; got {X.shape}."
+            )
         return ArrayColumns(X)
     X = nw.to_native(X, pass_through=True)
     if is_pandas_like_dataframe(X):
@@ -150,32 +155,11 @@ class PandasColumns(ArrayColumns):
         return concat([self._rows, *rows], ignore_index=True)
 
 
-def as_numeric(X, name="X", **settings):
-    """Numbers in an array or sparse matrix, in their type; NaN may be among them."""
-    settings = {"accept_sparse": ["csr", "csc"], "ensure_2d": False} | settings
-    X = as_array(X, name)
-    return check_array(X, dtype="numeric", input_name=name, **settings, **LOOSE)
-
-
-def as_table(X):
-    """An array of two axes, of objects if need be, or a sparse matrix of columns."""
+def as_rows(X, name="X"):
+    """An array, of objects if need be, or a sparse matrix whose columns can be read."""
     if issparse(X):
         return X if X.format in ("csr", "csc") else X.tocsr()
-    X = np.asarray(as_array(X, dtype=object))
-    if X.ndim != 2:
-        raise ValueError(
-            f"categorical_features needs rows of one axis; got X of shape {X.shape}."
-        )
-    return X
-
-
-def no_numbers(column):
-    """Error message for a column without numbers."""
-    return (
-        f"{column} holds no numbers. Name it in categorical_features ('auto' names all "
-        "such columns of a data frame), or encode it first. An array of words and "
-        "numbers holds words alone: pass a data frame."
-    )
+    return np.asarray(as_array(X, name, dtype=object))
 
 
 def column_of(key, caller, names, row_shape):

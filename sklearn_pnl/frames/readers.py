@@ -8,7 +8,7 @@ from numbers import Real
 import narwhals as nw
 import numpy as np
 
-from .._runtime.masked import is_missing
+from .._runtime.masked import are_missing
 
 # Types that are read as float64.
 _WIDE = (nw.Decimal, nw.Int128, nw.UInt128)
@@ -166,7 +166,7 @@ class ObjectColumn(PlainColumn):
     def __init__(self, native):
         self.dtype, self._native = native.dtype, native
         values = np.asarray(native, dtype=object)
-        missing = np.fromiter(map(is_missing, values), bool, len(values))
+        missing = are_missing(values)
         self._marker = values[missing.argmax()] if missing.any() else np.nan
         present = values[~missing].tolist()
         if not all(isinstance(value, Real | Decimal | np.bool_) for value in present):

@@ -8,19 +8,16 @@ from scipy.sparse import issparse
 
 from .._runtime.validation import check_finite, validated, warn_user
 from .categories import level_codes
-from .columns import (
-    ArrayColumns,
-    as_numeric,
-    as_table,
-    column_of,
-    columns_of,
-    is_frame,
-    no_numbers,
-    places_of,
-)
+from .columns import ArrayColumns, column_of, columns_of, is_frame, places_of
 from .times import NAMES, Times, count_from_one_start
 from .values import Counts, kind_of
 
+# What is said of a column without numbers.
+_NO_NUMBERS = (
+    "holds no numbers. Name it in categorical_features ('auto' names all such columns "
+    "of a data frame), or encode it first. An array of words and numbers holds words "
+    "alone: pass a data frame."
+)
 # Why missing cells are refused.
 _WHOLE = "Missing cells need the whole row as code: no order, reshaper or embedding."
 
@@ -46,13 +43,13 @@ def read_table(estimator, X, missing=None):
         Of NaN and infinity, with row and column, of columns without numbers that are
         no categories, and where all are categories.
     """
-    is_list, chosen = isinstance(X, list), estimator.categorical_features
+    chosen = estimator.categorical_features
     if not is_frame(X) and (chosen is None or isinstance(chosen, str)):
         # The columns of an array have no types of their own.
         settings = {"accept_sparse": ["csr", "csc"], "dtype": "numeric"}
-        table = ArrayTable(validated(estimator, X, no_numbers, **settings))
+        table = ArrayTable(validated(estimator, X, _NO_NUMBERS, **settings))
     else:
-        columns = columns_of(X if is_frame(X) else as_table(X))
+        columns = columns_of(X)
         if 0 in (len(columns), columns.n_columns):
             raise ValueError("Found 0 sample(s) or 0 feature(s): give some.")
         table = ColumnTable(columns, chosen)
@@ -61,12 +58,13 @@ def read_table(estimator, X, missing=None):
             "All columns are categories, and new rows would be copies, which "
             "RandomOverSampler of imbalanced-learn makes. Encode one as numbers."
         )
-    table._is_list = is_list
+    table._is_list = isinstance(X, list)
     table.describe(estimator)
-    names = table.column_names if len(table.row_shape) == 1 else None
     if missing is not None:
         missing = True if missing else _WHOLE
-    table.has_missing = check_finite(table._numbers, names=names, missing=missing)
+    table.has_missing = check_finite(
+        table._rows, names=table.column_names, missing=missing
+    )
     return table
 
 
@@ -85,8 +83,6 @@ class Table:
         Of the columns of X, as they came: any objects.
     categorical : list of int
         Columns of X that are categories.
-    is_sparse : bool
-        Whether rows come, and new ones go, as a sparse matrix.
     columns : ndarray of int of shape (D,)
         Flat column of X behind each number.
     times : ndarray of bool of shape (D,)
@@ -112,15 +108,14 @@ class Table:
     """
 
     names, labels, categorical, row_numbers = None, None, (), None
-    is_sparse = has_missing = _is_list = False
+    has_missing = _is_list = False
     data_name, owned = "the training data", True
 
     def _set_kinds(self, kinds):
         """Say what the numbers are, each of its kind, or all of one."""
 
         def each(name):
-            values = [getattr(kind, name) for kind in kinds]
-            return np.full(len(self.columns), values[0] if len(values) == 1 else values)
+            return np.full(len(self.columns), [getattr(kind, name) for kind in kinds])
 
         self.times, self.steps = each("is_time").astype(bool), each("step")
         self.precision = each("precision")
@@ -129,7 +124,7 @@ class Table:
         self.integer_features = self.columns[(self.steps == 1) & ~self.times]
 
     def __len__(self):
-        return self._numbers.shape[0]
+        return self._rows.shape[0]
 
     # --- what columns are ---------------------------------------------------------
 
@@ -156,39 +151,28 @@ class Table:
         estimator.n_features_in_ = self.row_shape[0]
         if self.names is not None and all(isinstance(n, str) for n in self.names):
             estimator.feature_names_in_ = np.asarray(self.names, dtype=object)
-        else:
-            vars(estimator).pop("feature_names_in_", None)
 
     # --- rows ---------------------------------------------------------------------
 
     @property
-    def sparse_numbers(self):
-        """Rows as a sparse matrix, where numbers are still in one; else None."""
-        return self._numbers if issparse(self._numbers) else None
+    def sparse_rows(self):
+        """Rows as a sparse matrix, if they came as one and are numbers; else None."""
+        return self._rows if issparse(self._rows) else None
 
-    def numbers(self):
-        """Rows (n, D) of numbers in float64, or in float32 if X is no more precise."""
-        return self._dense(self._numbers).reshape(len(self), prod(self.shape))
-
-    def _dense(self, rows):
-        return self._as_numbers(rows) if _is_made_later(rows) else rows
-
-    def take(self, members, data_name=None):
+    def take(self, members, data_name):
         """Some of the rows, as a table of their own."""
         part = copy(self)
-        part._numbers = self._dense(self._numbers[members])
+        part._rows = self._rows[members]
         part._origin, part.owned = None, True
         part.labels = None if self.labels is None else self.labels[members]
-        every = self.row_numbers
-        part.row_numbers = np.asarray(members) if every is None else every[members]
-        part.data_name = self.data_name if data_name is None else data_name
-        part.has_missing = self.has_missing and bool(np.isnan(part._numbers).any())
+        part.row_numbers, part.data_name = members, data_name
+        part.has_missing = self.has_missing and bool(np.isnan(part.numbers()).any())
         return part
 
     def without_rows(self):
         """Table without rows, which can still read and restore rows."""
         part = copy(self)
-        part._numbers = np.empty((0, *self.shape))
+        part._rows = np.empty((0, *self.shape))
         part._origin = None
         return part
 
@@ -210,46 +194,33 @@ class ArrayTable(Table):
     """
 
     def __init__(self, X):
-        self._origin, self.is_sparse = ArrayColumns(X), issparse(X)
+        self._origin = ArrayColumns(X)
         self.row_shape = self.shape = X.shape[1:]
         # No type that a reader of files has to trust.
-        self._container = type(X) if self.is_sparse else None
-        self._kind = kind_of(X if self.is_sparse else X.reshape(len(X), -1))
+        self._container = type(X) if issparse(X) else None
+        self._kind = kind_of(X if issparse(X) else X.reshape(len(X), -1))
         self.columns = np.arange(prod(self.shape))
         self._set_kinds([self._kind])
-        self._numbers = X
-        if not _is_made_later(X):
-            self._numbers = self._as_numbers(X)
-            # New rows are appended to the original ones.
-            self.owned = not np.may_share_memory(self._numbers, X)
+        self._rows = X
+        # Rows that need no conversion are those that new ones are appended to.
+        self.owned = not np.may_share_memory(self.read(X[:1]), X)
 
-    def _as_numbers(self, X):
-        """Numbers (n, *shape) of rows."""
+    def numbers(self):
+        """Rows (n, D) of numbers in float64, or in float32 if X is no more precise."""
+        return self.read(self._rows)
+
+    def read(self, X):
+        """Numbers (m, D) of rows in the format of X."""
         # Row by row: rounding, and with it the order of near-ties, depends on it.
         X = X.toarray(order="C") if issparse(X) else X
-        return self._kind.read(X.reshape(len(X), -1)).reshape(X.shape)
+        return self._kind.read(X.reshape(len(X), len(self.columns)))
 
     def like(self, numbers, donors=None):
         """See :meth:`ColumnTable.like`."""
         rows = self._kind.restore(numbers)
-        if self.is_sparse:
+        if self._container is not None:
             return self._container(rows)
         return rows.reshape(-1, *self.row_shape)
-
-    def read(self, X):
-        """See :meth:`ColumnTable.read`."""
-        X = as_numeric(X)
-        if X.shape[1:] != self.row_shape:
-            raise ValueError(
-                f"X has rows of shape {X.shape[1:]}, but the rows of fit had "
-                f"{self.row_shape}."
-            )
-        return self._as_numbers(X).reshape(X.shape[0], -1)
-
-
-def _is_made_later(rows):
-    """Whether rows are converted to floats only when a part of them is used."""
-    return issparse(rows) or rows.dtype.kind in "iub"
 
 
 class ColumnTable(Table):
@@ -263,21 +234,20 @@ class ColumnTable(Table):
         Of :mod:`.columns`.
     chosen : object
         Which are categories, in any way of ``categorical_features``.
-    refused : callable
-        Gives the message for a column that is neither numeric nor chosen.
+    refused : str
+        Said of a column that is neither numeric nor chosen.
     """
 
-    def __init__(self, columns, chosen, refused=no_numbers):
+    def __init__(self, columns, chosen, refused=_NO_NUMBERS):
         n, self._head, self._origin = columns.n_columns, columns.head(), columns
-        self.names, self.is_sparse = columns.names, columns.is_sparse
-        self.row_shape = (n,)
+        self.names, self.row_shape = columns.names, (n,)
         readers = [columns.reader(j) for j in range(n)]
         values = [reader.values for reader in readers]
         others = [j for j in range(n) if values[j] is None]
         auto = isinstance(chosen, str)
         self.categorical = others if auto else places_of(columns.names, n, chosen)
         for j in set(others) - set(self.categorical):
-            raise ValueError(refused(columns.what(j)))
+            raise ValueError(f"{columns.what(j)} {refused}")
         self.columns = np.delete(np.arange(n), self.categorical)
         self.shape = self.columns.shape
         self._kinds, notes = [], []
@@ -292,8 +262,9 @@ class ColumnTable(Table):
             )
         count_from_one_start([kind for kind in self._kinds if kind.is_time])
         self._set_kinds(self._kinds)
-        values = [values[j] for j in self.columns]
-        self._numbers = self._matrix(len(columns), values)
+        self._rows = np.zeros((len(columns), *self.shape))
+        for i, (j, kind) in enumerate(zip(self.columns, self._kinds, strict=True)):
+            self._rows[:, i] = kind.read(values[j])
         # Restoring needs the types of columns and one value of each level, no rows.
         self._readers = [reader.part(np.arange(0)) for reader in readers]
         if self.categorical:
@@ -312,35 +283,27 @@ class ColumnTable(Table):
         self._readers[j] = reader.part(first_rows)
         return codes
 
+    def numbers(self):
+        """Rows (n, D) of numbers in float64."""
+        return self._rows
+
     def time_scale(self, j):
         """Where number j, a time, counts from, and its unit, as NumPy times."""
         return self._kinds[j].scale
 
-    def _matrix(self, n, values):
-        numbers = np.zeros((n, *self.shape))
-        for i, (kind, column) in enumerate(zip(self._kinds, values, strict=True)):
-            numbers[:, i] = kind.read(column)
-        return numbers
-
-    def read(self, X):
-        """Numbers (m, D) of other rows."""
-        return self.read_columns(columns_of(X if is_frame(X) else as_table(X)))
-
-    def read_columns(self, columns):
-        """Numbers (m, D) of the columns of other rows."""
-        if columns.n_columns != len(self._readers):
-            raise ValueError(
-                f"X has {columns.n_columns} columns, but the rows of fit had "
-                f"{len(self._readers)}."
-            )
-        values = [columns.reader(j).values for j in self.columns]
-        for j, kind, column in zip(self.columns, self._kinds, values, strict=True):
-            if column is None or NAMES.get(column.dtype.kind, "numbers") != kind.holds:
+    def read(self, X, name="X"):
+        """Numbers (m, D) of other rows with as many columns; ``name`` is for errors."""
+        columns = columns_of(X)
+        numbers = np.zeros((len(columns), *self.shape))
+        for i, (j, kind) in enumerate(zip(self.columns, self._kinds, strict=True)):
+            values = columns.reader(j).values
+            if values is None or NAMES.get(values.dtype.kind, "numbers") != kind.holds:
                 raise ValueError(
-                    f"{columns.what(j)} holds no {kind.holds}, as it did in the rows "
-                    "of fit."
+                    f"{name}: {columns.what(j)} holds no {kind.holds}, as it did in "
+                    "the rows of fit."
                 )
-        return self._matrix(len(columns), values)
+            numbers[:, i] = kind.read(values)
+        return numbers
 
     def like(self, numbers, donors=None):
         """Convert numbers to rows in the format of X.

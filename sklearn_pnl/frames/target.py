@@ -9,11 +9,16 @@ from scipy.sparse import issparse
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from .._runtime.masked import is_missing
+from .._runtime.masked import are_missing
 from .._runtime.validation import as_array, check_finite
 from .columns import columns_of, is_frame
 from .readers import TypedColumn
 from .table import ColumnTable
+
+_NO_TARGET = (
+    "of y holds no numbers: targets must be numeric, or times. PNLSampler adds rows "
+    "with classes."
+)
 
 
 class ClassTarget:
@@ -70,7 +75,7 @@ class ClassTarget:
 
 def plain_target(y):
     """Classes as scikit-learn reads them, and a function back to the type of ``y``."""
-    _check_given(y, "A sampler")
+    _check_given(y)
     is_pandas = hasattr(y, "iloc")
     if is_frame(y) and not is_pandas:
         raise ValueError("y is a data frame; pass a Series, such as y[y.columns[0]].")
@@ -80,7 +85,7 @@ def plain_target(y):
         back, y = TypedColumn(y.to_native()).restore, y.to_numpy()
     values = np.empty(0) if issparse(y) else np.asarray(as_array(y, "y"))
     if values.dtype.kind in "fO":
-        missing = np.vectorize(is_missing, otypes=[bool])(values)
+        missing = are_missing(values)
         for row in np.argwhere(missing)[:1, 0]:
             raise ValueError(
                 f"y contains NaN or None, {missing.sum()} in all, the first in row "
@@ -89,11 +94,11 @@ def plain_target(y):
     return y, back
 
 
-def _check_given(y, caller):
+def _check_given(y):
     if y is None:
         raise ValueError(
-            f"{caller} requires y to be passed, but the target y is None: PNLAugmenter "
-            "draws rows without targets."
+            "This estimator requires y to be passed, but the target y is None: "
+            "PNLAugmenter draws rows without targets."
         )
 
 
@@ -108,14 +113,12 @@ def _in_container_of(y, values):
     return values
 
 
-def read_target(y, caller):
+def read_target(y):
     """Read numeric targets (n, t); also a function that appends new ones to ``y``.
 
     Parameters
     ----------
     y : array-like, series or data frame of shape (n,) or (n, t)
-    caller : str
-        Who asks, for messages.
 
     Returns
     -------
@@ -123,7 +126,7 @@ def read_target(y, caller):
     with_more : callable
         From new numbers (m, t) to all targets.
     """
-    _check_given(y, caller)
+    _check_given(y)
     rows, is_series = y, is_into_series(y)
     if is_series:
         rows = nw.from_native(y, series_only=True).to_frame().to_native()
@@ -134,7 +137,7 @@ def read_target(y, caller):
                 f"y must have shape (n,) or (n, n_targets); got {array.shape}."
             )
         rows = array.reshape(len(array), -1)
-    table = ColumnTable(columns_of(rows), [], _no_target)
+    table = ColumnTable(columns_of(rows), [], _NO_TARGET)
     check_finite(table.numbers(), "y", table.names)
 
     def with_more(new):
@@ -148,10 +151,3 @@ def read_target(y, caller):
         return whole.tolist() if isinstance(y, list) else whole
 
     return table.numbers(), with_more
-
-
-def _no_target(column):
-    return (
-        f"{column} of y holds no numbers: targets must be numeric, or times. "
-        "PNLSampler adds rows with classes."
-    )

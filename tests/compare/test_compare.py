@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from _samples import FAST, draw, mixed, numbers_of, statuses
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -16,6 +17,14 @@ def test_images_are_compared_flat_and_their_cells_named():
     flat = compare_samples(X.reshape(20, -1), X_new.reshape(20, -1), **FAST)
     assert_array_equal(numbers_of(found), numbers_of(flat))
     assert (found.features.names[6], flat.features.names[6]) == ("x1_2", "x6")
+
+
+def test_lists_and_sparse_matrices_are_compared_as_arrays():
+    X, X_new = np.random.default_rng(0).poisson(1.0, (2, 30, 3))
+    found = compare_samples(X, X_new, **FAST)
+    for make in (np.ndarray.tolist, sp.csr_array, sp.coo_matrix):
+        other = compare_samples(make(X), make(X_new), **FAST)
+        assert_array_equal(numbers_of(found), numbers_of(other))
 
 
 def test_data_frames_keep_the_names_of_their_features():
@@ -73,6 +82,12 @@ def test_other_columns_than_those_of_a_frame_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             compare_samples(X, X_new, **FAST)
+
+
+def test_words_in_an_array_are_sent_to_a_data_frame():
+    words = np.array([["a", "b"]] * 4)
+    with pytest.raises(ValueError, match="Column 0 of X .*pass a data frame"):
+        compare_samples(words, words)
 
 
 @pytest.mark.parametrize("unit", [1e-300, 1e-9, 1e170])
@@ -159,7 +174,6 @@ def test_wrong_parameters_are_named(wrong):
         (draw(0, 1), draw(1), None),
         (draw(0), draw(1), draw(2, 1)),
         (draw(0), draw(1)[:0], None),
-        (np.array([["a", "b"]] * 4), draw(1), None),
         (draw(0) * 1j, draw(1), None),
     ],
 )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from _containers import equal, in_container, read, there_and_back
 
 pd = pytest.importorskip("pandas")
@@ -53,7 +54,7 @@ def test_types_keep_their_marker(name, container):
     assert table.has_missing == (name not in ("word", "text", "level"))
     assert equal(there_and_back(table), X)
     assert np.isnan(table.read(X)).tolist() == np.isnan(table.numbers()).tolist()
-    assert equal(there_and_back(table.take(np.arange(N))), X)
+    assert equal(there_and_back(table.take(np.arange(N), "part")), X)
 
 
 OBJECTS = {
@@ -111,6 +112,14 @@ def test_integers_beyond_2_53_beside_gaps_are_as_near_as_float64():
     assert new["n"].isna().tolist() == [False, True, False]
     assert new["n"][2] == 2**60
     assert table.stack([new])[:3].equals(X)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.csc_array])
+def test_infinity_beside_a_gap_is_named_in_sparse_rows_too(make):
+    X = np.ones((9, 4))
+    X[3, 1], X[3, 2], X[5, 0] = np.nan, np.inf, np.inf
+    with pytest.raises(ValueError, match="infinity; the first is at row 3, column 2"):
+        read(make(X), missing=True)
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 1), (2, 3, 1)], ids=str)

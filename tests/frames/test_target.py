@@ -11,7 +11,7 @@ pd = pytest.importorskip("pandas")
 
 
 def more(y, new):
-    return read_target(y, "Sampler")[1](np.asarray(new, dtype=float).reshape(2, -1))
+    return read_target(y)[1](np.asarray(new, dtype=float).reshape(2, -1))
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def more(y, new):
 )
 def test_series_keep_name_and_type(dtype):
     y = pd.Series([1, 2, 3], name="price", index=[7, 8, 9]).astype(dtype)
-    values, _ = read_target(y, "Sampler")
+    values, _ = read_target(y)
     assert_array_equal(values, [[1.0], [2.0], [3.0]])
     whole = more(y, [1.7, 2.2])
     assert whole.dtype == y.dtype
@@ -44,7 +44,7 @@ def test_numbers_of_other_containers():
     assert whole.tolist() == [1, 2, 3, 2, 2]
     assert more([1.0, 2.0], [3, 4]) == [1, 2, 3, 4]
     assert more(np.ones((4, 2), np.float32), np.zeros((2, 2))).shape == (6, 2)
-    values, with_more = read_target(np.full(3, 2**60 + 1), "Sampler")
+    values, with_more = read_target(np.full(3, 2**60 + 1))
     assert with_more(values[:1]).tolist() == [2**60 + 1] * 4
 
 
@@ -71,7 +71,7 @@ MASKED = np.ma.masked_array([0, 1, 2], [False, True, False])
 )
 def test_bad_numbers_are_refused(y):
     with pytest.raises(ValueError, match=r"\by\b"):
-        read_target(y, "Sampler")
+        read_target(y)
 
 
 def series(values, library, dtype=None):
