@@ -7,15 +7,11 @@ from sklearn.base import clone
 
 from ._runtime.validation import warn_missed, warn_user
 from ._tensor_filling import NearRows
-from .constraints.feasible_set import (
-    TableReader,
-    build_feasible_set,
-    resolve_equalities,
-)
+from .constraints.feasible_set import build_feasible_set, resolve_equalities
 from .constraints.linear import read_constraints
 from .constraints.nearest import nearest_rows
 from .constraints.projection import weights_of
-from .frames import is_frame, read_table
+from .frames import TableReader, is_frame, read_table
 
 
 class TableFiller:

@@ -15,18 +15,14 @@ from ._runtime.validation import NOT_NEGATIVE, POSITIVE, warn_user
 from .calibration import check_order
 from .constraints import CONSTRAINTS, Constraint
 from .constraints.audit import audit_rows
-from .constraints.feasible_set import (
-    TableReader,
-    build_feasible_set,
-    resolve_equalities,
-)
+from .constraints.feasible_set import build_feasible_set, resolve_equalities
 from .constraints.infeasible import explain_infeasible
 from .constraints.linear import read_constraints
 from .constraints.projection import project_rows
 from .constraints.sum_projection import project_to_totals
 from .constraints.totals import Totals
 from .constraints.value_support import find_value_support
-from .frames import read_table
+from .frames import TableReader, read_table
 
 
 @validate_params(

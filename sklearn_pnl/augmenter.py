@@ -34,12 +34,7 @@ from .constraints.linear import (
     read_constraints,
 )
 from .constraints.relations import MOST_DENSE, find_relations, limits_alone
-from .constraints.structure import (
-    Structure,
-    filled,
-    given_with_categories,
-    limits_of_patterns,
-)
+from .constraints.structure import Structure
 from .constraints.value_support import ValueSupport, find_value_support
 from .draws import DRAWS_PARAMETER, DrawsLike, MixupDraws, Start, as_draws
 from .embedding import Embed, LayOut
@@ -368,15 +363,10 @@ class PNLAugmenter(Augmentation, StructureAttributes):
 
     def _line_source(self, table, groups):
         cells = table.numbers().astype(np.float64, copy=not table.owned)
-        relations, support = self._structure.relations, self._structure.support
-        rows, absent = filled(cells, support, relations)
+        relations, draws, labels = self._structure.relations, self.draws_, table.labels
         strata = strata_of(cells, relations.tied, self.n_neighbors_, groups)
-        labels, draws = table.labels, self.draws_
-        lines = LineDraw(
-            rows, absent, cells, relations, draws.noise_on("m"), draws.agreed_cells,
-            *limits_of_patterns(cells, strata, relations),
-            following=given_with_categories(cells, relations, labels),
-        )  # fmt: skip
+        lines = LineDraw.of_rows(cells, labels, self._structure, draws, strata)
+        rows, absent = lines.rows, lines.absent
         has_donors = labels is not None or relations.binary.any() or absent is not None
         self.order_, self.embedding_, self.reshaper_ = None, None, None
         self.codes_, self.n_params_, self.n_iter_ = rows, rows.shape[1], 1

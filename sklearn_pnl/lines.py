@@ -61,6 +61,17 @@ class LineDraw:
     limits: np.ndarray | None = None
     following: tuple = ()
 
+    @classmethod
+    def of_rows(cls, cells, labels, structure, draws, strata):
+        """From the rows of a class, their categories, and how they are mixed."""
+        relations = structure.relations
+        rows, absent = _filled(cells, structure.support, relations)
+        return cls(
+            rows, absent, cells, relations, draws.noise_on("m"), draws.agreed_cells,
+            *_limits_of_patterns(cells, strata, relations),
+            _given_with_categories(cells, relations, labels),
+        )  # fmt: skip
+
     def draw(self, parents, rng, coins):
         """New rows (n, D), and the row (n,) that gives each its categories."""
         donors, from_j = self._donors(parents, coins)
@@ -275,3 +286,56 @@ def off_steps(rows, relations, columns):
     columns = columns[relations.steps[columns] > 0]
     places = rows[:, columns] / relations.steps[columns]
     return (np.abs(places - np.rint(places)) > 1e-6).any(axis=1)
+
+
+# --- cells that are no numbers to mix ---------------------------------------------
+
+
+def _filled(cells, support, relations):
+    """Rows (m, D) with a number in every cell, and which cells are absent; or None.
+
+    A missing cell, and a shared value (atom) that new rows take as it is, is no number
+    to mix. Columns that move with others have no atoms.
+    """
+    absent = np.isnan(cells)
+    free = ~relations.joined
+    for column, values in (support.atoms if support is not None else {}).items():
+        if free[column]:
+            absent[:, column] |= np.isin(cells[:, column], values)
+    if not absent.any():
+        return cells, None
+    rows = np.where(absent, np.nan, cells)
+    lost = np.isnan(rows).all(axis=0)
+    rows[:, lost] = 0
+    # A middle value: near rows are near by their other cells.
+    middle = np.nanpercentile(rows, 50, axis=0, method="lower")
+    return np.where(np.isnan(rows), middle, rows), absent
+
+
+def _limits_of_patterns(cells, strata, relations):
+    """Numbers (m,) of limits of rows, and these limits (n, 2, D); None for the usual.
+
+    A row that has a cell only where some column counts more than 0 is mixed with such
+    rows alone, and stays within their ends of the columns of whole numbers.
+    """
+    if not np.isnan(cells).any():
+        return None, None
+    limits, number = [(relations.low, relations.high)], np.zeros(len(cells), int)
+    for rows, partners in strata:
+        if rows is partners:
+            ends = np.fmin.reduce(cells[rows]), np.fmax.reduce(cells[rows])
+            is_narrower = (relations.steps > 0) & ~np.isnan(ends[0])
+            number[rows] = len(limits)
+            limits.append(np.where(is_narrower, ends, limits[0]))
+    return number, np.array(limits)
+
+
+def _given_with_categories(cells, relations, labels):
+    """Blocks of two-valued columns that are alike in each level of a category."""
+    flags = np.nan_to_num(cells[:, relations.binary], nan=-np.inf)
+    given = set()
+    for levels in () if labels is None else labels.T:
+        _, first, level = np.unique(levels, return_index=True, return_inverse=True)
+        alike = (flags == flags[first][level.reshape(-1)]).all(axis=0)
+        given |= {*relations.blocks} - {*relations.blocks[~alike]}
+    return tuple(sorted(given))

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from .linear import LinearConstraints, read_constraints
 from .relations import ends, find_in_table
@@ -138,10 +137,3 @@ def resolve_equalities(equalities, table):
             f"to {missed[k]:.1e} of the range."
         )
     return system
-
-
-class TableReader(BaseEstimator):
-    """What tables are read for where there is no estimator: words are categories."""
-
-    def __init__(self, categorical_features="auto"):
-        self.categorical_features = categorical_features

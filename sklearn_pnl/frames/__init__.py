@@ -6,11 +6,12 @@ From the columns of a container (``columns``, ``readers``) through numbers and b
 """
 
 from .columns import columns_of, is_frame
-from .table import read_table
+from .table import TableReader, read_table
 from .target import ClassTarget, plain_target, read_target
 
 __all__ = [
     "ClassTarget",
+    "TableReader",
     "columns_of",
     "is_frame",
     "plain_target",

@@ -5,6 +5,7 @@ from math import prod
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
 
 from .._runtime.validation import check_finite, validated, warn_user
 from .categories import level_codes
@@ -66,6 +67,13 @@ def read_table(estimator, X, missing=None):
         table._rows, names=table.column_names, missing=missing
     )
     return table
+
+
+class TableReader(BaseEstimator):
+    """What tables are read for where there is no estimator: words are categories."""
+
+    def __init__(self, categorical_features="auto"):
+        self.categorical_features = categorical_features
 
 
 class Table:

@@ -9,9 +9,9 @@ from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array
 
 from sklearn_pnl import ColumnConstraint
-from sklearn_pnl.constraints.feasible_set import TableReader, resolve_equalities
+from sklearn_pnl.constraints.feasible_set import resolve_equalities
 from sklearn_pnl.constraints.linear import read_constraints
-from sklearn_pnl.frames import read_table
+from sklearn_pnl.frames import TableReader, read_table
 
 
 def table_of(X):
