@@ -140,9 +140,10 @@ def normalized_exp(energy):
 
     A ValueError if a row has no such distribution: its energies overflow.
     """
-    top = _finite_top(energy)
-    with np.errstate(over="ignore"):
-        return tilted_exp(energy, top)
+    with np.errstate(over="ignore", invalid="ignore"):
+        q, psi = tilted_exp(energy)
+    _check_finite(psi)
+    return q, psi
 
 
 def _energy(theta, poset):
@@ -150,22 +151,20 @@ def _energy(theta, poset):
         return poset.zeta(theta)
 
 
-def _finite_top(energy):
-    top = energy.max(axis=1)
-    finite = np.isfinite(top)
+def _check_finite(logs):
+    finite = np.isfinite(logs)
     if not finite.all():
         row = int(np.argmin(finite))
         raise ValueError(
             f"Row {row} has no distribution: theta is so large that log p, a sum of "
-            f"theta, is {top[row]}. Choose theta closer to 0, or codes closer to those "
+            "theta, is not finite. Choose theta closer to 0, or codes closer to those "
             "of data."
         )
-    return top
 
 
-def tilted_exp(energy, top=None):
+def tilted_exp(energy):
     """:func:`normalized_exp` unchecked: for steps that a search may refuse."""
-    top = energy.max(axis=1) if top is None else top
+    top = energy.max(axis=1)
     energy -= top[:, None]
     p = np.exp(energy, out=energy)
     total = row_sums(p)
@@ -217,7 +216,7 @@ def measure_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
            [2., 2.]])
     """
     energy = _energy(theta, poset)
-    _finite_top(energy.reshape(-1, poset.n_elements))
+    _check_finite(energy.reshape(-1, poset.n_elements).max(axis=1))
     return np.exp(energy)
 
 

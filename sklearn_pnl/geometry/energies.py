@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from .divergences import e_geodesic, kl_divergence, m_geodesic
 from .many_body.projections import mixed_projection
-from .posets.elements import float_type
 from .posets.protocol import PosetProtocol
 
 __all__ = ["energy_decomposition", "geodesic_energy", "interaction_energy"]
@@ -132,7 +131,6 @@ def energy_decomposition(
     >>> energy_decomposition(p, TensorPoset((2, 2))).round(4)
     array([0.0201, 0.0863])
     """
-    p = np.asarray(p, dtype=float_type(p))
     levels = range(1, poset.max_order) if levels is None else levels
     masks = [poset.level_mask(level) for level in levels]
     for k, (inner, outer) in enumerate(pairwise(masks)):

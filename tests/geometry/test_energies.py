@@ -13,9 +13,11 @@ from _oracles import (
 from numpy.testing import assert_allclose
 
 from sklearn_pnl.geometry import (
+    Poset,
     TensorPoset,
     energy_decomposition,
     geodesic_energy,
+    goodness_of_fit,
     interaction_energy,
     prob_from_theta,
 )
@@ -224,6 +226,16 @@ def test_levels_can_be_masks_of_any_nested_sets(seed):
     assert_allclose(
         interaction_energy(p, poset, inner, upper=outer), expected[1], atol=1e-9
     )
+
+
+def test_a_mask_may_free_none_and_a_list_the_first_element():
+    # The bottom of this poset is its last element.
+    poset, p = Poset.from_relations(3, [(2, 0), (2, 1)]), [0.5, 0.2, 0.3]
+    none = interaction_energy(p, poset, np.zeros(3, bool))
+    assert none == interaction_energy(p, poset, 0)
+    first = interaction_energy(p, poset, np.array([0]))
+    assert first == interaction_energy(p, poset, np.array([True, False, False])) < none
+    assert goodness_of_fit([5, 2, 3], poset, np.array([0])).n_params == 1
 
 
 @pytest.mark.parametrize(

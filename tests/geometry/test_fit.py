@@ -27,7 +27,7 @@ from sklearn_pnl.geometry import (
     theta_from_prob,
     theta_with_errors,
 )
-from sklearn_pnl.geometry.many_body.fillable import level_functions
+from sklearn_pnl.geometry.many_body.fillable import model_design
 
 SEEDS = [0, 1, 2]
 SHAPE = (2, 3, 4)
@@ -170,7 +170,7 @@ def test_theta_and_errors_are_those_of_a_pseudoinverse(mean, order):
     counts, poset = random_counts(4, mean=mean), TensorPoset(SHAPE)
     fit, mask = goodness_of_fit(counts, poset, order), poset.order_mask(order)
     q = (fit.expected / fit.total).ravel()
-    design = np.sqrt(q)[:, None] * level_functions(poset, np.flatnonzero(mask))
+    design = np.sqrt(q)[:, None] * model_design(poset, mask).toarray()
     inverse = pinv(design, rtol=1e-11)
     known = np.abs(1 - np.diag(inverse @ design)) < 1e-6
     log_q = np.sqrt(q) * np.log(q, out=np.zeros_like(q), where=q > 0)

@@ -15,16 +15,13 @@ SEEDS = [0, 1, 2]
 class _Smooth:
     """Rows of a strictly convex function; the point kept is ``x`` itself."""
 
-    def gradient(self, point, rows):
-        gradient = self.slope(point, rows)
+    def gradient(self, x, point, rows):
+        gradient = self.gradient_at(x, rows)
         return gradient, np.abs(gradient).max(axis=1)
 
     def value(self, x, rows):
         # The first column remembers the row, for `hessian_product` to read.
         return self.height(x, rows), np.column_stack([rows, x])
-
-    def slope(self, point, rows):
-        return self.gradient_at(point[:, 1:], rows)
 
     def longest(self, step, point):
         return np.ones(len(step))
@@ -217,8 +214,8 @@ def test_dense_newton_solves_a_badly_scaled_problem():
 class _Broken(LogSumExp):
     """A problem whose gradient is not a number in its last row."""
 
-    def gradient(self, point, rows):
-        gradient, residual = super().gradient(point, rows)
+    def gradient(self, x, point, rows):
+        gradient, residual = super().gradient(x, point, rows)
         broken = np.isin(rows, [3])
         return gradient, np.where(broken, np.nan, residual)
 

@@ -649,7 +649,8 @@ def test_derivatives_of_the_objective(seed, kind, concentration):
         return problem.value(x[None], one)[0][0]
 
     def gradient(x):
-        return problem.gradient(problem.value(x[None], one)[1], one)[0][0]
+        q = problem.value(x[None], one)[1]
+        return problem.gradient(x[None], q, one)[0][0]
 
     x = 0.3 * rng.normal(size=len(solver.elements))
     assert_allclose(gradient(x), finite_difference(value, x, 1e-5), atol=1e-8)

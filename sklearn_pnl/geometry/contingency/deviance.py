@@ -12,13 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..energies import energy_decomposition
 from ..posets.protocol import PosetProtocol
 from ..posets.tensor import TensorPoset
-from .fit import (
-    check_counts,
-    check_reference,
-    n_params_of,
-    p_values,
-    statistics_table,
-)
+from .fit import check_counts, check_reference, n_params_of, p_values, statistics_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,12 +139,12 @@ def deviance_tests(
 
 def _named_levels(poset, levels):
     """Names of terms, and the nested levels but the last, which is the counts."""
-    if isinstance(levels, str) and levels == "orders":
-        levels = list(range(1, poset.max_order))
-        return [*levels, poset.max_order], levels
     if not isinstance(levels, str):
         levels = list(levels)
-        return [*(_name(level) for level in levels), "rest"], levels
+        return [*map(_name, levels), "rest"], levels
+    if levels == "orders":
+        orders = list(range(1, poset.max_order + 1))
+        return orders, orders[:-1]
     if levels != "interactions" or not isinstance(poset, TensorPoset):
         raise ValueError(
             "levels must be 'interactions' (of a tensor), 'orders' or a list of "

@@ -38,12 +38,7 @@ from ..._runtime.masked import check_unmasked
 from ..convex.optimize import Report
 from ..coordinates import distributions
 from ..divergences import kl_divergence
-from ..many_body.fillable import (
-    fillable_cells,
-    level_functions,
-    model_design,
-    nearly_empty,
-)
+from ..many_body.fillable import model_design, unfillable_cells
 from ..many_body.projections import mixed_projection
 from ..posets.elements import leading_shape, non_negative
 from ..posets.protocol import PosetProtocol
@@ -189,10 +184,10 @@ def goodness_of_fit(
     """
     counts, total, p = check_counts(counts, poset)
     reference = check_reference(reference, counts, poset)
-    mask, cells = model_mask(poset, order), tuple(range(-len(poset.shape), 0))
+    mask, cells = poset.level_mask(order), tuple(range(-len(poset.shape), 0))
     projection = mixed_projection(p, reference, mask, poset, tol=tol, max_iter=max_iter)
     n_params = n_params_of(poset, mask, reference)
-    dof = len(where_it_can_occur(poset, reference)) - 1 - n_params
+    dof = int(where_it_can_occur(poset, reference).sum()) - 1 - n_params
     q, adjusted = without_unfilled(counts, projection, mask, poset, reference, dof)
     with np.errstate(divide="ignore"):
         squares = np.divide((p - q) ** 2, q, out=np.zeros_like(q), where=p != q)
@@ -262,7 +257,7 @@ def theta_with_errors(
         )
     q = distributions(poset, p=p)[0][0][0]
     r = np.ones(len(q)) if reference is None else 1.0 * np.ravel(reference)
-    functions = level_functions(poset, np.flatnonzero(model_mask(poset, order)))
+    functions = model_design(poset, poset.level_mask(order)).toarray()
     root = np.sqrt(q)
     # With a constant to stand for psi: its inverse, cut down to theta, is that of G.
     design = root[:, None] * functions
@@ -274,12 +269,6 @@ def theta_with_errors(
     estimable = np.abs(1 - np.einsum("ij,ji->i", inverse, design)) < 1e-6
     theta, errors = (np.where(estimable, x, np.nan)[1:] for x in (theta, errors))
     return theta, errors
-
-
-def model_mask(poset, order):
-    """Free elements of a level; a mask, too, may free none."""
-    none = isinstance(order, np.ndarray) and not order.any()
-    return poset.level_mask(0 if none else order)
 
 
 def statistics_table(term, statistic, names, values, dofs, width):
@@ -338,14 +327,14 @@ def check_reference(reference, counts, poset):
 def n_params_of(poset, mask, reference):
     """Dimension of a model on the cells that can occur, without the total."""
     cells = where_it_can_occur(poset, reference)
-    if len(cells) == poset.n_elements:
+    if cells.all():
         return int(mask.sum())
     return _rank(model_design(poset, mask)[cells]) - 1
 
 
 def where_it_can_occur(poset, reference):
-    """Flat indices of the cells whose reference is not 0."""
-    return np.flatnonzero(np.ones(poset.shape) if reference is None else reference)
+    """Mask (D,) of the cells whose reference is not 0."""
+    return np.ravel(np.ones(poset.shape) if reference is None else reference) > 0
 
 
 def _rank(design):
@@ -355,14 +344,13 @@ def _rank(design):
 def without_unfilled(counts, projection, mask, poset, reference, dof):
     """Distributions without cells that cannot be filled, and adjusted df."""
     q = projection.prob.reshape(-1, poset.n_elements).copy()
-    can_occur, adjusted = np.zeros(q.shape, bool), np.full(len(q), dof)
-    can_occur[:, where_it_can_occur(poset, reference)] = True
-    masks = counts.reshape(q.shape) == 0, nearly_empty(q, projection.tol)
-    left = fillable_cells(poset, mask, can_occur, *masks)
-    q[can_occur & ~left] = 0
-    rows = np.flatnonzero((can_occur & ~left).any(axis=1))
+    can_occur, adjusted = where_it_can_occur(poset, reference), np.full(len(q), dof)
+    masks = np.broadcast_to(can_occur, q.shape), counts.reshape(q.shape) == 0
+    unfillable = unfillable_cells(poset, mask, *masks, q, projection.tol)
+    q[unfillable] = 0
+    rows = np.flatnonzero(unfillable.any(axis=1))
     design = model_design(poset, mask) if len(rows) else None
     for row in rows:
-        cells = np.flatnonzero(left[row])
-        adjusted[row] = len(cells) - _rank(design[cells])
+        left = can_occur & ~unfillable[row]
+        adjusted[row] = left.sum() - _rank(design[left])
     return q.reshape(counts.shape), adjusted.reshape(projection.residual.shape)

@@ -204,7 +204,7 @@ def linear_projection(
             dual = _Dual(*of_cells, *of_equations, part, _DIVERGENCES[divergence])
             zeros = np.zeros(dual.lower.shape)
             solution = newton_projected(dual, zeros, tol=tol, max_iter=max_iter)
-            m[at_cells], y[at_equations] = dual.split(solution.point)
+            m[at_cells], y[at_equations] = solution.point, solution.x
             n_iter[rows] = np.maximum(n_iter[rows], solution.n_iter)
     residual = _largest(_outside(m @ a.T, y, lower, upper) / scale)
     for row in np.flatnonzero(~(residual <= tol)).tolist():
@@ -275,7 +275,7 @@ def _outside(values, y, lower, upper):
 class _Dual:
     """The dual of rows that share coefficients (c, d), as :mod:`.optimize` asks for.
 
-    The variables are the multipliers; the point kept is the cells, then these.
+    The variables are the multipliers; the point kept is the cells.
     """
 
     def __init__(self, start, floor, ceiling, lower, upper, scale, a, divergence):
@@ -291,15 +291,11 @@ class _Dual:
         every = self.start, self.floor, self.ceiling, self.lower, self.upper
         return (some_rows(x, rows) for x in every)
 
-    def split(self, point):
-        """Cells and multipliers."""
-        return np.split(point, [self.start.shape[1]], axis=1)
-
     def value(self, y, rows):
         return self._primal(y, rows)[:2]
 
     def _primal(self, y, rows):
-        """Value for multipliers, point, and rounding error of the value."""
+        """Value for multipliers, cells, and rounding error of the value."""
         start, floor, ceiling, lower, upper = self._of(rows)
         s = y @ self.coefficients
         m = np.minimum(np.maximum(self.divergence.cells(start, s), floor), ceiling)
@@ -307,17 +303,16 @@ class _Dual:
         priced = np.multiply(y, end, out=np.zeros_like(y), where=y != 0)
         terms = np.hstack([s * m, -self.divergence.of(m, start), -priced])
         rounding = 1e-14 * np.abs(terms).sum(axis=1)
-        return terms.sum(axis=1), np.hstack([m, y]), rounding
+        return terms.sum(axis=1), m, rounding
 
-    def gradient(self, point, rows):
-        m, y = self.split(point)
+    def gradient(self, y, m, rows):
         *_, lower, upper = self._of(rows)
         gradient = _outside(m @ self.coefficients.T, y, lower, upper)
         return gradient, _largest(gradient / some_rows(self.scale, rows))
 
-    def direction(self, point, gradient, rows):
+    def direction(self, here, rows):
         """Newton's step in the multipliers that are free, no longer than allowed."""
-        m, y = self.split(point)
+        y, m, gradient = here.x, here.point, here.gradient
         start, floor, ceiling, lower, upper = self._of(rows)
         curvature = self.divergence.curvature(start, m)
         # With no cell at an end of its range, this is the diagonal of the Hessian.
@@ -358,7 +353,7 @@ class _Dual:
             at = rows[trying]
             y, gradient = (some_rows(x, trying) for x in (here.x, here.gradient))
             trial = self._stopped(y + length * step[trying], y, gradient, at)
-            value, point, rounding = self._primal(trial, at)
+            value, m, rounding = self._primal(trial, at)
             moved = trial - y
             gain = np.einsum("ij,ij->i", gradient, moved)
             rise = value - here.value[trying] - 1e-4 * gain
@@ -366,9 +361,9 @@ class _Dual:
             # If the change of the value is rounding, the slope decides: steps across a
             # kink would alternate.
             if not done.all():
-                slope = np.einsum("ij,ij->i", self.gradient(point, at)[0], moved)
+                slope = np.einsum("ij,ij->i", self.gradient(trial, m, at)[0], moved)
                 done |= (rise <= rounding) & (slope <= 0.9 * np.abs(gain))
-            for whole, part in zip(new, (trial, value, point), strict=True):
+            for whole, part in zip(new, (trial, value, m), strict=True):
                 whole[trying[done]] = part[done]
             trying, length = trying[~done], length / 2
             if not len(trying):

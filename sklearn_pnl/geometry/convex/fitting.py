@@ -45,8 +45,7 @@ def fit_margins(rows, shape, goals, max_iter, tol=None):
             goals = {modes: goal[~done] for modes, goal in goals.items()}
             if not len(live):
                 break
-    if rows is not out:
-        out[live] = rows
+    out[live] = rows
     return out, n_iter
 
 
@@ -81,8 +80,6 @@ def fit_levels(rows, shape, goals, n_sweeps):
 
 def flat_margin(rows, shape, modes):
     """Margin (n, n_cells) of tables (n, D), flat by ascending modes."""
-    if len(modes) == len(shape):
-        return rows
     if _is_small(rows):
         return rows @ indicators_of(tuple(shape), tuple(modes))
     sums = marginal_of(rows.reshape(-1, *shape), modes)

@@ -47,16 +47,10 @@ def margin_rows(shape, mode_sets):
     return vstack(parts, format="csr")
 
 
-@lru_cache(maxsize=256)
-def indicators_of(shape, modes):
-    """Indicators (D, cells) of the cells of the marginal of some modes."""
-    return margin_rows(shape, [modes]).T.toarray(order="C")
-
-
-@lru_cache(maxsize=256)
-def levels_of_modes(shape, modes):
-    """Indicators (D, sum(I_k)) of the levels of some modes, one after the other."""
-    return np.hstack([margin_rows(shape, [(k,)]).T.toarray() for k in modes])
+@lru_cache(maxsize=512)
+def indicators_of(shape, *mode_sets):
+    """Indicators (D, m) of the cells of some marginals, one after the other."""
+    return margin_rows(shape, mode_sets).T.toarray(order="C")
 
 
 def mode_marginals(x, shape, modes):
@@ -65,6 +59,6 @@ def mode_marginals(x, shape, modes):
     if x.shape[1] * sum(lengths) > _LARGEST_INDICATORS:
         tensor = x.reshape(-1, *shape)
         return {k: marginal_of(tensor, (k,)).reshape(len(x), -1) for k in modes}
-    products = x @ levels_of_modes(shape, tuple(modes))
+    products = x @ indicators_of(shape, *((k,) for k in modes))
     ends = zip(modes, lengths, accumulate(lengths), strict=True)
     return {k: products[:, end - length : end] for k, length, end in ends}

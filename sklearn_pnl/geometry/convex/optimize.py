@@ -7,7 +7,7 @@ is n convex functions of m variables each, and offers, with ``rows`` some r of t
 ``value(x, rows)``
     values (r,), and as ``point`` whatever it wants to keep about ``x``: an array with
     one leading entry a row;
-``gradient(point, rows)``
+``gradient(x, point, rows)``
     gradients (r, m) and residuals (r,);
 ``longest(step, point)``
     the largest multiple (r,) of each step from there that is sensible;
@@ -89,8 +89,8 @@ def newton_dense(
     as those of empty cells, an infinite ``settled`` asks for no such thing.
     """
     # More patience than with inexact directions: a dense method may still improve.
-    stop = _Stop(tol, patience=25, settled=settled)
-    return _newton(problem, x, _dense_direction, stop, max_iter)
+    steps = _dense_direction, _line_search
+    return _newton(problem, x, *steps, tol, max_iter, patience=25, settled=settled)
 
 
 def newton_cg(problem: Any, x: NDArray, *, tol: float, max_iter: int) -> Solution:
@@ -102,8 +102,7 @@ def newton_cg(problem: Any, x: NDArray, *, tol: float, max_iter: int) -> Solutio
     after some equations that took too many steps: its Hessian is nearly singular in
     these variables.
     """
-    stop = _Stop(tol, patience=8)
-    return _newton(problem, x, _cg_direction, stop, max_iter)
+    return _newton(problem, x, _cg_direction, _line_search, tol, max_iter)
 
 
 def newton_projected(
@@ -111,31 +110,12 @@ def newton_projected(
 ) -> Solution:
     """Newton's method for variables with signs, whose problem projects its steps.
 
-    Beside values and gradients the problem has ``direction(point, gradient, rows)``,
-    and ``search(here, step, rows)``: variables, values and points after a step.
+    Beside values and gradients the problem has ``direction(here, rows)``, and
+    ``search(here, step, rows)``: variables, values and points after a step. ``here``
+    has what the rows are at: ``x``, ``point`` and ``gradient``.
     """
-    problem_type, stop = type(problem), _Stop(tol, patience=8)
-    steps = problem_type.direction, stop, max_iter, problem_type.search
-    return _newton(problem, x, *steps)
-
-
-@dataclass(frozen=True)
-class _Stop:
-    """Stopping criteria of a row: converged, or no further progress.
-
-    ``patience`` is for iterations in which neither its residual halves nor its value
-    falls: precision is exhausted. A direction that took too long counts as two of them.
-    """
-
-    tol: float
-    patience: int
-    settled: float = np.inf
-
-    def leaving(self, here, past):
-        """Mask of rows that stop."""
-        still = (past.moved <= self.settled) | past.stalled
-        done = (here.residual <= self.tol) & still
-        return done | (past.waited >= self.patience) | (past.moved == 0)
+    steps = type(problem).direction, type(problem).search
+    return _newton(problem, x, *steps, tol, max_iter)
 
 
 class _Place(NamedTuple):
@@ -157,42 +137,43 @@ class _Past(NamedTuple):
     stalled: np.ndarray
 
 
-def _newton(problem, x, direction, stop, max_iter, search=None):
-    search = search or _line_search
+def _newton(problem, x, direction, search, tol, max_iter, patience=8, settled=np.inf):
+    """Newton's method by directions, and searches along them.
+
+    A row stops where it has converged, or makes no further progress: ``patience`` is
+    for iterations in which neither its residual halves nor its value falls, as its
+    precision is exhausted. A direction that took too long counts as two of them.
+    """
     n, rows = len(x), np.arange(len(x))
     n_iter, none = np.zeros(n, int), np.zeros(n, int)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         here = _place(problem, rows, x, *problem.value(x, rows))
         past = _Past(here.residual, none, np.full(n, np.inf), none > 0)
-        parts = np.empty_like(x), np.empty_like(here.point), np.empty(n)
+        found = _some(here, rows)
         for _ in range(max_iter):
-            leaving = stop.leaving(here, past)
+            done = (here.residual <= tol) & ((past.moved <= settled) | past.stalled)
+            leaving = done | (past.waited >= patience) | (past.moved == 0)
             if leaving.all():
                 break
             if leaving.any():
-                finished, left = np.flatnonzero(leaving), np.flatnonzero(~leaving)
-                _store(parts, rows[finished], _some(here, finished))
+                left = np.flatnonzero(~leaving)
                 rows, here, past = rows[left], _some(here, left), _some(past, left)
-            step, strained = direction(problem, here.point, here.gradient, rows)
+            step, strained = direction(problem, here, rows)
             after = _place(problem, rows, *search(problem, here, step, rows))
-            here, past = _arrived(here, after, past, strained, stop.tol)
+            here, past = _arrived(here, after, past, strained, tol)
             n_iter[rows] += 1
-        _store(parts, rows, here)
-    x, point, residual = parts
-    return Solution(x=x, point=point, residual=residual, n_iter=n_iter, tol=stop.tol)
+            for whole, part in zip(found, here, strict=True):
+                whole[rows] = part
+    x, _, point, _, residual = found
+    return Solution(x=x, point=point, residual=residual, n_iter=n_iter, tol=tol)
 
 
 def _place(problem, rows, x, value, point):
-    return _Place(x, value, point, *problem.gradient(point, rows))
+    return _Place(x, value, point, *problem.gradient(x, point, rows))
 
 
 def _some(arrays, rows):
     return type(arrays)(*(array.take(rows, axis=0) for array in arrays))
-
-
-def _store(parts, rows, here):
-    for part, value in zip(parts, (here.x, here.point, here.residual), strict=True):
-        part[rows] = value
 
 
 def _arrived(here, after, past, strained, tol):
@@ -244,13 +225,12 @@ def _line_search(problem, here, step, rows):
     return accepted
 
 
-def _dense_direction(problem, point, gradient, rows):
-    n, m = gradient.shape
-    step = np.empty_like(gradient)
+def _dense_direction(problem, here, rows):
+    n, m = here.x.shape
+    step = np.empty((n, m))
     for part in slices(n, max(1, _HESSIAN_BYTES // max(8 * m * m, 1))):
-        step[part] = _solve_scaled(
-            problem.hessian(point[part], rows[part]), -gradient[part]
-        )
+        hessian = problem.hessian(here.point[part], rows[part])
+        step[part] = _solve_scaled(hessian, -here.gradient[part])
     return step, False
 
 
@@ -271,12 +251,13 @@ def _solve_scaled(hessian, right):
     return right * scale
 
 
-def _cg_direction(problem, point, gradient, rows):
+def _cg_direction(problem, here, rows):
     """Newton's equation by conjugate gradients, to a share of its residual."""
+    gradient = here.gradient
     # Scaled to length 1: small gradients would underflow when squared.
     length = np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
     live = np.flatnonzero(length > 0)
-    here = point[live].astype(np.float32)
+    point = here.point[live].astype(np.float32)
     residual = (gradient[live] / -length[live, None]).astype(np.float32)
     remaining = np.ones(len(live), np.float32)
     step = np.zeros(gradient.shape, np.float32)
@@ -284,7 +265,7 @@ def _cg_direction(problem, point, gradient, rows):
     for _ in range(200):
         if not len(live):
             break
-        product = problem.hessian_product(here, search)
+        product = problem.hessian_product(point, search)
         curvature = np.einsum("ij,ij->i", search, product)
         along = np.where(curvature > 0, remaining / curvature, np.float32(0))[:, None]
         product *= along
@@ -297,8 +278,8 @@ def _cg_direction(problem, point, gradient, rows):
         # Dropping copies the others: it waits until more than a tenth are solved.
         if np.count_nonzero(go) <= 0.9 * len(go):
             step[live[~go]] = solution[~go]
-            kept = (live, remaining, here, solution, residual, search)
-            live, remaining, here, solution, residual, search = (
+            kept = (live, remaining, point, solution, residual, search)
+            live, remaining, point, solution, residual, search = (
                 array.take(np.flatnonzero(go), axis=0) for array in kept
             )
     step[live] = solution

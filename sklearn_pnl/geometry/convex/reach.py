@@ -23,6 +23,5 @@ def box_reach(coefficients, floor, ceiling):
     minus = coefficients - plus
     least = floor @ plus.T + ceiling @ minus.T
     most = ceiling @ plus.T + floor @ minus.T
-    return np.where(least < -1e150, -np.inf, least), np.where(
-        most > 1e150, np.inf, most
-    )
+    least[least < -1e150], most[most > 1e150] = -np.inf, np.inf
+    return least, most

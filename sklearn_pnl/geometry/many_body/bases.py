@@ -97,7 +97,7 @@ def mode_matrices(shape, ordered=()):
 
     Helmert's, or cosines for modes with levels in order.
     """
-    matrices = [helmert(n, full=True) if n > 1 else np.ones((1, 1)) for n in shape]
+    matrices = [helmert(n, full=True) for n in shape]
     for k in ordered:
         matrices[k] = dct(np.eye(shape[k]), axis=0, norm="ortho")
     return matrices
@@ -162,12 +162,6 @@ class Basis:
         change = np.ptp(self.synthesis(step.astype(np.float32)), axis=1)
         return np.minimum(1.0, LONGEST_STEP / np.maximum(change, LONGEST_STEP))
 
-    def hessian_product(self, q, v):
-        u = self.synthesis(v)
-        u -= np.einsum("ij,ij->i", q, u)[:, None]
-        u *= q
-        return self.analysis(u)
-
     def covariances(self, q):
         """Covariance matrices of the functions under distributions."""
         # One row at a time: the centred functions are larger than the result.
@@ -188,12 +182,11 @@ class KroneckerBasis(Basis):
         self.n_functions, self._elements = len(cells), cells
         self._n_cells = prod(map(len, matrices))
         self._blocks = kronecker_blocks(matrices)
-        self._turned = [block.T for block in self._blocks]
 
     def _apart(self, v):
         x = np.zeros((len(v), self._n_cells), v.dtype)
         x[:, self._elements] = v
-        return kronecker_product(self._turned, x)
+        return kronecker_product([block.T for block in self._blocks], x)
 
     def _transposed(self, x):
         return kronecker_product(self._blocks, x).take(self._elements, axis=1)

@@ -30,7 +30,7 @@ from .._arrays import joined, patterns_of, row_sums
 from ..convex.optimize import Report, newton_cg, newton_dense
 from ..posets.elements import as_flags, flat_rows, non_negative
 from ..posets.protocol import PosetProtocol
-from .fillable import fillable_cells, nearly_empty
+from .fillable import unfillable_cells
 from .observed import Design
 from .tilts import RidgeTilt
 
@@ -234,13 +234,12 @@ def _without_unfilled(fitted, observed, design, settings):
     Observed cells that no model with the sums of the data fills are 0 in the limit.
     Estimable are the cells that the other observed cells determine.
     """
-    light = nearly_empty(fitted[0] / observed.mass[:, None], settings["tol"])
-    masks = observed.seen, observed.target == 0, light
-    seen = fillable_cells(design.poset, design.matched, *masks)
-    unfillable = observed.seen & ~seen
+    masks = design.matched, observed.seen, observed.target == 0
+    q = fitted[0] / observed.mass[:, None]
+    unfillable = unfillable_cells(design.poset, *masks, q, settings["tol"])
     rows = np.flatnonzero(unfillable.any(axis=1))
     if len(rows):
-        rest = observed._replace(seen=seen).rows(rows)
+        rest = observed._replace(seen=observed.seen & ~unfillable).rows(rows)
         limit = fit_exactly(rest, design, settings)
         limit[0][unfillable[rows]], limit[4][unfillable[rows]] = 0.0, True
         for whole, part in zip(fitted, limit, strict=True):
@@ -253,8 +252,9 @@ def _fit(observed, basis, penalty, minimise, settings):
     start = np.where(observed.seen, observed.reference, 0.0)
     start /= row_sums(start)[:, None]
     tilt = RidgeTilt(basis, penalty, start, observed.target)
-    solution = minimise(tilt, np.zeros((len(start), len(penalty))), **settings)
-    v, slope = solution.point[:, tilt.n_cells :], tilt.slope(solution.point)
+    solution = minimise(tilt, tilt.zeros, **settings)
+    v = solution.x * tilt.scale
+    slope = tilt.slope(v, solution.point)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         energy = basis.synthesis(v) + np.log(observed.reference)
         top = np.where(observed.seen, energy, -np.inf).max(axis=1, keepdims=True)

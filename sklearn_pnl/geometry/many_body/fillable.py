@@ -5,36 +5,31 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
 
-def level_functions(poset, elements):
-    """The constant and the indicators of what is above each element, (D, 1 + m)."""
-    # The bottom is below all: its column is the constant.
-    elements = np.r_[poset.bottom, elements]
-    return poset.columns(elements).synthesis(np.eye(len(elements))).T
-
-
 def model_design(poset, mask):
-    """:func:`level_functions` of a model, sparse: a row a cell."""
-    return csr_array(level_functions(poset, np.flatnonzero(mask)))
+    """The constant and the indicators of what is above each free element, sparse.
 
-
-def fillable_cells(poset, mask, cells, empty, light):
-    """Mask (n, D) of the cells that a model can fill.
-
-    Only those that are empty, and ``light`` in a fit, are in question.
+    A row a cell.
     """
-    suspicious, left = cells & empty & light, cells.copy()
+    # The bottom is below all: its column is the constant.
+    elements = np.r_[poset.bottom, np.flatnonzero(mask)]
+    return csr_array(poset.columns(elements).synthesis(np.eye(len(elements))).T)
+
+
+def unfillable_cells(poset, mask, cells, empty, q, tol):
+    """Mask (n, D) of those of some cells that a model cannot fill.
+
+    In question are those alone that are empty, and so light in a fit ``q`` that an
+    iteration may be converging to 0 there.
+    """
+    suspicious = cells & empty & (q < max(1e-8, 100 * tol))
+    unfillable = np.zeros(q.shape, bool)
     rows = np.flatnonzero(suspicious.any(axis=1))
     design = model_design(poset, mask) if len(rows) else None
     for row in rows:
         observed = np.flatnonzero(cells[row])
         masks = empty[row, observed], suspicious[row, observed]
-        left[row, observed] = _possible_cells(design[observed], *masks)
-    return left
-
-
-def nearly_empty(q, tol):
-    """Cells so light that an iteration may be converging to 0 there."""
-    return q < max(1e-8, 100 * tol)
+        unfillable[row, observed] = ~_possible_cells(design[observed], *masks)
+    return unfillable
 
 
 def _possible_cells(design, empty, suspicious):

@@ -65,7 +65,7 @@ class _Functions(Basis):
     whole = True
 
     def __init__(self, functions):
-        self.functions, self.n_functions = functions, len(functions)
+        self.functions = functions
 
 
 def _cell_weights(shape, ordered):

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..convex.marginals import levels_of_modes, mode_marginals
+from ..convex.marginals import indicators_of, mode_marginals
 from ..posets.interactions import cell_orders
 
 
@@ -53,7 +53,7 @@ def _marginal_cells(shape):
     marginal cell, the columns of the cells of order 1 in flat order, and the column
     of the first level of each mode.
     """
-    indicators = levels_of_modes(shape, tuple(range(len(shape))))
+    indicators = indicators_of(shape, *((k,) for k in range(len(shape))))
     first_levels = np.cumsum([0, *shape[:-1]])
     cells = np.array(np.nonzero(cell_orders(shape) == 1))
     columns = first_levels @ (cells > 0) + cells.sum(axis=0)

@@ -5,6 +5,7 @@ Which one fits is decided by the shape of the matched set; see ``projections``.
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -15,7 +16,7 @@ from ..convex.marginals import mode_marginals
 from ..convex.optimize import SETTLED, Report, newton_cg, newton_dense
 from ..coordinates import distributions
 from ..posets.elements import matched_mask
-from ..posets.interactions import interaction_mask, maximal_mode_sets
+from ..posets.interactions import interaction_mask
 from ..posets.protocol import zeta_columns
 from .bases import ScaledBasis, ZetaBasis, marginal_cells
 from .observed import Design
@@ -177,8 +178,7 @@ class _NewtonSolver(_Solver):
         if not self.matrix_free:
             return self._dense(start, target, tol, max_iter)
         problem = ExponentialTilt(self._basis, self.residual, start, target)
-        zeros = np.zeros_like(problem.moments)
-        solution = newton_cg(problem, zeros, tol=tol, max_iter=max_iter)
+        solution = newton_cg(problem, problem.zeros, tol=tol, max_iter=max_iter)
         return self._last_resort(solution, target, max_iter)
 
     def _last_resort(self, solution, target, max_iter):
@@ -204,9 +204,8 @@ class _NewtonSolver(_Solver):
         for rows, basis in self._bases(start, target):
             start_and_target = some_rows(start, rows), some_rows(target, rows)
             problem = ExponentialTilt(basis, self.residual, *start_and_target)
-            x = np.zeros((len(rows), basis.n_functions))
             numerics = {"tol": tol, "max_iter": max_iter, "settled": settled}
-            solution = newton_dense(problem, x, **numerics)
+            solution = newton_dense(problem, problem.zeros, **numerics)
             pieces.append((rows, (solution.point, solution.residual, solution.n_iter)))
         return joined(pieces)
 
@@ -223,14 +222,15 @@ class TiltSolver(_NewtonSolver):
 
     def __init__(self, poset, family):
         super().__init__(poset, interaction_mask(poset.shape, family))
-        self.family = family if isinstance(family, int) else frozenset(family)
-        sets = maximal_mode_sets(family, range(len(poset.shape)))
+        is_order, d = isinstance(family, int), len(poset.shape)
+        self.family = family if is_order else frozenset(family)
+        sets = list(combinations(range(d), family)) if is_order else family
         # Newton's method gains a factor e a step where margins are nearly empty, and
         # sweeps scale these at once; over many margins they cost more than they save.
-        self._fitted = sets if len(sets) <= 64 else None
+        self._fitted = sets if len(sets) <= 32 else None
         self._modes = sorted(set().union(*sets))
         self._independent = max(map(len, sets)) == 1
-        self.is_one_body = self._independent and len(self._modes) == len(poset.shape)
+        self.is_one_body = self._independent and len(self._modes) == d
         self.matrix_free = len(self.elements) > _DENSE_UP_TO
 
     def solve(self, target, reference, tol, max_iter):
@@ -246,18 +246,11 @@ class TiltSolver(_NewtonSolver):
 
     def _fit_margins(self, start, target):
         """The start after a few sweeps of iterative proportional fitting."""
-        start = np.array(np.broadcast_to(start, target.shape))
-        rows, n_sweeps, shape = slice(None), 8, self.poset.shape
-        if self.matrix_free and not self._independent:
-            # Those with a cell of a hundredth of the mean: others need few steps.
-            uneven = target.min(axis=1) * target.shape[1] < 0.01
-            rows, n_sweeps = np.flatnonzero(uneven), 2
-        modes = map(tuple, self._fitted)
-        goals = {each: flat_margin(target[rows], shape, each) for each in modes}
+        start, shape = start.copy(), self.poset.shape
+        goals = {k: flat_margin(target, shape, k) for k in self._fitted}
         if self._independent:
-            return fit_levels(start, shape, goals, n_sweeps)
-        start[rows] = fit_margins(start[rows], shape, goals, n_sweeps)[0]
-        return start
+            return fit_levels(start, shape, goals, 8)
+        return fit_margins(start, shape, goals, 2 if self.matrix_free else 8)[0]
 
     def _bases(self, start, target):
         """Tilts of marginal cells: those that avoid one reference level a mode.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from itertools import combinations
 from numbers import Integral
 from operator import index
 from typing import TypeAlias
@@ -98,10 +97,3 @@ def cell_orders(shape):
     """Number of non-zero indices of each cell of a tensor."""
     modes = (np.minimum(np.arange(length), 1) for length in shape)
     return reduce(np.add.outer, modes)
-
-
-def maximal_mode_sets(family, modes):
-    """The largest sets of some modes of a family."""
-    if not isinstance(family, int):
-        return family
-    return list(combinations(modes, family))

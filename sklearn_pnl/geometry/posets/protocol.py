@@ -92,7 +92,12 @@ class PosetProtocol(ABC):
         return (self.order >= 1) & (self.order <= order)
 
     def level_mask(self, level: ArrayLike) -> NDArray:
-        """Free elements of a level: an order, 0 for none, a mask, or a list of them."""
+        """Free elements of a level: an order, a mask, or a list of them.
+
+        An order of 0 frees none; a mask may free none.
+        """
+        if isinstance(level, np.ndarray) and level.dtype == bool and not level.any():
+            level = 0
         if not isinstance(level, Integral):
             return element_mask(self, level)
         return self.order_mask(level) if level else np.zeros(self.shape, bool)
