@@ -79,6 +79,10 @@ def check_rows(estimator, X, *, reset, missing=None):
     no_numbers = "holds no numbers. Encode it first, or leave it out."
     if not reset:
         check_is_fitted(estimator)
+    if hasattr(X, "collect"):
+        raise TypeError(
+            f"Rows of a {type(X).__name__} are not there: collect it first."
+        )
     types = getattr(X, "dtypes", [getattr(X, "dtype", "")])
     # `check_array` would turn times into counts of microseconds.
     if any(_TIMES.match(str(kind)) for kind in types):

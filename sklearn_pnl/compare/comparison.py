@@ -6,11 +6,10 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, validate_params
 
 from .._runtime.typing import Rows, Seed
-from .._runtime.validation import TWO_OR_MORE
+from .._runtime.validation import TWO_OR_MORE, as_random_state
 from . import features, nearness
 from .detection import detect
 from .result import SampleComparison
@@ -22,7 +21,7 @@ from .rows import read_samples
         "classifier": [HasMethods(["fit", "predict"]), None],
         "cv": [TWO_OR_MORE],
         "max_samples": [TWO_OR_MORE],
-        "random_state": ["random_state"],
+        "random_state": ["random_state", np.random.Generator],
         "n_jobs": [Integral, None],
     },
     prefer_skip_nested_validation=False,
@@ -93,7 +92,7 @@ def compare_samples(
     max_samples : int, default=2000
         Most rows of each kind that the classifier gets. As many of either are drawn,
         without replacement.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed of the draws, the folds and the default classifier. The same seed gives the
         same numbers for every ``n_jobs``.
     n_jobs : int, default=None
@@ -165,7 +164,7 @@ def compare_samples(
     >>> comparison["ranges"].status
     'fine'
     """
-    rng, rows = check_random_state(random_state), {"X": X, "X_new": X_new}
+    rng, rows = as_random_state(random_state), {"X": X, "X_new": X_new}
     if X_test is not None:
         rows["X_test"] = X_test
     samples, names = read_samples(rows)

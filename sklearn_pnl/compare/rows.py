@@ -103,16 +103,22 @@ def _read(rows):
     """
     by_columns, numbers, readers = is_frame(rows["X"]), {}, []
     for name, X in rows.items():
-        X = X if is_frame(X) else as_rows(X, name)
+        if is_frame(X):
+            columns = columns_of(X)
+            row_shape = (columns.n_columns,)
+        else:
+            X = as_rows(X, name)
+            row_shape = X.shape[1:]
         if name == "X":
-            shape = X.shape[1:]
-        if X.shape[1:] != shape or 0 in shape:
+            shape = row_shape
+        if row_shape != shape or 0 in shape:
             raise ValueError(
-                f"{name} has rows of shape {X.shape[1:]}, but X has rows of shape "
+                f"{name} has rows of shape {row_shape}, but X has rows of shape "
                 f"{shape}: all must have the same columns, at least one."
             )
-        X = X if is_frame(X) else X.reshape(-1, prod(shape))
-        columns = columns_of(X)
+        if not is_frame(X):
+            X = X.reshape(-1, prod(shape))
+            columns = columns_of(X)
         if name == "X":
             table = ColumnTable(columns, "auto" if by_columns else [], _WORDS)
         if columns.names not in (None, table.names):

@@ -111,6 +111,9 @@ def test_one_seed_gives_the_same_numbers_for_every_n_jobs(held_out):
     assert_array_equal(numbers_of(first), numbers_of(jobs))
     assert not np.array_equal(first.fold_auc, other.fold_auc)
     assert_array_equal(first.distance, other.distance)
+    generators = (np.random.default_rng(3) for _ in range(2))
+    found = [compare_samples(X, X_new, cv=3, random_state=g) for g in generators]
+    assert_array_equal(*map(numbers_of, found))
 
 
 # --- the report -----------------------------------------------------------------

@@ -1,10 +1,13 @@
 """What is refused, with row, column and remedy; what estimators are told."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from _containers import Reader, common, in_container, read
 
+from sklearn_pnl import ManyBodyImputer, compare_samples
 from sklearn_pnl.frames import is_frame, read_table
 
 pd = pytest.importorskip("pandas")
@@ -141,6 +144,9 @@ def test_lazy_frames_are_refused_with_what_to_do():
     assert is_frame(X)
     with pytest.raises(TypeError, match="LazyFrame.*collect it"):
         read(X)
+    for call in (ManyBodyImputer().fit, partial(compare_samples, X_new=X)):
+        with pytest.raises(TypeError, match="LazyFrame.*collect it"):
+            call(X)
     with pytest.raises(ValueError):
         read(pl.Series([1.0, 2.0]))
 
