@@ -180,7 +180,7 @@ def check_tensors(estimator, X, *, reset, missing=None):
     X = check_rows(estimator, X, reset=reset, missing=missing)
     check_measures(X, estimator, estimator.offset, 0 if reset else -estimator.offset)
     rows = X.reshape(len(X), -1)
-    if np.isnan(rows).any():
+    if missing is True and np.isnan(rows).any():
         check_observed(rows, estimator.offset)
     return rows
 
