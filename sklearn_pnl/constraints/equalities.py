@@ -1,7 +1,6 @@
 """Linear equalities that all training rows satisfy, and columns that follow by them."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
@@ -164,9 +163,11 @@ def _whole_pivots(basis, pivots, ranks):
 
 def _readable(row, rows, precision):
     """Coefficients as fractions of small denominators, where the rows allow it."""
+    used, denominators = np.flatnonzero(row), np.arange(1.0, 1001)[:, None]
+    fractions = np.rint(row[used] * denominators) / denominators
+    best = np.abs(fractions - row[used]).argmin(axis=0)
     near = row.copy()
-    for k in np.flatnonzero(row):
-        near[k] = float(Fraction(float(row[k])).limit_denominator(1000))
+    near[used] = fractions[best, np.arange(len(used))]
     near = np.where(np.abs(near - row) <= 1e-6 * np.maximum(1, np.abs(row)), near, row)
     missed = np.abs((rows - rows[0]) @ near).max()
     return near if missed <= np.abs(near) @ _room(rows, precision) else row
