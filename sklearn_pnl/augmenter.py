@@ -119,13 +119,13 @@ class PNLAugmenter(Augmentation, StructureAttributes):
     """Pseudo-nonlinear data augmentation of one set of rows.
 
     New rows of a table lie on straight lines between near rows, with local noise
-    (:class:`~sklearn_pnl.draws.MixupDraws`): they keep every linear equality of the
-    training rows, the orders of their columns, their ranges and types. Where a base is
-    named (``order``), rows become positive tensors, that is points of a log-linear
-    model: ``fit`` encodes them by KL projection on the base, ``sample`` draws codes
-    near theirs and decodes each by projection on a local sub-manifold of near rows
-    (:class:`BackwardProjector` says how). No labels are needed: use it for one class,
-    for unlabelled data, or for rows with the target as one more feature.
+    (:class:`~sklearn_pnl.draws.MixupDraws`): they keep the linear equalities of the
+    training rows (``equalities``), the orders of their columns, ranges and types. Where
+    a base is named (``order``), rows become positive tensors, that is points of a
+    log-linear model: ``fit`` encodes them by KL projection on the base, ``sample``
+    draws codes near theirs and decodes each by projection on a local sub-manifold of
+    near rows (:class:`BackwardProjector` says how). No labels are needed: use it for
+    one class, for unlabelled data, or for rows with the target as one more feature.
 
     Parameters
     ----------
@@ -559,9 +559,8 @@ class PNLAugmenter(Augmentation, StructureAttributes):
         return (rows, batch.parents) if with_parents else rows
 
     def _drawing(
-        self, n_samples, random_state, constraints=None, infeasible="raise", *,
-        shares=None, reports=False,
-    ):  # fmt: skip
+        self, n_samples, random_state, constraints=None, infeasible="raise", shares=None
+    ):
         """A :class:`Drawing` of new rows with constraints, and its generator."""
         check_is_fitted(self)
         if infeasible not in ("raise", "drop"):
@@ -574,17 +573,13 @@ class PNLAugmenter(Augmentation, StructureAttributes):
             n_samples, self.n_neighbors_, shares=shares, strata=source.strata,
             mutual=source.has_donors, n_jobs=self.n_jobs,
         )  # fmt: skip
-        feasible = self._with_constraints(constraints, reports, n_samples)
+        feasible = self._with_constraints(constraints, n_samples)
         drops = infeasible == "drop"
         drawing = Drawing(source, self._table, feasible, start, drops, self._caller)
         return drawing, as_random_state(random_state)
 
-    def _with_constraints(self, constraints, reports, n_samples):
-        """Feasible set of new rows; None if the draw satisfies it anyway."""
-        by_draw = isinstance(self._source, LineSource)
-        by_draw &= not len(self._structure.relations.equations)
-        if by_draw and constraints is None and not reports:
-            return None
+    def _with_constraints(self, constraints, n_samples):
+        """Feasible set of new rows."""
         if self._feasible_set is None:
             numbers = self._source.numbers
             self._feasible_set = self._structure.feasible_set(self._table, numbers)
@@ -601,9 +596,8 @@ class PNLAugmenter(Augmentation, StructureAttributes):
     ):  # fmt: skip
         """New rows in their container, parents, weights of these and a report."""
         drawing, rng = self._drawing(
-            n_samples, random_state, constraints, infeasible, shares=shares,
-            reports=reports or totals is not None,
-        )  # fmt: skip
+            n_samples, random_state, constraints, infeasible, shares
+        )
         if totals is not None:
             batch, report = sample_set(drawing, rng, totals)
         else:

@@ -138,9 +138,10 @@ class MixupDraws(Draws):
 
     On the m-geodesic, a straight line in the units of the rows, a new row is an affine
     combination of training rows, so that it keeps every linear equality that these
-    satisfy; a ratio test (``sklearn_pnl/lines.py``) keeps limits and orders. On the
-    e-geodesic codes are mixed in theta, as in the paper, and decoded through the same
-    position on the m-geodesic.
+    satisfy. Limits and agreed cells act on single columns: then equalities hold that
+    :class:`PNLAugmenter` finds or is given. A ratio test (``sklearn_pnl/lines.py``)
+    keeps limits and orders. On the e-geodesic codes are mixed in theta, as in the
+    paper, and decoded through the same position on the m-geodesic.
 
     Parameters
     ----------

@@ -10,8 +10,11 @@ Two theorems follow from the form alone. A mixed row is a convex combination of 
 rows, so it stays in every half-space that holds them: it keeps their linear equalities,
 inequalities and limits. With noise a row is an affine combination of training rows, so
 it stays in every affine subspace (m-flat sub-manifold) that holds them: every linear
-equality of the training rows holds, whether anybody knows it or not. The noise alone
-can leave limits and orders of columns; :class:`LineDraw` keeps it from that.
+equality of the training rows holds.
+The noise alone can leave limits and orders of columns; :class:`LineDraw` keeps it from
+that, column by column but for columns that move together. So equalities hold that are
+known (`constraints/relations.py`), and all others only where nothing acts on single
+columns: with ``agreed_cells=False`` and without limits.
 """
 
 from dataclasses import dataclass
@@ -100,7 +103,7 @@ class LineDraw:
         gives[:, [1 + b for b in self.following]] = gives[:, :1]
         return np.where(gives[:, 0], j, i), gives[:, 1:]
 
-    # --- steps 2 and 3 of the draw ------------------------------------------------
+    # --- mixing, and noise ---------------------------------------------------------
 
     def _mixed(self, parents, donors):
         """Mixed rows, and the differences between their parents."""
@@ -127,7 +130,7 @@ class LineDraw:
         return self._added(mixed, difference, noise, parents)
 
     def _of_present(self, noise, weights, donors):
-        """Noise sum z_a (x_a - x_i) over the rows a in which a cell is present."""
+        """Change noise to sum z_a (x_a - x_d), d the donor, of cells that are there."""
         c = np.flatnonzero(self.absent.any(axis=0))
         present = 1.0 - self.absent[:, c]
         noise[:, c] = weights @ (self.rows[:, c] * present)
@@ -143,7 +146,7 @@ class LineDraw:
             part[np.abs(part) <= 4 * np.finfo(float).eps * size] = 0
             noise[:, c] = part
 
-    # --- steps 4 to 6 -------------------------------------------------------------
+    # --- limits, and orders of columns ---------------------------------------------
 
     def _added(self, mixed, difference, noise, parents):
         """Add noise to mixed rows, within limits and orders."""
@@ -155,7 +158,7 @@ class LineDraw:
             return mixed + noise * folded(s)[:, None]
         if self.agreed_cells:
             agreed = difference == 0
-            agreed[:, relations.equal] = False
+            agreed[:, relations.in_equality] = False
             if self.absent is not None:
                 i, j = parents.seeds, parents.partners
                 agreed &= self.absent[i] == self.absent[j]
@@ -216,7 +219,7 @@ def mend(rows, donors, seeds, cells, relations):
     broken |= off_steps(rows, relations, dependents.pivots)
     which = np.flatnonzero(broken)
     if len(which):
-        c = np.flatnonzero(relations.joined)
+        c = np.flatnonzero(relations.reset_together)
         rows[np.ix_(which, c)] = cells[np.ix_(seeds[which], c)]
         donors[which] = seeds[which]
 
@@ -298,7 +301,7 @@ def _filled(cells, support, relations):
     to mix. Columns that move with others have no atoms.
     """
     absent = np.isnan(cells)
-    free = ~relations.joined
+    free = ~relations.reset_together
     for column, values in (support.atoms if support is not None else {}).items():
         if free[column]:
             absent[:, column] |= np.isin(cells[:, column], values)
@@ -315,13 +318,15 @@ def _filled(cells, support, relations):
 def _limits_of_patterns(cells, strata, relations):
     """Numbers (m,) of limits of rows, and these limits (n, 2, D); None for the usual.
 
-    A row that has a cell only where some column counts more than 0 is mixed with such
-    rows alone, and stays within their ends of the columns of whole numbers.
+    Rows that are mixed only with rows that lack the same cells stay, in columns of
+    whole numbers, within the range of these: the age of a child is there only where
+    there are more than 0 children.
     """
     if not np.isnan(cells).any():
         return None, None
     limits, number = [(relations.low, relations.high)], np.zeros(len(cells), int)
     for rows, partners in strata:
+        # Mixed among themselves.
         if rows is partners:
             ends = np.fmin.reduce(cells[rows]), np.fmax.reduce(cells[rows])
             is_narrower = (relations.steps > 0) & ~np.isnan(ends[0])

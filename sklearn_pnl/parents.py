@@ -175,8 +175,7 @@ class _Neighbors:
                 # The others will be partners: one search is cheaper than two.
                 new = members[~self._is_known[members]]
             if len(new):
-                among = self._within(others)
-                self._near[new] = self._partners(new, among, self.k)
+                self._near[new] = self._partners(new, self._within(others))
                 self._is_known[new] = True
         sources, place = np.flatnonzero(is_wanted), np.cumsum(is_wanted) - 1
         return np.column_stack([sources, self._near[sources]]), place[rows]
@@ -187,24 +186,19 @@ class _Neighbors:
         candidates = others[np.isin(others, self.among)]
         return candidates if len(candidates) > self.k else others
 
-    def _partners(self, rows, among, k):
-        """The nearest other rows (len(rows), k) of training rows; itself if alone.
+    def _partners(self, rows, among):
+        """The nearest other rows (len(rows), k) of training rows; fewer are repeated.
 
-        Fewer than k neighbours are repeated.
+        Where there is none, the only candidate, or the row itself.
         """
-        n = self.m if among is None else len(among)
-        # A row need not be among its candidate partners.
-        n_partners = min(k, n - 1) if among is None or n > 1 else 0
+        k, n = self.k, self.m if among is None else len(among)
+        n_partners = max(0, min(k, n - 1))
         if n_partners == 0:
-            alone = (
-                rows
-                if among is None or not len(among)
-                else among[np.zeros(len(rows), int)]
-            )
-            return np.repeat(alone[:, None], k, axis=1)
+            only = rows if among is None or not len(among) else among
+            return np.full((len(rows), k), only[:, None])
         near = self.search.nearest(rows, n_partners + 1, among, self.n_jobs)
-        # Copies of a row may rank before it: drop the row itself, or the farthest
-        # neighbour if the row is not among them.
+        # Drop the row itself; or the farthest, where copies of the row rank before it,
+        # or it is no candidate.
         itself = near == rows[:, None]
         itself[~itself.any(axis=1), -1] = True
         near = near[~itself].reshape(len(rows), n_partners)
@@ -250,6 +244,9 @@ class _Neighbors:
 
 def strata_of(cells, tied, k, groups=None):
     """Group rows by missing cells: ``strata`` of :func:`choose_parents`.
+
+    Pairs of rows and their partners, the same array twice where rows are mixed among
+    themselves.
 
     Rows with the same cells missing, where there are more than ``k`` of them, and
     within ``groups`` (m,); other rows are mixed with those of their group that have all

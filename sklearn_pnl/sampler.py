@@ -1,4 +1,7 @@
-"""The imbalanced-learn over-sampler: one augmenter a class."""
+"""The over-sampler for imbalanced-learn: it fits an augmenter for each class.
+
+How an augmenter draws rows is in `augmenter.py` and `sampling.py`.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +39,9 @@ _HOW_MANY = "Give the rows wanted in all, sampling_strategy={class: rows}."
 class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
     """Over-sample by pseudo-nonlinear data augmentation.
 
-    A :class:`PNLAugmenter` a class. Works on any real-valued table, negative values
-    included, and on arrays of more dimensions, such as stacks of images. New rows come
-    after the originals, which are returned unchanged.
+    Fits a :class:`PNLAugmenter` for each class. Works on any real-valued table,
+    negative values included, and on arrays of more dimensions, such as stacks of
+    images. New rows come after the originals, which are returned unchanged.
 
     Parameters
     ----------
@@ -54,11 +57,12 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
         As in :class:`PNLAugmenter`.
 
     categorical_features, extrapolation, equalities, n_jobs
-        As in :class:`PNLAugmenter`. Limits, equalities and orders are those of the rows
-        of all classes.
+        As in :class:`PNLAugmenter`. Limits and equalities, and which columns are never
+        above others, are those of the rows of all classes.
 
     value_support : "auto" or None, default=None
-        As in :class:`PNLAugmenter`. None, types alone, ranks better.
+        As in :class:`PNLAugmenter`. None rounds by types alone; behind it classifiers
+        rank rows better (``average_precision``, ``roc_auc``).
 
     constraints : constraint, list of them, dict or None, default=None
         Constraints on each new row, as for :meth:`PNLAugmenter.sample`; a dict has
@@ -79,7 +83,7 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
 
     augmenters_ : dict
         The fitted :class:`PNLAugmenter` of each class that got new rows: for instance
-        ``augmenters_[label].sample(10)`` gives ten more, as ``X`` came.
+        ``augmenters_[label].sample(10)`` gives ten more, in the container of ``X``.
 
     reports_ : dict
         A :class:`SampleReport` for each class with totals.
@@ -88,8 +92,11 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
         The order used, if any class got new rows.
 
     parent_indices_ : ndarray of int of shape (n_new, n_parents)
-        Rows of ``X`` that each new row was decoded from: the two that "mixup" mixed, or
-        else the nearest first, with -1 where a class has fewer rows than another.
+        Rows of ``X`` that each new row was made from: the two that "mixup" mixed, or
+        else the nearest first, with -1 where a class has fewer neighbors than another.
+
+    groups_, sample_weight_ : ndarray of shape (n + n_new,)
+        Those of all rows returned, if ``fit_resample`` was given any.
 
     input_shape_ : tuple of int
         Shape of a row.
@@ -193,8 +200,8 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
         y : array-like of shape (n,)
             Their classes.
         groups : array-like of shape (n,), default=None
-            Patients, shops: rows are mixed within groups alone. ``groups_`` has those
-            of all rows returned.
+            Groups of rows, such as patients or shops: only rows of one group are mixed.
+            ``groups_`` has those of all rows returned.
         sample_weight : array-like of shape (n,), default=None
             How often rows are seeds of new ones, relative to others of their class. New
             rows have the weight of their seed: ``sample_weight_`` has those of all rows
@@ -219,14 +226,14 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
                 )
         weights = check_weights(sample_weight, len(table))
         new, labels = self._fit_resample(table, target.labels, groups, weights)
-        self._follow_seeds(groups, weights)
+        self._set_groups_and_weights(groups, weights)
         return table.stack(new), target.like(np.concatenate([target.labels, *labels]))
 
     def _fit_resample(self, table, labels, groups=None, weights=None):
-        """New rows of each class, and their labels, from rows that were read.
+        """New rows of each class, and their labels.
 
-        The work of :meth:`fit_resample`, which reads and restores the containers that
-        imbalanced-learn cannot: data frames of any library, dates, categories.
+        Of a table, and without the old rows, where imbalanced-learn's own gets arrays
+        and returns all: it knows no frames but those of pandas, and no dates.
         """
         wanted = self._wanted(labels)
         # A dict or a function may ask for no rows.
@@ -239,46 +246,49 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
         augmenter = self._augmenter()
         self._structure = augmenter._find_structure(table)
         rng = as_random_state(self.random_state)
-        # A single class uses the generator of the sampler itself.
-        seeds = [rng]
+        # One class draws with the generator itself, as a PNLAugmenter does.
+        states = [rng]
         if len(wanted) != 1:
-            seeds = rng.randint(np.iinfo(np.int32).max, size=len(wanted))
+            states = rng.randint(np.iinfo(np.int32).max, size=len(wanted))
         new, new_labels, parents = [], [], []
-        for (label, n_new), seed in zip(wanted.items(), seeds, strict=True):
+        for (label, n_new), state in zip(wanted.items(), states, strict=True):
             members = np.flatnonzero(labels == label)
             part = table.take(members, f"class {np.asarray(label).item()!r}")
-            beside = [
-                None if array is None else array[members] for array in (groups, weights)
-            ]
-            rows, near = self._augment(label, part, n_new, seed, *beside)
+            groups_here, weights_here = (
+                None if values is None else values[members]
+                for values in (groups, weights)
+            )
+            rows, parents_here = self._augment(
+                label, part, n_new, state, groups_here, weights_here
+            )
             new.append(rows)
             new_labels.append(np.full(n_new, label, dtype=labels.dtype))
-            parents.append(members[near])
+            parents.append(members[parents_here])
         self.parent_indices_ = self._stack_parents(parents, len(table))
         return new, new_labels
 
-    def _augment(self, label, part, n_new, seed, groups, weights):
+    def _augment(self, label, part, n_new, random_state, groups, weights):
         """New rows of one class, and their parents among its rows."""
         augmenter = self._augmenter()
         caller = f"{type(self).__name__}, {part.data_name}"
         augmenter._fit(part, caller, self._structure, groups)
-        asked = self.constraints
-        asked = asked.get(label) if isinstance(asked, dict) else asked
+        by_class = isinstance(self.constraints, dict)
+        constraints = self.constraints.get(label) if by_class else self.constraints
         totals = (self.totals or {}).get(label)
-        rows, near, _, report = augmenter._sample(
-            n_new, seed, asked, totals, shares=weights
+        rows, parents, _, report = augmenter._sample(
+            n_new, random_state, constraints, totals, shares=weights
         )
         if report is not None:
             self.reports_[label] = report
         self.augmenters_[label], self.order_ = augmenter, augmenter.order_
-        return rows, near
+        return rows, parents
 
-    def _follow_seeds(self, groups, weights):
-        """Groups and weights of the rows returned; new rows have their seed's."""
-        seeds = self.parent_indices_[:, 0]
+    def _set_groups_and_weights(self, groups, weights):
+        """Of all rows returned: a new row has those of its first parent."""
+        first = self.parent_indices_[:, 0]
         for name, values in (("groups_", groups), ("sample_weight_", weights)):
             if values is not None:
-                setattr(self, name, np.concatenate([values, values[seeds]]))
+                setattr(self, name, np.concatenate([values, values[first]]))
 
     @all_or_nothing
     def fit(self, X: Rows, y: Any) -> Self:
@@ -301,7 +311,10 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
         return self
 
     def _wanted(self, labels):
-        """Number of new rows of each class that gets any."""
+        """Number of new rows of each class that gets any, checked.
+
+        And the classes that ``constraints`` and ``totals`` name.
+        """
         strategy = self.sampling_strategy
         if callable(strategy):
             strategy = strategy(labels)
@@ -330,23 +343,22 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
         wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
         by_class = self.constraints if isinstance(self.constraints, dict) else {}
         known_labels = np.unique(labels).tolist()
-        for name, asked, classes in (
-            ("constraints", by_class, known_labels),
-            ("totals", self.totals or {}, [k for k in known_labels if k in wanted]),
+        for name, asked, which, classes in (
+            ("constraints", by_class, "in y", known_labels),
+            ("totals", self.totals or {}, "with new rows", list(wanted)),
         ):
             for label in asked:
                 if label not in classes:
                     raise ValueError(
-                        f"{name} has the class {label!r}, which is none of {classes}: "
-                        "give a dict by class."
+                        f"{name} names the class {label!r}; the classes {which} are "
+                        f"{np.array(classes).tolist()}."
                     )
         return wanted
 
     def _stack_parents(self, parents, n):
         """Parents of all classes among ``n``; where a class had fewer of them, -1."""
         k = max((rows.shape[1] for rows in parents), default=2)
-        # Parents are half of a pickle without its codes, so that int32 is used if it
-        # suffices.
+        # They are a large part of a pickled sampler: int32 where it suffices.
         dtype = np.promote_types(np.int32, np.min_scalar_type(-n))
         stacked, done = np.full((sum(map(len, parents)), k), -1, dtype), 0
         for rows in parents:
@@ -356,7 +368,7 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
 
 
 def check_weights(weights, n):
-    """Weights of rows (n,) as relative frequencies of seeds; None without weights."""
+    """Weights of rows (n,), checked; None without weights."""
     if weights is None:
         return None
     weights = _check_sample_weight(weights, np.empty((n, 0)), ensure_non_negative=True)

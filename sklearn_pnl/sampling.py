@@ -140,7 +140,8 @@ class CodeSource:
         """The loop of Algorithm 2, steps 2 to 5, ``size`` new rows at a time."""
         draw = self.draws.start(self.training, start, rng)
         coins = RandomState(rng.randint(np.iinfo(np.int32).max))
-        cells = self.numbers if self.has_donors or self.relations.joined.any() else None
+        needs_cells = self.has_donors or self.relations.reset_together.any()
+        cells = self.numbers if needs_cells else None
 
         def new_codes(rows):
             # 2. w* near the codes w_i, and 3. its neighbours N.
@@ -209,8 +210,8 @@ class Drawing:
     source : LineSource or CodeSource
     table : Table
         Without its rows.
-    feasible : FeasibleSet or None
-        Constraints of each row; None where the draw alone satisfies them.
+    feasible : FeasibleSet
+        What each row is to satisfy.
     start : Start
     drops : bool
         Whether infeasible rows are left out.
@@ -235,11 +236,8 @@ class Drawing:
 
     def _conditioned(self, rng):
         """Draw seeds near the constraints, with kernel weights of the training rows."""
-        start = self.start
-        if self.feasible is None or start.seeds is not None:
-            return start
-        asked = self.feasible.constraints
-        if not len(asked):
+        start, asked = self.start, self.feasible.constraints
+        if start.seeds is not None or not len(asked):
             return start
         values = self.source.numbers @ asked.coefficients.T
         weights = condition_weights(values, asked.lower, asked.upper)
@@ -252,8 +250,6 @@ class Drawing:
 
     def _feasible(self, batch, rows):
         """Project a batch onto its feasible set, and audit it."""
-        if self.feasible is None:
-            return batch
         feasible = self.feasible.take_rows(rows)
         if len(feasible.constraints) or self._moves_equalities:
             fixed = self.fixed_cells(batch)
@@ -306,8 +302,9 @@ class Drawing:
         """Numbers (b, D) rounded to the precision in which columns are returned."""
         is_single = self.table.precision > np.finfo(float).eps
         if is_single.any():
-            numbers = numbers.copy()
-            numbers[:, is_single] = numbers[:, is_single].astype(np.float32)
+            numbers, most = numbers.copy(), np.finfo(np.float32).max
+            within = np.clip(numbers[:, is_single], -most, most)
+            numbers[:, is_single] = within.astype(np.float32)
         return numbers
 
     @property

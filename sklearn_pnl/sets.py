@@ -67,8 +67,9 @@ def _moved(drawing, asked, batch, numbers):
         # They may be counted, or follow from categories that are.
         rows[:, relations.binary] = numbers[batch.donors][:, relations.binary]
     relations.dependents.restore(rows)
-    broken, tied = np.flatnonzero(relations.broken(rows)), relations.joined
-    rows[np.ix_(broken, tied)] = numbers[np.ix_(batch.donors[broken], tied)]
+    broken = np.flatnonzero(relations.broken(rows))
+    columns = np.flatnonzero(relations.reset_together)
+    rows[np.ix_(broken, columns)] = numbers[np.ix_(batch.donors[broken], columns)]
     if not len(asked.sums):
         return rows
     # Cells of donors stay as they are.

@@ -426,7 +426,7 @@ MISTAKES = [
     (lambda X, y: PNLSampler(sampling_strategy={2: 20}).fit_resample(X, y),
      "target class is/are not present"),
     (lambda X, y: PNLSampler(totals={"rent": 5}).fit_resample(X[["rent"]], y),
-     r"totals has the class 'rent', which is none of \[1\]"),
+     r"totals names the class 'rent'; the classes with new rows are \[1\]"),
     (lambda X, y: PNLSampler().fit_resample(y, X[["rent", "income"]].to_numpy()),
      r"y has the shape \(60, 2\).* one class for each row"),
     (lambda X, y: PNLSampler().fit_resample(X, y, groups=[1]), r"60 rows: give"),

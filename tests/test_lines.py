@@ -148,7 +148,7 @@ def test_the_draw_is_its_literal_formula(seed, agreed_cells):
     free = rng.choice([0, 0, 1.5, 2.5, 7], (60, 4)) * rng.normal(size=4)
     X = np.column_stack([parts, parts.sum(axis=1), ordered, free])
     found = find_relations(X, np.zeros(X.shape[1]))
-    assert_array_equal(np.flatnonzero(found.equal), range(4))
+    assert_array_equal(np.flatnonzero(found.in_equality), range(4))
     assert {(4, 5), (5, 6)} <= {tuple(pair) for pair in found.orders}
     lines = LineDraw(X, None, X, found, 0.6, agreed_cells)
     state = np.random.RandomState

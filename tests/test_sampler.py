@@ -115,7 +115,11 @@ def test_classes_of_one_size_come_back_as_they_are_with_a_warning(strategy):
         ({"sampling_strategy": {1: 13.5}}, ValueError, "whole numbers of rows"),
         ({"sampling_strategy": list}, TypeError, "gives a dict"),
         ({"constraints": {5: None}}, ValueError, "class 5"),
-        ({"totals": {0: {0: 1.0}}}, ValueError, "class 0, which is none of"),
+        (
+            {"totals": {0: {0: 1.0}}},
+            ValueError,
+            "class 0; the classes with new rows are",
+        ),
         ({"draws": "smote"}, ValueError, "'draws' parameter"),
         ({"k_neighbors": 0}, ValueError, "'k_neighbors' parameter"),
         ({"extrapolation": -0.1}, ValueError, "'extrapolation' parameter"),

@@ -334,7 +334,7 @@ def warn_not_identified(caller, identified):
 
 
 def warn_missed(message):
-    """Warn of an iteration that did not converge."""
+    """Warn of a tolerance, or of what rows promise, that is missed."""
     warn_user(message, ConvergenceWarning)
 
 

@@ -1,8 +1,9 @@
 """What the columns of the training rows have in common, found once for all classes.
 
-Columns that nearly follow from others (tied by an equality), pairs of columns of which
-one is never above the other (orders), blocks of two-valued columns that go together,
-and the limits of each column. New rows are drawn so that these hold (`lines.py`).
+Columns that follow from others, exactly or nearly (equalities), pairs of columns of
+which one is never above the other (orders), blocks of two-valued columns that go
+together, and the limits of each column. New rows are drawn so that these hold
+(`lines.py`).
 """
 
 from dataclasses import dataclass
@@ -47,8 +48,8 @@ class ColumnRelations:
         What values are multiples of; 0 for any number.
     binary : ndarray of bool of shape (D,)
         Columns of two values: new rows take theirs from a parent.
-    equal : ndarray of bool of shape (D,)
-        Other columns that are in an equality, exact or nearly.
+    in_equality : ndarray of bool of shape (D,)
+        Columns, not of two values, that are in an equality, exact or nearly.
     orders : ndarray of int of shape (m, 2)
         Pairs of columns, the first of which is never above the second.
     blocks : ndarray of int of shape (n_binary,)
@@ -63,7 +64,7 @@ class ColumnRelations:
     most: np.ndarray
     steps: np.ndarray
     binary: np.ndarray
-    equal: np.ndarray
+    in_equality: np.ndarray
     orders: np.ndarray
     blocks: np.ndarray
     equations: Equations
@@ -89,17 +90,17 @@ class ColumnRelations:
     @cached_property
     def tied(self):
         """Columns (D,) that move together: in an equality, or in an order."""
-        tied = self.equal.copy()
+        tied = self.in_equality.copy()
         tied[self.ordered.ravel()] = True
         return tied
 
     @property
-    def joined(self):
+    def reset_together(self):
         """Columns (D,) that are taken from one row where rounding breaks relations."""
-        joined = self.tied | self.binary
-        joined[self.orders.ravel()] = True
-        joined[self.dependents.columns] = True
-        return joined
+        columns = self.tied | self.binary
+        columns[self.orders.ravel()] = True
+        columns[self.dependents.columns] = True
+        return columns
 
     def off_values(self, rows):
         """Which rows (n,) have a third value in a column of two."""
@@ -134,8 +135,8 @@ def find_relations(
     steps : ndarray of shape (D,)
         What values of a column are multiples of by their type; 0 for any number.
     shape : tuple of int or None
-        Shape of a row, where it has several axes: then only sums along the axes and
-        limits are looked for.
+        Shape of a row, where it has several axes: then no orders and no two-valued
+        columns are looked for, and of few rows sums along each axis.
     extrapolation : float or None
         How far limits lie beyond the range of a column, as a share of it.
     given : Equations or None
@@ -156,15 +157,16 @@ def find_relations(
     linked, equations = np.zeros((len(flags), len(flags)), bool), given
     if given is None:
         precision = np.broadcast_to(precision, binary.shape)
-        tied, linked, equations = _equalities(rows, steps, binary, shape, precision)
+        involved, linked, equations = _equalities(rows, steps, binary, shape, precision)
     else:
-        tied = given.coefficients.any(axis=0)
+        involved = given.coefficients.any(axis=0)
     orders = np.empty((0, 2), int)
     if shape is None and with_orders:
         orders = find_orders(rows, low, high, times)
     blocks = _blocks(rows[:, flags], least[flags], most[flags], linked)
+    in_equality = involved & ~binary
     return ColumnRelations(
-        low, high, least, most, steps, binary, tied & ~binary, orders, blocks, equations
+        low, high, least, most, steps, binary, in_equality, orders, blocks, equations
     )
 
 
@@ -220,25 +222,26 @@ def _equalities(rows, steps, binary, shape, precision):
     d, flags = rows.shape[1], np.flatnonzero(binary)
     columns, whole = complete_part(rows)
     n, c = len(whole), len(columns)
-    tied, equations = np.zeros(d, bool), Equations.none(d)
+    involved, equations = np.zeros(d, bool), Equations.none(d)
     linked = np.zeros((len(flags), len(flags)), bool)
     ranks = np.where(binary, 2, np.where(steps > 0, 1, 0))
     if 2 <= c <= MOST_FACTORED and n >= c + 2:
         dependent, links = _nearly_dependent(whole, columns)
-        tied[columns[dependent]] = True
+        involved[columns[dependent]] = True
         inside = np.isin(flags, columns)
         at = np.searchsorted(columns, flags[inside])
         linked[np.ix_(inside, inside)] = links[np.ix_(at, at)]
         if dependent.any():
-            complete = ~np.isnan(rows[:, tied]).any(axis=1)
+            complete = ~np.isnan(rows[:, involved]).any(axis=1)
             part = rows if complete.all() else rows[complete]
-            equations = exact_equalities(part, np.flatnonzero(tied), precision, ranks)
+            at = np.flatnonzero(involved)
+            equations = exact_equalities(part, at, precision, ranks)
     elif c >= 2:
         equations = _sums(rows, columns, shape, ranks, precision)
-        tied = equations.coefficients.any(axis=0)
+        involved = equations.coefficients.any(axis=0)
         members = (equations.coefficients[:, flags] != 0).astype(int)
         linked = members.T @ members > 0
-    return tied, linked, equations
+    return involved, linked, equations
 
 
 def complete_part(rows):
@@ -265,48 +268,48 @@ def complete_part(rows):
 def _nearly_dependent(rows, columns):
     """Which of some columns (c,) of rows others give, nearly, and which are linked.
 
-    A column is in an equality where the other columns leave little of its variance,
-    ``1 / (C^-1)_cc`` of the correlations C of all rows.
+    A column is in an equality where the other columns leave little of its variance:
+    ``1 / (C^-1)_cc`` of it, C the correlations of a part of the rows. All rows confirm
+    it.
     """
     n, c = len(rows), len(columns)
-    # Where rows are few, only a share that chance cannot reach.
-    share = 0.04 if n >= 2 * c else 1e-10
+    # Wide enough for sums of rounded numbers; of few rows what chance cannot reach.
+    most_left = 0.04 if n >= 2 * c else 1e-10
     part = some_columns(subsample(rows, c), columns)
     with np.errstate(over="ignore", invalid="ignore"):
         mean, spread = part.mean(axis=0), part.std(axis=0)
     fine = np.isfinite(spread) & (spread > 0)
     mean, spread = np.where(fine, mean, 0), np.where(fine, spread, np.inf)
     standard = (part - mean) / spread
-    if _are_independent(standard, share):
+    if _are_independent(standard, most_left):
         return np.zeros(c, bool), np.zeros((c, c), bool)
     factor = np.linalg.qr(standard, mode="r")
-    diagonal = np.diag(factor)
-    least = np.finfo(float).eps * max(1.0, np.abs(diagonal).max())
-    small = np.flatnonzero(np.abs(diagonal) < least)
+    size = np.abs(np.diag(factor))
+    least = np.finfo(float).eps * max(1.0, size.max())
+    small = np.flatnonzero(size < least)
     factor[small, small] = least
-    inverse = solve_triangular(factor, np.eye(c))
-    precision = len(part) * (inverse @ inverse.T)
-    diagonal = np.diag(precision)
-    tied = (1 / diagonal <= share) & fine
-    if tied.any() and len(part) < n:
-        # Computed from a part of the rows; all rows confirm it.
-        others = np.zeros((rows.shape[1], np.count_nonzero(tied)))
-        others[columns] = precision[:, tied] / np.outer(spread, diagonal[tied])
-        variance = rows[:, columns[tied]].var(axis=0) / spread[tied] ** 2
-        tied[tied] = (rows @ others).var(axis=0) <= share * variance
+    root = solve_triangular(factor, np.eye(c))
+    inverse = len(part) * (root @ root.T)
+    diagonal = np.diag(inverse)
+    dependent = (1 / diagonal <= most_left) & fine
+    if dependent.any() and len(part) < n:
+        others = np.zeros((rows.shape[1], np.count_nonzero(dependent)))
+        others[columns] = inverse[:, dependent] / np.outer(spread, diagonal[dependent])
+        variance = rows[:, columns[dependent]].var(axis=0) / spread[dependent] ** 2
+        dependent[dependent] = (rows @ others).var(axis=0) <= most_left * variance
     # Smaller partial correlations link no two columns.
-    correlated = np.abs(precision) > 1e-3 * np.sqrt(np.outer(diagonal, diagonal))
-    return tied, correlated & np.outer(tied, tied)
+    correlated = np.abs(inverse) > 1e-3 * np.sqrt(np.outer(diagonal, diagonal))
+    return dependent, correlated & np.outer(dependent, dependent)
 
 
-def _are_independent(standard, share):
-    """Whether correlations, which round more than a QR, show that none is tied."""
+def _are_independent(standard, most_left):
+    """Whether correlations, which round more than a QR, show that none is dependent."""
     try:
         factor = np.linalg.cholesky(standard.T @ standard / len(standard))
     except np.linalg.LinAlgError:
         return False
     inverse = solve_triangular(factor, np.eye(len(factor)), lower=True)
-    return 1 / np.square(inverse).sum(axis=0).max() > max(2 * share, 1e-6)
+    return 1 / np.square(inverse).sum(axis=0).max() > max(2 * most_left, 1e-6)
 
 
 def _sums(rows, columns, shape, ranks, precision):
@@ -338,7 +341,8 @@ def find_orders(rows, low, high, times=None):
     """Pairs (m, 2) of columns, the first never above the second in any row.
 
     Only those whose limits overlap, so that a new row could break the order, of columns
-    that are not identical; of three in a row the two that give the third.
+    that are not identical. Where no cell is missing, orders that follow from two others
+    are left out.
     """
     if not 2 <= rows.shape[1] <= MOST_ORDERED:
         return np.empty((0, 2), int)

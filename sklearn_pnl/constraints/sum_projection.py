@@ -206,7 +206,7 @@ class _Problem:
             gram = (weighted @ a.T) * active[:, :, None] * active[:, None, :]
             each = np.arange(len(a))
             diagonal = gram[:, each, each]
-            # Constraints that say the same twice, or nothing, leave no gap in it.
+            # Redundant and inactive constraints would make it singular.
             gram[:, each, each] += 1e-12 * diagonal + (diagonal == 0)
             cross = (weighted @ t.T) * active[:, :, None]
             jacobian -= np.einsum("nkt,nks->ts", cross, np.linalg.solve(gram, cross))
@@ -247,7 +247,7 @@ class _Problem:
         rows = round_rows(moved, self.set, self.low, self.high, self.gaps)
         # Rows that rounding makes infeasible start as they came.
         rows = np.where(self.keeps(rows)[:, None], rows, self.start)
-        moves, done = self.least_moves(), []
+        moves, done = self.unit_moves(), []
         changes = moves @ self.sums.coefficients.T
         for k in np.argsort(np.count_nonzero(changes, axis=0), kind="stable"):
             # Moves that leave the sums alone that were seen to.
@@ -259,8 +259,11 @@ class _Problem:
             done.append(k)
         return rows
 
-    def least_moves(self):
-        """Least moves (m, D) of a row, by whole steps, that keep its equalities."""
+    def unit_moves(self):
+        """Moves (m, D) by one step in each free column, and in those that follow.
+
+        By equalities of columns with steps; others are looked at in :meth:`step_to`.
+        """
         steps, kept = self.set.steps, self.set.system()
         a = kept.coefficients[kept.is_equality]
         a = a[~a[:, steps == 0].any(axis=1)]
@@ -274,19 +277,22 @@ class _Problem:
         return moves[(np.abs(places - np.rint(places)) < 1e-6).all(axis=1)]
 
     def step_to(self, k, move, change, rows, moved):
-        """Move rows, in place, that are nearest to a move of sum k, until it holds."""
+        """Move, in place, as many rows as sum k lacks, at most a step each.
+
+        Those that move least; there may be too few of them.
+        """
         ends = self.sums.lower, self.sums.upper
         lower, upper = (end[[k]] - self.sums.values(rows)[k] for end in ends)
-        n = least_change(*np.sort([lower / change, upper / change], axis=0))[0]
+        n_steps = least_change(*np.sort([lower / change, upper / change], axis=0))[0]
         columns = np.flatnonzero(move)
-        unit, trial = self.set.steps[columns], rows + np.sign(n) * move
+        unit, trial = self.set.steps[columns], rows + np.sign(n_steps) * move
         trial[:, columns] = multiples(np.rint(trial[:, columns] / unit), unit)
         breaks = (broken_orders(x, self.set, self.gaps) for x in (trial, rows))
         ok = self.keeps(trial) & ~np.greater(*breaks).any(axis=1)
         weights = np.where(self.weights > 0, self.weights, np.inf)
         farther = ((trial - moved) ** 2 - (rows - moved) ** 2) / weights
         cost = np.where(ok, farther.sum(axis=1), np.inf)
-        nearest = np.argsort(cost, kind="stable")[: int(abs(n))]
+        nearest = np.argsort(cost, kind="stable")[: int(abs(n_steps))]
         nearest = nearest[np.isfinite(cost[nearest])]
         rows[nearest] = trial[nearest]
 

@@ -1,4 +1,4 @@
-"""Categories: which columns they are, as whole numbers, and those of a new row."""
+"""Categories as whole numbers and as coordinates, and which parent gives them."""
 
 from decimal import Decimal
 from numbers import Real

@@ -119,7 +119,7 @@ def test_single_precision_is_told_by_its_own_rounding():
     X = np.column_stack([parts, parts.sum(axis=1, dtype=np.float32)])
     assert X.dtype == np.float32
     # Drawn together, so that new rows keep it as nearly as the data do.
-    assert relations(X).equal.all()
+    assert relations(X).in_equality.all()
     new = PNLAugmenter().fit(X).sample(500, random_state=0)
     gap = new[:, 4].astype(float) - new[:, :4].sum(axis=1, dtype=float)
     assert np.abs(gap).max() <= 8 * np.finfo(np.float32).eps * X[:, 4].max()
@@ -132,7 +132,7 @@ def test_random_tables_have_no_equalities(seed):
         for X in (rng.normal(size=(n, d)), rng.gamma(0.3, size=(n, d))):
             found = relations(X)
             assert len(found.equations) == 0
-            assert not found.equal.any()
+            assert not found.in_equality.any()
             assert len(find_equalities(X)) == 0
 
 
@@ -143,8 +143,8 @@ def test_a_column_is_tied_where_others_leave_a_25th_of_its_variance(seed):
     for noise, is_tied in ((0.1, True), (0.6, False)):
         y = x.sum(axis=1) + noise * rng.normal(size=1500)
         found = relations(np.column_stack([x, y, rng.normal(size=1500)]))
-        assert found.equal[3] == is_tied
-        assert not found.equal[4]
+        assert found.in_equality[3] == is_tied
+        assert not found.in_equality[4]
         assert len(found.equations) == 0
         # The share that is left, by least squares.
         others = np.column_stack([x, np.ones(1500)])
@@ -159,7 +159,7 @@ def test_all_rows_confirm_what_some_tell():
     X[1::2, 2] = gamma(1, 2000)
     found = relations(X)
     assert len(found.equations) == 0
-    assert not found.equal.any()
+    assert not found.in_equality.any()
 
 
 # --- few rows ---------------------------------------------------------------------
