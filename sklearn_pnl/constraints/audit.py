@@ -71,6 +71,8 @@ def _warn(name_of, missed, room, caller):
 def _check_systems(rows, feasible_set, rounding, caller):
     """Warn of equalities and constraints; raise of these beyond half a step."""
     system, n_equal = feasible_set.system(), len(feasible_set.equalities)
+    if not len(system):
+        return
     columns = np.flatnonzero(system.coefficients.any(axis=0))
     used, missed = np.abs(system.coefficients), np.abs(system.residual(rows))
     # New rows miss by what the training rows may, mixed.
