@@ -181,8 +181,10 @@ class _Neighbors:
         return np.column_stack([sources, self._near[sources]]), place[rows]
 
     def _within(self, others):
-        if others is None or self.among is None:
-            return self.among if others is None else others
+        if others is None:
+            return self.among
+        if self.among is None:
+            return others
         candidates = others[np.isin(others, self.among)]
         return candidates if len(candidates) > self.k else others
 

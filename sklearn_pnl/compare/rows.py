@@ -101,9 +101,10 @@ def _read(rows):
 
     Arrays of more axes are read flat. Beside a data frame an array has its columns.
     """
-    by_columns, numbers, readers = is_frame(rows["X"]), {}, []
+    numbers, readers = {}, []
     for name, X in rows.items():
-        if is_frame(X):
+        by_columns = is_frame(X)
+        if by_columns:
             columns = columns_of(X)
             row_shape = (columns.n_columns,)
         else:
@@ -116,7 +117,7 @@ def _read(rows):
                 f"{name} has rows of shape {row_shape}, but X has rows of shape "
                 f"{shape}: all must have the same columns, at least one."
             )
-        if not is_frame(X):
+        if not by_columns:
             X = X.reshape(-1, prod(shape))
             columns = columns_of(X)
         if name == "X":
