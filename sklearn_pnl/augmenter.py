@@ -143,9 +143,9 @@ class PNLAugmenter(Augmentation, StructureAttributes):
 
     k_neighbors : int or "auto", default="auto"
         Rows among which "mixup" looks for a partner, or else that a new row is decoded
-        from; fewer rows are all used, with a warning. "auto" is 10 partners, or 5 rows
-        to decode from, or as many as there are: new rows of one row are copies, with a
-        warning.
+        from; fewer rows are all used, with a warning. "auto" is a third of
+        the rows as partners, at least 4 and at most 10, or 5 rows to decode from, or as
+        many as there are: new rows of one row are copies, with a warning.
 
     draws : {"mixup", "interpolation", "kde"}, Draws or estimator, default="mixup"
         How codes are drawn: between near rows with noise

@@ -219,7 +219,23 @@ def test_auto_takes_as_many_neighbours_as_there_are_without_a_warning():
     assert resample(X, y)[2].augmenters_[1].n_neighbors_ == 3
     assert resample(X, y, draws="kde")[2].augmenters_[1].n_neighbors_ == 4
     X, y = table(counts={0: 40, 1: 20})
+    assert resample(X, y)[2].augmenters_[1].n_neighbors_ == 6
+    X, y = table(counts={0: 40, 1: 33})
     assert resample(X, y)[2].augmenters_[1].n_neighbors_ == 10
+
+
+@pytest.mark.parametrize("sizes", [(10, 10), (8, 12)])
+def test_rows_of_a_small_class_do_not_join_its_two_clusters(sizes):
+    away = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        centers = np.repeat([[0.0, 0.0], [24.0, 0.0]], sizes, axis=0)
+        rare = centers + rng.normal(size=(20, 2))
+        X = np.vstack([rare, 5 * rng.normal(size=(500, 2))])
+        y = np.repeat([1, 0], [20, 500])
+        new = resample(X, y, random_state=seed)[0][len(X) :, None]
+        away.append(np.linalg.norm(new - centers[[0, -1]], axis=2).min(axis=1) > 5)
+    assert np.mean(away) <= 0.01
 
 
 # --- limits, constants, units -----------------------------------------------------
