@@ -25,7 +25,6 @@ ROOT = HERE.parent
 FIGURE = re.compile(r"<!-- ([\w-]+) -->([^\n]*?)<!-- -->")
 TABLE = re.compile(r"^<!-- ([\w-]+) -->\n(.*?)^<!-- end of \1 -->$", re.S | re.M)
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.S | re.M)
-CODE = re.compile(r"\[`([\w.]+)`\]\(([\w/]+\.py)#L\d+\)")
 NUMBER = re.compile(r"[+-]?\b\d+(?:\.\d*)?(?:e[+-]?\d+)?\b|(?<!\w)\.\d+")
 SHOWN = re.compile(rf"({NUMBER.pattern}|\.\.\.)")
 
@@ -49,25 +48,6 @@ def filled(text, pieces):
         lambda m: f"<!-- {m[1]} -->\n{pieces[m[1]]}\n\n<!-- end of {m[1]} -->", text
     )
     return FIGURE.sub(lambda m: f"<!-- {m[1]} -->{pieces[m[1]]}<!-- -->", text)
-
-
-def with_lines(text):
-    """A page whose links to functions, ``file.py#L1``, lead to their lines."""
-
-    def found(link):
-        name, path = link[1].split(".")[-1], link[2]
-        source = (ROOT / path).read_text(encoding="utf-8").splitlines()
-        indent = "    " * link[1].count(".")
-        pattern = re.compile(rf"{indent}(?:def|class) {name}\b")
-        lines = [n for n, line in enumerate(source, 1) if pattern.match(line)]
-        # Of methods of one name, that of the class that the link names.
-        if "." in link[1]:
-            owner = link[1].split(".")[0]
-            start = source.index(next(x for x in source if f"class {owner}" in x))
-            lines = [n for n in lines if n > start]
-        return f"[`{link[1]}`]({path}#L{lines[0]})"
-
-    return CODE.sub(found, text)
 
 
 def blocks(text):
@@ -124,7 +104,7 @@ def main():
     found = pieces()
     for page in pages():
         text = page.read_text(encoding="utf-8")
-        new = with_outputs(filled(with_lines(text), found), page.name)
+        new = with_outputs(filled(text, found), page.name)
         if new != text:
             page.write_text(new, encoding="utf-8")
             print(page.relative_to(ROOT))

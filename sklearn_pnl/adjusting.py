@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions, validate_params
 
 from ._column_totals import as_totals
+from ._runtime.threads import one_blas_thread
 from ._runtime.typing import Rows
 from ._runtime.validation import NOT_NEGATIVE, POSITIVE, warn_user
 from .calibration import check_order
@@ -33,6 +34,7 @@ from .frames import TableReader, read_table
     },
     prefer_skip_nested_validation=True,
 )
+@one_blas_thread()
 def adjust(
     X: Rows,
     constraints: Constraint | Sequence | None = None,

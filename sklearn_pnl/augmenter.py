@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from ._runtime.threads import limited, one_blas_thread
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     COUNT,
@@ -293,6 +294,7 @@ class PNLAugmenter(Augmentation, StructureAttributes):
         self.n_jobs = n_jobs
 
     @all_or_nothing
+    @one_blas_thread()
     def fit(self, X: Rows, y: Any = None) -> Self:
         """Encode the rows, and fit the density of their codes if there is one.
 
@@ -426,6 +428,7 @@ class PNLAugmenter(Augmentation, StructureAttributes):
 
     # --- new rows -----------------------------------------------------------------
 
+    @one_blas_thread()
     def sample(
         self,
         n_samples: int = 1,
@@ -552,7 +555,7 @@ class PNLAugmenter(Augmentation, StructureAttributes):
             free = get_config()["working_memory"] * 2**20
             batch_size = max(1, int(free // (2 * 8 * numbers)))
         batches = drawing.batches(rng, min(batch_size, n_samples))
-        return (self._returned(batch, return_parents) for batch in batches)
+        return limited(self._returned(batch, return_parents) for batch in batches)
 
     def _returned(self, batch, with_parents):
         rows = self._table.like(batch.numbers, batch.donors)

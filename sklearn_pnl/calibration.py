@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval, validate_params
 from ._column_totals import ColumnReader, as_totals, read_margin
 from ._runtime.masked import unmasked
 from ._runtime.reports import TableReport
+from ._runtime.threads import one_blas_thread
 from ._runtime.validation import COUNT, NOT_NEGATIVE, warn_user
 from .frames.columns import is_frame
 from .geometry import Raking, RakingError, linear_projection
@@ -169,6 +170,7 @@ def effective_size(weights):
     },
     prefer_skip_nested_validation=True,
 )
+@one_blas_thread()
 @unmasked
 def calibrate(
     X: ArrayLike,
@@ -563,6 +565,7 @@ def _round_weights(asked, weights, floor, ceiling, time_limit):
 
 
 @validate_params(_SOLVER_CONSTRAINTS, prefer_skip_nested_validation=True)
+@one_blas_thread()
 @unmasked
 def rake(
     table: Any,

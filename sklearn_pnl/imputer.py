@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from ._runtime.threads import one_blas_thread
 from ._runtime.validation import (
     COUNT,
     NOT_NEGATIVE,
@@ -214,6 +215,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     @all_or_nothing
+    @one_blas_thread()
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Learn equations and near rows.
 
@@ -237,6 +239,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.equalities_, self.n_iter_ = getattr(filler, "equalities", None), 1
         return self
 
+    @one_blas_thread()
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
         """Fit, and return the same rows with their missing cells filled.
 
@@ -254,6 +257,7 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         filled, self.n_iter_ = self.fit(X)._filled(X)
         return filled
 
+    @one_blas_thread()
     def transform(self, X: ArrayLike) -> NDArray:
         """Rows with their missing cells filled.
 

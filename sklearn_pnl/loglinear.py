@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._optional_dependencies import check_pandas_support
 from sklearn.utils.validation import check_is_fitted
 
+from ._runtime.threads import one_blas_thread
 from ._runtime.validation import (
     all_or_nothing,
     check_measures,
@@ -169,6 +170,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         self.max_iter = max_iter
 
     @all_or_nothing
+    @one_blas_thread()
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Fit the model to the sum of the rows.
 
@@ -217,6 +219,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         )
         return self
 
+    @one_blas_thread()
     def score_samples(self, X: ArrayLike) -> NDArray:
         """Compute the log-likelihood of each row, ``sum n log q`` in nats.
 
@@ -235,6 +238,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         q = self.expected_.reshape(-1) / self.statistics_.total
         return xlogy(rows, q).sum(axis=1)
 
+    @one_blas_thread()
     def score(self, X: ArrayLike, y: Any = None) -> float:
         """Compute the mean log-likelihood of a count, over all rows.
 
@@ -254,6 +258,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
             raise ValueError("X has no counts: there is nothing to score.")
         return float(self.score_samples(X).sum() / total)
 
+    @one_blas_thread()
     def deviance_tests(
         self, levels: Literal["interactions", "orders"] | list = "interactions"
     ) -> InteractionTests:

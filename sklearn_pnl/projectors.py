@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._runtime.blocks import map_blocks
+from ._runtime.threads import one_blas_thread
 from ._runtime.validation import (
     COUNT,
     NOT_NEGATIVE,
@@ -49,6 +50,7 @@ N_JOBS = [Interval(Integral, None, -1, closed="right"), COUNT, None]
 class _Encoder(TransformerMixin, BaseEstimator):
     """Tensors to codes, by ``fit_transform`` and ``transform`` of a subclass."""
 
+    @one_blas_thread()
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Set up the base and project the rows.
 
@@ -66,6 +68,7 @@ class _Encoder(TransformerMixin, BaseEstimator):
         self.fit_transform(X)
         return self
 
+    @one_blas_thread()
     def transform(self, X: ArrayLike) -> NDArray:
         """Codes of rows: theta on the base.
 
@@ -256,6 +259,7 @@ class ManyBodyProjector(_Encoder):
         self.handle_missing = handle_missing
 
     @all_or_nothing
+    @one_blas_thread()
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
         """Fit, and return the codes of the same rows.
 
@@ -277,6 +281,7 @@ class ManyBodyProjector(_Encoder):
         self.n_iter_ = max(1, int(encoded.n_iter.max()))
         return self._codes(encoded, rows.dtype)
 
+    @one_blas_thread()
     def inverse_transform(self, X: ArrayLike) -> NDArray:
         """The point of the base that each code stands for.
 
@@ -300,6 +305,7 @@ class ManyBodyProjector(_Encoder):
         )
         return measures.reshape(-1, *self.poset_.shape)
 
+    @one_blas_thread()
     def to_measures(self, X: ArrayLike) -> NDArray:
         """The measures that rows are read as: ``x + offset`` on the poset.
 
@@ -480,6 +486,7 @@ class BackwardProjector(_Encoder):
         self.n_jobs = n_jobs
 
     @all_or_nothing
+    @one_blas_thread()
     def fit_transform(self, X: ArrayLike, y: Any = None) -> NDArray:
         """Fit, and return the codes of the same rows.
 
@@ -515,6 +522,7 @@ class BackwardProjector(_Encoder):
         self.k_neighbors_ = clip_neighbors(self.k_neighbors, len(rows))
         return self.codes_.copy()
 
+    @one_blas_thread()
     def inverse_transform(self, X: ArrayLike) -> NDArray:
         """Rows decoded from codes through the local sub-manifold of each: Algorithm 1.
 
@@ -541,6 +549,7 @@ class BackwardProjector(_Encoder):
         rows = self._training.decode(codes, neighbors, caller, n_jobs=self.n_jobs)
         return rows.reshape(-1, *self.input_shape_)
 
+    @one_blas_thread()
     def decode_margins(
         self, margins: Mapping[tuple[int, ...], ArrayLike], tol: float = 1e-9
     ) -> NDArray:
@@ -605,6 +614,7 @@ class BackwardProjector(_Encoder):
         rows = rake(mean, lifted, **settings).tables - self.offset
         return rows.reshape(-1, *self.input_shape_)
 
+    @one_blas_thread()
     def kneighbors(
         self, X: ArrayLike, n_neighbors: int | None = None, return_distance: bool = True
     ) -> NDArray | tuple[NDArray, NDArray]:

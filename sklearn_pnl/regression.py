@@ -14,6 +14,7 @@ from sklearn.neighbors import KernelDensity
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from ._column_totals import ColumnTotal
+from ._runtime.threads import one_blas_thread
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     COUNT,
@@ -179,6 +180,7 @@ class PNLRegressionSampler(Augmentation, StructureAttributes, BaseSampler):
         self.n_jobs = n_jobs
 
     @all_or_nothing
+    @one_blas_thread()
     def fit(self, X: Rows, y: Any) -> Self:
         """Check rows and targets alone.
 
@@ -197,6 +199,7 @@ class PNLRegressionSampler(Augmentation, StructureAttributes, BaseSampler):
         return self
 
     @all_or_nothing
+    @one_blas_thread()
     def fit_resample(self, X: Rows, y: Any) -> tuple[Any, Any]:
         """Add new rows and their targets to the data.
 

@@ -14,6 +14,7 @@ from imblearn.utils import check_sampling_strategy
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
+from ._runtime.threads import one_blas_thread
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     all_or_nothing,
@@ -184,6 +185,7 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
         self.n_jobs = n_jobs
 
     @all_or_nothing
+    @one_blas_thread()
     def fit_resample(
         self,
         X: Rows,
@@ -291,6 +293,7 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
                 setattr(self, name, np.concatenate([values, values[first]]))
 
     @all_or_nothing
+    @one_blas_thread()
     def fit(self, X: Rows, y: Any) -> Self:
         """Check rows and labels alone.
 

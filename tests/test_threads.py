@@ -3,10 +3,13 @@
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
+import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-from sklearn_pnl._runtime.threads import one_blas_thread
+import sklearn_pnl
+from sklearn_pnl._runtime import threads
+from sklearn_pnl._runtime.threads import limited, one_blas_thread
 
 
 def blas_threads():
@@ -79,3 +82,62 @@ def test_threads_of_python_share_one_limit(three):
         list(pool.map(work, range(4)))
     assert seen == [{1}] * 80
     assert blas_threads() == three
+
+
+def test_an_iterator_is_limited_while_it_works_and_not_between(three):
+    def steps():
+        for _ in range(2):
+            yield blas_threads()
+
+    for inside in limited(steps()):
+        assert set(inside) == {1}
+        assert blas_threads() == three
+
+
+X = np.random.default_rng(0).uniform(1, 2, (20, 4))
+Y = np.repeat([0, 1], [12, 8])
+ENCODE = ["fit", "transform", "fit_transform"]
+# Methods that compute, and functions with what they are given.
+METHODS = {
+    "BackwardProjector": [*ENCODE, "inverse_transform", "kneighbors"],
+    "LogLinearModel": ["fit", "score", "score_samples"],
+    "ManyBodyImputer": ENCODE,
+    "ManyBodyProjector": [*ENCODE, "inverse_transform", "to_measures"],
+    "PNLAugmenter": ["fit", "sample"],
+    "PNLRegressionSampler": ["fit", "fit_resample"],
+    "PNLSampler": ["fit", "fit_resample"],
+}
+FUNCTIONS = {
+    "adjust": {"constraints": sklearn_pnl.ColumnConstraint(0, upper=1.9)},
+    "calibrate": {"totals": {0: 30.0}},
+    "compare_samples": {"X_new": X[::-1]},
+    "find_equalities": {},
+    "rake": {"margins": {(0,): X.sum(axis=1), (1,): X.sum(axis=0)}},
+}
+
+
+def doors():
+    for name, methods in METHODS.items():
+        yield from (f"{name}.{method}" for method in methods)
+    yield from FUNCTIONS
+
+
+@pytest.mark.parametrize("door", doors())
+def test_a_call_limits_threads_once_from_its_start_to_its_end(door, monkeypatch):
+    name, _, method = door.partition(".")
+    call = getattr(sklearn_pnl, name)
+    rows = X.reshape(20, 2, 2) if name == "LogLinearModel" else X
+    arguments = (rows, Y) if "Sampler" in name else (rows,)
+    if method:
+        estimator = call()
+        call = getattr(estimator, method)
+        if "fit" not in method:
+            estimator.fit(rows)
+        if method in ("inverse_transform", "kneighbors"):
+            arguments = (estimator.transform(rows),)
+        if method == "sample":
+            arguments = ()
+    limits = []
+    monkeypatch.setattr(threads, "_set_threads", lambda pools: limits.append(pools))
+    call(*arguments, **FUNCTIONS.get(door, {}))
+    assert len(limits) == 2

@@ -299,8 +299,8 @@ def clip_neighbors(n_neighbors, n_rows, of_rows=False, data_name="the training d
     """
     most = n_rows - of_rows
     if n_neighbors == "auto":
-        # A third of the rows, from 4 to 10, to choose partners from: with more, parts of
-        # a small class would be joined. 5 rows to decode from, since a mean of more
+        # A third of the rows, from 4 to 10, to choose partners from: with more, parts
+        # of a small class would be joined. 5 rows to decode from, since a mean of more
         # rows is smoother than the data.
         n_neighbors = min(max(4, min(10, n_rows // 3)) if of_rows else 5, n_rows)
     if n_neighbors > n_rows or most == 0:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, validate_params
 
+from .._runtime.threads import one_blas_thread
 from .._runtime.typing import Rows, Seed
 from .._runtime.validation import TWO_OR_MORE, as_random_state
 from . import features, nearness
@@ -26,6 +27,7 @@ from .rows import read_samples
     },
     prefer_skip_nested_validation=False,
 )
+@one_blas_thread()
 def compare_samples(
     X: Rows,
     X_new: Rows,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._runtime.threads import one_blas_thread
 from .._runtime.typing import Rows
 from ..frames import TableReader, read_table
 from .feasible_set import build_feasible_set
@@ -63,6 +64,7 @@ class Structure:
         )  # fmt: skip
 
 
+@one_blas_thread()
 def find_equalities(X: Rows) -> LinearConstraints:
     """Linear equalities of several columns that all rows satisfy exactly.
 
