@@ -39,7 +39,7 @@ from .constraints.structure import Structure
 from .constraints.value_support import ValueSupport, find_value_support
 from .draws import DRAWS_PARAMETER, DrawsLike, MixupDraws, Start, as_draws
 from .embedding import Embed, LayOut
-from .frames import read_table
+from .frames import read_table, warn_extreme_values
 from .geometry import TensorPoset
 from .lines import LineDraw
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
@@ -326,6 +326,7 @@ class PNLAugmenter(Augmentation, StructureAttributes):
         are mixed each within itself.
         """
         table.describe(self)
+        warn_extreme_values(table, structure.relations.least, structure.relations.most)
         self.integer_features_ = table.integer_features
         self._structure, self._caller = structure, caller
         self.draws_ = as_draws(self.draws)

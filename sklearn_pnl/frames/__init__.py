@@ -6,6 +6,7 @@ From the columns of a container (``columns``, ``readers``) through numbers and b
 """
 
 from .columns import columns_of, is_frame
+from .extremes import warn_extreme_values
 from .table import TableReader, read_table
 from .target import ClassTarget, plain_target, read_target
 
@@ -17,4 +18,5 @@ __all__ = [
     "plain_target",
     "read_table",
     "read_target",
+    "warn_extreme_values",
 ]

@@ -111,6 +111,8 @@ class Table:
         What the rows are called in messages.
     has_missing : bool
         Whether some cells are NaN.
+    warned : list
+        Names of columns with a value that was warned of, one list for all parts.
     owned : bool
         Whether :meth:`numbers` is nobody else's memory and may be written over.
     """
@@ -129,6 +131,7 @@ class Table:
         self.precision = each("precision")
         self.type_ends = each("lowest"), each("highest")
         self.starts = np.where(self.times, 0.0, each("start").astype(float))
+        self.warned = []
         self.integer_features = self.columns[(self.steps == 1) & ~self.times]
 
     def __len__(self):
@@ -177,6 +180,12 @@ class Table:
         part.has_missing = self.has_missing and bool(np.isnan(part.numbers()).any())
         return part
 
+    def some(self, members):
+        """Numbers of some of the rows, in float64."""
+        part = copy(self)
+        part._rows = self._rows[members]
+        return part.numbers().astype(np.float64, copy=False)
+
     def without_rows(self):
         """Table without rows, which can still read and restore rows."""
         part = copy(self)
@@ -222,6 +231,11 @@ class ArrayTable(Table):
         # Row by row: rounding, and with it the order of near-ties, depends on it.
         X = X.toarray(order="C") if issparse(X) else X
         return self._kind.read(X.reshape(len(X), len(self.columns)))
+
+    def value_text(self, j, number):
+        """Number j of a row as a value of X, for messages."""
+        value = self._kind.restore(np.full((1, len(self.columns)), number))[0, j]
+        return f"{value:g}" if self._kind.step == 0 else str(value)
 
     def like(self, numbers, donors=None):
         """See :meth:`ColumnTable.like`."""
@@ -294,6 +308,11 @@ class ColumnTable(Table):
     def numbers(self):
         """Rows (n, D) of numbers in float64."""
         return self._rows
+
+    def value_text(self, j, number):
+        """See :meth:`ArrayTable.value_text`."""
+        value = self._kinds[j].restore(np.array([number]))[0]
+        return f"{value:g}" if self._kinds[j].step == 0 else str(value)
 
     def time_scale(self, j):
         """Where number j, a time, counts from, and its unit, as NumPy times."""

@@ -1,0 +1,90 @@
+"""Values so far out that most others are equal beside them."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from _containers import read
+
+from sklearn_pnl import PNLAugmenter, PNLSampler
+from sklearn_pnl.frames import TableReader, read_table, warn_extreme_values
+
+pd = pytest.importorskip("pandas")
+NO_DATA = float(np.finfo(np.float32).min)
+
+
+def read_gaps(X):
+    return read_table(TableReader(None), X, missing=True)
+
+
+def warn(table, of=None):
+    """Warn of a table, in the limits of another one."""
+    numbers = (table if of is None else of).numbers().astype(float)
+    warn_extreme_values(table, np.nanmin(numbers, axis=0), np.nanmax(numbers, axis=0))
+
+
+@pytest.fixture
+def X():
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(3, 1, (3000, 4))
+    X[::7] = np.nan
+    X[:, 2] = 1.0
+    X[rng.uniform(size=3000) < 0.6, 3] = 0.0
+    return X
+
+
+@pytest.mark.parametrize("column", [0, 3])
+@pytest.mark.parametrize("value", [NO_DATA, -9.96921e36, 1e20, -1e13])
+@pytest.mark.parametrize("rows", [[5], [0, 1, 2999], np.s_[:300], np.s_[::9]])
+@pytest.mark.parametrize("scale", [1e-300, 1.0])
+def test_a_value_far_beyond_all_others_is_named(X, column, value, rows, scale):
+    warn(read_gaps(X * scale))
+    X[rows, column] = value
+    text = rf"^{value * scale:g} in column {column} .*NaN first".replace("+", r"\+")
+    with pytest.warns(UserWarning, match=text):
+        warn(read_gaps(X * scale))
+
+
+def test_values_beyond_a_column_without_others_are_no_fault(X):
+    X[5, 2] = 1e300
+    warn(read_gaps(X))
+    X[1:, 0] = 0
+    warn(read_gaps(X))
+
+
+def test_far_whole_numbers_and_times_are_written_as_they_came():
+    rng = np.random.default_rng(0)
+    whole = rng.integers(1, 400, 300)
+    whole[10:15] = np.iinfo(np.int64).min
+    with pytest.warns(UserWarning, match=f"^{whole[10]} in column 1 "):
+        warn(read(np.column_stack([np.arange(300), whole])))
+    seconds = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(600, size=300))
+    frame = pd.DataFrame({"at": seconds.to_series(index=range(300))})
+    warn(read(frame))
+    frame.loc[7, "at"] = pd.Timestamp("1970-01-01")
+    with pytest.warns(UserWarning, match="^1970-01-01.* in column 'at'"):
+        warn(read(frame))
+
+
+def test_rows_of_a_class_are_held_against_the_range_of_all():
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    X[:40, 1] = 1e30
+    whole = read_gaps(X)
+    with pytest.warns(UserWarning, match=r"^1e\+30 in column 1"):
+        warn(whole.take(np.arange(60, 100), "class 1"), of=whole)
+    warn(whole.take(np.arange(60, 100), "class 1"))
+    warn(whole.take(np.arange(0), "no class"), of=whole)
+    warn(read(sp.csr_array(X)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_augmenter_and_sampler_warn_once(seed):
+    X = np.random.default_rng(seed).normal(size=(90, 3))
+    X[4:9, 1] = NO_DATA
+    y = np.repeat([0, 1, 2], [60, 15, 15])
+    for fit in (PNLAugmenter().fit, PNLSampler(random_state=0).fit_resample):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit(X) if fit.__name__ == "fit" else fit(X, y)
+        assert ["column 1" in str(w.message) for w in caught] == [True]
