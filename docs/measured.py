@@ -13,6 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.imbalance import report as imbalance  # noqa: E402
 from benchmarks.paper import report  # noqa: E402
+from benchmarks.speed import cores  # noqa: E402
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 METRICS = ("average precision", "ROC AUC", "balanced accuracy", "Brier")
@@ -160,6 +161,7 @@ def tables():
         found[name] = _wanted(rows(name))
     for script in ("forward", "backward", "whole_job"):
         found[f"speed-{script}"] = _wanted(rows(f"speed-{script}"))
+    found["speed-cores"] = _cores()
     found["completion"], found["completion-wins"] = _completion(), _completion_wins()
     found["completion-totals"] = _completion_totals()
     found["completion-exact"] = _completion_exact()
@@ -230,6 +232,14 @@ def _mixed():
         means = (sum(float(r[m]) for r in found) / len(found) for m in scores)
         body.append([sampler, *map(share, means)])
     return _markdown(["mean of learners", *scores], body)
+
+
+def _cores():
+    """The tables of each machine that ``cores`` was run on, by its number of cores."""
+    names = (path.stem for path in RESULTS.glob("speed-cores-*.csv"))
+    machines = [rows(name) for name in names if not name.endswith("quick")]
+    machines.sort(key=lambda found: int(found[0]["cores"]))
+    return [text for found in machines for text in cores.shown(found)]
 
 
 def _completion():

@@ -24,7 +24,7 @@ from benchmarks.paper.problems import DATA_SETS, experiments
 from benchmarks.paper.recipe import base_size, equation, recipe, reshaper
 from benchmarks.promises import fuzz
 from benchmarks.rivals import Rival, seeded
-from benchmarks.speed import guard
+from benchmarks.speed import cores, guard
 from benchmarks.tables import read_csv
 from sklearn_pnl.geometry import TensorPoset, order_mask
 from sklearn_pnl.recipes import PAPER_RECIPE
@@ -345,3 +345,28 @@ def test_the_guard_takes_commits():
     assert not folder.exists()
     with guard.checkout(str(ROOT)) as folder:
         assert folder == ROOT
+
+
+def test_tables_of_cores_have_jobs_down_and_settings_across():
+    head = {"cores": 4, "digits": "MNIST"}
+    rows = [
+        head | cores.row("encoding", "order 2", measure, f"{n} threads", value)
+        for measure, value in (("rows a second", 1234.5), ("page faults a row", 0.25))
+        for n in (1, 2)
+    ]
+    rows.append(head | cores.row("samplers", "10 x 2", "SMOTE, ms", "", 3))
+    smote, encoding = "\n".join(cores.shown(rows)).split("\n\n`")
+    assert "4 cores" in smote and "| 10 x 2 | 3         |" in smote
+    assert "MNIST" in encoding and "1 threads" in encoding
+    assert "| order 2, rows a second     | 1,234     | 1,234     |" in encoding
+    assert "| order 2, page faults a row | 0.25      | 0.25      |" in encoding
+
+
+def test_products_of_hessians_are_counted_while_cores_are_measured():
+    X = cores.tensors(20)
+    projector = cores.ManyBodyProjector(3, offset=1.0).fit(X)
+    with cores._counted() as sizes:
+        codes = projector.transform(X)
+    assert sizes and max(sizes) <= 20
+    n_products = len(sizes)
+    assert np.array_equal(projector.transform(X), codes) and len(sizes) == n_products

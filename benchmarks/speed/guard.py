@@ -440,8 +440,9 @@ def main():
         "--budget", type=float, default=20.0, help="seconds of turns a job, about"
     )
     parser.add_argument(
-        "--threads", type=int, default=1, help="of BLAS and OpenMP; 0 leaves them"
-    )
+        "--threads", type=int,
+        help="of BLAS and OpenMP, 0 leaves them; default: 0 for samplers, else 1",
+    )  # fmt: skip
     parser.add_argument("--csv", type=Path, help="default: of all jobs, the results'")
     given = parser.parse_args()
     with (
@@ -451,10 +452,12 @@ def main():
         rows = []
         for job in JOBS:
             if given.only in job:
+                threads = given.threads
+                if threads is None:
+                    threads = 0 if job.startswith("sampler") else 1
                 rows.append(
-                    compare(job, (before, after), given.rounds, given.budget,
-                            given.threads)
-                )  # fmt: skip
+                    compare(job, (before, after), given.rounds, given.budget, threads)
+                )
                 print(
                     f"{job}: {_shown(rows[-1]['ratio'])}", file=sys.stderr, flush=True
                 )

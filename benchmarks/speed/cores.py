@@ -1,0 +1,316 @@
+"""What more cores bring on this machine: samplers, threads, processes, dask workers.
+
+``python -m benchmarks.speed.cores``
+
+Rows of digits are those of MNIST where SKLEARN_PNL_DATA names a folder that has them,
+else the digits of scikit-learn, enlarged. Of a call are counted, beside its seconds,
+minor page faults (memory mapped anew), voluntary switches (waiting for a lock), and
+products with few rows' Hessians at once.
+"""
+
+import argparse
+import os
+import resource
+import sys
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from multiprocessing import get_context
+from pathlib import Path
+from time import perf_counter
+
+import joblib
+import numpy as np
+from sklearn.datasets import load_digits
+from threadpoolctl import threadpool_limits
+
+from sklearn_pnl import BackwardProjector, ManyBodyProjector
+from sklearn_pnl.geometry.many_body.tilts import ExponentialTilt
+
+from ..data import load
+from ..tables import markdown, write_csv
+from .guard import TABLES, over_sampling
+from .timing import interleaved
+
+SHAPE = (7, 2, 2, 7, 2, 2)
+ORDERS = (2, 3)
+FEW = 32
+# Workers of dask set it, and so freeze the size from which memory is mapped.
+TRIMMED = "MALLOC_TRIM_THRESHOLD_"
+
+
+def n_cores():
+    """Cores that this process may use."""
+    return joblib.cpu_count()
+
+
+def digits(n):
+    """Images (n, 28, 28) with pixels of 0 to 255, and where they are from."""
+    folder = os.environ.get("SKLEARN_PNL_DATA")
+    if folder and Path(folder, "mnist.npz").exists():
+        return load("mnist")["X_train"][:n].astype(float), "MNIST"
+    small = load_digits().images * 16
+    large = np.pad(np.kron(small, np.ones((1, 3, 3))), ((0, 0), (2, 2), (2, 2)))
+    rng = np.random.default_rng(0)
+    rows, shifts = rng.integers(len(large), size=n), rng.integers(-2, 3, (n, 2))
+    moved = [
+        np.roll(large[row], shift, axis=(0, 1))
+        for row, shift in zip(rows, shifts, strict=True)
+    ]
+    return np.array(moved), "digits of scikit-learn, enlarged"
+
+
+def tensors(n):
+    """Digits as tensors of six modes."""
+    return digits(n)[0].reshape(n, *SHAPE)
+
+
+# --- samplers beside SMOTE ---------------------------------------------------------
+
+
+def samplers(quick):
+    """Seconds of PNLSampler and SMOTE, as they are and with one thread of BLAS."""
+    for redundant in (0, 2):
+        for n, n_columns in TABLES[:1] if quick else TABLES:
+            job = f"{n:,} x {n_columns}, {redundant} redundant"
+            ours, smote = over_sampling(n, n_columns, redundant)
+            functions = {"SMOTE": smote, "PNLSampler": ours}
+            functions["PNLSampler, one BLAS thread"] = partial(_limited, ours)
+            taken = interleaved(functions)
+            for name, seconds in taken.items():
+                yield row("samplers", job, f"{name}, ms", "", 1000 * seconds)
+            for name in list(functions)[1:]:
+                ratio = taken[name] / taken["SMOTE"]
+                yield row("samplers", job, f"{name}, over SMOTE", "", ratio)
+
+
+def _limited(function):
+    with threadpool_limits(1, "blas"):
+        function()
+
+
+# --- one projector, by threads and processes ---------------------------------------
+
+
+def encoding(quick):
+    """Rows of digits encoded a second, and what was in the way."""
+    X = tensors(600 if quick else 6_000)
+    cores = n_cores()
+    numbers = [2**i for i in range(cores.bit_length()) if 2**i < cores] + [cores]
+    for order in ORDERS:
+        projector = ManyBodyProjector(order, offset=1.0).fit(X[:100])
+        for number in numbers:
+            projector.set_params(n_jobs=number)
+            projector.transform(X[:300])
+            with _counted() as sizes:
+                found = measured(partial(projector.transform, X), len(X))
+            # They are the same for any number of threads.
+            if number == 1 and sizes:
+                share = 100 * np.mean(np.array(sizes) < FEW)
+                found[f"products of fewer than {FEW} rows, %"] = share
+            yield from _of_order(order, _threads(number), found)
+        projector.set_params(n_jobs=cores)
+        with joblib.parallel_config("loky"):
+            projector.transform(X[:300])
+            rate = measured(partial(projector.transform, X), len(X))["rows a second"]
+        yield from _of_order(order, f"{cores} processes", {"rows a second": rate})
+
+
+def _of_order(order, setting, found):
+    for measure, value in found.items():
+        yield row("encoding", f"order {order}", measure, setting, value)
+
+
+def _threads(number):
+    return f"{number} thread{'s' * (number > 1)}"
+
+
+def measured(function, n):
+    """Rows a second of a call, and faults and switches a row of this process."""
+    before, start = resource.getrusage(resource.RUSAGE_SELF), perf_counter()
+    function()
+    taken, after = perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "rows a second": n / taken,
+        "page faults a row": (after.ru_minflt - before.ru_minflt) / n,
+        "switches a row": (after.ru_nvcsw - before.ru_nvcsw) / n,
+    }
+
+
+@contextmanager
+def _counted():
+    """Numbers of rows of the products within."""
+    sizes, product = [], ExponentialTilt.hessian_product
+
+    def noted(self, q, v):
+        sizes.append(len(v))
+        return product(self, q, v)
+
+    ExponentialTilt.hessian_product = noted
+    try:
+        yield sizes
+    finally:
+        ExponentialTilt.hessian_product = product
+
+
+# --- memory: page faults of a process, also of one that is set as dask sets it -----
+
+
+def memory(quick):
+    """Page faults a row of one thread that encodes and decodes, in a new process."""
+    n = 300 if quick else 1_000
+    for setting, value in (("as it is", None), (f"{TRIMMED}=65536", "65536")):
+        with _environment(TRIMMED, value):
+            context = get_context("spawn")
+            with ProcessPoolExecutor(1, mp_context=context) as pool:
+                found = pool.submit(_faults, n).result()
+        for job, count in found.items():
+            yield row("memory", job, "page faults a row", setting, count)
+
+
+def _faults(n):
+    X, found = tensors(n), {}
+    for order in ORDERS:
+        projector = BackwardProjector(ManyBodyProjector(order, offset=1.0)).fit(X)
+        steps = {
+            "encode": partial(projector.transform, X),
+            "decode": partial(projector.inverse_transform, projector.transform(X)),
+        }
+        for name, step in steps.items():
+            step()
+            found[f"order {order}, {name}"] = measured(step, n)["page faults a row"]
+    return found
+
+
+@contextmanager
+def _environment(name, value):
+    """A variable of the environment for processes that are started within."""
+    before = os.environ.pop(name, None)
+    if value is not None:
+        os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+        if before is not None:
+            os.environ[name] = before
+
+
+# --- two workers of dask against one -----------------------------------------------
+
+
+def workers(quick):
+    """Seconds of one and two workers, and page faults a row in them."""
+    if find_spec("distributed") is None:
+        print("dask is not installed: no table of its workers", file=sys.stderr)
+        return
+    X = tensors(300 if quick else 3_000)
+    projector = ManyBodyProjector(3, offset=1.0).fit(X[:100])
+    for number in (1, 2):
+        setting = f"{number} worker{'s' * (number > 1)}"
+        seconds, faults = _on_workers(number, projector, X)
+        yield row("dask", "order 3", "seconds", setting, seconds)
+        yield row("dask", "order 3", "page faults a row", setting, faults / len(X))
+
+
+def _on_workers(number, projector, X):
+    distributed = import_module("distributed")
+    # With one worker joblib would stay in this process.
+    transform = projector.set_params(n_jobs=number).transform
+    with (
+        distributed.LocalCluster(
+            n_workers=number, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+        joblib.parallel_config("dask"),
+    ):
+        run = transform if number > 1 else partial(_submitted, client, transform)
+        run(X[:300])
+        before, start = client.run(_minor_faults), perf_counter()
+        run(X)
+        seconds, after = perf_counter() - start, client.run(_minor_faults)
+    return seconds, sum(after.values()) - sum(before.values())
+
+
+def _submitted(client, function, X):
+    return client.submit(function, client.scatter(X), pure=False).result()
+
+
+def _minor_faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+# --- the tables --------------------------------------------------------------------
+
+
+def row(table, job, measure, setting, value):
+    """A figure of a table."""
+    return {
+        "table": table,
+        "job": job,
+        "measure": measure,
+        "setting": setting,
+        "value": float(value),
+    }
+
+
+def lines(rows, table):
+    """A table: jobs down, and settings or, where there are none, measures across."""
+    found = {}
+    for each in (each for each in rows if each["table"] == table):
+        key = each["job"], each["measure"] if each["setting"] else ""
+        column = each["setting"] or each["measure"]
+        found.setdefault(key, {})[column] = float(each["value"])
+    columns = dict.fromkeys(name for values in found.values() for name in values)
+    return [
+        {"": ", ".join(filter(None, key))}
+        | {name: _shown(values.get(name)) for name in columns}
+        for key, values in found.items()
+    ]
+
+
+def _shown(value):
+    """Three digits; nothing where nothing was measured."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def shown(rows):
+    """All tables of one machine, with their titles."""
+    for table, title in TITLES.items():
+        if found := lines(rows, table):
+            text = title.format(digits=rows[0]["digits"], cores=rows[0]["cores"])
+            yield f"{text}:\n\n{markdown(found)}\n"
+
+
+TITLES = {
+    "samplers": "`PNLSampler()` beside `SMOTE()`, {cores} cores",
+    "encoding": f"`ManyBodyProjector(offset=1.0).transform` of {{digits}} as {SHAPE}, "
+    "{cores} cores",
+    "memory": "Minor page faults a row, one thread",
+    "dask": "The same at order 3 on workers of dask, {cores} cores",
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few rows")
+    quick = parser.parse_args().quick
+    about, rows = {"cores": n_cores(), "digits": digits(1)[1]}, []
+    for make in (samplers, encoding, memory, workers):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Port .* is already in use", UserWarning)
+            new = [about | each for each in make(quick)]
+        print("\n".join(shown(new)) if new else "", flush=True)
+        rows += new
+    # Rough figures must not take the place of full ones.
+    path = write_csv(rows, f"speed-cores-{about['cores']}" + quick * "-quick")
+    print(f"written to {path}")
+
+
+if __name__ == "__main__":
+    main()
