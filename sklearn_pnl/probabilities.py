@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import assert_all_finite, column_or_1d, get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ._runtime.typing import Rows
-from ._runtime.validation import all_or_nothing
-from .frames import plain_target
+from ._runtime.validation import all_or_nothing, errors_naming
+from .frames import plain_target, read_weights
 
 
 class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -147,18 +147,19 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         """
         self._check_parts()
         y = plain_target(y)[0]
-        assert_all_finite(y, input_name="y")
-        # In the words that imbalanced-learn's checks ask for.
-        kind = type_of_target(y, input_name="y")
-        if kind == "multilabel-indicator" or kind.endswith("-multioutput"):
-            raise ValueError("Multilabel and multioutput targets are not supported.")
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
+        with errors_naming("y"):
+            assert_all_finite(y, input_name="y")
+            # In the words that imbalanced-learn's checks ask for.
+            kind = type_of_target(y, input_name="y")
+            if kind == "multilabel-indicator" or kind.endswith("-multioutput"):
+                raise ValueError(
+                    "Multilabel and multioutput targets are not supported."
+                )
+            y = column_or_1d(y, warn=True)
+            check_classification_targets(y)
         asked, weights = {} if groups is None else {"groups": groups}, {}
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, X, ensure_non_negative=True
-            )
+            sample_weight = read_weights(sample_weight, len(y))
             asked["sample_weight"] = sample_weight
         self.sampler_ = clone(self.sampler)
         X_resampled, y_resampled = self.sampler_.fit_resample(X, y, **asked)

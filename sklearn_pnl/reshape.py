@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ._runtime.validation import all_or_nothing, check_rows
+from ._runtime.validation import all_or_nothing, as_array, check_rows
 
 
 # Tensors have no column names: without `auto_wrap_output_keys` a global configuration
@@ -158,10 +158,10 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         rows : ndarray of shape (n, *input_shape_)
         """
         check_is_fitted(self)
-        X = np.asarray(X)
+        X = np.asarray(as_array(X))
         if X.shape[1:] != self.tensor_shape_:
             raise ValueError(
-                f"Expected tensors of shape {self.tensor_shape_}; got {X.shape[1:]}."
+                f"X must be tensors of shape {self.tensor_shape_}; got {X.shape[1:]}."
             )
         rows = X.reshape(len(X), -1)[:, : prod(self.axes_)]
         return rows.reshape(-1, *self.input_shape_)

@@ -12,7 +12,6 @@ import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_sampling_strategy
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_sample_weight
 
 from ._runtime.threads import one_blas_thread
 from ._runtime.typing import Rows, Seed
@@ -31,7 +30,7 @@ from .augmenter import (
     StructureAttributes,
 )
 from .draws import DrawsLike
-from .frames import ClassTarget
+from .frames import ClassTarget, read_groups, read_weights
 from .manifolds import LocalManifoldLike
 
 _HOW_MANY = "Give the rows wanted in all, sampling_strategy={class: rows}."
@@ -219,15 +218,9 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
         target = ClassTarget(y)
         table = self._read(X)
         check_one_a_row(table, target.labels)
-        if groups is not None:
-            groups = np.asarray(groups)
-            if groups.shape != target.labels.shape:
-                raise ValueError(
-                    f"groups has the shape {groups.shape} for {len(table)} rows: give "
-                    "one for each row."
-                )
-        weights = check_weights(sample_weight, len(table))
-        new, labels = self._fit_resample(table, target.labels, groups, weights)
+        groups, codes = read_groups(groups, len(table))
+        weights = read_weights(sample_weight, len(table))
+        new, labels = self._fit_resample(table, target.labels, codes, weights)
         self._set_groups_and_weights(groups, weights)
         return table.stack(new), target.like(np.concatenate([target.labels, *labels]))
 
@@ -368,13 +361,3 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
             stacked[done : done + len(rows), : rows.shape[1]] = rows
             done += len(rows)
         return stacked
-
-
-def check_weights(weights, n):
-    """Weights of rows (n,), checked; None without weights."""
-    if weights is None:
-        return None
-    weights = _check_sample_weight(weights, np.empty((n, 0)), ensure_non_negative=True)
-    if not weights.any():
-        raise ValueError("sample_weight is 0 in all rows: give some row a weight.")
-    return weights

@@ -1,5 +1,6 @@
 """Masked cells, which lose their mask where arrays are read, and missing values."""
 
+import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from functools import wraps
@@ -23,17 +24,38 @@ def check_unmasked(arrays, name="X"):
 
 
 def unmasked(function: _Called) -> _Called:
-    """The same function, which refuses masked arrays as arguments."""
+    """The same function, which refuses masked arrays as arguments.
+
+    It names the argument that NumPy cannot make numbers of.
+    """
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]
 
     @wraps(function)
     def checked(*args, **named):
-        for name, argument in (*zip(names, args, strict=False), *named.items()):
+        arguments = (*zip(names, args, strict=False), *named.items())
+        for name, argument in arguments:
             check_unmasked(argument, name)
-        return function(*args, **named)
+        try:
+            return function(*args, **named)
+        except (TypeError, ValueError) as error:
+            for name, argument in arguments:
+                if _why_no_numbers(argument) == str(error):
+                    kind = type(error)
+                    raise kind(f"{name} must be numbers: {error}") from error
+            raise
 
     return cast("_Called", checked)
+
+
+def _why_no_numbers(argument):
+    """What NumPy says where it makes no floats of an argument; None if it does."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            np.asarray(argument, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return None
 
 
 def is_missing(value):

@@ -29,6 +29,10 @@ COUNT = Interval(Integral, 1, None, closed="left")
 TWO_OR_MORE = Interval(Integral, 2, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+_ONE_SHAPE = (
+    "Cut them to one length, or pad the short ones with NaN, and join them with "
+    "np.stack."
+)
 # This package and the libraries that call it: warnings point at the user's code.
 _LIBRARIES = {"sklearn_pnl", "sklearn", "imblearn", "joblib", "contextlib"}
 
@@ -83,13 +87,13 @@ def check_rows(estimator, X, *, reset, missing=None):
         raise TypeError(
             f"Rows of a {type(X).__name__} are not there: collect it first."
         )
-    types = getattr(X, "dtypes", [getattr(X, "dtype", "")])
     # `check_array` would turn times into counts of microseconds.
-    if any(_TIMES.match(str(kind)) for kind in types):
-        raise TypeError(
-            f"{type(estimator).__name__} takes numbers alone: pass dates and times as "
-            "such, for instance days since a date."
-        )
+    for name, kind in _types_of(X):
+        if _TIMES.match(str(kind)):
+            raise TypeError(
+                f"{name} holds {kind}, and {type(estimator).__name__} takes numbers "
+                "alone: pass, for instance, days since a date."
+            )
     X = validated(estimator, X, no_numbers, reset=reset, dtype=_FLOATS)
     if reset:
         estimator.input_shape_ = X.shape[1:]
@@ -104,6 +108,14 @@ def check_rows(estimator, X, *, reset, missing=None):
     return X
 
 
+def _types_of(X):
+    """Names of columns or of the whole, and their types."""
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        names = [f"Column {name!r}" for name in X.columns]
+        return zip(names, X.dtypes, strict=True)
+    return [("X", getattr(X, "dtype", ""))]
+
+
 def validated(estimator, X, no_numbers, **settings):
     """Rows of any shape; ``no_numbers`` is said of a column without any."""
     X = as_array(X)
@@ -111,7 +123,8 @@ def validated(estimator, X, no_numbers, **settings):
         # NumPy cannot convert the missing values of pandas, NA and NaT, to floats.
         X = np.where(are_missing(X), np.nan, X)
     try:
-        return validate_data(estimator, X, **settings, **LOOSE)
+        with errors_naming("X"):
+            return validate_data(estimator, X, **settings, **LOOSE)
     except (OverflowError, TypeError, ValueError) as error:
         row, *cell = _first_without_number(X) or (0,)
         if not cell:
@@ -121,33 +134,69 @@ def validated(estimator, X, no_numbers, **settings):
             names = getattr(X, "columns", range(cell[0] + 1))
             name = f"Column {names[cell[0]]!r}"
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name} {no_numbers} Row {row}: {error}") from error
+        cause = str(error).removeprefix("X: ")
+        raise kind(f"{name} {no_numbers} Row {row}: {cause}") from error
 
 
-def as_array(X, name="X", dtype=None):
-    """Rows as an array; ``dtype`` applies to lists."""
+@contextmanager
+def errors_naming(name):
+    """Put the name of an argument before errors of other libraries that lack it."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if re.search(rf"\b{name}\b", str(error)):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name}: {error}") from error
+
+
+def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
+    """Rows as an array; ``dtype`` applies to lists, ``advice`` to ragged ones."""
     check_unmasked(X, name)
     is_nested = isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1
     if is_nested and len(X) and isinstance(X[0], np.ndarray | list):
         # Packages for time series hold rows as an array of objects.
         X = list(X)
+    given = X
     if not hasattr(X, "shape"):
         try:
             X = np.asanyarray(X, dtype=dtype)
-        except ValueError:
-            shapes = [np.shape(row) for row in X]
+        except ValueError as error:
+            shapes = [_shape_of(row) for row in X]
             row = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)
+            if shapes[row] == shapes[0]:
+                raise ValueError(
+                    f"{name} holds lists of different lengths in row 0. {advice}"
+                ) from error
             raise ValueError(
                 f"{name} must have rows of one shape: row 0 has the shape {shapes[0]}, "
-                f"row {row} {shapes[row]}. Cut them to one length, or pad the short "
-                "ones with NaN, and join them with np.stack."
+                f"row {row} {shapes[row]}. {advice}"
             ) from None
-    if getattr(getattr(X, "dtype", None), "kind", None) == "c":
+    if getattr(X, "shape", None) == ():
+        raise TypeError(
+            f"{name} is of the type {type(given).__name__}, which has no rows: pass an "
+            "array, a data frame or series, or a list with an entry for each row."
+        )
+    kind = getattr(getattr(X, "dtype", None), "kind", None)
+    if kind == "c":
         raise ValueError(
             f"Complex data not supported: {name} is an array of {X.dtype}. Pass "
             f"{name}.real and {name}.imag as numbers of their own."
         )
+    if kind == "V":
+        raise TypeError(
+            f"{name} is an array of records, {X.dtype}: pass a data frame, such as "
+            f"pandas.DataFrame({name})."
+        )
     return X
+
+
+def _shape_of(row):
+    """Shape of a row; None of one that is ragged itself."""
+    try:
+        return np.shape(row)
+    except ValueError:
+        return None
 
 
 def _first_without_number(X):
@@ -282,7 +331,9 @@ def check_codes(estimator, codes):
     """Validate codes of shape (n, n_params_) for decoding."""
     check_is_fitted(estimator)
     settings = {"ensure_2d": False, "ensure_min_features": 0} | LOOSE
-    codes = check_array(codes, dtype=_FLOATS, input_name="codes", **settings)
+    with errors_naming("codes"):
+        codes = as_array(codes, "codes")
+        codes = check_array(codes, dtype=_FLOATS, input_name="codes", **settings)
     if codes.ndim != 2 or codes.shape[1] != estimator.n_params_:
         raise ValueError(
             f"Codes for {type(estimator).__name__} have shape (n_rows, "

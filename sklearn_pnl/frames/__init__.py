@@ -8,7 +8,13 @@ From the columns of a container (``columns``, ``readers``) through numbers and b
 from .columns import columns_of, is_frame
 from .extremes import warn_extreme_values
 from .table import TableReader, read_table
-from .target import ClassTarget, plain_target, read_target
+from .target import (
+    ClassTarget,
+    plain_target,
+    read_groups,
+    read_target,
+    read_weights,
+)
 
 __all__ = [
     "ClassTarget",
@@ -16,7 +22,9 @@ __all__ = [
     "columns_of",
     "is_frame",
     "plain_target",
+    "read_groups",
     "read_table",
     "read_target",
+    "read_weights",
     "warn_extreme_values",
 ]

@@ -52,7 +52,7 @@ def read_table(estimator, X, missing=None):
     else:
         columns = columns_of(X)
         if 0 in (len(columns), columns.n_columns):
-            raise ValueError("Found 0 sample(s) or 0 feature(s): give some.")
+            raise ValueError("Found 0 sample(s) or 0 feature(s) in X: give some.")
         table = ColumnTable(columns, chosen)
     if table.shape == (0,):
         raise ValueError(

@@ -8,9 +8,11 @@ from narwhals.dependencies import is_into_series
 from scipy.sparse import issparse
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight
 
 from .._runtime.masked import are_missing
-from .._runtime.validation import as_array, check_finite
+from .._runtime.validation import as_array, check_finite, errors_naming
+from .categories import level_codes
 from .columns import columns_of, is_frame
 from .readers import TypedColumn
 from .table import ColumnTable
@@ -18,6 +20,11 @@ from .table import ColumnTable
 _NO_TARGET = (
     "of y holds no numbers: targets must be numeric, or times. PNLSampler adds rows "
     "with classes."
+)
+# What is done with several labels a row.
+_ONE_CLASS = (
+    "Pass one column, such as y[:, 0], or make each combination of labels a class; "
+    "PNLRegressionSampler adds rows with several numbers as targets."
 )
 
 
@@ -42,15 +49,14 @@ class ClassTarget:
     def __init__(self, y):
         y, self._as_it_came = plain_target(y)
         # scikit-learn would read nullable integers as floats, which round large ones.
-        values, self._one_hot = np.asarray(y.toarray() if issparse(y) else y), None
+        values, self._one_hot = np.asarray(y), None
         if values.ndim > 1 and values.shape[1:] != (1,):
-            one_hot = type_of_target(y) == "multilabel-indicator"
+            is_numeric = values.dtype.kind in "biuf"
+            one_hot = is_numeric and type_of_target(values) == "multilabel-indicator"
             if not (one_hot and (values.astype(bool).sum(axis=1) == 1).all()):
                 raise ValueError(
                     f"y has the shape {values.shape}: it must have one class for each "
-                    "row. Pass one column, such as y[:, 0], or make each combination "
-                    "of labels a class; PNLRegressionSampler adds rows with several "
-                    "numbers as targets."
+                    f"row. {_ONE_CLASS}"
                 )
             self._one_hot = np.eye(values.shape[1], dtype=values.dtype)
             self.labels = values.argmax(axis=1)
@@ -75,7 +81,7 @@ class ClassTarget:
 
 def plain_target(y):
     """Classes as scikit-learn reads them, and a function back to the type of ``y``."""
-    _check_given(y)
+    y = _given(y)
     is_pandas = hasattr(y, "iloc")
     if is_frame(y) and not is_pandas:
         raise ValueError("y is a data frame; pass a Series, such as y[y.columns[0]].")
@@ -83,23 +89,44 @@ def plain_target(y):
     if not isinstance(y, np.ndarray | list) and is_into_series(y) and not is_pandas:
         y = nw.from_native(y, series_only=True)
         back, y = TypedColumn(y.to_native()).restore, y.to_numpy()
-    values = np.empty(0) if issparse(y) else np.asarray(as_array(y, "y"))
-    if values.dtype.kind in "fO":
-        missing = are_missing(values)
-        for row in np.argwhere(missing)[:1, 0]:
-            raise ValueError(
-                f"y contains NaN or None, {missing.sum()} in all, the first in row "
-                f"{row}. Drop such rows, or give them a class."
-            )
-    return y, back
+    values = _array_of(y, "y", _ONE_CLASS)
+    _check_there(values, "y", "Drop such rows, or give them a class.")
+    if values.dtype.kind not in "biuf" and values.shape[1:] not in ((), (1,)):
+        raise ValueError(f"y has the shape {values.shape}. {_ONE_CLASS}")
+    return values if isinstance(y, list | tuple) else y, back
 
 
-def _check_given(y):
+def _array_of(values, name, advice):
+    """An array of a value a row; of a list of words and others, objects."""
+    dtype = None
+    if isinstance(values, list | tuple):
+        types = set(map(type, values))
+        # NumPy would make words of numbers and of missing values.
+        dtype = object if len(types) > 1 and types & {str, bytes, tuple} else None
+    return np.asarray(as_array(values, name, dtype, advice))
+
+
+def _check_there(values, name, advice):
+    """Refuse missing values, and say where the first one is."""
+    missing = are_missing(values) if values.dtype == object else values != values
+    for row in np.argwhere(missing)[:1, 0]:
+        raise ValueError(
+            f"{name} contains NaN or None, {missing.sum()} in all, the first in row "
+            f"{row}. {advice}"
+        )
+    if values.dtype.kind == "f":
+        for row in np.argwhere(np.isinf(values))[:1, 0]:
+            raise ValueError(f"{name} contains infinity, in row {row}. {advice}")
+
+
+def _given(y):
+    """The target, dense; None is refused."""
     if y is None:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None: "
             "PNLAugmenter draws rows without targets."
         )
+    return y.toarray() if issparse(y) else y
 
 
 def _in_container_of(y, values):
@@ -111,6 +138,43 @@ def _in_container_of(y, values):
     if hasattr(y, "iloc"):
         return type(y)(values, dtype=y.dtype, name=y.name)
     return values
+
+
+def read_groups(groups, n):
+    """Read groups (n,): the values, and a whole number for each; twice None of None."""
+    if groups is None:
+        return None, None
+    values = _array_of(groups, "groups", "Give each row one group.")
+    if values.shape != (n,):
+        raise ValueError(
+            f"groups has the shape {values.shape} for {n} rows: give one for each row."
+        )
+    _check_there(values, "groups", "Give such rows a group of their own, or drop them.")
+    if values.dtype != object:
+        return values, np.unique(values, return_inverse=True)[1]
+    try:
+        return values, level_codes(values.tolist())[0]
+    except TypeError as error:
+        raise TypeError(
+            f"groups holds no names of groups: {error}. Give each row a number, a "
+            "string or a tuple."
+        ) from error
+
+
+def read_weights(weights, n):
+    """Read weights of rows (n,), not negative; None of None."""
+    if weights is None:
+        return None
+    with errors_naming("sample_weight"):
+        weights = as_array(weights, "sample_weight")
+        if np.asarray(weights).dtype.kind in "mM":
+            raise TypeError("weights are numbers, not times.")
+        weights = _check_sample_weight(
+            weights, np.empty((n, 0)), ensure_non_negative=True
+        )
+    if not weights.any():
+        raise ValueError("sample_weight is 0 in all rows: give some row a weight.")
+    return weights
 
 
 def read_target(y):
@@ -126,13 +190,13 @@ def read_target(y):
     with_more : callable
         From new numbers (m, t) to all targets.
     """
-    _check_given(y)
+    y = _given(y)
     rows, is_series = y, is_into_series(y)
     if is_series:
         rows = nw.from_native(y, series_only=True).to_frame().to_native()
     elif not is_frame(y):
         array = np.asarray(as_array(y, "y"))
-        if array.ndim not in (1, 2):
+        if array.ndim > 2 or not array.size:
             raise ValueError(
                 f"y must have shape (n,) or (n, n_targets); got {array.shape}."
             )

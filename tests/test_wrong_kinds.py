@@ -1,0 +1,244 @@
+"""Arguments of wrong kinds at every door: the error names the argument, or a column."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+
+import sklearn_pnl as pnl
+from sklearn_pnl import geometry
+
+pd = pytest.importorskip("pandas")
+N = 60
+ROWS = np.random.default_rng(0).gamma(3.0, size=(N, 3))
+LABELS = np.repeat([0, 1], [45, 15])
+# Nothing here is a table of numbers of N rows, or holds what may be one.
+NO_ROWS = {
+    "None": None,
+    "text": "abc",
+    "number": 3,
+    "array without axes": np.array(1.0),
+    "function": len,
+    "module": re,
+    "dict": {"a": [1] * N},
+    "set": {1, 2, 3},
+    "generator": (row for row in ROWS),
+    "list of dicts": [{"a": 1, "b": 2}] * N,
+    "list of sets": [{1}, {2}] * 30,
+    "ragged": [[1, 2]] * 30 + [[1]] * 30,
+    "ragged within": [[[1], [2, 3]]] * N,
+    "records": np.array([(1.0, 2.0)] * N, dtype=[("a", float), ("b", float)]),
+    "raw bytes": np.zeros((N, 2), "V4"),
+    "complex": ROWS * 1j,
+    "words and numbers": np.array([[1, "a", 2.0]] * N, dtype=object),
+    "nothing": [],
+}
+NO_TABLE = {
+    "one axis": ROWS[:, 0],
+    "series": pd.Series(ROWS[:, 0]),
+    "sparse of one axis": sp.coo_array(ROWS[:, 0]),
+    "matrix": np.matrix(ROWS),
+    "no rows": np.empty((0, 3)),
+    "no columns": np.empty((N, 0)),
+    "empty frame": pd.DataFrame(),
+    "masked": np.ma.masked_array(ROWS, ROWS > 3),
+}
+PARTS = np.eye(3, dtype=bool)[0]
+
+
+def prior_corrected():
+    return pnl.PriorCorrectedClassifier(
+        pnl.PNLSampler(random_state=0), LogisticRegression()
+    )
+
+
+TABLES = {
+    "PNLSampler": lambda X: pnl.PNLSampler().fit_resample(X, LABELS),
+    "PNLRegressionSampler": lambda X: pnl.PNLRegressionSampler().fit_resample(
+        X, ROWS[:, 0]
+    ),
+    "PNLAugmenter": lambda X: pnl.PNLAugmenter().fit(X),
+    "ManyBodyImputer.fit": lambda X: pnl.ManyBodyImputer().fit(X),
+    "ManyBodyImputer.transform": lambda X: pnl.ManyBodyImputer().fit(ROWS).transform(X),
+    "ManyBodyProjector.fit": lambda X: pnl.ManyBodyProjector(1).fit(X),
+    "ManyBodyProjector.transform": lambda X: (
+        pnl.ManyBodyProjector(1).fit(ROWS).transform(X)
+    ),
+    "BackwardProjector": lambda X: pnl.BackwardProjector().fit(X),
+    "PrimeFactorReshaper": lambda X: pnl.PrimeFactorReshaper().fit(X),
+    "PriorCorrectedClassifier": lambda X: prior_corrected().fit(X, LABELS),
+    "LogLinearModel": lambda X: pnl.LogLinearModel().fit(X),
+}
+ARRAYS = {
+    "X": {
+        **TABLES,
+        "adjust": lambda X: pnl.adjust(X, pnl.ColumnConstraint({0: 1}, lower=1)),
+        "calibrate": lambda X: pnl.calibrate(X, {0: 100.0}),
+        "find_equalities": pnl.find_equalities,
+        "compare_samples": lambda X: pnl.compare_samples(X, ROWS),
+        "PrimeFactorReshaper.inverse_transform": lambda X: (
+            pnl.PrimeFactorReshaper().fit(ROWS).inverse_transform(X)
+        ),
+    },
+    "X_new": {"compare_samples": lambda X: pnl.compare_samples(ROWS, X)},
+    "X_test": {"compare_samples": lambda X: pnl.compare_samples(ROWS, ROWS, X_test=X)},
+    "codes": {
+        "ManyBodyProjector": lambda X: (
+            pnl.ManyBodyProjector(1).fit(ROWS).inverse_transform(X)
+        )
+    },
+}
+
+
+def refused(call, argument, names):
+    """Check that a call refuses an argument by one of the names."""
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call(argument)
+    text = str(caught.value)
+    assert re.search(rf"\b({names})\b", text), text
+    return text
+
+
+@pytest.mark.parametrize("kind", NO_ROWS)
+@pytest.mark.parametrize(
+    "name, door", [(name, door) for name in ARRAYS for door in ARRAYS[name]]
+)
+def test_what_is_no_array_is_refused_by_name(name, door, kind):
+    if (name, kind) == ("X_test", "None"):
+        pytest.skip("there may be no test rows")
+    if (door, kind) == ("calibrate", "words and numbers"):
+        pytest.skip("the first column holds numbers")
+    refused(
+        ARRAYS[name][door], NO_ROWS[kind], f"{name}|[Cc]olumn|[Cc]ell|[Rr]ow|0 holds no"
+    )
+
+
+@pytest.mark.parametrize("kind", NO_TABLE)
+@pytest.mark.parametrize("door", TABLES)
+def test_what_is_no_table_is_refused_by_name(door, kind):
+    text = refused(TABLES[door], NO_TABLE[kind], r"X|feature\(s\)|sample\(s\)")
+    assert kind == "masked" or "masked" not in text
+
+
+MEASURES = {
+    "measures": lambda x: geometry.complete(x, geometry.TensorPoset((3,)), PARTS),
+    "p": lambda x: geometry.kl_divergence(x, ROWS, geometry.TensorPoset((3,))),
+    "tables": lambda x: geometry.rake(x, {(0,): np.ones(3)}),
+}
+
+
+@pytest.mark.parametrize("kind", ["text", "dict", "generator", "ragged", "function"])
+@pytest.mark.parametrize("name", MEASURES)
+def test_what_is_no_measure_is_refused_by_name(name, kind):
+    refused(MEASURES[name], NO_ROWS[kind], name)
+
+
+DATES = np.array(["2020-01-01", "2021-01-01"] * 30, dtype="M8[D]")
+NO_LABELS = {
+    "words and numbers": [1, "a"] * 30,
+    "two columns": pd.DataFrame({"a": list("uv") * 30, "b": [0, 1] * 30}),
+    "array of two columns": np.array([["a", "b"]] * N),
+    "lists": [["a"], ["a", "b"]] * 30,
+    "lists of lists": [[["a"]], [["b"]]] * 30,
+    "bytes": [b"a", b"b"] * 30,
+    "dicts": [{"a": 1}] * N,
+    "objects": [object() for _ in range(N)],
+    "missing": [np.nan, "a"] * 30,
+    "infinite": np.where(LABELS, np.inf, 0.0),
+    "dates that are missing": np.where(LABELS == 0, DATES, np.datetime64("NaT")),
+    "shares": ROWS[:, 0],
+    "three axes": np.zeros((N, 2, 2), int),
+    "short": LABELS[:9],
+}
+NO_VALUES = {k: NO_ROWS[k] for k in list(NO_ROWS)[:10] if k != "array without axes"}
+
+
+@pytest.mark.parametrize("kind", [*NO_LABELS, *NO_VALUES, "records", "nothing"])
+@pytest.mark.parametrize("door", ["sampler", "fit", "classifier"])
+def test_what_is_no_label_is_refused_by_name(door, kind):
+    calls = {
+        "sampler": lambda y: pnl.PNLSampler().fit_resample(ROWS, y),
+        "fit": lambda y: pnl.PNLSampler().fit(ROWS, y),
+        "classifier": lambda y: prior_corrected().fit(ROWS, y),
+    }
+    y = NO_LABELS.get(kind, NO_ROWS.get(kind))
+    text = refused(calls[door], y, "y|[Ll]abels?|[Tt]argets?|classes")
+    assert not re.search("inhomogeneous|not supported between|unhashable", text)
+
+
+@pytest.mark.parametrize(
+    "kind", ["lists", "bytes", "dicts", "objects", "missing", *NO_VALUES, "nothing"]
+)
+def test_what_is_no_target_is_refused_by_name(kind):
+    y = NO_LABELS.get(kind, NO_ROWS.get(kind))
+    refused(lambda y: pnl.PNLRegressionSampler().fit_resample(ROWS, y), y, "y")
+
+
+NO_WEIGHTS = {
+    "words": list("ab") * 30,
+    "missing": [None] * N,
+    "dates": DATES,
+    "complex": np.ones(N) * 1j,
+    "two columns": np.ones((N, 2)),
+    "frame": pd.DataFrame({"a": np.ones(N)}),
+    "short": np.ones(5),
+    "negative": -np.ones(N),
+    "zero": np.zeros(N),
+    "sparse": sp.csr_array(np.ones((N, 1))),
+    "masked": np.ma.masked_array(np.ones(N), LABELS > 0),
+}
+
+
+@pytest.mark.parametrize("kind", [*NO_WEIGHTS, *NO_VALUES])
+@pytest.mark.parametrize("door", ["sampler", "classifier"])
+def test_what_is_no_weight_is_refused_by_name(door, kind):
+    calls = {
+        "sampler": lambda w: pnl.PNLSampler().fit_resample(
+            ROWS, LABELS, sample_weight=w
+        ),
+        "classifier": lambda w: prior_corrected().fit(ROWS, LABELS, w),
+    }
+    weights = NO_WEIGHTS.get(kind, NO_ROWS.get(kind))
+    if kind == "None":
+        return
+    refused(calls[door], weights, "sample_weight|[Ss]ample weights")
+
+
+@pytest.mark.parametrize(
+    "kind", ["missing", "two columns", "short", "masked", "dicts", *NO_VALUES]
+)
+def test_what_is_no_group_is_refused_by_name(kind):
+    groups = NO_WEIGHTS.get(kind, NO_LABELS.get(kind, NO_ROWS.get(kind)))
+    if kind == "None":
+        return
+    refused(
+        lambda g: pnl.PNLSampler().fit_resample(ROWS, LABELS, groups=g),
+        groups,
+        "groups",
+    )
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [1, "a", (2, 3)] * 20,
+        DATES,
+        pd.Series(list("ab") * 30),
+        pd.Categorical(list("ab") * 30),
+        pd.Series([2**60, 2**60 + 1] * 30, dtype="Int64"),
+    ],
+    ids=["anything", "dates", "words", "categories", "nullable"],
+)
+@pytest.mark.parametrize("with_gaps", [False, True])
+def test_groups_are_names_of_any_kind(groups, with_gaps):
+    X = ROWS.copy()
+    X[::7, 0] = np.nan if with_gaps else 0.0
+    sampler = pnl.PNLSampler(random_state=0)
+    sampler.fit_resample(X, LABELS, groups=groups)
+    values = list(np.asarray(groups, dtype=object))
+    first, second = sampler.parent_indices_.T
+    assert len(first)
+    assert [values[i] for i in first] == [values[i] for i in second]
+    assert list(np.asarray(sampler.groups_, dtype=object)[:N]) == values
