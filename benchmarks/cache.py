@@ -62,9 +62,10 @@ def library_code():
 
 
 def _parts(estimator):
-    """Parameters, and the code or the version of what makes it."""
-    kind = type(estimator)
-    parts = [kind.__qualname__, estimator.get_params(deep=False)]
+    """Parameters, and the code or the version of what makes it and its parts."""
+    kind, params = type(estimator), estimator.get_params(deep=False)
+    parts = [kind.__qualname__, params]
+    parts += [_parts(value) for value in params.values() if _is_estimator(value)]
     module = kind.__module__
     package = module.split(".")[0]
     if package in ("imblearn", "sklearn"):
@@ -76,6 +77,10 @@ def _parts(estimator):
     if package != "sklearn_pnl":
         parts.append(_code(inspect.getsource(sys.modules[module])))
     return parts
+
+
+def _is_estimator(value):
+    return hasattr(value, "get_params") and not isinstance(value, type)
 
 
 def _version(package):

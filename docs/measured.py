@@ -12,6 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.imbalance import report as imbalance  # noqa: E402
+from benchmarks.imbalance.samplers import VARIANTS  # noqa: E402
 from benchmarks.paper import report  # noqa: E402
 from benchmarks.speed import cores  # noqa: E402
 
@@ -184,8 +185,9 @@ def _imbalance(which):
 
 
 def _minus_smote(which):
-    """1000 times the differences to SMOTE, a sampler a line."""
-    lines = imbalance.differences(rows(f"imbalance-{which}"), learners=[MEAN])
+    """1000 times the differences to SMOTE, a sampler a line; less smote-variants."""
+    found = [r for r in rows(f"imbalance-{which}") if r["sampler"] not in VARIANTS]
+    lines = imbalance.differences(found, learners=[MEAN])
     names = [name for name in imbalance.SHORT.values() if name in lines[0]]
     body = [[line["sampler"], *(line[name] for name in names)] for line in lines]
     return _markdown(["minus SMOTE", *names], body)
@@ -238,8 +240,11 @@ def _cores():
     """The tables of each machine that ``cores`` was run on, by its number of cores."""
     names = (path.stem for path in RESULTS.glob("speed-cores-*.csv"))
     machines = [rows(name) for name in names if not name.endswith("quick")]
-    machines.sort(key=lambda found: int(found[0]["cores"]))
-    return [text for found in machines for text in cores.shown(found)]
+    for found in sorted(machines, key=lambda found: int(found[0]["cores"])):
+        for title, lines in cores.tables(found):
+            yield from (f"{title}:", "")
+            yield from _markdown(list(lines[0]), [list(x.values()) for x in lines])
+            yield ""
 
 
 def _completion():

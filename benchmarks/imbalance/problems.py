@@ -38,7 +38,8 @@ class Table:
     """Rows and labels, 1 for the minority; each of its ``draws`` gives four folds.
 
     A draw chooses the folds and, of a ``sampled`` table, also the rows. ``scaled`` rows
-    are standardised by the training part of a fold, before any sampler sees them.
+    are standardised by the training part of a fold, before any sampler sees them. Of
+    the four, two ``folds`` test each row once.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Table:
     draws: Sequence = (0,)
     scaled: bool = True
     sampled: bool = False
+    folds: int = FOLDS
 
     @property
     def head(self):
@@ -56,7 +58,9 @@ class Table:
     @property
     def seeds(self):
         """Numbers of folds: the seed of a draw times four, and the fold."""
-        return [FOLDS * seed + fold for seed in self.draws for fold in range(FOLDS)]
+        return [
+            FOLDS * seed + fold for seed in self.draws for fold in range(self.folds)
+        ]
 
     @property
     def key(self):

@@ -28,8 +28,8 @@ def main():
         tables = [table for table in tables if table.name in options.only]
     rows = evaluate(
         tables,
-        _chosen(options.samplers, RIVALS),
-        _chosen(options.learners, FOR_RAW_ROWS if options.raw else LEARNERS),
+        chosen(options.samplers, RIVALS),
+        chosen(options.learners, FOR_RAW_ROWS if options.raw else LEARNERS),
         of_model,
         folder=FOLDER,
         n_jobs=options.n_jobs,
@@ -57,7 +57,8 @@ def _options():
     return parser.parse_args()
 
 
-def _chosen(names, known):
+def chosen(names, known):
+    """The named ones of a dict, all where none is named."""
     unknown = [name for name in names or () if name not in known]
     if unknown:
         sys.exit(f"Unknown: {', '.join(unknown)}. Known: {', '.join(known)}")

@@ -77,14 +77,13 @@ def samplers(quick):
         for n, n_columns in TABLES[:1] if quick else TABLES:
             job = f"{n:,} x {n_columns}, {redundant} redundant"
             ours, smote = over_sampling(n, n_columns, redundant)
-            functions = {"SMOTE": smote, "PNLSampler": ours}
-            functions["PNLSampler, one BLAS thread"] = partial(_limited, ours)
+            functions = {"SMOTE": smote, "ours": ours}
+            functions["ours, one BLAS thread"] = partial(_limited, ours)
             taken = interleaved(functions)
             for name, seconds in taken.items():
-                yield row("samplers", job, f"{name}, ms", "", 1000 * seconds)
-            for name in list(functions)[1:]:
-                ratio = taken[name] / taken["SMOTE"]
-                yield row("samplers", job, f"{name}, over SMOTE", "", ratio)
+                yield row("samplers", job, f"{name} (ms)", "", 1000 * seconds)
+            for name, title in (("ours", "ratio"), (list(functions)[2], "its ratio")):
+                yield row("samplers", job, title, "", taken[name] / taken["SMOTE"])
 
 
 def _limited(function):
@@ -279,12 +278,11 @@ def _shown(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def shown(rows):
-    """All tables of one machine, with their titles."""
+def tables(rows):
+    """Titles and tables of one machine."""
     for table, title in TITLES.items():
         if found := lines(rows, table):
-            text = title.format(digits=rows[0]["digits"], cores=rows[0]["cores"])
-            yield f"{text}:\n\n{markdown(found)}\n"
+            yield title.format(digits=rows[0]["digits"], cores=rows[0]["cores"]), found
 
 
 TITLES = {
@@ -305,7 +303,8 @@ def main():
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Port .* is already in use", UserWarning)
             new = [about | each for each in make(quick)]
-        print("\n".join(shown(new)) if new else "", flush=True)
+        for title, table in tables(new):
+            print(f"{title}:\n\n{markdown(table)}\n", flush=True)
         rows += new
     # Rough figures must not take the place of full ones.
     path = write_csv(rows, f"speed-cores-{about['cores']}" + quick * "-quick")
