@@ -179,7 +179,11 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return self
 
     def _check_parts(self):
-        """Refuse samplers that change columns, and weights of classes."""
+        """Refuse classes, samplers that change columns, and weights of classes."""
+        for name in ("sampler", "estimator"):
+            part = getattr(self, name)
+            if isinstance(part, type):
+                raise TypeError(f"{name} is a class: pass {part.__name__}().")
         for name, step in getattr(self.sampler, "steps", ()):
             if hasattr(step, "transform"):
                 raise ValueError(

@@ -321,7 +321,7 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
             self.sampling_strategy_ = check_sampling_strategy(
                 strategy, labels, self._sampling_type
             )
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             known_labels, counts = np.unique(labels, return_counts=True)
             advice = (
                 f"y has {counts.tolist()} rows of {known_labels.tolist()}. {_HOW_MANY}"

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import sklearn_pnl as pnl
 from sklearn_pnl import geometry
@@ -242,3 +242,32 @@ def test_groups_are_names_of_any_kind(groups, with_gaps):
     assert len(first)
     assert [values[i] for i in first] == [values[i] for i in second]
     assert list(np.asarray(sampler.groups_, dtype=object)[:N]) == values
+
+
+@pytest.mark.parametrize(
+    "name, call",
+    [
+        ("sampling_strategy", lambda: sampled(sampling_strategy={1: "100"})),
+        ("sampling_strategy", lambda: sampled(sampling_strategy=[100])),
+        ("categorical_features", lambda: sampled(categorical_features="sex")),
+        ("classifier", lambda: compared(classifier=LinearRegression())),
+        ("classifier", lambda: compared(classifier="forest")),
+        ("sampler", lambda: corrected(pnl.PNLSampler, LogisticRegression())),
+        ("estimator", lambda: corrected(pnl.PNLSampler(), LogisticRegression)),
+        ("estimator", lambda: corrected(LogisticRegression(), pnl.PNLSampler())),
+    ],
+)
+def test_what_a_parameter_cannot_be_is_refused_by_name(name, call):
+    refused(lambda _: call(), None, name)
+
+
+def sampled(**params):
+    pnl.PNLSampler(**params).fit_resample(ROWS, LABELS)
+
+
+def compared(**params):
+    pnl.compare_samples(ROWS, ROWS[:20], **params)
+
+
+def corrected(*parts):
+    pnl.PriorCorrectedClassifier(*parts).fit(ROWS, LABELS)

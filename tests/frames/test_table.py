@@ -275,3 +275,23 @@ def test_a_large_sparse_matrix_is_never_dense_as_a_whole():
         assert tracemalloc.get_traced_memory()[1] < 50e6
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("container", ["array", "sparse", "images", *FRAMES])
+def test_no_rows_come_back_as_none(container):
+    if container in FRAMES:
+        X = FRAMES[container]()
+    else:
+        X = np.arange(24.0).reshape(4, 6)
+        X = {"sparse": sp.csr_array, "images": lambda X: X.reshape(4, 2, 3)}.get(
+            container, np.asarray
+        )(X)
+    table = read(X, "auto" if container in FRAMES else None, missing=True)
+    none = table.take(np.arange(0), "no class")
+    assert len(none) == 0
+    for rows in none.numbers(), table.numbers()[:0]:
+        new = table.like(rows.copy(), np.arange(0))
+        assert type(new) is type(X)
+        assert new.shape == (0, *X.shape[1:])
+        assert table.read(new).shape == (0, len(table.columns))
+        assert equal(table.stack([new]), table.stack([]))
