@@ -20,8 +20,7 @@ from sklearn.model_selection import RepeatedKFold
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_pnl import PNLAugmenter, PNLRegressionSampler
-from sklearn_pnl.draws import MixupDraws
+from sklearn_pnl import Lines, PNLAugmenter, PNLRegressionSampler
 
 from .harness import Split, evaluate
 from .imbalance import fresh
@@ -70,7 +69,7 @@ class JointSampler(BaseEstimator):
 
     def fit_resample(self, X, y):
         rows = np.column_stack([X, y])
-        augmenter = PNLAugmenter(draws=MixupDraws(self.noise)).fit(rows)
+        augmenter = PNLAugmenter(Lines(self.noise)).fit(rows)
         rows = np.vstack([rows, augmenter.sample(len(rows), self.random_state)])
         return rows[:, :-1], rows[:, -1]
 
@@ -79,7 +78,7 @@ SAMPLERS = {
     "none": None,
     "default": seeded(PNLRegressionSampler),
     **{
-        f"noise {noise}": seeded(PNLRegressionSampler, draws=MixupDraws(noise))
+        f"noise {noise}": seeded(PNLRegressionSampler, method=Lines(noise))
         for noise in (0, 0.41, 0.6)
     },
     **{

@@ -12,13 +12,14 @@ from sklearn.datasets import load_digits, make_moons  # noqa: E402
 
 from sklearn_pnl import (  # noqa: E402
     BackwardProjector,
+    Codes,
     ColumnConstraint,
+    Lines,
     ManyBodyProjector,
     PNLAugmenter,
     PNLSampler,
     PrimeFactorReshaper,
 )
-from sklearn_pnl.draws import MixupDraws  # noqa: E402
 from sklearn_pnl.geometry import (  # noqa: E402
     TensorPoset,
     boolean_lattice,
@@ -204,16 +205,16 @@ def noise():
         [rng.normal(size=(25, 2)) @ angle, [9, 6] + rng.normal(size=(25, 2))]
     )
     ways = {
-        "MixupDraws(noise=0)": MixupDraws(noise=0.0),
-        "MixupDraws()": MixupDraws(),
-        "MixupDraws(noise=1)": MixupDraws(noise=1.0),
-        'draws="kde"': "kde",
+        "Lines(noise=0)": Lines(noise=0),
+        "Lines()": Lines(),
+        "Lines(noise=1)": Lines(noise=1),
+        'Codes(draws="kde")': Codes(draws="kde"),
     }
     figure, axes = plt.subplots(
         1, 4, figsize=(10, 2.9), sharex=True, sharey=True, layout="constrained"
     )
     for axis, (name, way) in zip(axes, ways.items(), strict=True):
-        augmenter = PNLAugmenter(draws=way, extrapolation=None).fit(X)
+        augmenter = PNLAugmenter(way, extrapolation=None).fit(X)
         new = augmenter.sample(300, random_state=0)
         axis.scatter(*new.T, s=6, color=ORANGE, alpha=0.6)
         axis.scatter(*X.T, s=14, color=BLUE)

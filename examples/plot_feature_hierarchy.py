@@ -24,7 +24,7 @@ from imblearn.over_sampling import SMOTE
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import MaxAbsScaler
 
-from sklearn_pnl import ManyBodyProjector, PNLSampler
+from sklearn_pnl import Codes, ManyBodyProjector, PNLSampler
 from sklearn_pnl.geometry import tree_poset
 
 wine = load_wine()
@@ -48,21 +48,18 @@ poset = tree_poset(parents, add_bottom=True)
 heads = [1 + x for x, parent in enumerate(parents) if parent == -1]
 
 settings = {
-    "embedding": MaxAbsScaler(),
-    "draws": "kde",
     "k_neighbors": 1,
     # Reflecting a value at the end of a range would change its proportion.
     "extrapolation": None,
     "sampling_strategy": {2: 148},
     "random_state": 0,
 }
+codes = {"draws": "kde", "embedding": MaxAbsScaler()}
+hierarchy = ManyBodyProjector(poset=poset, base=heads, offset=1e-6, with_mass=True)
 samplers = {
-    "hierarchy, heads free": PNLSampler(
-        order=ManyBodyProjector(poset=poset, base=heads, offset=1e-6, with_mass=True),
-        **settings,
-    ),
+    "hierarchy, heads free": PNLSampler(method=Codes(hierarchy, **codes), **settings),
     "tensor of prime factors": PNLSampler(
-        order=ManyBodyProjector(1, offset=1e-6, with_mass=True), **settings
+        method=Codes(1, offset=1e-6, **codes), **settings
     ),
     "SMOTE": SMOTE(sampling_strategy={2: 148}, random_state=0),
 }

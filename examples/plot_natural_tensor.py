@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from sklearn_pnl import ManyBodyProjector, PNLSampler
+from sklearn_pnl import Codes, ManyBodyProjector, PNLSampler
 from sklearn_pnl.geometry import TensorPoset, energy_decomposition
 
 data = load_breast_cancer()
@@ -61,14 +61,14 @@ plt.show()
 rare = np.flatnonzero(data.target == 0)[:30]
 rows = np.concatenate([np.flatnonzero(data.target == 1), rare])
 X_rare, y_rare = data.data[rows], (data.target[rows] == 0).astype(int)
-settings = {"offset": 1e-3, "with_mass": True}
-structures = {
-    "3 x 10": {"order": ManyBodyProjector(1, poset=natural, **settings)},
-    "prime factors": {"order": ManyBodyProjector(1, **settings)},
-    "no structure": {},
+projector = ManyBodyProjector(1, poset=natural, offset=1e-3, with_mass=True)
+methods = {
+    "3 x 10": Codes(projector, embedding=MaxAbsScaler()),
+    "prime factors": Codes(1, offset=1e-3, embedding=MaxAbsScaler()),
+    "no structure": "lines",
 }
-for name, structure in structures.items():
-    sampler = PNLSampler(**structure, embedding=MaxAbsScaler(), random_state=0)
+for name, method in methods.items():
+    sampler = PNLSampler(method=method, random_state=0)
     pipeline = make_pipeline(
         sampler, StandardScaler(), LogisticRegression(max_iter=1000)
     )

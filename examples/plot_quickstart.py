@@ -33,7 +33,7 @@ from sklearn.model_selection import (
 )
 from sklearn.neighbors import KNeighborsClassifier
 
-from sklearn_pnl import PNLSampler, PrimeFactorReshaper
+from sklearn_pnl import Codes, PNLSampler, PrimeFactorReshaper
 
 RARE, N_RARE = 8, 30
 SCORES = {
@@ -55,7 +55,8 @@ print(f"{len(y)} images of 8 x 8 pixels, {y.sum()} of the rare class")
 # Pixels are non-negative already, so they need no embedding; the reshaper is told
 # that 64 values are an image of 8 x 8, and makes it a tensor of shape (2, 2, 2, 2, 2,
 # 2).
-pnl = PNLSampler(reshaper=PrimeFactorReshaper((8, 8)), embedding=None, random_state=0)
+method = Codes(reshaper=PrimeFactorReshaper((8, 8)), embedding=None)
+pnl = PNLSampler(method=method, random_state=0)
 rivals = {
     "no resampling": ("passthrough", {"classifier__n_neighbors": [1, 3, 5, 9]}),
     "random, with noise": (
@@ -63,7 +64,7 @@ rivals = {
         {"sampler__shrinkage": [0.0, 0.1, 0.3, 0.5]},
     ),
     "SMOTE": (SMOTE(random_state=0), {"sampler__k_neighbors": [2, 3, 5, 8]}),
-    "PNL": (pnl, {"sampler__order": [None, 2], "sampler__k_neighbors": [3, 8]}),
+    "PNL": (pnl, {"sampler__method__order": [None, 2], "sampler__k_neighbors": [3, 8]}),
 }
 
 

@@ -78,7 +78,7 @@ def make_plan(augmenter, n_rows, rows_per_part=ROWS_PER_PART, seed=0):
         "seed": seed,
         "version": sklearn_pnl.__version__,
         "parameters": joblib.hash(augmenter.get_params()),
-        "codes": joblib.hash(augmenter.codes_),
+        "fitted": joblib.hash(augmenter.sample(9, random_state=0)),
     }
 
 

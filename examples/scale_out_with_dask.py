@@ -27,7 +27,7 @@ import joblib
 import numpy as np
 from sklearn.datasets import load_digits
 
-from sklearn_pnl import BackwardProjector, PNLAugmenter, PNLSampler
+from sklearn_pnl import BackwardProjector, Codes, PNLAugmenter, PNLSampler
 
 try:
     import dask.array as da
@@ -58,7 +58,7 @@ def main():
 # something to do: what takes a second is not worth a cluster.
 def over_sample(images, labels):
     images = np.kron(images, np.ones((1, 4, 4)))
-    sampler = PNLSampler(order=3, embedding=None, random_state=0)
+    sampler = PNLSampler(method=Codes(3, embedding=None), random_state=0)
     start = perf_counter()
     home = sampler.fit_resample(images, labels)[0]
     seconds = {"here": perf_counter() - start}
@@ -93,7 +93,7 @@ def encode_chunks(images):
 # More new rows than fit in memory
 # --------------------------------
 def stream(images):
-    augmenter = PNLAugmenter(order=1, local_manifold="mixture").fit(images[:200])
+    augmenter = PNLAugmenter(Codes(1, local_manifold="mixture")).fit(images[:200])
     total, n_rows = 0.0, 0
     for batch in augmenter.iter_samples(20_000, batch_size=4_000, random_state=0):
         total += batch.sum()

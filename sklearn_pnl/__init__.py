@@ -16,13 +16,14 @@ from ._column_totals import column_total
 from .adjusting import adjust
 from .augmenter import PNLAugmenter
 from .calibration import calibrate, rake
+from .codes import Codes
 from .compare import compare_samples
 from .constraints import ColumnConstraint, LinearConstraints, find_equalities
 from .imputer import ManyBodyImputer
+from .lines import Lines
 from .loglinear import LogLinearModel
 from .probabilities import PriorCorrectedClassifier
 from .projectors import BackwardProjector, ManyBodyProjector
-from .recipes import PAPER_RECIPE
 from .reshape import PrimeFactorReshaper
 
 if TYPE_CHECKING:
@@ -50,10 +51,11 @@ def __dir__():
 
 
 __all__ = [
-    "PAPER_RECIPE",
     "BackwardProjector",
+    "Codes",
     "ColumnConstraint",
     "LinearConstraints",
+    "Lines",
     "LogLinearModel",
     "ManyBodyImputer",
     "ManyBodyProjector",

@@ -20,48 +20,10 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from ._runtime.validation import NOT_NEGATIVE, POSITIVE, TWO_OR_MORE
 from .neighbors import METRIC
-from .parents import choose_parents, zero_sum_weights
+from .parents import Request, choose_parents, zero_sum_weights
 
 # Any object with `fit` and `sample` is a density estimator.
 _DENSITY = HasMethods(["fit", "sample"])
-# Mixing reduces the covariance of differences by a sixth, which noise of 1 / sqrt(6)
-# restores; on lines, limits and agreed cells reduce it further.
-NOISE_OF_CODES, NOISE_OF_ROWS = 0.41, 0.6
-
-
-@dataclass(frozen=True)
-class Start:
-    """Number of new codes, and the training rows that they are drawn from.
-
-    Attributes
-    ----------
-    n_samples, n_neighbors : int
-    shares : ndarray of shape (n_train,) or None
-        Relative frequency of each training row as a seed.
-    seeds : ndarray of int of shape (n_samples,) or None
-        The seeds, if they are chosen already.
-    strata : list or None
-        Groups of rows: only rows of a group are mixed.
-    mutual : bool
-        Whether to compute which partners may be donors of cells that are not mixed.
-    n_jobs : int or None
-    """
-
-    n_samples: int
-    n_neighbors: int
-    shares: NDArray | None = None
-    seeds: NDArray | None = None
-    strata: list | None = None
-    mutual: bool = False
-    n_jobs: int | None = None
-
-    def parents(
-        self, search: Any, m: int, rng: RandomState, n_candidates: int | None = None
-    ) -> Any:
-        """``Parents`` of pairs of near rows."""
-        return choose_parents(
-            search, m, rng=rng, n_candidates=n_candidates, **vars(self)
-        )
 
 
 @dataclass(frozen=True)
@@ -92,33 +54,35 @@ class Draws(BaseEstimator):
     MixupDraws : Between two near rows, with local noise.
     KernelDraws : From a kernel density estimate, as in the paper.
     DensityDraws : From any density estimator.
-    PNLAugmenter : One set of rows, without classes.
+    Codes : The method whose codes they are.
     """
 
     _parameter_constraints: ClassVar[dict] = {}
     # Metric of codes, and whether each new code needs a neighbour search.
     metric = "kl"
     looks_up = True
+    # Whether new codes start from training rows, which can be weighted.
+    takes_shares = True
 
     def fit(self, codes: NDArray) -> Self:
         """Fit to codes of shape (n, n_params)."""
         return self
 
-    def start(self, training: Any, start: Start, rng: RandomState) -> Callable:
+    def start(self, training: Any, request: Request, rng: RandomState) -> Callable:
         """A function from slices of the new rows, in order, to :class:`Drawn`.
 
         It may draw noise, in the order of the rows; all else is drawn here, so that the
         codes are the same for all ways to slice.
         """
-        codes, k = training.codes, start.n_neighbors
-        if start.shares is not None:
-            p = start.shares / start.shares.sum()
+        codes, k = training.codes, request.n_neighbors
+        if request.shares is not None:
+            p = request.shares / request.shares.sum()
             codes = codes[rng.choice(len(codes), size=len(codes), p=p)]
-        draw = self._start(codes, start.n_samples, rng)
+        draw = self._start(codes, request.n_samples, rng)
 
         def with_nearest(rows):
             codes = draw(rows)
-            near = training.nearest(codes, k, None, None, n_jobs=start.n_jobs)
+            near = training.nearest(codes, k, None, None, n_jobs=request.n_jobs)
             return Drawn(codes, near, np.full((len(codes), k), 1 / k))
 
         return with_nearest
@@ -129,37 +93,20 @@ class Draws(BaseEstimator):
 
 
 class MixupDraws(Draws):
-    """Draw between two near rows, on the geodesic that joins them, plus local noise.
+    """Draw codes between two near rows, on the e-geodesic, plus local noise.
 
-    A random row and a random one of its nearest are mixed at a uniform position ``t``.
+    A random row and a random one of its nearest are mixed in theta, as in the paper, at
+    a uniform position ``t``; the code is decoded through both, with the same position.
     The noise is a normal zero-sum combination of the row and its neighbours, of
     ``noise ** 2`` times the covariance of the differences between them: it has the size
-    and the shape of the data there, and stays within a cluster.
-
-    On the m-geodesic, a straight line in the units of the rows, a new row is an affine
-    combination of training rows, so that it keeps every linear equality that these
-    satisfy. Limits and agreed cells act on single columns: then equalities hold that
-    :class:`PNLAugmenter` finds or is given. A ratio test (``sklearn_pnl/lines.py``)
-    keeps limits and orders. On the e-geodesic codes are mixed in theta, as in the
-    paper, and decoded through the same position on the m-geodesic.
+    and the shape of the data there, and stays within a cluster. Where both codes agree
+    in a coordinate it is 0.
 
     Parameters
     ----------
-    noise : float or "auto", default="auto"
+    noise : float, default=0.41
         Standard deviation of the noise, relative to that of differences. Mixing reduces
-        the covariance of differences by a sixth, which ``1 / sqrt(6)`` restores; "auto"
-        is 0.6 on straight lines, where limits and agreed cells reduce the noise, and
-        0.41 for codes.
-
-    geodesic : {"auto", "m", "e"}, default="auto"
-        "auto" is "m" where the code is the whole row of a table, and "e" where a base
-        is named and for rows of more axes, such as images.
-
-    agreed_cells : bool, default=True
-        On straight lines, whether a cell in which both rows have the same value gets
-        no noise: values that many rows share stay unchanged. With False, and
-        ``extrapolation=None``, noise keeps every linear equality of the rows, also
-        undetected ones, such as totals of 120 parts in 80 rows.
+        the covariance of differences by a sixth, which ``1 / sqrt(6)`` restores.
 
     n_candidates : int or None, default=16384
         With more training rows, partners are the nearest of this many random rows, so
@@ -167,29 +114,28 @@ class MixupDraws(Draws):
         in a data set of this size. None searches all rows.
 
     metric : {"kl", "euclidean"}, default="kl"
-        Metric of codes. On straight lines it is Euclidean, in columns divided by
-        their ranges.
+        Metric of codes.
 
     See Also
     --------
     KernelDraws : From a kernel density estimate, as in the paper.
     DensityDraws : From any density estimator.
-    PNLAugmenter : One set of rows, without classes.
+    Codes : The method whose codes they are.
+    Lines : Rows between near rows, without codes.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_pnl import PNLAugmenter
+    >>> from sklearn_pnl import Codes, PNLAugmenter
     >>> from sklearn_pnl.draws import MixupDraws
     >>> X = np.random.default_rng(0).normal(size=(30, 4))
-    >>> PNLAugmenter(draws=MixupDraws(noise=0.35)).fit(X).sample(3).shape
+    >>> method = Codes(order=1, draws=MixupDraws(noise=0.35))
+    >>> PNLAugmenter(method).fit(X).sample(3).shape
     (3, 4)
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "noise": [NOT_NEGATIVE, StrOptions({"auto"})],
-        "geodesic": [StrOptions({"auto", "m", "e"})],
-        "agreed_cells": ["boolean"],
+        "noise": [NOT_NEGATIVE],
         "n_candidates": [TWO_OR_MORE, None],
         "metric": METRIC,
     }
@@ -198,29 +144,19 @@ class MixupDraws(Draws):
 
     def __init__(
         self,
-        noise: float | Literal["auto"] = "auto",
+        noise: float = 0.41,
         *,
-        geodesic: Literal["auto", "m", "e"] = "auto",
-        agreed_cells: bool = True,
         n_candidates: int | None = 2**14,
         metric: Literal["kl", "euclidean"] = "kl",
     ) -> None:
         self.noise = noise
-        self.geodesic = geodesic
-        self.agreed_cells = agreed_cells
         self.n_candidates = n_candidates
         self.metric = metric
 
-    def noise_on(self, geodesic: str) -> float:
-        """The noise on the m- or the e-geodesic."""
-        if self.noise != "auto":
-            return self.noise
-        return NOISE_OF_ROWS if geodesic == "m" else NOISE_OF_CODES
-
-    def start(self, training: Any, start: Start, rng: RandomState) -> Callable:
+    def start(self, training: Any, request: Request, rng: RandomState) -> Callable:
         """See :class:`Draws`."""
-        codes, noise = np.ascontiguousarray(training.codes), self.noise_on("e")
-        pairs = start.parents(_CodeSearch(training), len(codes), rng, self.n_candidates)
+        codes, search = np.ascontiguousarray(training.codes), _CodeSearch(training)
+        pairs = choose_parents(search, len(codes), request, rng, self.n_candidates)
 
         def between(rows):
             pair = pairs[rows]
@@ -229,8 +165,8 @@ class MixupDraws(Draws):
             codes_i = codes[pair.seeds]
             difference = codes[pair.partners] - codes_i
             mixed = codes_i + t * difference
-            if noise > 0:
-                added = zero_sum_weights(pair, noise, len(codes), rng) @ codes
+            if self.noise > 0:
+                added = zero_sum_weights(pair, self.noise, len(codes), rng) @ codes
                 # No noise where both parents agree: zeros that they share stay 0.
                 added[difference == 0] = 0
                 mixed += added
@@ -273,10 +209,11 @@ class KernelDraws(Draws):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_pnl import PNLAugmenter
+    >>> from sklearn_pnl import Codes, PNLAugmenter
     >>> from sklearn_pnl.draws import KernelDraws
     >>> X = np.random.default_rng(0).normal(size=(30, 4))
-    >>> PNLAugmenter(draws=KernelDraws(bandwidth=0.1)).fit(X).sample(3).shape
+    >>> method = Codes(order=1, draws=KernelDraws(bandwidth=0.1))
+    >>> PNLAugmenter(method).fit(X).sample(3).shape
     (3, 4)
     """
 
@@ -324,14 +261,16 @@ class DensityDraws(Draws):
     --------
     >>> import numpy as np
     >>> from sklearn.mixture import GaussianMixture
-    >>> from sklearn_pnl import PNLAugmenter
+    >>> from sklearn_pnl import Codes, PNLAugmenter
     >>> X = np.random.default_rng(0).normal(size=(30, 4))
-    >>> augmenter = PNLAugmenter(draws=GaussianMixture(2)).fit(X)
-    >>> augmenter.draws_.estimator_.n_components
+    >>> augmenter = PNLAugmenter(Codes(draws=GaussianMixture(2))).fit(X)
+    >>> augmenter.method_.draws_.estimator_.n_components
     2
     """
 
     _parameter_constraints: ClassVar[dict] = {"estimator": [_DENSITY], "metric": METRIC}
+
+    takes_shares = False
 
     def __init__(
         self, estimator: Any, *, metric: Literal["kl", "euclidean"] = "kl"

@@ -17,16 +17,203 @@ known (`constraints/relations.py`), and all others only where nothing acts on si
 columns: with ``agreed_cells=False`` and without limits.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import RandomState
+from sklearn.base import BaseEstimator
 
+from ._runtime.validation import NOT_NEGATIVE, TWO_OR_MORE, clip_neighbors
 from .constraints.rounding import multiples
-from .parents import zero_sum_weights
+from .geometry._arrays import slices
+from .parents import (
+    Batch,
+    RowSearch,
+    choose_parents,
+    n_partners,
+    strata_of,
+    zero_sum_weights,
+)
 
 # Relative distance of a factor of noise to the limit that it was computed from.
 _WITHIN = 1 - 1e-12
+
+
+class Lines(BaseEstimator):
+    """Draw new rows on straight lines between near rows, plus local noise.
+
+    The method of tables, :class:`PNLAugmenter` with ``method="lines"``. A random row
+    and a random one of its nearest are mixed at a uniform position. The noise is a
+    normal zero-sum combination of the row and its neighbours, of ``noise ** 2`` times
+    the covariance of the differences between them: it has the size and the shape of the
+    data there, and stays within a cluster. Rows of more axes are taken flat.
+
+    A new row is an affine combination of training rows, so that it keeps every linear
+    equality that these satisfy. Limits and agreed cells act on single columns: then
+    equalities hold that are found or given. A ratio test (``sklearn_pnl/lines.py``)
+    keeps limits and orders.
+
+    Parameters
+    ----------
+    noise : float, default=0.6
+        Standard deviation of the noise, relative to that of differences. Mixing reduces
+        the covariance of differences by a sixth, which ``1 / sqrt(6)`` restores; limits
+        and agreed cells reduce it further, which 0.6 restores. 0 is for rows between
+        two others.
+
+    agreed_cells : bool, default=True
+        Whether a cell in which both rows have the same value gets no noise: values that
+        many rows share stay unchanged. With False, and ``extrapolation=None``, noise
+        keeps every linear equality of the rows, also undetected ones, such as totals of
+        120 parts in 80 rows.
+
+    n_candidates : int or None, default=16384
+        With more training rows, partners are the nearest of this many random rows, so
+        that the search takes linear time. All rows are mixed, with partners as near as
+        in a data set of this size. None searches all rows.
+
+    See Also
+    --------
+    Codes : Rows that are encoded, drawn as codes and decoded, as in the paper.
+    PNLAugmenter : One set of rows, without classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl import Lines, PNLAugmenter
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> PNLAugmenter(Lines(noise=0.35)).fit(X).sample(3).shape
+    (3, 4)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "noise": [NOT_NEGATIVE],
+        "agreed_cells": ["boolean"],
+        "n_candidates": [TWO_OR_MORE, None],
+    }
+    # Whether rows may have missing cells, and whether they may not be negative.
+    allows_missing, positive_only = True, False
+
+    def __init__(
+        self,
+        noise: float = 0.6,
+        *,
+        agreed_cells: bool = True,
+        n_candidates: int | None = 2**14,
+    ) -> None:
+        self.noise = noise
+        self.agreed_cells = agreed_cells
+        self.n_candidates = n_candidates
+
+    def fit(
+        self,
+        table: Any,
+        structure: Any,
+        k_neighbors: Any = "auto",
+        groups: Any = None,
+        n_jobs: int | None = None,
+        caller: str = "Lines",
+    ) -> LineSource:
+        """The source of new rows like those of a table; estimators call it.
+
+        Parameters
+        ----------
+        table : Table
+            Rows of any container, as they were read.
+        structure : Structure
+            Equalities, orders, limits and steps of the columns.
+        k_neighbors : int or "auto", default="auto"
+            Partners of a row: a third of the rows, at least 4 and at most 10.
+        groups : ndarray of shape (m,), default=None
+            Rows of a group are mixed with each other alone.
+        n_jobs, caller
+            Not used.
+
+        Returns
+        -------
+        source : LineSource
+        """
+        m = len(table)
+        k = n_partners(m) if k_neighbors == "auto" else k_neighbors
+        k = clip_neighbors(k, m, True, table.data_name)
+        cells = table.numbers().astype(np.float64, copy=not table.owned)
+        relations, labels = structure.relations, table.labels
+        strata = strata_of(cells, relations.tied, k, groups)
+        rows, absent = _filled(cells, structure.support, relations)
+        draw = LineDraw(
+            rows, absent, cells, relations, self.noise, self.agreed_cells,
+            *_limits_of_patterns(cells, strata, relations),
+            _given_with_categories(cells, relations, labels),
+        )  # fmt: skip
+        has_donors = labels is not None or relations.binary.any() or absent is not None
+        return LineSource(
+            draw, RowSearch(rows, labels), structure.feasible_set(table, cells),
+            self.n_candidates, k, strata, has_donors,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LineSource:
+    """Rows of a class; new rows lie on straight lines between them.
+
+    Attributes
+    ----------
+    lines : LineDraw
+    search : RowSearch
+    feasible : FeasibleSet
+        What new rows are to satisfy.
+    n_candidates : int or None
+    n_neighbors : int
+    strata : list or None
+        Rows that are mixed with each other alone.
+    has_donors : bool
+        Whether some cells come from one parent, as categories do.
+    """
+
+    lines: Any
+    search: Any
+    feasible: Any
+    n_candidates: int | None
+    n_neighbors: int
+    strata: list | None
+    has_donors: bool
+
+    # Rows satisfy equalities as they are drawn; categories are those of a parent, and
+    # can be counted; seeds can have unequal shares.
+    keeps_equalities = can_count = takes_shares = True
+
+    def __len__(self):
+        return len(self.lines.rows)
+
+    @property
+    def n_numbers(self):
+        """How many numbers a new row takes while it is drawn."""
+        return self.lines.rows.shape[1] + self.n_neighbors
+
+    @property
+    def relations(self):
+        """Limits and relations of the columns."""
+        return self.lines.relations
+
+    def training_rows(self):
+        """The training rows (m, D)."""
+        return self.lines.cells
+
+    def batches(self, request, rng, size):
+        """New rows, ``size`` at a time."""
+        parents = choose_parents(
+            self.search, len(self), request, rng, self.n_candidates
+        )
+        coins = RandomState(rng.randint(np.iinfo(np.int32).max))
+        for rows in slices(request.n_samples, size):
+            batch = parents[rows]
+            numbers, donors = self.lines.draw(batch, rng, coins)
+            pairs = np.column_stack([batch.seeds, batch.partners])
+            t = batch.position[:, None]
+            yield Batch(numbers, pairs, np.hstack([1 - t, t]), donors)
 
 
 @dataclass(frozen=True)
@@ -63,17 +250,6 @@ class LineDraw:
     limit_number: np.ndarray | None = None
     limits: np.ndarray | None = None
     following: tuple = ()
-
-    @classmethod
-    def of_rows(cls, cells, labels, structure, draws, strata):
-        """From the rows of a class, their categories, and how they are mixed."""
-        relations = structure.relations
-        rows, absent = _filled(cells, structure.support, relations)
-        return cls(
-            rows, absent, cells, relations, draws.noise_on("m"), draws.agreed_cells,
-            *_limits_of_patterns(cells, strata, relations),
-            _given_with_categories(cells, relations, labels),
-        )  # fmt: skip
 
     def draw(self, parents, rng, coins):
         """New rows (n, D), and the row (n,) that gives each its categories."""

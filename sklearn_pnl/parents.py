@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
@@ -11,6 +13,61 @@ from sklearn.neighbors import NearestNeighbors
 from ._runtime.threads import one_blas_thread
 from .frames.categories import Indicators
 from .neighbors import kneighbors, with_some_column
+
+
+@dataclass(frozen=True)
+class Request:
+    """How many new rows are wanted, and the training rows that they start from.
+
+    Attributes
+    ----------
+    n_samples : int
+    n_neighbors : int
+        Of each training row; partners, or rows to decode from.
+    shares : ndarray of shape (m,) or None
+        Relative frequency of each training row as a seed; None for equal ones.
+    seeds : ndarray of int of shape (n_samples,) or None
+        The seeds, where they are chosen already; then new rows are nearer to them than
+        to their partners.
+    strata : list of (ndarray of int, ndarray of int) or None
+        Pairs of rows and the rows that may be their partners; None for all rows.
+    mutual : bool
+        Whether to compute which partners may be donors of cells that are not mixed.
+    n_jobs : int or None
+    """
+
+    n_samples: int
+    n_neighbors: int
+    shares: NDArray | None = None
+    seeds: NDArray | None = None
+    strata: list | None = None
+    mutual: bool = False
+    n_jobs: int | None = None
+
+
+class Batch(NamedTuple):
+    """New rows as numbers (b, D), and where they come from.
+
+    Parents (b, k) and their weights (b, k) are training rows; donors (b,) are those
+    that give the categories.
+    """
+
+    numbers: Any
+    parents: Any
+    weights: Any
+    donors: Any
+
+    def take_rows(self, rows):
+        """Some of the rows."""
+        return Batch(*(part[rows] for part in self))
+
+
+def n_partners(m):
+    """Default number of partners of each of m rows: a third of them, from 4 to 10.
+
+    With ten partners a row of a small class with parts would have some in another part.
+    """
+    return min(max(4, min(10, m // 3)), m)
 
 
 @dataclass(frozen=True)
@@ -101,67 +158,48 @@ class RowSearch:
         return near if among is None else among[near]
 
 
-def choose_parents(
-    search,
-    m,
-    n_samples,
-    rng,
-    *,
-    n_neighbors,
-    n_candidates=None,
-    shares=None,
-    seeds=None,
-    strata=None,
-    mutual=False,
-    n_jobs=None,
-):
-    """:class:`Parents` of ``n_samples`` new rows, from ``m`` training rows.
+def choose_parents(search, m, request, rng, n_candidates=None):
+    """:class:`Parents` of the rows of a :class:`Request`, from ``m`` training rows.
 
     Parameters
     ----------
     search : object
         With ``nearest(rows, k, among, n_jobs)``, and the ``rows`` and ``labels`` in
         which copies are alike.
-    n_neighbors : int
-        Of each row; one of them, uniformly, is its partner.
+    m : int
+    request : Request
+    rng : RandomState
     n_candidates : int or None
         Partners are searched among this many random rows.
-    shares : ndarray of shape (m,) or None
-        Relative frequency of each row as a seed; None for equal ones.
-    seeds : ndarray of int of shape (n_samples,) or None
-        The seeds, where they are given; then new rows are nearer to them than to their
-        partners.
-    strata : list of (ndarray of int, ndarray of int) or None
-        Pairs of rows and the rows that may be their partners; None for all rows.
-    mutual : bool
-        Whether to compute ``mutual``.
     """
-    has_seeds = seeds is not None
-    if not has_seeds and shares is None:
-        seeds = rng.randint(m, size=n_samples)
-    elif not has_seeds:
-        seeds = rng.choice(m, size=n_samples, p=shares / shares.sum())
+    n, seeds, shares = request.n_samples, request.seeds, request.shares
+    if seeds is None and shares is None:
+        seeds = rng.randint(m, size=n)
+    elif seeds is None:
+        seeds = rng.choice(m, size=n, p=shares / shares.sum())
     among = None
     if n_candidates is not None and n_candidates < m:
         among = rng.choice(m, n_candidates, replace=False)
-    k = max(1, min(n_neighbors, m - 1))
-    near = _Neighbors(search, m, k, among, strata, rng, mutual, n_jobs)
+    k = max(1, min(request.n_neighbors, m - 1))
+    near = _Neighbors(search, m, k, among, request, rng)
     neighbors, source = near.of(seeds)
-    partners = neighbors[source, 1 + rng.randint(k, size=n_samples)]
-    position = rng.uniform(size=n_samples)
-    if has_seeds:
+    partners = neighbors[source, 1 + rng.randint(k, size=n)]
+    position = rng.uniform(size=n)
+    if request.seeds is not None:
         position /= 2
-    is_mutual = near.are_mutual(seeds, partners) if mutual else None
+    is_mutual = near.are_mutual(seeds, partners) if request.mutual else None
     return Parents(seeds, partners, position, neighbors, source, is_mutual)
 
 
 class _Neighbors:
     """Neighbours of rows, searched on demand, with ``mutual`` of partners as well."""
 
-    def __init__(self, search, m, k, among, strata, rng, mutual, n_jobs):
+    def __init__(self, search, m, k, among, request, rng):
         self.search, self.m, self.k, self.among = search, m, k, among
-        self.strata = [(np.arange(m), None)] if strata is None else strata
-        self.rng, self.mutual, self.n_jobs = rng, mutual, n_jobs
+        self.strata, self.rng = request.strata, rng
+        if self.strata is None:
+            self.strata = [(np.arange(m), None)]
+        self.mutual, self.n_jobs = request.mutual, request.n_jobs
         self._near = np.empty((m, k), np.intp)
         self._is_known = np.zeros(m, bool)
 
@@ -245,7 +283,7 @@ class _Neighbors:
 
 
 def strata_of(cells, tied, k, groups=None):
-    """Group rows by missing cells: ``strata`` of :func:`choose_parents`.
+    """Group rows by missing cells: ``strata`` of a :class:`Request`.
 
     Pairs of rows and their partners, the same array twice where rows are mixed among
     themselves.

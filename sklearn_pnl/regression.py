@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
@@ -22,23 +23,25 @@ from ._runtime.validation import (
     as_random_state,
     check_one_a_row,
 )
-from .augmenter import (
-    CONSTRAINTS,
+from .augmenter import PNLAugmenter
+from .codes import Codes
+from .constraints.linear import CONSTRAINTS, Constraint
+from .engine import (
     Augmentation,
-    Constraint,
     EqualitiesLike,
-    OrderLike,
-    StructureAttributes,
+    MethodLike,
+    as_method,
+    find_structure,
+    fit_rows,
 )
-from .draws import DensityDraws, DrawsLike, as_draws
 from .frames import read_target
-from .manifolds import LocalManifoldLike
+from .lines import Lines
 
 # Relative accuracy of densities, and grid cells of a bandwidth that attain it.
 _DENSITY_RTOL, _CELLS = 1e-3, 40
 
 
-class PNLRegressionSampler(Augmentation, StructureAttributes, BaseSampler):
+class PNLRegressionSampler(Augmentation, BaseSampler):
     """Add rows to a regression problem by pseudo-nonlinear data augmentation.
 
     A :class:`PNLAugmenter` of all rows. The target of a new row is the mean of those of
@@ -56,19 +59,47 @@ class PNLRegressionSampler(Augmentation, StructureAttributes, BaseSampler):
         of their standard deviations, Scott's bandwidth), so that new targets spread
         over their range.
 
-    draws : {"interpolation", "mixup", "kde"}, Draws or estimator, \
-            default="interpolation"
-        How rows are drawn, as by :class:`PNLAugmenter`. "interpolation" is "mixup"
-        without noise: targets get no noise.
+    method : {"auto", "lines", "codes", "paper"}, Lines or Codes, default="auto"
+        How new rows are made, as by :class:`PNLAugmenter`. "auto" is without noise,
+        since targets get none: ``Lines(noise=0)`` for tables, also for rows with
+        missing cells, and ``Codes(draws="interpolation")`` for rows of more axes.
 
-    order, local_manifold, k_neighbors, reshaper, embedding
-        As in :class:`PNLAugmenter`.
+    k_neighbors : int or "auto", default="auto"
+        Rows among which a partner is looked for, or that a new row is decoded from
+        where its code is drawn from a density; fewer rows are all used, with a warning.
+        "auto" is a third of the rows as partners, at least 4 and at most 10, or 5 rows
+        to decode from, or as many as there are.
 
-    categorical_features, extrapolation, equalities, n_jobs
-        As in :class:`PNLAugmenter`.
+    categorical_features : "auto", array-like or None, default="auto"
+        Columns that hold categories: their numbers, their names or a mask. "auto" is
+        all columns of a data frame that hold neither numbers nor times. A new row takes
+        all its categories from one of its parents. What is missing is a category too,
+        one for all marks of missing cells in a column.
+        For nearness a difference in one of them counts as much as the typical deviation
+        of a number, as in SMOTE-NC.
 
     value_support : "auto" or None, default=None
-        As in :class:`PNLAugmenter`.
+        Restriction of new values to those of a column: "auto" rounds to whole numbers
+        or to up to four decimals where all training values are so, and copies atoms,
+        values that many rows share (such as 0), from a parent. None rounds by types
+        alone; behind it classifiers rank rows better (``average_precision``,
+        ``roc_auc``).
+
+    extrapolation : float or None, default=0.0
+        How far new values may lie beyond the range of a feature, as a share of its
+        length.  Values beyond are reflected. None sets
+        no limit. Whole numbers and two-valued columns stay within the training range.
+        0 keeps latitudes, shares and pixels within their bounds.
+
+    equalities : "auto", constraints or None, default="auto"
+        Linear equalities between columns that new rows keep. "auto" finds columns that
+        are linear functions of others, exactly or nearly, and draws them together, so
+        that exact equalities hold to rounding and others as nearly as in the data.
+        Equalities may also be given, as :func:`find_equalities` returns them or in the
+        forms of ``constraints``; all training rows must satisfy them. None keeps none.
+        With fewer rows than columns plus two, or more than 1,000 columns, only sums of
+        neighbouring columns that are constant or equal to another column are found; in
+        sparse rows of more than 2 ** 24 cells nothing is searched.
 
     constraints : constraint, list of them or None, default=None
         Constraints on each new row, as for :meth:`PNLAugmenter.sample`.
@@ -79,10 +110,16 @@ class PNLRegressionSampler(Augmentation, StructureAttributes, BaseSampler):
     random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes for every ``n_jobs``.
 
+    n_jobs : int, default=None
+        Number of blocks of rows in parallel.
+
     Attributes
     ----------
     augmenter_ : PNLAugmenter
         Fitted on the rows.
+
+    method_ : Lines or Codes
+        The method that ran; fitted.
 
     parent_indices_ : ndarray of int of shape (n_new, 2) or (n_new, k_neighbors)
         Rows of ``X`` that each new row was decoded from.
@@ -108,9 +145,9 @@ class PNLRegressionSampler(Augmentation, StructureAttributes, BaseSampler):
 
     Notes
     -----
-    The noise of "mixup" has no part in the target: it costs accuracy on most tables.
-    With it, put the target among the features of a :class:`PNLAugmenter`. Each round of
-    a cross-validation must draw from its own training rows: use it in a pipeline of
+    Noise has no part in the target: it costs accuracy on most tables. With it, put the
+    target among the features of a :class:`PNLAugmenter`. Each round of a
+    cross-validation must draw from its own training rows: use it in a pipeline of
     imbalanced-learn.
 
     References
@@ -147,12 +184,8 @@ class PNLRegressionSampler(Augmentation, StructureAttributes, BaseSampler):
         *,
         n_samples: float = 1.0,
         row_weights: Literal["uniform", "rarity"] = "uniform",
-        order: OrderLike = None,
-        local_manifold: LocalManifoldLike = "fiber",
+        method: MethodLike = "auto",
         k_neighbors: int | Literal["auto"] = "auto",
-        draws: DrawsLike = "interpolation",
-        reshaper: Literal["auto", "prime"] | Any = "auto",
-        embedding: Literal["minmax"] | Any = "minmax",
         categorical_features: Literal["auto"] | ArrayLike | None = "auto",
         value_support: Literal["auto"] | None = None,
         extrapolation: float | None = 0.0,
@@ -164,12 +197,8 @@ class PNLRegressionSampler(Augmentation, StructureAttributes, BaseSampler):
     ) -> None:
         self.n_samples = n_samples
         self.row_weights = row_weights
-        self.order = order
-        self.local_manifold = local_manifold
+        self.method = method
         self.k_neighbors = k_neighbors
-        self.draws = draws
-        self.reshaper = reshaper
-        self.embedding = embedding
         self.categorical_features = categorical_features
         self.value_support = value_support
         self.extrapolation = extrapolation
@@ -217,24 +246,31 @@ class PNLRegressionSampler(Augmentation, StructureAttributes, BaseSampler):
         y_resampled : array-like of shape (n + n_new,) or (n + n_new, n_targets)
             Targets, in the container of ``y``.
         """
-        table, values, more_targets = self._check(X, y)
-        new, targets = self._fit_resample(table, values)
-        return table.stack([new]), more_targets(targets)
+        return self._fit_resample(X, y)
 
-    def _fit_resample(self, table, values):
-        """New rows and their targets (n_new, t), from rows that were read."""
+    def _fit_resample(self, X, y):
+        """All rows and their targets, in the containers of ``X`` and ``y``."""
+        table, values, more_targets = self._check(X, y)
         share = not isinstance(self.n_samples, Integral)
         n_new = max(1, round(self.n_samples * len(values))) if share else self.n_samples
-        shares, rng = self._shares(values), as_random_state(self.random_state)
-        augmenter = self._augmenter()
-        self._structure = augmenter._find_structure(table)
-        augmenter._fit(table, type(self).__name__, self._structure)
-        new, parents, weights, self.report_ = augmenter._sample(
-            n_new, rng, self.constraints, self.totals, shares=shares
+        self._structure = find_structure(
+            table, self.value_support, self.extrapolation, self.equalities
         )
-        self.augmenter_ = augmenter
-        self.parent_indices_, self.parent_weights_ = parents, weights
-        return new, np.einsum("nk,nkt->nt", weights, values[parents])
+        # Targets get no noise.
+        method = as_method(
+            self.method, table, partial(Lines, noise=0),
+            partial(Codes, draws="interpolation"),
+        )  # fmt: skip
+        self.augmenter_ = PNLAugmenter(**self._shared() | {"method": method})
+        rows = fit_rows(self.augmenter_, table, self._structure, type(self).__name__)
+        batch, self.report_ = rows.draw(
+            n_new, as_random_state(self.random_state), self.constraints, self.totals,
+            shares=self._shares(values),
+        )  # fmt: skip
+        self.method_ = self.augmenter_.method_
+        self.parent_indices_, self.parent_weights_ = batch.parents, batch.weights
+        targets = np.einsum("nk,nkt->nt", batch.weights, values[batch.parents])
+        return table.stack([rows.restored(batch)]), more_targets(targets)
 
     def _check(self, X, y):
         """Rows, targets (n, t), and a function to add some."""
@@ -256,12 +292,6 @@ class PNLRegressionSampler(Augmentation, StructureAttributes, BaseSampler):
         if self.constraints is not None or self.totals is not None:
             raise ValueError(
                 "constraints and totals choose rows. Set row_weights='uniform'."
-            )
-        named = isinstance(self.draws, str)
-        if not named and isinstance(as_draws(self.draws), DensityDraws):
-            raise ValueError(
-                f"row_weights='rarity' chooses rows, but {self.draws!r} draws from a "
-                "density of all of them. Use draws='mixup'."
             )
         return 1 / density(values)
 

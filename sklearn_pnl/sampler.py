@@ -1,6 +1,6 @@
-"""The over-sampler for imbalanced-learn: it fits an augmenter for each class.
+"""The over-sampler for imbalanced-learn: new rows of each class, class by class.
 
-How an augmenter draws rows is in `augmenter.py` and `sampling.py`.
+What columns keep, the fit of a class and the draw are three calls of `engine.py`.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from ._runtime.validation import (
     check_one_a_row,
     warn_user,
 )
-from .augmenter import (
-    CONSTRAINTS,
+from .augmenter import PNLAugmenter
+from .constraints.linear import CONSTRAINTS, Constraint
+from .engine import (
     Augmentation,
-    Constraint,
     EqualitiesLike,
-    OrderLike,
-    StructureAttributes,
+    MethodLike,
+    as_method,
+    find_structure,
+    fit_rows,
 )
-from .draws import DrawsLike
 from .frames import ClassTarget, read_groups, read_weights
-from .manifolds import LocalManifoldLike
 
 _HOW_MANY = "Give the rows wanted in all, sampling_strategy={class: rows}."
 
 
-class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
+class PNLSampler(Augmentation, BaseOverSampler):
     """Over-sample by pseudo-nonlinear data augmentation.
 
     Fits a :class:`PNLAugmenter` for each class. Works on any real-valued table,
@@ -53,16 +53,53 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
         frequent, ``X`` and ``y`` are returned as they are, and a warning says so
         unless a dict or callable named the numbers.
 
-    order, local_manifold, k_neighbors, draws, reshaper, embedding
-        As in :class:`PNLAugmenter`.
+    method : {"auto", "lines", "codes", "paper"}, Lines or Codes, default="auto"
+        How new rows are made. "lines" is ``Lines()``: on straight lines between near
+        rows of a class, with local noise. "codes" is ``Codes()``: rows are encoded by
+        KL projection, codes are drawn and decoded; "paper" is ``Codes.paper()``, the
+        settings of the authors' program. An object, which is cloned, has settings of
+        its own. "auto" is "lines" for tables, also for rows with missing cells, and
+        "codes" for rows of more axes.
 
-    categorical_features, extrapolation, equalities, n_jobs
-        As in :class:`PNLAugmenter`. Limits and equalities, and which columns are never
-        above others, are those of the rows of all classes.
+    k_neighbors : int or "auto", default="auto"
+        Rows of the class among which a partner is looked for, or that a new row is
+        decoded from where its code is drawn from a density; all of a smaller class,
+        with a warning. "auto" is a third of the rows of the class as partners, at least
+        4 and at most 10, or 5 rows to decode from, or as many as there are: new rows of
+        a class of one row are copies, with a warning.
+
+    categorical_features : "auto", array-like or None, default="auto"
+        Columns that hold categories: their numbers, their names or a mask. "auto" is
+        all columns of a data frame that hold neither numbers nor times. A new row takes
+        all its categories from one of its parents. What is missing is a category too,
+        one for all marks of missing cells in a column.
+        For nearness a difference in one of them counts as much as the typical deviation
+        of a number, as in SMOTE-NC.
 
     value_support : "auto" or None, default=None
-        As in :class:`PNLAugmenter`. None rounds by types alone; behind it classifiers
-        rank rows better (``average_precision``, ``roc_auc``).
+        Restriction of new values to those of a column: "auto" rounds to whole numbers
+        or to up to four decimals where all training values are so, and copies atoms,
+        values that many rows share (such as 0), from a parent. None rounds by types
+        alone; behind it classifiers rank rows better (``average_precision``,
+        ``roc_auc``).
+
+    extrapolation : float or None, default=0.0
+        How far new values may lie beyond the range of a feature in the rows of all
+        classes, as a share of its length, so that a row of adults may be 17 if children
+        are another class. Values beyond are reflected. None sets no limit. Whole
+        numbers and two-valued columns stay within the training range. 0 keeps
+        latitudes, shares and pixels within their bounds.
+
+    equalities : "auto", constraints or None, default="auto"
+        Linear equalities between columns that new rows keep. "auto" finds columns that
+        are linear functions of others, exactly or nearly, and draws them together, so
+        that exact equalities hold to rounding and others as nearly as in the data.
+        Equalities may also be given, as :func:`find_equalities` returns them or in the
+        forms of ``constraints``; all training rows must satisfy them. None keeps none.
+        With fewer rows than columns plus two, or more than 1,000 columns, only sums of
+        neighbouring columns that are constant or equal to another column are found; in
+        sparse rows of more than 2 ** 24 cells nothing is searched. They are those of
+        the rows of all classes.
 
     constraints : constraint, list of them, dict or None, default=None
         Constraints on each new row, as for :meth:`PNLAugmenter.sample`; a dict has
@@ -76,10 +113,17 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
     random_state : int, RandomState, Generator or None, default=None
         Seed. The same seed gives the same bytes for every ``n_jobs``.
 
+    n_jobs : int, default=None
+        Number of blocks of rows in parallel.
+
     Attributes
     ----------
     sampling_strategy_ : dict
         Number of rows to add for each class.
+
+    method_ : Lines or Codes
+        The method that ran, not fitted; ``augmenters_[label].method_`` is fitted to
+        the rows of a class.
 
     augmenters_ : dict
         The fitted :class:`PNLAugmenter` of each class that got new rows: for instance
@@ -87,9 +131,6 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
 
     reports_ : dict
         A :class:`SampleReport` for each class with totals.
-
-    order_ : int, list of tuple of int or None
-        The order used, if any class got new rows.
 
     parent_indices_ : ndarray of int of shape (n_new, n_parents)
         Rows of ``X`` that each new row was made from: the two that "mixup" mixed, or
@@ -120,7 +161,8 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
     searched, and pairs of near rows are mixed with local noise; new rows are projected
     onto ``constraints`` and ``totals``, checked, and appended to the originals.
     ``benchmarks`` compares it with other samplers.
-    The recipe of the paper is ``PNLSampler(**PAPER_RECIPE)``.
+    In a grid ``{"pnlsampler__method": ["lines", Codes(1), Codes(2)]}`` compares
+    methods, and ``{"pnlsampler__method__order": [1, 2]}`` orders of ``Codes.paper()``.
 
     References
     ----------
@@ -152,12 +194,8 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
         self,
         *,
         sampling_strategy: float | str | dict | Callable = "auto",
-        order: OrderLike = None,
-        local_manifold: LocalManifoldLike = "fiber",
+        method: MethodLike = "auto",
         k_neighbors: int | Literal["auto"] = "auto",
-        draws: DrawsLike = "mixup",
-        reshaper: Literal["auto", "prime"] | Any = "auto",
-        embedding: Literal["minmax"] | Any = "minmax",
         categorical_features: Literal["auto"] | ArrayLike | None = "auto",
         value_support: Literal["auto"] | None = None,
         extrapolation: float | None = 0.0,
@@ -168,12 +206,8 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(sampling_strategy=sampling_strategy)
-        self.order = order
-        self.local_manifold = local_manifold
+        self.method = method
         self.k_neighbors = k_neighbors
-        self.draws = draws
-        self.reshaper = reshaper
-        self.embedding = embedding
         self.categorical_features = categorical_features
         self.value_support = value_support
         self.extrapolation = extrapolation
@@ -215,21 +249,15 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
         y_resampled : array-like of shape (n + n_new,)
             Classes.
         """
+        return self._fit_resample(X, y, groups, sample_weight)
+
+    def _fit_resample(self, X, y, groups=None, sample_weight=None):
+        """All rows and their classes, in the containers of ``X`` and ``y``."""
         target = ClassTarget(y)
-        table = self._read(X)
-        check_one_a_row(table, target.labels)
-        groups, codes = read_groups(groups, len(table))
+        labels, table = target.labels, self._read(X)
+        check_one_a_row(table, labels)
+        groups, group_codes = read_groups(groups, len(table))
         weights = read_weights(sample_weight, len(table))
-        new, labels = self._fit_resample(table, target.labels, codes, weights)
-        self._set_groups_and_weights(groups, weights)
-        return table.stack(new), target.like(np.concatenate([target.labels, *labels]))
-
-    def _fit_resample(self, table, labels, groups=None, weights=None):
-        """New rows of each class, and their labels.
-
-        Of a table, and without the old rows, where imbalanced-learn's own gets arrays
-        and returns all: it knows no frames but those of pandas, and no dates.
-        """
         wanted = self._wanted(labels)
         # A dict or a function may ask for no rows.
         if not wanted and isinstance(self.sampling_strategy, str):
@@ -237,46 +265,47 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
                 f"sampling_strategy={self.sampling_strategy!r} asks for no new row: X "
                 f"and y are returned as they are. {_HOW_MANY}"
             )
+        self._structure = find_structure(
+            table, self.value_support, self.extrapolation, self.equalities
+        )
+        self.method_ = as_method(self.method, table)
         self.augmenters_, self.reports_ = {}, {}
-        augmenter = self._augmenter()
-        self._structure = augmenter._find_structure(table)
-        rng = as_random_state(self.random_state)
-        # One class draws with the generator itself, as a PNLAugmenter does.
-        states = [rng]
-        if len(wanted) != 1:
-            states = rng.randint(np.iinfo(np.int32).max, size=len(wanted))
-        new, new_labels, parents = [], [], []
-        for (label, n_new), state in zip(wanted.items(), states, strict=True):
+        new, parents = [], []
+        for (label, n_new), rng in zip(
+            wanted.items(), self._generators(len(wanted)), strict=True
+        ):
             members = np.flatnonzero(labels == label)
             part = table.take(members, f"class {np.asarray(label).item()!r}")
-            groups_here, weights_here = (
-                None if values is None else values[members]
-                for values in (groups, weights)
-            )
-            rows, parents_here = self._augment(
-                label, part, n_new, state, groups_here, weights_here
-            )
+            here = [None if v is None else v[members] for v in (group_codes, weights)]
+            rows, batch = self._new_rows(label, part, n_new, rng, *here)
             new.append(rows)
-            new_labels.append(np.full(n_new, label, dtype=labels.dtype))
-            parents.append(members[parents_here])
-        self.parent_indices_ = self._stack_parents(parents, len(table))
-        return new, new_labels
+            parents.append(members[batch.parents])
+        self.parent_indices_ = _stack_parents(parents, len(table))
+        self._set_groups_and_weights(groups, weights)
+        new_labels = np.repeat(np.array([*wanted], labels.dtype), [*wanted.values()])
+        return table.stack(new), target.like(np.concatenate([labels, new_labels]))
 
-    def _augment(self, label, part, n_new, random_state, groups, weights):
-        """New rows of one class, and their parents among its rows."""
-        augmenter = self._augmenter()
+    def _generators(self, n_classes):
+        """A generator a class; of one class that itself, as for a PNLAugmenter."""
+        rng = as_random_state(self.random_state)
+        if n_classes == 1:
+            return [rng]
+        seeds = rng.randint(np.iinfo(np.int32).max, size=n_classes)
+        return map(as_random_state, seeds)
+
+    def _new_rows(self, label, part, n_new, rng, groups, weights):
+        """New rows of one class in their container, and as a batch."""
+        augmenter = PNLAugmenter(**self._shared())
         caller = f"{type(self).__name__}, {part.data_name}"
-        augmenter._fit(part, caller, self._structure, groups)
+        rows = fit_rows(augmenter, part, self._structure, caller, groups)
         by_class = isinstance(self.constraints, dict)
         constraints = self.constraints.get(label) if by_class else self.constraints
         totals = (self.totals or {}).get(label)
-        rows, parents, _, report = augmenter._sample(
-            n_new, random_state, constraints, totals, shares=weights
-        )
+        batch, report = rows.draw(n_new, rng, constraints, totals, shares=weights)
         if report is not None:
             self.reports_[label] = report
-        self.augmenters_[label], self.order_ = augmenter, augmenter.order_
-        return rows, parents
+        self.augmenters_[label] = augmenter
+        return rows.restored(batch), batch
 
     def _set_groups_and_weights(self, groups, weights):
         """Of all rows returned: a new row has those of its first parent."""
@@ -351,13 +380,14 @@ class PNLSampler(Augmentation, StructureAttributes, BaseOverSampler):
                     )
         return wanted
 
-    def _stack_parents(self, parents, n):
-        """Parents of all classes among ``n``; where a class had fewer of them, -1."""
-        k = max((rows.shape[1] for rows in parents), default=2)
-        # They are a large part of a pickled sampler: int32 where it suffices.
-        dtype = np.promote_types(np.int32, np.min_scalar_type(-n))
-        stacked, done = np.full((sum(map(len, parents)), k), -1, dtype), 0
-        for rows in parents:
-            stacked[done : done + len(rows), : rows.shape[1]] = rows
-            done += len(rows)
-        return stacked
+
+def _stack_parents(parents, n):
+    """Parents of all classes among ``n``; where a class had fewer of them, -1."""
+    k = max((rows.shape[1] for rows in parents), default=2)
+    # They are a large part of a pickled sampler: int32 where it suffices.
+    dtype = np.promote_types(np.int32, np.min_scalar_type(-n))
+    stacked, done = np.full((sum(map(len, parents)), k), -1, dtype), 0
+    for rows in parents:
+        stacked[done : done + len(rows), : rows.shape[1]] = rows
+        done += len(rows)
+    return stacked

@@ -8,7 +8,9 @@ from numbers import Real
 
 import numpy as np
 import pytest
+from _methods import in_method
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -19,6 +21,8 @@ from sklearn.utils._param_validation import Interval
 
 from sklearn_pnl import (
     BackwardProjector,
+    Codes,
+    Lines,
     ManyBodyProjector,
     PNLAugmenter,
     PrimeFactorReshaper,
@@ -54,7 +58,8 @@ def coded(X, draws="mixup", order=1, n_neighbors=5, **params):
     decoder = {"local_manifold": params.get("local_manifold", "fiber")}
     plain = {"embedding": None, "reshaper": None, "extrapolation": None}
     plain |= {"equalities": None, "value_support": None, "k_neighbors": n_neighbors}
-    augmenter = PNLAugmenter(base, draws=draws, **(plain | params)).fit(X)
+    plain |= {"order": base, "draws": draws}
+    augmenter = PNLAugmenter(**in_method(plain | params)).fit(X)
     metric = getattr(draws, "metric", "kl")
     projector = BackwardProjector(
         base, k_neighbors=n_neighbors, metric=metric, **decoder
@@ -199,14 +204,14 @@ def test_densities_of_scikit_learn_are_cloned_and_keep_mean_and_spread(density):
     spread = training.std(axis=0)
     assert np.abs((codes.mean(axis=0) - training.mean(axis=0)) / spread).max() < 0.2
     assert_allclose(codes.std(axis=0), spread, rtol=0.2)
-    assert augmenter.draws is density
+    assert augmenter.method.draws is density
     assert not [name for name in vars(density) if name.endswith("_")]
-    assert type(augmenter.draws_.estimator_) is type(density)
+    assert type(augmenter.method_.draws_.estimator_) is type(density)
 
 
 @pytest.mark.parametrize("density", [Ring(n_columns=2), Ring(np.nan)])
 def test_codes_that_do_not_fit_are_refused(density):
-    augmenter = PNLAugmenter(1, draws=density).fit(positive(0, *SHAPE))
+    augmenter = PNLAugmenter(Codes(1, draws=density)).fit(positive(0, *SHAPE))
     with pytest.raises(ValueError, match="must return 20 finite codes"):
         augmenter.sample(20)
 
@@ -218,36 +223,81 @@ def test_codes_that_do_not_fit_are_refused(density):
 @pytest.mark.parametrize("order", [None, 1])
 def test_a_name_is_the_object_with_its_defaults(order, name, draws):
     X = table()
-    named, made = (PNLAugmenter(order, draws=value).fit(X) for value in (name, draws))
+    named, made = (
+        PNLAugmenter(Codes(order, draws=value)).fit(X) for value in (name, draws)
+    )
     assert_array_equal(named.sample(50, 0), made.sample(50, 0))
-    assert named.draws_.get_params() == draws.get_params()
+    assert named.method_.draws_.get_params() == draws.get_params()
 
 
 @pytest.mark.parametrize("n_candidates", [2, 5, 11])
-@pytest.mark.parametrize("order", [None, 1])
+@pytest.mark.parametrize("order", [None, 1, "lines"])
 def test_partners_are_from_the_candidates_alone(order, n_candidates):
-    draws = MixupDraws(n_candidates=n_candidates)
-    augmenter = PNLAugmenter(order, draws=draws).fit(table(30))
+    method = Lines(n_candidates=n_candidates)
+    if order != "lines":
+        method = Codes(order, draws=MixupDraws(n_candidates=n_candidates))
+    augmenter = PNLAugmenter(method).fit(table(30))
     rows, parents = augmenter.sample(400, 0, return_parents=True)
     assert np.isfinite(rows).all()
     assert len(np.unique(parents[:, 1])) <= n_candidates
     assert len(np.unique(parents[:, 0])) == 30
 
 
-def test_straight_lines_are_for_whole_rows():
-    X = table().reshape(60, 4, 3)
-    for params in ({"order": 1}, {"reshaper": PrimeFactorReshaper()},
-                   {"embedding": FunctionTransformer()}):  # fmt: skip
-        with pytest.raises(ValueError, match="geodesic='m' draws straight lines"):
-            PNLAugmenter(draws=MixupDraws(geodesic="m"), **params).fit(X)
-    # Images are mixed in theta by themselves, tables on lines.
-    for shape, geodesic in (((4, 3), "e"), ((12,), "m")):
-        rows = X.reshape(60, *shape)
-        auto = PNLAugmenter().fit(rows).sample(30, 0)
-        same = PNLAugmenter(draws=MixupDraws(geodesic=geodesic)).fit(rows)
-        assert_array_equal(same.sample(30, 0), auto)
-    lines = PNLAugmenter(draws=MixupDraws(geodesic="m"), equalities=None).fit(X)
-    assert lines.sample(30, 0).shape == (30, 4, 3)
+@pytest.mark.parametrize(("shape", "name"), [((4, 3), "codes"), ((12,), "lines")])
+def test_auto_is_codes_of_images_and_lines_of_tables(shape, name):
+    X = table().reshape(60, *shape)
+    made = {"lines": Lines(), "codes": Codes()}
+    rows = [
+        PNLAugmenter(method).fit(X).sample(30, 0)
+        for method in ("auto", name, made[name])
+    ]
+    assert_array_equal(rows[0], rows[1])
+    assert_array_equal(rows[0], rows[2])
+
+
+def test_lines_of_images_are_those_of_flat_rows():
+    X = table()
+    rows = PNLAugmenter("lines", value_support=None, equalities=None).fit(X)
+    images = PNLAugmenter("lines", equalities=None).fit(X.reshape(60, 4, 3))
+    with config_context(assume_finite=True):
+        assert images.sample(30, 0).shape == (30, 4, 3)
+    assert_array_equal(images.sample(30, 0).reshape(30, 12), rows.sample(30, 0))
+
+
+def test_a_method_is_cloned_and_fitted_as_method_():
+    method = Codes(order=1)
+    augmenter = PNLAugmenter(method).fit(table())
+    assert augmenter.method is method and augmenter.method_ is not method
+    assert not [name for name in vars(method) if name.endswith("_")]
+    assert augmenter.method_.codes_.shape == (60, augmenter.method_.n_params_)
+    assert type(PNLAugmenter().fit(table()).method_) is Lines
+
+
+def test_the_paper_is_a_method_of_its_own_settings():
+    X = np.abs(table())
+    rows = PNLAugmenter("paper").fit(X).sample(9, 0)
+    assert_array_equal(PNLAugmenter(Codes.paper()).fit(X).sample(9, 0), rows)
+    two = PNLAugmenter(Codes.paper()).set_params(method__order=2).fit(X)
+    assert two.method_.order_ == 2 and two.method_.with_mass is False
+    assert two.method_.get_params()["offset"] == 1e-5
+    assert_array_equal(
+        two.sample(9, 0), PNLAugmenter(Codes.paper(2)).fit(X).sample(9, 0)
+    )
+    theta = Codes.paper(local_manifold="theta")
+    assert theta.local_manifold == "theta" and theta.offset == 1e-5
+
+
+@pytest.mark.parametrize("settings", [{"offset": 0.5}, {"with_mass": False}], ids=str)
+def test_what_a_projector_says_is_not_said_twice(settings):
+    projector = ManyBodyProjector(1, offset=1.0, with_mass=True)
+    with pytest.raises(ValueError, match="Codes has offset=.* set them there alone"):
+        PNLAugmenter(Codes(projector, **settings)).fit(table())
+    # Without one they act.
+    plain, changed = (
+        PNLAugmenter(Codes(1, **given)).fit(table()).sample(20, 0)
+        for given in ({}, settings)
+    )
+    assert np.abs(plain - changed).max() > 1e-6
 
 
 # --- a user's own draws -----------------------------------------------------------
@@ -315,7 +365,7 @@ class PowerManifold(LocalManifold):
 )
 def test_strategies_of_a_user(params, n_parents, shape):
     X = table().reshape(60, *shape)
-    augmenter = PNLAugmenter(**params).fit(X)
+    augmenter = PNLAugmenter(**in_method(params)).fit(X)
     rows, parents = augmenter.sample(50, 0, return_parents=True)
     assert rows.shape == (50, *shape)
     assert np.isfinite(rows).all()
@@ -330,11 +380,12 @@ def test_strategies_of_a_user(params, n_parents, shape):
 
 def test_codes_of_a_users_draws_are_those_decoded():
     X = positive(0, 6, n=30)
-    params = {"embedding": None, "value_support": None}
     # The code is the whole row with 1 added: geometric means of all rows, or of two.
-    rows = PNLAugmenter(draws=PulledDraws(1.0), **params).fit(X).sample(4, 0)
+    pulled = Codes(draws=PulledDraws(1.0), embedding=None)
+    rows = PNLAugmenter(pulled, value_support=None).fit(X).sample(4, 0)
     assert_allclose(rows + 1, [np.exp(np.log(X + 1).mean(axis=0))] * 4, rtol=1e-9)
-    pairs = PNLAugmenter(draws=HalfwayDraws(), **params).fit(X)
+    halfway = Codes(draws=HalfwayDraws(), embedding=None)
+    pairs = PNLAugmenter(halfway, value_support=None).fit(X)
     rows, parents = pairs.sample(9, 0, return_parents=True)
     assert_allclose(rows + 1, np.sqrt((X[parents] + 1).prod(axis=1)), rtol=1e-9)
 
@@ -345,7 +396,11 @@ def test_codes_of_a_users_draws_are_those_decoded():
         ({"draws": PulledDraws(1.5)}, "pull"),
         ({"draws": MixupDraws("much")}, "noise"),
         ({"draws": MixupDraws(-0.1)}, "noise"),
-        ({"draws": MixupDraws(geodesic="f")}, "geodesic"),
+        ({"method": Lines(-0.1)}, "noise"),
+        ({"method": Lines(agreed_cells="some")}, "agreed_cells"),
+        ({"method": "mixup"}, "method"),
+        ({"method": 1}, "method"),
+        ({"offset": -1.0}, "offset"),
         ({"draws": KernelDraws(0)}, "bandwidth"),
         ({"draws": "smote"}, "draws"),
         ({"draws": None}, "draws"),
@@ -363,7 +418,7 @@ def test_codes_of_a_users_draws_are_those_decoded():
 def test_parameters_are_checked_by_the_fit_that_uses_them(params, name):
     augmenter = PNLAugmenter().fit(table())
     rows = augmenter.sample(9, 0)
-    augmenter.set_params(**params)
+    augmenter.set_params(**in_method(params))
     assert_array_equal(augmenter.sample(9, 0), rows)
     with pytest.raises(ValueError, match=f"'{name}' parameter of"):
         augmenter.fit(table())
@@ -376,10 +431,11 @@ def test_parameters_are_checked_by_the_fit_that_uses_them(params, name):
 def test_a_number_or_a_list_is_a_projector_with_the_defaults():
     X = table()
     for order in (1, 2, [(0,), (0, 1)]):
-        named = PNLAugmenter(order).fit(X)
+        augmenter = PNLAugmenter(Codes(order)).fit(X)
         base = ManyBodyProjector(order, offset=1.0, with_mass=True)
-        given = PNLAugmenter(base).fit(X)
-        assert_array_equal(named.sample(40, 0), given.sample(40, 0))
+        given = PNLAugmenter(Codes(base)).fit(X)
+        assert_array_equal(augmenter.sample(40, 0), given.sample(40, 0))
+        named = augmenter.method_
         assert named.order_ == order
         assert named.poset_.shape == (3, 2, 2)
         assert not hasattr(base, "codes_")
@@ -389,16 +445,21 @@ def test_a_number_or_a_list_is_a_projector_with_the_defaults():
 def test_bases_posets_and_offsets_are_those_of_the_projector():
     X = positive(0, 12, n=40)
     base = [1, 5, 7]
-    augmenter = PNLAugmenter(ManyBodyProjector(base=base), embedding=None).fit(X)
-    assert augmenter.n_params_ == 3
-    assert_array_equal(np.flatnonzero(augmenter.base_mask_), base)
+    augmenter = PNLAugmenter(
+        Codes(ManyBodyProjector(base=base), offset=1.0, embedding=None)
+    )
+    augmenter.fit(X)
+    assert augmenter.method_.n_params_ == 3
+    assert_array_equal(np.flatnonzero(augmenter.method_.base_mask_), base)
     chain = ManyBodyProjector(1, poset=chain_poset(12), with_mass=True)
-    augmenter = PNLAugmenter(chain, embedding=None).fit(X)
-    assert augmenter.poset_.n_elements == 12
+    augmenter = PNLAugmenter(Codes(chain, embedding=None)).fit(X)
+    assert augmenter.method_.poset_.n_elements == 12
     assert augmenter.sample(5, 0).shape == (5, 12)
     tensor = ManyBodyProjector(2, poset=TensorPoset((4, 3)), offset=1, with_mass=True)
-    flat = PNLAugmenter(tensor).fit(X).sample(20, 0)
-    stacked = PNLAugmenter(2, reshaper=None).fit(X.reshape(40, 4, 3)).sample(20, 0)
+    flat = PNLAugmenter(Codes(tensor)).fit(X).sample(20, 0)
+    stacked = (
+        PNLAugmenter(Codes(2, reshaper=None)).fit(X.reshape(40, 4, 3)).sample(20, 0)
+    )
     assert_allclose(stacked.reshape(20, 12), flat, rtol=1e-9, atol=1e-9)
 
 
@@ -425,7 +486,7 @@ def test_bad_rows_are_refused_with_a_remedy(X, params, remedy):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(ValueError, match=remedy):
-            PNLAugmenter(**params).fit(X)
+            PNLAugmenter(**in_method(params)).fit(X)
 
 
 def test_embeddings_and_reshapers_are_cloned_and_undone():
@@ -435,10 +496,10 @@ def test_embeddings_and_reshapers_are_cloned_and_undone():
         QuantileTransformer(n_quantiles=20),
     )
     params = {"order": 1, "reshaper": reshaper, "embedding": embedding}
-    augmenter = PNLAugmenter(**params).fit(X)
-    assert augmenter.reshaper is reshaper
-    assert augmenter.reshaper_ is not reshaper
-    assert augmenter.embedding_.n_quantiles_ == 20
+    augmenter = PNLAugmenter(**in_method(params)).fit(X)
+    assert augmenter.method.reshaper is reshaper
+    assert augmenter.method_.reshaper_ is not reshaper
+    assert augmenter.method_.embedding_.n_quantiles_ == 20
     assert not hasattr(embedding, "quantiles_")
     new = augmenter.sample(100, 0)
     assert (new >= X.min(axis=0)).all()
@@ -446,7 +507,7 @@ def test_embeddings_and_reshapers_are_cloned_and_undone():
     # Whole rows, in other units: mixed there.
     logs = FunctionTransformer(np.log1p, np.expm1, check_inverse=False)
     new, parents = (
-        PNLAugmenter(embedding=logs, draws="interpolation", equalities=None)
+        PNLAugmenter(Codes(embedding=logs, draws="interpolation"), equalities=None)
         .fit(X)
         .sample(100, 0, return_parents=True)
     )
@@ -464,7 +525,7 @@ def test_equalities_and_orders_hold_on_codes_too():
         {"draws": "kde"},
         {"embedding": QuantileTransformer(n_quantiles=50)},
     ):
-        new = PNLAugmenter(reshaper=None, **params).fit(X).sample(300, 0)
+        new = PNLAugmenter(Codes(reshaper=None, **params)).fit(X).sample(300, 0)
         gap = np.abs(new[:, 4] - new[:, :4].sum(axis=1))
         assert gap.max() <= 1e-9 * np.ptp(X[:, 4])
         assert (new[:, 5] <= new[:, 6]).all()
@@ -481,13 +542,13 @@ class Lost(MixtureManifold):
 
 
 def test_what_does_not_converge_is_said():
-    augmenter = PNLAugmenter(1, local_manifold=Lost()).fit(table())
+    augmenter = PNLAugmenter(Codes(1, local_manifold=Lost())).fit(table())
     with pytest.warns(ConvergenceWarning, match=r"1 of 30 projections .* nan > tol"):
         augmenter.sample(30)
     X = np.random.default_rng(0).gamma(0.3, size=(60, 4, 3, 2))
     hard = ManyBodyProjector(2, max_iter=1, offset=1e-4)
     with pytest.warns(ConvergenceWarning, match="^PNLAugmenter: .*max_iter"):
-        PNLAugmenter(hard).fit(X)
+        PNLAugmenter(Codes(hard)).fit(X)
 
 
 # --- seeds and numbers ------------------------------------------------------------
@@ -498,7 +559,7 @@ def test_what_does_not_converge_is_said():
 def test_a_seed_decides_every_byte(order, draws):
     X = table()
     before = X.copy()
-    augmenter = PNLAugmenter(order, draws=draws).fit(X)
+    augmenter = PNLAugmenter(Codes(order, draws=draws)).fit(X)
     rows = augmenter.sample(20, 0)
     assert augmenter.sample(20, 0).tobytes() == rows.tobytes()
     assert clone(augmenter).fit(X).sample(20, 0).tobytes() == rows.tobytes()
@@ -515,7 +576,7 @@ def test_a_seed_decides_every_byte(order, draws):
     assert before.any()
 
 
-@pytest.mark.parametrize("n_samples", [0, -1, 2.5, "3", None])
+@pytest.mark.parametrize("n_samples", [-1, 2.5, "3", None])
 @pytest.mark.parametrize("method", ["sample", "iter_samples"])
 def test_numbers_of_rows_that_are_none_are_refused_at_once(method, n_samples):
     augmenter = PNLAugmenter().fit(table())
@@ -528,6 +589,22 @@ def test_numbers_of_rows_that_are_none_are_refused_at_once(method, n_samples):
     assert len(augmenter.sample(np.int64(3))) == 3
 
 
+def test_no_rows_are_asked_for_and_given():
+    pd = pytest.importorskip("pandas")
+    for X in (table(), table().reshape(60, 4, 3), csr_array(table())):
+        rows, parents = PNLAugmenter().fit(X).sample(0, 0, return_parents=True)
+        assert rows.shape == (0, *X.shape[1:])
+        assert rows.dtype == X.dtype and parents.shape == (0, 2)
+    frame = pd.DataFrame(
+        {"a": np.arange(9), "b": list("xyzxyzxyz"), "c": table(9, 1)[:, 0]}
+    )
+    augmenter = PNLAugmenter().fit(frame)
+    assert augmenter.sample(0).dtypes.equals(frame.dtypes)
+    assert list(augmenter.iter_samples(0)) == []
+    with pytest.raises(ValueError, match="n_samples=0 asks for none"):
+        augmenter.sample(0, totals={"a": 3})
+
+
 @pytest.mark.parametrize("size", [0, -1, 2.5, "3"])
 def test_sizes_of_batches_that_are_none_are_refused_at_once(size):
     with pytest.raises((ValueError, TypeError), match="batch_size"):
@@ -536,18 +613,18 @@ def test_sizes_of_batches_that_are_none_are_refused_at_once(size):
 
 @pytest.mark.parametrize(("draws", "n_parents"), [("mixup", 2), ("kde", 3)])
 def test_more_neighbours_than_rows_are_clipped_with_one_warning(draws, n_parents):
-    augmenter = PNLAugmenter(1, draws=draws, k_neighbors=9)
+    augmenter = PNLAugmenter(Codes(1, draws=draws), k_neighbors=9)
     with pytest.warns(UserWarning, match="9 neighbours were asked for") as caught:
         augmenter.fit(positive(0, *SHAPE, n=3))
     assert len(caught) == 1
     assert augmenter.sample(5, 0, return_parents=True)[1].shape == (5, n_parents)
 
 
-@pytest.mark.parametrize("order", [None, 1])
-def test_one_row_gives_copies_with_a_warning(order):
+@pytest.mark.parametrize("method", [Lines(), Codes(1)], ids=str)
+def test_one_row_gives_copies_with_a_warning(method):
     X = positive(0, 12, n=1)
     with pytest.warns(UserWarning, match="all new rows are copies"):
-        augmenter = PNLAugmenter(order).fit(X)
+        augmenter = PNLAugmenter(method).fit(X)
     assert_allclose(augmenter.sample(9, 0), np.repeat(X, 9, axis=0), rtol=1e-9)
 
 
@@ -561,7 +638,7 @@ def test_targets_are_not_dropped_in_silence():
 def test_few_columns_are_drawn(d, draws):
     X = table(d=d)
     for order in (None, 1):
-        rows = PNLAugmenter(order, draws=draws).fit(X).sample(40, 0)
+        rows = PNLAugmenter(Codes(order, draws=draws)).fit(X).sample(40, 0)
         assert rows.shape == (40, d)
         assert (rows >= X.min(axis=0)).all()
         assert (rows <= X.max(axis=0)).all()
@@ -586,10 +663,10 @@ def images(n=60):
 
 STREAMED = {
     "table": (mixed_table, {}),
-    "bare": (table, {"draws": MixupDraws(agreed_cells=False), "extrapolation": None}),
-    "candidates": (table, {"draws": MixupDraws(n_candidates=9)}),
+    "bare": (table, {"method": Lines(agreed_cells=False), "extrapolation": None}),
+    "candidates": (table, {"method": Lines(n_candidates=9)}),
     "images": (images, {}),
-    "lines": (images, {"draws": MixupDraws(geodesic="m")}),
+    "lines": (images, {"method": "lines"}),
     "order": (images, {"order": 1}),
     "theta": (images, {"order": 2, "local_manifold": "theta"}),
     "eta": (images, {"order": 2, "local_manifold": "eta", "draws": "kde"}),
@@ -607,7 +684,7 @@ STREAMED = {
 @pytest.mark.parametrize("name", STREAMED)
 def test_batches_and_jobs_change_no_byte(name):
     make, params = STREAMED[name]
-    augmenter = PNLAugmenter(**params).fit(make())
+    augmenter = PNLAugmenter(**in_method(params)).fit(make())
     n = 5000 if name in ("table", "kde") else 250
     rows, parents = augmenter.sample(n, 3, return_parents=True)
     for size in (1, 77, None) if n == 250 else (333, 4097):
@@ -667,15 +744,19 @@ def test_a_read_only_memory_map_is_an_array(params, dtype, layout, tmp_path):
     X = np.random.default_rng(0).poisson(20, size=(300, 60)).astype(dtype, order=layout)
     np.save(tmp_path / "rows.npy", X)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    rows = PNLAugmenter(**params).fit(mapped).sample(200, 0)
-    expected = PNLAugmenter(**params).fit(np.ascontiguousarray(X)).sample(200, 0)
+    rows = PNLAugmenter(**in_method(params)).fit(mapped).sample(200, 0)
+    expected = (
+        PNLAugmenter(**in_method(params)).fit(np.ascontiguousarray(X)).sample(200, 0)
+    )
     assert rows.tobytes() == expected.tobytes()
     assert_array_equal(mapped, X)
 
 
 @pytest.mark.parametrize("params", [{}, {"draws": "kde"}, {"order": 2}], ids=str)
 def test_threads_that_share_an_augmenter_get_the_serial_bytes(params):
-    serial, shared = (PNLAugmenter(**params).fit(table(200)) for _ in range(2))
+    serial, shared = (
+        PNLAugmenter(**in_method(params)).fit(table(200)) for _ in range(2)
+    )
     expected = [serial.sample(100, seed).tobytes() for seed in range(12)]
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda s: shared.sample(100, s).tobytes(), range(12)))
@@ -685,7 +766,7 @@ def test_threads_that_share_an_augmenter_get_the_serial_bytes(params):
 @pytest.mark.parametrize("name", STREAMED)
 def test_augmenters_can_be_pickled(name):
     make, params = STREAMED[name]
-    augmenter = PNLAugmenter(**params).fit(make())
+    augmenter = PNLAugmenter(**in_method(params)).fit(make())
     again = pickle.loads(pickle.dumps(augmenter))
     assert again.sample(9, 0).tobytes() == augmenter.sample(9, 0).tobytes()
 
@@ -705,7 +786,7 @@ class Refusing(FunctionTransformer):
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
 def test_a_fit_that_fails_leaves_the_last_one(error):
-    augmenter = PNLAugmenter(embedding=Refusing(error))
+    augmenter = PNLAugmenter(Codes(embedding=Refusing(error)))
     broken = table(d=7)
     broken[0, 0] = 13
     with pytest.raises(error):
@@ -721,10 +802,10 @@ def test_a_fit_that_fails_leaves_the_last_one(error):
 
 def test_a_new_fit_forgets_the_last_one():
     pd = pytest.importorskip("pandas")
-    augmenter = PNLAugmenter(draws=GaussianMixture(2))
+    augmenter = PNLAugmenter(Codes(draws=GaussianMixture(2)))
     augmenter.fit(pd.DataFrame(table(), columns=[f"c{j}" for j in range(12)]))
     assert augmenter.feature_names_in_[0] == "c0"
-    augmenter.set_params(draws="mixup").fit(table(d=7))
+    augmenter.set_params(method="auto").fit(table(d=7))
     assert not hasattr(augmenter, "feature_names_in_")
     assert_array_equal(
         augmenter.sample(9, 0), PNLAugmenter().fit(table(d=7)).sample(9, 0)

@@ -26,8 +26,8 @@ from benchmarks.promises import fuzz
 from benchmarks.rivals import Rival, seeded
 from benchmarks.speed import cores, guard
 from benchmarks.tables import read_csv
+from sklearn_pnl import Codes
 from sklearn_pnl.geometry import TensorPoset, order_mask
-from sklearn_pnl.recipes import PAPER_RECIPE
 
 ROOT = Path(__file__).parents[1]
 
@@ -184,12 +184,13 @@ def test_wine_is_padded_with_a_zero():
 
 def test_recipes_differ_from_the_common_one_by_the_settings_alone():
     for experiment in DATA_SETS.values():
-        found = recipe(experiment)
-        common = dict(PAPER_RECIPE) | {"k_neighbors": None, "embedding": None}
+        found, common = recipe(experiment)["method"].get_params(False), Codes.paper()
+        common = common.get_params(False)
         changed = {key for key in found if repr(found[key]) != repr(common[key])}
-        assert changed <= {"order", "reshaper", "k_neighbors", "embedding"}
+        assert changed <= {"order", "reshaper", "embedding"}
         assert found["draws"].bandwidth == 0.05
-        assert equation(experiment)["local_manifold"].order == experiment.local_order
+        equal = equation(experiment)["method"]
+        assert equal.local_manifold.order == experiment.local_order
 
 
 def test_every_printed_figure_has_its_experiment():

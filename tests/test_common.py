@@ -19,8 +19,9 @@ from sklearn.utils import estimator_checks as checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_pnl import (
-    PAPER_RECIPE,
     BackwardProjector,
+    Codes,
+    Lines,
     LogLinearModel,
     ManyBodyImputer,
     ManyBodyProjector,
@@ -29,7 +30,7 @@ from sklearn_pnl import (
     PNLSampler,
     PrimeFactorReshaper,
 )
-from sklearn_pnl.draws import KernelDraws, MixupDraws
+from sklearn_pnl.draws import KernelDraws
 from sklearn_pnl.embedding import RangeEmbedding
 from sklearn_pnl.manifolds import EtaManifold, ThetaManifold
 
@@ -42,7 +43,7 @@ PROJECTORS = [
 ]
 AUGMENTERS = [
     PNLAugmenter(),
-    PNLAugmenter(1, embedding=None, draws="kde", local_manifold=EtaManifold(order=1)),
+    PNLAugmenter(Codes(1, embedding=None, draws="kde", local_manifold=EtaManifold(1))),
 ]
 IMPUTERS = [
     ManyBodyImputer(),
@@ -54,10 +55,10 @@ OTHERS = [PrimeFactorReshaper(), RangeEmbedding()]
 ESTIMATORS = [*OTHERS, *PROJECTORS, *AUGMENTERS, *IMPUTERS, *MODELS]
 SAMPLERS = [
     PNLSampler(random_state=0),
-    PNLSampler(draws=MixupDraws(0.1), extrapolation=None, random_state=0),
-    PNLSampler(**PAPER_RECIPE, random_state=0).set_params(equalities=None),
+    PNLSampler(method=Lines(0.1), extrapolation=None, random_state=0),
+    PNLSampler(method="paper", equalities=None, random_state=0),
     PNLSampler(
-        order=1, draws=KernelDraws(0.1), local_manifold=ThetaManifold(order=1),
+        method=Codes(1, draws=KernelDraws(0.1), local_manifold=ThetaManifold(order=1)),
         equalities=None, random_state=0,
     ),
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_info
 
 from sklearn_pnl import (
     BackwardProjector,
+    Codes,
     ManyBodyProjector,
     PNLAugmenter,
     PNLSampler,
@@ -104,10 +105,10 @@ USES = {
     "decode, theta": lambda: decoded(
         BackwardProjector(1, local_manifold="theta").fit(TRAINING)
     ),
-    "sample": lambda: PNLAugmenter(1).fit(TRAINING).sample(600, random_state=0),
+    "sample": lambda: PNLAugmenter(Codes(1)).fit(TRAINING).sample(600, random_state=0),
     "sample, whole": lambda: PNLAugmenter().fit(TRAINING).sample(600, random_state=0),
     "stream": lambda: np.concatenate(
-        list(PNLAugmenter(1).fit(TRAINING).iter_samples(600, 77, random_state=0))
+        list(PNLAugmenter(Codes(1)).fit(TRAINING).iter_samples(600, 77, random_state=0))
     ),
     "resample": lambda: PNLSampler(random_state=0).fit_resample(X, LABELS)[0],
 }
@@ -217,13 +218,13 @@ WHOLE = LinearConstraint(np.ones((1, 24)), 36.0, 36.0)
 
 
 CLASSES = {
-    "images": lambda: (FEW, {"order": 2}),
-    "single precision": lambda: (FEW.astype(np.float32), {"order": 2}),
+    "images": lambda: (FEW, {"method": Codes(2)}),
+    "single precision": lambda: (FEW.astype(np.float32), {"method": Codes(2)}),
     "flat": lambda: (FLAT, {}),
     "sparse": lambda: (csr_array(FLAT), {}),
     "frame": lambda: (table_of(FEW), {}),
-    "frame, order": lambda: (table_of(FEW), {"order": 1}),
-    "kernels": lambda: (FEW, {"order": 2, "draws": "kde", "embedding": None}),
+    "frame, order": lambda: (table_of(FEW), {"method": Codes(1)}),
+    "kernels": lambda: (FEW, {"method": Codes(2, draws="kde", embedding=None)}),
     "constraints": lambda: (FLAT, {"constraints": {1: WHOLE}}),
 }
 
@@ -257,14 +258,14 @@ def test_classes_are_the_bytes_of_home(kind, backend):
 
 
 def test_what_workers_meet_is_said_here():
-    hard = {"order": ManyBodyProjector(2, offset=1e-4, max_iter=1, tol=1e-15)}
+    projector = ManyBodyProjector(2, offset=1e-4, max_iter=1, tol=1e-15)
     with joblib.parallel_config("loky", n_jobs=2):
         with pytest.warns(ConvergenceWarning, match=r"Sampler, class \d: .* converge"):
-            resampled(FEW, hard)
+            resampled(FEW, {"method": Codes(projector)})
         empty = FEW + 1
         number = np.flatnonzero(THREE == 1)[3]
         empty[number] = 0
-        bare = {"order": ManyBodyProjector(1, offset=0), "embedding": None}
+        bare = {"method": Codes(1, offset=0, embedding=None)}
         with pytest.raises(ValueError, match=f"(?i)row {number} is 0"):
             resampled(empty, bare)
 

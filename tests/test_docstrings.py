@@ -58,7 +58,7 @@ MODULES = {
 def public_objects():
     for module, names in MODULES.items():
         for name in names or importlib.import_module(module).__all__:
-            if name not in ("geometry", "PAPER_RECIPE"):
+            if name != "geometry":
                 yield f"{module}.{name}", True
                 yield from ((member, False) for member in members(module, name))
 

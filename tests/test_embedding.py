@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
-from sklearn_pnl import ManyBodyProjector, PNLAugmenter, PNLSampler
+from sklearn_pnl import Codes, Lines, PNLAugmenter, PNLSampler
 from sklearn_pnl.draws import MixupDraws
 from sklearn_pnl.embedding import RangeEmbedding
 
@@ -100,15 +100,15 @@ def test_new_rows_have_the_spread_of_the_rows_in_any_units(shape, dtype, unit):
 def test_a_column_that_the_offset_would_round_away_is_refused(offset, dtype, unit):
     X = np.abs(normal(0, 30, 3) * [1, 1, unit * offset]).astype(dtype)
     with pytest.raises(ValueError, match=r"Column 2 spans .*e-\d+ .* rounds away"):
-        PNLAugmenter(ManyBodyProjector(1, offset=offset), embedding=None).fit(X)
+        PNLAugmenter(Codes(1, offset=offset, embedding=None)).fit(X)
 
 
 def test_single_precision_near_the_end_of_the_type():
     X = np.abs(3.3e38 * uniform(0, 60, 4)).astype(np.float32)
-    noisy = {"draws": MixupDraws(noise=3.0), "embedding": None, "extrapolation": None}
-    lines = PNLAugmenter(**noisy).fit(X)
+    lines = PNLAugmenter(Lines(3.0), extrapolation=None).fit(X)
     assert np.isfinite(lines.sample(500, random_state=0)).all()
-    codes = PNLAugmenter(order=1, **noisy).fit(X)
+    method = Codes(1, draws=MixupDraws(3.0), embedding=None)
+    codes = PNLAugmenter(method, extrapolation=None).fit(X)
     with pytest.raises(ValueError, match="overflow float32: .* Divide X by a constant"):
         codes.sample(500, random_state=0)
 
@@ -117,7 +117,7 @@ def test_a_mass_beyond_double_precision_is_refused_in_words():
     X = np.abs(1e308 * uniform(0, 30, 4))
     X[4] = 1.5e308
     with pytest.raises(ValueError, match=r"sum of row \d+ overflows; divide X"):
-        PNLAugmenter(order=1, embedding=None).fit(X)
+        PNLAugmenter(Codes(1, embedding=None)).fit(X)
 
 
 @pytest.mark.parametrize("scale", [1.0, 300.0])
@@ -125,7 +125,7 @@ def test_a_mass_beyond_double_precision_is_refused_in_words():
 def test_an_embedding_without_a_way_back_is_told(function, scale):
     X = np.random.default_rng(0).gamma(2.0, scale, size=(60, 3))
     with pytest.warns(UserWarning, match="leads elsewhere: .* inverse_func"):
-        PNLAugmenter(embedding=FunctionTransformer(function)).fit(X)
+        PNLAugmenter(Codes(embedding=FunctionTransformer(function))).fit(X)
 
 
 @pytest.mark.parametrize("extrapolation", [0.1, None])
@@ -134,9 +134,8 @@ def test_an_embedding_without_a_way_back_is_told(function, scale):
 )
 def test_values_are_finite_where_an_inverse_has_none(there, back, extrapolation):
     X = np.random.default_rng(0).exponential(size=(80, 4))
-    augmenter = PNLAugmenter(
-        embedding=FunctionTransformer(there, back), extrapolation=extrapolation
-    ).fit(X)
+    method = Codes(embedding=FunctionTransformer(there, back))
+    augmenter = PNLAugmenter(method, extrapolation=extrapolation).fit(X)
     assert np.isfinite(augmenter.sample(300, random_state=0)).all()
 
 
@@ -156,8 +155,8 @@ def test_no_way_there_or_back_leads_out_of_numbers(kind, value, told):
         for functions in ((astray, None), (None, astray))
     )
     with pytest.raises(ValueError, match=f"{told} for finite rows; .* row 1, column 2"):
-        PNLAugmenter(**{kind: there}).fit(X)
-    augmenter = PNLAugmenter(**{kind: back}, extrapolation=None)
+        PNLAugmenter(Codes(**{kind: there})).fit(X)
+    augmenter = PNLAugmenter(Codes(**{kind: back}), extrapolation=None)
     with pytest.raises(ValueError, match=f"(?s)back from {kind}=.* gives {told}"):
         augmenter.fit(X).sample(3, random_state=0)
 
@@ -171,7 +170,7 @@ def test_transformers_may_give_frames_and_sparse_rows(kind, container):
     X = np.random.default_rng(0).uniform(size=(30, 4))
     plain = FunctionTransformer(check_inverse=False)
     drawn = [
-        PNLAugmenter(**{kind: some}).fit(X).sample(9, random_state=0)
+        PNLAugmenter(Codes(**{kind: some})).fit(X).sample(9, random_state=0)
         for some in (plain, there)
     ]
     assert_array_equal(*drawn)

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from _methods import in_method
 from _projectors import backward
 from imblearn.pipeline import make_pipeline
 from scipy.optimize import LinearConstraint
@@ -16,7 +17,9 @@ from sklearn.preprocessing import QuantileTransformer
 
 from sklearn_pnl import (
     BackwardProjector,
+    Codes,
     ColumnConstraint,
+    Lines,
     LogLinearModel,
     ManyBodyImputer,
     ManyBodyProjector,
@@ -33,7 +36,7 @@ from sklearn_pnl import (
     geometry,
     rake,
 )
-from sklearn_pnl.draws import KernelDraws, MixupDraws
+from sklearn_pnl.draws import KernelDraws
 from sklearn_pnl.geometry import Poset, TensorPoset, complete, kl_divergence
 from sklearn_pnl.manifolds import (
     EtaManifold,
@@ -47,8 +50,16 @@ def encoder(order=1, **params):
     """An augmenter of tensors as they come; what it lacks is its projector's."""
     names = PNLAugmenter._get_param_names()
     kept = {name: params.pop(name) for name in names if name in params}
-    base = ManyBodyProjector(order, **params)
-    return PNLAugmenter(base, **{"embedding": None, "reshaper": None} | kept)
+    plain = {"embedding": None, "reshaper": None}
+    return PNLAugmenter(Codes(ManyBodyProjector(order, **params), **plain), **kept)
+
+
+def augmenter(**params):
+    return PNLAugmenter(**in_method(params))
+
+
+def sampler(**params):
+    return PNLSampler(**in_method(params))
 
 
 PROJECTORS = [ManyBodyProjector, backward]
@@ -80,9 +91,9 @@ def test_first_value_that_is_no_number_is_named(shape, place, value, make):
     X[(3, 2, 1)[: len(shape)]] = value
     X[5] = np.nan
     estimator = make()
-    if "order" in estimator.get_params() and not estimator.order:
-        # Where codes are the whole rows cells may be missing.
-        estimator.set_params(order=1)
+    if "method" in estimator.get_params():
+        # On lines cells may be missing.
+        estimator.set_params(method="codes")
     name = "NaN" if np.isnan(value) else "infinity"
     with pytest.raises(ValueError, match=rf"contains {name}.* first is at {place}\."):
         fit(estimator, X)
@@ -95,7 +106,7 @@ def test_missing_cells_are_sent_to_an_imputer_that_takes_such_rows(shape, impute
     X = positive(*shape)
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match=imputer):
-        PNLAugmenter(order=1).fit(X)
+        PNLAugmenter("codes").fit(X)
 
 
 @pytest.mark.parametrize("make", TENSORS)
@@ -131,7 +142,7 @@ def test_values_are_named_at_transform_and_in_codes(make):
 def test_values_of_a_class_are_named_by_their_row_in_the_data():
     # Row 8 of the data is row 1 of its class.
     y = np.repeat([0, 1], [7, 5])
-    bare = {"order": ManyBodyProjector(1, offset=0), "embedding": None}
+    method = Codes(1, offset=0, embedding=None, reshaper=None)
     for cells, told in (
         ((8, slice(None), -1), "class 1; .*row 8"),
         ((8, slice(None), 0), "row 8 .*offset=0"),
@@ -140,7 +151,7 @@ def test_values_of_a_class_are_named_by_their_row_in_the_data():
         X = positive(12, 5)
         X[cells[:2]] *= cells[2]
         with pytest.raises(ValueError, match=told):
-            PNLSampler(**bare, reshaper=None).fit_resample(X, y)
+            PNLSampler(method=method).fit_resample(X, y)
 
 
 @pytest.mark.parametrize("make", TENSORS)
@@ -238,7 +249,7 @@ def test_marks_of_missing_values_in_objects_are_read(mark):
     X = np.array([[1.0, mark], [2.0, 3.0]] * 6, dtype=object)
     assert PNLAugmenter().fit(X).sample(3, random_state=0).shape == (3, 2)
     with pytest.raises(ValueError):
-        PNLAugmenter(order=1).fit(X)
+        PNLAugmenter("codes").fit(X)
 
 
 # --- orders, bases, posets ------------------------------------------------------
@@ -292,7 +303,7 @@ def test_relations_that_make_no_poset_are_refused():
         Poset.from_relations(4, [(0, 1), (1, 2), (2, 3), (3, 1)])
 
 
-@pytest.mark.parametrize("make", [backward, PNLAugmenter, PNLSampler])
+@pytest.mark.parametrize("make", [backward, augmenter, sampler])
 @pytest.mark.parametrize("manifold", [FiberManifold, ThetaManifold, EtaManifold])
 def test_local_orders_that_there_are_not_are_refused(manifold, make):
     with pytest.raises(ValueError, match=manifold.__name__):
@@ -303,13 +314,13 @@ def test_local_orders_that_there_are_not_are_refused(manifold, make):
 
 def test_order_above_the_number_of_factors_is_refused():
     with pytest.raises(ValueError):
-        fit(PNLSampler(order=4), positive(12, 12))
+        fit(PNLSampler(method=Codes(4)), positive(12, 12))
 
 
 # --- the other parameters -------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [PNLAugmenter, PNLSampler])
+@pytest.mark.parametrize("make", [augmenter, sampler])
 @pytest.mark.parametrize(
     ("params", "name"),
     [
@@ -319,7 +330,7 @@ def test_order_above_the_number_of_factors_is_refused():
         ({"local_manifold": MixtureManifold(1.1)}, "step"),
         ({"draws": "mixup2"}, "draws"),
         ({"draws": KernelDraws(0)}, "bandwidth"),
-        ({"draws": MixupDraws(geodesic="straight")}, "geodesic"),
+        ({"method": Lines(noise="much")}, "noise"),
         ({"draws": GaussianMixture("two")}, "n_components"),
         ({"embedding": "pca"}, "embedding"),
         ({"embedding": QuantileTransformer(n_quantiles=-3)}, "n_quantiles"),
@@ -347,7 +358,7 @@ def test_neighbors_that_are_not_there_are_refused(n_neighbors):
 
 @pytest.mark.parametrize("make", [PNLAugmenter, PNLSampler, PNLRegressionSampler])
 def test_parameters_that_there_are_not_are_named(make):
-    assert make(draws=MixupDraws()).set_params(draws__noise=0).draws.noise == 0
+    assert make(method=Lines()).set_params(method__noise=0).method.noise == 0
     with pytest.raises(ValueError):
         make().set_params(drows__noise=1)
     with pytest.raises(TypeError):

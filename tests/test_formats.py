@@ -13,8 +13,8 @@ from numpy.testing import assert_array_equal
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import GridSearchCV
 
-from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLSampler
-from sklearn_pnl.draws import KernelDraws, MixupDraws
+from sklearn_pnl import Codes, ColumnConstraint, Lines, PNLAugmenter, PNLSampler
+from sklearn_pnl.draws import KernelDraws
 
 pd = pytest.importorskip("pandas")
 
@@ -199,10 +199,10 @@ def test_frames_go_through_a_pipeline_and_a_search(container):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("draws", [MixupDraws(noise=2.0), KernelDraws(1.0)], ids=str)
-def test_times_are_new_and_none_is_beyond_those_seen(draws, seed):
+@pytest.mark.parametrize("method", [Lines(2.0), Codes(draws=KernelDraws(1.0))], ids=str)
+def test_times_are_new_and_none_is_beyond_those_seen(method, seed):
     X = times(seed)
-    rows = PNLAugmenter(draws=draws, **PLAIN).fit(X).sample(200, seed)
+    rows = PNLAugmenter(method, **PLAIN).fit(X).sample(200, seed)
     for name in X:
         assert rows[name].between(X[name].min(), X[name].max()).all()
     assert not rows["zoned"].isin(X["zoned"]).all()
@@ -274,7 +274,7 @@ def test_integers_at_the_ends_of_their_type_do_not_wrap(dtype, end):
     limits = np.iinfo(dtype)
     X = np.full((40, 4), getattr(limits, end), dtype=dtype)
     X[::2, 1], X[::3, 2] = 0, limits.max // 2
-    augmenter = PNLAugmenter(draws=MixupDraws(noise=1.0), extrapolation=None).fit(X)
+    augmenter = PNLAugmenter(method=Lines(1.0), extrapolation=None).fit(X)
     rows = augmenter.sample(30, random_state=0)
     middle = float(limits.max) / 2
     assert (abs(rows[:, 0].astype(float) - float(X[0, 0])) < middle / 2 + 1).all()
@@ -284,7 +284,7 @@ def test_integers_at_the_ends_of_their_type_do_not_wrap(dtype, end):
 def test_negative_values_and_lost_features_are_named():
     X = numbers()
     with pytest.raises(ValueError, match="row 0, column 'count'|column 'real'"):
-        PNLAugmenter(order=1, embedding=None).fit(X[["real", "count"]])
+        PNLAugmenter(Codes(1, embedding=None)).fit(X[["real", "count"]])
     X["tiny"] = 1e-20 * np.arange(N)
     with pytest.raises(ValueError, match="Column 'tiny' spans"):
-        PNLAugmenter(order=1, embedding=None).fit(X[["byte", "tiny"]])
+        PNLAugmenter(Codes(1, embedding=None)).fit(X[["byte", "tiny"]])

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 import sklearn_pnl
 from sklearn_pnl import (
     BackwardProjector,
+    Codes,
     ColumnConstraint,
     ManyBodyProjector,
     PNLAugmenter,
@@ -78,11 +79,15 @@ def assert_nothing_is_left():
 
 
 CONFIG = get_config()
+KERNELS = Codes(2, embedding=None, draws="kde")
 FITS = {
     "table": (PNLAugmenter(), lambda e: e.fit(X)),
-    "images": (PNLAugmenter(2, embedding=None, draws="kde"), lambda e: e.fit(IMAGES)),
+    "images": (
+        PNLAugmenter(Codes(2, embedding=None, draws="kde")),
+        lambda e: e.fit(IMAGES),
+    ),
     "mixed": (PNLAugmenter(categorical_features=[9]), lambda e: e.fit(MIXED)),
-    "threads": (PNLAugmenter(order=1, n_jobs=2), lambda e: e.fit(X)),
+    "threads": (PNLAugmenter(Codes(1), n_jobs=2), lambda e: e.fit(X)),
     "sampler": (PNLSampler(random_state=0), lambda e: e.fit_resample(X, Y)),
     "numbers": (
         PNLRegressionSampler(row_weights="rarity", random_state=0),

@@ -9,7 +9,13 @@ from _projectors import backward
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils._param_validation import Interval
 
-from sklearn_pnl import BackwardProjector, ManyBodyProjector, PNLAugmenter, PNLSampler
+from sklearn_pnl import (
+    BackwardProjector,
+    Codes,
+    ManyBodyProjector,
+    PNLAugmenter,
+    PNLSampler,
+)
 from sklearn_pnl.draws import Drawn, Draws, MixupDraws
 from sklearn_pnl.geometry import TensorPoset
 from sklearn_pnl.manifolds import (
@@ -35,6 +41,10 @@ def positive(seed, *shape, n=15):
 
 def normalise(X):
     return X / X.sum(axis=1, keepdims=True)
+
+
+def augmenter_of_codes(**params):
+    return PNLAugmenter(Codes(**params))
 
 
 def decoded(local_manifold, X):
@@ -82,11 +92,12 @@ def test_local_sets_may_be_on_another_poset_of_the_same_cells(seed, manifold, ki
 def test_a_table_may_have_a_local_set_on_a_shape(make):
     # The code is the whole row; how it is decoded says more than that.
     X = np.random.default_rng(0).normal(size=(60, 12))
-    estimator = make(local_manifold=ThetaManifold(order=1, poset=TensorPoset((4, 3))))
+    manifold = ThetaManifold(order=1, poset=TensorPoset((4, 3)))
+    estimator = make(method=Codes(local_manifold=manifold, reshaper=None))
     if make is PNLAugmenter:
-        rows = estimator.set_params(reshaper=None).fit(X).sample(20, random_state=0)
+        rows = estimator.fit(X).sample(20, random_state=0)
     else:
-        rows = estimator.set_params(reshaper=None).fit_resample(X, LABELS)[0][60:]
+        rows = estimator.fit_resample(X, LABELS)[0][60:]
     assert rows.shape == (20, 12)
     assert np.isfinite(rows).all()
 
@@ -106,7 +117,7 @@ def test_local_sets_that_do_not_fit_are_refused(params, message):
         backward(local_manifold=FiberManifold(**params)).fit(positive(0, 4, 3))
 
 
-@pytest.mark.parametrize("make", [PNLAugmenter, BackwardProjector])
+@pytest.mark.parametrize("make", [augmenter_of_codes, BackwardProjector])
 @pytest.mark.parametrize("manifold", ["fibre", ThetaManifold, 3, MixupDraws()])
 def test_things_that_are_no_local_manifold_are_refused(manifold, make):
     with pytest.raises(ValueError):
@@ -188,14 +199,14 @@ OF_A_USER = {
 def test_strategies_of_a_user_work_in_augmenter_and_sampler(name, shape):
     params, n_parents = OF_A_USER[name]
     X = np.random.default_rng(0).normal(size=(60, *shape))
-    augmenter = PNLAugmenter(**params, value_support=None).fit(X)
+    augmenter = PNLAugmenter(Codes(**params), value_support=None).fit(X)
     rows, parents = augmenter.sample(50, random_state=0, return_parents=True)
     assert rows.shape == (50, *shape)
     assert np.isfinite(rows).all()
     assert parents.shape == (50, n_parents)
     batches = augmenter.iter_samples(50, 7, random_state=0)
     assert_array_equal(np.concatenate(list(batches)), rows)
-    sampler = PNLSampler(**params, random_state=0)
+    sampler = PNLSampler(method=Codes(**params), random_state=0)
     X_new, _ = sampler.fit_resample(X, LABELS)
     assert X_new.shape == (80, *shape) and np.isfinite(X_new).all()
     assert sampler.parent_indices_.shape == (20, n_parents)
@@ -203,19 +214,16 @@ def test_strategies_of_a_user_work_in_augmenter_and_sampler(name, shape):
 
 def test_codes_of_a_users_draws_are_those_decoded():
     X = positive(0, 6, n=30)
-    params = {
-        "order": ManyBodyProjector(
-            1, poset=TensorPoset((6,)), offset=0, with_mass=True
-        ),
-        "embedding": None,
-        "extrapolation": None,
-        "value_support": None,
-    }
-    augmenter = PNLAugmenter(draws=CentralDraws(pull=1.0), **params).fit(X)
-    rows = augmenter.sample(4, random_state=0)
+    base = ManyBodyProjector(1, poset=TensorPoset((6,)), offset=0, with_mass=True)
+    bare = {"extrapolation": None, "value_support": None}
+    central, halfway = (
+        Codes(base, draws=draws, embedding=None)
+        for draws in (CentralDraws(pull=1.0), PairDraws())
+    )
+    rows = PNLAugmenter(central, **bare).fit(X).sample(4, random_state=0)
     # The code of one mode is the whole row: the geometric mean of all rows.
     assert_allclose(rows, [np.exp(np.log(X).mean(axis=0))] * 4, rtol=1e-9)
-    pairs = PNLAugmenter(draws=PairDraws(), **params).fit(X)
+    pairs = PNLAugmenter(halfway, **bare).fit(X)
     rows, parents = pairs.sample(9, random_state=0, return_parents=True)
     assert_allclose(rows, np.sqrt(X[parents].prod(axis=1)), rtol=1e-9)
 
@@ -252,7 +260,7 @@ def test_a_users_manifold_decodes_by_its_own_formula(manifold):
     ids=str,
 )
 def test_parameters_of_strategies_are_checked(params, name, make):
-    X, estimator = positive(0, 6, n=60), make(**params)
+    X, estimator = positive(0, 6, n=60), make(method=Codes(**params))
     fit = estimator.fit if make is PNLAugmenter else estimator.fit_resample
     with pytest.raises(ValueError):
         fit(*(X,) if make is PNLAugmenter else (X, LABELS))
@@ -260,9 +268,9 @@ def test_parameters_of_strategies_are_checked(params, name, make):
 
 def test_strategies_are_left_as_they_are():
     draws, manifold = CentralDraws(), PowerManifold()
-    augmenter = PNLAugmenter(draws=draws, local_manifold=manifold)
-    augmenter.fit(positive(0, 6)).sample(3, random_state=0)
-    assert augmenter.draws is draws
-    assert augmenter.local_manifold is manifold
+    method = Codes(draws=draws, local_manifold=manifold)
+    PNLAugmenter(method).fit(positive(0, 6)).sample(3, random_state=0)
+    assert method.draws is draws
+    assert method.local_manifold is manifold
     assert vars(draws) == {"pull": 0.5}
     assert vars(manifold) == vars(PowerManifold())

@@ -13,7 +13,7 @@ from _projectors import backward
 from sklearn.base import clone
 
 from sklearn_pnl import (
-    PAPER_RECIPE,
+    Codes,
     ColumnConstraint,
     ManyBodyProjector,
     PNLAugmenter,
@@ -57,9 +57,9 @@ def of_a_class(sampler):
 CASES = {
     "table": (PNLAugmenter(), X, sample),
     "asked": (PNLAugmenter(), X, lambda e: e.sample(9, 0, constraints=ASKED)),
-    "kernel": (PNLAugmenter(2, draws=KernelDraws(0.1)), X, sample),
+    "kernel": (PNLAugmenter(Codes(2, draws=KernelDraws(0.1))), X, sample),
     "images": (
-        PNLAugmenter(2, embedding=None, local_manifold=EtaManifold(order=1)),
+        PNLAugmenter(Codes(2, embedding=None, local_manifold=EtaManifold(1))),
         IMAGES,
         sample,
     ),
@@ -69,7 +69,7 @@ CASES = {
     "many body": (ManyBodyProjector(2), IMAGES, both_ways(IMAGES)),
     "reshaper": (PrimeFactorReshaper(), X, lambda e: e.transform(X)),
     "sampler": (PNLSampler(random_state=0), (X, Y), of_a_class),
-    "paper": (PNLSampler(**PAPER_RECIPE, random_state=0), (X, Y), of_a_class),
+    "paper": (PNLSampler(method="paper", random_state=0), (X, Y), of_a_class),
     "numbers": (
         PNLRegressionSampler(random_state=0),
         (X, X[:, 0]),

@@ -36,7 +36,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
-from sklearn_pnl import PNLSampler, PriorCorrectedClassifier
+from sklearn_pnl import Codes, PNLSampler, PriorCorrectedClassifier
 
 SEEDS = [0, 1, 2]
 
@@ -279,7 +279,7 @@ def test_tags_are_those_of_both_parts():
     assert get_tags(both).input_tags.sparse
     assert not get_tags(both.set_params(estimator=GaussianNB())).input_tags.sparse
     assert not get_tags(both).input_tags.positive_only
-    both.set_params(sampler=PNLSampler(embedding=None))
+    both.set_params(sampler=PNLSampler(method=Codes(embedding=None)))
     assert get_tags(both).input_tags.positive_only
     X, y = uneven()
     model = clone(CORRECTED[0]).fit(X, y)

@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_pnl import (
     BackwardProjector,
+    Codes,
     ManyBodyProjector,
     PNLAugmenter,
     PrimeFactorReshaper,
@@ -704,7 +705,7 @@ def test_general_poset_of_a_tensor_gives_its_rows(manifold):
         base = ManyBodyProjector(1, poset=poset, offset=OFFSET, tol=1e-11)
         projector = BackwardProjector(base, local_manifold=manifold).fit(X)
         rows.append(projector.inverse_transform(projector.codes_ + 0.1))
-        augmenter = PNLAugmenter(base, local_manifold=manifold).fit(X)
+        augmenter = PNLAugmenter(Codes(base, local_manifold=manifold)).fit(X)
         new.append(augmenter.sample(20, random_state=0))
         assert rows[-1].shape == (10, 30) and new[-1].shape == (20, 30)
     assert_allclose(*rows, atol=1e-6)

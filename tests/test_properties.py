@@ -18,7 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.promises import fuzz
 from sklearn_pnl import (
     BackwardProjector,
+    Codes,
     ColumnConstraint,
+    Lines,
     ManyBodyProjector,
     PNLAugmenter,
     PNLRegressionSampler,
@@ -80,19 +82,19 @@ def recipes(draw, lines=False):
         "extrapolation": draw(st.sampled_from([0, 0.1, None])),
         "equalities": draw(st.sampled_from(["auto", None])),
         "value_support": draw(st.sampled_from(["auto", None])),
-        "draws": MixupDraws(
-            draw(st.sampled_from([0, 0.3, "auto"])),
-            agreed_cells=draw(st.booleans()),
-            n_candidates=draw(st.sampled_from([5, None])),
-        ),
     }
-    if not lines:
-        params["order"] = draw(st.sampled_from([None, 1]))
-        manifolds = ["fiber", "theta", "eta", "mixture"]
-        params["local_manifold"] = draw(st.sampled_from(manifolds))
-        if draw(st.booleans()):
-            params["draws"] = draw(st.sampled_from(["kde", "mixup"]))
-    return params
+    n_candidates = draw(st.sampled_from([5, None]))
+    noise = draw(st.sampled_from([0, 0.3, 0.6]))
+    if lines or draw(st.booleans()):
+        agreed = {"agreed_cells": draw(st.booleans())}
+        return params | {"method": Lines(noise, n_candidates=n_candidates, **agreed)}
+    draws = MixupDraws(noise, n_candidates=n_candidates)
+    method = Codes(
+        draw(st.sampled_from([None, 1])),
+        local_manifold=draw(st.sampled_from(["fiber", "theta", "eta", "mixture"])),
+        draws=draw(st.sampled_from(["kde", "mixup", draws])),
+    )
+    return params | {"method": method}
 
 
 def fitted(X, **params):
@@ -221,7 +223,7 @@ def test_new_rows_are_finite_in_range_and_of_one_seed(X, params, seed):
 
 @given(tables(), recipes(lines=True), seeds)
 def test_without_noise_new_rows_lie_between_their_parents(X, params, seed):
-    params |= {"draws": MixupDraws(noise=0), "value_support": None}
+    params |= {"method": Lines(noise=0), "value_support": None}
     rows, parents = fitted(X, **params).sample(20, seed, return_parents=True)
     low, high = X[parents].min(axis=1), X[parents].max(axis=1)
     beyond = 1e-9 * ranges(X)
@@ -258,7 +260,7 @@ def test_orders_are_kept(X, seed):
     X = np.cumsum(np.abs(X), axis=1)
     # Two-valued columns count as 0 and 1.
     assume(all(len(np.unique(column)) > 2 for column in X.T))
-    augmenter = fitted(X, draws=MixupDraws(1.0))
+    augmenter = fitted(X, method=Lines(1.0))
     rows = augmenter.sample(100, seed)
     for p, q in augmenter.orders_:
         assert np.all(X[:, p] <= X[:, q])
@@ -268,7 +270,7 @@ def test_orders_are_kept(X, seed):
 
 @given(tables(kinds=("skewed", "few", "flags", "empty")), recipes(lines=True), seeds)
 def test_zeros_of_both_parents_stay_where_cells_are_free(X, params, seed):
-    params["draws"] = MixupDraws()
+    params["method"] = Lines()
     params["equalities"] = None
     rows, parents = fitted(X, **params).sample(20, seed, return_parents=True)
     assert not rows[np.all(X[parents] == 0, axis=1)].any()

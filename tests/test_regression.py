@@ -11,8 +11,14 @@ from sklearn.linear_model import Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 
-from sklearn_pnl import ColumnConstraint, PNLAugmenter, PNLRegressionSampler
-from sklearn_pnl.draws import KernelDraws, MixupDraws
+from sklearn_pnl import (
+    Codes,
+    ColumnConstraint,
+    Lines,
+    PNLAugmenter,
+    PNLRegressionSampler,
+)
+from sklearn_pnl.draws import KernelDraws
 from sklearn_pnl.regression import density
 
 SEEDS = [0, 1, 2]
@@ -30,14 +36,16 @@ def problem(seed=0, n=60):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
-    "augment", ["interpolation", "mixup", "kde", GaussianMixture(2)], ids=str
+    "augment",
+    ["auto", "lines", Codes(draws="kde"), Codes(draws=GaussianMixture(2))],
+    ids=str,
 )
 @pytest.mark.parametrize("n_targets", [None, 1, 2])
 def test_targets_are_means_of_the_parents(n_targets, augment, seed):
     X, y = problem(seed)
     if n_targets:
         y = np.column_stack([y, X[:, 1]])[:, :n_targets]
-    sampler = PNLRegressionSampler(draws=augment, random_state=seed)
+    sampler = PNLRegressionSampler(method=augment, random_state=seed)
     X_new, y_new = sampler.fit_resample(X, y)
     assert X_new.shape == (120, 3)
     assert y_new.shape == (120, *y.shape[1:])
@@ -63,7 +71,7 @@ def test_a_target_that_is_linear_in_the_rows_stays_so(seed):
 def test_rows_are_those_of_the_augmenter():
     X, y = problem()
     X_new, _ = PNLRegressionSampler(n_samples=40, random_state=3).fit_resample(X, y)
-    augmenter = PNLAugmenter(draws="interpolation", value_support=None).fit(X)
+    augmenter = PNLAugmenter(Lines(noise=0), value_support=None).fit(X)
     assert_array_equal(X_new[60:], augmenter.sample(40, random_state=3))
 
 
@@ -126,13 +134,13 @@ def test_density_of_one_target_is_that_of_the_kernel_sum(seed, name, unit):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("augment", ["mixup", KernelDraws(0.05)], ids=str)
+@pytest.mark.parametrize("augment", ["lines", Codes(draws=KernelDraws())], ids=str)
 def test_rarity_draws_from_rare_targets(augment, seed):
     X, y = problem(seed, n=200)
     new = {}
     for where in ("uniform", "rarity"):
         sampler = PNLRegressionSampler(
-            n_samples=2000, row_weights=where, draws=augment, random_state=seed
+            n_samples=2000, row_weights=where, method=augment, random_state=seed
         )
         new[where] = sampler.fit_resample(X, y)[1][200:]
     tail = np.quantile(y, 0.9)
@@ -155,8 +163,9 @@ def test_rows_are_started_from_by_the_inverse_of_the_density(seed):
 
 def test_rarity_needs_rows_to_start_from():
     X, y = problem()
-    of_all = PNLRegressionSampler(row_weights="rarity", draws=GaussianMixture(2))
-    with pytest.raises(ValueError, match="row_weights='rarity' chooses.*draws='mixup'"):
+    method = Codes(draws=GaussianMixture(2))
+    of_all = PNLRegressionSampler(row_weights="rarity", method=method)
+    with pytest.raises(ValueError, match="weights choose training rows.*draws='mixup'"):
         of_all.fit_resample(X, y)
     asked = ColumnConstraint(0, lower=0, upper=1)
     with pytest.raises(ValueError, match="Set row_weights='uniform'"):
@@ -306,12 +315,12 @@ def test_parameters_are_those_of_the_augmenter():
     assert set(ours) == set(theirs) | more
     # Noise has no part in the targets, and values not in what a learner ranks by.
     different = {name for name in theirs if ours[name] != theirs[name]}
-    assert different == {"draws", "value_support"}
+    assert different == {"value_support"}
     X, y = problem()
-    sampler = PNLRegressionSampler(k_neighbors=2, draws=MixupDraws())
-    sampler.set_params(draws__noise=0.1).fit_resample(X, y)
+    sampler = PNLRegressionSampler(k_neighbors=2, method=Lines())
+    sampler.set_params(method__noise=0.1).fit_resample(X, y)
     assert sampler.augmenter_.k_neighbors == 2
-    assert sampler.augmenter_.draws_.noise == 0.1
+    assert sampler.method_.noise == 0.1
     assert clone(sampler).get_params(deep=False).keys() == ours.keys()
 
 
@@ -326,7 +335,7 @@ def test_totals_are_met_and_reported():
 def test_equalities_and_orders_of_the_rows_hold():
     parts = np.random.default_rng(0).gamma(1.0, size=(80, 4))
     X = np.column_stack([parts, parts.sum(axis=1), parts.cumsum(axis=1)[:, 1]])
-    sampler = PNLRegressionSampler(random_state=0, draws="mixup")
+    sampler = PNLRegressionSampler(random_state=0, method="lines")
     new = sampler.fit_resample(X, parts[:, 0])[0][80:]
     assert_allclose(new[:, 4], new[:, :4].sum(axis=1), atol=1e-11)
     assert (new[:, 5] <= new[:, 4]).all()

@@ -122,7 +122,7 @@ example["write_parts"](augmenter, Path({str(folder)!r}), plan)
     assert parts_in(folder) == parts_in(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("change", ["rows", "seed", "parameters", "codes", "version"])
+@pytest.mark.parametrize("change", ["rows", "seed", "parameters", "fitted", "version"])
 def test_other_parameters_are_refused(change, example, augmenter, tmp_path):
     plan = whole(example, augmenter, tmp_path / "parts")
     before = parts_in(tmp_path / "parts")
@@ -131,9 +131,9 @@ def test_other_parameters_are_refused(change, example, augmenter, tmp_path):
             augmenter.sample(50, random_state=0)
         )
         other = example["make_plan"](other, N_ROWS, ROWS_PER_PART) | {
-            "codes": plan["codes"]
+            "fitted": plan["fitted"]
         }
-    elif change == "codes":
+    elif change == "fitted":
         other = PNLAugmenter().fit(augmenter.sample(150, random_state=0))
         other = example["make_plan"](other, N_ROWS, ROWS_PER_PART)
     else:

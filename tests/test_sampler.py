@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from _methods import in_method
 from imblearn.over_sampling import SMOTE
 from imblearn.pipeline import make_pipeline
 from numpy.testing import assert_allclose, assert_array_equal
@@ -22,8 +23,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from sklearn_pnl import (
-    PAPER_RECIPE,
+    Codes,
     ColumnConstraint,
+    Lines,
     ManyBodyProjector,
     PNLAugmenter,
     PNLSampler,
@@ -48,7 +50,7 @@ def table(seed=0, n_columns=6, counts=COUNTS):
 
 
 def resample(X, y, **params):
-    sampler = PNLSampler(**{"random_state": 0, **params})
+    sampler = PNLSampler(**{"random_state": 0, **in_method(params)})
     return (*sampler.fit_resample(X, y), sampler)
 
 
@@ -164,7 +166,7 @@ def test_parents_are_distinct_rows_of_the_class(seed, draws, n_parents):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mixed_rows_lie_between_the_parents_that_are_told(seed):
     X, y = table(seed)
-    X_new, _, sampler = resample(X, y, draws="interpolation")
+    X_new, _, sampler = resample(X, y, method=Lines(noise=0))
     start, end = X[sampler.parent_indices_].transpose(1, 0, 2)
     t = ((X_new[len(X) :] - start) / (end - start)).mean(axis=1, keepdims=True)
     assert_allclose(X_new[len(X) :], start + t * (end - start), atol=1e-9)
@@ -325,7 +327,7 @@ def test_a_sampler_is_an_augmenter_of_the_class():
     X, y = table(counts={0: 40, 1: 20})
     X[y == 0] = X[y == 0] * 0.5 + X[y == 1].mean(axis=0)
     names = set(PNLAugmenter().get_params())
-    params = {"k_neighbors": 4, "draws": MixupDraws(0.2), "extrapolation": None}
+    params = {"k_neighbors": 4, "method": Lines(0.2), "extrapolation": None}
     X_new, _, sampler = resample(X, y, **params)
     augmenter = PNLAugmenter(value_support=None, **params).fit(X[y == 1])
     assert_array_equal(augmenter.sample(20, random_state=0), X_new[60:])
@@ -523,12 +525,10 @@ def test_parameters_are_those_of_the_augmenter_and_five_more():
     assert set(ours) == set(theirs) | more
     different = {name for name in theirs if ours[name] != theirs[name]}
     assert different == {"value_support"}
-    sampler = PNLSampler(
-        k_neighbors=3, draws=MixupDraws(0.1), order=ManyBodyProjector(2)
-    )
+    sampler = PNLSampler(k_neighbors=3, method=Codes(ManyBodyProjector(2)))
     again = clone(sampler)
     assert again.get_params(deep=False).keys() == sampler.get_params(deep=False).keys()
-    assert again.draws is not sampler.draws
+    assert again.method is not sampler.method
     with pytest.raises(TypeError):
         PNLSampler(0.5)
 
@@ -536,6 +536,7 @@ def test_parameters_are_those_of_the_augmenter_and_five_more():
 @pytest.mark.parametrize(
     ("params", "name", "value"),
     [
+        ({"method": Lines()}, "noise", 0.0),
         ({"draws": MixupDraws()}, "draws__noise", 0.0),
         ({"draws": KernelDraws()}, "draws__bandwidth", 1.0),
         ({"order": ManyBodyProjector(1, offset=1.0)}, "order__order", 2),
@@ -554,21 +555,27 @@ def test_parameters_are_those_of_the_augmenter_and_five_more():
 )
 def test_nested_parameters_reach_the_rows(params, name, value):
     X, y = table(n_columns=12)
-    sampler = PNLSampler(**params, random_state=0)
+    sampler = PNLSampler(**in_method(params), random_state=0)
     before = sampler.fit_resample(X, y)[0]
-    after = sampler.set_params(**{name: value}).fit_resample(X, y)[0]
+    after = sampler.set_params(**{f"method__{name}": value}).fit_resample(X, y)[0]
     assert np.abs(before - after).max() > 1e-6
 
 
 @pytest.mark.parametrize(
     ("sampler", "grid"),
     [
-        (PNLSampler(order=1), {"order": [None, 1, 2], "k_neighbors": [2, 5]}),
-        (PNLSampler(**PAPER_RECIPE), {"order__order": [1, 2]}),
-        (PNLSampler(draws=MixupDraws()), {"draws__noise": [0.0, 0.6]}),
-        (PNLSampler(), {"extrapolation": [0.0, 0.1, None], "draws": ["mixup", "kde"]}),
+        (
+            PNLSampler(method=Codes(1)),
+            {"method__order": [None, 1, 2], "k_neighbors": [2, 5]},
+        ),
+        (PNLSampler(method=Codes.paper()), {"method__order": [1, 2]}),
+        (PNLSampler(method=Lines()), {"method__noise": [0.0, 0.6]}),
+        (
+            PNLSampler(),
+            {"extrapolation": [0.0, None], "method": ["lines", Codes(1), Codes(2)]},
+        ),
     ],
-    ids=["order", "order__order", "draws__noise", "extrapolation"],
+    ids=["order", "paper", "noise", "methods"],
 )
 def test_parameters_can_be_searched_in_a_pipeline(sampler, grid):
     X, y = make_classification(
@@ -584,17 +591,26 @@ def test_parameters_can_be_searched_in_a_pipeline(sampler, grid):
     assert len(search.cv_results_["params"]) == np.prod([len(v) for v in grid.values()])
 
 
-def test_the_recipe_of_the_paper_is_made_anew_for_everyone():
-    first, second = PNLSampler(**PAPER_RECIPE), PNLSampler(**PAPER_RECIPE)
-    first.set_params(order__order=2, draws__bandwidth=1.0)
-    assert second.order.order == 1
-    assert second.draws.bandwidth == 0.05
-    assert dict(PAPER_RECIPE)["order"].get_params()["offset"] == 1e-5
-    assert isinstance(second.local_manifold, MixtureManifold)
+def test_the_method_that_ran_is_told():
     X, y = table(n_columns=12)
-    new, _, sampler = resample(np.abs(X), y, **PAPER_RECIPE)
-    assert np.isfinite(new).all()
-    assert sampler.order_ == 1
+    sampler = resample(np.abs(X), y, method="paper")[2]
+    assert repr(sampler.method_) == repr(Codes.paper())
+    assert sampler.augmenters_[1].method_.order_ == 1
+    assert type(resample(X, y)[2].method_) is Lines
+
+
+def test_weights_of_rows_are_refused_where_a_density_is_drawn_from():
+    X, y = table()
+    sampler = PNLSampler(method=Codes(draws=GaussianMixture(2)), random_state=0)
+    with pytest.raises(ValueError, match="weights choose training rows.*no weights"):
+        sampler.fit_resample(X, y, sample_weight=np.ones(len(y)))
+
+
+def test_rows_must_be_positive_where_nothing_embeds_them():
+    for method, positive_only in (("auto", False), (Codes(embedding=None), True)):
+        tags = PNLSampler(method=method).__sklearn_tags__()
+        assert tags.input_tags.positive_only is positive_only
+        assert tags.input_tags.allow_nan is not positive_only
 
 
 class Refusing(TransformerMixin, BaseEstimator):
@@ -618,7 +634,7 @@ class Refusing(TransformerMixin, BaseEstimator):
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_sampler_whose_second_class_fails_keeps_the_old_one(error):
     X, y = table()
-    sampler = PNLSampler(embedding=Refusing(error), random_state=0)
+    sampler = PNLSampler(method=Codes(embedding=Refusing(error)), random_state=0)
     broken = X.copy()
     broken[np.flatnonzero(y == 2)[0], 0] = 13
     with pytest.raises(error):

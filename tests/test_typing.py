@@ -19,7 +19,7 @@ PROGRAM = """\
 import numpy as np
 from scipy.optimize import LinearConstraint
 from sklearn_pnl import (
-    PAPER_RECIPE, BackwardProjector, ColumnConstraint, ManyBodyProjector, PNLAugmenter,
+    BackwardProjector, Codes, ColumnConstraint, Lines, ManyBodyProjector, PNLAugmenter,
     PNLRegressionSampler, PNLSampler, PrimeFactorReshaper, find_equalities)
 from sklearn_pnl.draws import KernelDraws, MixupDraws
 from sklearn_pnl.manifolds import FiberManifold, MixtureManifold
@@ -30,15 +30,15 @@ from sklearn_pnl.geometry import (
 
 X = np.ones((5, 6))
 whole = LinearConstraint(np.ones(6), 6, 6)
-augmenter = PNLAugmenter([(0, 1), (2,)], draws=MixupDraws(noise=0.1))
+augmenter = PNLAugmenter(Codes([(0, 1), (2,)], draws=MixupDraws(noise=0.1)))
 rows = augmenter.fit(X).sample(3, random_state=0, constraints=[whole])
 for batch, parents in augmenter.iter_samples(10, 5, return_parents=True):
     print(batch, parents.shape)
-PNLAugmenter(None, embedding=None, extrapolation=None, draws="kde", reshaper="prime")
-PNLAugmenter(ManyBodyProjector(2, poset=TensorPoset((2, 3)), offset=0.5))
-PNLSampler(sampling_strategy={0: 3}, local_manifold=FiberManifold(order=1))
+PNLAugmenter(Codes(embedding=None, draws="kde", reshaper="prime"), extrapolation=None)
+PNLAugmenter(Codes(ManyBodyProjector(2, poset=TensorPoset((2, 3)), offset=0.5)))
+PNLSampler(sampling_strategy={0: 3}, method=Codes(local_manifold=FiberManifold(1)))
 PNLSampler(constraints={"a": ColumnConstraint({"x": 1, 2: -1}, upper=3)})
-PNLSampler(**PAPER_RECIPE).fit_resample(X, [0, 0, 0, 1, 1], sample_weight=np.ones(5))
+PNLSampler(method="paper").fit_resample(X, [0, 0, 0, 1, 1], sample_weight=np.ones(5))
 PNLRegressionSampler(n_samples=0.5, row_weights="rarity", random_state=3)
 codes = ManyBodyProjector(2, base=[1, 2]).fit_transform(X)
 print(codes.astype(int), find_equalities(X).descriptions[0].upper())
@@ -53,10 +53,10 @@ print(linear_projection([[1.0, 2.0]], [[1, 1]], 3, [4]).reasons)
 InteractionBasis((2, 3), [(0,), (0, 1)]).analysis(np.ones((2, 3))).reshape(-1)
 
 PNLAugmenter(k_neighbors="five")  # wrong
-PNLAugmenter(order=1.5)  # wrong
+Codes(order=1.5)  # wrong
 PNLAugmenter(offset=1.5)  # wrong
 PNLAugmenter(value_support="zeros")  # wrong
-PNLSampler(local_manifold="fibre")  # wrong
+Codes(local_manifold="fibre")  # wrong
 PNLSampler(sampling_strategy=None)  # wrong
 PNLRegressionSampler(row_weights="rare")  # wrong
 ManyBodyProjector(order=2.5)  # wrong
@@ -64,7 +64,7 @@ ManyBodyProjector(offset="1e-5")  # wrong
 BackwardProjector(metric="cosine")  # wrong
 PrimeFactorReshaper(factor_order="up")  # wrong
 MixtureManifold(step="half")  # wrong
-MixupDraws(geodesic="straight")  # wrong
+Lines(noise="straight")  # wrong
 KernelDraws(bandwidth="scott")  # wrong
 augmenter.sample("3")  # wrong
 augmenter.sample(3, random_state=np.random)  # wrong

@@ -4,8 +4,7 @@ import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
 from sklearn.base import BaseEstimator
 
-from sklearn_pnl import PNLSampler, PrimeFactorReshaper
-from sklearn_pnl.recipes import PAPER_RECIPE
+from sklearn_pnl import Codes, PNLSampler, PrimeFactorReshaper
 
 from ..rivals import Rival, seeded
 from .problems import make
@@ -57,12 +56,12 @@ def rivals(few):
         "embedding": None,
         "reshaper": PrimeFactorReshaper(input_shape=problem.shape),
     }
-    paper = dict(PAPER_RECIPE) | as_array | {"k_neighbors": min(8, shots - 1)}
+    paper = {"method": Codes.paper(**as_array), "k_neighbors": min(8, shots - 1)}
     kinds = {
         "noise": (RandomOverSampler, {"shrinkage": 0.3}),
         "SMOTE": (SMOTE, {"k_neighbors": min(5, shots - 1)}),
-        "PNL": (PNLSampler, as_array),
-        "PNL order 1": (PNLSampler, as_array | {"order": 1}),
+        "PNL": (PNLSampler, {"method": Codes(**as_array)}),
+        "PNL order 1": (PNLSampler, {"method": Codes(1, **as_array)}),
         "PNL (paper)": (PNLSampler, paper),
     }
     if problem.axes:

@@ -9,7 +9,6 @@ from imblearn.over_sampling import ADASYN, SMOTE, BorderlineSMOTE, RandomOverSam
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
 from sklearn_pnl import PNLSampler
-from sklearn_pnl.recipes import PAPER_RECIPE
 
 from ..rivals import Rival, seeded
 
@@ -57,7 +56,7 @@ RIVALS = {
     "BorderlineSMOTE": Rival(seeded(BorderlineSMOTE)),
     "ADASYN": Rival(seeded(ADASYN)),
     "PNL": Rival(seeded(PNLSampler)),
-    "PNL (paper)": Rival(seeded(PNLSampler, **PAPER_RECIPE)),
+    "PNL (paper)": Rival(seeded(PNLSampler, method="paper")),
     "calibrated SMOTE": Rival(seeded(SMOTE), calibrated=True),
     "calibrated PNL": Rival(seeded(PNLSampler), calibrated=True),
     "balanced forest": Rival(adapt=balanced_forest, balanced=True),

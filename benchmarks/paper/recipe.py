@@ -1,34 +1,33 @@
 """The paper's geometry on each data set, in the recipe of all benchmarks."""
 
-from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
 
-from sklearn_pnl import PrimeFactorReshaper
+from sklearn_pnl import Codes, PrimeFactorReshaper
 from sklearn_pnl.geometry import TensorPoset, order_mask
 from sklearn_pnl.manifolds import ThetaManifold
-from sklearn_pnl.recipes import PAPER_RECIPE
 
 
 def recipe(experiment):
     """The paper's geometry on this data set, in the recipe of all benchmarks."""
-    projector = clone(PAPER_RECIPE["order"]).set_params(order=experiment.order)
-    return dict(PAPER_RECIPE) | {
-        "order": projector,
-        "reshaper": reshaper(experiment),
-        "k_neighbors": experiment.k,
-        "embedding": embedding(experiment),
-    }
+    method = Codes.paper(
+        experiment.order,
+        reshaper=reshaper(experiment),
+        embedding=embedding(experiment),
+    )
+    return {"method": method, "k_neighbors": experiment.k}
 
 
 def equation(experiment):
     """The same with the local sub-manifold that the paper's text has."""
+    found = recipe(experiment)
     local = ThetaManifold(order=experiment.local_order)
-    return recipe(experiment) | {"local_manifold": local}
+    found["method"].set_params(local_manifold=local)
+    return found
 
 
 def defaults(experiment):
     """All defaults; pixels, which are no features with ranges, stay as they are."""
-    return {"embedding": None} if experiment.kind == "image" else {}
+    return {"method": Codes(embedding=None)} if experiment.kind == "image" else {}
 
 
 def reshaper(experiment):

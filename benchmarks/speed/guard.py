@@ -71,12 +71,22 @@ def encoding(n, shape, order, against_sum=False):
     return [partial(projector.transform, X), *([X.sum] if against_sum else [])]
 
 
+def codes(**settings):
+    """Parameters for codes, also of states in which samplers had them themselves."""
+    import sklearn_pnl
+
+    if hasattr(sklearn_pnl, "Codes"):
+        return {"method": sklearn_pnl.Codes(**settings)}
+    return settings
+
+
 def long_rows():
     """New rows of 16,000 numbers at order 2: where memory was lost once."""
     from sklearn_pnl import PNLAugmenter
 
     X = np.random.default_rng(0).standard_normal((60, 16_000)).cumsum(axis=1)
-    return [lambda: PNLAugmenter(order=2).fit(X).sample(12, random_state=0)]
+    augmenter = PNLAugmenter(**codes(order=2))
+    return [lambda: augmenter.fit(X).sample(12, random_state=0)]
 
 
 def one_row(encode):
@@ -210,7 +220,7 @@ def images():
 
     digits = load_digits()
     kept = (digits.target != 8) | (np.arange(len(digits.target)) % 4 == 0)
-    sampler = PNLSampler(embedding=None, random_state=0)
+    sampler = PNLSampler(**codes(embedding=None), random_state=0)
     X, y = digits.images[kept], digits.target[kept]
     return [partial(sampler.fit_resample, X, y)]
 

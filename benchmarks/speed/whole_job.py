@@ -7,7 +7,7 @@ import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
 from sklearn import get_config
 
-from sklearn_pnl import PNLSampler
+from sklearn_pnl import Codes, PNLSampler
 
 from . import problems
 from .scores import score
@@ -60,7 +60,8 @@ def mnist(n, repeats):
     images, flat = (28, 28), (784,)
     pnl = partial(PNLSampler, sampling_strategy=strategy, random_state=SEED)
     # Pixels are masses beside their neighbours: not to be scaled one by one.
-    as_they_are = partial(pnl, embedding=None)
+    as_they_are = partial(pnl, method=Codes(embedding=None))
+    mixture = Codes(local_manifold="mixture", embedding=None)
     samplers = {
         "PNLSampler, images": (pnl(), images, 0.25),
         "PNLSampler, images, as they are": (as_they_are(), images, 0.25),
@@ -68,11 +69,10 @@ def mnist(n, repeats):
             as_they_are(n_jobs=-1), images, None
         ),
         "PNLSampler, images, as they are, mixture": (
-            as_they_are(local_manifold="mixture"), images, None
+            pnl(method=mixture), images, None
         ),
         "PNLSampler, flat": (pnl(), flat, 0.4),
         "PNLSampler, flat, n_jobs=-1": (pnl(n_jobs=-1), flat, None),
-        "PNLSampler, flat, as they are": (as_they_are(), flat, 0.4),
         **others(strategy, flat),
     }  # fmt: skip
     return compare(f"MNIST {n} x 784 + 20%", samplers, X, y, repeats)
@@ -96,7 +96,8 @@ def table(n, n_features, repeats, at_most):
 def resample_clips(data):
     """In a process of its own, for its peak of memory."""
     X, y = data
-    sampler = PNLSampler(order=2, sampling_strategy=plus_a_fifth(y), random_state=SEED)
+    strategy = plus_a_fifth(y)
+    sampler = PNLSampler(method=Codes(2), sampling_strategy=strategy, random_state=SEED)
     return sampler.fit_resample(X, y), sampler
 
 

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from paper_images import closest, load_images, show_rows, tell
 
-from sklearn_pnl import PAPER_RECIPE, PNLAugmenter
+from sklearn_pnl import Codes, PNLAugmenter
 from sklearn_pnl.draws import KernelDraws
 
 N_TRAIN, N_NEW = 2000, 50
@@ -26,11 +26,8 @@ known, classes = np.concatenate(images), np.repeat(np.arange(10), N_TRAIN)
 
 def draw(bandwidth):
     """New images of each class."""
-    augmenter = PNLAugmenter(
-        **{**PAPER_RECIPE, "draws": KernelDraws(bandwidth=bandwidth)},
-        k_neighbors=8,
-        embedding=None,
-    )
+    method = Codes.paper(draws=KernelDraws(bandwidth=bandwidth), embedding=None)
+    augmenter = PNLAugmenter(method, k_neighbors=8)
     return np.stack([augmenter.fit(rows).sample(N_NEW, 0) for rows in images])
 
 

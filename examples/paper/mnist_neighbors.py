@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from paper_images import closest, load_images, show_rows, tell
 
-from sklearn_pnl import PAPER_RECIPE, PNLAugmenter
+from sklearn_pnl import Codes, PNLAugmenter
 
 N_TRAIN, N_NEW = 2000, 50
 X, y = load_images("mnist")
@@ -25,7 +25,7 @@ known, classes = np.concatenate(images), np.repeat(np.arange(10), N_TRAIN)
 
 def draw(n_neighbors):
     """New images of each class."""
-    augmenter = PNLAugmenter(**PAPER_RECIPE, k_neighbors=n_neighbors, embedding=None)
+    augmenter = PNLAugmenter(Codes.paper(embedding=None), k_neighbors=n_neighbors)
     return np.stack([augmenter.fit(rows).sample(N_NEW, 0) for rows in images])
 
 

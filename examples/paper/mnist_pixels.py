@@ -16,14 +16,14 @@ import numpy as np
 from paper_images import closest, load_images, show_rows, tell
 from sklearn.neighbors import KernelDensity
 
-from sklearn_pnl import PAPER_RECIPE, PNLAugmenter
+from sklearn_pnl import Codes, PNLAugmenter
 
 N_NEW = 200
 X, y = load_images("mnist")
 images = X[:1000]
 density = KernelDensity(bandwidth=30).fit(images.reshape(1000, -1))
 in_pixels = density.sample(N_NEW, random_state=0).reshape(-1, 28, 28)
-augmenter = PNLAugmenter(**PAPER_RECIPE, k_neighbors=8, embedding=None)
+augmenter = PNLAugmenter(Codes.paper(embedding=None), k_neighbors=8)
 in_codes = np.concatenate(
     [
         augmenter.fit(images[y[:1000] == digit]).sample(N_NEW // 10, 0)

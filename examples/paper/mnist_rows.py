@@ -22,7 +22,7 @@ import numpy as np
 from paper_images import closest, load_images, show_rows, tell
 
 from sklearn_pnl import (
-    PAPER_RECIPE,
+    Codes,
     ManyBodyProjector,
     PNLSampler,
     PrimeFactorReshaper,
@@ -31,19 +31,18 @@ from sklearn_pnl import (
 X, y = load_images("mnist")
 sampler = PNLSampler(
     sampling_strategy={digit: (y == digit).sum() + 1000 for digit in range(10)},
-    **PAPER_RECIPE,
+    method=Codes.paper(embedding=None),
     k_neighbors=8,
-    embedding=None,
     random_state=0,
 )
 start = perf_counter()
 X_more, y_more = sampler.fit_resample(X, y)
 seconds = perf_counter() - start
 new, labels = X_more[len(X) :], y_more[len(X) :]
-augmenter = sampler.augmenters_[0]
-dims = 1 + augmenter.n_params_, int((augmenter.poset_.order > 1).sum())
+method = sampler.augmenters_[0].method_
+dims = 1 + method.n_params_, int((method.poset_.order > 1).sum())
 print(f"{len(new)} new images from {len(X)}: {seconds:.1f} s")
-print(f"tensor {augmenter.poset_.shape}, base of {dims[0]} dimensions with the mass")
+print(f"tensor {method.poset_.shape}, base of {dims[0]} dimensions with the mass")
 
 # %%
 # Are shapes preserved?

@@ -60,9 +60,10 @@ def all_or_nothing(fit):
     return restoring
 
 
-def check_count(name, value, or_none=False):
-    """A whole number of rows, at least 1."""
-    allowed = [COUNT, None] if or_none else [COUNT]
+def check_count(name, value, or_none=False, least=1):
+    """A whole number of rows, at least 1 or 0."""
+    count = Interval(Integral, least, None, closed="left")
+    allowed = [count, None] if or_none else [count]
     validate_parameter_constraints({name: allowed}, {name: value}, "the call")
     return value
 
@@ -344,16 +345,11 @@ def check_codes(estimator, codes):
 
 
 def clip_neighbors(n_neighbors, n_rows, of_rows=False, data_name="the training data"):
-    """Clip ``n_neighbors`` to the number of rows, with a warning unless it is "auto".
+    """Clip ``n_neighbors`` to the number of rows, with a warning.
 
     If ``of_rows`` a row is not its own neighbour, unless it is the only one.
     """
     most = n_rows - of_rows
-    if n_neighbors == "auto":
-        # A third of the rows, from 4 to 10, to choose partners from: with more, parts
-        # of a small class would be joined. 5 rows to decode from, since a mean of more
-        # rows is smoother than the data.
-        n_neighbors = min(max(4, min(10, n_rows // 3)) if of_rows else 5, n_rows)
     if n_neighbors > n_rows or most == 0:
         warn_user(
             f"{n_neighbors} neighbours were asked for, but {data_name} has {n_rows} "

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from sklearn_pnl import (
-    PAPER_RECIPE,
+    Codes,
     ColumnConstraint,
     ManyBodyProjector,
     PNLAugmenter,
@@ -66,25 +66,25 @@ def base(order, **params):
 
 
 def order_one(seed):
-    return drawn(images(seed, 4, 4), seed, order=base(1), embedding=None)
+    return drawn(images(seed, 4, 4), seed, method=Codes(base(1), embedding=None))
 
 
 def order_two(seed):
-    params = {"embedding": None, "reshaper": None}
-    return drawn(images(seed, 3, 2, 2), seed, order=base(2, tol=1e-11), **params)
+    method = Codes(base(2, tol=1e-11), embedding=None, reshaper=None)
+    return drawn(images(seed, 3, 2, 2), seed, method=method)
 
 
 def kernel(seed):
-    return drawn(table(seed), seed, draws=KernelDraws(0.1))
+    return drawn(table(seed), seed, method=Codes(draws=KernelDraws(0.1)))
 
 
 def paper(seed):
-    return drawn(table(seed, d=6), seed, **PAPER_RECIPE)
+    return drawn(table(seed, d=6), seed, method="paper")
 
 
 def eta(seed):
-    params = {"order": base(1, tol=1e-11), "local_manifold": EtaManifold(order=1)}
-    return drawn(table(seed), seed, **params)
+    method = Codes(base(1, tol=1e-11), local_manifold=EtaManifold(order=1))
+    return drawn(table(seed), seed, method=method)
 
 
 def equalities(seed):

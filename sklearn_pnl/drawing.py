@@ -1,0 +1,255 @@
+"""What is asked of new rows: constraints of each, totals of all, and the last check."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .calibration import effective_size
+from .constraints.audit import audit_rows
+from .constraints.conditioning import condition_weights
+from .constraints.infeasible import Infeasibility, explain_infeasible
+from .constraints.nearest import is_satisfied
+from .constraints.projection import project_rows
+from .constraints.report import SampleReport, report_of_rows
+from .constraints.sum_projection import project_to_totals
+from .constraints.totals import Totals, choose_seeds, parent_weights
+from .parents import Batch
+
+# New cells of a batch, so that temporaries stay small.
+BATCH_CELLS = 2**19
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Draw new rows of a source, project them onto their constraints and check them.
+
+    Attributes
+    ----------
+    source : object
+        What a method made of the training rows; see ``engine``.
+    table : Table
+        Without its rows.
+    feasible : FeasibleSet
+        What each row is to satisfy.
+    request : Request
+    drops : bool
+        Whether infeasible rows are left out.
+    caller : str
+    advice : str
+        Follows the message of an infeasible row.
+    """
+
+    source: Any
+    table: Any
+    feasible: Any
+    request: Any
+    drops: bool = False
+    caller: str = ""
+    advice: str = ""
+
+    def batches(self, rng, size=None):
+        """Batches of ``size`` new rows that satisfy the feasible set."""
+        size = size or 1 + BATCH_CELLS // len(self.table.columns)
+        request, done = self._conditioned(rng), 0
+        for batch in self.source.batches(request, rng, size):
+            rows = np.arange(done, done + len(batch.numbers))
+            done += len(rows)
+            yield self._feasible(batch, rows)
+
+    def _conditioned(self, rng):
+        """Draw seeds near the constraints, with kernel weights of the training rows."""
+        request, asked = self.request, self.feasible.constraints
+        if request.seeds is not None or not len(asked):
+            return request
+        values = self.training_rows @ asked.coefficients.T
+        weights = condition_weights(values, asked.lower, asked.upper)
+        if weights.ndim == 1:
+            shares = weights if request.shares is None else weights * request.shares
+            return replace(request, shares=shares)
+        below = np.cumsum(weights, axis=1)
+        place = rng.uniform(size=(len(below), 1)) * below[:, -1:]
+        return replace(request, seeds=(place >= below).sum(axis=1))
+
+    def _feasible(self, batch, rows):
+        """Project a batch onto its feasible set, and audit it."""
+        feasible = self.feasible.take_rows(rows)
+        if len(feasible.constraints) or self._moves_equalities:
+            fixed = self.fixed_cells(batch)
+            numbers, infeasible = project_rows(batch.numbers, feasible, fixed)
+            moved = (numbers != batch.numbers).any(axis=1)
+            batch = batch._replace(numbers=numbers)
+            if len(feasible.constraints):
+                batch, infeasible = self._with_copies(
+                    batch, moved, infeasible, feasible
+                )
+            if infeasible.any():
+                batch = self._without_infeasible(batch, infeasible, feasible, rows)
+                feasible = feasible.take_rows(~infeasible)
+        self.audit(batch, feasible)
+        return batch
+
+    def _with_copies(self, batch, moved, infeasible, feasible):
+        """Batch of projected rows, and which rows (b,) are infeasible.
+
+        Rows that are ``moved`` by the projection and then violate a relation become
+        copies of the nearest training rows that satisfy the constraints, if any do.
+        """
+        relations, training = self.source.relations, self.training_rows
+        numbers, parents, donors = (
+            part.copy() for part in (batch.numbers, batch.parents, batch.donors)
+        )
+        off = relations.off_values(numbers)
+        bad = off | relations.broken(numbers)
+        bad |= ~is_satisfied(feasible.equalities, numbers).all(axis=1)
+        bad &= moved
+        infeasible = infeasible | (off & bad)
+        bad |= infeasible | ~is_satisfied(feasible.constraints, numbers).all(axis=1)
+        units = np.where(feasible.ranges > 0, feasible.ranges, 1)
+        for i in np.flatnonzero(bad):
+            asked = feasible.constraints.take_rows([i])
+            candidates = np.flatnonzero(is_satisfied(asked, training).all(axis=1))
+            if len(candidates):
+                away = np.nan_to_num((training[candidates] - numbers[i]) / units)
+                donors[i] = candidates[np.argmin(np.square(away).sum(axis=1))]
+                numbers[i], infeasible[i] = training[donors[i]], False
+                parents[i] = donors[i]
+        return Batch(numbers, parents, batch.weights, donors), infeasible
+
+    def audit(self, batch, feasible=None):
+        """Check new rows in the precision in which each column is returned."""
+        numbers = self.as_returned(batch.numbers)
+        audit_rows(numbers, feasible or self.feasible, self.caller)
+
+    def as_returned(self, numbers):
+        """Numbers (b, D) rounded to the precision in which columns are returned."""
+        is_single = self.table.precision > np.finfo(float).eps
+        if is_single.any():
+            numbers, most = numbers.copy(), np.finfo(np.float32).max
+            within = np.clip(numbers[:, is_single], -most, most)
+            numbers[:, is_single] = within.astype(np.float32)
+        return numbers
+
+    @property
+    def _moves_equalities(self):
+        """Whether equalities need a projection."""
+        return not self.source.keeps_equalities and len(self.feasible.equalities)
+
+    def fixed_cells(self, batch):
+        """Cells (b, D) that move only where no other cells satisfy the constraints.
+
+        Zeros that all parents share, and two-valued columns.
+        """
+        relations = self.source.relations
+        zero = batch.numbers == 0
+        for parents in batch.parents.T:
+            zero &= self.training_rows[parents] == 0
+        zero[:, relations.binary] = True
+        return zero
+
+    @cached_property
+    def training_rows(self):
+        """The training rows (m, D), which codes are decoded for."""
+        return self.source.training_rows()
+
+    def _without_infeasible(self, batch, infeasible, feasible, rows):
+        first = int(np.argmax(infeasible))
+        if not self.drops:
+            number = int(rows[first])
+            first_row = feasible.take_rows(slice(first, first + 1))
+            error = explain_infeasible(batch.numbers[first], first_row, number)
+            error.args = (f"{error} {self.advice}".rstrip(),)
+            raise error
+        return batch.take_rows(~infeasible)
+
+
+def joined(batches):
+    """All rows as one batch."""
+    batches = list(batches)
+    if len(batches) == 1:
+        return batches[0]
+    return Batch(*map(np.concatenate, zip(*batches, strict=True)))
+
+
+# --- totals of all new rows ----------------------------------------------------------
+
+
+def sample_set(drawing, rng, totals):
+    """New rows as one batch that has the totals, and a report.
+
+    Parents are drawn with calibrated weights; the sample is then projected onto the
+    totals.
+    """
+    if drawing.drops:
+        raise ValueError("Totals are of all rows: pass infeasible='raise'.")
+    source, table, request = drawing.source, drawing.table, drawing.request
+    numbers, discrete = drawing.training_rows, source.relations.binary
+    asked = Totals.read(totals, request.n_samples, table, numbers, discrete)
+    if asked.margins and not source.can_count:
+        raise ValueError(
+            "Categories that are counted are those of the training row that a new row "
+            "starts from, which rows of a density do not have: use draws='mixup'."
+        )
+    weights = parent_weights(asked, numbers)
+    seeds = choose_seeds(asked, weights, rng)
+    drawing = replace(drawing, request=replace(request, seeds=seeds, shares=None))
+    batch = joined(drawing.batches(rng))
+    if asked.margins:
+        batch = batch._replace(donors=seeds)
+    codes = [margin.codes[seeds] for margin in asked.margins]
+    moved = _moved(drawing, asked, batch, numbers)
+    achieved = asked.achieved(drawing.as_returned(moved), codes)
+    _check(asked, achieved, drawing.feasible.precision)
+    ranges = drawing.feasible.ranges
+    away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
+    batch = batch._replace(numbers=moved)
+    report = report_of(
+        drawing, batch, achieved,
+        np.sqrt(np.mean(away**2, axis=0)), effective_size(weights),
+    )  # fmt: skip
+    drawing.audit(batch)
+    return batch, report
+
+
+def _check(asked, achieved, precision):
+    """Check totals of rows as their user gets them."""
+    names, *_, values, residual = achieved
+    room = np.zeros(len(names))
+    room[: len(asked.sums)] = asked.sums.tolerance(precision)
+    for k in np.flatnonzero(~(residual <= room)):
+        raise Infeasibility(f"{names[k]} is missed: new rows have {values[k]:.10g}.")
+
+
+def _moved(drawing, asked, batch, numbers):
+    """Copy two-valued columns of donors, then project all rows onto the sums."""
+    relations, feasible = drawing.source.relations, drawing.feasible
+    rows = batch.numbers.copy()
+    if asked.margins:
+        # They may be counted, or follow from categories that are.
+        rows[:, relations.binary] = numbers[batch.donors][:, relations.binary]
+    relations.dependents.restore(rows)
+    broken = np.flatnonzero(relations.broken(rows))
+    columns = np.flatnonzero(relations.reset_together)
+    rows[np.ix_(broken, columns)] = numbers[np.ix_(batch.donors[broken], columns)]
+    if not len(asked.sums):
+        return rows
+    # Cells of donors stay as they are.
+    fixed = np.broadcast_to(relations.binary, rows.shape)
+    avoid = drawing.fixed_cells(batch._replace(numbers=rows)) | (feasible.ranges == 0)
+    return project_to_totals(rows, asked.sums, feasible, fixed=fixed, avoid=avoid)
+
+
+def report_of(drawing, batch, of_totals=None, displacement=None, n_parents=None):
+    """A report on the constraints of each row, and on totals if there are any."""
+    feasible, n_train = drawing.feasible, len(drawing.source)
+    of_rows = report_of_rows(feasible.equalities, feasible.constraints, batch.numbers)
+    parts = [of_rows] if of_totals is None else [of_totals, of_rows]
+    names, *arrays = zip(*parts, strict=True)
+    if displacement is None:
+        displacement, n_parents = np.zeros(len(feasible.names)), float(n_train)
+    return SampleReport(
+        len(batch.numbers), n_train, sum(names, ()),
+        *map(np.concatenate, arrays), drawing.table.feature_names, displacement,
+        n_parents,
+    )  # fmt: skip

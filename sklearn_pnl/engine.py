@@ -1,0 +1,264 @@
+"""From rows that were read to new ones, in three calls that all estimators make.
+
+    find_structure   what the columns of all rows keep: limits, equalities, orders
+    fit_rows         a method makes a source of new rows of some training rows
+    FittedRows.draw  new rows of the source, with what is asked of them, checked
+
+A *method* (:class:`Lines`, :class:`Codes`) has ``fit(table, structure, k_neighbors,
+groups, n_jobs, caller)``, which gives a source, and says whether rows may have missing
+cells (``allows_missing``) or be negative (not ``positive_only``). A *source* has
+``batches(request, rng, size)`` of new rows, ``training_rows()`` and what each is to
+satisfy (``feasible``); ``strata``, ``n_neighbors`` and ``has_donors`` are for the
+request; it says whether new rows satisfy equalities as they are drawn
+(``keeps_equalities``), whether their categories can be counted (``can_count``) and
+training rows weighted (``takes_shares``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ._runtime.validation import COUNT, NOT_NEGATIVE
+from .codes import Codes
+from .constraints.equalities import echelon_of
+from .constraints.feasible_set import resolve_equalities
+from .constraints.linear import (
+    CONSTRAINTS,
+    Constraint,
+    LinearConstraints,
+    read_constraints,
+)
+from .constraints.relations import MOST_DENSE, find_relations, limits_alone
+from .constraints.structure import Structure
+from .constraints.value_support import ValueSupport, find_value_support
+from .drawing import Drawing, joined, report_of, sample_set
+from .frames import read_table, warn_extreme_values
+from .lines import Lines
+from .parents import Request
+
+METHODS = {"lines": Lines, "codes": Codes, "paper": Codes.paper}
+MethodLike: TypeAlias = Literal["auto", "lines", "codes", "paper"] | Lines | Codes
+EqualitiesLike: TypeAlias = Literal["auto"] | Constraint | Sequence | None
+
+
+def as_method(method, table, lines=Lines, codes=Codes):
+    """The object that a parameter ``method`` stands for, checked and not fitted.
+
+    "auto" is lines for tables and for rows with missing cells, codes for others.
+    """
+    if isinstance(method, str):
+        is_flat = len(table.shape) == 1 or table.has_missing
+        return {"auto": lines if is_flat else codes, **METHODS}[method]()
+    method = clone(method)
+    method._validate_params()
+    return method
+
+
+class Augmentation(BaseEstimator):
+    """Common parameters of augmenter and samplers, and what they tell of the rows."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        "method": [StrOptions({"auto", *METHODS}), Lines, Codes],
+        "k_neighbors": [COUNT, StrOptions({"auto"})],
+        "categorical_features": ["array-like", StrOptions({"auto"}), None],
+        "value_support": [StrOptions({"auto"}), None],
+        "extrapolation": [NOT_NEGATIVE, None],
+        "equalities": [StrOptions({"auto"}), *CONSTRAINTS, None],
+        "n_jobs": [Integral, None],
+    }
+    _structure: Structure
+    _rows: FittedRows
+
+    def _read(self, X):
+        """Rows of any container as a table of numbers and categories."""
+        return read_table(self, X, self._takes().allows_missing)
+
+    def _takes(self):
+        """A method that says which rows this one takes; ``fit`` refuses a wrong one."""
+        if isinstance(self.method, BaseEstimator):
+            return self.method
+        return {"auto": Lines, **METHODS}.get(str(self.method), Lines)()
+
+    def _shared(self):
+        """The parameters that all estimators have."""
+        names = Augmentation._parameter_constraints
+        return {name: getattr(self, name) for name in names}
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = self._takes().positive_only
+        tags.input_tags.allow_nan = self._takes().allows_missing
+        return tags
+
+    @property
+    def equalities_(self) -> LinearConstraints:
+        """Exact linear equalities of the training rows; ``print`` lists them."""
+        check_is_fitted(self)
+        return self._structure.public_equalities
+
+    @property
+    def orders_(self) -> list[tuple[Any, Any]]:
+        """Pairs of columns: the first is never greater than the second.
+
+        Columns that are alike in all rows are in no order.
+        """
+        check_is_fitted(self)
+        return self._structure.orders
+
+    @property
+    def value_support_(self) -> ValueSupport | None:
+        """Steps and atoms of the columns; ``print`` lists them."""
+        check_is_fitted(self)
+        return self._structure.support
+
+
+def find_structure(table, value_support, extrapolation, equalities):
+    """Limits, equalities, orders and steps of all rows, by the parameters of that name.
+
+    Returns
+    -------
+    structure : Structure
+    """
+    support, steps = None, table.steps
+    sparse = table.sparse_rows
+    if sparse is not None and np.prod(sparse.shape) > MOST_DENSE:
+        relations = limits_alone(sparse, steps, extrapolation)
+        return Structure(table.without_rows(), relations, support)
+    numbers = table.numbers().astype(np.float64, copy=False)
+    if value_support is not None and len(table.shape) == 1:
+        support = find_value_support(numbers, table)
+        steps = support.steps
+    given = None
+    if not isinstance(equalities, str):
+        given = echelon_of(resolve_equalities(equalities, table))
+    relations = find_relations(
+        numbers, steps, shape=None if len(table.shape) == 1 else table.shape,
+        extrapolation=extrapolation, given=given, times=table.times,
+        precision=table.precision,
+    )  # fmt: skip
+    return Structure(table.without_rows(), relations, support)
+
+
+def fit_rows(estimator, table, structure, caller, groups=None):
+    """Fit the method of an estimator to rows: all of them, or those of a class.
+
+    Sets what a fitted :class:`PNLAugmenter` tells of its rows.
+
+    Parameters
+    ----------
+    estimator : PNLAugmenter
+    table : Table
+    structure : Structure
+        Of the rows of all classes.
+    caller : str
+        Who draws, for messages.
+    groups : ndarray of shape (m,) or None
+        Rows of a group are mixed with each other alone.
+
+    Returns
+    -------
+    rows : FittedRows
+    """
+    table.describe(estimator)
+    relations = structure.relations
+    warn_extreme_values(table, relations.least, relations.most)
+    method, k, n_jobs = estimator.method, estimator.k_neighbors, estimator.n_jobs
+    estimator.method_ = as_method(method, table)
+    source = estimator.method_.fit(table, structure, k, groups, n_jobs, caller)
+    estimator.n_neighbors_ = source.n_neighbors
+    estimator.integer_features_ = table.integer_features
+    rows = FittedRows(source, table.without_rows(), n_jobs, caller)
+    estimator._structure, estimator._rows = structure, rows
+    return rows
+
+
+@dataclass(frozen=True)
+class FittedRows:
+    """Training rows that a method was fitted to, and new rows like them.
+
+    Attributes
+    ----------
+    source : object
+        What the method made of them.
+    table : Table
+        Without its rows.
+    n_jobs : int or None
+    caller : str
+    """
+
+    source: Any
+    table: Any
+    n_jobs: int | None
+    caller: str
+
+    def draw(
+        self, n_samples, rng, constraints=None, totals=None, *, drops=False,
+        advice="", reports=False, shares=None,
+    ):  # fmt: skip
+        """``n_samples`` new rows as a batch, and a report if there is one.
+
+        Parameters
+        ----------
+        n_samples : int
+        rng : RandomState
+        constraints, totals
+            As for :meth:`PNLAugmenter.sample`.
+        drops : bool
+            Whether infeasible rows are left out.
+        advice : str
+            Follows the message of an infeasible row.
+        reports : bool
+            Whether to report on constraints; totals are reported always.
+        shares : ndarray of shape (m,) or None
+            Relative frequencies of the training rows as seeds.
+
+        Returns
+        -------
+        batch : Batch
+        report : SampleReport or None
+        """
+        drawing = self.drawing(n_samples, constraints, drops, advice, shares)
+        if totals is not None:
+            return sample_set(drawing, rng, totals)
+        batch = joined(drawing.batches(rng))
+        if not len(batch.numbers):
+            raise ValueError(
+                f"{self.caller}: none of {n_samples} new rows can meet the "
+                "constraints, so that nothing is left to return. infeasible='raise' "
+                "says why."
+            )
+        return batch, report_of(drawing, batch) if reports else None
+
+    def drawing(self, n_samples, constraints=None, drops=False, advice="", shares=None):
+        """A :class:`Drawing` of new rows that satisfy constraints."""
+        source, feasible = self.source, self.source.feasible
+        if shares is not None and not source.takes_shares:
+            raise ValueError(
+                f"{self.caller}: weights choose training rows, but new ones are drawn "
+                "from a density of all of them. Use draws='mixup', or no weights."
+            )
+        request = Request(
+            n_samples, source.n_neighbors, shares, strata=source.strata,
+            mutual=source.has_donors, n_jobs=self.n_jobs,
+        )  # fmt: skip
+        if constraints is not None:
+            wanted = read_constraints(constraints, self.table, n_samples)
+            wanted = replace(wanted, ranges=feasible.ranges)
+            feasible = replace(feasible, constraints=wanted)
+        return Drawing(
+            source, self.table, feasible, request, drops, self.caller, advice
+        )
+
+    def restored(self, batch):
+        """New rows in the container of the training rows."""
+        return self.table.like(batch.numbers, batch.donors)
