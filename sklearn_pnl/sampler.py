@@ -367,7 +367,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
             self.sampling_strategy_[label] = int(n)
         wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
         by_class = self.constraints if isinstance(self.constraints, dict) else {}
-        known_labels = np.unique(labels).tolist()
+        known_labels = np.unique(labels).tolist() if by_class else []
         for name, asked, which, classes in (
             ("constraints", by_class, "in y", known_labels),
             ("totals", self.totals or {}, "with new rows", list(wanted)),

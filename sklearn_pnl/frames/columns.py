@@ -139,9 +139,14 @@ class PandasColumns(ArrayColumns):
     def __init__(self, X):
         self._rows, self.names, self.n_columns = X, list(X.columns), X.shape[1]
 
+    @cached_property
+    def _series(self):
+        # In a third of the time of `iloc`, a column at a time.
+        return [series for _, series in self._rows.items()]
+
     def reader(self, j):
         """See :class:`ArrayColumns`."""
-        return read_column(self._rows.iloc[:, j])
+        return read_column(self._series[j])
 
     def make(self, columns):
         """See :class:`ArrayColumns`."""

@@ -47,8 +47,13 @@ def read_table(estimator, X, missing=None):
     chosen = estimator.categorical_features
     if not is_frame(X) and (chosen is None or isinstance(chosen, str)):
         # The columns of an array have no types of their own.
-        settings = {"accept_sparse": ["csr", "csc"], "dtype": "numeric"}
-        table = ArrayTable(validated(estimator, X, _NO_NUMBERS, **settings))
+        is_plain = type(X) is np.ndarray and X.dtype.kind in "biuf" and X.ndim > 1
+        rows = X
+        # scikit-learn would leave arrays of numbers as they are.
+        if not is_plain or not X.size:
+            settings = {"accept_sparse": ["csr", "csc"], "dtype": "numeric"}
+            rows = validated(estimator, X, _NO_NUMBERS, **settings)
+        table = ArrayTable(rows)
     else:
         columns = columns_of(X)
         if 0 in (len(columns), columns.n_columns):

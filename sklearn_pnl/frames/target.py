@@ -61,17 +61,17 @@ class ClassTarget:
             self._one_hot = np.eye(values.shape[1], dtype=values.dtype)
             self.labels = values.argmax(axis=1)
             return
-        kind = values.dtype.kind
-        # Whole numbers and words are always valid classes.
-        if values.ndim != 1 or kind not in "biuU":
-            try:
-                check_classification_targets(y)
-            except (TypeError, ValueError) as error:
-                raise ValueError(
-                    f"{error} Give classes one type, such as y.astype(str); "
-                    "PNLRegressionSampler adds rows with numbers as targets."
-                ) from None
-        self.labels = column_or_1d(values if kind in "biu" else y)
+        if _always_there(values):
+            self.labels = values.reshape(-1)
+            return
+        try:
+            check_classification_targets(y)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{error} Give classes one type, such as y.astype(str); "
+                "PNLRegressionSampler adds rows with numbers as targets."
+            ) from None
+        self.labels = column_or_1d(y)
 
     def like(self, labels):
         """Convert labels to the format of ``y``, one-hot if ``y`` was."""
@@ -108,6 +108,8 @@ def _array_of(values, name, advice):
 
 def _check_there(values, name, advice):
     """Refuse missing values, and say where the first one is."""
+    if _always_there(values):
+        return
     missing = are_missing(values) if values.dtype == object else values != values
     for row in np.argwhere(missing)[:1, 0]:
         raise ValueError(
@@ -117,6 +119,13 @@ def _check_there(values, name, advice):
     if values.dtype.kind == "f":
         for row in np.argwhere(np.isinf(values))[:1, 0]:
             raise ValueError(f"{name} contains infinity, in row {row}. {advice}")
+
+
+def _always_there(values):
+    """Whether values are whole numbers or words, always there and valid classes."""
+    if values.dtype == object:
+        return set(map(type, values.reshape(-1).tolist())) == {str}
+    return values.dtype.kind in "biuU"
 
 
 def _given(y):
