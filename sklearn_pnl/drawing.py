@@ -164,12 +164,19 @@ class Drawing:
         return batch.take_rows(~infeasible)
 
 
-def joined(batches):
-    """All rows as one batch."""
-    batches = list(batches)
-    if len(batches) == 1:
-        return batches[0]
-    return Batch(*map(np.concatenate, zip(*batches, strict=True)))
+def joined(batches, n):
+    """All rows, n at most, as one batch; each is let go once its rows are copied."""
+    whole, done = None, 0
+    for batch in batches:
+        if len(batch.numbers) == n:
+            return batch
+        if whole is None:
+            whole = [np.empty((n, *part.shape[1:]), part.dtype) for part in batch]
+        rows = slice(done, done + len(batch.numbers))
+        for part, new in zip(whole, batch, strict=True):
+            part[rows] = new
+        done = rows.stop
+    return Batch(*(part[:done] for part in whole))
 
 
 # --- totals of all new rows ----------------------------------------------------------
@@ -194,7 +201,7 @@ def sample_set(drawing, rng, totals):
     weights = parent_weights(asked, numbers)
     seeds = choose_seeds(asked, weights, rng)
     drawing = replace(drawing, request=replace(request, seeds=seeds, shares=None))
-    batch = joined(drawing.batches(rng))
+    batch = joined(drawing.batches(rng), request.n_samples)
     if asked.margins:
         batch = batch._replace(donors=seeds)
     codes = [margin.codes[seeds] for margin in asked.margins]

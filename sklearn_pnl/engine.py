@@ -230,7 +230,7 @@ class FittedRows:
         drawing = self.drawing(n_samples, constraints, drops, advice, shares)
         if totals is not None:
             return sample_set(drawing, rng, totals)
-        batch = joined(drawing.batches(rng))
+        batch = joined(drawing.batches(rng), n_samples)
         if not len(batch.numbers):
             raise ValueError(
                 f"{self.caller}: none of {n_samples} new rows can meet the "
