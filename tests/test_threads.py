@@ -1,5 +1,6 @@
 """The limit on BLAS threads: one for all that ask, given back by the last."""
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -141,3 +142,17 @@ def test_a_call_limits_threads_once_from_its_start_to_its_end(door, monkeypatch)
     monkeypatch.setattr(threads, "_set_threads", lambda pools: limits.append(pools))
     call(*arguments, **FUNCTIONS.get(door, {}))
     assert len(limits) == 2
+
+
+def test_threads_leave_the_filters_of_warnings_as_they_are():
+    # Of the whole process: a worker that sets them sets those of all threads.
+    rows = np.random.default_rng(0).gamma(1.0, size=(3000, 4, 4, 4))
+    before = list(warnings.filters)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        inside = list(warnings.filters)
+        projector = sklearn_pnl.ManyBodyProjector(2, offset=0.1, n_jobs=4).fit(rows)
+        projector.transform(rows)
+        assert warnings.filters == inside
+    assert not caught
+    assert warnings.filters == before

