@@ -271,6 +271,8 @@ def calibrate(
     >>> weights.round(3)
     array([27.256, 32.744, 16.372, 23.628])
     """
+    if time_limit != 1.0 and not integer:
+        raise ValueError("time_limit= is for integer=True: leave it out.")
     reader = ColumnReader(X)
     check_order(design_weights, X, "design_weights")
     design = _check_design(design_weights, len(reader))
@@ -642,6 +644,11 @@ def rake(
     is_series = hasattr(type(table), "iloc") and not hasattr(table, "columns")
     if issparse(table):
         raise ValueError("table is a sparse matrix: give a Series of its cells.")
+    if values is not None and (is_series or not is_frame(table)):
+        raise ValueError(
+            f"values={values!r} names a column of a data frame, and table is a "
+            f"{type(table).__name__}: leave it out."
+        )
     if not is_series and not is_frame(table):
         return rake_arrays(table, margins, tol=tol, max_iter=max_iter, strict=strict)
     for modes, margin in margins.items():

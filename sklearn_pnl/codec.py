@@ -459,9 +459,14 @@ def _refuse_far(fine, what="its measure overflows"):
 
 def free_mask(poset, order, elements):
     """Elements whose theta is free: those listed, or else all up to ``order``."""
-    if elements is not None:
-        return element_mask(poset, elements)
-    return order_mask(poset, order)
+    if elements is None:
+        return order_mask(poset, order)
+    if order is not None and not np.array_equal(order, 1):
+        raise ValueError(
+            f"order={order!r} beside base=, which gives the free coordinates itself: "
+            "leave order out."
+        )
+    return element_mask(poset, elements)
 
 
 def make_codec(estimator, poset, base, local_manifold=None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -29,6 +30,12 @@ from .projectors import FIT_CONSTRAINTS, N_JOBS, ORDER
 def _is_flat(imputer):
     """Whether rows have one axis, so that columns have names."""
     return len(getattr(imputer, "input_shape_", (1,))) == 1
+
+
+# Parameters that fill no table.
+_OF_TENSORS = (
+    "poset", "reshaper", "offset", "alpha", "ordered_modes", "tol", "max_iter",
+)  # fmt: skip
 
 
 class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -291,14 +298,21 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _check_asked(self):
         """Refuse parameters of tensors for tables, and of tables for tensors."""
-        kind, names = "tensor", ("constraints", "equalities", "imputer")
-        asked = [n for n in names if not isinstance(getattr(self, n), str | None)]
+        kind, unused = "tensor", ("constraints", "equalities", "imputer")
         if self._is_table:
-            kind, asked = "table", ["ordered_modes"] * bool(np.size(self.ordered_modes))
-        for name in asked:
+            kind, unused = "table", _OF_TENSORS
+        given = signature(type(self)).parameters
+        for name in unused:
+            default, value = given[name].default, getattr(self, name)
+            if value is not default and not np.array_equal(value, default):
+                raise ValueError(
+                    f"{name}= is not for rows of a {kind}, as order={self.order!r} "
+                    "reads them: leave it out, or change order; None is for tables."
+                )
+        if self.imputer is not None and self.n_neighbors is not None:
             raise ValueError(
-                f"{name}= is not for rows of a {kind}, as order={self.order!r} reads "
-                "them: leave it out, or change order; None is for tables."
+                f"n_neighbors={self.n_neighbors} is for the default imputer: set that "
+                "of the imputer which is given."
             )
 
     def _checked(self, X, *, reset):

@@ -74,6 +74,11 @@ class LocalManifold(BaseEstimator):
     def local_mask(self, poset: PosetProtocol, default: NDArray) -> NDArray:
         """Elements up to order ell' on a poset; ``default`` are those of the base."""
         if self.base is not None:
+            if self.order is not None:
+                raise ValueError(
+                    f"order={self.order!r} beside base= of {type(self).__name__}: give "
+                    "one of them."
+                )
             return element_mask(poset, self.base)
         if self.order is not None:
             return order_mask(poset, self.order)

@@ -576,7 +576,10 @@ def test_a_projector_is_cloned_and_its_parameters_are_searched_through():
     given = ManyBodyProjector(2, offset=0.5, with_mass=True)
     search = GridSearchCV(
         BackwardProjector(given, k_neighbors=2),
-        {"order__order": [1, [(0, 1)]], "order__base": [None, [(0, 0, 1)]]},
+        [
+            {"order__order": [1, [(0, 1)]]},
+            {"order__order": [1], "order__base": [[(0, 0, 1)]]},
+        ],
         scoring=lambda projector, X, y=None: -projector.n_params_,
         cv=2,
     ).fit(X)
