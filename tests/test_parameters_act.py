@@ -648,11 +648,63 @@ CALLS |= {
     ),
 }
 
+BACK = pnl.BackwardProjector().fit(IMAGES)
+MODEL = pnl.LogLinearModel(2).fit(COUNTS)
+HALVES = np.arange(40) % 2
+
+
+def resampled_by(**given):
+    sampler = pnl.PNLSampler(random_state=0)
+    return sampler.fit_resample(TABLE, LABELS, **given)
+
+
+def corrected_by(**given):
+    one = clone(PATHS["prior-corrected classifier"].make)
+    return one.fit(PLAIN, NOISY, **given).predict_proba(PLAIN)
+
+
+def paper(**given):
+    return pnl.Codes.paper(**given).get_params()
+
+
+for function, method in (
+    (resampled_by, pnl.PNLSampler.fit_resample),
+    (corrected_by, pnl.PriorCorrectedClassifier.fit),
+    (paper, pnl.Codes.paper),
+):
+    function.__signature__ = inspect.signature(method)
+BY_ROW = {"groups": [HALVES], "sample_weight": [1.0 + HALVES]}
+METHODS = {
+    "PNLAugmenter.sample": None,
+    "PNLAugmenter.iter_samples": None,
+    "PNLSampler.fit_resample": Call(resampled_by, {}, BY_ROW),
+    "PriorCorrectedClassifier.fit": Call(corrected_by, {}, BY_ROW),
+    "BackwardProjector.kneighbors": Call(
+        BACK.kneighbors,
+        {"X": BACK.codes_[:5]},
+        {"n_neighbors": [2], "return_distance": [False]},
+    ),
+    "BackwardProjector.decode_margins": Call(
+        BACK.decode_margins, {"margins": {(0,): [[6.0, 7.0]]}}, {"tol": [1e-300]}
+    ),
+    "LogLinearModel.deviance_tests": Call(
+        MODEL.deviance_tests, {}, {"levels": ["orders", [1, 3]]}
+    ),
+    "LogLinearModel.to_frame": Call(MODEL.to_frame, {}, {"by": ["cell"]}),
+    "Codes.paper": Call(paper, {}, {"order": [2]}),
+}
+CALLS |= {key: call for key, call in METHODS.items() if call is not None}
+# Of scikit-learn's interface, or between a method and those who call it.
+OF_INTERFACES = {"y", "input_features", "transform", "caller"}
+METHODS_OF_METHODS = {"Lines.fit", "Codes.fit"}
+
 CALL_ENTRIES = [
     (key, name)
     for key, one in CALLS.items()
     for name, parameter in inspect.signature(one.function).parameters.items()
-    if parameter.default is not parameter.empty and "," not in key or name in one.others
+    if parameter.default is not parameter.empty
+    and name not in OF_INTERFACES
+    and ("," not in key or name in one.others)
 ]
 
 
@@ -677,3 +729,17 @@ def test_all_public_functions_with_defaults_are_called():
             values = inspect.signature(one).parameters.values()
             has_defaults = any(v.default is not v.empty for v in values)
             assert one in called or not has_defaults, one
+
+
+def test_all_public_methods_with_defaults_are_called():
+    with_defaults = set()
+    for one in {type(path.make) for path in PATHS.values()}:
+        for name, method in inspect.getmembers(one, inspect.isroutine):
+            module = getattr(inspect.unwrap(method), "__module__", None) or ""
+            if name.startswith("_") or not module.startswith("sklearn_pnl"):
+                continue
+            parameters = inspect.signature(method).parameters.items()
+            given = {k for k, v in parameters if v.default is not v.empty}
+            if given - OF_INTERFACES:
+                with_defaults.add(f"{one.__name__}.{name}")
+    assert with_defaults - METHODS_OF_METHODS == set(METHODS)
