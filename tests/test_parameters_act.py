@@ -3,13 +3,14 @@
 Each parameter of each public estimator gets other values on each path: kinds of rows,
 methods, ways to draw. Each must change the result, or be refused by an error that names
 the parameter. The same for parameters of methods and public functions that have
-defaults. ``IDLE`` is what need not, each with its reason.
+defaults. ``idle`` of a path is what need not, each with its reason.
 """
 
 import inspect
 import re
 import warnings
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import joblib
@@ -64,10 +65,6 @@ class Path:
     run: Any
     others: dict
     idle: dict = field(default_factory=dict)
-
-
-def same(values, *names):
-    return {name: values[name] for name in names}
 
 
 # --- samplers and augmenter ---------------------------------------------------------
@@ -383,6 +380,11 @@ def set_params(make):
     ]
 
 
+@cache
+def base_of(path):
+    return outcome(lambda: PATHS[path].run(clone(PATHS[path].make)))
+
+
 ENTRIES = [
     (path, name) for path, one in PATHS.items() for name in one.make.get_params(False)
 ]
@@ -399,8 +401,7 @@ def test_parameters_of_estimators_act_or_are_refused(path, name):
         for value in one.others[name]
         if joblib.hash(value) != current
     }
-    before = outcome(lambda: one.run(clone(one.make)))
-    check(before, calls, [name, *set_params(one.make)], one.idle.get(name))
+    check(base_of(path), calls, [name, *set_params(one.make)], one.idle.get(name))
 
 
 def test_all_public_estimators_have_a_path():
@@ -708,6 +709,11 @@ CALL_ENTRIES = [
 ]
 
 
+@cache
+def result_of(key):
+    return outcome(lambda: CALLS[key].function(**CALLS[key].given))
+
+
 @pytest.mark.parametrize("key, name", CALL_ENTRIES)
 def test_parameters_of_functions_act_or_are_refused(key, name):
     one = CALLS[key]
@@ -715,9 +721,8 @@ def test_parameters_of_functions_act_or_are_refused(key, name):
         str(value): lambda value=value: one.function(**one.given | {name: value})
         for value in one.others[name]
     }
-    before = outcome(lambda: one.function(**one.given))
     names = [name, *one.given, *["asks for"] * (name in ("strict", "infeasible"))]
-    check(before, calls, names, one.idle.get(name))
+    check(result_of(key), calls, names, one.idle.get(name))
 
 
 def test_all_public_functions_with_defaults_are_called():
