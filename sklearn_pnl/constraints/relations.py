@@ -11,11 +11,13 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
 from scipy.sparse.csgraph import connected_components
 
 from .._runtime.blocks import ends_of
 from ..geometry._arrays import slices, some_columns
 from .equalities import (
+    ROUNDINGS,
     Equations,
     echelon,
     exact_equalities,
@@ -148,7 +150,10 @@ def find_relations(
     with_orders : bool
         Whether orders are looked for.
     """
-    least, most = ends(rows)
+    least, most = ends_of(rows)
+    has_gaps = bool(np.isnan(least).any())
+    if has_gaps:
+        least, most = ends(rows)
     binary = np.zeros(len(least), bool)
     if shape is None:
         binary = _two_valued(rows, least, most)
@@ -157,7 +162,12 @@ def find_relations(
     linked, equations = np.zeros((len(flags), len(flags)), bool), given
     if given is None:
         precision = np.broadcast_to(precision, binary.shape)
-        involved, linked, equations = _equalities(rows, steps, binary, shape, precision)
+        varying = np.flatnonzero(least < most)
+        columns, whole = complete_part(rows) if has_gaps else (varying, rows)
+        ranks = np.where(binary, 2, np.where(steps > 0, 1, 0))
+        involved, linked, equations = _equalities(
+            rows, columns, whole, shape, ranks, precision
+        )
     else:
         involved = given.coefficients.any(axis=0)
     orders = np.empty((0, 2), int)
@@ -175,7 +185,7 @@ def limits_alone(rows, steps, extrapolation):
     ends = [end.toarray().ravel() for end in (rows.min(axis=0), rows.max(axis=0))]
     none = Equations.none(rows.shape[1])
     return find_relations(
-        np.array(ends), steps, shape=none.coefficients.shape[1:],
+        np.array(ends, float), steps, shape=none.coefficients.shape[1:],
         extrapolation=extrapolation, given=none,
     )  # fmt: skip
 
@@ -217,25 +227,23 @@ def limits(least, most, extrapolation, steps, binary):
 # --- equalities -------------------------------------------------------------------
 
 
-def _equalities(rows, steps, binary, shape, precision):
+def _equalities(rows, columns, whole, shape, ranks, precision):
     """Columns in an equality, which flags it links, and those that hold exactly."""
-    d, flags = rows.shape[1], np.flatnonzero(binary)
-    columns, whole = complete_part(rows)
+    d, flags = rows.shape[1], np.flatnonzero(ranks == 2)
     n, c = len(whole), len(columns)
     involved, equations = np.zeros(d, bool), Equations.none(d)
     linked = np.zeros((len(flags), len(flags)), bool)
-    ranks = np.where(binary, 2, np.where(steps > 0, 1, 0))
     if 2 <= c <= MOST_FACTORED and n >= c + 2:
         dependent, links = _nearly_dependent(whole, columns)
-        involved[columns[dependent]] = True
-        inside = np.isin(flags, columns)
-        at = np.searchsorted(columns, flags[inside])
-        linked[np.ix_(inside, inside)] = links[np.ix_(at, at)]
         if dependent.any():
-            complete = ~np.isnan(rows[:, involved]).any(axis=1)
-            part = rows if complete.all() else rows[complete]
+            involved[columns[dependent]] = True
+            inside = np.isin(flags, columns)
+            at = np.searchsorted(columns, flags[inside])
+            linked[np.ix_(inside, inside)] = links[np.ix_(at, at)]
+            if whole is not rows:
+                rows = rows[~np.isnan(rows[:, involved]).any(axis=1)]
             at = np.flatnonzero(involved)
-            equations = exact_equalities(part, at, precision, ranks)
+            equations = exact_equalities(rows, at, precision, ranks)
     elif c >= 2:
         equations = _sums(rows, columns, shape, ranks, precision)
         involved = equations.coefficients.any(axis=0)
@@ -250,15 +258,14 @@ def complete_part(rows):
     The columns with most gaps are left out first, until rows are twice the columns;
     those rows have 0 in their gaps.
     """
-    columns, gaps = np.arange(rows.shape[1]), np.isnan(rows)
-    if gaps.any():
-        n_gaps = gaps.sum(axis=0)
-        for most in np.unique(n_gaps)[::-1]:
-            columns = np.flatnonzero(n_gaps <= most)
-            complete = ~gaps[:, columns].any(axis=1)
-            if complete.sum() >= 2 * len(columns):
-                break
-        rows = np.where(gaps, 0.0, rows)[complete]
+    gaps = np.isnan(rows)
+    n_gaps = gaps.sum(axis=0)
+    for most in np.unique(n_gaps)[::-1]:
+        columns = np.flatnonzero(n_gaps <= most)
+        complete = ~gaps[:, columns].any(axis=1)
+        if complete.sum() >= 2 * len(columns):
+            break
+    rows = np.where(gaps, 0.0, rows)[complete]
     if not len(rows):
         return columns[:0], rows
     varying = np.less(*ends_of(some_columns(rows, columns)))
@@ -277,22 +284,18 @@ def _nearly_dependent(rows, columns):
     most_left = 0.04 if n >= 2 * c else 1e-10
     part = some_columns(subsample(rows, c), columns)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, spread = part.mean(axis=0), part.std(axis=0)
+        standard = part - part.mean(axis=0)
+        spread = np.sqrt(np.einsum("nc,nc->c", standard, standard) / len(part))
     fine = np.isfinite(spread) & (spread > 0)
-    mean, spread = np.where(fine, mean, 0), np.where(fine, spread, np.inf)
-    standard = (part - mean) / spread
-    if _are_independent(standard, most_left):
-        return np.zeros(c, bool), np.zeros((c, c), bool)
-    factor = np.linalg.qr(standard, mode="r")
-    size = np.abs(np.diag(factor))
-    least = np.finfo(float).eps * max(1.0, size.max())
-    small = np.flatnonzero(size < least)
-    factor[small, small] = least
-    root = solve_triangular(factor, np.eye(c))
-    inverse = len(part) * (root @ root.T)
-    diagonal = np.diag(inverse)
+    standard[:, ~fine], spread[~fine] = 0, np.inf
+    standard /= spread
+    root = _root_of_inverse(standard)
+    diagonal = len(part) * np.square(root).sum(axis=1)
     dependent = (1 / diagonal <= most_left) & fine
-    if dependent.any() and len(part) < n:
+    if not dependent.any():
+        return dependent, np.zeros((c, c), bool)
+    inverse = len(part) * (root @ root.T)
+    if len(part) < n:
         others = np.zeros((rows.shape[1], np.count_nonzero(dependent)))
         others[columns] = inverse[:, dependent] / np.outer(spread, diagonal[dependent])
         variance = rows[:, columns[dependent]].var(axis=0) / spread[dependent] ** 2
@@ -302,14 +305,32 @@ def _nearly_dependent(rows, columns):
     return dependent, correlated & np.outer(dependent, dependent)
 
 
-def _are_independent(standard, most_left):
-    """Whether correlations, which round more than a QR, show that none is dependent."""
-    try:
-        factor = np.linalg.cholesky(standard.T @ standard / len(standard))
-    except np.linalg.LinAlgError:
-        return False
-    inverse = solve_triangular(factor, np.eye(len(factor)), lower=True)
-    return 1 / np.square(inverse).sum(axis=0).max() > max(2 * most_left, 1e-6)
+def _root_of_inverse(standard):
+    """A root R (c, c), ``R @ R.T`` the inverse of the products of columns (n, c).
+
+    Cholesky's factor of the products tells columns apart that others nearly give; only
+    what these leave of them is factored as precisely as a QR would.
+    """
+    products = standard.T @ standard
+    factor, pivots, rank, _ = dpstrf(products, tol=1e-6 * len(standard))
+    first, rest = np.split(pivots - 1, [rank])
+    some = solve_triangular(factor[:rank, :rank], np.eye(rank))
+    root = np.zeros_like(products)
+    root[first, :rank] = some
+    if len(rest):
+        left, given = standard[:, rest], 0.0
+        # Twice: the second time for what rounding left.
+        for _ in range(2):
+            share = some @ (some.T @ (standard[:, first].T @ left))
+            left, given = left - standard[:, first] @ share, given + share
+        factor = np.linalg.qr(left, mode="r")
+        least = ROUNDINGS * np.finfo(float).eps * np.sqrt(len(standard))
+        small = np.flatnonzero(np.abs(np.diag(factor)) < least)
+        factor[small, small] = least
+        inverse = solve_triangular(factor, np.eye(len(rest)))
+        root[np.ix_(rest, range(rank, len(root)))] = inverse
+        root[np.ix_(first, range(rank, len(root)))] = -given @ inverse
+    return root
 
 
 def _sums(rows, columns, shape, ranks, precision):

@@ -178,6 +178,21 @@ def test_a_column_is_tied_where_others_leave_a_25th_of_its_variance(seed):
         assert (left.var() / y.var() <= 0.04) == is_tied
 
 
+@pytest.mark.parametrize("left", [0.0404, 0.0396])
+@pytest.mark.parametrize("seed", range(10))
+def test_exact_equalities_of_others_do_not_tie_a_column(seed, left):
+    # Cancelled rounding of an exact equality, divided by itself, is of any size.
+    rng = np.random.default_rng(seed)
+    parts = rng.gamma(2.0, size=(95, 3)) * [1, 20, 1]
+    basis = np.column_stack([parts, np.ones(95)])
+    noise = rng.normal(size=95)
+    noise -= basis @ np.linalg.lstsq(basis, noise, rcond=None)[0]
+    trend = (parts - parts.mean(axis=0)) @ rng.normal(size=3)
+    trend *= np.sqrt(1 / left - 1) * np.linalg.norm(noise) / np.linalg.norm(trend)
+    X = np.column_stack([trend + noise, parts, parts.sum(axis=1)])
+    assert_array_equal(relations(X).in_equality, [left < 0.04, True, True, True, True])
+
+
 def test_all_rows_confirm_what_some_tell():
     # Rows of which equalities are computed satisfy it, others do not.
     x = gamma(0, 4000, 2)
