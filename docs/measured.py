@@ -105,7 +105,23 @@ def figures():
         found[f"fresh_logistic_{sampler}_ap"] = score(
             "fresh", samplers[sampler], metrics["ap"], "logistic"
         )
-    return found | _of_few_rows() | _of_speed()
+    return found | _of_shares() | _of_few_rows() | _of_speed()
+
+
+def _of_shares():
+    """Means of the thirty tables by share of the rare class and learner."""
+    samplers = {"none": "none", "threshold": "threshold", "smote": "SMOTE 1/3"}
+    samplers |= {"fifth": "PNL 1/5", "third": "PNL 1/3", "full": "PNL 1"}
+    metrics = {"ap": METRICS[0], "balanced": METRICS[2], "brier": "corrected Brier"}
+    learners = {"mean": MEAN, "logistic": "logistic", "boosting": "boosting"}
+    return {
+        f"shares_{sampler}_{learner}_{metric}": score(
+            "shares", samplers[sampler], metrics[metric], learners[learner]
+        )
+        for sampler in samplers
+        for learner in learners
+        for metric in metrics
+    }
 
 
 def _of_few_rows():
@@ -153,10 +169,10 @@ def _of_speed():
 
 def tables():
     """Tables by the names that pages mark them with."""
-    found = {which: _imbalance(which) for which in ("fresh", "held-out")}
-    sets = tuple(found)
-    found |= {f"{which}-minus-smote": _minus_smote(which) for which in sets}
-    found |= {f"{which}-ensembles": _ensembles(which) for which in sets}
+    sets = ("fresh", "held-out")
+    found = {f"{which}-minus-smote": _minus_smote(which) for which in sets}
+    found |= {"fresh": _imbalance("fresh"), "fresh-ensembles": _ensembles("fresh")}
+    found |= _share_tables()
     found["few-shot-images"], found["mixed"] = _few_shot(), _mixed()
     for name in ("control-raking", "control-weights"):
         found[name] = _wanted(rows(name))
@@ -177,20 +193,88 @@ def _markdown(head, body):
 
 
 def _imbalance(which):
-    """A sampler a line, means over tables and learners."""
-    lines = imbalance.means(rows(f"imbalance-{which}"))
+    """A sampler a line, means over tables and learners; less smote-variants."""
+    lines = imbalance.means(_kept(which))
     metrics = [name for name in imbalance.DIRECTIONS if name in lines[0]]
     body = [[x["sampler"], *(share(x[name]) for name in metrics)] for x in lines]
     return _markdown(["mean of learners", *metrics], body)
 
 
+def _kept(which):
+    """What pages show of a set; the report has all samplers."""
+    found = rows(f"imbalance-{which}")
+    return [row for row in found if row["sampler"] not in VARIANTS]
+
+
 def _minus_smote(which):
     """1000 times the differences to SMOTE, a sampler a line; less smote-variants."""
-    found = [r for r in rows(f"imbalance-{which}") if r["sampler"] not in VARIANTS]
-    lines = imbalance.differences(found, learners=[MEAN])
+    lines = imbalance.differences(_kept(which), learners=[MEAN])
     names = [name for name in imbalance.SHORT.values() if name in lines[0]]
     body = [[line["sampler"], *(line[name] for name in names)] for line in lines]
     return _markdown(["minus SMOTE", *names], body)
+
+
+def _share_tables():
+    """How many new rows, and ten models: scores by learner, and their gains."""
+    decisions = "balanced accuracy", "corrected Brier"
+    some = {
+        "none": "no new rows",
+        "PNL 1/5": "`sampling_strategy=1/5`",
+        "PNL 1/3": "`sampling_strategy=1/3`",
+        "PNL 1": "all level, the default",
+    }
+    ten = {
+        "none": "one model, no new rows",
+        "PNL 1/3": "one model, a third",
+        "bagging": "ten models, no new rows",
+        "bagging, PNL": "ten models, new rows each",
+    }
+    return {
+        "shares-ranking": _shares("shares", *METRICS[:2]),
+        "shares-decisions": _shares("shares", *decisions, with_p=False),
+        "shares-choice": _of_learners("shares", some),
+        "bagging": _of_learners("bagging", ten),
+        "bagging-gains": _shares("bagging", *METRICS[:2]),
+    }
+
+
+def _shares(which, *metrics, with_p=True):
+    """1000 times the gains of more rare rows over none, by learner: two scores a cell.
+
+    Of the first score with p of Wilcoxon's test over tables.
+    """
+    found, _ = imbalance.scores(rows(f"imbalance-{which}"))
+    learners = _learners(found)
+    none = [found["none", name, metric] for name in learners for metric in metrics]
+    body = [["none"]]
+    for first, second in zip(none[::2], none[1::2], strict=True):
+        body[0].append(f"{share(first.mean())} / {share(second.mean())}")
+    for sampler in dict.fromkeys(key[0] for key in found if key[0] != "none"):
+        body.append([sampler])
+        for learner in learners:
+            first, second = (
+                1000
+                * imbalance.DIRECTIONS[metric]
+                * (found[sampler, learner, metric] - found["none", learner, metric])
+                for metric in metrics
+            )
+            p = f" ({imbalance.p_value(first)})" * with_p
+            body[-1].append(f"{first.mean():+.0f}{p} / {second.mean():+.0f}")
+    return _markdown([" / ".join(metrics), *learners], body)
+
+
+def _learners(found):
+    return [MEAN, *dict.fromkeys(key[1] for key in found if key[1] != MEAN)]
+
+
+def _of_learners(which, names, metric="average precision"):
+    """Means by learner, of some samplers under names of their own."""
+    scores = means(which)
+    body = [
+        [name, *(scores[sampler, learner, metric] for learner in _learners(scores))]
+        for sampler, name in names.items()
+    ]
+    return _markdown([metric, *_learners(scores)], body)
 
 
 def _ensembles(which):
@@ -237,11 +321,17 @@ def _mixed():
 
 
 def _cores():
-    """The tables of each machine that ``cores`` was run on, by its number of cores."""
+    """The tables of each machine that ``cores`` was run on, by its number of cores.
+
+    Page faults of one thread do not depend on these: they are there once.
+    """
     names = (path.stem for path in RESULTS.glob("speed-cores-*.csv"))
     machines = [rows(name) for name in names if not name.endswith("quick")]
-    for found in sorted(machines, key=lambda found: int(found[0]["cores"])):
-        for title, lines in cores.tables(found):
+    machines.sort(key=lambda found: int(found[0]["cores"]))
+    for found in machines:
+        once = found is machines[0]
+        kept = [row for row in found if once or row["table"] != "memory"]
+        for title, lines in cores.tables(kept):
             yield from (f"{title}:", "")
             yield from _markdown(list(lines[0]), [list(x.values()) for x in lines])
             yield ""
@@ -317,7 +407,10 @@ def _completion_exact():
 
 
 # What a page leaves out, unless something was wanted of it; the CSV has it.
-_LEFT_OUT = ("n_jobs", "RandomOverSampler", "as they are", "without", "share")
+_LEFT_OUT = (
+    "n_jobs", "RandomOverSampler", "as they are", "without", "share",
+    "largest difference",
+)  # fmt: skip
 
 
 def _wanted(found):

@@ -104,12 +104,12 @@ def shown(gain, families):
     """The mean of a gain, p of Wilcoxon's test twice, and tables ahead."""
     names = dict.fromkeys(families)
     of_families = np.array([gain[families == name].mean() for name in names])
-    tests = dict.fromkeys([_p_value(gain), _p_value(of_families)])
+    tests = dict.fromkeys([p_value(gain), p_value(of_families)])
     return f"{gain.mean():+.1f} ({', '.join(tests)}; {(gain > 0).sum()})"
 
 
-def _p_value(gain):
-    """Half of the ties count for each side: dropping them would overstate p."""
+def p_value(gain):
+    """p of Wilcoxon's test; half of the ties count for each side."""
     p = wilcoxon(gain, zero_method="zsplit").pvalue if gain.any() else 1.0
     return f"{p:.2g}"
 

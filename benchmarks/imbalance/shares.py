@@ -62,6 +62,7 @@ def tenth(learner):
 
 SINGLE = {
     "none": Rival(),
+    "threshold": Rival(threshold=True),
     **{f"PNL {name}": with_share(PNLSampler, share) for name, share in SHARES.items()},
     **{f"SMOTE {name}": with_share(SMOTE, share) for name, share in SHARES.items()},
     "PNL 1, k=10": Rival(seeded(PNLSampler, k_neighbors=10)),
@@ -96,6 +97,7 @@ def main():
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3])
     parser.add_argument("--folds", type=int, default=2, help="of four a seed")
     parser.add_argument("--samplers", nargs="+", help="default: all")
+    parser.add_argument("--name", default="shares", help="of the CSV")
     parser.add_argument("--n-jobs", type=int, default=1)
     options = parser.parse_args()
     tables, rows = load_tables(options.tables), []
@@ -105,8 +107,8 @@ def main():
         part = {name: rivals[name] for name in kinds if name in rivals}
         if part:
             rows += run(tables, part, options.seeds, options.folds, options.n_jobs)
-    write_csv(report.summarise(rows), "imbalance-shares")
-    report.report("shares", reference="none")
+    write_csv(report.summarise(rows), f"imbalance-{options.name}")
+    report.report(options.name, reference="none")
 
 
 if __name__ == "__main__":
