@@ -1,5 +1,7 @@
 """Work on blocks of rows, by threads or workers that share no memory; batches cut."""
 
+from functools import cache
+
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
@@ -17,6 +19,7 @@ def map_blocks(function, *arrays, step, n_jobs=None):
     kept to one thread: ``n_jobs`` is what uses more cores.
     """
     n, joined, done = len(arrays[0]), None, 0
+    _keep_freed_memory()
     with one_blas_thread():
         for parts in _results(function, arrays, n, step, n_jobs):
             if joined is None:
@@ -25,6 +28,18 @@ def map_blocks(function, *arrays, step, n_jobs=None):
                 whole[done : done + len(part)] = part
             done += len(parts[0])
     return joined
+
+
+@cache
+def _keep_freed_memory():
+    """Have temporaries of blocks come from the heap, once a process.
+
+    The allocator of Linux maps arrays that are larger than any that was freed, and
+    unmaps them after use: up to 25 page faults a row. One large array, which is not
+    written to, teaches it. Workers of dask fix the threshold; docs/scale.md says how
+    they are told.
+    """
+    np.empty(31 * 2**20, np.uint8)
 
 
 def _results(function, arrays, n, step, n_jobs):

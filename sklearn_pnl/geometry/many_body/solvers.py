@@ -314,7 +314,7 @@ def rows_at_once(poset, solver=None):
 
     More for conjugate gradients, which take many products for ever fewer rows.
     """
-    cells = BLOCK_CELLS * (2 if solver is not None and solver.matrix_free else 1)
+    cells = BLOCK_CELLS * (4 if solver is not None and solver.matrix_free else 1)
     return max(poset.rows_at_once, cells // poset.n_elements)
 
 
