@@ -52,9 +52,9 @@ class PNLAugmenter(Augmentation):
     k_neighbors : int or "auto", default="auto"
         Rows among which a partner is looked for, or that a new row is decoded from
         where its code is drawn from a density; fewer rows are all used, with a warning.
-        "auto" is a third of the rows as partners, at least 4 and at most 10, or 5 rows
-        to decode from, or as many as there are: new rows of one row are copies, with a
-        warning.
+        "auto" is a third of the rows as partners, at most 10, and 7 of fewer than 18
+        rows; or 5 rows to decode from, or as many as there are: new rows of one row are
+        copies, with a warning.
 
     categorical_features : "auto", array-like or None, default="auto"
         Columns that hold categories: their numbers, their names or a mask. "auto" is

@@ -126,7 +126,7 @@ class Lines(BaseEstimator):
         structure : Structure
             Equalities, orders, limits and steps of the columns.
         k_neighbors : int or "auto", default="auto"
-            Partners of a row: a third of the rows, at least 4 and at most 10.
+            Partners of a row: a third of the rows, at most 10, and 7 of fewer than 18.
         groups : ndarray of shape (m,), default=None
             Rows of a group are mixed with each other alone.
         n_jobs, caller

@@ -63,11 +63,13 @@ class Batch(NamedTuple):
 
 
 def n_partners(m):
-    """Default number of partners of each of m rows: a third of them, from 4 to 10.
+    """Default number of partners of each of m rows: a third of them, at most 10.
 
-    With ten partners a row of a small class with parts would have some in another part.
+    With ten partners a row of a small class of two clusters would have some in the
+    other one. Of fewer than 18 rows they are 7: with 4 or 6 of 8 to 12 rows learners
+    ranked worse.
     """
-    return min(max(4, min(10, m // 3)), m)
+    return min(10, m // 3) if m >= 18 else min(7, m)
 
 
 @dataclass(frozen=True)

@@ -64,9 +64,9 @@ class PNLSampler(Augmentation, BaseOverSampler):
     k_neighbors : int or "auto", default="auto"
         Rows of the class among which a partner is looked for, or that a new row is
         decoded from where its code is drawn from a density; all of a smaller class,
-        with a warning. "auto" is a third of the rows of the class as partners, at least
-        4 and at most 10, or 5 rows to decode from, or as many as there are: new rows of
-        a class of one row are copies, with a warning.
+        with a warning. "auto" is a third of the rows of the class as partners, at most
+        10, and 7 of fewer than 18 rows; or 5 rows to decode from, or as many as there
+        are: new rows of a class of one row are copies, with a warning.
 
     categorical_features : "auto", array-like or None, default="auto"
         Columns that hold categories: their numbers, their names or a mask. "auto" is
