@@ -249,7 +249,11 @@ def _shares(which, *metrics, with_p=True):
     body = [["none"]]
     for first, second in zip(none[::2], none[1::2], strict=True):
         body[0].append(f"{share(first.mean())} / {share(second.mean())}")
-    for sampler in dict.fromkeys(key[0] for key in found if key[0] != "none"):
+    # A moved threshold ranks as none does.
+    left_out = {"none", "threshold"} if METRICS[0] in metrics else {"none"}
+    for sampler in dict.fromkeys(key[0] for key in found):
+        if sampler in left_out:
+            continue
         body.append([sampler])
         for learner in learners:
             first, second = (
