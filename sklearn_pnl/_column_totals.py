@@ -77,7 +77,7 @@ def column_total(
     lower: object = -np.inf,
     upper: object = np.inf,
     rtol: float = 0.0,
-    mean: bool = False,
+    mean: bool | float = False,
 ) -> ColumnTotal:
     """Describe a total of a set of rows: a sum, a mean, or counts by category.
 
@@ -94,10 +94,10 @@ def column_total(
         Ends of an interval, in place of ``equal``.
     rtol : float, default=0
         Relative tolerance: how far from ``equal`` a total may be, as a share of it.
-    mean : bool, default=False
+    mean : bool or float, default=False
         Whether it is the mean of the column that is asked for, or shares of levels:
         of all rows, so that those of other levels, and those whose cell is missing,
-        have together what is left of 1.
+        have together what is left of 1. A number, without ``equal``, is the mean.
 
     Returns
     -------
@@ -121,6 +121,14 @@ def column_total(
             "rtol must be 0 or more and below 1, a share of the total (.05 for 5%); "
             f"got {rtol!r}. For a wider interval give lower= and upper=."
         )
+    if not isinstance(mean, bool | np.bool_) and mean != (equal is not None):
+        # `mean=45` says what `45, mean=True` does.
+        if equal is not None or np.any([lower != -np.inf, upper != np.inf]):
+            raise ValueError(
+                f"mean={mean!r} beside what is asked for: mean=True says that this is "
+                "a mean."
+            )
+        equal, mean = mean, True
     if equal is None:
         rtol = 0.0
     elif np.any(np.asarray(lower) != -np.inf) or np.any(np.asarray(upper) != np.inf):

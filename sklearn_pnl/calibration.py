@@ -550,7 +550,8 @@ def _round_weights(asked, weights, floor, ceiling, time_limit):
     is_whole = np.array_equal(terms.data, np.round(terms.data))
     # A search over more terms than a million takes minutes.
     if is_whole and not asked.is_mean.any() and terms.nnz <= 2**20:
-        ends = asked.lower, asked.upper, time_limit, floor, ceiling
+        limits = {"time_limit": time_limit}
+        ends = asked.lower, asked.upper, limits, floor, ceiling
         with suppress(ValueError):
             return nearest_whole(weights, terms, *ends)
     # Sums with irrational coefficients tell rows with other terms apart.

@@ -174,7 +174,8 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         **Augmentation._parameter_constraints,
         "n_samples": [COUNT, Interval(RealNotInt, 0, None, closed="neither")],
         "row_weights": [StrOptions({"uniform", "rarity"})],
-        "constraints": [*CONSTRAINTS, None],
+        # Words are refused where they are read, with the form to write.
+        "constraints": [*CONSTRAINTS, str, None],
         "totals": [dict, list, tuple, ColumnTotal, None],
         "random_state": ["random_state", np.random.Generator],
     }

@@ -185,7 +185,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
     _parameter_constraints: ClassVar[dict] = {
         **BaseOverSampler._parameter_constraints,
         **Augmentation._parameter_constraints,
-        "constraints": [*CONSTRAINTS, dict, None],
+        # Words are refused where they are read, with the form to write.
+        "constraints": [*CONSTRAINTS, dict, str, None],
         "totals": [dict, None],
         "random_state": ["random_state", np.random.Generator],
     }

@@ -637,3 +637,12 @@ def test_parts_of_the_rows_are_calibrated_apart_by_groupby():
         weights[part.index] = calibrate(part, {"age": 5e4})
     sums = (weights * frame["age"]).groupby(frame["region"]).sum()
     np.testing.assert_allclose(sums, 5e4)
+
+
+def test_a_mean_may_be_said_as_a_number():
+    assert column_total("age", mean=45) == column_total("age", 45, mean=True)
+    assert column_total("age", mean=1.5).mean is True
+    with pytest.raises(ValueError, match="mean=45 beside what is asked for"):
+        column_total("age", 45, mean=45)
+    with pytest.raises(ValueError, match="mean=45 beside what is asked for"):
+        column_total("age", lower=3, mean=45)

@@ -662,6 +662,13 @@ def test_samplers_can_be_pickled():
 # --- constraints and totals -------------------------------------------------------
 
 
+def test_constraints_in_words_are_told_the_form_to_write():
+    X, y = table()
+    for asked in ("age > 30", ["x0 > 1"], {1: "x0 > 1"}):
+        with pytest.raises(ValueError, match="such as ColumnConstraint.*got '"):
+            resample(X, y, constraints=asked)
+
+
 def test_constraints_are_for_all_classes_or_by_class():
     X, y = table()
     asked = ColumnConstraint({0: 1, 3: 1}, upper=1.0)

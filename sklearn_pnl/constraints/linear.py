@@ -351,8 +351,10 @@ def _as_arrays(constraint, label, table):
         ends = [np.broadcast_to(end, len(a)).astype(float) for end in ends]
     else:
         raise ValueError(
-            f"{label} must be a scipy.optimize.LinearConstraint or a ColumnConstraint; "
-            f"got {type(constraint).__name__}."
+            f"{label} must be a scipy.optimize.LinearConstraint or a ColumnConstraint, "
+            "such as ColumnConstraint('age', lower=30) for ages of 30 and more, or "
+            f"ColumnConstraint({{'a': 1, 'b': -1}}, equal=0) for a = b; got "
+            f"{constraint!r}."
         )
     if a.shape[1] != n_columns or not np.isfinite(a).all():
         raise ValueError(

@@ -248,7 +248,8 @@ def _whole_counts(totals, cells, near):
     margins = [replace(margin, codes=codes) for margin, codes in pairs]
     terms, lower, upper, _ = _count_terms(margins, totals.n, len(cells))
     try:
-        counts = nearest_whole(near, terms, lower, upper, time_limit=10.0)
+        # A limit in seconds would have rows depend on the machine.
+        counts = nearest_whole(near, terms, lower, upper, {"node_limit": 2000})
     except ValueError:
         names = " and ".join(margin.name for margin in margins)
         raise ValueError(

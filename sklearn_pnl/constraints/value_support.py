@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ..geometry._arrays import slices
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ValueSupport:
     """Steps and atoms of columns; printed, in words.
 
@@ -38,7 +38,7 @@ class ValueSupport:
     steps: NDArray
     atoms: dict = field(default_factory=dict)
 
-    def __str__(self):
+    def __repr__(self):
         lines = []
         for j, name in enumerate(self.names):
             words = []

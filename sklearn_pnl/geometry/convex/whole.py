@@ -5,7 +5,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csc_array
 
 
-def nearest_whole(cells, rows, lower, upper, time_limit, floor=-np.inf, ceiling=np.inf):
+def nearest_whole(cells, rows, lower, upper, limits, floor=-np.inf, ceiling=np.inf):
     """Whole numbers (D,) next to given ones, with sums in intervals; nearest of all.
 
     Least sum of squares among the cells rounded up or down, within ``floor`` and
@@ -14,7 +14,7 @@ def nearest_whole(cells, rows, lower, upper, time_limit, floor=-np.inf, ceiling=
     margins of a table are a transport problem: it always has a solution, and no
     branching is needed (Bacharach 1966; Cox 1987). Three margins and more may have
     none; optimality may take long to prove, and the nearest solution within
-    ``time_limit`` is returned.
+    ``limits``, options of :func:`scipy.optimize.milp`, is returned.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def nearest_whole(cells, rows, lower, upper, time_limit, floor=-np.inf, ceiling=
             constraints=LinearConstraint(matrix, least, most),
             bounds=Bounds(0, 1),
             integrality=np.ones(len(free)),
-            options={"time_limit": time_limit},
+            options=limits,
         )
         if found.x is not None:
             low[free] += np.round(found.x)
