@@ -62,10 +62,10 @@ def subsample(rows, c):
     return rows[:: max(1, len(rows) // max(1000, 4 * c))]
 
 
-def _room(rows, precision):
-    """What rounding and :data:`TOL` leave of each column (D,) of rows."""
+def _room(ends, precision):
+    """What rounding and :data:`TOL` leave of columns (D,) with these ends."""
     eps = np.maximum(precision, np.finfo(float).eps)
-    low, high = ends_of(rows)
+    low, high = ends
     return TOL * (high - low) + ROUNDINGS * eps * np.maximum(np.abs(low), np.abs(high))
 
 
@@ -80,27 +80,32 @@ def exact_equalities(rows, columns, precision, priority):
     Parameters
     ----------
     rows : ndarray of shape (n, D)
-        Without gaps in ``columns``.
+        NaN where a cell is missing; those without gaps in ``columns`` count.
     columns : ndarray of int
-        Among which; two fewer than rows at most.
+        Among which; two fewer than rows at most, or none.
     precision : ndarray of shape (D,)
         Unit roundoff of the types of the columns.
     """
     none, part = Equations.none(rows.shape[1]), rows[:, columns]
+    ends = ends_of(part)
+    if np.isnan(ends[0]).any():
+        part = part[~np.isnan(part).any(axis=1)]
+        ends = ends_of(part)
     sample, precision = subsample(part, len(columns)), precision[columns]
     mean, spread = sample.mean(axis=0), sample.std(axis=0)
-    if not (np.isfinite(spread) & (spread > 0)).all():
+    if not len(columns) or not (np.isfinite(spread) & (spread > 0)).all():
         return none
     factor = np.linalg.qr((sample - mean) / spread, mode="r")
     _, singular, vectors = np.linalg.svd(factor)
-    room = np.sqrt(len(sample)) * (_room(sample, precision) / spread).max()
-    basis = vectors[singular <= room] / spread
+    room = _room(ends_of(sample), precision)
+    least = np.sqrt(len(sample)) * (room / spread).max()
+    basis = vectors[singular <= least] / spread
     basis, pivots = echelon(basis, spread, priority[columns])
     # Coefficients that the rounding of a type makes are none.
     share = np.abs(basis) * spread
     small = ROUNDINGS * precision.max() * share.max(axis=1, initial=0, keepdims=True)
     basis[share <= small] = 0
-    basis = np.array([_readable(row, sample, precision) for row in basis])
+    basis = np.array([_readable(row, sample, room) for row in basis])
     if not len(basis):
         return none
     values = np.median(sample @ basis.T, axis=0)
@@ -108,8 +113,8 @@ def exact_equalities(rows, columns, precision, priority):
     size = np.abs(basis) @ np.abs(sample).max(axis=0)
     values = np.where(np.abs(values - near) <= 1e-12 * size, near, values)
     # Computed from a part of the rows; all rows confirm them.
-    missed = np.abs(part @ basis.T - values).max(axis=0)
-    holds = missed <= np.abs(basis) @ _room(part, precision)
+    missed = np.abs(basis @ part.T - values[:, None]).max(axis=1)
+    holds = missed <= np.abs(basis) @ _room(ends, precision)
     equations = np.zeros((len(basis), rows.shape[1]))
     equations[:, columns] = basis
     return Equations(equations[holds], values[holds], columns[pivots][holds])
@@ -182,7 +187,7 @@ def _whole_pivots(basis, pivots, ranks):
     return basis, pivots
 
 
-def _readable(row, rows, precision):
+def _readable(row, rows, room):
     """Coefficients as fractions of small denominators, where the rows allow it."""
     used, denominators = np.flatnonzero(row), np.arange(1.0, 1001)[:, None]
     fractions = np.rint(row[used] * denominators) / denominators
@@ -191,7 +196,7 @@ def _readable(row, rows, precision):
     near[used] = fractions[best, np.arange(len(used))]
     near = np.where(np.abs(near - row) <= 1e-6 * np.maximum(1, np.abs(row)), near, row)
     missed = np.abs((rows - rows[0]) @ near).max()
-    return near if missed <= np.abs(near) @ _room(rows, precision) else row
+    return near if missed <= np.abs(near) @ room else row
 
 
 # --- few rows: what is written side by side ---------------------------------------
@@ -218,7 +223,7 @@ def sums_of_neighbors(rows, precision):
     eps = np.finfo(float).eps
     shares = sorted({ROUNDINGS * eps, TOL, max(TOL, ROUNDINGS * precision.max())})
     found = [x for share in shares for x in _sums_of_codes(until, codes, share * size)]
-    room, spread = _room(rows, precision), np.ptp(rows, axis=0)
+    room, spread = _room(ends_of(rows), precision), np.ptp(rows, axis=0)
     equations = []
     for start, stop, total in found:
         equation = np.zeros(c)

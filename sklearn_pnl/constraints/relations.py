@@ -18,6 +18,7 @@ from .._runtime.blocks import ends_of
 from ..geometry._arrays import slices, some_columns
 from .equalities import (
     ROUNDINGS,
+    TOL,
     Equations,
     echelon,
     exact_equalities,
@@ -234,16 +235,12 @@ def _equalities(rows, columns, whole, shape, ranks, precision):
     involved, equations = np.zeros(d, bool), Equations.none(d)
     linked = np.zeros((len(flags), len(flags)), bool)
     if 2 <= c <= MOST_FACTORED and n >= c + 2:
-        dependent, links = _nearly_dependent(whole, columns)
-        if dependent.any():
-            involved[columns[dependent]] = True
+        dependent, links, equations = _factored(rows, columns, whole, ranks, precision)
+        involved[columns[dependent]] = True
+        if dependent.any() and len(flags):
             inside = np.isin(flags, columns)
             at = np.searchsorted(columns, flags[inside])
             linked[np.ix_(inside, inside)] = links[np.ix_(at, at)]
-            if whole is not rows:
-                rows = rows[~np.isnan(rows[:, involved]).any(axis=1)]
-            at = np.flatnonzero(involved)
-            equations = exact_equalities(rows, at, precision, ranks)
     elif c >= 2:
         equations = _sums(rows, columns, shape, ranks, precision)
         involved = equations.coefficients.any(axis=0)
@@ -272,17 +269,17 @@ def complete_part(rows):
     return columns[varying], rows
 
 
-def _nearly_dependent(rows, columns):
-    """Which of some columns (c,) of rows others give, nearly, and which are linked.
+def _factored(rows, columns, whole, ranks, precision):
+    """Which of some columns (c,) others give, nearly, which are linked, and equations.
 
     A column is in an equality where the other columns leave little of its variance:
     ``1 / (C^-1)_cc`` of it, C the correlations of a part of the rows. All rows confirm
     it.
     """
-    n, c = len(rows), len(columns)
+    n, c = len(whole), len(columns)
     # Wide enough for sums of rounded numbers; of few rows what chance cannot reach.
     most_left = 0.04 if n >= 2 * c else 1e-10
-    part = some_columns(subsample(rows, c), columns)
+    part = some_columns(subsample(whole, c), columns)
     with np.errstate(over="ignore", invalid="ignore"):
         standard = part - part.mean(axis=0)
         spread = np.sqrt(np.einsum("nc,nc->c", standard, standard) / len(part))
@@ -293,23 +290,31 @@ def _nearly_dependent(rows, columns):
     diagonal = len(part) * np.square(root).sum(axis=1)
     dependent = (1 / diagonal <= most_left) & fine
     if not dependent.any():
-        return dependent, np.zeros((c, c), bool)
+        return dependent, np.zeros((c, c), bool), Equations.none(rows.shape[1])
     inverse = len(part) * (root @ root.T)
-    if len(part) < n:
-        others = np.zeros((rows.shape[1], np.count_nonzero(dependent)))
-        others[columns] = inverse[:, dependent] / np.outer(spread, diagonal[dependent])
-        variance = rows[:, columns[dependent]].var(axis=0) / spread[dependent] ** 2
-        dependent[dependent] = (rows @ others).var(axis=0) <= most_left * variance
+    equations = exact_equalities(rows, columns[dependent], precision, ranks)
+    # Those that hold exactly are confirmed.
+    exact = equations.coefficients[:, columns].any(axis=0)
+    unsure = np.flatnonzero(dependent & ~exact)
+    if len(unsure) and len(part) < n:
+        others = np.zeros((rows.shape[1], len(unsure)))
+        others[columns] = inverse[:, unsure] / np.outer(spread, diagonal[unsure])
+        variance = whole[:, columns[unsure]].var(axis=0) / spread[unsure] ** 2
+        holds = (whole @ others).var(axis=0) <= most_left * variance
+        if not holds.all():
+            dependent[unsure[~holds]] = False
+            equations = exact_equalities(rows, columns[dependent], precision, ranks)
     # Smaller partial correlations link no two columns.
     correlated = np.abs(inverse) > 1e-3 * np.sqrt(np.outer(diagonal, diagonal))
-    return dependent, correlated & np.outer(dependent, dependent)
+    return dependent, correlated & np.outer(dependent, dependent), equations
 
 
 def _root_of_inverse(standard):
     """A root R (c, c), ``R @ R.T`` the inverse of the products of columns (n, c).
 
     Cholesky's factor of the products tells columns apart that others nearly give; only
-    what these leave of them is factored as precisely as a QR would.
+    what these leave of them is factored as precisely as a QR would. What rounding
+    leaves is in no relation: its products are chance.
     """
     products = standard.T @ standard
     factor, pivots, rank, _ = dpstrf(products, tol=1e-6 * len(standard))
@@ -318,13 +323,18 @@ def _root_of_inverse(standard):
     root = np.zeros_like(products)
     root[first, :rank] = some
     if len(rest):
-        left, given = standard[:, rest], 0.0
+        others, given = standard[:, first], 0.0
+        covariances = products[np.ix_(first, rest)]
         # Twice: the second time for what rounding left.
         for _ in range(2):
-            share = some @ (some.T @ (standard[:, first].T @ left))
-            left, given = left - standard[:, first] @ share, given + share
-        factor = np.linalg.qr(left, mode="r")
-        least = ROUNDINGS * np.finfo(float).eps * np.sqrt(len(standard))
+            given = given + some @ (some.T @ covariances)
+            left = standard[:, rest] - others @ given
+            covariances = others.T @ left
+        size, one = np.linalg.norm(left, axis=0), np.sqrt(len(standard))
+        factor, near = np.diag(size), np.flatnonzero(size > TOL * one)
+        if len(near):
+            factor[np.ix_(near, near)] = np.linalg.qr(left[:, near], mode="r")
+        least = ROUNDINGS * np.finfo(float).eps * one
         small = np.flatnonzero(np.abs(np.diag(factor)) < least)
         factor[small, small] = least
         inverse = solve_triangular(factor, np.eye(len(rest)))
