@@ -86,10 +86,10 @@ def exact_equalities(rows, columns, precision, priority):
     precision : ndarray of shape (D,)
         Unit roundoff of the types of the columns.
     """
-    none, part = Equations.none(rows.shape[1]), rows[:, columns]
-    ends = ends_of(part)
+    none, given = Equations.none(rows.shape[1]), rows[:, columns]
+    part, ends = given, ends_of(given)
     if np.isnan(ends[0]).any():
-        part = part[~np.isnan(part).any(axis=1)]
+        part = given[~np.isnan(given).any(axis=1)]
         ends = ends_of(part)
     sample, precision = subsample(part, len(columns)), precision[columns]
     mean, spread = sample.mean(axis=0), sample.std(axis=0)
@@ -115,9 +115,24 @@ def exact_equalities(rows, columns, precision, priority):
     # Computed from a part of the rows; all rows confirm them.
     missed = np.abs(basis @ part.T - values[:, None]).max(axis=1)
     holds = missed <= np.abs(basis) @ _room(ends, precision)
+    if part is not given:
+        holds &= _holds_where_given(given, basis, values, precision)
     equations = np.zeros((len(basis), rows.shape[1]))
     equations[:, columns] = basis
     return Equations(equations[holds], values[holds], columns[pivots][holds])
+
+
+def _holds_where_given(rows, basis, values, precision):
+    """Which equalities (k,) hold in all rows (n, c) that have their own columns."""
+    holds = np.empty(len(basis), bool)
+    for k, coefficients in enumerate(basis):
+        own = np.flatnonzero(coefficients)
+        part = rows[:, own]
+        part = part[~np.isnan(part).any(axis=1)]
+        missed = np.abs(part @ coefficients[own] - values[k]).max()
+        room = _room(ends_of(part), precision[own])
+        holds[k] = missed <= np.abs(coefficients[own]) @ room
+    return holds
 
 
 def echelon_of(system):

@@ -341,3 +341,16 @@ def test_limits_are_those_of_all_rows_widened():
     assert_allclose(found.high, [X[:, 0].max() + room, 5, 1])
     without = relations(X, extrapolation=None)
     assert np.isinf([without.low[0], without.high[0]]).all()
+
+
+def test_equalities_hold_in_all_rows_that_have_their_columns():
+    rng = np.random.default_rng(0)
+    X = rng.gamma(2.0, size=(300, 5))
+    X[:, 2] = X[:, 0] + X[:, 1]
+    X[:, 4] = X[:, 2] + X[:, 3]
+    # In rows without the last total the first one is not the sum of its parts.
+    X[:60, 2] += 1
+    X[:60, 4] = np.nan
+    assert list(find_equalities(X).descriptions) == ["x4 = x0 + x1 + x3"]
+    X[:60, 2] -= 1
+    assert len(find_equalities(X)) == 2
