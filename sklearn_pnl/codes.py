@@ -273,21 +273,28 @@ class Codes(BaseEstimator):
             base = free_mask(self.poset_, projector.order, projector.base)
             self.base_mask_ = base
         codec = make_codec(projector, self.poset_, base, manifold)
-        # w_i = Enc(x_i).
-        encoded = encode_rows(codec, cells, caller, n_jobs, numbers=table.row_numbers)
-        if not codec.needs_rows:
-            cells = np.empty_like(cells[:0])
-        elif not table.owned:
-            cells = unshared(cells, rows)
-        training = TrainingRows(codec, cells, encoded, draws.metric, table.labels)
-        self.codes_, self.n_params_ = training.codes, codec.n_params
-        self.n_iter_ = max(1, int(encoded.n_iter.max()))
+        training = self._encoded(
+            codec, cells, table, rows, draws.metric, caller, n_jobs
+        )
         self.draws_ = draws.fit(self.codes_)
         has_donors = table.labels is not None or relations.binary.any()
         return CodeSource(
             training, self.draws_, embed, lay_out, relations, feasible, k, strata,
             has_donors, caller,
         )  # fmt: skip
+
+    def _encoded(self, codec, cells, table, rows, metric, caller, n_jobs):
+        """Training rows of cells (n, D), which are kept if decoding needs them."""
+        # w_i = Enc(x_i).
+        encoded = encode_rows(codec, cells, caller, n_jobs, numbers=table.row_numbers)
+        if not codec.needs_rows:
+            cells = np.empty_like(cells[:0])
+        elif not table.owned:
+            cells = unshared(cells, rows)
+        training = TrainingRows(codec, cells, encoded, metric, table.labels)
+        self.codes_, self.n_params_ = training.codes, codec.n_params
+        self.n_iter_ = max(1, int(encoded.n_iter.max()))
+        return training
 
     def _projector(self):
         """The projector that ``order`` stands for, not fitted."""
