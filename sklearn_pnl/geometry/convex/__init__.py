@@ -23,8 +23,8 @@ Three things, each of which appears once:
     Newton's method for many small convex problems at once, damped by a line search on
     Armijo's condition. Rows that are done leave the batch. The direction is exact, from
     dense Hessians, or from conjugate gradients on products with them. The problem is an
-    object with values, gradients and Hessians. This loop solves every problem of the
-    library without a closed form.
+    object with values, gradients and Hessians. It solves projections and linear
+    projections; totals of new rows have a Newton step of their own.
 
 A solver returns a report: the residual that was compared with the tolerance, the steps,
 and whether each row converged. Solvers neither warn nor raise for a row that did not;
