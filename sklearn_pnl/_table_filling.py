@@ -7,10 +7,10 @@ from sklearn.base import clone
 
 from ._runtime.validation import warn_missed, warn_user
 from ._tensor_filling import NearRows
-from .constraints.feasible_set import build_feasible_set, resolve_equalities
 from .constraints.linear import read_constraints
 from .constraints.nearest import nearest_rows
 from .constraints.projection import weights_of
+from .constraints.structure import Structure, resolve_equalities
 from .frames import TableReader, is_frame, read_table
 
 
@@ -29,15 +29,12 @@ class TableFiller:
             name = table.feature_names[empty[0]]
             raise ValueError(f"Column {name!r} is missing in all rows: leave it out.")
         low, high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
-        self._set = build_feasible_set(
-            table,
-            table.numbers(),
-            low=low,
-            high=high,
+        keeps = Structure.plain(
+            table.without_rows(), table.numbers(), steps=np.zeros(len(low)),
             equalities=resolve_equalities(imputer.equalities, table),
-            steps=np.zeros(len(low)),
-            constraints=read_constraints(imputer.constraints, table),
-        )
+        )  # fmt: skip
+        asked = read_constraints(imputer.constraints, table)
+        self._set = keeps.asking(asked)
         # A table counts whole numbers beyond double precision from a start.
         system = self._set.system()
         start = system.coefficients @ table.starts

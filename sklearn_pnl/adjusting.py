@@ -16,10 +16,10 @@ from ._runtime.validation import NOT_NEGATIVE, POSITIVE, warn_user
 from .calibration import check_order
 from .constraints import CONSTRAINTS, Constraint
 from .constraints.audit import audit_rows
-from .constraints.feasible_set import build_feasible_set, resolve_equalities
 from .constraints.infeasible import explain_infeasible
 from .constraints.linear import read_constraints
 from .constraints.projection import project_rows
+from .constraints.structure import Structure, resolve_equalities
 from .constraints.sum_projection import project_to_totals
 from .constraints.totals import Totals
 from .constraints.value_support import find_value_support
@@ -159,11 +159,11 @@ def _feasible_set(table, numbers, constraints, equalities, extrapolation):
         least, most = numbers.min(axis=0), numbers.max(axis=0)
         room = extrapolation * (most - least)
         low, high = least - room, most + room
-    return build_feasible_set(
-        table, numbers, low=low, high=high, equalities=kept,
-        constraints=read_constraints(constraints, table, n),
-        steps=find_value_support(numbers, table).steps,
-    )  # fmt: skip
+    steps = find_value_support(numbers, table).steps
+    keeps = Structure.plain(
+        table, numbers, steps=steps, low=low, high=high, equalities=kept
+    )
+    return keeps.asking(read_constraints(constraints, table, n))
 
 
 def _read_sums(totals, table, numbers):

@@ -18,11 +18,11 @@ from ._runtime.validation import (
     warn_user,
 )
 from .constraints.linear import Constraint
+from .constraints.structure import find_structure
 from .engine import (
     Augmentation,
     EqualitiesLike,
     MethodLike,
-    find_structure,
     fit_rows,
 )
 

@@ -251,9 +251,9 @@ class Codes(BaseEstimator):
             k_neighbors = min(5, m) if draws.looks_up else n_partners(m)
         k = clip_neighbors(k_neighbors, m, not draws.looks_up, table.data_name)
         strata = _strata_of_groups(groups, draws)
-        rows, relations = table.numbers(), structure.relations
+        rows = table.numbers()
         # Before rows are embedded, which may write over them.
-        feasible = structure.feasible_set(table, rows)
+        feasible = structure.of_rows(rows)
         projector = self._projector()
         reduces = projector.order, projector.base, projector.poset
         whole = all(value is None for value in reduces)
@@ -277,9 +277,9 @@ class Codes(BaseEstimator):
             codec, cells, table, rows, draws.metric, caller, n_jobs
         )
         self.draws_ = draws.fit(self.codes_)
-        has_donors = table.labels is not None or relations.binary.any()
+        has_donors = table.labels is not None or structure.binary.any()
         return CodeSource(
-            training, self.draws_, embed, lay_out, relations, feasible, k, strata,
+            training, self.draws_, embed, lay_out, structure, feasible, k, strata,
             has_donors, caller,
         )  # fmt: skip
 
@@ -333,9 +333,9 @@ class CodeSource:
     embed, lay_out : object
         Steps from the numbers of a row to the cells of a poset, and back. They are
         before phi, which makes a distribution of the cells.
-    relations : ColumnRelations
-    feasible : FeasibleSet
-        What new rows are to satisfy.
+    structure : Structure
+    feasible : Structure
+        The same in the units of the training rows.
     n_neighbors : int
     strata : list or None
         Rows that are mixed with each other alone.
@@ -348,7 +348,7 @@ class CodeSource:
     draws: Any
     embed: Any
     lay_out: Any
-    relations: Any
+    structure: Any
     feasible: Any
     n_neighbors: int
     strata: list | None
@@ -379,13 +379,13 @@ class CodeSource:
     def training_rows(self):
         """The training rows (m, D), as they are decoded from their own codes."""
         numbers = self.back(self.training.decoded())
-        return np.clip(numbers, self.relations.low, self.relations.high)
+        return np.clip(numbers, self.structure.low, self.structure.high)
 
     def batches(self, request, rng, size):
         """The loop of Algorithm 2, steps 2 to 5, ``size`` new rows at a time."""
         draw = self.draws.start(self.training, request, rng)
         coins = RandomState(rng.randint(np.iinfo(np.int32).max))
-        needs_cells = self.has_donors or self.relations.reset_together.any()
+        needs_cells = self.has_donors or self.structure.reset_together.any()
         cells = self.training_rows() if needs_cells else None
 
         def new_codes(rows):
@@ -424,19 +424,19 @@ class CodeSource:
         cells = self.training.decode(codes, parents, self.caller, weights, n_jobs)
         numbers = self.back(cells)
         # Not in the paper: limits and equalities of the columns.
-        reflect(numbers, self.relations.low, self.relations.high)
+        reflect(numbers, self.structure.low, self.structure.high)
         if len(self.feasible.equalities) or len(self.feasible.orders):
             numbers, _ = project_rows(numbers, self.feasible)
         return numbers
 
     def _complete(self, numbers, seeds, donors, cells):
         """Copy two-valued columns of the donor, and round values to steps, in place."""
-        is_binary = self.relations.binary
+        is_binary = self.structure.binary
         if cells is None:
-            discretize(numbers, numbers[:, is_binary], self.relations)
+            discretize(numbers, numbers[:, is_binary], self.structure)
         else:
-            discretize(numbers, cells[donors][:, is_binary], self.relations)
-            mend(numbers, donors, seeds, cells, self.relations)
+            discretize(numbers, cells[donors][:, is_binary], self.structure)
+            mend(numbers, donors, seeds, cells, self.structure)
 
     def back(self, cells):
         """Numbers (n, D) in the columns of X, from cells."""

@@ -31,7 +31,7 @@ class Drawing:
         What a method made of the training rows; see ``engine``.
     table : Table
         Without its rows.
-    feasible : FeasibleSet
+    feasible : Structure
         What each row is to satisfy.
     request : Request
     drops : bool
@@ -96,12 +96,12 @@ class Drawing:
         Rows that are ``moved`` by the projection and then violate a relation become
         copies of the nearest training rows that satisfy the constraints, if any do.
         """
-        relations, training = self.source.relations, self.training_rows
+        structure, training = self.source.structure, self.training_rows
         numbers, parents, donors = (
             part.copy() for part in (batch.numbers, batch.parents, batch.donors)
         )
-        off = relations.off_values(numbers)
-        bad = off | relations.broken(numbers)
+        off = structure.off_values(numbers)
+        bad = off | structure.broken(numbers)
         bad |= ~is_satisfied(feasible.equalities, numbers).all(axis=1)
         bad &= moved
         infeasible = infeasible | (off & bad)
@@ -141,11 +141,11 @@ class Drawing:
 
         Zeros that all parents share, and two-valued columns.
         """
-        relations = self.source.relations
+        structure = self.source.structure
         zero = batch.numbers == 0
         for parents in batch.parents.T:
             zero &= self.training_rows[parents] == 0
-        zero[:, relations.binary] = True
+        zero[:, structure.binary] = True
         return zero
 
     @cached_property
@@ -191,7 +191,7 @@ def sample_set(drawing, rng, totals):
     if drawing.drops:
         raise ValueError("Totals are of all rows: pass infeasible='raise'.")
     source, table, request = drawing.source, drawing.table, drawing.request
-    numbers, discrete = drawing.training_rows, source.relations.binary
+    numbers, discrete = drawing.training_rows, source.structure.binary
     asked = Totals.read(totals, request.n_samples, table, numbers, discrete)
     if asked.margins and not source.can_count:
         raise ValueError(
@@ -230,19 +230,19 @@ def _check(asked, achieved, precision):
 
 def _moved(drawing, asked, batch, numbers):
     """Copy two-valued columns of donors, then project all rows onto the sums."""
-    relations, feasible = drawing.source.relations, drawing.feasible
+    structure, feasible = drawing.source.structure, drawing.feasible
     rows = batch.numbers.copy()
     if asked.margins:
         # They may be counted, or follow from categories that are.
-        rows[:, relations.binary] = numbers[batch.donors][:, relations.binary]
-    relations.dependents.restore(rows)
-    broken = np.flatnonzero(relations.broken(rows))
-    columns = np.flatnonzero(relations.reset_together)
+        rows[:, structure.binary] = numbers[batch.donors][:, structure.binary]
+    structure.restore(rows)
+    broken = np.flatnonzero(structure.broken(rows))
+    columns = np.flatnonzero(structure.reset_together)
     rows[np.ix_(broken, columns)] = numbers[np.ix_(batch.donors[broken], columns)]
     if not len(asked.sums):
         return rows
     # Cells of donors stay as they are.
-    fixed = np.broadcast_to(relations.binary, rows.shape)
+    fixed = np.broadcast_to(structure.binary, rows.shape)
     avoid = drawing.fixed_cells(batch._replace(numbers=rows)) | (feasible.ranges == 0)
     return project_to_totals(rows, asked.sums, feasible, fixed=fixed, avoid=avoid)
 

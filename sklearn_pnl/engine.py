@@ -1,6 +1,6 @@
 """From rows that were read to new ones, in three calls that all estimators make.
 
-    find_structure   what the columns of all rows keep: limits, equalities, orders
+    find_structure   what the columns of all rows keep (`constraints/structure.py`)
     fit_rows         a method makes a source of new rows of some training rows
     FittedRows.draw  new rows of the source, with what is asked of them, checked
 
@@ -17,28 +17,24 @@ training rows weighted (``takes_shares``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal, TypeAlias
 
-import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ._runtime.validation import COUNT, NOT_NEGATIVE
 from .codes import Codes
-from .constraints.equalities import echelon_of
-from .constraints.feasible_set import resolve_equalities
 from .constraints.linear import (
     CONSTRAINTS,
     Constraint,
     LinearConstraints,
     read_constraints,
 )
-from .constraints.relations import MOST_DENSE, find_relations, limits_alone
 from .constraints.structure import Structure
-from .constraints.value_support import ValueSupport, find_value_support
+from .constraints.value_support import ValueSupport
 from .drawing import Drawing, joined, report_of, sample_set
 from .frames import read_table, warn_extreme_values
 from .lines import Lines
@@ -113,40 +109,13 @@ class Augmentation(BaseEstimator):
         Columns that are alike in all rows are in no order.
         """
         check_is_fitted(self)
-        return self._structure.orders
+        return self._structure.named_orders
 
     @property
     def value_support_(self) -> ValueSupport | None:
         """Steps and atoms of the columns; ``print`` lists them."""
         check_is_fitted(self)
         return self._structure.support
-
-
-def find_structure(table, value_support, extrapolation, equalities):
-    """Limits, equalities, orders and steps of all rows, by the parameters of that name.
-
-    Returns
-    -------
-    structure : Structure
-    """
-    support, steps = None, table.steps
-    sparse = table.sparse_rows
-    if sparse is not None and np.prod(sparse.shape) > MOST_DENSE:
-        relations = limits_alone(sparse, steps, extrapolation)
-        return Structure(table.without_rows(), relations, support)
-    numbers = table.numbers().astype(np.float64, copy=False)
-    if value_support is not None and len(table.shape) == 1:
-        support = find_value_support(numbers, table)
-        steps = support.steps
-    given = None
-    if not isinstance(equalities, str):
-        given = echelon_of(resolve_equalities(equalities, table))
-    relations = find_relations(
-        numbers, steps, shape=None if len(table.shape) == 1 else table.shape,
-        extrapolation=extrapolation, given=given, times=table.times,
-        precision=table.precision,
-    )  # fmt: skip
-    return Structure(table.without_rows(), relations, support)
 
 
 def fit_rows(estimator, table, structure, caller, groups=None):
@@ -170,8 +139,7 @@ def fit_rows(estimator, table, structure, caller, groups=None):
     rows : FittedRows
     """
     table.describe(estimator)
-    relations = structure.relations
-    warn_extreme_values(table, relations.least, relations.most)
+    warn_extreme_values(table, structure.least, structure.most)
     method, k, n_jobs = estimator.method, estimator.k_neighbors, estimator.n_jobs
     estimator.method_ = as_method(method, table)
     source = estimator.method_.fit(table, structure, k, groups, n_jobs, caller)
@@ -253,8 +221,7 @@ class FittedRows:
         )  # fmt: skip
         if constraints is not None:
             wanted = read_constraints(constraints, self.table, n_samples)
-            wanted = replace(wanted, ranges=feasible.ranges)
-            feasible = replace(feasible, constraints=wanted)
+            feasible = feasible.asking(wanted)
         return Drawing(
             source, self.table, feasible, request, drops, self.caller, advice
         )

@@ -13,7 +13,7 @@ it stays in every affine subspace (m-flat sub-manifold) that holds them: every l
 equality of the training rows holds.
 The noise alone can leave limits and orders of columns; :class:`LineDraw` keeps it from
 that, column by column but for columns that move together. So equalities hold that are
-known (`constraints/relations.py`), and all others only where nothing acts on single
+known (`constraints/structure.py`), and all others only where nothing acts on single
 columns: with ``agreed_cells=False`` and without limits.
 """
 
@@ -140,17 +140,17 @@ class Lines(BaseEstimator):
         k = n_partners(m) if k_neighbors == "auto" else k_neighbors
         k = clip_neighbors(k, m, True, table.data_name)
         cells = table.numbers().astype(np.float64, copy=not table.owned)
-        relations, labels = structure.relations, table.labels
-        strata = strata_of(cells, relations.tied, k, groups)
-        rows, absent = _filled(cells, structure.support, relations)
+        labels = table.labels
+        strata = strata_of(cells, structure.tied, k, groups)
+        rows, absent = _filled(cells, structure.support, structure)
         draw = LineDraw(
-            rows, absent, cells, relations, self.noise, self.agreed_cells,
-            *_limits_of_patterns(cells, strata, relations),
-            _given_with_categories(cells, relations, labels),
+            rows, absent, cells, structure, self.noise, self.agreed_cells,
+            *_limits_of_patterns(cells, strata, structure),
+            _given_with_categories(cells, structure, labels),
         )  # fmt: skip
-        has_donors = labels is not None or relations.binary.any() or absent is not None
+        has_donors = labels is not None or structure.binary.any() or absent is not None
         return LineSource(
-            draw, RowSearch(rows, labels), structure.feasible_set(table, cells),
+            draw, RowSearch(rows, labels), structure.of_rows(cells),
             self.n_candidates, k, strata, has_donors,
         )  # fmt: skip
 
@@ -163,8 +163,8 @@ class LineSource:
     ----------
     lines : LineDraw
     search : RowSearch
-    feasible : FeasibleSet
-        What new rows are to satisfy.
+    feasible : Structure
+        In the units of the rows.
     n_candidates : int or None
     n_neighbors : int
     strata : list or None
@@ -194,9 +194,9 @@ class LineSource:
         return self.lines.rows.shape[1] + self.n_neighbors
 
     @property
-    def relations(self):
-        """Limits and relations of the columns."""
-        return self.lines.relations
+    def structure(self):
+        """What columns keep in the rows of all classes."""
+        return self.lines.structure
 
     def training_rows(self):
         """The training rows (m, D)."""
@@ -228,7 +228,7 @@ class LineDraw:
         Cells that are not mixed: missing ones, and atoms of the value support.
     cells : ndarray of shape (m, D)
         The training rows.
-    relations : ColumnRelations
+    structure : Structure
         Of the rows of all classes.
     noise : float
         Spread of the noise, that of differences between near rows being 1.
@@ -244,7 +244,7 @@ class LineDraw:
     rows: np.ndarray
     absent: np.ndarray | None
     cells: np.ndarray
-    relations: Any
+    structure: Any
     noise: float
     agreed_cells: bool
     limit_number: np.ndarray | None = None
@@ -257,8 +257,8 @@ class LineDraw:
         mixed, difference = self._mixed(parents, donors)
         rows = self._with_noise(mixed, difference, parents, donors, rng)
         binary = self._two_valued(from_j, parents)
-        discretize(rows, binary, self.relations)
-        mend(rows, donors, parents.seeds, self.cells, self.relations)
+        discretize(rows, binary, self.structure)
+        mend(rows, donors, parents.seeds, self.cells, self.structure)
         if self.absent is not None:
             self._without_absent(rows, donors)
         return rows, donors
@@ -266,7 +266,7 @@ class LineDraw:
     def _donors(self, parents, coins):
         """The row (n,) that gives categories, and the blocks (n, b) that j gives."""
         i, j = parents.seeds, parents.partners
-        n_blocks = self.relations.blocks.max(initial=-1) + 1
+        n_blocks = self.structure.blocks.max(initial=-1) + 1
         if parents.mutual is None:
             return i.copy(), np.zeros((len(i), n_blocks), bool)
         coin = coins.uniform(size=(len(i), 1 + n_blocks))
@@ -315,7 +315,7 @@ class LineDraw:
 
     def _without_rounding(self, noise, weights):
         """Set noise to 0 where neighbours agree: there it is rounding of 1e-17."""
-        c = np.flatnonzero(self.relations.tied)
+        c = np.flatnonzero(self.structure.tied)
         if len(c):
             size = abs(weights) @ np.abs(self.rows[:, c])
             part = noise[:, c]
@@ -326,23 +326,23 @@ class LineDraw:
 
     def _added(self, mixed, difference, noise, parents):
         """Add noise to mixed rows, within limits and orders."""
-        relations = self.relations
+        structure = self.structure
         low, high = self._limits(parents.seeds)
-        if not self.agreed_cells and not relations.is_limited:
+        if not self.agreed_cells and not structure.is_limited:
             # Without reflection: one factor a row, so that the row stays affine.
-            s = _room(mixed, noise, None, None, relations.ordered, slice(None))
+            s = _room(mixed, noise, None, None, structure.ordered, slice(None))
             return mixed + noise * folded(s)[:, None]
         if self.agreed_cells:
             agreed = difference == 0
-            agreed[:, relations.in_equality] = False
+            agreed[:, structure.in_equality] = False
             if self.absent is not None:
                 i, j = parents.seeds, parents.partners
                 agreed &= self.absent[i] == self.absent[j]
             if agreed.any():
                 noise[agreed] = 0
-        tied = np.flatnonzero(relations.tied)
+        tied = np.flatnonzero(structure.tied)
         if len(tied):
-            s = _room(mixed, noise, low, high, relations.ordered, tied)
+            s = _room(mixed, noise, low, high, structure.ordered, tied)
             noise[:, tied] *= folded(s)[:, None]
         rows = noise
         rows += mixed
@@ -351,7 +351,7 @@ class LineDraw:
 
     def _limits(self, seeds):
         if self.limits is None:
-            return self.relations.low, self.relations.high
+            return self.structure.low, self.structure.high
         limits = self.limits[self.limit_number[seeds]]
         return limits[:, 0], limits[:, 1]
 
@@ -359,8 +359,8 @@ class LineDraw:
 
     def _two_valued(self, from_j, parents):
         """Cells (n, n_binary) of two-valued columns, each block from one parent."""
-        relations = self.relations
-        columns, blocks = np.flatnonzero(relations.binary), relations.blocks
+        structure = self.structure
+        columns, blocks = np.flatnonzero(structure.binary), structure.blocks
         i, j = parents.seeds, parents.partners
         chosen = np.where(from_j[:, blocks], j[:, None], i[:, None])
         return self.cells[chosen, columns]
@@ -370,32 +370,31 @@ class LineDraw:
         np.copyto(rows, self.cells[donors], where=self.absent[donors])
 
 
-def discretize(rows, binary, relations):
+def discretize(rows, binary, structure):
     """Set cells of two-valued columns and round values to steps, in place.
 
     Columns that exact equalities give from discrete ones are computed in the end.
     """
-    rows[:, relations.binary] = binary
-    stepped = np.flatnonzero((relations.steps > 0) & ~relations.binary)
+    rows[:, structure.binary] = binary
+    stepped = np.flatnonzero((structure.steps > 0) & ~structure.binary)
     if len(stepped):
-        part = on_steps(rows[:, stepped], relations, stepped, np.rint)
-        low, high = relations.low[stepped], relations.high[stepped]
+        part = on_steps(rows[:, stepped], structure, stepped, np.rint)
+        low, high = structure.low[stepped], structure.high[stepped]
         rows[:, stepped] = np.clip(part, low, high)
-        _round_in_order(rows, relations)
-    relations.dependents.restore(rows)
+        _round_in_order(rows, structure)
+    structure.restore(rows)
 
 
-def mend(rows, donors, seeds, cells, relations):
+def mend(rows, donors, seeds, cells, structure):
     """Reset rows that rounding makes infeasible to the cells (m, D) of their seeds.
 
     All columns of a relation are reset, since the seeds satisfy it.
     """
-    dependents = relations.dependents
-    broken = relations.broken(rows)
-    broken |= off_steps(rows, relations, dependents.pivots)
+    broken = structure.broken(rows)
+    broken |= off_steps(rows, structure, structure.pivots[structure.is_dependent])
     which = np.flatnonzero(broken)
     if len(which):
-        c = np.flatnonzero(relations.reset_together)
+        c = np.flatnonzero(structure.reset_together)
         rows[np.ix_(which, c)] = cells[np.ix_(seeds[which], c)]
         donors[which] = seeds[which]
 
@@ -442,42 +441,42 @@ def reflect(rows, low, high):
     rows[where] = np.clip(x, low, high)
 
 
-def _round_in_order(rows, relations):
+def _round_in_order(rows, structure):
     """Round whole numbers to the other side where rounding violates an order."""
-    for p, q in relations.ordered:
+    for p, q in structure.ordered:
         wrong = rows[:, p] > rows[:, q]
         if not wrong.any():
             continue
-        if relations.steps[p] > 0:
-            rows[wrong, p] = on_steps(rows[wrong, q], relations, p, np.floor)
-        elif relations.steps[q] > 0:
-            rows[wrong, q] = on_steps(rows[wrong, p], relations, q, np.ceil)
+        if structure.steps[p] > 0:
+            rows[wrong, p] = on_steps(rows[wrong, q], structure, p, np.floor)
+        elif structure.steps[q] > 0:
+            rows[wrong, q] = on_steps(rows[wrong, p], structure, q, np.ceil)
 
 
-def on_steps(values, relations, columns, rounded):
+def on_steps(values, structure, columns, rounded):
     """Values of columns on their steps."""
-    step = relations.steps[columns]
+    step = structure.steps[columns]
     return multiples(rounded(values / step), step)
 
 
-def off_steps(rows, relations, columns):
+def off_steps(rows, structure, columns):
     """Which rows (n,) have a value between the steps of some columns."""
-    columns = columns[relations.steps[columns] > 0]
-    places = rows[:, columns] / relations.steps[columns]
+    columns = columns[structure.steps[columns] > 0]
+    places = rows[:, columns] / structure.steps[columns]
     return (np.abs(places - np.rint(places)) > 1e-6).any(axis=1)
 
 
 # --- cells that are no numbers to mix ---------------------------------------------
 
 
-def _filled(cells, support, relations):
+def _filled(cells, support, structure):
     """Rows (m, D) with a number in every cell, and which cells are absent; or None.
 
     A missing cell, and a shared value (atom) that new rows take as it is, is no number
     to mix. Columns that move with others have no atoms.
     """
     absent = np.isnan(cells)
-    free = ~relations.reset_together
+    free = ~structure.reset_together
     for column, values in (support.atoms if support is not None else {}).items():
         if free[column]:
             absent[:, column] |= np.isin(cells[:, column], values)
@@ -491,7 +490,7 @@ def _filled(cells, support, relations):
     return np.where(np.isnan(rows), middle, rows), absent
 
 
-def _limits_of_patterns(cells, strata, relations):
+def _limits_of_patterns(cells, strata, structure):
     """Numbers (m,) of limits of rows, and these limits (n, 2, D); None for the usual.
 
     Rows that are mixed only with rows that lack the same cells stay, in columns of
@@ -500,23 +499,23 @@ def _limits_of_patterns(cells, strata, relations):
     """
     if not np.isnan(cells).any():
         return None, None
-    limits, number = [(relations.low, relations.high)], np.zeros(len(cells), int)
+    limits, number = [(structure.low, structure.high)], np.zeros(len(cells), int)
     for rows, partners in strata:
         # Mixed among themselves.
         if rows is partners:
             ends = np.fmin.reduce(cells[rows]), np.fmax.reduce(cells[rows])
-            is_narrower = (relations.steps > 0) & ~np.isnan(ends[0])
+            is_narrower = (structure.steps > 0) & ~np.isnan(ends[0])
             number[rows] = len(limits)
             limits.append(np.where(is_narrower, ends, limits[0]))
     return number, np.array(limits)
 
 
-def _given_with_categories(cells, relations, labels):
+def _given_with_categories(cells, structure, labels):
     """Blocks of two-valued columns that are alike in each level of a category."""
-    flags = np.nan_to_num(cells[:, relations.binary], nan=-np.inf)
+    flags = np.nan_to_num(cells[:, structure.binary], nan=-np.inf)
     given = set()
     for levels in () if labels is None else labels.T:
         _, first, level = np.unique(levels, return_index=True, return_inverse=True)
         alike = (flags == flags[first][level.reshape(-1)]).all(axis=0)
-        given |= {*relations.blocks} - {*relations.blocks[~alike]}
+        given |= {*structure.blocks} - {*structure.blocks[~alike]}
     return tuple(sorted(given))

@@ -26,12 +26,12 @@ from ._runtime.validation import (
 from .augmenter import PNLAugmenter
 from .codes import Codes
 from .constraints.linear import CONSTRAINTS, Constraint
+from .constraints.structure import find_structure
 from .engine import (
     Augmentation,
     EqualitiesLike,
     MethodLike,
     as_method,
-    find_structure,
     fit_rows,
 )
 from .frames import read_target

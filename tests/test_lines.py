@@ -10,7 +10,8 @@ from scipy.optimize import LinearConstraint
 from sklearn.datasets import load_digits
 
 from sklearn_pnl import PNLAugmenter, PNLSampler
-from sklearn_pnl.constraints.relations import find_relations
+from sklearn_pnl.constraints.structure import find_structure
+from sklearn_pnl.frames import TableReader, read_table
 from sklearn_pnl.lines import LineDraw, Lines, folded, reflect
 from sklearn_pnl.parents import Parents, Request, RowSearch, choose_parents
 
@@ -146,7 +147,7 @@ def test_the_draw_is_its_literal_formula(seed, agreed_cells):
     ordered = rng.gamma(0.5, size=(60, 3)).cumsum(axis=1)
     free = rng.choice([0, 0, 1.5, 2.5, 7], (60, 4)) * rng.normal(size=4)
     X = np.column_stack([parts, parts.sum(axis=1), ordered, free])
-    found = find_relations(X, np.zeros(X.shape[1]))
+    found = find_structure(read_table(TableReader(None), X), None, 0.0, "auto")
     assert_array_equal(np.flatnonzero(found.in_equality), range(4))
     assert {(4, 5), (5, 6)} <= {tuple(pair) for pair in found.orders}
     lines = LineDraw(X, None, X, found, 0.6, agreed_cells)

@@ -5,13 +5,15 @@ and a net income, and floats, each with sums that are a few percent away, within
 interval, and out of reach. Time must grow no faster than rows.
 """
 
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
 
-from sklearn_pnl.constraints.feasible_set import FeasibleSet
 from sklearn_pnl.constraints.linear import LinearConstraints
+from sklearn_pnl.constraints.structure import Structure
 from sklearn_pnl.constraints.sum_projection import Sums, project_to_totals
+from sklearn_pnl.frames import TableReader, read_table
 
 from ..speed.scores import score
 from .script import main
@@ -65,26 +67,25 @@ def asked_of(rows):
     }
 
 
-def feasible_set(rows, equalities=None, orders=(), steps=0.0):
+def structure_of(rows, equalities=None, orders=(), steps=0.0):
     """What rows are to keep, as the projection takes it."""
-    d = rows.shape[1]
-    names, ends = tuple(map(str, range(d))), (rows.min(axis=0), rows.max(axis=0))
-    system = LinearConstraints.empty(names)
+    d, reader = rows.shape[1], TableReader(None)
+    table, ends = read_table(reader, rows), (rows.min(axis=0), rows.max(axis=0))
     if equalities is not None:
         a, b = equalities
-        system = LinearConstraints(a, b, b, names, np.ptp(rows, axis=0))
-    return FeasibleSet(
-        names, *ends, ends[0], np.ptp(rows, axis=0), np.broadcast_to(steps, d),
-        np.full(d, 1e-16), system, LinearConstraints.empty(names),
-        np.reshape(orders, (-1, 2)).astype(int),
+        equalities = LinearConstraints(a, b, b, table.feature_names)
+    keeps = Structure.plain(
+        table, rows, steps=np.broadcast_to(steps, d), low=ends[0], high=ends[1],
+        equalities=equalities,
     )  # fmt: skip
+    return replace(keeps, orders=np.reshape(orders, (-1, 2)).astype(int))
 
 
 def timed(rows, sums, keeps):
     """Seconds of one call, and how it ended."""
     start = perf_counter()
     try:
-        project_to_totals(rows, sums, feasible_set(rows, **keeps))
+        project_to_totals(rows, sums, structure_of(rows, **keeps))
         end = "met"
     except ValueError:
         end = "refused"

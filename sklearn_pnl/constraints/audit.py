@@ -14,7 +14,7 @@ def audit_rows(rows, feasible_set, caller):
     ----------
     rows : ndarray of shape (n, D)
         As read back from the user's container, so rounded to their types.
-    feasible_set : FeasibleSet
+    feasible_set : Structure
     caller : str
         Who made the rows, for messages.
 

@@ -1,60 +1,203 @@
-"""Linear equalities that all training rows satisfy, and columns that follow by them."""
+"""Linear equalities of the columns that all training rows satisfy, or nearly."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
 
 from .._runtime.blocks import ends_of
-from ..geometry._arrays import slices
+from ..geometry._arrays import slices, some_columns
 
 # What equalities may be missed by: a share of the range of their columns (sums over all
 # rows: of their absolute terms), and roundings of the largest values.
 TOL, ROUNDINGS = 1e-9, 16
+# Columns up to which equalities of any kind are looked for; of more, and of fewer rows
+# than columns, sums of columns side by side.
+MOST_FACTORED = 1000
 
 
-@dataclass(frozen=True)
-class Equations:
+class Equations(NamedTuple):
     """Equalities ``coefficients @ x = values`` in reduced echelon form.
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (k, D)
-    values : ndarray of shape (k,)
-    pivots : ndarray of int of shape (k,)
-        A column for each equality, with coefficient 1, which is in no other.
+    Pivots (k,) are a column for each, with coefficient 1, which is in no other.
     """
 
     coefficients: np.ndarray
     values: np.ndarray
     pivots: np.ndarray
 
-    @classmethod
-    def none(cls, d):
-        """No equality about ``d`` columns."""
-        return cls(np.empty((0, d)), np.empty(0), np.empty(0, int))
 
-    def __len__(self):
-        return len(self.coefficients)
+def no_equations(d):
+    """No equality about ``d`` columns."""
+    return Equations(np.empty((0, d)), np.empty(0), np.empty(0, int))
 
-    def __getitem__(self, mask):
-        return Equations(self.coefficients[mask], self.values[mask], self.pivots[mask])
 
-    @property
-    def columns(self):
-        """All columns that the equalities are about."""
-        return np.flatnonzero(self.coefficients.any(axis=0))
+def search_equalities(rows, ends, shape, ranks, precision):
+    """Look for equalities of the columns of rows (n, D), exact or nearly.
 
-    def restore(self, rows):
-        """Rows (n, D), in place, whose pivots follow from the other columns."""
-        each = zip(self.coefficients, self.values, self.pivots, strict=True)
-        for a, b, pivot in each:
-            # Column by column: a product would round by the number of rows.
-            follow = np.full(len(rows), b)
-            for column in np.flatnonzero(a):
-                if column != pivot:
-                    follow -= a[column] * rows[:, column]
-            rows[:, pivot] = follow
-        return rows
+    Parameters
+    ----------
+    rows : ndarray of shape (n, D)
+        NaN where a cell is missing.
+    ends : tuple of ndarray of shape (D,)
+        Least and largest value of each column.
+    shape : tuple of int or None
+        Shape of a row of several axes: of few rows sums along each are looked for.
+    ranks : ndarray of int of shape (D,)
+        Which columns may depend on others: numbers (0) before whole numbers (1) before
+        those of two values (2).
+    precision : ndarray of shape (D,)
+        Unit roundoff of the types of the columns.
+
+    Returns
+    -------
+    involved : ndarray of bool of shape (D,)
+        Columns in an equality, exact or nearly.
+    linked : ndarray of bool of shape (b, b)
+        Which of the two-valued columns one links.
+    equations : Equations
+        Those that hold exactly.
+    """
+    columns, whole = np.flatnonzero(np.less(*ends)), rows
+    if np.isnan(ends[0]).any():
+        columns, whole = _complete_part(rows)
+    d, flags = rows.shape[1], np.flatnonzero(ranks == 2)
+    n, c = len(whole), len(columns)
+    involved, equations = np.zeros(d, bool), no_equations(d)
+    linked = np.zeros((len(flags), len(flags)), bool)
+    if 2 <= c <= MOST_FACTORED and n >= c + 2:
+        dependent, links, equations = _factored(rows, columns, whole, ranks, precision)
+        involved[columns[dependent]] = True
+        if dependent.any() and len(flags):
+            inside = np.isin(flags, columns)
+            at = np.searchsorted(columns, flags[inside])
+            linked[np.ix_(inside, inside)] = links[np.ix_(at, at)]
+    elif c >= 2:
+        equations = _sums(rows, columns, shape, ranks, precision)
+        involved = equations.coefficients.any(axis=0)
+        members = (equations.coefficients[:, flags] != 0).astype(int)
+        linked = members.T @ members > 0
+    return involved, linked, equations
+
+
+def _complete_part(rows):
+    """Columns (c,) that vary, and the rows (n, D) that have all of them.
+
+    The columns with most gaps are left out first, until rows are twice the columns;
+    those rows have 0 in their gaps.
+    """
+    gaps = np.isnan(rows)
+    n_gaps = gaps.sum(axis=0)
+    for most in np.unique(n_gaps)[::-1]:
+        columns = np.flatnonzero(n_gaps <= most)
+        complete = ~gaps[:, columns].any(axis=1)
+        if complete.sum() >= 2 * len(columns):
+            break
+    rows = np.where(gaps, 0.0, rows)[complete]
+    if not len(rows):
+        return columns[:0], rows
+    varying = np.less(*ends_of(some_columns(rows, columns)))
+    return columns[varying], rows
+
+
+def _factored(rows, columns, whole, ranks, precision):
+    """Which of some columns (c,) others give, nearly, which are linked, and equations.
+
+    A column is in an equality where the other columns leave little of its variance:
+    ``1 / (C^-1)_cc`` of it, C the correlations of a part of the rows. All rows confirm
+    it.
+    """
+    n, c = len(whole), len(columns)
+    # Wide enough for sums of rounded numbers; of few rows what chance cannot reach.
+    most_left = 0.04 if n >= 2 * c else 1e-10
+    part = some_columns(subsample(whole, c), columns)
+    with np.errstate(over="ignore", invalid="ignore"):
+        standard = part - part.mean(axis=0)
+        spread = np.sqrt(np.einsum("nc,nc->c", standard, standard) / len(part))
+    fine = np.isfinite(spread) & (spread > 0)
+    standard[:, ~fine], spread[~fine] = 0, np.inf
+    standard /= spread
+    root = _root_of_inverse(standard)
+    diagonal = len(part) * np.square(root).sum(axis=1)
+    dependent = (1 / diagonal <= most_left) & fine
+    if not dependent.any():
+        return dependent, np.zeros((c, c), bool), no_equations(rows.shape[1])
+    inverse = len(part) * (root @ root.T)
+    equations = exact_equalities(rows, columns[dependent], precision, ranks)
+    # Those that hold exactly are confirmed.
+    exact = equations.coefficients[:, columns].any(axis=0)
+    unsure = np.flatnonzero(dependent & ~exact)
+    if len(unsure) and len(part) < n:
+        others = np.zeros((rows.shape[1], len(unsure)))
+        others[columns] = inverse[:, unsure] / np.outer(spread, diagonal[unsure])
+        variance = whole[:, columns[unsure]].var(axis=0) / spread[unsure] ** 2
+        holds = (whole @ others).var(axis=0) <= most_left * variance
+        if not holds.all():
+            dependent[unsure[~holds]] = False
+            equations = exact_equalities(rows, columns[dependent], precision, ranks)
+    # Smaller partial correlations link no two columns.
+    correlated = np.abs(inverse) > 1e-3 * np.sqrt(np.outer(diagonal, diagonal))
+    return dependent, correlated & np.outer(dependent, dependent), equations
+
+
+def _root_of_inverse(standard):
+    """A root R (c, c), ``R @ R.T`` the inverse of the products of columns (n, c).
+
+    Cholesky's factor of the products tells columns apart that others nearly give; only
+    what these leave of them is factored as precisely as a QR would. What rounding
+    leaves is in no relation: its products are chance.
+    """
+    products = standard.T @ standard
+    factor, pivots, rank, _ = dpstrf(products, tol=1e-6 * len(standard))
+    first, rest = np.split(pivots - 1, [rank])
+    some = solve_triangular(factor[:rank, :rank], np.eye(rank))
+    root = np.zeros_like(products)
+    root[first, :rank] = some
+    if len(rest):
+        others, given = standard[:, first], 0.0
+        covariances = products[np.ix_(first, rest)]
+        # Twice: the second time for what rounding left.
+        for _ in range(2):
+            given = given + some @ (some.T @ covariances)
+            left = standard[:, rest] - others @ given
+            covariances = others.T @ left
+        size, one = np.linalg.norm(left, axis=0), np.sqrt(len(standard))
+        factor, near = np.diag(size), np.flatnonzero(size > TOL * one)
+        if len(near):
+            factor[np.ix_(near, near)] = np.linalg.qr(left[:, near], mode="r")
+        least = ROUNDINGS * np.finfo(float).eps * one
+        small = np.flatnonzero(np.abs(np.diag(factor)) < least)
+        factor[small, small] = least
+        inverse = solve_triangular(factor, np.eye(len(rest)))
+        root[np.ix_(rest, range(rank, len(root)))] = inverse
+        root[np.ix_(first, range(rank, len(root)))] = -given @ inverse
+    return root
+
+
+def _sums(rows, columns, shape, ranks, precision):
+    """Sums of columns that lie side by side, along each axis of a row."""
+    d, whole = rows.shape[1], some_columns(rows, columns)
+    complete = ~np.isnan(whole).any(axis=1)
+    whole = whole if complete.all() else whole[complete]
+    places, sums = np.arange(d).reshape(shape or (d,)), []
+    for axis in range(places.ndim):
+        order = np.moveaxis(places, axis, -1).ravel()
+        at = np.searchsorted(columns, order[np.isin(order, columns)])
+        part = some_columns(whole, at)
+        for equation in sums_of_neighbors(part, precision[columns[at]]):
+            sums.append(np.zeros(d))
+            sums[-1][columns[at]] = equation
+    if not sums:
+        return no_equations(d)
+    spread = np.ones(d)
+    spread[columns] = np.ptp(whole, axis=0)
+    coefficients, pivots = echelon(np.array(sums), spread, ranks)
+    values = np.median(whole @ coefficients[:, columns].T, axis=0)
+    return Equations(coefficients, values, pivots)
+
+
+# --- that hold exactly ------------------------------------------------------------
 
 
 def subsample(rows, c):
@@ -86,7 +229,7 @@ def exact_equalities(rows, columns, precision, priority):
     precision : ndarray of shape (D,)
         Unit roundoff of the types of the columns.
     """
-    none, given = Equations.none(rows.shape[1]), rows[:, columns]
+    none, given = no_equations(rows.shape[1]), rows[:, columns]
     part, ends = given, ends_of(given)
     if np.isnan(ends[0]).any():
         part = given[~np.isnan(given).any(axis=1)]
@@ -139,7 +282,7 @@ def echelon_of(system):
     """Equalities given as constraints as :class:`Equations`; whole pivots first."""
     a, b = system.coefficients, np.atleast_2d(system.lower)[0]
     if not len(a):
-        return Equations.none(a.shape[1])
+        return no_equations(a.shape[1])
     reduced, pivots = echelon(a, np.ones(a.shape[1]), np.ones(a.shape[1]))
     return Equations(reduced, reduced @ np.linalg.pinv(a) @ b, pivots)
 

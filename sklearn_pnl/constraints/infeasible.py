@@ -32,7 +32,7 @@ def explain_infeasible(row, feasible_set, number):
     ----------
     row : ndarray of shape (D,)
         The best try.
-    feasible_set : FeasibleSet
+    feasible_set : Structure
         Of this row.
     number : int
         Of the row.

@@ -24,7 +24,7 @@ def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
     rows : ndarray of shape (n, D)
         A missing cell, NaN, stays so; but for those in an equality that is asked for,
         which has no other value.
-    feasible_set : FeasibleSet
+    feasible_set : Structure
     fixed : ndarray of bool of shape (n, D), default=None
         Cells that are held, and freed only where nothing else meets what is asked;
         so are columns that are constant in the data.

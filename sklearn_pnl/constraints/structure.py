@@ -1,67 +1,384 @@
-"""What the training rows of all classes have in common, as new rows are to have it."""
+"""What the columns of a table keep, and what is asked of new rows."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
+from .._runtime.blocks import ends_of
 from .._runtime.threads import one_blas_thread
 from .._runtime.typing import Rows
 from ..frames import TableReader, read_table
-from .feasible_set import build_feasible_set
-from .linear import LinearConstraints
-from .relations import as_constraints, find_in_table
+from ..geometry._arrays import slices
+from .equalities import echelon_of, search_equalities
+from .linear import LinearConstraints, read_constraints
+from .value_support import find_value_support
+
+# Cells of sparse rows beyond which they are not made dense as a whole: then neither
+# equalities nor orders are looked for.
+MOST_DENSE = 2**24
+# Columns up to which orders are looked for.
+MOST_ORDERED = 500
 
 
 @dataclass(frozen=True)
 class Structure:
-    """Relations of the columns, what their values can be, and both in words.
+    """What the columns (D,) of rows keep, and what is asked of each new row.
+
+    Of all training rows, or in the units of some (:meth:`of_rows`).
 
     Attributes
     ----------
     table : Table
-        Without its rows.
-    relations : ColumnRelations
+        Names and types of the columns.
+    low, high : ndarray of shape (D,)
+        Ends that new values may reach; infinite for none.
+    least, most : ndarray of shape (D,)
+        Ends of the values that were seen; distances are in units of their range.
+    steps : ndarray of shape (D,)
+        What values are multiples of: 1 for whole numbers, .01 for cents, 0 for any.
+    equalities : LinearConstraints
+        Those that all rows satisfy.
+    constraints : LinearConstraints
+        What is asked of rows, for all of them or with a value a row.
+    orders : ndarray of int of shape (m, 2)
+        Pairs of columns, the first of which is never above the second.
+    binary : ndarray of bool of shape (D,)
+        Columns of two values: new rows take theirs from a parent.
+    blocks : ndarray of int of shape (n_binary,)
+        Two-valued columns of one number have their cells from one parent.
+    in_equality : ndarray of bool of shape (D,)
+        Columns, not of two values, that are in an equality, exact or nearly.
+    pivots : ndarray of int of shape (k,)
+        Column that each equality gives, with coefficient 1, which is in no other.
     support : ValueSupport or None
     """
 
     table: Any
-    relations: Any
-    support: Any
+    low: NDArray
+    high: NDArray
+    least: NDArray
+    most: NDArray
+    steps: NDArray
+    equalities: LinearConstraints
+    constraints: LinearConstraints
+    orders: NDArray
+    binary: NDArray
+    blocks: NDArray
+    in_equality: NDArray
+    pivots: NDArray
+    support: Any = None
+
+    @classmethod
+    def plain(cls, table, rows, *, steps, low=-np.inf, high=np.inf, equalities=None):
+        """Of rows (n, D) that keep limits, steps and equalities alone."""
+        d, (lowest, highest) = len(steps), table.type_ends
+        none, no = np.empty(0, int), np.zeros(d, bool)
+        nothing = LinearConstraints.empty(table.feature_names)
+        whole = cls(
+            table, np.maximum(low, lowest), np.minimum(high, highest), *ends_seen(rows),
+            steps, equalities or nothing, nothing, np.empty((0, 2), int),
+            no, none, no, none,
+        )  # fmt: skip
+        return whole._in_units()
+
+    def of_rows(self, rows):
+        """What new rows like some (m, D) keep, in the units of these.
+
+        A column of one value has no other, whatever the extrapolation.
+        """
+        has_one, (least, most) = self.least == self.most, ends_seen(rows)
+        low, high = (np.where(has_one, self.least, e) for e in (self.low, self.high))
+        part = replace(self, low=low, high=high, least=least, most=most)
+        return part._in_units()
+
+    def _in_units(self):
+        return replace(self, equalities=replace(self.equalities, ranges=self.ranges))
+
+    def asking(self, constraints):
+        """The same, with constraints on each row."""
+        return replace(self, constraints=replace(constraints, ranges=self.ranges))
+
+    def take_rows(self, rows):
+        """The same for some of the rows that constraints have values for."""
+        return replace(self, constraints=self.constraints.take_rows(rows))
+
+    # --- columns and their units ----------------------------------------------------
+
+    @property
+    def names(self):
+        """Names of the columns, for messages."""
+        return self.equalities.feature_names
+
+    @property
+    def precision(self):
+        """Unit roundoff (D,) of the types; 0 for those of whole numbers."""
+        return self.table.precision
+
+    @property
+    def origin(self):
+        """Least value (D,) of each column, from which it is measured."""
+        return np.nan_to_num(self.least)
+
+    @property
+    def ranges(self):
+        """Unit (D,) of each column: its range in the rows."""
+        return np.nan_to_num(self.most) - np.nan_to_num(self.least)
 
     @cached_property
-    def equalities(self):
-        """Equalities that hold exactly, as constraints; printed, in words."""
-        return as_constraints(self.relations, self.table)
+    def is_dependent(self):
+        """Equalities (k,) about discrete columns: pivots are computed at the end."""
+        discrete = (self.steps > 0) | self.binary
+        about = (self.equalities.coefficients[:, discrete] != 0).any(axis=1)
+        return about & ~self.binary[self.pivots]
+
+    @cached_property
+    def is_limited(self):
+        """Whether numbers that may have any value have limits."""
+        free = (self.steps == 0) & ~self.binary
+        return bool(np.isfinite(self.low[free]).any())
+
+    @cached_property
+    def ordered(self):
+        """Pairs (m, 2) of columns that are numbers, which the draw keeps in order."""
+        return self.orders[~self.binary[self.orders].any(axis=1)]
+
+    @cached_property
+    def tied(self):
+        """Columns (D,) that move together: in an equality, or in an order."""
+        tied = self.in_equality.copy()
+        tied[self.ordered.ravel()] = True
+        return tied
+
+    @property
+    def reset_together(self):
+        """Columns (D,) that are taken from one row where rounding breaks relations."""
+        columns = self.tied | self.binary
+        columns[self.orders.ravel()] = True
+        dependent = self.equalities.coefficients[self.is_dependent]
+        return columns | dependent.any(axis=0)
+
+    # --- in words -------------------------------------------------------------------
 
     @property
     def public_equalities(self):
-        """The same about the columns of X, as its user counts them."""
+        """The equalities about the columns of X, as its user counts them."""
         return about_columns(self.equalities, self.table)
 
-    @cached_property
-    def orders(self):
+    @property
+    def named_orders(self):
         """Names of pairs of columns, the first of which is never above the second."""
         names = self.table.column_names
-        return [(names[p], names[q]) for p, q in self.relations.orders]
+        return [(names[p], names[q]) for p, q in self.orders]
 
-    def feasible_set(self, table, numbers):
-        """:class:`FeasibleSet` of new rows like those (m, D) of a class."""
-        relations = self.relations
-        width = relations.most - relations.least
-        is_flag = relations.binary & (relations.least == 0)
-        # A column of one value has no other, whatever the extrapolation.
-        low, high = (
-            np.where(width == 0, relations.least, end)
-            for end in (relations.low, relations.high)
+    # --- rows -----------------------------------------------------------------------
+
+    def off_values(self, rows):
+        """Which rows (n,) have a third value in a column of two."""
+        values, b = rows[:, self.binary], self.binary
+        off = (values != self.low[b]) & (values != self.high[b])
+        return (off & ~np.isnan(values)).any(axis=1)
+
+    def broken(self, rows):
+        """Which new rows (n,) leave limits or orders."""
+        p, q = self.orders.T
+        bad = ((rows < self.low) | (rows > self.high)).any(axis=1)
+        return bad | (rows[:, p] > rows[:, q]).any(axis=1)
+
+    def restore(self, rows):
+        """Rows (n, D), in place, whose dependent columns follow from the others."""
+        for k in np.flatnonzero(self.is_dependent):
+            a, pivot = self.equalities.coefficients[k], self.pivots[k]
+            # Column by column: a product would round by the number of rows.
+            follow = np.full(len(rows), self.equalities.lower[k])
+            for column in np.flatnonzero(a):
+                if column != pivot:
+                    follow -= a[column] * rows[:, column]
+            rows[:, pivot] = follow
+
+    def system(self, orders=None, gaps=None):
+        """Equalities, constraints and the orders of a mask (m,) as one system.
+
+        Rows need not have what is about their ``gaps`` (n, D), if these are given.
+        """
+        system = self.equalities.stack(self.constraints)
+        if orders is not None and orders.any():
+            p, q = self.orders[orders].T
+            cells = np.eye(len(self.names))
+            ends = np.zeros(len(p)), np.full(len(p), np.inf)
+            below = LinearConstraints(cells[q] - cells[p], *ends, self.names)
+            system = system.stack(below)
+        return system if gaps is None else system.open_at(gaps)
+
+
+def find_structure(table, value_support, extrapolation, equalities):
+    """What the columns of all rows of a table keep.
+
+    Parameters
+    ----------
+    table : Table
+    value_support : "auto" or None
+        Whether steps and atoms are looked for.
+    extrapolation : float or None
+        How far limits lie beyond the range of a column, as a share of it.
+    equalities : "auto", constraint, sequence of them, or None
+
+    Returns
+    -------
+    structure : Structure
+    """
+    sparse = table.sparse_rows
+    if sparse is not None and np.prod(sparse.shape) > MOST_DENSE:
+        ends = (sparse.min(axis=0), sparse.max(axis=0))
+        rows = np.array([end.toarray().ravel() for end in ends], float)
+        no = np.zeros(rows.shape[1], bool)
+        low, high = limits(*rows, extrapolation, table.steps, no)
+        whole = table.without_rows()
+        return Structure.plain(whole, rows, steps=table.steps, low=low, high=high)
+    rows = table.numbers().astype(np.float64, copy=False)
+    support, given = None, None
+    if value_support is not None and len(table.shape) == 1:
+        support = find_value_support(rows, table)
+    if not isinstance(equalities, str):
+        given = echelon_of(resolve_equalities(equalities, table))
+    return _structure_of(table, rows, extrapolation, support, given)
+
+
+def _structure_of(
+    table, rows, extrapolation=0.0, support=None, given=None, with_orders=True
+):
+    """The structure of rows (n, D), with :class:`Equations` that are given or found."""
+    steps = table.steps if support is None else support.steps
+    shape = None if len(table.shape) == 1 else table.shape
+    ends = least, most = ends_of(rows)
+    if np.isnan(least).any():
+        least, most = ends_seen(rows)
+    binary = np.zeros(len(least), bool)
+    if shape is None:
+        binary = _two_valued(rows, least, most)
+    low, high = limits(least, most, extrapolation, steps, binary)
+    linked, equations = False, given
+    if given is None:
+        ranks = np.where(binary, 2, np.where(steps > 0, 1, 0))
+        involved, linked, equations = search_equalities(
+            rows, ends, shape, ranks, table.precision
         )
-        return build_feasible_set(
-            table, numbers, low=low, high=high,
-            equalities=self.equalities, orders=relations.orders,
-            steps=np.where(is_flag, width, relations.steps),
-        )  # fmt: skip
+    else:
+        involved = given.coefficients.any(axis=0)
+    orders = np.empty((0, 2), int)
+    if shape is None and with_orders:
+        orders = find_orders(rows, low, high, table.times)
+    blocks = _blocks(rows[:, binary], least[binary], most[binary], linked)
+    a, values, pivots = equations
+    width, names = most - least, table.feature_names
+    ranges = np.where(np.isfinite(width), width, 0)
+    return Structure(
+        table.without_rows(), low, high, least, most,
+        np.where(binary & (least == 0), width, steps),
+        LinearConstraints(a, values, values, names, ranges),
+        LinearConstraints.empty(names), orders, binary, blocks, involved & ~binary,
+        pivots, support,
+    )  # fmt: skip
+
+
+# --- limits -----------------------------------------------------------------------
+
+
+def ends_seen(rows):
+    """Least and largest value (D,) of each column; NaN where all cells are missing."""
+    least, most = (end.astype(np.float64) for end in ends_of(rows))
+    if np.isnan(least).any():
+        least, most = np.fmin.reduce(rows), np.fmax.reduce(rows)
+    return least, most
+
+
+def limits(least, most, extrapolation, steps, binary):
+    """Ends (D,) that new values may reach: those seen, widened by a share of the range.
+
+    Whole numbers and two-valued columns stay within what was seen.
+    """
+    if extrapolation is None:
+        low, high = np.full_like(least, -np.inf), np.full_like(most, np.inf)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            room = extrapolation * most - extrapolation * least
+            low, high = least - room, most + room
+    discrete = (steps > 0) | binary
+    low, high = np.where(discrete, least, low), np.where(discrete, most, high)
+    empty = np.isnan(least)
+    return np.where(empty, -np.inf, low), np.where(empty, np.inf, high)
+
+
+# --- orders -----------------------------------------------------------------------
+
+
+def find_orders(rows, low, high, times=None):
+    """Pairs (m, 2) of columns, the first never above the second in any row.
+
+    Only those whose limits overlap, so that a new row could break the order, of columns
+    that are not identical. Where no cell is missing, orders that follow from two others
+    are left out.
+    """
+    if not 2 <= rows.shape[1] <= MOST_ORDERED:
+        return np.empty((0, 2), int)
+    varies = low < high
+    may = (high[:, None] > low) & varies[:, None] & varies
+    np.fill_diagonal(may, False)
+    if times is not None:
+        may &= times[:, None] == times
+    # Most pairs are out after some rows; the few that are left are looked at in all.
+    first = rows[:: max(1, len(rows) // 256)][:256]
+    for block in slices(len(first), max(1, 2**15 // len(may) ** 2)):
+        may &= ~(first[block, :, None] > first[block, None]).any(axis=0)
+        if np.count_nonzero(may) <= len(may) / 8:
+            break
+    p, q = np.nonzero(may)
+    kept = np.zeros(len(p), bool)
+    for part in slices(len(p), 64):
+        first, second = rows[:, p[part]], rows[:, q[part]]
+        kept[part] = ~(first > second).any(axis=0) & (first < second).any(axis=0)
+    p, q = p[kept], q[kept]
+    if len(p) > 2 and not np.isnan(rows).any():
+        below = np.zeros(may.shape, np.float32)
+        below[p, q] = 1
+        direct = (below @ below)[p, q] == 0
+        p, q = p[direct], q[direct]
+    return np.column_stack([p, q])
+
+
+# --- two-valued columns -----------------------------------------------------------
+
+
+def _two_valued(rows, least, most):
+    """Columns of just two values; 256 rows tell most of the others."""
+    two = least < most
+    for part in (rows[:256], rows[256:]):
+        c = np.flatnonzero(two)
+        two[c] = ~((part[:, c] > least[c]) & (part[:, c] < most[c])).any(axis=0)
+    return two
+
+
+def _blocks(flags, least, most, linked):
+    """Numbers (b,) of the two-valued columns (n, b) that go together.
+
+    Those that an equality links, or of which some combination of values is in no row.
+    """
+    b = flags.shape[1]
+    if not b:
+        return np.empty(0, int)
+    # Single precision counts rows exactly up to 2 ** 24.
+    has = np.hstack([flags == least, flags == most]).astype(np.float32)
+    lacks = (has.T @ has == 0).reshape(2, b, 2, b).any(axis=(0, 2))
+    return connected_components(lacks | linked, directed=False)[1]
+
+
+# --- equalities -------------------------------------------------------------------
 
 
 @one_blas_thread()
@@ -100,7 +417,48 @@ def find_equalities(X: Rows) -> LinearConstraints:
       x2 = x0 + x1
     """
     table = read_table(TableReader(), X, missing=True)
-    return about_columns(find_in_table(table), table)
+    return about_columns(resolve_equalities("auto", table), table)
+
+
+def resolve_equalities(equalities, table):
+    """Equalities of the numbers of a table that a parameter ``equalities`` names.
+
+    Parameters
+    ----------
+    equalities : "auto", constraint, sequence of them, or None
+        "auto" searches for those of several columns that all rows satisfy.
+    table : Table
+
+    Returns
+    -------
+    equalities : LinearConstraints
+
+    Raises
+    ------
+    ValueError
+        If given ones are intervals, or rows do not satisfy them.
+    """
+    if equalities is None:
+        return LinearConstraints.empty(table.feature_names)
+    if isinstance(equalities, str):
+        rows = table.numbers().astype(np.float64, copy=False)
+        return _structure_of(table, rows, with_orders=False).equalities
+    system = read_constraints(equalities, table)
+    if not system.is_equality.all() or np.ndim(system.lower) > 1:
+        raise ValueError("equalities= are for all rows; intervals as constraints=.")
+    least, most = map(np.nan_to_num, ends_seen(table.numbers()))
+    system = replace(system, ranges=most - least)
+    rounding = 2 * table.precision * np.maximum(np.abs(least), np.abs(most))
+    room = np.abs(system.coefficients) @ np.broadcast_to(rounding, least.shape)
+    missed = system.violation(table.numbers()) - room / system.scale
+    # What rows may miss, as a share of the range of the largest term.
+    if missed.max(initial=0) > 1e-6:
+        k = int(np.argmax(missed))
+        raise ValueError(
+            f"The rows do not satisfy {system.descriptions[k]!r}: they miss it by up "
+            f"to {missed[k]:.1e} of the range."
+        )
+    return system
 
 
 def about_columns(system, table):

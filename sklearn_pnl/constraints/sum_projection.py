@@ -85,7 +85,7 @@ def project_to_totals(rows, sums, feasible_set, *, fixed=None, avoid=None, offse
     rows : ndarray of shape (n, D)
         Missing cells are NaN and stay so.
     sums : Sums
-    feasible_set : FeasibleSet
+    feasible_set : Structure
         What each row is to satisfy. Orders give way where nothing else has the sums.
     fixed, avoid : ndarray of bool of shape (n, D), default=None
         Cells that do not move, and those that do only where nothing else has the sums.

@@ -1,9 +1,12 @@
 """Feasible sets of arrays, for tests of their parts."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 
 from sklearn_pnl.constraints import LinearConstraints
-from sklearn_pnl.constraints.feasible_set import FeasibleSet
+from sklearn_pnl.constraints.structure import Structure
 
 
 def linear(a, lower, upper, names=None):
@@ -14,14 +17,20 @@ def linear(a, lower, upper, names=None):
     return LinearConstraints(a, *ends, names)
 
 
+def types(d, precision=1e-16, names="abcdefghij"):
+    """The types of d columns of numbers."""
+    precision = np.array(np.broadcast_to(precision, d), dtype=float)
+    ends = np.full(d, -np.inf), np.full(d, np.inf)
+    names = tuple(names[:d])
+    return SimpleNamespace(feature_names=names, precision=precision, type_ends=ends)
+
+
 def feasible_set(X, *, low=-np.inf, high=np.inf, steps=0.0, precision=1e-16,
                  equalities=None, orders=(), constraints=None):  # fmt: skip
-    d = X.shape[1]
-    names = tuple("abcdefghij"[:d])
-    each = (np.array(np.broadcast_to(x, d), dtype=float)
-            for x in (low, high, np.nanmin(X, axis=0), np.nanmax(X, axis=0)
-                      - np.nanmin(X, axis=0), steps, precision))  # fmt: skip
-    none = LinearConstraints.empty(names)
-    orders = np.array(orders, int).reshape(-1, 2)
-    constraints = constraints or none
-    return FeasibleSet(names, *each, equalities or none, constraints, orders)
+    table = types(X.shape[1], precision)
+    steps = np.array(np.broadcast_to(steps, X.shape[1]), dtype=float)
+    keeps = Structure.plain(
+        table, X, steps=steps, low=low, high=high, equalities=equalities
+    )
+    keeps = replace(keeps, orders=np.array(orders, int).reshape(-1, 2))
+    return keeps if constraints is None else keeps.asking(constraints)

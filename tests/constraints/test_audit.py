@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from _sets import feasible_set, linear
+from _sets import feasible_set, linear, types
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
@@ -74,8 +74,8 @@ def test_types_may_round(rows, whole):
     single = rows.astype(np.float32).astype(np.float64)
     with pytest.warns(ConvergenceWarning):
         audit_rows(single, whole, "sample")
-    types = replace(whole, precision=np.full(3, 2.0**-24), steps=np.zeros(3))
-    audit_rows(single, types, "sample")
+    whole = replace(whole, table=types(3, 2.0**-24), steps=np.zeros(3))
+    audit_rows(single, whole, "sample")
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -9,8 +9,8 @@ from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array
 
 from sklearn_pnl import ColumnConstraint
-from sklearn_pnl.constraints.feasible_set import resolve_equalities
 from sklearn_pnl.constraints.linear import read_constraints
+from sklearn_pnl.constraints.structure import resolve_equalities
 from sklearn_pnl.frames import TableReader, read_table
 
 

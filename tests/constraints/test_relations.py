@@ -1,5 +1,6 @@
 """Equalities, orders and blocks that are found in the training rows."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,14 +10,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_pnl import PNLAugmenter, find_equalities
 from sklearn_pnl.constraints.equalities import echelon, exact_equalities
-from sklearn_pnl.constraints.relations import find_orders, find_relations
+from sklearn_pnl.constraints.structure import find_orders, find_structure
+from sklearn_pnl.frames import TableReader, read_table
 
 SEEDS = [0, 1, 2]
 
 
-def relations(X, **params):
+def relations(X, extrapolation=0.0):
     X = np.asarray(X, dtype=float)
-    return find_relations(X, np.zeros(X.shape[1]), **params)
+    table = read_table(TableReader(None), X, missing=True)
+    return find_structure(table, None, extrapolation, "auto")
 
 
 def equalities(X, priority=None):
@@ -63,11 +66,11 @@ def test_the_space_of_equalities_is_the_null_space_of_the_rows(seed):
     found = equalities(X)
     rank = np.linalg.matrix_rank(X - X.mean(axis=0))
     varying = np.ptp(X, axis=0) > 0
-    assert len(found) == varying.sum() - rank
+    assert len(found.values) == varying.sum() - rank
     assert_allclose(X @ found.coefficients.T, found.values + 0 * X[:, :1], atol=1e-9)
     # Reduced echelon form: each pivot, with coefficient 1, is in its own row alone.
     at_pivots = found.coefficients[:, found.pivots]
-    assert_array_equal(at_pivots, np.eye(len(found)))
+    assert_array_equal(at_pivots, np.eye(len(found.values)))
     # Readable coefficients: fractions of small denominators.
     for value in found.coefficients.flat:
         fraction = Fraction(value).limit_denominator(1000)
@@ -105,12 +108,14 @@ def test_pivots_are_columns_that_may_depend():
     # Floats depend first, of whole numbers that whose coefficient divides the others.
     found = equalities(X, np.array([1, 1, 1, 0, 0]))
     assert {3, 4} & set(found.pivots)
-    whole = found[~np.isin(found.pivots, [3, 4])]
-    assert_allclose(np.abs(whole.coefficients[:, :3]), [[60, 1, 1]])
-    assert whole.pivots[0] in (1, 2)
+    whole = ~np.isin(found.pivots, [3, 4])
+    assert_allclose(np.abs(found.coefficients[whole, :3]), [[60, 1, 1]])
+    assert found.pivots[whole][0] in (1, 2)
+    kept = relations(X)
+    kept = replace(kept, steps=np.array([1.0, 1, 1, 0, 0]))
     rows = X + rng.integers(0, 3, (80, 1))
-    found.restore(rows)
-    assert_allclose(rows @ found.coefficients.T, found.values + 0 * rows[:, :1])
+    kept.restore(rows)
+    assert_allclose(kept.equalities.residual(rows), 0, atol=1e-12 * rows.max())
 
 
 def test_echelon_takes_the_column_of_the_largest_spread():
@@ -157,7 +162,7 @@ def test_random_tables_have_no_equalities(seed):
     for n, d in ((4, 2), (9, 7), (12, 10), (20, 30), (40, 39), (40, 38), (200, 20)):
         for X in (rng.normal(size=(n, d)), rng.gamma(0.3, size=(n, d))):
             found = relations(X)
-            assert len(found.equations) == 0
+            assert len(found.equalities) == 0
             assert not found.in_equality.any()
             assert len(find_equalities(X)) == 0
 
@@ -171,7 +176,7 @@ def test_a_column_is_tied_where_others_leave_a_25th_of_its_variance(seed):
         found = relations(np.column_stack([x, y, rng.normal(size=1500)]))
         assert found.in_equality[3] == is_tied
         assert not found.in_equality[4]
-        assert len(found.equations) == 0
+        assert len(found.equalities) == 0
         # The share that is left, by least squares.
         others = np.column_stack([x, np.ones(1500)])
         left = y - others @ np.linalg.lstsq(others, y, rcond=None)[0]
@@ -199,7 +204,7 @@ def test_all_rows_confirm_what_some_tell():
     X = np.column_stack([x, x.sum(axis=1)])
     X[1::2, 2] = gamma(1, 2000)
     found = relations(X)
-    assert len(found.equations) == 0
+    assert len(found.equalities) == 0
     assert not found.in_equality.any()
 
 
@@ -281,7 +286,8 @@ def test_orders_need_ranges_that_overlap_and_the_same_units():
     # Times are in no order with numbers.
     near = np.column_stack([x, x + rng.uniform(size=200)])
     assert len(relations(near).orders) == 1
-    assert len(relations(near, times=np.array([True, False])).orders) == 0
+    ends = near.min(axis=0), near.max(axis=0)
+    assert len(find_orders(near, *ends, np.array([True, False]))) == 0
 
 
 def test_missing_cells_say_nothing_about_orders():
