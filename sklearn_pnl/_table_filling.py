@@ -7,9 +7,8 @@ from sklearn.base import clone
 
 from ._runtime.validation import warn_missed, warn_user
 from ._tensor_filling import NearRows
-from .constraints.linear import read_constraints
-from .constraints.nearest import nearest_rows
-from .constraints.projection import weights_of
+from .constraints.linear import ALMOST, read_constraints
+from .constraints.projection import nearest_rows, weights_of
 from .constraints.structure import Structure, resolve_equalities
 from .frames import TableReader, is_frame, read_table
 
@@ -83,9 +82,9 @@ class TableFiller:
         return self._contradicted(rows).any(axis=1)
 
     def _contradicted(self, rows):
-        """Constraints (n, k) that rows have all cells of, and miss by 1e-6 or more."""
-        room = 1e-6 * self._system.scale + self._rounding
-        return np.abs(np.nan_to_num(self._system.residual(rows))) > room
+        """Constraints (n, k) that rows have all cells of, and miss by a millionth."""
+        room = ALMOST * self._system.scale + self._rounding
+        return self._system.open_at(np.isnan(rows)).violations(rows, room)
 
     def _project(self, guess, missing):
         """Missing cells moved least to what can be met, and what (n, k) cannot.

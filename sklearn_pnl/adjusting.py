@@ -15,8 +15,7 @@ from ._runtime.typing import Rows
 from ._runtime.validation import NOT_NEGATIVE, POSITIVE, warn_user
 from .calibration import check_order
 from .constraints import CONSTRAINTS, Constraint
-from .constraints.audit import audit_rows
-from .constraints.infeasible import explain_infeasible
+from .constraints.audit import audit_rows, explain_infeasible
 from .constraints.linear import read_constraints
 from .constraints.projection import project_rows
 from .constraints.structure import Structure, resolve_equalities

@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from .calibration import effective_size
-from .constraints.audit import audit_rows
+from .constraints.audit import (
+    Infeasibility,
+    SampleReport,
+    audit_rows,
+    explain_infeasible,
+    report_of_rows,
+)
 from .constraints.conditioning import condition_weights
-from .constraints.infeasible import Infeasibility, explain_infeasible
-from .constraints.nearest import is_satisfied
 from .constraints.projection import project_rows
-from .constraints.report import SampleReport, report_of_rows
 from .constraints.sum_projection import project_to_totals
 from .constraints.totals import Totals, choose_seeds, parent_weights
 from .parents import Batch
@@ -96,20 +99,18 @@ class Drawing:
         Rows that are ``moved`` by the projection and then violate a relation become
         copies of the nearest training rows that satisfy the constraints, if any do.
         """
-        structure, training = self.source.structure, self.training_rows
+        training = self.training_rows
         numbers, parents, donors = (
             part.copy() for part in (batch.numbers, batch.parents, batch.donors)
         )
-        off = structure.off_values(numbers)
-        bad = off | structure.broken(numbers)
-        bad |= ~is_satisfied(feasible.equalities, numbers).all(axis=1)
-        bad &= moved
-        infeasible = infeasible | (off & bad)
-        bad |= infeasible | ~is_satisfied(feasible.constraints, numbers).all(axis=1)
+        off = moved & feasible.breaks(numbers, "values")
+        bad = moved & feasible.breaks(numbers, "limits", "orders", "equalities")
+        infeasible = infeasible | off
+        bad |= infeasible | feasible.breaks(numbers, "constraints")
         units = np.where(feasible.ranges > 0, feasible.ranges, 1)
         for i in np.flatnonzero(bad):
             asked = feasible.constraints.take_rows([i])
-            candidates = np.flatnonzero(is_satisfied(asked, training).all(axis=1))
+            candidates = np.flatnonzero(~asked.violations(training).any(axis=1))
             if len(candidates):
                 away = np.nan_to_num((training[candidates] - numbers[i]) / units)
                 donors[i] = candidates[np.argmin(np.square(away).sum(axis=1))]
@@ -236,7 +237,7 @@ def _moved(drawing, asked, batch, numbers):
         # They may be counted, or follow from categories that are.
         rows[:, structure.binary] = numbers[batch.donors][:, structure.binary]
     structure.restore(rows)
-    broken = np.flatnonzero(structure.broken(rows))
+    broken = np.flatnonzero(structure.breaks(rows, "limits", "orders"))
     columns = np.flatnonzero(structure.reset_together)
     rows[np.ix_(broken, columns)] = numbers[np.ix_(batch.donors[broken], columns)]
     if not len(asked.sums):

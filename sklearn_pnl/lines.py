@@ -27,7 +27,8 @@ from numpy.random import RandomState
 from sklearn.base import BaseEstimator
 
 from ._runtime.validation import NOT_NEGATIVE, TWO_OR_MORE, clip_neighbors
-from .constraints.rounding import multiples
+from .constraints.linear import ALMOST
+from .constraints.value_support import off_steps, on_steps
 from .geometry._arrays import slices
 from .parents import (
     Batch,
@@ -378,7 +379,7 @@ def discretize(rows, binary, structure):
     rows[:, structure.binary] = binary
     stepped = np.flatnonzero((structure.steps > 0) & ~structure.binary)
     if len(stepped):
-        part = on_steps(rows[:, stepped], structure, stepped, np.rint)
+        part = on_steps(rows[:, stepped], structure.steps[stepped])
         low, high = structure.low[stepped], structure.high[stepped]
         rows[:, stepped] = np.clip(part, low, high)
         _round_in_order(rows, structure)
@@ -390,8 +391,11 @@ def mend(rows, donors, seeds, cells, structure):
 
     All columns of a relation are reset, since the seeds satisfy it.
     """
-    broken = structure.broken(rows)
-    broken |= off_steps(rows, structure, structure.pivots[structure.is_dependent])
+    broken = structure.breaks(rows, "limits", "orders")
+    pivots = structure.pivots[structure.is_dependent]
+    pivots = pivots[structure.steps[pivots] > 0]
+    off = off_steps(rows[:, pivots], structure.steps[pivots])
+    broken |= (off > ALMOST).any(axis=1)
     which = np.flatnonzero(broken)
     if len(which):
         c = np.flatnonzero(structure.reset_together)
@@ -448,22 +452,9 @@ def _round_in_order(rows, structure):
         if not wrong.any():
             continue
         if structure.steps[p] > 0:
-            rows[wrong, p] = on_steps(rows[wrong, q], structure, p, np.floor)
+            rows[wrong, p] = on_steps(rows[wrong, q], structure.steps[p], np.floor)
         elif structure.steps[q] > 0:
-            rows[wrong, q] = on_steps(rows[wrong, p], structure, q, np.ceil)
-
-
-def on_steps(values, structure, columns, rounded):
-    """Values of columns on their steps."""
-    step = structure.steps[columns]
-    return multiples(rounded(values / step), step)
-
-
-def off_steps(rows, structure, columns):
-    """Which rows (n,) have a value between the steps of some columns."""
-    columns = columns[structure.steps[columns] > 0]
-    places = rows[:, columns] / structure.steps[columns]
-    return (np.abs(places - np.rint(places)) > 1e-6).any(axis=1)
+            rows[wrong, q] = on_steps(rows[wrong, p], structure.steps[q], np.ceil)
 
 
 # --- cells that are no numbers to mix ---------------------------------------------

@@ -4,9 +4,8 @@
 *totals* of a set of rows, and the *value support* is what values of a column can be.
 """
 
-from .infeasible import Infeasibility
+from .audit import Infeasibility, SampleReport
 from .linear import CONSTRAINTS, ColumnConstraint, Constraint, LinearConstraints
-from .report import SampleReport
 from .structure import find_equalities
 from .value_support import ValueSupport
 

@@ -1,20 +1,88 @@
-"""A last check of rows that leave: what they promise holds, or is said by name."""
+"""What rows achieve of what is asked: a last check, a report, and why they cannot."""
+
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from .._runtime.reports import TableReport
 from .._runtime.validation import warn_missed
-from .equalities import ROUNDINGS, TOL
-from .infeasible import Infeasibility
+from ..geometry.convex.reach import box_reach, span
+from .linear import ALMOST, EPS
+from .value_support import off_steps
 
 
-def audit_rows(rows, feasible_set, caller):
+class Infeasibility(ValueError):
+    """Constraints that a row, or a set of rows, cannot meet.
+
+    Parameters
+    ----------
+    message : str
+    row : int, default=None
+        Number of the first row that cannot; None of totals of all rows.
+
+    See Also
+    --------
+    ColumnConstraint : What is asked of rows.
+    adjust : Move rows to constraints.
+    """
+
+    def __init__(self, message: str, row: int | None = None) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+def explain_infeasible(row, feasible_set, number):
+    """Find the constraint that is out of reach alone, with the range it can reach.
+
+    Parameters
+    ----------
+    row : ndarray of shape (D,)
+        The best try.
+    feasible_set : Structure
+        Of this row.
+    number : int
+        Of the row.
+
+    Returns
+    -------
+    error : Infeasibility
+        To be raised.
+    """
+    low, high = feasible_set.low, feasible_set.high
+    equalities, constraints = feasible_set.equalities, feasible_set.constraints
+    reached = box_reach(constraints.coefficients, low[None], high[None])
+    for k, (least, most) in enumerate(np.vstack(reached).T):
+        lower, upper = constraints.lower[..., k].min(), constraints.upper[..., k].max()
+        if lower > most or upper < least:
+            return Infeasibility(
+                f"Row {number} cannot have what is asked: {constraints.names[k]} "
+                f"asks for {span(lower, upper)}; within the limits of its columns it "
+                f"reaches {span(least, most, 7)}.",
+                number,
+            )
+    asked = equalities.stack(constraints)
+    # A missing cell has no value that an equality could hold for.
+    missed = np.nan_to_num(np.abs(asked.residual(row[None]))[0], nan=np.inf)
+    k = int(np.argmax(missed / asked.scale))
+    return Infeasibility(
+        f"Row {number} cannot have all that is asked together: the best try misses "
+        f"{asked.names[k]} by {missed[k]:.3g}. Leave out a constraint, or widen it.",
+        number,
+    )
+
+
+# --- the last check ---------------------------------------------------------------
+
+
+def audit_rows(rows, structure, caller):
     """Check the numbers of rows that leave against what they must satisfy.
 
     Parameters
     ----------
     rows : ndarray of shape (n, D)
         As read back from the user's container, so rounded to their types.
-    feasible_set : Structure
+    structure : Structure
     caller : str
         Who made the rows, for messages.
 
@@ -31,25 +99,26 @@ def audit_rows(rows, feasible_set, caller):
         first row and the number of rows.
     """
     # What types may change of each cell: doubles do not hold all numbers of 64 bits.
-    eps = np.maximum(feasible_set.precision, np.finfo(float).eps)
+    eps = 2 * np.maximum(structure.precision, EPS)
 
     def rounding(columns):
-        return 2 * eps[columns] * np.fmax(np.abs(rows[:, columns]), 0)
+        return eps[columns] * np.abs(rows[:, columns])
 
-    _check_systems(rows, feasible_set, rounding, caller)
-    low, high, names = feasible_set.low, feasible_set.high, feasible_set.names
-    if ((rows < low) | (rows > high)).any():
-        outside, room = np.maximum(low - rows, rows - high), rounding(slice(None))
-        _warn(lambda k: f"the limits of {names[k]}", outside, room, caller)
-    # Values that are asked for may lie, and lead others through sums, between steps.
-    is_checked = (feasible_set.precision == 0) | (len(feasible_set.constraints) == 0)
-    stepped = np.flatnonzero(is_checked & (feasible_set.steps > 0))
-    places = rows[:, stepped] / feasible_set.steps[stepped]
-    off = np.abs(places - np.rint(places))
-    _warn(lambda k: f"the steps of {names[stepped[k]]}", off, 1e-6, caller)
-    p, q = feasible_set.orders.T
-    above, room = rows[:, p] - rows[:, q], rounding(p) + rounding(q)
-    _warn(lambda k: f"{names[p[k]]} <= {names[q[k]]}", above, room, caller)
+    _check_systems(rows, structure, eps, caller)
+    low, high, names = structure.low, structure.high, structure.names
+    if structure.breaks(rows, "limits").any():
+        missed, room = np.maximum(low - rows, rows - high), rounding(slice(None))
+        _warn(lambda k: f"the limits of {names[k]}", missed, room, caller)
+    if structure.breaks(rows, "steps").any():
+        # Values that are asked for may lie, and lead others through sums, off steps.
+        is_checked = (structure.precision == 0) | (len(structure.constraints) == 0)
+        c = np.flatnonzero(is_checked & (structure.steps > 0))
+        missed = off_steps(rows[:, c], structure.steps[c])
+        _warn(lambda k: f"the steps of {names[c[k]]}", missed, ALMOST, caller)
+    if structure.breaks(rows, "orders").any():
+        p, q = structure.orders.T
+        missed, room = rows[:, p] - rows[:, q], rounding(p) + rounding(q)
+        _warn(lambda k: f"{names[p[k]]} <= {names[q[k]]}", missed, room, caller)
 
 
 def _warn(name_of, missed, room, caller):
@@ -68,27 +137,124 @@ def _warn(name_of, missed, room, caller):
     )
 
 
-def _check_systems(rows, feasible_set, rounding, caller):
+def _check_systems(rows, structure, eps, caller):
     """Warn of equalities and constraints; raise of these beyond half a step."""
-    system, n_equal = feasible_set.system(), len(feasible_set.equalities)
-    if not len(system):
+    n_equal = len(structure.equalities)
+    if not n_equal + len(structure.constraints):
         return
-    columns = np.flatnonzero(system.coefficients.any(axis=0))
-    used, missed = np.abs(system.coefficients), np.abs(system.residual(rows))
+    system = structure.system(gaps=np.isnan(rows))
     # New rows miss by what the training rows may, mixed.
-    room = TOL * system.scale + ROUNDINGS * rounding(columns) @ used[:, columns].T
-    whole = np.where(feasible_set.precision == 0, feasible_set.steps, 0.0)
-    is_beyond = missed > room + used @ whole / 2
+    room = system.rounding(rows, eps)
+    if not system.violations(rows, room).any():
+        return
+    missed = np.abs(system.residual(rows))
+    whole = np.where(structure.precision == 0, structure.steps, 0.0)
+    is_beyond = missed > room + np.abs(system.coefficients) @ whole / 2
     for row, k in np.argwhere(is_beyond[:, n_equal:]):
         raise Infeasibility(
             f"{caller}: row {row} misses what is asked of "
-            f"{feasible_set.constraints.names[k]} by {missed[row, n_equal + k]:.3g}.",
+            f"{structure.constraints.names[k]} by {missed[row, n_equal + k]:.3g}.",
             int(row),
         )
 
     def name_of(k):
         if k < n_equal:
-            return feasible_set.equalities.descriptions[k]
-        return f"{feasible_set.constraints.names[k - n_equal]}, of whole numbers,"
+            return structure.equalities.descriptions[k]
+        return f"{structure.constraints.names[k - n_equal]}, of whole numbers,"
 
     _warn(name_of, missed, room, caller)
+
+
+# --- in words ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SampleReport(TableReport):
+    """What was asked of new rows, what was achieved, and how far they moved for it.
+
+    :meth:`PNLAugmenter.sample` returns it with ``return_report=True``.
+
+    Parameters
+    ----------
+    n_rows, n_train : int
+        Numbers of new rows, and of training rows.
+    names : tuple of str
+        What was asked, in words.
+    lower, upper : ndarray of shape (k,)
+        What was asked for; of constraints with a value a row, the ends of all.
+    achieved : ndarray of shape (k,)
+        What they have. Of what is about each row, the value of the row farthest from
+        it.
+    residual : ndarray of shape (k,)
+        What is missed: of all rows as a share of the sum of absolute terms, of each row
+        as a share of the range of the largest term.
+    features : tuple of str
+        Names of the columns of numbers.
+    rms_displacement : ndarray of shape (D,)
+        How far totals moved the rows, by column: root mean square, as a share of the
+        range of the column.
+    effective_parents : float
+        ``(sum w)^2 / sum w^2`` of the weights by which rows were drawn from the
+        training rows; ``n_train`` where all are alike.
+
+    See Also
+    --------
+    PNLAugmenter : Its ``sample`` returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.constraints import SampleReport
+    >>> asked = ("the sum of a",), np.array([3.0]), np.array([3.0])
+    >>> reached = np.array([3.0]), np.zeros(1)
+    >>> print(SampleReport(20, 30, *asked, *reached, ("a", "b"), np.zeros(2), 30.0))
+    20 new rows, 1 thing asked
+    what          lower  upper  achieved  residual
+    the sum of a      3      3         3         0
+    Effective number of parents: 30.0 of 30 training rows.
+    """
+
+    n_rows: int
+    n_train: int
+    names: tuple
+    lower: NDArray
+    upper: NDArray
+    achieved: NDArray
+    residual: NDArray
+    features: tuple
+    rms_displacement: NDArray
+    effective_parents: float
+
+    def _title(self):
+        n = len(self.names)
+        return f"{self.n_rows} new rows, {n} thing{'s' * (n != 1)} asked"
+
+    def _columns(self):
+        heads = "lower", "upper", "achieved", "residual"
+        return {"what": self.names} | {head: getattr(self, head) for head in heads}
+
+    def _notes(self):
+        notes = [
+            f"Effective number of parents: {self.effective_parents:.1f} of "
+            f"{self.n_train} training rows."
+        ]
+        k = int(np.argmax(self.rms_displacement))
+        if self.rms_displacement[k] > 0:
+            notes.append(
+                f"Totals moved rows by up to {self.rms_displacement[k]:.2g} of a "
+                f"column's range (root mean square): {self.features[k]}."
+            )
+        return notes
+
+
+def report_of_rows(equalities, constraints, rows):
+    """Names, ends, achieved values and residuals of what is about each row."""
+    system = equalities.stack(constraints)
+    missed = np.abs(np.nan_to_num(system.residual(rows)))
+    worst, each = missed.argmax(axis=0), np.arange(len(system))
+    values = (np.nan_to_num(rows) @ system.coefficients.T)[worst, each]
+    lower, upper = np.atleast_2d(system.lower), np.atleast_2d(system.upper)
+    ends = lower.min(axis=0), upper.max(axis=0)
+    names = (*equalities.descriptions, *constraints.names)
+    residual = missed[worst, each] / system.scale
+    return names, *ends, values, residual

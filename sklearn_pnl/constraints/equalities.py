@@ -8,10 +8,8 @@ from scipy.linalg.lapack import dpstrf
 
 from .._runtime.blocks import ends_of
 from ..geometry._arrays import slices, some_columns
+from .linear import ALMOST, EPS, ROUNDINGS, TOL
 
-# What equalities may be missed by: a share of the range of their columns (sums over all
-# rows: of their absolute terms), and roundings of the largest values.
-TOL, ROUNDINGS = 1e-9, 16
 # Columns up to which equalities of any kind are looked for; of more, and of fewer rows
 # than columns, sums of columns side by side.
 MOST_FACTORED = 1000
@@ -149,7 +147,7 @@ def _root_of_inverse(standard):
     leaves is in no relation: its products are chance.
     """
     products = standard.T @ standard
-    factor, pivots, rank, _ = dpstrf(products, tol=1e-6 * len(standard))
+    factor, pivots, rank, _ = dpstrf(products, tol=ALMOST * len(standard))
     first, rest = np.split(pivots - 1, [rank])
     some = solve_triangular(factor[:rank, :rank], np.eye(rank))
     root = np.zeros_like(products)
@@ -166,7 +164,7 @@ def _root_of_inverse(standard):
         factor, near = np.diag(size), np.flatnonzero(size > TOL * one)
         if len(near):
             factor[np.ix_(near, near)] = np.linalg.qr(left[:, near], mode="r")
-        least = ROUNDINGS * np.finfo(float).eps * one
+        least = ROUNDINGS * EPS * one
         small = np.flatnonzero(np.abs(np.diag(factor)) < least)
         factor[small, small] = least
         inverse = solve_triangular(factor, np.eye(len(rest)))
@@ -207,7 +205,7 @@ def subsample(rows, c):
 
 def _room(ends, precision):
     """What rounding and :data:`TOL` leave of columns (D,) with these ends."""
-    eps = np.maximum(precision, np.finfo(float).eps)
+    eps = np.maximum(precision, EPS)
     low, high = ends
     return TOL * (high - low) + ROUNDINGS * eps * np.maximum(np.abs(low), np.abs(high))
 
@@ -299,7 +297,7 @@ def echelon(basis, spread, ranks):
         basis[others] -= basis[others, column, None] * basis[k]
     basis = basis[: len(pivots)]
     size = np.abs(basis) * spread
-    basis[size <= 1e-9 * size.max(axis=1, initial=0, keepdims=True)] = 0
+    basis[size <= TOL * size.max(axis=1, initial=0, keepdims=True)] = 0
     return _whole_pivots(basis, pivots, ranks)
 
 
@@ -315,13 +313,13 @@ def _pivots(equations, ranks):
     _, singular, space = np.linalg.svd(
         equations / np.where(sizes > 0, sizes, 1), full_matrices=False
     )
-    space, pivots = space[singular > 1e-9 * singular.max(initial=0)], []
+    space, pivots = space[singular > TOL * singular.max(initial=0)], []
     for _ in range(len(space)):
         length = np.linalg.norm(space, axis=0)
-        usable = length > 1e-6 * length.max()
+        usable = length > ALMOST * length.max()
         usable &= ranks == ranks[usable].min()
         longest = length[usable].max()
-        column = np.flatnonzero(usable & (length >= (1 - 1e-6) * longest))[-1]
+        column = np.flatnonzero(usable & (length >= (1 - ALMOST) * longest))[-1]
         direction = space[:, column] / length[column]
         space = space - np.outer(direction, direction @ space)
         pivots.append(column)
@@ -338,8 +336,8 @@ def _whole_pivots(basis, pivots, ranks):
         usable[column] = True
         size = np.where(usable, np.abs(basis[k]), np.inf)
         # Sizes that differ by rounding are equal, and then the last column counts.
-        least = np.flatnonzero(size <= size.min() * (1 + 1e-9))[-1]
-        if size[least] < size[column] * (1 - 1e-9):
+        least = np.flatnonzero(size <= size.min() * (1 + TOL))[-1]
+        if size[least] < size[column] * (1 - TOL):
             basis[k] /= basis[k, least]
             pivots[k] = least
     return basis, pivots
@@ -352,7 +350,9 @@ def _readable(row, rows, room):
     best = np.abs(fractions - row[used]).argmin(axis=0)
     near = row.copy()
     near[used] = fractions[best, np.arange(len(used))]
-    near = np.where(np.abs(near - row) <= 1e-6 * np.maximum(1, np.abs(row)), near, row)
+    near = np.where(
+        np.abs(near - row) <= ALMOST * np.maximum(1, np.abs(row)), near, row
+    )
     missed = np.abs((rows - rows[0]) @ near).max()
     return near if missed <= np.abs(near) @ room else row
 
@@ -378,8 +378,7 @@ def sums_of_neighbors(rows, precision):
     # Sums of rounded numbers are as rounded as the largest of them; sums of small
     # numbers beside them are not.
     size = max(np.abs(until).max(), np.abs(codes).max())
-    eps = np.finfo(float).eps
-    shares = sorted({ROUNDINGS * eps, TOL, max(TOL, ROUNDINGS * precision.max())})
+    shares = sorted({ROUNDINGS * EPS, TOL, max(TOL, ROUNDINGS * precision.max())})
     found = [x for share in shares for x in _sums_of_codes(until, codes, share * size)]
     room, spread = _room(ends_of(rows), precision), np.ptp(rows, axis=0)
     equations = []

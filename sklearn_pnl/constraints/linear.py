@@ -18,6 +18,13 @@ from scipy.sparse import issparse
 
 from .._runtime.masked import check_unmasked
 
+# What rows may miss of what they keep: a share of the range of the largest term (sums
+# over all rows: of their absolute terms), and roundings of the largest values.
+TOL, ROUNDINGS = 1e-9, 16
+# What counts as rounding of whole steps, and of what others give: a share of these.
+ALMOST = 1e-6
+EPS = np.finfo(float).eps
+
 
 class ColumnConstraint:
     """``lower <= sum of coefficient * column <= upper``, with columns by name.
@@ -198,6 +205,27 @@ class LinearConstraints:
         else:
             values = rows @ self.coefficients.T
         return np.maximum(self.lower - values, 0) - np.maximum(values - self.upper, 0)
+
+    def violations(
+        self, rows: NDArray, room: NDArray | None = None, inside: bool = True
+    ) -> NDArray:
+        """Which constraints (n, k) rows (n, D) miss by more than ``room``.
+
+        None is rounding, of equalities alone if inequalities are to hold exactly
+        (``inside``). A missing cell misses equalities, and no inequality.
+        """
+        missed = np.abs(self.residual(rows))
+        equal = np.broadcast_to(self.lower == self.upper, missed.shape)
+        if room is None:
+            room = np.where(equal | (not inside), self.rounding(rows), 0.0)
+        return (missed > room) | (np.isnan(missed) & equal)
+
+    def rounding(self, rows: NDArray, precision: float | NDArray = EPS) -> NDArray:
+        """What rounding of cells (n, D), and :data:`TOL`, leave of each (n, k)."""
+        used = np.flatnonzero(self.coefficients.any(axis=0))
+        terms = (np.abs(self.coefficients) * precision)[:, used]
+        size = np.fmax(np.abs(rows[:, used]), 0) @ terms.T
+        return TOL * self.scale + ROUNDINGS * size
 
     def violation(self, X: ArrayLike) -> NDArray:
         """Largest violation of each constraint, as a share of its scale.

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from .nearest import is_satisfied, nearest_rows
-from .rounding import round_to_steps
+from ..geometry import linear_projection
+from .linear import EPS
+from .value_support import round_to_steps
 
 # Rounds in which orders that moved rows break join the constraints.
 ROUNDS_OF_ORDERS = 5
@@ -49,7 +50,7 @@ def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
     moved, system = start.copy(), part.system(gaps=gaps)
     # Rows that have what is asked stay, in order or not.
     satisfied = ((start >= low) & (start <= high)).all(axis=1)
-    satisfied &= is_satisfied(system, start).all(axis=1)
+    satisfied &= ~system.violations(start).any(axis=1)
     # Cells to be avoided move where nothing else meets what is asked.
     for still in (gaps | avoid, gaps):
         left = np.flatnonzero(~satisfied)
@@ -61,7 +62,7 @@ def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
         moved[left], satisfied[left] = near
     rounded = round_rows(moved, part, low, high, gaps)
     # A step may be another float next to a cell that did not move.
-    near = np.abs(rounded - moved) <= 8 * np.finfo(float).eps * np.abs(moved)
+    near = np.abs(rounded - moved) <= 8 * EPS * np.abs(moved)
     is_same = moved == start
     stays = near & is_same | (is_same.all(axis=1) | ~satisfied)[:, None]
     rounded = np.where(stays, moved, rounded)
@@ -123,17 +124,11 @@ def nearest_in_order(start, weights, low, high, gaps, feasible_set):
         new = ok | ~orders.any()
         rows[todo[new]], satisfied[todo[new]] = moved[new], ok[new]
         todo = todo[ok]
-        broken = broken_orders(rows[todo], feasible_set, gaps[todo])
+        broken = feasible_set.violations(rows[todo], "orders", gaps[todo])
         todo, orders = todo[broken.any(axis=1)], orders | broken.any(axis=0)
         if not len(todo):
             break
     return rows, satisfied
-
-
-def broken_orders(rows, feasible_set, gaps):
-    """Which orders (n, m) rows break, where both cells are no gaps."""
-    p, q = feasible_set.orders.T
-    return (rows[:, p] > rows[:, q]) & ~(gaps[:, p] | gaps[:, q])
 
 
 def round_rows(moved, feasible_set, low, high, gaps):
@@ -143,7 +138,7 @@ def round_rows(moved, feasible_set, low, high, gaps):
         return moved
     system = feasible_set.system(gaps=gaps)
     rounded = round_to_steps(moved, feasible_set.steps, system, low, high)
-    off = np.flatnonzero(~is_satisfied(system, rounded).all(axis=1))
+    off = np.flatnonzero(system.violations(rounded).any(axis=1))
     if len(off) and not stepped.all():
         # Columns without steps make up for what rounding the others left.
         before = rounded[off]
@@ -152,8 +147,85 @@ def round_rows(moved, feasible_set, low, high, gaps):
             before, weights, system.take_rows(off), low[off], high[off]
         )
         rounded[off] = np.where(ok.all(axis=1, keepdims=True), again, before)
-    broken = ~is_satisfied(system, rounded).all(axis=1)
-    of_orders = (broken_orders(x, feasible_set, gaps) for x in (rounded, moved))
+    broken = system.violations(rounded).any(axis=1)
+    of_orders = (feasible_set.violations(x, "orders", gaps) for x in (rounded, moved))
     broken |= np.greater(*of_orders).any(axis=1)
     # Whole-number types stay rounded: they have no other values.
     return np.where(broken[:, None] & (feasible_set.precision > 0), moved, rounded)
+
+
+# --- one system -------------------------------------------------------------------
+
+
+def nearest_rows(start, weights, system, low, high):
+    r"""Minimise ``sum (x - start)**2 / weights`` on constraints and limits.
+
+    Parameters
+    ----------
+    start, weights : ndarray of shape (n, D)
+        Cells of weight 0 stay as they are, or go to the nearest limit.
+    system : LinearConstraints
+        Of k constraints of D columns, for all rows or n of them.
+    low, high : ndarray of shape (n, D)
+        Limits of cells; may be infinite.
+
+    Returns
+    -------
+    rows : ndarray of shape (n, D)
+    satisfied : ndarray of bool of shape (n, k)
+        Equalities to 1e-9 of their scale, inequalities exactly where there is room.
+    """
+    rows = np.clip(start, low, high)
+    low, high = (np.where(weights == 0, rows, end) for end in (low, high))
+    columns = np.flatnonzero(system.coefficients.any(axis=0))
+    # In these units weights are about 1.
+    units = np.sqrt(weights[:, columns].max(axis=0, initial=0.0))
+    units[units == 0] = 1.0
+    # Inequalities are aimed at from inside, so that rounding does not cross them; where
+    # there is no room inside, the ends themselves are good enough.
+    for inside in (True, False):
+        missed = system.violations(rows, inside=inside)
+        off = np.flatnonzero(missed.any(axis=1))
+        if len(off) and len(columns):
+            cells, part = np.ix_(off, columns), system.take_rows(off)
+            arrays = start[cells], low[cells], high[cells], weights[cells] / units
+            scaled = (x / units for x in arrays)
+            asked = part.coefficients[:, columns] * units, part.lower, part.upper
+            moved = _solve(*scaled, *asked, inside)
+            # Of cells that did not move no digit is lost.
+            moved = np.where(moved == arrays[0] / units, arrays[0], moved * units)
+            rows[cells] = np.clip(moved, *arrays[1:3])
+    return rows, ~system.violations(rows, inside=False)
+
+
+def _solve(start, low, high, weights, a, lower, upper, inside):
+    """Rows nearest to ``start`` as measures ``m = r**2 w + r (x - start)``.
+
+    With a number r of each row their chi-square divergence from ``r**2 w`` is the
+    distance of the rows.
+    """
+    sizes = np.abs(a).max(axis=1, initial=0.0)
+    sizes[sizes == 0] = 1.0
+    a, lower, upper = a / sizes[:, None], lower / sizes, upper / sizes
+    largest = weights.max(axis=1, keepdims=True)
+    w = np.where(weights == 0, np.where(largest > 0, largest, 1.0), weights)
+    values = start @ a.T
+    missing = np.maximum(lower - values, 0) - np.maximum(values - upper, 0)
+    # The multiplier that each constraint would need alone: measures of about the size
+    # of the moves, whatever the units are, round least.
+    gain = weights @ (a * a).T
+    alone = np.abs(missing) / np.where(gain > 0, gain, np.inf)
+    outside = np.maximum(low - start, start - high) / w
+    ratio = 4 * np.maximum(alone @ np.abs(a), np.maximum(outside, 0)).max(axis=1)
+    r = np.maximum(ratio, 1e-3 / np.sqrt(w.max(axis=1)))[:, None]
+    s, tol = w * r**2, 1e-12
+    room = 64 * tol * (s @ np.abs(a).T)
+    ends = [s @ a.T + r * (end - values) for end in (lower, upper)]
+    room = np.where(inside & (ends[1] - ends[0] > 2 * room), room, 0.0)
+    floor, ceiling = (s + r * (end - start) for end in (low, high))
+    solution = linear_projection(
+        s, a, ends[0] + room, ends[1] - room, floor=floor, ceiling=ceiling,
+        divergence="chi2", tol=tol, max_iter=300,
+    )  # fmt: skip
+    moved = np.where(solution.measure == s, start, start + (solution.measure - s) / r)
+    return np.clip(moved, low, high)

@@ -17,8 +17,8 @@ from .._runtime.typing import Rows
 from ..frames import TableReader, read_table
 from ..geometry._arrays import slices
 from .equalities import echelon_of, search_equalities
-from .linear import LinearConstraints, read_constraints
-from .value_support import find_value_support
+from .linear import ALMOST, LinearConstraints, read_constraints
+from .value_support import find_value_support, off_steps
 
 # Cells of sparse rows beyond which they are not made dense as a whole: then neither
 # equalities nor orders are looked for.
@@ -179,17 +179,32 @@ class Structure:
 
     # --- rows -----------------------------------------------------------------------
 
-    def off_values(self, rows):
-        """Which rows (n,) have a third value in a column of two."""
-        values, b = rows[:, self.binary], self.binary
-        off = (values != self.low[b]) & (values != self.high[b])
-        return (off & ~np.isnan(values)).any(axis=1)
+    def violations(self, rows, kind, gaps=None):
+        """Which of what columns keep rows (n, D) violate, (n, k).
 
-    def broken(self, rows):
-        """Which new rows (n,) leave limits or orders."""
-        p, q = self.orders.T
-        bad = ((rows < self.low) | (rows > self.high)).any(axis=1)
-        return bad | (rows[:, p] > rows[:, q]).any(axis=1)
+        ``kind`` is "limits", "orders", "steps", "values" (of two), or the name of a
+        system; ``gaps`` (n, D) violate nothing.
+        """
+        if gaps is not None:
+            rows = np.where(gaps, np.nan, rows)
+        if kind == "limits":
+            return (rows < self.low) | (rows > self.high)
+        if kind == "orders":
+            p, q = self.orders.T
+            return rows[:, p] > rows[:, q]
+        if kind == "steps":
+            columns = np.flatnonzero(self.steps)
+            return off_steps(rows[:, columns], self.steps[columns]) > ALMOST
+        if kind == "values":
+            values, b = rows[:, self.binary], self.binary
+            off = (values != self.low[b]) & (values != self.high[b])
+            return off & ~np.isnan(values)
+        return getattr(self, kind).violations(rows)
+
+    def breaks(self, rows, *kinds):
+        """Which rows (n,) violate anything of some kinds."""
+        each = (self.violations(rows, kind).any(axis=1) for kind in kinds)
+        return np.logical_or.reduce([*each])
 
     def restore(self, rows):
         """Rows (n, D), in place, whose dependent columns follow from the others."""
@@ -452,7 +467,7 @@ def resolve_equalities(equalities, table):
     room = np.abs(system.coefficients) @ np.broadcast_to(rounding, least.shape)
     missed = system.violation(table.numbers()) - room / system.scale
     # What rows may miss, as a share of the range of the largest term.
-    if missed.max(initial=0) > 1e-6:
+    if missed.max(initial=0) > ALMOST:
         k = int(np.argmax(missed))
         raise ValueError(
             f"The rows do not satisfy {system.descriptions[k]!r}: they miss it by up "

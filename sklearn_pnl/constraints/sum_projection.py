@@ -22,17 +22,17 @@ import numpy as np
 
 from ..geometry._arrays import slices
 from ..geometry.convex.reach import box_reach, span
-from .equalities import TOL, echelon
-from .infeasible import Infeasibility, explain_infeasible
-from .nearest import is_satisfied, nearest_rows
+from .audit import Infeasibility, explain_infeasible
+from .equalities import echelon
+from .linear import ALMOST, TOL
 from .projection import (
     ROUNDS_OF_ORDERS,
-    broken_orders,
+    nearest_rows,
     round_rows,
     split_limits,
     weights_of,
 )
-from .rounding import least_change, multiples
+from .value_support import least_change, off_steps, on_steps
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class _Problem:
     def keeps(self, rows):
         """Which rows (n,) are within their limits and have what each keeps."""
         inside = (rows >= self.low) & (rows <= self.high)
-        return inside.all(axis=1) & is_satisfied(self.system, rows).all(axis=1)
+        return inside.all(axis=1) & ~self.system.violations(rows).any(axis=1)
 
     def is_feasible(self, rows):
         """Whether rows have the sums, and each what it keeps."""
@@ -216,7 +216,7 @@ class _Problem:
         """Rows with the orders that they break as constraints, if sums allow for it."""
         orders, before = np.zeros(len(self.set.orders), bool), self.system
         for _ in range(ROUNDS_OF_ORDERS):
-            broken = broken_orders(moved, self.set, self.gaps).any(axis=0)
+            broken = self.set.violations(moved, "orders", self.gaps).any(axis=0)
             if not (broken & ~orders).any():
                 break
             orders |= broken
@@ -273,8 +273,8 @@ class _Problem:
         free = np.setdiff1d(np.flatnonzero(steps), pivots)
         moves = np.diag(steps)[free]
         moves[:, pivots] = -(basis[:, free] * steps[free]).T
-        places = moves / np.where(steps > 0, steps, 1.0)
-        return moves[(np.abs(places - np.rint(places)) < 1e-6).all(axis=1)]
+        off = off_steps(moves, np.where(steps > 0, steps, 1.0))
+        return moves[(off <= ALMOST).all(axis=1)]
 
     def step_to(self, k, move, change, rows, moved):
         """Move, in place, as many rows as sum k lacks, at most a step each.
@@ -286,8 +286,8 @@ class _Problem:
         n_steps = least_change(*np.sort([lower / change, upper / change], axis=0))[0]
         columns = np.flatnonzero(move)
         unit, trial = self.set.steps[columns], rows + np.sign(n_steps) * move
-        trial[:, columns] = multiples(np.rint(trial[:, columns] / unit), unit)
-        breaks = (broken_orders(x, self.set, self.gaps) for x in (trial, rows))
+        trial[:, columns] = on_steps(trial[:, columns], unit)
+        breaks = (self.set.violations(x, "orders", self.gaps) for x in (trial, rows))
         ok = self.keeps(trial) & ~np.greater(*breaks).any(axis=1)
         weights = np.where(self.weights > 0, self.weights, np.inf)
         farther = ((trial - moved) ** 2 - (rows - moved) ** 2) / weights

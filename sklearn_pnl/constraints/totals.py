@@ -19,9 +19,7 @@ from .._column_totals import (
 from ..calibration import effective_size, nearest_weights, stack_terms
 from ..geometry.convex.reach import span
 from ..geometry.convex.whole import nearest_whole
-from .equalities import TOL
-from .linear import ColumnConstraint, read_constraints
-from .rounding import ALMOST_WHOLE
+from .linear import ALMOST, TOL, ColumnConstraint, read_constraints
 from .sum_projection import Sums
 
 
@@ -125,8 +123,8 @@ def _read_sums(totals, n, table):
 def _read_counts(reader, total, n):
     """Counts by level with ends that are whole numbers from 0 on."""
     margin = read_margin(reader, total, n)
-    lower = np.ceil(np.maximum(margin.lower, 0) - ALMOST_WHOLE) + 0.0
-    upper = np.floor(np.minimum(margin.upper, n) + ALMOST_WHOLE)
+    lower = np.ceil(np.maximum(margin.lower, 0) - ALMOST) + 0.0
+    upper = np.floor(np.minimum(margin.upper, n) + ALMOST)
     for k in np.flatnonzero(lower > upper):
         raise ValueError(
             f"{margin.names[k]} asks for {span(margin.lower[k], margin.upper[k])}, in "
@@ -173,7 +171,7 @@ def parent_weights(totals, numbers):
     weights = _nearest(terms, lower, upper, np.full(n, totals.n / n))
     values = terms @ weights
     missed = np.abs(values - np.clip(values, lower, upper))
-    if missed.max() > ALMOST_WHOLE * totals.n:
+    if missed.max() > ALMOST * totals.n:
         k = int(missed.argmax())
         raise ValueError(
             f"{names[k]} asks for {span(lower[k], upper[k])}; with the other counts, "
@@ -194,9 +192,7 @@ def parent_weights(totals, numbers):
         near = _nearest(both, *ends, used)
         reached = both @ near
         gap = np.abs(reached - np.clip(reached, *ends)) / (abs(both) @ near + 1e-300)
-        if gap.max() <= ALMOST_WHOLE and 8 * effective_size(near) >= effective_size(
-            weights
-        ):
+        if gap.max() <= ALMOST and 8 * effective_size(near) >= effective_size(weights):
             return near
     return weights
 

@@ -10,10 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_pnl import ColumnConstraint, PNLAugmenter
-from sklearn_pnl.constraints import Infeasibility
-from sklearn_pnl.constraints.audit import audit_rows
-from sklearn_pnl.constraints.infeasible import explain_infeasible
-from sklearn_pnl.constraints.report import SampleReport, report_of_rows
+from sklearn_pnl.constraints import Infeasibility, SampleReport
+from sklearn_pnl.constraints.audit import (
+    audit_rows,
+    explain_infeasible,
+    report_of_rows,
+)
 from sklearn_pnl.constraints.value_support import find_value_support
 from sklearn_pnl.frames import TableReader, read_table
 

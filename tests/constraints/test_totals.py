@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 from sklearn_pnl import column_total
-from sklearn_pnl.constraints.rounding import multiples
 from sklearn_pnl.constraints.sum_projection import Sums, project_to_totals
 from sklearn_pnl.constraints.totals import Totals, choose_seeds, parent_weights
+from sklearn_pnl.constraints.value_support import multiples
 from sklearn_pnl.frames import TableReader, read_table
 
 SEEDS = range(5)
