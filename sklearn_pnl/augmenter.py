@@ -9,12 +9,14 @@ from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
+from ._device_rows import DeviceTable, fit_on_device
 from ._runtime.threads import limited, one_blas_thread
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
     all_or_nothing,
     as_random_state,
     check_count,
+    stays_on_device,
     warn_user,
 )
 from .constraints.linear import Constraint
@@ -23,6 +25,7 @@ from .engine import (
     Augmentation,
     EqualitiesLike,
     MethodLike,
+    as_method,
     fit_rows,
 )
 
@@ -143,6 +146,9 @@ class PNLAugmenter(Augmentation):
 
     _parameter_constraints: ClassVar[dict] = {**Augmentation._parameter_constraints}
 
+    # Whether rows may stay on the device that they are on.
+    _on_devices = True
+
     def __init__(
         self,
         method: MethodLike = "auto",
@@ -185,6 +191,9 @@ class PNLAugmenter(Augmentation):
                 "for classes, PNLRegressionSampler for numbers as targets, or make the "
                 "target one more feature; else leave y out."
             )
+        if stays_on_device(X):
+            fit_on_device(self, X, as_method(self.method, DeviceTable(X)))
+            return self
         table = self._read(X)
         structure = find_structure(
             table, self.value_support, self.extrapolation, self.equalities
@@ -328,9 +337,8 @@ class PNLAugmenter(Augmentation):
         )
         if batch_size is None:
             # Two batches fit in memory: the caller keeps one.
-            numbers = len(drawing.table.columns) + drawing.source.n_numbers
             free = get_config()["working_memory"] * 2**20
-            batch_size = max(1, int(free // (2 * 8 * numbers)))
+            batch_size = max(1, int(free // (2 * 8 * drawing.n_numbers)))
         rng = as_random_state(random_state)
         batches = drawing.batches(rng, min(batch_size, n_samples))
         return limited(self._returned(batch, return_parents) for batch in batches)

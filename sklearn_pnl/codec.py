@@ -8,14 +8,39 @@ them if it carries the mass, else without the bottom, which normalising decides.
 """
 
 from functools import cached_property, partial
+from math import log
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
-from scipy.special import xlogy
 
+from ._runtime.arrays import (
+    BLOCK_CELLS,
+    DEVICE_BLOCKS,
+    at_least,
+    cast,
+    concat,
+    exp_over,
+    filled,
+    floats_like,
+    is_foreign,
+    joined,
+    log_over,
+    namespace,
+    row_sums,
+    slices,
+    some_columns,
+    take,
+    to_host,
+    widest,
+)
 from ._runtime.blocks import even_step, map_blocks
-from ._runtime.validation import check_masses, warn_not_identified, warn_unconverged
+from ._runtime.validation import (
+    check_masses,
+    warn_not_identified,
+    warn_unconverged,
+    warn_user,
+)
 from .geometry import (
     TensorPoset,
     element_mask,
@@ -23,12 +48,11 @@ from .geometry import (
     order_mask,
     theta_from_prob,
 )
-from .geometry._arrays import BLOCK_CELLS, joined, row_sums, slices
 from .geometry.coordinates import normalized_exp
 from .geometry.many_body.completion import fit_exactly, read_observed
 from .geometry.many_body.observed import Design
 from .geometry.many_body.one_body import one_body_theta
-from .geometry.many_body.solvers import mixed_solver, rows_at_once
+from .geometry.many_body.solvers import attainable_tol, mixed_solver, rows_at_once
 from .geometry.posets.protocol import zeta_columns
 
 
@@ -60,9 +84,11 @@ class Encoded(NamedTuple):
     @classmethod
     def closed(cls, coordinates, mass, divergence=np.nan):
         """Whole rows by a closed form."""
-        n = len(mass)
-        kl, every = np.full(n, divergence), np.ones(n, bool)
-        return cls(coordinates, mass, np.zeros(n), np.zeros(n, int), kl, every)
+        n = mass.shape[0]
+        if isinstance(divergence, float):
+            divergence = filled(divergence, n, mass)
+        none, every = filled(0.0, n, mass), np.ones(n, bool)
+        return cls(coordinates, mass, none, np.zeros(n, int), divergence, every)
 
 
 class FlatBase:
@@ -85,9 +111,10 @@ class FlatBase:
 
     def coordinates(self, q, log_mass):
         """theta of distributions ``q`` (n, D) times their mass."""
-        cells = q.reshape(-1, *self.poset.shape)
-        theta = theta_from_prob(cells, self.poset).reshape(len(q), -1)
-        theta = theta[:, self.elements]
+        reshape = namespace(q).reshape
+        cells = reshape(q, (-1, *self.poset.shape))
+        theta = reshape(theta_from_prob(cells, self.poset), q.shape)
+        theta = some_columns(theta, self.elements)
         theta[:, 0] += log_mass
         return theta
 
@@ -135,7 +162,7 @@ class WholeBase:
 
     def energy(self, coordinates):
         """Log measures (n, D): the coordinates, in an array of their own."""
-        return np.array(coordinates, dtype=np.float64)
+        return 1 * cast(coordinates, widest(coordinates))
 
     def expectations(self, measures):
         """The measures themselves."""
@@ -212,19 +239,20 @@ class Codec:
 
     def coordinates(self, codes):
         """Coordinates of codes, in full."""
+        codes = cast(codes, widest(codes))
         if self.with_mass:
-            return np.array(codes, dtype=np.float64)
+            return 1 * codes
         psi = normalized_exp(self._energy(codes)[0])[1][:, None]
-        return np.hstack([-psi, codes]) if self.base.has_bottom else codes - psi
+        return concat([-psi, codes], axis=1) if self.base.has_bottom else codes - psi
 
     def _energy(self, codes):
         """Log cells (n, D) up to a constant of each row, and that constant."""
-        codes = codes.astype(np.float64, copy=False)
+        codes = cast(codes, widest(codes))
         if not self.base.has_bottom:
             return self.base.energy(codes), 0.0
         constant = codes[:, 0] if self.with_mass else 0.0
-        with_bottom = np.zeros((len(codes), len(self.base.elements)))
-        with_bottom[:, 1:] = codes[:, 1 - self.n_fixed :]
+        none = filled(0.0, (codes.shape[0], 1), codes)
+        with_bottom = concat([none, codes[:, 1 - self.n_fixed :]], axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
             return self.base.energy(with_bottom), constant
 
@@ -233,29 +261,33 @@ class Codec:
         energy, constant = self._energy(codes)
         q, psi = normalized_exp(energy)
         if not self.with_mass:
-            return q, np.zeros(len(q))
+            return q, filled(0.0, q.shape[0], q)
         with np.errstate(over="ignore", invalid="ignore"):
             log_mass = psi + constant
-        _refuse_far(log_mass <= np.log(np.finfo(np.float64).max))
+        _refuse_far(log_mass <= log(namespace(q).finfo(q.dtype).max))
         return q, log_mass
 
     def measures(self, codes):
         """Measures (n, D) of codes; distributions if codes do not carry the mass."""
         if self.with_mass and not self.base.has_bottom:
             with np.errstate(over="ignore"):
-                measures = np.exp(codes, dtype=np.float64)
-                _refuse_far(np.isfinite(row_sums(measures)))
+                measures = exp_over(self.base.energy(codes))
+                _refuse_far(namespace(codes).isfinite(row_sums(measures)))
             return measures
         q, log_mass = self.points(codes)
         if self.with_mass:
-            q *= np.exp(log_mass)[:, None]
+            q *= namespace(q).exp(log_mass)[:, None]
         return q
 
     def measures_of(self, codes):
         """:meth:`measures` of a block of codes, in their type."""
-        measures = self.measures(codes)
-        _refuse_far(measures.max(axis=1) <= np.finfo(codes.dtype).max)
-        return (measures.astype(codes.dtype, copy=False),)
+        xp, measures = namespace(codes), self.measures(codes)
+        _refuse_far(xp.max(measures, axis=1) <= float(xp.finfo(codes.dtype).max))
+        return (cast(measures, codes.dtype),)
+
+    def attainable_tol(self, x):
+        """The tolerance, or what the device of an array allows if that is more."""
+        return attainable_tol(self.tol, x)
 
     # --- rows to codes -------------------------------------------------------------
 
@@ -263,12 +295,14 @@ class Codec:
         """phi, distributions ``p = (x + offset) / mass`` (Example 4.1), and masses."""
         p = self.cells(rows)
         with np.errstate(over="ignore", invalid="ignore"):
-            mass = p.sum(axis=1)
+            mass = namespace(p).sum(p, axis=1)
             p /= mass[:, None]
         return p, mass
 
     def cells(self, rows):
         """Measures (n, D) of rows: with the offset, and the mean in an added bottom."""
+        if is_foreign(rows):
+            return cast(rows, widest(rows)) + self.offset
         # One memory layout for all rows, since rounding of sums depends on it.
         cells = np.array(rows, np.float64, order="C")
         if self.poset.added_bottom:
@@ -284,19 +318,22 @@ class Codec:
         """
         if self._solver is None:
             return self._encode_whole(rows)
+        self._solver.check_takes(rows)
         if self._is_one_body:
             return self._encode_one_body(rows, divergence)
         return self._encode(rows, divergence)
 
     def _encode(self, rows, divergence):
         p, mass = self.phi(rows)
-        if not np.all(np.isfinite(mass)):
-            coordinates = np.full((len(p), len(self.base.elements)), np.nan)
+        xp = namespace(p)
+        if not xp.all(xp.isfinite(mass)):
+            coordinates = filled(np.nan, (p.shape[0], len(self.base.elements)), p)
             return Encoded.closed(coordinates, mass)
         # w = Proj_B(p), B = M_ell of equation 1: theta is 0 off the base, that of the
         # uniform distribution, which is the reference where none is given.
-        w, residual, n_iter = self._solver.solve(p, None, self.tol, self.max_iter)
-        log_mass = np.log(mass) if self.with_mass else 0.0
+        tol = self.attainable_tol(p)
+        w, residual, n_iter = self._solver.solve(p, None, tol, self.max_iter)
+        log_mass = xp.log(mass) if self.with_mass else 0.0
         coordinates = self.base.coordinates(w, log_mass)
         kl = kl_divergence(p, w, axis=1) if divergence else np.nan
         encoded = Encoded.closed(coordinates, mass, kl)
@@ -307,6 +344,8 @@ class Codec:
 
         If several codes fit, the one with the least variance of the log measure.
         """
+        if is_foreign(rows):
+            return self.encode(rows, divergence)
         is_incomplete = np.isnan(rows).any(axis=1)
         whole, incomplete = map(np.flatnonzero, (~is_incomplete, is_incomplete))
         pieces = []
@@ -338,24 +377,25 @@ class Codec:
     def _encode_one_body(self, rows, divergence):
         """w = Proj_B(p), B = M_1: the product of the marginals, without forming it."""
         theta, marginals, mass = one_body_theta(rows, self.offset, self.poset.shape)
-        if not np.all(np.isfinite(theta)):
+        xp = namespace(theta)
+        if not xp.all(xp.isfinite(theta)):
             # Single precision may overflow where double does not.
             return self._encode(rows, divergence)
         if self.with_mass:
-            theta[:, 0] += np.log(mass)
+            theta[:, 0] += xp.log(mass)
         if not divergence:
             return Encoded.closed(theta, mass)
         p, _ = self.phi(rows)
-        kl = xlogy(p, p).sum(axis=1) - xlogy(marginals, marginals).sum(axis=1)
-        return Encoded.closed(theta, mass, np.maximum(kl, 0))
+        kl = at_least(_negentropy(p) - _negentropy(marginals), 0.0)
+        return Encoded.closed(theta, mass, kl)
 
     def _encode_whole(self, rows):
         m = self.cells(rows)
         with np.errstate(over="ignore"):
             mass = row_sums(m)
-        coordinates = np.log(m, out=m)
+        coordinates = log_over(m)
         if not self.with_mass:
-            coordinates -= np.log(mass)[:, None]
+            coordinates -= namespace(mass).log(mass)[:, None]
         return Encoded.closed(coordinates, mass, 0.0)
 
     # --- codes to rows -------------------------------------------------------------
@@ -367,6 +407,7 @@ class Codec:
         are given; they count with ``weights`` (n, k), ``1 / k`` in the paper. Rows are
         of the type of ``rows``.
         """
+        weights = floats_like(weights, masses)
         if not self.needs_rows:
             return self._decode_whole(codes, neighbors, weights, rows, masses)
         # w, the point of the base B that a code stands for.
@@ -379,23 +420,26 @@ class Codec:
         # D, and the eta of w beyond it.
         q, residual = self.local_manifold.project_from_code(w, r, self._project)
         # x = phi^-1(q), with the mean mass of N (Remark 4.3) unless codes have masses.
-        mean_mass = (weights * masses[neighbors]).sum(axis=1)
-        mass = np.exp(log_mass) if self.with_mass else mean_mass
+        mass = _mean_mass(weights, masses, neighbors)
+        if self.with_mass:
+            mass = namespace(log_mass).exp(log_mass)
         return self.phi_inverse(q, mass, rows.dtype), residual
 
     def _decode_whole(self, codes, neighbors, weights, rows, masses):
         """Rows of codes that are whole rows: nothing is projected (not the paper's)."""
-        mass = None if self.with_mass else (weights * masses[neighbors]).sum(axis=1)
+        mass = None if self.with_mass else _mean_mass(weights, masses, neighbors)
         x = self.phi_inverse(self.measures(codes), mass, rows.dtype)
-        return x, np.zeros(len(codes))
+        return x, filled(0.0, x.shape[0], x)
 
     def _project(self, target, reference):
         # Off the matched set theta of the reference counts, which cells of 0 lack.
-        is_positive = reference.min(axis=1) > 0
+        is_positive = namespace(reference).min(reference, axis=1) > 0
         _refuse_far(is_positive, "cells of its distribution underflow to 0")
+        self._decoder.check_takes(target)
         # The solver for the matched set, from `_set_up_decoding`: of "theta" it is an
         # up-set, and q a closed form (`SpliceSolver`).
-        return self._decoder.solve(target, reference, self.tol, self.max_iter)[:2]
+        tol = self.attainable_tol(target)
+        return self._decoder.solve(target, reference, tol, self.max_iter)[:2]
 
     def mean(self, rows, masses, neighbors, weights):
         """Mean distribution of each point's neighbours N, in eta or in theta.
@@ -404,19 +448,17 @@ class Codec:
         """
         geometric = self.local_manifold.geometric
         # In theta the mass adds a constant to a row, which normalising removes.
-        shares = weights if geometric else weights / masses[neighbors]
-        (n, k), size = neighbors.shape, self.poset.n_elements
-        mean = np.empty((n, 1, size))
+        shares = weights if geometric else weights / _each(masses, neighbors)
+        (n, k), size, means = neighbors.shape, self.poset.n_elements, []
         # A few points at a time, so that all of their neighbours stay in cache.
-        step = max(1, BLOCK_CELLS // (k * size))
-        for points in slices(n, step):
-            cells = self.cells(rows.take(neighbors[points].reshape(-1), axis=0))
+        step = BLOCK_CELLS * (DEVICE_BLOCKS if is_foreign(rows) else 1)
+        for points in slices(n, max(1, step // (k * size))):
+            cells = self.cells(take(rows, neighbors[points].reshape(-1)))
             if geometric:
-                np.log(cells, out=cells)
-            np.matmul(
-                shares[points, None], cells.reshape(-1, k, size), out=mean[points]
-            )
-        mean = mean.reshape(n, size)
+                cells = log_over(cells)
+            cells = namespace(cells).reshape(cells, (-1, k, size))
+            means.append((shares[points, :][:, None, :] @ cells)[:, 0, :])
+        mean = means[0] if len(means) == 1 else concat(means)
         return normalized_exp(mean)[0] if geometric else mean
 
     def phi_inverse(self, q, mass, dtype):
@@ -434,24 +476,41 @@ class Codec:
             rows = q[:, 1:]
             rows = rows * (kept / rows.sum(axis=1))[:, None]
         rows -= self.offset
+        xp = namespace(rows)
         if dtype != rows.dtype:
-            limit = np.finfo(dtype).max
-            if not np.abs(rows).max(initial=0) <= limit:
+            limit, most = float(xp.finfo(dtype).max), xp.max(xp.abs(rows))
+            if not most <= limit:
                 raise ValueError(
-                    f"New rows overflow {dtype}: they hold {np.abs(rows).max():.3g}. "
+                    f"New rows overflow {dtype}: they hold {float(most):.3g}. "
                     "Divide X by a constant, or pass float64."
                 )
-            rows = rows.astype(dtype)
+            rows = cast(rows, dtype)
         # Rounding must not set nearly empty cells to 0.
-        lowest = np.nextafter(dtype.type(-self.offset), dtype.type(0))
-        return np.maximum(rows, lowest, out=rows)
+        kind = np.float32 if xp.finfo(dtype).bits == 32 else np.float64
+        return at_least(rows, float(np.nextafter(kind(-self.offset), kind(0))))
 
 
 def _refuse_far(fine, what="its measure overflows"):
     """Raise a :class:`CodeError` for the first code that is not ``fine``."""
-    if not fine.all():
+    if not namespace(fine).all(fine):
         why = f"lies so far out that {what}. Draw codes closer to the training rows."
-        raise CodeError(int(np.argmin(fine)), why)
+        raise CodeError(int(np.argmin(to_host(fine))), why)
+
+
+def _negentropy(p):
+    """``sum p log p`` of rows."""
+    xp = namespace(p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return xp.sum(xp.where(p > 0, p * xp.log(p), 0.0), axis=1)
+
+
+def _each(values, numbers):
+    """Values of rows, by an array (n, k) of their numbers."""
+    return namespace(values).reshape(take(values, numbers.reshape(-1)), numbers.shape)
+
+
+def _mean_mass(weights, masses, neighbors):
+    return namespace(masses).sum(weights * _each(masses, neighbors), axis=1)
 
 
 # --- parameters of estimators ------------------------------------------------------
@@ -509,13 +568,19 @@ def encode_rows(
     # A closed form is one pass over memory, which threads do not speed up.
     step = codec.encoded_at_once
     if codec.solves or divergence or missing:
-        step = even_step(len(rows), step)
+        step = even_step(rows.shape[0], step)
     else:
         n_jobs = None
     encode = codec.encode_observed if missing else codec.encode
     encode = partial(encode, divergence=divergence)
     encoded = Encoded(*map_blocks(encode, rows, step=step, n_jobs=n_jobs))
-    check_masses(encoded.mass, numbers)
-    warn_unconverged(caller, encoded.residual, codec.tol, codec.max_iter)
+    check_masses(to_host(encoded.mass), numbers)
+    residual, tol = to_host(encoded.residual), codec.attainable_tol(rows)
+    if codec.solves and tol > codec.tol:
+        warn_user(
+            f"{caller}: tol={codec.tol:g} is below the rounding of single precision, "
+            f"which is all that the device has; {tol:.1e} was used."
+        )
+    warn_unconverged(caller, residual, tol, codec.max_iter)
     warn_not_identified(caller, encoded.identified)
-    return encoded
+    return encoded._replace(residual=residual)

@@ -21,14 +21,14 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
+from ._runtime.arrays import slices
 from ._runtime.blocks import cut, whole_steps
 from ._runtime.validation import NOT_NEGATIVE, clip_neighbors
 from .codec import encode_rows, free_mask, make_codec, unshared
 from .constraints.projection import project_rows
-from .draws import DRAWS_PARAMETER, DrawsLike, KernelDraws, as_draws
+from .draws import DRAWS_PARAMETER, Draws, DrawsLike, KernelDraws, as_draws
 from .embedding import Embed, LayOut
 from .frames.categories import one_of
-from .geometry._arrays import slices
 from .lines import discretize, mend, reflect
 from .manifolds import (
     LOCAL_MANIFOLD,
@@ -245,15 +245,35 @@ class Codes(BaseEstimator):
         -------
         source : CodeSource
         """
-        draws, m = as_draws(self.draws), len(table)
-        if k_neighbors == "auto":
-            # A mean of more rows is smoother than the data.
-            k_neighbors = min(5, m) if draws.looks_up else n_partners(m)
-        k = clip_neighbors(k_neighbors, m, not draws.looks_up, table.data_name)
+        draws = as_draws(self.draws)
+        k = self.n_neighbors(k_neighbors, draws, len(table), table.data_name)
         strata = _strata_of_groups(groups, draws)
         rows = table.numbers()
         # Before rows are embedded, which may write over them.
         feasible = structure.of_rows(rows)
+        training, embed, lay_out = self.encode(table, rows, draws, caller, n_jobs)
+        has_donors = table.labels is not None or structure.binary.any()
+        return CodeSource(
+            training, self.draws_, embed, lay_out, structure, feasible, k, strata,
+            has_donors, caller,
+        )  # fmt: skip
+
+    def n_neighbors(
+        self, k_neighbors: int | str, draws: Draws, m: int, data_name: str
+    ) -> int:
+        """Partners of each of m rows, or rows to decode from; at most those there."""
+        if k_neighbors == "auto":
+            # A mean of more rows is smoother than the data.
+            k_neighbors = min(5, m) if draws.looks_up else n_partners(m)
+        return clip_neighbors(k_neighbors, m, not draws.looks_up, data_name)
+
+    def encode(
+        self, table: Any, rows: Any, draws: Draws, caller: str, n_jobs: int | None
+    ) -> tuple:
+        """Embed, lay out and encode the rows (m, D) of a table, and fit the draws.
+
+        Returns the training rows, and the steps from numbers to cells and back.
+        """
         projector = self._projector()
         reduces = projector.order, projector.base, projector.poset
         whole = all(value is None for value in reduces)
@@ -277,18 +297,14 @@ class Codes(BaseEstimator):
             codec, cells, table, rows, draws.metric, caller, n_jobs
         )
         self.draws_ = draws.fit(self.codes_)
-        has_donors = table.labels is not None or structure.binary.any()
-        return CodeSource(
-            training, self.draws_, embed, lay_out, structure, feasible, k, strata,
-            has_donors, caller,
-        )  # fmt: skip
+        return training, embed, lay_out
 
     def _encoded(self, codec, cells, table, rows, metric, caller, n_jobs):
         """Training rows of cells (n, D), which are kept if decoding needs them."""
         # w_i = Enc(x_i).
         encoded = encode_rows(codec, cells, caller, n_jobs, numbers=table.row_numbers)
         if not codec.needs_rows:
-            cells = np.empty_like(cells[:0])
+            cells = cells[:0, ...]
         elif not table.owned:
             cells = unshared(cells, rows)
         training = TrainingRows(codec, cells, encoded, metric, table.labels)

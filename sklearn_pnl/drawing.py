@@ -52,6 +52,11 @@ class Drawing:
     caller: str = ""
     advice: str = ""
 
+    @property
+    def n_numbers(self):
+        """How many numbers a new row takes while it is drawn."""
+        return len(self.table.columns) + self.source.n_numbers
+
     def batches(self, rng, size=None):
         """Batches of ``size`` new rows that satisfy the feasible set."""
         size = size or 1 + BATCH_CELLS // len(self.table.columns)

@@ -15,12 +15,14 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
+from ._runtime.arrays import cast, floats_like, is_foreign, take, to_host
 from ._runtime.validation import NOT_NEGATIVE, POSITIVE, TWO_OR_MORE
 from .neighbors import METRIC
-from .parents import Request, choose_parents, zero_sum_weights
+from .parents import Request, choose_parents, combined, zero_sum_weights
 
 # Any object with `fit` and `sample` is a density estimator.
 _DENSITY = HasMethods(["fit", "sample"])
@@ -77,13 +79,13 @@ class Draws(BaseEstimator):
         codes, k = training.codes, request.n_neighbors
         if request.shares is not None:
             p = request.shares / request.shares.sum()
-            codes = codes[rng.choice(len(codes), size=len(codes), p=p)]
+            codes = take(codes, rng.choice(len(codes), size=len(codes), p=p))
         draw = self._start(codes, request.n_samples, rng)
 
         def with_nearest(rows):
             codes = draw(rows)
             near = training.nearest(codes, k, None, None, n_jobs=request.n_jobs)
-            return Drawn(codes, near, np.full((len(codes), k), 1 / k))
+            return Drawn(codes, near, np.full(near.shape, 1 / k))
 
         return with_nearest
 
@@ -155,21 +157,24 @@ class MixupDraws(Draws):
 
     def start(self, training: Any, request: Request, rng: RandomState) -> Callable:
         """See :class:`Draws`."""
-        codes, search = np.ascontiguousarray(training.codes), _CodeSearch(training)
-        pairs = choose_parents(search, len(codes), request, rng, self.n_candidates)
+        codes, search = training.codes, _CodeSearch(training)
+        if not is_foreign(codes):
+            codes = np.ascontiguousarray(codes)
+        m = codes.shape[0]
+        pairs = choose_parents(search, m, request, rng, self.n_candidates)
 
         def between(rows):
             pair = pairs[rows]
             parents = np.column_stack([pair.seeds, pair.partners])
             t = pair.position[:, None]
-            codes_i = codes[pair.seeds]
-            difference = codes[pair.partners] - codes_i
-            mixed = codes_i + t * difference
+            codes_i = take(codes, pair.seeds)
+            difference = take(codes, pair.partners) - codes_i
+            mixed = codes_i + floats_like(t, codes) * difference
             if self.noise > 0:
-                added = zero_sum_weights(pair, self.noise, len(codes), rng) @ codes
+                weights = zero_sum_weights(pair, self.noise, m, rng)
                 # No noise where both parents agree: zeros that they share stay 0.
-                added[difference == 0] = 0
-                mixed += added
+                differs = cast(difference != 0, mixed.dtype)
+                mixed += differs * combined(weights, codes)
             return Drawn(mixed, parents, np.hstack([1 - t, t]), pair.mutual)
 
         return between
@@ -183,7 +188,8 @@ class _CodeSearch:
         self.rows, self.labels = training.codes, training.labels
 
     def nearest(self, rows, k, among, n_jobs):
-        return self._training.nearest(self.rows[rows], k, among, rows, n_jobs=n_jobs)
+        codes = take(self.rows, rows)
+        return self._training.nearest(codes, k, among, rows, n_jobs=n_jobs)
 
 
 class KernelDraws(Draws):
@@ -226,11 +232,12 @@ class KernelDraws(Draws):
         self.metric = metric
 
     def _start(self, codes, n_samples, rng):
-        centre = rng.randint(len(codes), size=n_samples)
+        centre = rng.randint(codes.shape[0], size=n_samples)
 
         def around(rows):
-            centres = codes[centre[rows]]
-            return centres + self.bandwidth * rng.standard_normal(centres.shape)
+            centres = take(codes, centre[rows])
+            noise = rng.standard_normal(tuple(centres.shape))
+            return centres + self.bandwidth * floats_like(noise, centres)
 
         return around
 
@@ -280,11 +287,14 @@ class DensityDraws(Draws):
 
     def fit(self, codes: NDArray) -> Self:
         """See :class:`Draws`."""
-        self.estimator_ = clone(self.estimator).fit(codes)
+        # Estimators of densities compute on the host.
+        with config_context(array_api_dispatch=False):
+            self.estimator_ = clone(self.estimator).fit(to_host(codes))
         return self
 
     def _start(self, codes, n_samples, rng):
-        drawn = self._sample(n_samples, rng)
+        with config_context(array_api_dispatch=False):
+            drawn = self._sample(n_samples, rng)
         drawn = np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn)
         expected = (n_samples, codes.shape[1])
         if drawn.shape != expected or not np.all(np.isfinite(drawn)):
@@ -293,7 +303,8 @@ class DensityDraws(Draws):
                 f"length {expected[1]}; got an array of shape {drawn.shape}."
             )
         # GaussianMixture returns draws ordered by component.
-        return drawn[rng.permutation(n_samples)].__getitem__
+        drawn = floats_like(drawn[rng.permutation(n_samples)], codes)
+        return lambda rows: drawn[rows, ...]
 
     def _sample(self, n_samples, rng):
         """Some estimators take a seed in ``sample``, some as a parameter."""

@@ -7,8 +7,15 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from ._runtime.arrays import at_least, cast, is_foreign, namespace, to_host, widest
 from ._runtime.blocks import ends_of
-from ._runtime.validation import check_made, check_measures, check_rows, warn_user
+from ._runtime.validation import (
+    check_made,
+    check_measures,
+    check_rows,
+    flat,
+    warn_user,
+)
 from .codec import lay_out
 from .reshape import PrimeFactorReshaper
 
@@ -35,6 +42,9 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> RangeEmbedding().fit_transform(np.array([[1e-20], [2e-20], [5e-20]])).ravel()
     array([0.  , 0.25, 1.  ])
     """
+
+    # Whether rows may stay on the device that they are on.
+    _on_devices = True
 
     def fit(self, X, y=None):
         """Learn the range of each feature.
@@ -69,8 +79,11 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _embed(self, X, out=None):
         low, length, unit = self._range
         X = X if unit == 1 else X * unit
-        embedded = np.subtract(X, low, out=out, dtype=np.float64)
-        embedded /= np.where(length > 0, length, 1)
+        if is_foreign(X):
+            embedded = cast(X, widest(X)) - low
+        else:
+            embedded = np.subtract(X, low, out=out, dtype=np.float64)
+        embedded /= namespace(X).where(length > 0, length, 1.0)
         return embedded
 
     def inverse_transform(self, X):
@@ -86,17 +99,18 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         low, length, unit = self._range
-        rows = np.multiply(X, length, dtype=np.float64)
+        rows = cast(X, widest(X)) * length
         rows += low
         return rows if unit == 1 else rows / unit
 
     @property
     def _range(self):
         """Lower ends and lengths, times a unit by which no length overflows."""
-        low, high = self.low_.astype(np.float64), self.high_.astype(np.float64)
+        xp, double = namespace(self.low_), widest(self.low_)
+        low, high = cast(self.low_, double), cast(self.high_, double)
         with np.errstate(over="ignore"):
             length = high - low
-        if np.all(np.isfinite(length)):
+        if xp.all(xp.isfinite(length)):
             return low, length, 1.0
         return 0.25 * low, 0.25 * high - 0.25 * low, 0.25
 
@@ -133,11 +147,12 @@ class Embed:
             names = names if embedded.shape == rows.shape else None
             check_made(embedded, "The embedding", names)
         self._ends, offset = ends_of(embedded), self._offset
-        low, high = self._ends
+        low, high = map(to_host, self._ends)
         keeps_shape = embedded.shape[1] == prod(table.shape)
         self.shape = table.shape if keeps_shape else embedded.shape[1:]
         if offset == 0 or low.min(initial=0) < 0:
-            cells, numbers = embedded.reshape(-1, *self.shape), table.row_numbers
+            cells = namespace(embedded).reshape(embedded, (-1, *self.shape))
+            numbers = table.row_numbers
             caller = f"Negative values {where}"
             advice = "pass embedding='minmax'" if self.transformer is None else None
             check_measures(
@@ -188,10 +203,10 @@ class Embed:
             return self.transformer.inverse_transform(embedded)
         # Cells may be negative by up to the offset. RangeEmbedding accepts these, and
         # `extrapolation` limits them; other embeddings may not be defined there.
-        embedded = np.maximum(embedded, 0, out=embedded)
+        embedded = at_least(embedded, 0.0)
         if self.transformer is not None:
             embedded = self._inverse(embedded)
-        return embedded.astype(np.float64, copy=False).reshape(len(embedded), -1)
+        return flat(cast(embedded, widest(embedded)))
 
     def _inverse(self, embedded):
         """Inverse; clipped to the range of the rows where it is not defined."""
@@ -218,15 +233,15 @@ class LayOut:
 
     def fit(self, embedded):
         """Lay out embedded rows on the poset."""
-        cells = embedded.reshape(-1, *self._shape)
+        cells = namespace(embedded).reshape(embedded, (-1, *self._shape))
         if self.reshaper is not None:
             cells = _plain(self.reshaper.fit_transform(cells))
             check_made(cells, f"reshaper={self.reshaper!r}")
         elif self.poset is not None:
             cells = embedded
-        self._cell_shape = cells.shape[1:]
+        self._cell_shape = tuple(cells.shape[1:])
         self.poset = lay_out(self.poset, self._cell_shape, self.reshaper)
-        return cells.reshape(len(cells), -1)
+        return flat(cells)
 
     def forward(self, embedded):
         """Cells of other rows."""
@@ -239,12 +254,14 @@ class LayOut:
         """Embedded rows of cells."""
         if self.reshaper is None:
             return cells
-        tensors = cells.reshape(-1, *self._cell_shape)
+        tensors = namespace(cells).reshape(cells, (-1, *self._cell_shape))
         rows = _plain(self.reshaper.inverse_transform(tensors))
         check_made(rows, f"The way back from reshaper={self.reshaper!r}")
-        return rows.reshape(len(cells), -1)
+        return flat(rows)
 
 
 def _plain(rows):
     """Convert the output of a transformer to a dense, writable array."""
+    if is_foreign(rows):
+        return rows
     return np.require(rows.toarray() if issparse(rows) else rows, requirements="W")

@@ -26,10 +26,10 @@ import numpy as np
 from numpy.random import RandomState
 from sklearn.base import BaseEstimator
 
+from ._runtime.arrays import slices
 from ._runtime.validation import NOT_NEGATIVE, TWO_OR_MORE, clip_neighbors
 from .constraints.linear import ALMOST
 from .constraints.value_support import off_steps, on_steps
-from .geometry._arrays import slices
 from .parents import (
     Batch,
     RowSearch,

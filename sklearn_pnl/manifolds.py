@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import ClassVar, Literal, TypeAlias
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ._runtime.arrays import filled
 from ._runtime.validation import COUNT
 from .geometry import PosetProtocol, element_mask, order_mask
 
@@ -290,7 +290,7 @@ class MixtureManifold(LocalManifold):
         self, w: NDArray, r: NDArray, project: Callable
     ) -> tuple[NDArray, NDArray]:
         """See :class:`LocalManifold`."""
-        return (1 - self.step) * w + self.step * r, np.zeros(len(w))
+        return (1 - self.step) * w + self.step * r, filled(0.0, w.shape[0], w)
 
 
 LOCAL_MANIFOLDS = {

@@ -15,11 +15,28 @@ from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import StrOptions
 
+from ._runtime.arrays import (
+    BLOCK_CELLS,
+    DEVICE_BLOCKS,
+    at_least,
+    at_most,
+    cast,
+    concat,
+    filled,
+    floats_like,
+    is_foreign,
+    like,
+    namespace,
+    replaced,
+    row_dots,
+    slices,
+    take,
+    to_host,
+)
 from ._runtime.blocks import map_blocks, shares_memory
 from ._runtime.threads import one_blas_thread
 from ._runtime.validation import warn_unconverged
 from .frames.categories import Indicators
-from .geometry._arrays import BLOCK_CELLS, slices
 
 
 class KLMetric:
@@ -54,35 +71,38 @@ class KLMetric:
 
     def __init__(self, codec, coordinates, masses):
         self._codec, self._coordinates = codec, coordinates
+        (n, _), xp = coordinates.shape, namespace(coordinates)
         if not codec.with_mass:
-            masses = np.ones_like(masses)
-        mean = coordinates.mean(axis=0, keepdims=True)
+            masses = filled(1.0, n, coordinates)
+        mean = xp.mean(coordinates, axis=0, keepdims=True)
         mean = codec.coordinates(codec.codes(mean))
-        centre = np.exp(codec.base.energy(mean))
+        centre = xp.exp(codec.base.energy(mean))
         self._eta = codec.base.expectations(centre)
-        self._factor = codec.base.metric_factor(centre[0], codec.with_mass)
-        self.points = np.empty((len(coordinates), self._eta.shape[1] + 1))
-        remainder = np.empty(len(coordinates))
+        factor = codec.base.metric_factor(to_host(centre)[0], codec.with_mass)
+        self._factor = floats_like(factor, coordinates)
+        parts, total = [], xp.sum(centre)
         # Temporaries of a few rows stay in cache.
-        for rows in slices(len(coordinates), max(1, BLOCK_CELLS // centre.size)):
-            offsets, total = coordinates[rows] - mean, centre.sum()
-            divergence = masses[rows] - total - offsets @ self._eta[0]
+        step = BLOCK_CELLS * (DEVICE_BLOCKS if is_foreign(coordinates) else 1)
+        for rows in slices(n, max(1, step // centre.shape[1])):
+            offsets = coordinates[rows, :] - mean
+            divergence = masses[rows] - total - offsets @ self._eta[0, :]
             # A difference of masses, of which half of the digits or more are lost here.
-            close = np.flatnonzero(divergence < 1e-7 * total)
-            energy = codec.base.energy(offsets[close])
-            divergence[close] = _kl_of_energies(centre, energy)
-            along = np.multiply if self._factor.ndim == 1 else np.matmul
+            close = np.flatnonzero(to_host(divergence < 1e-7 * total))
+            exact = _kl_of_energies(centre, codec.base.energy(take(offsets, close)))
+            (divergence,) = replaced((divergence,), close, (exact,))
+            along = xp.multiply if self._factor.ndim == 1 else xp.matmul
             offsets = along(offsets, self._factor)
             # The coordinates that normalising fixes do not depend on the query.
             offsets[:, : codec.n_fixed] = 0
-            self.points[rows, :-1] = offsets
-            remainder[rows] = 2 * divergence - np.einsum("ij,ij->i", offsets, offsets)
-        self.points[:, -1] = np.sqrt(remainder - remainder.min(initial=0))
+            parts.append((offsets, 2 * divergence - row_dots(offsets, offsets)))
+        offsets, remainder = map(concat, zip(*parts, strict=True))
+        last = xp.sqrt(remainder - at_most(xp.min(remainder), 0.0))
+        self.points = concat([offsets, last[:, None]], axis=1)
 
     def queries(self, codes):
         """Points of codes: their nearest ``points`` are nearest in KL."""
         step = self._codec.encoded_at_once
-        if len(codes) <= step:
+        if codes.shape[0] <= step:
             return self._queries(codes)[0]
         return map_blocks(self._queries, codes, step=step)[0]
 
@@ -91,18 +111,21 @@ class KLMetric:
         eta = base.expectations(self._codec.measures(codes)) - self._eta
         if factor.ndim == 1:
             eta /= factor
+        elif is_foreign(eta):
+            eta = namespace(eta).linalg.solve(factor, eta.T).T
         else:
             eta = solve_triangular(factor, eta.T, lower=True, check_finite=False).T
-        return (np.column_stack([eta, np.zeros(len(eta))]),)
+        return (concat([eta, filled(0.0, (eta.shape[0], 1), eta)], axis=1),)
 
     def distances(self, codes, neighbors):
         """``KL(w, w_i)`` (n, k) of a block of codes to k of the points, in nats."""
         n, k = neighbors.shape
         coordinates, energy = self._codec.coordinates(codes), self._codec.base.energy
-        differences = self._coordinates[neighbors] - coordinates[:, None]
-        energies = energy(differences.reshape(n * k, -1))
-        measures = np.repeat(np.exp(energy(coordinates)), k, axis=0)
-        return (_kl_of_energies(measures, energies).reshape(n, k),)
+        xp, each = namespace(coordinates), np.repeat(np.arange(n), k)
+        near = take(self._coordinates, neighbors.reshape(-1))
+        measures = take(xp.exp(energy(coordinates)), each)
+        divergences = _kl_of_energies(measures, energy(near - take(coordinates, each)))
+        return (xp.reshape(divergences, (n, k)),)
 
 
 class EuclideanMetric:
@@ -117,7 +140,10 @@ class EuclideanMetric:
 
     def distances(self, codes, neighbors):
         """Euclidean distances (n, k) of a block of codes to k of the points."""
-        return (np.linalg.norm(self.points[neighbors] - codes[:, None], axis=2),)
+        (n, k), xp = neighbors.shape, namespace(codes)
+        near = take(self.points, neighbors.reshape(-1))
+        away = near - take(codes, np.repeat(np.arange(n), k))
+        return (xp.reshape(xp.sqrt(row_dots(away, away)), (n, k)),)
 
 
 METRICS = {"kl": KLMetric, "euclidean": EuclideanMetric}
@@ -170,7 +196,7 @@ class TrainingRows:
 
     @cached_property
     def _search(self):
-        return NearestNeighbors().fit(self._points)
+        return new_search(self._points)
 
     @one_blas_thread()
     def nearest(self, codes, k, among=None, like=None, n_jobs=None):
@@ -189,7 +215,7 @@ class TrainingRows:
         with config_context(assume_finite=True, skip_parameter_validation=True):
             if among is None:
                 return kneighbors(self._search, queries, k, n_jobs)
-            search = NearestNeighbors().fit(self._points[among])
+            search = new_search(take(self._points, among))
             return among[kneighbors(search, queries, k, n_jobs)]
 
     def distances(self, codes, neighbors, n_jobs=None):
@@ -216,7 +242,7 @@ class TrainingRows:
             weights = np.full(neighbors.shape, 1 / neighbors.shape[1])
         if not codec.needs_rows:
             # A single pass over memory, which threads do not speed up.
-            rows, n_jobs = rows[:0], None
+            rows, n_jobs = rows[:0, ...], None
         rows, residual = map_blocks(
             partial(codec.decode, rows=rows, masses=self.masses),
             codes,
@@ -225,15 +251,58 @@ class TrainingRows:
             step=codec.decoded_at_once,
             n_jobs=n_jobs,
         )
-        warn_unconverged(caller, residual, codec.tol, codec.max_iter)
+        residual = to_host(residual)
+        tol = codec.attainable_tol(rows)
+        warn_unconverged(caller, residual, tol, codec.max_iter)
         return rows
 
     def decoded(self):
         """Decode the rows (n, D) from their own codes."""
         if self.codec.needs_rows:
-            return self.rows.copy()
-        neighbors = np.arange(len(self.codes))[:, None]
+            return 1 * self.rows
+        neighbors = np.arange(self.codes.shape[0])[:, None]
         return self.decode(self.codes, neighbors, "")
+
+
+def new_search(points):
+    """Search for the points nearest to others: scikit-learn's, or on a device."""
+    if is_foreign(points):
+        return DeviceSearch(points)
+    return NearestNeighbors().fit(points)
+
+
+class DeviceSearch:
+    """Nearest points by all distances at once, on the device that has the points.
+
+    As :class:`~sklearn.neighbors.NearestNeighbors`, as far as it is asked.
+    """
+
+    def __init__(self, points):
+        self._points, self._squares = points, row_dots(points, points)
+
+    def kneighbors(self, queries, k):
+        """Distances and numbers (n, k) of the nearest points, on the host."""
+        m, queries = self._points.shape[0], cast(queries, self._points.dtype)
+        at_once = max(1, BLOCK_CELLS * DEVICE_BLOCKS // m)
+        near = [self._near(queries[q, :], k) for q in slices(queries.shape[0], at_once)]
+        near = np.concatenate(near)
+        # Squares of long points lose digits, so that these few are measured again.
+        each = np.repeat(np.arange(len(near)), k)
+        away = take(self._points, near.reshape(-1)) - take(queries, each)
+        distances = np.sqrt(to_host(row_dots(away, away))).reshape(near.shape)
+        order = np.lexsort((near, distances), axis=1)
+        found = distances, near
+        return tuple(np.take_along_axis(each, order, axis=1) for each in found)
+
+    def _near(self, queries, k):
+        xp, numbers = namespace(queries), []
+        distances = self._squares - 2 * (queries @ self._points.T)
+        every = like(np.arange(distances.shape[1]), queries)
+        for _ in range(k):
+            nearest = xp.argmin(distances, axis=1)
+            distances = xp.where(every == nearest[:, None], np.inf, distances)
+            numbers.append(to_host(nearest))
+        return np.column_stack(numbers)
 
 
 def kneighbors(search, queries, k, n_jobs):
@@ -252,12 +321,13 @@ def kneighbors(search, queries, k, n_jobs):
 
 def with_some_column(points):
     """Points, with a constant column if they have none, as codes of one cell."""
-    return points if points.shape[1] else np.zeros((len(points), 1))
+    return points if points.shape[1] else filled(0.0, (points.shape[0], 1), points)
 
 
 def _kl_of_energies(measure, energy):
     """``KL(m, m exp(u)) = sum m (exp(u) - 1 - u)``, without cancellation."""
-    terms = np.expm1(energy)
+    xp = namespace(energy)
+    terms = xp.expm1(energy)
     terms -= energy
     terms *= measure
-    return np.maximum(terms.sum(axis=1), 0)
+    return at_least(xp.sum(terms, axis=1), 0.0)

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
+from ._runtime.arrays import floats_like, is_foreign, namespace, take, to_host
 from ._runtime.threads import one_blas_thread
 from .frames.categories import Indicators
 from .neighbors import kneighbors, with_some_column
@@ -59,7 +60,7 @@ class Batch(NamedTuple):
 
     def take_rows(self, rows):
         """Some of the rows."""
-        return Batch(*(part[rows] for part in self))
+        return Batch(*(part[rows, ...] for part in self))
 
 
 def n_partners(m):
@@ -119,6 +120,16 @@ def zero_sum_weights(parents, noise, m, rng):
     near = parents.neighbors[parents.source]
     ends = np.arange(0, n * (k + 1) + 1, k + 1)
     return csr_array((z.ravel(), near.ravel(), ends), (n, m))
+
+
+def combined(weights, rows):
+    """Weighted sums of rows; weights (n, m) are sparse, with as many in each row."""
+    if not is_foreign(rows):
+        return weights @ rows
+    n, k = weights.shape[0], int(weights.indptr[1])
+    xp, near = namespace(rows), take(rows, weights.indices)
+    near = xp.reshape(near, (n, k, rows.shape[1]))
+    return (floats_like(weights.data.reshape(n, 1, k), rows) @ near)[:, 0, :]
 
 
 class RowSearch:
@@ -256,9 +267,11 @@ class _Neighbors:
         if self.k >= self.m - 1:
             return near
         keys, labels = self.search.rows, self.search.labels
-        crowded = (keys[rows] == keys[near[:, -1]]).all(axis=1)
+        alike = take(keys, rows) == take(keys, near[:, -1])
+        crowded = to_host(alike).all(axis=1)
         if not crowded.any():
             return near
+        keys = to_host(keys)
         group = _numbered(keys if labels is None else np.hstack([keys, labels]))
         order, size = np.argsort(group, kind="stable"), np.bincount(group)
         start = np.cumsum(size) - size

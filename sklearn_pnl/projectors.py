@@ -18,6 +18,12 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from ._runtime.arrays import (
+    cast,
+    like,
+    namespace,
+    to_host,
+)
 from ._runtime.blocks import map_blocks
 from ._runtime.threads import one_blas_thread
 from ._runtime.validation import (
@@ -32,6 +38,7 @@ from ._runtime.validation import (
 )
 from .codec import encode_rows, free_mask, lay_out, make_codec, unshared
 from .geometry import PosetProtocol, rake
+from .geometry.posets.elements import refuse_foreign
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
 from .neighbors import METRIC, TrainingRows
 from .reshape import names_of_cells
@@ -49,6 +56,9 @@ N_JOBS = [Interval(Integral, None, -1, closed="right"), COUNT, None]
 
 class _Encoder(TransformerMixin, BaseEstimator):
     """Tensors to codes, by ``fit_transform`` and ``transform`` of a subclass."""
+
+    # Whether rows may stay on the device that they are on.
+    _on_devices = True
 
     @one_blas_thread()
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
@@ -112,13 +122,14 @@ class _Encoder(TransformerMixin, BaseEstimator):
         )
 
     def _codes(self, encoded, dtype):
-        return self._codec.codes(encoded.coordinates).astype(dtype, copy=False)
+        return cast(self._codec.codes(encoded.coordinates), dtype)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.array_api_support = True
         return tags
 
 
@@ -275,9 +286,9 @@ class ManyBodyProjector(_Encoder):
         codes : ndarray of shape (n, n_params_)
         """
         rows = check_tensors(self, X, reset=True, missing=self._missing)
-        self._set_base()
+        self._set_base(rows)
         encoded = self._encode(rows, divergence=True)
-        self.reconstruction_err_ = float(encoded.divergence.mean())
+        self.reconstruction_err_ = float(to_host(encoded.divergence).mean())
         self.n_iter_ = max(1, int(encoded.n_iter.max()))
         return self._codes(encoded, rows.dtype)
 
@@ -303,7 +314,7 @@ class ManyBodyProjector(_Encoder):
         (measures,) = map_blocks(
             codec.measures_of, codes, step=codec.encoded_at_once, n_jobs=self.n_jobs
         )
-        return measures.reshape(-1, *self.poset_.shape)
+        return namespace(measures).reshape(measures, (-1, *self.poset_.shape))
 
     @one_blas_thread()
     def to_measures(self, X: ArrayLike) -> NDArray:
@@ -320,13 +331,15 @@ class ManyBodyProjector(_Encoder):
             Divided by their sums they are the distributions that are encoded.
         """
         rows = check_tensors(self, X, reset=False, missing=self._missing)
-        return self._codec.cells(rows).reshape(-1, *self.poset_.shape)
+        cells = self._codec.cells(rows)
+        return namespace(cells).reshape(cells, (-1, *self.poset_.shape))
 
-    def _set_base(self, local_manifold=None):
+    def _set_base(self, rows, local_manifold=None):
         """The base B for rows of the fitted shape."""
         self.poset_ = lay_out(self.poset, self.input_shape_)
-        self.base_mask_ = free_mask(self.poset_, self.order, self.base)
-        self._codec = make_codec(self, self.poset_, self.base_mask_, local_manifold)
+        mask = free_mask(self.poset_, self.order, self.base)
+        self.base_mask_ = like(mask, rows)
+        self._codec = make_codec(self, self.poset_, mask, local_manifold)
         self.n_params_ = self._codec.n_params
 
     @property
@@ -505,10 +518,10 @@ class BackwardProjector(_Encoder):
         is_given = isinstance(self.order, ManyBodyProjector)
         projector = self.order if is_given else ManyBodyProjector(self.order)
         self.projector_ = projector = checked_projector(projector)
-        for name in ("input_shape_", "n_features_in_", "feature_names_in_"):
+        for name in ("input_shape_", "n_features_in_", "feature_names_in_", "_place"):
             if hasattr(self, name):
                 setattr(projector, name, getattr(self, name))
-        projector._set_base(as_local_manifold(self.local_manifold))
+        projector._set_base(rows, as_local_manifold(self.local_manifold))
         self._codec = codec = projector._codec
         encoded = self._encode(rows)
         projector.n_iter_ = self.n_iter_ = max(1, int(encoded.n_iter.max()))
@@ -516,11 +529,11 @@ class BackwardProjector(_Encoder):
         self.n_params_ = projector.n_params_
         self._training = TrainingRows(codec, rows, encoded, self.metric)
         self.coordinates_, self.masses_ = encoded.coordinates, encoded.mass
-        self.rows_ = rows.reshape(-1, *self.input_shape_)
+        self.rows_ = namespace(rows).reshape(rows, (-1, *self.input_shape_))
         self.codes_ = self._codes(encoded, rows.dtype)
-        self.local_mask_ = codec.local_mask
-        self.k_neighbors_ = clip_neighbors(self.k_neighbors, len(rows))
-        return self.codes_.copy()
+        self.local_mask_ = like(codec.local_mask, rows)
+        self.k_neighbors_ = clip_neighbors(self.k_neighbors, rows.shape[0])
+        return 1 * self.codes_
 
     @one_blas_thread()
     def inverse_transform(self, X: ArrayLike) -> NDArray:
@@ -547,7 +560,7 @@ class BackwardProjector(_Encoder):
         # "theta" alone, which is not the default.
         caller = type(self).__name__
         rows = self._training.decode(codes, neighbors, caller, n_jobs=self.n_jobs)
-        return rows.reshape(-1, *self.input_shape_)
+        return namespace(rows).reshape(rows, (-1, *self.input_shape_))
 
     @one_blas_thread()
     def decode_margins(
@@ -595,6 +608,7 @@ class BackwardProjector(_Encoder):
         array([[1., 2., 3.]])
         """
         check_is_fitted(self)
+        refuse_foreign(self.rows_, "decode_margins, behind a fit that")
         shape = self.poset_.shape
         settings = {"n_modes": len(shape), "tol": tol}
         # Messages name the margins of the user, without the offset.
@@ -641,8 +655,9 @@ class BackwardProjector(_Encoder):
         k = self.k_neighbors_ if n_neighbors is None else n_neighbors
         indices = self._training.nearest(codes, k, n_jobs=self.n_jobs)
         if not return_distance:
-            return indices
-        return self._training.distances(codes, indices, self.n_jobs), indices
+            return like(indices, codes)
+        distances = self._training.distances(codes, indices, self.n_jobs)
+        return distances, like(indices, codes)
 
     @property
     def offset(self) -> float:

@@ -14,7 +14,14 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ._runtime.validation import all_or_nothing, as_array, check_rows
+from ._runtime.arrays import concat, filled, namespace, to_host
+from ._runtime.validation import (
+    all_or_nothing,
+    as_array,
+    check_rows,
+    flat,
+    stays_on_device,
+)
 
 
 # Tensors have no column names: without `auto_wrap_output_keys` a global configuration
@@ -90,6 +97,9 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         ],
     }
 
+    # Whether rows may stay on the device that they are on.
+    _on_devices = True
+
     def __init__(
         self,
         input_shape: int | Sequence[int] | None = None,
@@ -137,14 +147,16 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         tensors : ndarray of shape (n, *tensor_shape_)
         """
         X = check_rows(self, X, reset=False)
-        rows = X.reshape(len(X), -1)
+        rows, xp = flat(X), namespace(X)
         n_padded = prod(self.tensor_shape_) - rows.shape[1]
         if n_padded:
-            fill = self.pad_value
-            if fill == "mean":
-                fill = rows.mean(axis=1, keepdims=True)
-            rows = np.hstack([rows, np.full((len(X), n_padded), fill, X.dtype)])
-        return rows.reshape(-1, *self.tensor_shape_)
+            fill = filled(1.0, (rows.shape[0], n_padded), rows)
+            if self.pad_value == "mean":
+                fill *= xp.mean(rows, axis=1, keepdims=True)
+            else:
+                fill *= self.pad_value
+            rows = concat([rows, fill], axis=1)
+        return xp.reshape(rows, (-1, *self.tensor_shape_))
 
     def inverse_transform(self, X: ArrayLike) -> NDArray:
         """Reshape tensors, also new ones, to rows; padding is dropped.
@@ -158,13 +170,15 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         rows : ndarray of shape (n, *input_shape_)
         """
         check_is_fitted(self)
-        X = np.asarray(as_array(X))
-        if X.shape[1:] != self.tensor_shape_:
+        X = as_array(X)
+        X = X if stays_on_device(X) else to_host(X)
+        shape = tuple(X.shape[1:])
+        if shape != self.tensor_shape_:
             raise ValueError(
-                f"X must be tensors of shape {self.tensor_shape_}; got {X.shape[1:]}."
+                f"X must be tensors of shape {self.tensor_shape_}; got {shape}."
             )
-        rows = X.reshape(len(X), -1)[:, : prod(self.axes_)]
-        return rows.reshape(-1, *self.input_shape_)
+        rows = flat(X)[:, : prod(self.axes_)]
+        return namespace(X).reshape(rows, (-1, *self.input_shape_))
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Accept and ignore the container that a Pipeline sets: tensors are arrays.
@@ -213,6 +227,7 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.array_api_support = True
         return tags
 
 

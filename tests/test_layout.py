@@ -82,7 +82,7 @@ def test_sources_are_read():
 @pytest.mark.parametrize("name", in_part("geometry"))
 def test_geometry_is_a_leaf_of_numpy_and_scipy(name):
     ours = {each for each in IMPORTS[name] & MODULES if part_of(each) != "geometry"}
-    assert ours <= {"sklearn_pnl._runtime.masked"}
+    assert ours <= {"sklearn_pnl._runtime.masked", "sklearn_pnl._runtime.arrays"}
     others = libraries(name) - set(sys.stdlib_module_names)
     assert others <= {"numpy", "scipy"}
 

@@ -7,6 +7,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from sklearn.utils import gen_batches
 
+from .arrays import DEVICE_BLOCKS, concat, is_foreign, namespace
 from .threads import one_blas_thread
 
 
@@ -18,6 +19,8 @@ def map_blocks(function, *arrays, step, n_jobs=None):
     come, so that no second copy of the output is held. Blocks are small, so BLAS is
     kept to one thread: ``n_jobs`` is what uses more cores.
     """
+    if is_foreign(arrays[0]):
+        return _on_device(function, arrays, step * DEVICE_BLOCKS)
     n, joined, done = len(arrays[0]), None, 0
     _keep_freed_memory()
     with one_blas_thread():
@@ -28,6 +31,13 @@ def map_blocks(function, *arrays, step, n_jobs=None):
                 whole[done : done + len(part)] = part
             done += len(parts[0])
     return joined
+
+
+def _on_device(function, arrays, step):
+    """:func:`map_blocks` of arrays on a device, which has workers of its own."""
+    rows = gen_batches(arrays[0].shape[0], step)
+    results = [_of_block(function, b.start, *(a[b, ...] for a in arrays)) for b in rows]
+    return [concat(parts) for parts in zip(*results, strict=True)]
 
 
 @cache
@@ -66,9 +76,10 @@ def shares_memory():
 def _of_block(function, start, *arrays):
     """Results of one block; the ``row`` of an error counts among all rows."""
     # Rounding depends on the memory layout, so that all workers use the same one.
-    rows = map(np.ascontiguousarray, arrays)
+    if not is_foreign(arrays[0]):
+        arrays = map(np.ascontiguousarray, arrays)
     try:
-        return function(*rows)
+        return function(*arrays)
     except ValueError as error:
         if hasattr(error, "row"):
             error.row += start
@@ -105,6 +116,8 @@ def even_step(n, step):
 
 def ends_of(rows):
     """Smallest and largest value (D,) of each column of rows (n, D)."""
+    if is_foreign(rows):
+        return namespace(rows).min(rows, axis=0), namespace(rows).max(rows, axis=0)
     n, d = rows.shape
     # Several short rows are joined: passes over single ones take up to eight times
     # as long.

@@ -18,6 +18,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .arrays import is_foreign, namespace, place_of, to_host, widest
 from .masked import are_missing, check_unmasked, is_missing
 
 _FLOATS = (np.float64, np.float32)
@@ -95,10 +96,17 @@ def check_rows(estimator, X, *, reset, missing=None):
                 f"{name} holds {kind}, and {type(estimator).__name__} takes numbers "
                 "alone: pass, for instance, days since a date."
             )
-    X = validated(estimator, X, no_numbers, reset=reset, dtype=_FLOATS)
+    if not getattr(estimator, "_on_devices", False):
+        refuse_device(estimator, X)
+    X = validated(estimator, X, no_numbers, reset=reset, dtype=_floats_of(X))
     if reset:
-        estimator.input_shape_ = X.shape[1:]
-    shape, fitted = X.shape[1:], estimator.input_shape_
+        estimator._place = place_of(X)
+    else:
+        check_place(estimator, X, "transform")
+    shape = tuple(X.shape[1:])
+    if reset:
+        estimator.input_shape_ = shape
+    fitted = estimator.input_shape_
     if shape != fitted:
         raise ValueError(
             f"X has rows of shape {shape}, but {type(estimator).__name__} was fitted "
@@ -107,6 +115,45 @@ def check_rows(estimator, X, *, reset, missing=None):
     names = getattr(estimator, "feature_names_in_", None)
     check_finite(X, names=names, missing=missing)
     return X
+
+
+def stays_on_device(X):
+    """Whether an array is computed with where it is: as scikit-learn is told to."""
+    return is_foreign(X) and get_config()["array_api_dispatch"]
+
+
+def refuse_device(estimator, X):
+    """A TypeError for arrays on a device, where an estimator computes on the host."""
+    if stays_on_device(X):
+        raise TypeError(
+            f"{type(estimator).__name__} takes rows on the host; X is an array "
+            f"{place_of(X)}. Pass it as an array of NumPy. ManyBodyProjector, "
+            "BackwardProjector and PNLAugmenter with method=Codes(order=...) take it."
+        )
+
+
+def check_place(estimator, X, method):
+    """A ValueError for arrays of another namespace or device than those of ``fit``."""
+    here, there = place_of(X), estimator._place
+    if here != there and get_config()["array_api_dispatch"]:
+        raise ValueError(
+            f"Inputs passed to {type(estimator).__name__}.{method}() must use the same "
+            f"namespace and the same device as those passed to fit(): these are "
+            f"{here}, and those were {there}."
+        )
+
+
+def _floats_of(X):
+    """Types of floats that rows are kept in, of the namespace of an array."""
+    if not stays_on_device(X):
+        return _FLOATS
+    xp = namespace(X)
+    return (xp.float32,) if widest(X) == xp.float32 else (xp.float64, xp.float32)
+
+
+def flat(X):
+    """Rows (n, D) of rows of any shape."""
+    return namespace(X).reshape(X, (X.shape[0], -1))
 
 
 def _types_of(X):
@@ -229,7 +276,9 @@ def check_tensors(estimator, X, *, reset, missing=None):
     """
     X = check_rows(estimator, X, reset=reset, missing=missing)
     check_measures(X, estimator, estimator.offset, 0 if reset else -estimator.offset)
-    rows = X.reshape(len(X), -1)
+    rows = flat(X)
+    if is_foreign(rows):
+        return rows
     if missing is True and np.isnan(rows).any():
         check_observed(rows, estimator.offset)
     return rows
@@ -253,6 +302,12 @@ def check_finite(X, name="X", names=None, missing=None):
     ``missing`` is True where NaN is allowed, or the reason why it is not. Returns
     whether there is any NaN.
     """
+    if is_foreign(X):
+        if namespace(X).all(namespace(X).isfinite(X)):
+            return False
+        X = to_host(X)
+        if missing is True:
+            missing = "On a device no cell may be missing: pass arrays of NumPy."
     values = X.data if issparse(X) else X
     assumed = get_config()["assume_finite"] and missing is not True
     if values.dtype.kind != "f" or assumed or np.isfinite(values).all():
@@ -287,6 +342,11 @@ def check_measures(
     if not isinstance(caller, str):
         names = getattr(caller, "feature_names_in_", None)
         caller = f"Negative values in data passed to {type(caller).__name__}"
+    if is_foreign(X):
+        least = namespace(X).min(X)
+        if least >= lowest and (offset is None or least > -offset):
+            return
+        X = to_host(X)
     least = np.fmin.reduce(X, axis=None, initial=1)
     if least < lowest:
         where = _first(X < lowest)
@@ -309,6 +369,7 @@ def check_measures(
 
 def check_made(values, transformer, names=None):
     """Refuse NaN and infinity that a user's transformer returns for finite rows."""
+    values = to_host(values)
     bad = ~np.isfinite(values)
     if bad.any():
         where = _first(bad)
@@ -334,7 +395,9 @@ def check_codes(estimator, codes):
     settings = {"ensure_2d": False, "ensure_min_features": 0} | LOOSE
     with errors_naming("codes"):
         codes = as_array(codes, "codes")
-        codes = check_array(codes, dtype=_FLOATS, input_name="codes", **settings)
+        kinds = _floats_of(codes)
+        codes = check_array(codes, dtype=kinds, input_name="codes", **settings)
+    check_place(estimator, codes, "inverse_transform")
     if codes.ndim != 2 or codes.shape[1] != estimator.n_params_:
         raise ValueError(
             f"Codes for {type(estimator).__name__} have shape (n_rows, "

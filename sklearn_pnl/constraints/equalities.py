@@ -6,8 +6,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
+from .._runtime.arrays import slices, some_columns
 from .._runtime.blocks import ends_of
-from ..geometry._arrays import slices, some_columns
 from .linear import ALMOST, EPS, ROUNDINGS, TOL
 
 # Columns up to which equalities of any kind are looked for; of more, and of fewer rows

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from .._runtime.arrays import slices
 from .._runtime.blocks import ends_of
 from .._runtime.threads import one_blas_thread
 from .._runtime.typing import Rows
 from ..frames import TableReader, read_table
-from ..geometry._arrays import slices
 from .equalities import echelon_of, search_equalities
 from .linear import ALMOST, LinearConstraints, read_constraints
 from .value_support import find_value_support, off_steps

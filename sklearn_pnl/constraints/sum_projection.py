@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..geometry._arrays import slices
+from .._runtime.arrays import slices
 from ..geometry.convex.reach import box_reach, span
 from .audit import Infeasibility, explain_infeasible
 from .equalities import echelon

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..geometry._arrays import slices
+from .._runtime.arrays import slices
 from .linear import ALMOST
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
-from .._runtime.validation import check_finite, validated, warn_user
+from .._runtime.validation import check_finite, refuse_device, validated, warn_user
 from .categories import level_codes
 from .columns import ArrayColumns, column_of, columns_of, is_frame, places_of
 from .times import NAMES, Times, count_from_one_start
@@ -44,6 +44,7 @@ def read_table(estimator, X, missing=None):
         Of NaN and infinity, with row and column, of columns without numbers that are
         no categories, and where all are categories.
     """
+    refuse_device(estimator, X)
     chosen = estimator.categorical_features
     if not is_frame(X) and (chosen is None or isinstance(chosen, str)):
         # The columns of an array have no types of their own.

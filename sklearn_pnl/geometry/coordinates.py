@@ -30,11 +30,27 @@ coordinate system is in a function's name, never in a flag.
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._arrays import row_sums
-from .posets.elements import flat_elements, flat_rows, float_type, leading_shape
+from .._runtime.arrays import (
+    exp_over,
+    is_foreign,
+    namespace,
+    row_sums,
+    some_columns,
+    to_host,
+)
+from .posets.elements import (
+    as_doubles,
+    as_floats,
+    flat_elements,
+    flat_rows,
+    leading_shape,
+    together,
+)
 from .posets.protocol import PosetProtocol
 
 __all__ = [
@@ -83,14 +99,15 @@ def theta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
     array([[-2.303,  1.386],
            [ 0.   ,  0.   ]])
     """
-    p = np.asarray(p, dtype=float_type(p))
-    if not np.all(p > 0):
-        cell = tuple(int(i) for i in np.argwhere(~(p > 0))[0])
+    p = as_floats(p)
+    xp = namespace(p)
+    if not xp.all(p > 0):
+        cell = tuple(int(i) for i in np.argwhere(~(to_host(p) > 0))[0])
         raise ValueError(
             f"theta is finite for positive cells only; the cell at index {cell} is "
-            f"{p[cell]}. Add a positive offset before normalising."
+            f"{float(p[cell])!r}. Add a positive offset before normalising."
         )
-    return poset.moebius(np.log(p))
+    return poset.moebius(xp.log(p))
 
 
 def prob_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
@@ -127,12 +144,14 @@ def prob_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
 
 def _normalized(theta, poset):
     """Distributions with theta, and psi; theta at the bottom is ignored."""
+    theta = as_floats(theta)
+    xp, lead = namespace(theta), leading_shape(theta, poset)
+    flat = 1 * xp.reshape(theta, (prod(lead), poset.n_elements))
     # Sums with theta of the bottom would lose digits.
-    theta = np.array(theta, dtype=float_type(theta), order="C")
-    lead = leading_shape(theta, poset)
-    theta.reshape(*lead, poset.n_elements)[..., poset.bottom] = 0
-    q, psi = normalized_exp(_energy(theta, poset).reshape(-1, poset.n_elements))
-    return q.reshape(theta.shape), psi.reshape(lead)
+    flat[:, poset.bottom] = 0
+    energy = _energy(xp.reshape(flat, theta.shape), poset)
+    q, psi = normalized_exp(xp.reshape(energy, flat.shape))
+    return xp.reshape(q, theta.shape), xp.reshape(psi, lead)
 
 
 def normalized_exp(energy):
@@ -152,9 +171,9 @@ def _energy(theta, poset):
 
 
 def _check_finite(logs):
-    finite = np.isfinite(logs)
-    if not finite.all():
-        row = int(np.argmin(finite))
+    finite = namespace(logs).isfinite(logs)
+    if not namespace(logs).all(finite):
+        row = int(np.argmin(to_host(finite)))
         raise ValueError(
             f"Row {row} has no distribution: theta is so large that log p, a sum of "
             "theta, is not finite. Choose theta closer to 0, or codes closer to those "
@@ -164,27 +183,30 @@ def _check_finite(logs):
 
 def tilted_exp(energy):
     """:func:`normalized_exp` unchecked: for steps that a search may refuse."""
-    top = energy.max(axis=1)
+    xp = namespace(energy)
+    top = xp.max(energy, axis=1)
     energy -= top[:, None]
-    p = np.exp(energy, out=energy)
+    p = exp_over(energy)
     total = row_sums(p)
     p *= (1 / total)[:, None]
-    return p, top + np.log(total)
+    return p, top + xp.log(total)
 
 
 def distributions(poset, **arrays):
-    """Validate distributions; float64 rows (n, D), and the leading shape."""
-    types = [np.asarray(p).dtype for p in arrays.values()]
-    arrays = {name: np.asarray(p, dtype=np.float64) for name, p in arrays.items()}
+    """Validate distributions; rows (n, D) of float64, and the leading shape."""
+    types = [(p if is_foreign(p) else np.asarray(p)).dtype for p in arrays.values()]
+    arrays = dict(zip(arrays, together(as_doubles, *arrays.values()), strict=True))
     rows, lead = flat_rows(poset, **arrays)
     for k, name in enumerate(arrays):
-        total, least = row_sums(rows[k]), rows[k].min(initial=0)
-        if not (least >= 0 and np.allclose(total, 1, rtol=1e-6, atol=0)):
+        xp, total = namespace(rows[k]), row_sums(rows[k])
+        if rows[k].shape[0] and not (
+            xp.min(rows[k]) >= 0 and xp.all(xp.abs(total - 1) <= 1e-6)
+        ):
             raise ValueError(
                 f"{name} must hold distributions: cells of at least 0 with sum 1. "
                 "Divide each row by its sum."
             )
-        if types[k] != np.float64:
+        if not str(types[k]).endswith("float64"):
             # Sums of other types are 1 only to their own precision.
             rows[k] = rows[k] / total[:, None]
     return rows, lead
@@ -216,8 +238,10 @@ def measure_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
            [2., 2.]])
     """
     energy = _energy(theta, poset)
-    _check_finite(energy.reshape(-1, poset.n_elements).max(axis=1))
-    return np.exp(energy)
+    xp, n = namespace(energy), poset.n_elements
+    flat = xp.reshape(energy, (prod(leading_shape(energy, poset)), n))
+    _check_finite(xp.max(flat, axis=1))
+    return xp.exp(energy)
 
 
 def log_partition(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
@@ -247,7 +271,8 @@ def log_partition(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
     >>> log_partition(np.zeros((3, 2, 2)), TensorPoset((2, 2))) / np.log(2)
     array([2., 2., 2.])
     """
-    return _normalized(np.asarray(theta, np.float64), poset)[1][()]
+    psi = _normalized(as_doubles(theta), poset)[1]
+    return psi[()] if isinstance(psi, np.ndarray) else psi
 
 
 def eta_from_prob(p: ArrayLike, poset: PosetProtocol) -> NDArray:
@@ -350,9 +375,11 @@ def fisher_information(
            [0.0625, 0.1875]])
     """
     (p,), lead = distributions(poset, p=p)
-    p = p.reshape(*lead, *poset.shape)
     if elements is None:
         elements = np.delete(np.arange(poset.n_elements), poset.bottom)
     elements = flat_elements(poset, elements)
-    eta = poset.eta(p).reshape(*lead, poset.n_elements)[..., elements]
-    return poset.fisher_gram(p, elements) - eta[..., :, None] * eta[..., None, :]
+    xp, m = namespace(p), len(elements)
+    tables = xp.reshape(p, (p.shape[0], *poset.shape))
+    eta = some_columns(xp.reshape(poset.eta(tables), p.shape), elements)
+    metric = poset.fisher_gram(tables, elements) - eta[:, :, None] * eta[:, None, :]
+    return xp.reshape(metric, (*lead, m, m))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import kl_div, logsumexp, xlogy
 
-from .posets.elements import float_type
+from .._runtime.arrays import at_least, namespace
+from .posets.elements import as_doubles, as_floats, together
 
 __all__ = ["e_geodesic", "kl_divergence", "m_geodesic"]
 
@@ -45,15 +45,19 @@ def kl_divergence(
     >>> kl_divergence([0.5, 0.5], [0.0, 1.0])
     inf
     """
-    p, q = (np.asarray(x, dtype=float_type(x)) for x in (p, q))
-    terms = kl_div(p, q)
-    # A ratio may be beyond floating point where its logarithm is not.
-    far = np.isinf(terms) & (p > 0) & (q > 0) & (p < np.inf) & (q < np.inf)
-    if far.any():
-        terms = np.where(far, xlogy(p, p) - xlogy(p, q) - p + q, terms)
+    p, q = together(as_floats, p, q)
+    xp = namespace(p)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        logs = xp.log(p / q)
+        # A ratio may be beyond floating point where its logarithm is not.
+        far = xp.isinf(logs) & (p > 0) & (q > 0) & (p < np.inf) & (q < np.inf)
+        if xp.any(far):
+            logs = xp.where(far, xp.log(p) - xp.log(q), logs)
+        terms = xp.where(p == 0, 0.0, p * logs) - p + q
+    terms = xp.where((p < 0) | (q < 0), np.inf, terms)
     # Rounding alone can make the sum negative.
-    divergence = np.maximum(terms.sum(axis=axis), 0)
-    return float(divergence) if np.ndim(divergence) == 0 else divergence
+    divergence = at_least(xp.sum(terms, axis=axis), 0.0)
+    return float(divergence) if divergence.ndim == 0 else divergence
 
 
 def m_geodesic(p: ArrayLike, q: ArrayLike, t: ArrayLike) -> NDArray:
@@ -116,19 +120,23 @@ def e_geodesic(
     array([0.3333, 0.6667])
     """
     p, q, t = _broadcast_path(p, q, t)
-    if not (np.all(p > 0) and np.all(q > 0)):
+    if not (namespace(p).all(p > 0) and namespace(q).all(q > 0)):
         raise ValueError(
             "An e-geodesic runs between positive distributions; a cell is zero or "
             "negative. Add a positive offset before normalising."
         )
-    energy = (1 - t) * np.log(p) + t * np.log(q)
-    axes = range(p.ndim) if axis is None else np.atleast_1d(axis)
+    xp, d = namespace(p), p.ndim
+    energy = (1 - t) * xp.log(p) + t * xp.log(q)
+    axes = range(d) if axis is None else np.atleast_1d(axis)
     # Counted from the end, since ``t`` puts axes in front.
-    cells = tuple(int(a) % p.ndim - p.ndim for a in axes)
-    return np.exp(energy - logsumexp(energy, axis=cells, keepdims=True))
+    cells = tuple(int(a) % d - d for a in axes)
+    points = xp.exp(energy - xp.max(energy, axis=cells, keepdims=True))
+    return points / xp.sum(points, axis=cells, keepdims=True)
 
 
 def _broadcast_path(p, q, t):
-    p, q = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float))
-    t = np.asarray(t, float)
-    return p, q, t.reshape(t.shape + (1,) * p.ndim)
+    p, q, t = together(as_doubles, p, q, t)
+    xp = namespace(p)
+    shape = np.broadcast_shapes(tuple(p.shape), tuple(q.shape))
+    p, q = xp.broadcast_to(p, shape), xp.broadcast_to(q, shape)
+    return p, q, xp.reshape(t, tuple(t.shape) + (1,) * len(shape))

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._runtime.arrays import namespace, to_host
 from .divergences import e_geodesic, kl_divergence, m_geodesic
 from .many_body.projections import mixed_projection
 from .posets.protocol import PosetProtocol
@@ -143,7 +144,9 @@ def energy_decomposition(
     middle = [_project(p, poset, mask, tol, max_iter, reference) for mask in masks]
     pairs, cells = pairwise([first, *middle, p]), _cells(poset)
     parts = [kl_divergence(upper, lower, axis=cells) for lower, upper in pairs]
-    return np.stack(parts, axis=-1)
+    if isinstance(parts[0], float):
+        return np.stack(parts)
+    return namespace(parts[0]).stack(parts, axis=-1)
 
 
 def geodesic_energy(
@@ -202,10 +205,11 @@ def geodesic_energy(
 def _project(p, poset, mask, tol, max_iter, reference=None):
     """The projection on a level; a RuntimeError if it does not converge."""
     projection = mixed_projection(p, reference, mask, poset, tol=tol, max_iter=max_iter)
-    if not np.all(projection.converged):
+    residual = to_host(projection.residual)
+    if not np.all(residual <= projection.tol):
         raise RuntimeError(
             f"A projection did not converge: the worst residual is "
-            f"{np.max(projection.residual):.1e} > tol={tol:g} after "
+            f"{np.max(residual):.1e} > tol={tol:g} after "
             f"{np.max(projection.n_iter)} Newton steps. Increase tol or "
             "max_iter, or add a larger offset before normalising."
         )

@@ -30,7 +30,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.special import xlogy
 
-from .._arrays import some_rows
+from ..._runtime.arrays import some_rows
 from .optimize import Report, newton_projected
 from .reach import box_reach, span
 

@@ -10,6 +10,7 @@ from math import prod
 
 import numpy as np
 
+from ..._runtime.arrays import at_most, constant, filled, namespace
 from .marginals import indicators_of, marginal_of
 
 
@@ -29,14 +30,25 @@ def fit_margins(rows, shape, goals, max_iter, tol=None):
     tol : float, default=None
         Tables are done where no margin was off by more; None makes all sweeps.
     """
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        if tol is not None:
+            return _until(rows, shape, goals, max_iter, tol)
+        for _ in range(max_iter):
+            for modes, goal in goals.items():
+                now = flat_margin(rows, shape, modes)
+                rows = _scaled(rows, shape, modes, goal, now)
+    return rows, np.full(rows.shape[0], max_iter)
+
+
+def _until(rows, shape, goals, max_iter, tol):
+    """:func:`fit_margins` until each table has its margins."""
     out, n_iter, live = rows, np.zeros(len(rows), int), np.arange(len(rows))
     for _ in range(max_iter if len(rows) else 0):
-        done = np.full(len(live), tol is not None)
+        done = np.ones(len(live), bool)
         for modes, goal in goals.items():
             now = flat_margin(rows, shape, modes)
-            if tol is not None:
-                done &= np.abs(now - goal).max(axis=1, initial=0.0) <= tol
-            _scale(rows, shape, modes, goal, now)
+            done &= np.abs(now - goal).max(axis=1, initial=0.0) <= tol
+            _scaled(rows, shape, modes, goal, now)
         n_iter[live] += 1
         # Dropping tables copies the others: it waits until more than a tenth are done.
         if np.count_nonzero(done) > 0.1 * len(done):
@@ -58,52 +70,60 @@ def fit_levels(rows, shape, goals, n_sweeps):
     halves = range(len(shape) + 1)
     cut = min(halves, key=lambda k: max(prod(shape[:k]), prod(shape[k:])))
     sides = shape[:cut], shape[cut:]
-    matrices = rows.reshape(len(rows), prod(sides[0]), prod(sides[1]))
-    factors = [np.ones((len(rows), size)) for size in matrices.shape[1:]]
+    xp, sizes = namespace(rows), tuple(map(prod, sides))
+    matrices = xp.reshape(rows, (rows.shape[0], *sizes))
+    factors = [filled(1.0, (rows.shape[0], size), rows) for size in sizes]
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        factors = _factors(matrices, factors, sides, cut, goals, n_sweeps)
+    fitted = matrices * factors[0][:, :, None]
+    fitted *= factors[1][:, None, :]
+    return xp.reshape(fitted, rows.shape)
+
+
+def _factors(matrices, factors, sides, cut, goals, n_sweeps):
     for side in [0, 1] * n_sweeps:
         other = factors[1 - side]
         if side == 0:
             now = (matrices @ other[:, :, None])[..., 0]
         else:
-            now = (other[:, None, :] @ matrices)[:, 0]
+            now = (other[:, None, :] @ matrices)[:, 0, :]
         now *= factors[side]
         for (k,), goal in goals.items():
             if (k >= cut) == side:
-                levels = indicators_of(sides[side], (k - side * cut,))
+                levels = constant(now, indicators_of, sides[side], (k - side * cut,))
                 factor = _ratio(goal, now @ levels) @ levels.T
                 now *= factor
-                factors[side] = np.minimum(factors[side] * factor, 1e300)
-    fitted = matrices * factors[0][:, :, None]
-    fitted *= factors[1][:, None, :]
-    return fitted.reshape(rows.shape)
+                factors[side] = at_most(factors[side] * factor, 1e300)
+    return factors
 
 
 def flat_margin(rows, shape, modes):
     """Margin (n, n_cells) of tables (n, D), flat by ascending modes."""
     if _is_small(rows):
-        return rows @ indicators_of(tuple(shape), tuple(modes))
-    sums = marginal_of(rows.reshape(-1, *shape), modes)
-    return sums.reshape(len(rows), prod(sums.shape[1:]))
+        return rows @ constant(rows, indicators_of, tuple(shape), tuple(modes))
+    reshape, n = namespace(rows).reshape, rows.shape[0]
+    sums = marginal_of(reshape(rows, (n, *shape)), modes)
+    return reshape(sums, (n, prod(sums.shape[1:])))
 
 
-def _scale(rows, shape, modes, goal, now):
-    """Multiply tables in place by goals over sums."""
+def _scaled(rows, shape, modes, goal, now):
+    """Tables times goals over sums, in place."""
     factor = _ratio(goal, now)
     if _is_small(rows):
-        rows *= factor @ indicators_of(shape, modes).T
-        return
+        rows *= factor @ constant(rows, indicators_of, shape, modes).T
+        return rows
+    reshape, n = namespace(rows).reshape, rows.shape[0]
     axes = (length if k in modes else 1 for k, length in enumerate(shape))
-    tables = rows.reshape(-1, *shape)
-    tables *= factor.reshape(-1, *axes)
+    tables = reshape(rows, (n, *shape))
+    tables *= reshape(factor, (n, *axes))
+    return reshape(tables, rows.shape)
 
 
 def _ratio(goal, now):
     """Factors from sums to goals; 1 where a sum is 0."""
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        factor = goal / now
-    factor[~(now > 0)] = 1.0
+    factor = namespace(now).where(now > 0, goal / now, 1.0)
     # A larger one could overflow; the next sweep goes on.
-    return np.minimum(factor, 1e300, out=factor)
+    return at_most(factor, 1e300)
 
 
 def _is_small(rows):

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from .._arrays import row_sums
+from ..._runtime.arrays import constant, namespace, row_sums
 
 # Entries of the largest matrix of indicators of single modes that is cached.
 _LARGEST_INDICATORS = 2**22
@@ -25,11 +25,12 @@ def marginal_of(tensor, modes):
         length = tensor.shape[k + 1]
         if k in modes or length == 1:
             continue
+        xp = namespace(tensor)
         if k < d - 1:
-            tensor = tensor.sum(axis=k + 1, keepdims=True)
+            tensor = xp.sum(tensor, axis=k + 1, keepdims=True)
         else:
-            sums = row_sums(tensor.reshape(-1, length))
-            tensor = sums.reshape(*tensor.shape[:-1], 1)
+            sums = row_sums(xp.reshape(tensor, (-1, length)))
+            tensor = xp.reshape(sums, (*tensor.shape[:-1], 1))
     return tensor
 
 
@@ -57,8 +58,9 @@ def mode_marginals(x, shape, modes):
     """Marginals (n, I_k) of single modes, by mode, from one small matrix product."""
     lengths = [shape[k] for k in modes]
     if x.shape[1] * sum(lengths) > _LARGEST_INDICATORS:
-        tensor = x.reshape(-1, *shape)
-        return {k: marginal_of(tensor, (k,)).reshape(len(x), -1) for k in modes}
-    products = x @ indicators_of(shape, *((k,) for k in modes))
+        reshape, n = namespace(x).reshape, x.shape[0]
+        tensor = reshape(x, (n, *shape))
+        return {k: reshape(marginal_of(tensor, (k,)), (n, shape[k])) for k in modes}
+    products = x @ constant(x, indicators_of, shape, *((k,) for k in modes))
     ends = zip(modes, lengths, accumulate(lengths), strict=True)
     return {k: products[:, end - length : end] for k, length, end in ends}

@@ -25,9 +25,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays import slices, some_rows
+from ..._runtime.arrays import (
+    DEVICE_BLOCKS,
+    at_least,
+    cast,
+    concat,
+    filled,
+    joined,
+    largest,
+    like,
+    namespace,
+    rounding_of,
+    row_dots,
+    slices,
+    some_rows,
+    take,
+    times_over,
+    to_host,
+)
 
-_EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
+_EPS = float(np.finfo(np.float64).eps)
 # Newton's method squares its error: after a step this small it is about 1e-8.
 SETTLED = 1e-4
 # Bytes of Hessians that the dense method computes at once. With more, two workers
@@ -144,27 +161,25 @@ def _newton(problem, x, direction, search, tol, max_iter, patience=8, settled=np
     for iterations in which neither its residual halves nor its value falls, as its
     precision is exhausted. A direction that took too long counts as two of them.
     """
-    n, rows = len(x), np.arange(len(x))
-    n_iter, none = np.zeros(n, int), np.zeros(n, int)
+    rows, pieces = np.arange(x.shape[0]), []
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         here = _place(problem, rows, x, *problem.value(x, rows))
-        past = _Past(here.residual, none, np.full(n, np.inf), none > 0)
-        found = _some(here, rows)
-        for _ in range(max_iter):
+        past = _start_of_past(here)
+        for k in range(max_iter + 1):
             done = (here.residual <= tol) & ((past.moved <= settled) | past.stalled)
             leaving = done | (past.waited >= patience) | (past.moved == 0)
-            if leaving.all():
-                break
-            if leaving.any():
-                left = np.flatnonzero(~leaving)
+            leaves = to_host(leaving) | (k == max_iter)
+            if leaves.any() or not len(rows):
+                gone, left = np.flatnonzero(leaves), np.flatnonzero(~leaves)
+                found = _some((here.x, here.point, here.residual), gone)
+                pieces.append((rows[gone], (*found, np.full(len(gone), k))))
                 rows, here, past = rows[left], _some(here, left), _some(past, left)
+                if not len(rows):
+                    break
             step, strained = direction(problem, here, rows)
             after = _place(problem, rows, *search(problem, here, step, rows))
             here, past = _arrived(here, after, past, strained, tol)
-            n_iter[rows] += 1
-            for whole, part in zip(found, here, strict=True):
-                whole[rows] = part
-    x, _, point, _, residual = found
+    x, point, residual, n_iter = joined(pieces)
     return Solution(x=x, point=point, residual=residual, n_iter=n_iter, tol=tol)
 
 
@@ -172,27 +187,47 @@ def _place(problem, rows, x, value, point):
     return _Place(x, value, point, *problem.gradient(x, point, rows))
 
 
+def _start_of_past(here):
+    n = here.residual.shape[0]
+    none = filled(0.0, n, here.residual)
+    return _Past(here.residual, none, none + np.inf, filled(False, n, none))
+
+
 def _some(arrays, rows):
-    return type(arrays)(*(array.take(rows, axis=0) for array in arrays))
+    some = (some_rows(array, rows) for array in arrays)
+    return type(arrays)(*some) if hasattr(arrays, "_fields") else tuple(some)
 
 
 def _arrived(here, after, past, strained, tol):
     """Iterate and history after a step."""
+    xp = namespace(here.x)
     fallen = here.value - after.value
-    falling = fallen > 1e-6 * np.maximum(1.0, np.abs(here.value))
-    moved = np.abs(after.x - here.x).max(axis=1, initial=0.0)
+    falling = fallen > 1e-6 * at_least(xp.abs(here.value), 1.0)
+    moved = largest(xp.abs(after.x - here.x))
     # Short steps that do not shrink are rounding.
     stalled = (moved < 1e-3) & (moved > 0.25 * past.moved)
     # A row that has converged does not leave the tolerance again.
     lost = (here.residual <= tol) & ~(after.residual <= tol)
-    if lost.any():
-        for new, old in zip(after, here, strict=True):
-            new[lost] = old[lost]
+    if xp.any(lost):
+        after = _chosen(lost, here, after)
     improved = after.residual < 0.5 * past.best
-    progress = (improved | falling) & np.logical_not(strained)
-    waited = np.where(progress, 0, past.waited + 1 + strained)
-    best = np.where(improved, after.residual, past.best)
+    progress = (improved | falling) & xp.logical_not(strained)
+    longer = past.waited + 1.0
+    waited = xp.where(progress, 0.0, xp.where(strained, longer + 1.0, longer))
+    best = xp.where(improved, after.residual, past.best)
     return after, _Past(best, waited, moved, stalled)
+
+
+def _chosen(mask, first, second):
+    """The first places where a mask (n,) of rows says so, else the second."""
+    where = namespace(mask).where
+    pairs = zip(first, second, strict=True)
+    return _Place(*(where(_beside(mask, x), x, y) for x, y in pairs))
+
+
+def _beside(values, array):
+    """One value a row, to be used beside an array with more axes."""
+    return values if array.ndim == 1 else values[:, None]
 
 
 def _line_search(problem, here, step, rows):
@@ -201,88 +236,107 @@ def _line_search(problem, here, step, rows):
     If the expected descent is below rounding, the full step is accepted.
     A step that does not descend gives way to the steepest one that does.
     """
-    slope = np.einsum("ij,ij->i", here.gradient, step)
+    xp, slope = namespace(step), row_dots(here.gradient, step)
     bad = ~(slope < 0)
-    if bad.any():
-        step[bad] = -here.gradient[bad]
-        slope[bad] = np.einsum("ij,ij->i", here.gradient[bad], step[bad])
-    rounding = _EPS * np.maximum(1.0, np.abs(here.value))
-    slack = np.where(-slope <= 1000 * rounding, np.inf, 8 * rounding)
-    length, trying = problem.longest(step, here.point), np.arange(len(rows))
-    accepted = [array.copy() for array in here[:3]]
+    if xp.any(bad):
+        step = xp.where(bad[:, None], -here.gradient, step)
+        slope = row_dots(here.gradient, step)
+    rounding = rounding_of(step) * at_least(xp.abs(here.value), 1.0)
+    slack = xp.where(-slope <= 1000 * rounding, np.inf, 8 * rounding)
+    length, trying, pieces = problem.longest(step, here.point), np.arange(len(rows)), []
     for _ in range(41):
-        x = some_rows(step, trying) * length[trying, None]
-        x += some_rows(here.x, trying)
+        at, where_from = some_rows(length, trying), some_rows(here.x, trying)
+        x = some_rows(step, trying) * at[:, None]
+        x += where_from
         value, point = problem.value(x, rows[trying])
         bound = here.value + 1e-4 * length * slope + slack
-        fine = (value <= bound[trying]) & np.isfinite(value)
-        for whole, part in zip(accepted, (x, value, point), strict=True):
-            whole[trying[fine]] = part[fine]
+        fine = to_host((value <= some_rows(bound, trying)) & xp.isfinite(value))
+        if fine.any():
+            accepted = np.flatnonzero(fine)
+            pieces.append((trying[accepted], _some((x, value, point), accepted)))
         trying = trying[~fine]
         if not len(trying):
             break
-        length[trying] *= 0.5
-    return accepted
+        length = length * 0.5
+    else:
+        pieces.append((trying, _some((here.x, here.value, here.point), trying)))
+    return joined(pieces)
 
 
 def _dense_direction(problem, here, rows):
     n, m = here.x.shape
-    step = np.empty((n, m))
-    for part in slices(n, max(1, _HESSIAN_BYTES // max(8 * m * m, 1))):
-        hessian = problem.hessian(here.point[part], rows[part])
-        step[part] = _solve_scaled(hessian, -here.gradient[part])
-    return step, False
+    steps = []
+    for part in slices(n, max(1, _hessian_bytes(here.x) // max(8 * m * m, 1))):
+        hessian = problem.hessian(here.point[part, ...], rows[part])
+        steps.append(_solve_scaled(hessian, -here.gradient[part, ...]))
+    step = steps[0] if len(steps) == 1 else concat(steps)
+    return step, filled(False, n, step)
+
+
+def _hessian_bytes(x):
+    return _HESSIAN_BYTES * (1 if isinstance(x, np.ndarray) else DEVICE_BLOCKS)
 
 
 def _solve_scaled(hessian, right):
     """Solve with the Hessian scaled to unit diagonal and a ridge at rounding level."""
-    diagonal = np.einsum("nii->ni", hessian)
+    xp, (n, m) = namespace(hessian), right.shape
+    diagonal = xp.reshape(hessian, (n, m * m))[:, :: m + 1]
     # Functions that are constant on the support do not change the distribution.
-    scale = 1 / np.sqrt(np.where(diagonal > _TINY, diagonal, 1.0))
+    tiny = float(xp.finfo(hessian.dtype).smallest_normal)
+    scale = 1 / xp.sqrt(xp.where(diagonal > tiny, diagonal, 1.0))
     hessian *= scale[:, :, None]
     hessian *= scale[:, None, :]
     right = right * scale
     for ridge in (1e-14, 1e-11, 1e-8):
-        diagonal += ridge
+        diagonal += ridge * (rounding_of(hessian) / _EPS)
         try:
-            return np.linalg.solve(hessian, right[..., None])[..., 0] * scale
-        except np.linalg.LinAlgError:
+            return xp.linalg.solve(hessian, right[..., None])[..., 0] * scale
+        # PyTorch's error is a RuntimeError.
+        except (np.linalg.LinAlgError, RuntimeError):
             continue
     return right * scale
 
 
 def _cg_direction(problem, here, rows):
     """Newton's equation by conjugate gradients, to a share of its residual."""
-    gradient = here.gradient
+    gradient, xp = here.gradient, namespace(here.gradient)
     # Scaled to length 1: small gradients would underflow when squared.
-    length = np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
-    live = np.flatnonzero(length > 0)
-    point = here.point[live].astype(np.float32)
-    residual = (gradient[live] / -length[live, None]).astype(np.float32)
-    remaining = np.ones(len(live), np.float32)
-    step = np.zeros(gradient.shape, np.float32)
-    search, solution = residual.copy(), np.zeros_like(residual)
+    length = xp.sqrt(row_dots(gradient, gradient))
+    moves = to_host(length > 0)
+    live, rest = np.flatnonzero(moves), np.flatnonzero(~moves)
+    residual = some_rows(gradient, live) / -some_rows(length, live)[:, None]
+    residual = cast(residual, xp.float32)
+    point = cast(some_rows(here.point, live), xp.float32)
+    search, remaining = 1 * residual, filled(1.0, len(live), residual)
+    solution = filled(0.0, residual.shape, residual)
+    # Steps, and whether they took too many products.
+    pieces = []
+    if len(rest):
+        none = filled(0.0, (len(rest), here.x.shape[1]), residual)
+        pieces.append((rest, (none, np.zeros(len(rest), bool))))
     for _ in range(200):
         if not len(live):
             break
         product = problem.hessian_product(point, search)
-        curvature = np.einsum("ij,ij->i", search, product)
-        along = np.where(curvature > 0, remaining / curvature, np.float32(0))[:, None]
+        curvature = row_dots(search, product)
+        along = xp.where(curvature > 0, remaining / curvature, 0.0)[:, None]
         product *= along
         residual -= product
-        solution += np.multiply(along, search, out=product)
-        before, remaining = remaining, np.einsum("ij,ij->i", residual, residual)
-        search *= np.where(before > 0, remaining / before, np.float32(0))[:, None]
+        solution += times_over(along, search, product)
+        before, remaining = remaining, row_dots(residual, residual)
+        search *= xp.where(before > 0, remaining / before, 0.0)[:, None]
         search += residual
-        go = (remaining > _FORCING**2) & (curvature > 0)
+        go = to_host((remaining > _FORCING**2) & (curvature > 0))
         # Dropping copies the others: it waits until more than a tenth are solved.
         if np.count_nonzero(go) <= 0.9 * len(go):
-            step[live[~go]] = solution[~go]
-            kept = (live, remaining, point, solution, residual, search)
-            live, remaining, point, solution, residual, search = (
-                array.take(np.flatnonzero(go), axis=0) for array in kept
+            solved, left = np.flatnonzero(~go), np.flatnonzero(go)
+            steps = take(solution, solved), np.zeros(len(solved), bool)
+            pieces.append((live[solved], steps))
+            kept = (remaining, point, solution, residual, search)
+            remaining, point, solution, residual, search = (
+                take(array, left) for array in kept
             )
-    step[live] = solution
-    strained = np.zeros(len(gradient), bool)
-    strained[live[remaining > _FORCING**2]] = True
-    return step * length[:, None], strained
+            live = live[left]
+    pieces.append((live, (solution, to_host(remaining > _FORCING**2))))
+    step, strained = joined(pieces)
+    return step * length[:, None], like(strained, length)

@@ -22,7 +22,7 @@ from operator import index
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import BLOCK_CELLS, slices
+from ..._runtime.arrays import BLOCK_CELLS, slices
 from ..posets.elements import non_negative
 from .affine import linear_projection
 from .fitting import fit_margins, flat_margin

@@ -16,7 +16,21 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.fft import dct
 from scipy.linalg import cholesky, helmert, solve_triangular
 
-from .._arrays import slices, some_rows
+from ..._runtime.arrays import (
+    at_least,
+    cast,
+    concat,
+    constant,
+    filled,
+    namespace,
+    replaced,
+    row_dots,
+    slices,
+    some_rows,
+    spread,
+    take,
+    to_host,
+)
 from ..posets.interactions import Interactions, interaction_mask
 from ..posets.protocol import zeta_columns
 
@@ -27,6 +41,8 @@ LONGEST_STEP = 10.0
 # Up to this many coordinates a basis is made orthonormal, or which of its functions are
 # observed is found out: the time is that of cubes of matrices.
 MOST_FACTORED = 2048
+# Entries of a matrix of functions that a device applies as a whole.
+_LARGEST_MATRIX = 2**24
 
 
 class InteractionBasis:
@@ -121,18 +137,16 @@ def kronecker_product(blocks, x):
 
     In the precision of ``x``, as few matrix products over all rows at once.
     """
-    (outer, inner), shape = x.shape, x.shape
+    (outer, inner), shape, reshape = x.shape, x.shape, namespace(x).reshape
     for block in blocks:
-        inner //= len(block)
-        block = block.astype(x.dtype, copy=False)
+        n = block.shape[0]
+        inner //= n
         if inner == 1:
-            x = x.reshape(outer, len(block))
-            x = x @ block.T
+            x = reshape(x, (outer, n)) @ block.T
         else:
-            x = x.reshape(outer, len(block), inner)
-            x = block @ x
-        outer *= len(block)
-    return x.reshape(shape)
+            x = block @ reshape(x, (outer, n, inner))
+        outer *= n
+    return reshape(x, shape)
 
 
 class Basis:
@@ -149,29 +163,44 @@ class Basis:
         return self._apart(np.eye(self.n_functions))
 
     def synthesis(self, v):
-        return v @ self.functions if self.whole else self._apart(v)
+        return v @ self._matrix(v) if self._is_whole(v) else self._apart(v)
 
     def analysis(self, x):
-        return x @ self.functions.T if self.whole else self._transposed(x)
+        return x @ self._matrix(x).T if self._is_whole(x) else self._transposed(x)
+
+    def _matrix(self, x):
+        """All functions, where ``x`` is."""
+        if isinstance(x, np.ndarray):
+            return self.functions
+        return constant(x, getattr, self, "functions")
+
+    def _is_whole(self, x):
+        # On a device one large product takes less time than several small ones.
+        if self.whole or isinstance(x, np.ndarray):
+            return self.whole
+        return self.n_functions * self.n_cells <= _LARGEST_MATRIX
 
     def gradient(self, difference, residual):
         return self.analysis(difference), residual(difference)
 
     def longest(self, step, q):
         # Single precision suffices for this safeguard.
-        change = np.ptp(self.synthesis(step.astype(np.float32)), axis=1)
-        return np.minimum(1.0, LONGEST_STEP / np.maximum(change, LONGEST_STEP))
+        xp = namespace(step)
+        change = self.synthesis(cast(step, xp.float32))
+        change = xp.max(change, axis=1) - xp.min(change, axis=1)
+        return LONGEST_STEP / at_least(change, LONGEST_STEP)
 
     def covariances(self, q):
         """Covariance matrices of the functions under distributions."""
         # One row at a time: the centred functions are larger than the result.
-        functions = self.functions
-        covariances = np.empty((len(q), len(functions), len(functions)))
-        for covariance, weight in zip(covariances, q, strict=True):
-            centred = functions - (functions @ weight)[:, None]
-            centred *= np.sqrt(weight)
+        functions, (n, _) = self._matrix(q), q.shape
+        m, roots = functions.shape[0], namespace(q).sqrt(q)
+        covariances = filled(0.0, (n, m, m), q)
+        for i in range(n):
+            centred = functions - (functions @ q[i, :])[:, None]
+            centred *= roots[i, :]
             # BLAS computes half of the product of a matrix and its transpose.
-            np.matmul(centred, centred.T, out=covariance)
+            covariances[i, ...] = centred @ centred.T
         return covariances
 
 
@@ -180,16 +209,25 @@ class KroneckerBasis(Basis):
 
     def __init__(self, matrices, cells):
         self.n_functions, self._elements = len(cells), cells
-        self._n_cells = prod(map(len, matrices))
+        self.n_cells = prod(map(len, matrices))
         self._blocks = kronecker_blocks(matrices)
 
     def _apart(self, v):
-        x = np.zeros((len(v), self._n_cells), v.dtype)
-        x[:, self._elements] = v
-        return kronecker_product([block.T for block in self._blocks], x)
+        x = spread(v, self._elements, self.n_cells)
+        return kronecker_product([block.T for block in self._blocks_like(v)], x)
 
     def _transposed(self, x):
-        return kronecker_product(self._blocks, x).take(self._elements, axis=1)
+        return take(kronecker_product(self._blocks_like(x), x), self._elements, axis=1)
+
+    def _blocks_like(self, x):
+        """The blocks where ``x`` is, and in its precision."""
+        if isinstance(x, np.ndarray):
+            return [block.astype(x.dtype, copy=False) for block in self._blocks]
+        return [constant(x, _block_of, self, k) for k in range(len(self._blocks))]
+
+
+def _block_of(basis, k):
+    return basis._blocks[k]
 
 
 class MarginalCells(KroneckerBasis):
@@ -215,13 +253,16 @@ class MarginalCells(KroneckerBasis):
         self.whole = len(elements) <= 64
 
     def longest(self, step, q):
-        if np.abs(step).sum(axis=1).max() <= LONGEST_STEP:
-            return np.ones(len(step))
+        xp = namespace(step)
+        if xp.max(xp.sum(xp.abs(step), axis=1)) <= LONGEST_STEP:
+            return filled(1.0, step.shape[0], step)
         return super().longest(step, q)
 
     def covariances(self, q):
         # For each cell the sum of the cells that share its non-zero indices, and a 0.
-        marginals = np.zeros((len(q), self._n_cells + 1))
+        if not isinstance(q, np.ndarray):
+            return self._covariances_at_once(q)
+        marginals = np.zeros((len(q), self.n_cells + 1))
         marginals[:, :-1] = kronecker_product(self._blocks, q)
         mean = marginals.take(self._elements, axis=1)
         gram = np.empty((len(q), *self._pairs.shape))
@@ -229,6 +270,16 @@ class MarginalCells(KroneckerBasis):
         for rows in slices(len(q), max(1, 2**14 // self._pairs.size)):
             np.take(marginals[rows], self._pairs, axis=1, out=gram[rows], mode="clip")
             gram[rows] -= mean[rows, :, None] * mean[rows, None, :]
+        return gram
+
+    def _covariances_at_once(self, q):
+        """As ``covariances``, which on the host writes into what stays in cache."""
+        marginals = kronecker_product(self._blocks_like(q), q)
+        marginals = concat([marginals, filled(0.0, (q.shape[0], 1), q)], axis=1)
+        mean = take(marginals, self._elements, axis=1)
+        gram = take(marginals, self._pairs.reshape(-1), axis=1)
+        gram = namespace(q).reshape(gram, (q.shape[0], *self._pairs.shape))
+        gram -= mean[:, :, None] * mean[:, None, :]
         return gram
 
 
@@ -265,7 +316,8 @@ class ZetaBasis(Basis):
 
     def __init__(self, poset, elements):
         self._columns = zeta_columns(poset, elements)
-        self.n_functions, D = len(elements), poset.n_elements
+        self.n_functions, self.n_cells = len(elements), poset.n_elements
+        D = self.n_cells
         uniform = np.full((1, *poset.shape), 1 / D)
         eta = poset.eta(uniform).reshape(-1)[elements]
         self._whiten = 1 / np.sqrt(eta * (1 - eta))
@@ -318,8 +370,9 @@ class ScaledBasis(KroneckerBasis):
         that no eta is farther off than half of the length of the gradient.
         """
         gradient = self.analysis(difference)
-        bound = 0.5 * np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
-        near = np.flatnonzero(bound <= 1e-2)
+        bound = 0.5 * namespace(gradient).sqrt(row_dots(gradient, gradient))
+        near = np.flatnonzero(to_host(bound <= 1e-2))
         if len(near):
-            bound[near] = residual(some_rows(difference, near))
+            residuals = residual(some_rows(difference, near))
+            (bound,) = replaced((bound,), near, (residuals,))
         return gradient, bound

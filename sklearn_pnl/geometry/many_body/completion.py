@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._arrays import joined, patterns_of, row_sums
+from ..._runtime.arrays import joined, patterns_of, row_sums
 from ..convex.optimize import Report, newton_cg, newton_dense
 from ..posets.elements import as_flags, flat_rows, non_negative
 from ..posets.protocol import PosetProtocol

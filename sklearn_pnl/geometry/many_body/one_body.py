@@ -4,6 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..._runtime.arrays import cast, concat, constant, filled, namespace, take, widest
 from ..convex.marginals import indicators_of, mode_marginals
 from ..posets.interactions import cell_orders
 
@@ -32,17 +33,26 @@ def one_body_theta(x, offset, shape):
     mass : ndarray of shape (n,)
         The sum of ``x + offset``.
     """
-    indicators, cells, columns, first_levels = _marginal_cells(shape)
-    theta = np.empty((len(x), 1 + len(columns)))
+    first_levels, columns = _marginal_cells(shape)[2:]
+    xp = namespace(x)
     with np.errstate(all="ignore"):
-        marginals = (x @ indicators.astype(x.dtype, copy=False)).astype(np.float64)
-        marginals += offset * cells
-        mass = marginals[:, : shape[0]].sum(axis=1)
+        marginals = x @ constant(x, _indicators, shape)
+        marginals = cast(marginals, widest(x))
+        marginals += offset * constant(marginals, _n_behind, shape)
+        mass = xp.sum(marginals[:, : shape[0]], axis=1)
         marginals /= mass[:, None]
-        logs = np.log(marginals)
-        theta[:, 0] = logs[:, first_levels].sum(axis=1)
-        theta[:, 1:] = logs[:, columns] - logs[:, columns - 1]
-    return theta, marginals, mass
+        logs = xp.log(marginals)
+        bottom = xp.sum(take(logs, first_levels, axis=1), axis=1)
+        others = take(logs, columns, axis=1) - take(logs, columns - 1, axis=1)
+    return concat([bottom[:, None], others], axis=1), marginals, mass
+
+
+def _indicators(shape):
+    return _marginal_cells(shape)[0]
+
+
+def _n_behind(shape):
+    return _marginal_cells(shape)[1]
 
 
 @lru_cache(maxsize=16)
@@ -50,23 +60,25 @@ def _marginal_cells(shape):
     """Indicators of the cells of each marginal cell, and how cells of order 1 map.
 
     Returns the indicator matrix (D, sum(I_k)), the number of cells behind each
-    marginal cell, the columns of the cells of order 1 in flat order, and the column
-    of the first level of each mode.
+    marginal cell, the column of the first level of each mode, and the columns of the
+    cells of order 1 in flat order.
     """
     indicators = indicators_of(shape, *((k,) for k in range(len(shape))))
     first_levels = np.cumsum([0, *shape[:-1]])
     cells = np.array(np.nonzero(cell_orders(shape) == 1))
     columns = first_levels @ (cells > 0) + cells.sum(axis=0)
-    return indicators, indicators.sum(axis=0), columns, first_levels
+    return indicators, indicators.sum(axis=0), first_levels, columns
 
 
 def product_of_marginals(target, shape, modes):
     """The one-body approximation; uniform in modes that are not in ``modes``."""
     masses = mode_marginals(target, shape, modes)
-    product = np.ones((len(target), 1))
+    product = filled(1.0, (target.shape[0], 1), target)
     # From the last mode on, so that contiguous runs of memory are as long as possible.
     for k in reversed(range(len(shape))):
-        factor = masses.get(k, np.full((1, shape[k]), 1 / shape[k]))
-        product = factor[:, :, None] * product[:, None]
-        product = product.reshape(len(product), -1)
+        factor = masses.get(k)
+        if factor is None:
+            factor = filled(1 / shape[k], (1, shape[k]), target)
+        product = factor[:, :, None] * product[:, None, :]
+        product = namespace(target).reshape(product, (product.shape[0], -1))
     return product

@@ -10,12 +10,30 @@ from itertools import combinations
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._arrays import BLOCK_CELLS, joined, patterns_of, slices, some_rows
+from ..._runtime.arrays import (
+    BLOCK_CELLS,
+    DEVICE_BLOCKS,
+    abs_over,
+    concat,
+    filled,
+    is_foreign,
+    joined,
+    largest,
+    like,
+    namespace,
+    patterns_of,
+    replaced,
+    slices,
+    some_rows,
+    take,
+    to_host,
+    widest,
+)
 from ..convex.fitting import fit_levels, fit_margins, flat_margin
 from ..convex.marginals import mode_marginals
 from ..convex.optimize import SETTLED, Report, newton_cg, newton_dense
 from ..coordinates import distributions
-from ..posets.elements import matched_mask
+from ..posets.elements import matched_mask, refuse_foreign
 from ..posets.interactions import interaction_mask
 from ..posets.protocol import zeta_columns
 from .bases import ScaledBasis, ZetaBasis, marginal_cells
@@ -86,6 +104,8 @@ class _Solver:
     is_one_body = False
     # Whether conjugate gradients are used, which form no Hessian.
     matrix_free = False
+    # Whether it computes with arrays of any namespace.
+    takes_any = False
 
     def __init__(self, poset, matched):
         self.poset, self.matched = poset, matched
@@ -94,24 +114,34 @@ class _Solver:
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
         """Solve for all rows of ``target`` and ``reference``, some at a time."""
         given = {} if reference is None else {"reference": reference}
+        self.check_takes(target)
         (target, *others), lead = distributions(self.poset, target=target, **given)
-        n, reference = len(target), others[0] if others else None
-        prob, residual, n_iter = np.empty(target.shape), np.empty(n), np.empty(n, int)
-        for rows in slices(n, rows_at_once(self.poset, self)):
-            part = None if reference is None else reference[rows]
-            solved = self.solve(target[rows], part, tol, max_iter)
-            prob[rows], residual[rows], n_iter[rows] = solved
-        if reference is not None and not reference.all():
+        n, reference = target.shape[0], others[0] if others else None
+        tol = attainable_tol(tol, target)
+        at_once, solved = rows_at_once(self.poset, self), []
+        if is_foreign(target):
+            at_once *= DEVICE_BLOCKS
+        for rows in slices(n, at_once) or [slice(0)]:
+            part = None if reference is None else reference[rows, ...]
+            solved.append(self.solve(target[rows, ...], part, tol, max_iter))
+        prob, residual, n_iter = map(concat, zip(*solved, strict=True))
+        xp = namespace(prob)
+        if reference is not None and not xp.all(reference > 0):
             # Closed forms ignore structural zeros of the reference.
-            prob *= reference > 0
+            prob = xp.where(reference > 0, prob, 0.0)
             residual = self.residual(prob - target)
         return Projection(
-            prob=prob.reshape(*lead, *self.poset.shape),
-            residual=residual.reshape(lead),
+            prob=xp.reshape(prob, (*lead, *self.poset.shape)),
+            residual=xp.reshape(residual, lead),
             n_iter=n_iter.reshape(lead),
             tol=tol,
             route=self.route,
         )
+
+    def check_takes(self, rows):
+        """Refuse arrays of another namespace than NumPy where it takes no others."""
+        if not self.takes_any:
+            refuse_foreign(rows, f"A projection on the route {self.route!r}")
 
     @cached_property
     def _columns(self):
@@ -120,26 +150,31 @@ class _Solver:
     def residual(self, difference):
         """``max |eta_q - eta_t|`` over M from the cellwise difference ``q - t``."""
         eta = self._columns.analysis(difference)
-        return np.abs(eta, out=eta).max(axis=1, initial=0.0)
+        return largest(abs_over(eta))
 
 
 class SpliceSolver(_Solver):
     """M an up-set: the target on it, and the reference, rescaled, off it."""
 
     route = "splice"
+    takes_any = True
 
     def __init__(self, poset, matched):
         super().__init__(poset, matched)
-        self._rest = np.flatnonzero(~matched)
+        self._rest, self._is_matched = np.flatnonzero(~matched), matched.reshape(-1)
 
     def solve(self, target, reference, tol, max_iter):
         """Distributions, residuals and steps for flat rows that need no check."""
-        q, part = target.copy(), np.ones((1, len(self._rest)))
-        mass = target[:, self._rest].sum(axis=1, keepdims=True)
+        xp, n_rest = namespace(target), len(self._rest)
+        part = filled(1.0, (1, n_rest), target)
         if reference is not None:
-            part = reference[:, self._rest]
-        total = part.sum(axis=1, keepdims=True)
-        q[:, self._rest] = part / np.where(total > 0, total, 1) * mass
+            part = take(reference, self._rest, axis=1)
+        mass = xp.sum(take(target, self._rest, axis=1), axis=1, keepdims=True)
+        total = xp.sum(part, axis=1, keepdims=True)
+        total = xp.where(total > 0, total, 1.0)
+        # Off the matched set the reference, which is uniform if none is given.
+        rest = 1.0 if reference is None else reference
+        q = xp.where(like(self._is_matched, target), target, rest / total * mass)
         return _closed_form(q)
 
 
@@ -187,17 +222,22 @@ class _NewtonSolver(_Solver):
         From where they are: a tilt of that is a tilt of where they started.
         """
         q, residual, n_iter = solution.point, solution.residual, solution.n_iter
-        left = np.flatnonzero(~solution.converged)
-        residual[left] = self.residual(q[left] - target[left])
-        left = left[n_iter[left] < max_iter]
+        unsolved = ~to_host(solution.converged)
+        left = np.flatnonzero(unsolved)
+        missed = self.residual(take(q, left) - take(target, left))
+        (residual,) = replaced((residual,), left, (missed,))
+        left = np.flatnonzero(unsolved & (n_iter < max_iter))
         # Products of a Hessian that take a tenth of a second a row and step.
-        if len(left) and len(self.elements) ** 2 * self.poset.n_elements <= 2**33:
-            budget = max_iter - int(n_iter[left].max())
-            more = self._dense(q[left], target[left], solution.tol, budget, np.inf)
-            better = more[1] < residual[left]
-            q[left[better]], residual[left[better]] = more[0][better], more[1][better]
-            n_iter[left] += more[2]
-        return q, residual, n_iter
+        if not len(left) or len(self.elements) ** 2 * self.poset.n_elements > 2**33:
+            return q, residual, n_iter
+        before = take(q, left), take(residual, left), n_iter[left]
+        budget, wanted = max_iter - int(before[2].max()), take(target, left)
+        more = self._dense(before[0], wanted, solution.tol, budget, np.inf)
+        better, where = more[1] < before[1], namespace(q).where
+        q_of = where(better[:, None], more[0], before[0])
+        residual_of = where(better, more[1], before[1])
+        after = q_of, residual_of, before[2] + more[2]
+        return replaced((q, residual, n_iter), left, after)
 
     def _dense(self, start, target, tol, max_iter, settled=SETTLED):
         pieces = []
@@ -219,6 +259,7 @@ class TiltSolver(_NewtonSolver):
     """
 
     route = "tilt"
+    takes_any = True
 
     def __init__(self, poset, family):
         super().__init__(poset, interaction_mask(poset.shape, family))
@@ -246,16 +287,19 @@ class TiltSolver(_NewtonSolver):
 
     def _fit_margins(self, start, target):
         """The start after a few sweeps of iterative proportional fitting."""
-        start, shape, rows = start.copy(), self.poset.shape, slice(None)
+        shape, n, xp = self.poset.shape, target.shape[0], namespace(target)
+        light = np.ones(n, bool)
         if self.matrix_free and not self._independent and len(self._fitted) > 8:
             # Where no cell is below a hundredth of the mean, many margins cost more.
-            rows = np.flatnonzero(target.min(axis=1) * target.shape[1] < 0.01)
-        goals = {k: flat_margin(target[rows], shape, k) for k in self._fitted}
+            light = to_host(xp.min(target, axis=1) * target.shape[1] < 0.01)
+        rows = np.flatnonzero(light)
+        target = some_rows(target, rows)
+        goals = {k: flat_margin(target, shape, k) for k in self._fitted}
         if self._independent:
             return fit_levels(start, shape, goals, 8)
         n_sweeps = 2 if self.matrix_free else 8
-        start[rows] = fit_margins(start[rows], shape, goals, n_sweeps)[0]
-        return start
+        fitted = fit_margins(1 * some_rows(start, rows), shape, goals, n_sweeps)[0]
+        return replaced((start,), rows, (fitted,))[0]
 
     def _bases(self, start, target):
         """Tilts of marginal cells: those that avoid one reference level a mode.
@@ -263,8 +307,9 @@ class TiltSolver(_NewtonSolver):
         The same for all rows; of rows that nearly lack it their heaviest one.
         """
         shape = self.poset.shape
-        levels = np.zeros((len(target), len(shape)), np.intp)
+        levels = np.zeros((target.shape[0], len(shape)), np.intp)
         for k, mass in mode_marginals(target, shape, self._modes).items():
+            mass = to_host(mass)
             common = mass.sum(axis=0).argmax()
             fullest = mass.argmax(axis=1)
             levels[:, k] = np.where(mass[:, common] >= 0.01, common, fullest)
@@ -293,7 +338,7 @@ class GeneralSolver(_NewtonSolver):
         """Distributions, residuals and steps for flat rows that need no check."""
         start = reference
         if reference is None:
-            start = np.full_like(target, 1 / target.shape[1])
+            start = filled(1 / target.shape[1], target.shape, target)
         return self._tilt(start, target, tol, max_iter)
 
     def _bases(self, start, target):
@@ -318,6 +363,15 @@ def rows_at_once(poset, solver=None):
     return max(poset.rows_at_once, cells // poset.n_elements)
 
 
+def attainable_tol(tol, x):
+    """A tolerance, or what the precision of the device of an array allows."""
+    if isinstance(x, np.ndarray) or widest(x) == namespace(x).float64:
+        return tol
+    # Sums of the cells of a distribution.
+    return max(tol, 64 * float(namespace(x).finfo(widest(x)).eps))
+
+
 def _closed_form(q, residual=None):
-    n = len(q)
-    return q, np.zeros(n) if residual is None else residual, np.zeros(n, int)
+    n = q.shape[0]
+    residual = filled(0.0, n, q) if residual is None else residual
+    return q, residual, np.zeros(n, int)

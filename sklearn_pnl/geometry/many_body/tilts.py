@@ -6,7 +6,7 @@ expectations of the basis functions equal those of the target.
 
 import numpy as np
 
-from .._arrays import some_rows
+from ..._runtime.arrays import namespace, row_dots, some_rows
 from ..coordinates import tilted_exp
 
 
@@ -23,16 +23,17 @@ class ExponentialTilt:
         self._target = target
         self._residual = residual
         self._moments = basis.analysis(target)
-        self.zeros = np.zeros_like(self._moments)
+        xp = namespace(start)
+        self.zeros = xp.zeros_like(self._moments)
         with np.errstate(divide="ignore"):
-            self._log_start = np.log(start)
+            self._log_start = xp.log(start)
 
     def longest(self, step, q):
         return self._basis.longest(step, q)
 
     def hessian_product(self, q, v):
         u = self._basis.synthesis(v)
-        u -= np.einsum("ij,ij->i", q, u)[:, None]
+        u -= row_dots(q, u)[:, None]
         u *= q
         return self._basis.analysis(u)
 
@@ -40,7 +41,7 @@ class ExponentialTilt:
         energy = self._basis.synthesis(x)
         energy += some_rows(self._log_start, rows)
         q, psi = tilted_exp(energy)
-        return psi - np.einsum("ij,ij->i", x, some_rows(self._moments, rows)), q
+        return psi - row_dots(x, some_rows(self._moments, rows)), q
 
     def gradient(self, x, q, rows):
         target = some_rows(self._target, rows)

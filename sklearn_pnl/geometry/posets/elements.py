@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
+
+from ..._runtime.arrays import cast, floats_like, is_foreign, namespace, to_host, widest
 
 
 def flat_elements(poset, elements):
@@ -30,7 +34,7 @@ def flat_elements(poset, elements):
 
 def as_flags(values, name):
     """An array of bool; a ValueError if it holds more than 0 and 1."""
-    flags = np.asarray(values)
+    flags = to_host(values)
     if flags.dtype != bool and not ((flags == 0) | (flags == 1)).all():
         raise ValueError(
             f"{name} must be a mask, of True and False or 1 and 0; it holds other "
@@ -52,29 +56,65 @@ def non_negative(values, name):
     return values
 
 
-def float_type(values):
-    """Single or double precision: that of the values, if they have one."""
-    dtype = np.asarray(values).dtype
-    return dtype if dtype in (np.float32, np.float64) else np.float64
+def as_floats(values):
+    """An array of single or double precision: that of the values, if they have one."""
+    if not is_foreign(values):
+        dtype = np.asarray(values).dtype
+        is_float = dtype in (np.float32, np.float64)
+        return np.asarray(values, dtype=dtype if is_float else np.float64)
+    xp = namespace(values)
+    is_one = values.dtype in (xp.float32, xp.float64)
+    return values if is_one else cast(values, widest(values))
+
+
+def as_doubles(values):
+    """An array of double precision, or of the most that its device has."""
+    if not is_foreign(values):
+        return np.asarray(values, dtype=np.float64)
+    return cast(values, widest(values))
+
+
+def together(kind, *arrays):
+    """Arrays of floats of one namespace: that of the first that is not NumPy's."""
+    foreign = next(filter(is_foreign, arrays), None)
+    if foreign is None:
+        return tuple(map(kind, arrays))
+    foreign = kind(foreign)
+    return tuple(kind(x) if is_foreign(x) else floats_like(x, foreign) for x in arrays)
+
+
+def refuse_foreign(values, what):
+    """A TypeError for arrays of another namespace, where NumPy alone computes."""
+    if is_foreign(values):
+        raise TypeError(
+            f"{what} takes arrays of NumPy; got {type(values).__module__}."
+            f"{type(values).__name__}. Tensors and their interactions take any: see "
+            "TensorPoset and order_mask."
+        )
 
 
 def leading_shape(values, poset, name="An array"):
     """Shape of an array before the axes of the poset; a ValueError if it lacks them."""
-    lead = max(0, values.ndim - len(poset.shape))
-    if values.shape[lead:] != poset.shape:
+    shape = tuple(values.shape)
+    lead = max(0, len(shape) - len(poset.shape))
+    if shape[lead:] != poset.shape:
         raise ValueError(
             f"{name} must have shape (..., {', '.join(map(str, poset.shape))}) for "
-            f"{poset!r}; got {values.shape}."
+            f"{poset!r}; got {shape}."
         )
-    return values.shape[:lead]
+    return shape[:lead]
 
 
 def flat_rows(poset, **arrays):
     """Arrays by name as rows (n, D), broadcast, and their leading shape."""
     shapes = (leading_shape(array, poset, name) for name, array in arrays.items())
     lead = np.broadcast_shapes(*shapes)
-    whole = (np.broadcast_to(array, lead + poset.shape) for array in arrays.values())
-    return [array.reshape(-1, poset.n_elements) for array in whole], lead
+    flat = (prod(lead), poset.n_elements)
+    rows = []
+    for array in arrays.values():
+        xp = namespace(array)
+        rows.append(xp.reshape(xp.broadcast_to(array, lead + poset.shape), flat))
+    return rows, lead
 
 
 def matched_mask(poset, matched):

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.sparse.linalg import splu
 
-from .elements import float_type, leading_shape
+from .elements import as_floats, leading_shape, refuse_foreign
 from .protocol import MatrixColumns, PosetProtocol
 
 
@@ -183,11 +183,11 @@ class Poset(PosetProtocol):
         return solution
 
     def _along_rows(self, values, operation):
-        values = np.asarray(values)
+        refuse_foreign(values, "A poset given by its relations")
+        values = as_floats(values)
         leading_shape(values, self)
-        dtype = float_type(values)
         columns = values.reshape(-1, self.n_elements).T.astype(np.float64)
-        rows = np.ascontiguousarray(operation(columns).T, dtype=dtype)
+        rows = np.ascontiguousarray(operation(columns).T, dtype=values.dtype)
         return rows.reshape(values.shape)
 
 

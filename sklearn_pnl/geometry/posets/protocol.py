@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
+from ..._runtime.arrays import constant, namespace, spread, take
 from .elements import flat_elements
 from .interactions import Interactions
 
@@ -146,15 +147,16 @@ class ZetaColumns:
 
     def synthesis(self, v):
         """Zeta of theta on the elements alone: rows (n, D)."""
-        theta = np.zeros((len(v), self._poset.n_elements))
-        theta[:, self._elements] = v
-        values = self._poset.zeta(theta.reshape(-1, *self._poset.shape))
-        return values.reshape(theta.shape)
+        theta = spread(v, self._elements, self._poset.n_elements)
+        reshape = namespace(v).reshape
+        values = self._poset.zeta(reshape(theta, (-1, *self._poset.shape)))
+        return reshape(values, theta.shape)
 
     def analysis(self, x):
         """Transpose of :meth:`synthesis`: eta on the elements, rows (n, m)."""
-        eta = self._poset.eta(x.reshape(-1, *self._poset.shape))
-        return eta.reshape(x.shape).take(self._elements, axis=1)
+        reshape = namespace(x).reshape
+        eta = self._poset.eta(reshape(x, (-1, *self._poset.shape)))
+        return take(reshape(eta, x.shape), self._elements, axis=1)
 
 
 class MatrixColumns:
@@ -165,11 +167,15 @@ class MatrixColumns:
 
     def synthesis(self, v):
         """As of ``ZetaColumns``."""
-        return np.ascontiguousarray(v @ self._matrix.T)
+        if isinstance(v, np.ndarray):
+            return np.ascontiguousarray(v @ self._matrix.T)
+        return v @ constant(v, getattr, self, "_matrix").T
 
     def analysis(self, x):
         """As of ``ZetaColumns``."""
-        return x @ self._matrix
+        if isinstance(x, np.ndarray):
+            return x @ self._matrix
+        return x @ constant(x, getattr, self, "_matrix")
 
 
 def zeta_columns(poset, elements):

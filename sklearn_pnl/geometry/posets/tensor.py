@@ -10,7 +10,8 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .elements import float_type, leading_shape
+from ..._runtime.arrays import namespace, take
+from .elements import as_floats, leading_shape
 from .interactions import cell_orders, interaction_mask
 from .protocol import PosetProtocol
 
@@ -149,33 +150,48 @@ class TensorPoset(PosetProtocol):
         maximum, so this is ``eta`` read there.
         """
         cells = np.unravel_index(elements, self.shape)
-        joins = tuple(np.maximum(c[:, None], c) for c in cells)
-        eta = self.eta(p).reshape(*p.shape[: p.ndim - self.n_modes], -1)
-        return eta[..., np.ravel_multi_index(joins, self.shape)]
+        above = tuple(np.maximum(c[:, None], c) for c in cells)
+        joins = np.asarray(np.ravel_multi_index(above, self.shape))
+        lead, xp = leading_shape(p, self), namespace(p)
+        eta = xp.reshape(self.eta(p), (prod(lead), self.n_elements))
+        return xp.reshape(take(eta, joins.reshape(-1), axis=1), lead + joins.shape)
 
     def _along_modes(self, values, operation, reverse=False):
-        values = np.array(values, dtype=float_type(values), order="C")
+        values = as_floats(values)
+        xp, shape = namespace(values), tuple(values.shape)
         outer, inner = prod(leading_shape(values, self)), self.n_elements
-        flat = values.reshape(-1)
+        # A copy in the order of C, in which all modes are changed in place.
+        flat = 1 * xp.reshape(values, (outer * inner,))
         for length in self.shape:
             inner //= length
-            mode = flat.reshape(outer, length, inner)
             if length > 1:
-                operation(mode[:, ::-1] if reverse else mode)
+                operation(xp.reshape(flat, (outer, length, inner)), reverse)
             outer *= length
-        return values
+        return xp.reshape(flat, shape)
 
 
-def _cumulate(mode):
-    """Cumulative sum along the middle axis, in place."""
-    if mode.shape[1] > 16:
-        np.cumsum(mode, axis=1, out=mode)
+def _cumulate(mode, reverse):
+    """Cumulative sum along the middle axis, or against it, in place."""
+    n = mode.shape[1]
+    if n > 16:
+        xp, step = namespace(mode), -1 if reverse else 1
+        if xp is np:
+            np.cumsum(mode[:, ::step], axis=1, out=mode[:, ::step])
+        elif reverse:
+            sums = xp.cumulative_sum(xp.flip(mode, axis=1), axis=1)
+            mode[...] = xp.flip(sums, axis=1)
+        else:
+            mode[...] = xp.cumulative_sum(mode, axis=1)
         return
     # Few contiguous additions are faster.
-    for level in range(1, mode.shape[1]):
-        mode[:, level] += mode[:, level - 1]
+    levels = range(n - 2, -1, -1) if reverse else range(1, n)
+    for level in levels:
+        mode[:, level, :] += mode[:, level + 1 if reverse else level - 1, :]
 
 
-def _difference(mode):
-    """First difference along the middle axis, in place."""
-    mode[:, 1:] -= mode[:, :-1].copy()
+def _difference(mode, reverse):
+    """First difference along the middle axis, or against it, in place."""
+    if reverse:
+        mode[:, :-1, :] -= 1 * mode[:, 1:, :]
+    else:
+        mode[:, 1:, :] -= 1 * mode[:, :-1, :]
