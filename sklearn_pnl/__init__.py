@@ -12,13 +12,17 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from . import geometry
-from ._column_totals import column_total
 from .adjusting import adjust
 from .augmenter import PNLAugmenter
 from .calibration import calibrate, rake
 from .codes import Codes
 from .compare import compare_samples
-from .constraints import ColumnConstraint, LinearConstraints, find_equalities
+from .constraints import (
+    ColumnConstraint,
+    LinearConstraints,
+    column_total,
+    find_equalities,
+)
 from .imputer import ManyBodyImputer
 from .lines import Lines
 from .loglinear import LogLinearModel

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils._param_validation import StrOptions, validate_params
 
-from ._column_totals import as_totals
 from ._runtime.threads import one_blas_thread
 from ._runtime.typing import Rows
 from ._runtime.validation import NOT_NEGATIVE, POSITIVE, warn_user
@@ -20,7 +19,7 @@ from .constraints.linear import read_constraints
 from .constraints.projection import project_rows
 from .constraints.structure import Structure, resolve_equalities
 from .constraints.sum_projection import project_to_totals
-from .constraints.totals import Totals
+from .constraints.totals import Totals, as_totals
 from .constraints.value_support import find_value_support
 from .frames import TableReader, read_table
 
@@ -128,11 +127,12 @@ def adjust(
             row = int(np.argmax(infeasible))
             raise explain_infeasible(rows[row], feasible_set.take_rows([row]), row)
     else:
-        sums = _read_sums(totals, table, numbers)
+        asked = _read_totals(totals, table, numbers)
         constant = np.broadcast_to(feasible_set.ranges == 0, numbers.shape)
         rows = project_to_totals(
-            numbers, sums, feasible_set, avoid=constant, offset=offset
-        )
+            numbers, asked.sums, feasible_set, avoid=constant, offset=offset,
+            shift=asked.shift,
+        )  # fmt: skip
     moved = table.like(rows.copy(), np.arange(len(rows)))
     final = np.asarray(table.read(moved), dtype=np.float64)
     # Steps are kept where possible; types always.
@@ -165,7 +165,7 @@ def _feasible_set(table, numbers, constraints, equalities, extrapolation):
     return keeps.asking(read_constraints(constraints, table, n))
 
 
-def _read_sums(totals, table, numbers):
+def _read_totals(totals, table, numbers):
     """Read totals of numeric columns; refuse counts of categories."""
     for total in as_totals(totals, table.names, table.row_shape):
         if total.by_level:
@@ -174,4 +174,4 @@ def _read_sums(totals, table, numbers):
                 "categories. Ask for sums of numbers here; calibrate gives rows "
                 "weights for counts, and PNLAugmenter.sample draws new rows."
             )
-    return Totals.read(totals, len(numbers), table, numbers).sums
+    return Totals.read(totals, len(numbers), table, numbers)

@@ -6,21 +6,21 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
 from numbers import Real
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csc_array, csr_array, issparse, vstack
+from scipy.sparse import csc_array, issparse
 from sklearn.utils._param_validation import Interval, validate_params
 
-from ._column_totals import ColumnReader, as_totals, read_margin
 from ._runtime.masked import unmasked
 from ._runtime.reports import TableReport
 from ._runtime.threads import one_blas_thread
 from ._runtime.validation import COUNT, NOT_NEGATIVE, warn_user
+from .constraints.linear import LinearConstraints, stack_terms, stacked
+from .constraints.totals import ColumnReader, as_totals, read_counts
 from .frames.columns import is_frame
 from .geometry import Raking, RakingError, linear_projection
 from .geometry import rake as rake_arrays
@@ -286,7 +286,7 @@ def calibrate(
     if integer and not reasons:
         weights = _round_weights(asked, weights, floor, ceiling, time_limit)
     report = CalibrationReport(
-        weights, design, asked.names, asked.lower, asked.upper,
+        weights, design, asked.labels, asked.lower, asked.upper,
         asked.values(design), asked.values(weights), asked.residual(weights),
         n_iter, reasons,
     )  # fmt: skip
@@ -344,23 +344,11 @@ def _check_bounds(bounds):
 # --- totals as a linear system of the weights ---------------------------------------
 
 
-@dataclass(frozen=True)
-class _RowTotals:
-    """Sums, or means, of ``terms`` over weighted rows, between ends.
+@dataclass(frozen=True, repr=False)
+class _RowTotals(LinearConstraints):
+    """Sums over weighted rows, some of them (k,) divided by the sum of the weights."""
 
-    Attributes
-    ----------
-    terms : ndarray or csr_array of shape (c, n)
-    is_mean : ndarray of bool of shape (c,)
-    lower, upper : ndarray of shape (c,)
-    names : tuple of str
-    """
-
-    terms: object
-    is_mean: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    names: tuple
+    is_mean: np.ndarray | None = None
 
     @classmethod
     def read(cls, totals, reader, design):
@@ -368,22 +356,20 @@ class _RowTotals:
         asked = as_totals(totals, reader.names, (reader.n_columns,))
         asked.sort(key=lambda total: total.by_level)
         parts = [_read_total(total, reader, design) for total in asked]
-        terms, *columns, names = zip(*parts, strict=True)
-        names = tuple(chain(*names))
-        return cls(stack_terms(terms), *map(np.concatenate, columns), names)
+        is_mean = np.repeat([total.mean for total in asked], [*map(len, parts)])
+        return cls(**vars(stacked(parts)), is_mean=is_mean)
 
     def values(self, weights, terms=None):
-        """The totals (c,) of weights, or those of other terms."""
-        sums = (self.terms if terms is None else terms) @ weights
+        """The totals (k,) of weights, or those of other terms."""
+        sums = (self.coefficients if terms is None else terms) @ weights
         return np.where(self.is_mean, sums / max(np.sum(weights), _TINY), sums)
 
     def residual(self, weights):
         """What is missed of each, as a share of the sum of its absolute terms."""
-        values = self.values(weights)
-        missed = np.abs(values - np.clip(values, self.lower, self.upper))
+        missed = np.abs(self.missing(self.values(weights)))
         # Weights of 0 have no mean.
         missed[self.is_mean & (np.sum(weights) <= 0)] = np.inf
-        size = self.values(weights, abs(self.terms))
+        size = self.values(weights, abs(self.coefficients))
         # Where all terms are 0, what is missed stays far above any tolerance.
         return missed / np.maximum(size, 1e-100)
 
@@ -394,9 +380,13 @@ class _RowTotals:
         side of 0.
         """
         sums = ~self.is_mean
-        parts, ends = [self.terms[sums]], [[self.lower[sums], self.upper[sums]]]
+        parts, ends = [self.coefficients[sums]], [[self.lower[sums], self.upper[sums]]]
         for k in np.flatnonzero(self.is_mean):
-            row, low, high = _dense_row(self.terms, k), self.lower[k], self.upper[k]
+            row, low, high = (
+                _dense_row(self.coefficients, k),
+                self.lower[k],
+                self.upper[k],
+            )
             for end in filter(np.isfinite, dict.fromkeys((low, high))):
                 # Differences that the rounding of a mean makes are none.
                 is_end = np.abs(row - end) <= _ROUNDING * abs(end)
@@ -407,11 +397,11 @@ class _RowTotals:
 
     def reach(self, floor, ceiling):
         """Least and most of each total by itself (2, c), over ranges of the weights."""
-        reach = np.concatenate(box_reach(self.terms, floor[None], ceiling[None]))
+        reach = np.concatenate(box_reach(self.coefficients, floor[None], ceiling[None]))
         used = ceiling > 0
         ends = floor[used], ceiling[used]
         for k in np.flatnonzero(self.is_mean):
-            row = _dense_row(self.terms, k)[used]
+            row = _dense_row(self.coefficients, k)[used]
             reach[:, k] = 0.0 - _largest_mean(-row, *ends), _largest_mean(row, *ends)
         return reach
 
@@ -447,42 +437,25 @@ class _RowTotals:
 
 
 def _read_total(total, reader, design):
-    """Terms of a total, whether they are of means, their ends and their names."""
+    """A total as constraints on the weights of rows."""
     if not total.by_level:
-        ends = [total.lower], [total.upper]
-        return reader.terms(total), [total.mean], *ends, (total.name,)
-    margin = read_margin(reader, total)
-    if total.mean:
-        _check_rest(margin, design)
-    is_mean = np.full(len(margin.levels), total.mean)
-    terms = margin.indicators(margin.codes)
-    return terms, is_mean, margin.lower, margin.upper, margin.names
-
-
-def _check_rest(margin, design):
-    """Refuse shares that leave no weight for rows that have none of their levels."""
-    rest = np.flatnonzero((margin.codes < 0) & (design > 0))
-    if margin.lower.sum() >= 1 - _ROUNDING and len(rest):
+        ends = np.array([[total.lower], [total.upper]])
+        return LinearConstraints(reader.terms(total), *ends, (), labels=(total.name,))
+    counts, codes = read_counts(reader, total)
+    rest = np.flatnonzero((codes < 0) & (design > 0))
+    # Shares that sum to 1 leave no weight for rows that have none of their levels.
+    if total.mean and counts.lower.sum() >= 1 - _ROUNDING and len(rest):
         raise ValueError(
-            f"The shares of the levels of {margin.name} sum to 1, which leaves nothing "
+            f"The shares of the levels of {total.of!r} sum to 1, which leaves nothing "
             f"for {len(rest)} rows that have none of these levels or a missing cell, "
             f"the first of which is row {rest[0]}. Leave these rows out, or let the "
             f"shares sum to less: {1 - len(rest) / len(design):.6g}."
         )
+    return counts
 
 
 def _dense_row(terms, k):
     return terms[[k]].toarray()[0] if issparse(terms) else terms[k]
-
-
-def stack_terms(parts):
-    """Coefficients on one another: sparse where all are, or where few are not 0."""
-    n_filled = sum(p.nnz if issparse(p) else np.count_nonzero(p) for p in parts)
-    n_entries = sum(p.shape[0] * p.shape[1] for p in parts)
-    # Products of fuller matrices are faster as dense ones.
-    if 5 * n_filled > n_entries:
-        return np.vstack([p.toarray() if issparse(p) else p for p in parts])
-    return vstack([csr_array(p) for p in parts], format="csr")
 
 
 def _largest_mean(x, floor, ceiling):
@@ -546,7 +519,7 @@ def _round_weights(asked, weights, floor, ceiling, time_limit):
     floor, ceiling = np.ceil(floor - _ROUNDING), np.floor(ceiling + _ROUNDING)
     for row in np.flatnonzero(floor > ceiling):
         raise ValueError(f"bounds leave no whole weight for row {row}.")
-    terms = csc_array(asked.terms)
+    terms = csc_array(asked.coefficients)
     is_whole = np.array_equal(terms.data, np.round(terms.data))
     # A search over more terms than a million takes minutes.
     if is_whole and not asked.is_mean.any() and terms.nnz <= 2**20:
@@ -663,7 +636,7 @@ def rake(
         raise ValueError("Cells must be finite; fill or drop those that are missing.")
     signs, sizes = np.sign(cells), np.abs(cells)
     asked = _RowTotals.read(margins, reader, sizes)
-    asked = replace(asked, terms=stack_terms([asked.terms * signs]))
+    asked = replace(asked, coefficients=stack_terms([asked.coefficients * signs]))
     ceiling = np.where(sizes > 0, np.inf, 0.0)
     sizes, n_iter, reasons = asked.solve(
         sizes, np.zeros(len(cells)), ceiling, tol, max_iter, "the signs of cells"

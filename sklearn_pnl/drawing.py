@@ -14,11 +14,10 @@ from .constraints.audit import (
     explain_infeasible,
     report_of_rows,
 )
-from .constraints.conditioning import condition_weights
 from .constraints.projection import project_rows
-from .constraints.sum_projection import project_to_totals
-from .constraints.totals import Totals, choose_seeds, parent_weights
-from .parents import Batch
+from .constraints.sum_projection import project_to_totals, tolerance
+from .constraints.totals import Totals
+from .parents import Batch, choose_seeds, condition_weights, parent_weights
 
 # New cells of a batch, so that temporaries stay small.
 BATCH_CELLS = 2**19
@@ -199,7 +198,7 @@ def sample_set(drawing, rng, totals):
     source, table, request = drawing.source, drawing.table, drawing.request
     numbers, discrete = drawing.training_rows, source.structure.binary
     asked = Totals.read(totals, request.n_samples, table, numbers, discrete)
-    if asked.margins and not source.can_count:
+    if asked.counted and not source.can_count:
         raise ValueError(
             "Categories that are counted are those of the training row that a new row "
             "starts from, which rows of a density do not have: use draws='mixup'."
@@ -208,11 +207,10 @@ def sample_set(drawing, rng, totals):
     seeds = choose_seeds(asked, weights, rng)
     drawing = replace(drawing, request=replace(request, seeds=seeds, shares=None))
     batch = joined(drawing.batches(rng), request.n_samples)
-    if asked.margins:
+    if asked.counted:
         batch = batch._replace(donors=seeds)
-    codes = [margin.codes[seeds] for margin in asked.margins]
     moved = _moved(drawing, asked, batch, numbers)
-    achieved = asked.achieved(drawing.as_returned(moved), codes)
+    achieved = asked.achieved(drawing.as_returned(moved), seeds)
     _check(asked, achieved, drawing.feasible.precision)
     ranges = drawing.feasible.ranges
     away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
@@ -229,7 +227,7 @@ def _check(asked, achieved, precision):
     """Check totals of rows as their user gets them."""
     names, *_, values, residual = achieved
     room = np.zeros(len(names))
-    room[: len(asked.sums)] = asked.sums.tolerance(precision)
+    room[: len(asked.sums)] = tolerance(asked.sums, precision)
     for k in np.flatnonzero(~(residual <= room)):
         raise Infeasibility(f"{names[k]} is missed: new rows have {values[k]:.10g}.")
 
@@ -238,7 +236,7 @@ def _moved(drawing, asked, batch, numbers):
     """Copy two-valued columns of donors, then project all rows onto the sums."""
     structure, feasible = drawing.source.structure, drawing.feasible
     rows = batch.numbers.copy()
-    if asked.margins:
+    if asked.counted:
         # They may be counted, or follow from categories that are.
         rows[:, structure.binary] = numbers[batch.donors][:, structure.binary]
     structure.restore(rows)
@@ -250,7 +248,9 @@ def _moved(drawing, asked, batch, numbers):
     # Cells of donors stay as they are.
     fixed = np.broadcast_to(structure.binary, rows.shape)
     avoid = drawing.fixed_cells(batch._replace(numbers=rows)) | (feasible.ranges == 0)
-    return project_to_totals(rows, asked.sums, feasible, fixed=fixed, avoid=avoid)
+    return project_to_totals(
+        rows, asked.sums, feasible, fixed=fixed, avoid=avoid, shift=asked.shift
+    )
 
 
 def report_of(drawing, batch, of_totals=None, displacement=None, n_parents=None):

@@ -1,6 +1,10 @@
-"""Choose the training rows of new rows: seeds, partners near them, positions."""
+"""Choose the training rows of new rows: seeds, partners near them, positions.
 
-from dataclasses import dataclass
+Where totals are asked, training rows get weights that have them, and new rows start
+from them as often as these say, with their categories, so that counts are met.
+"""
+
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,7 +16,11 @@ from sklearn.neighbors import NearestNeighbors
 
 from ._runtime.arrays import floats_like, is_foreign, namespace, take, to_host
 from ._runtime.threads import one_blas_thread
+from .calibration import effective_size, nearest_weights
+from .constraints.linear import ALMOST, TOL, LinearConstraints, stacked
 from .frames.categories import Indicators
+from .geometry.convex.reach import span
+from .geometry.convex.whole import nearest_whole
 from .neighbors import kneighbors, with_some_column
 
 
@@ -328,3 +336,156 @@ def strata_of(cells, tied, k, groups=None):
 
 def _numbered(keys):
     return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+# --- near what is asked -----------------------------------------------------------
+
+
+def condition_weights(values, lower, upper):
+    """Weights of training rows by how near they are to intervals, as a Gaussian kernel.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_train, k)
+        Of the constrained sums in the training rows; NaN where a cell is missing,
+        which counts as the middle of the others.
+    lower, upper : ndarray of shape (k,) or (n, k)
+        What is asked, of all new rows or of each.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_train,) or (n, n_train)
+        Sums to 1. Rows inside all intervals have the greatest weight; the kernel is as
+        narrow as leaves an effective number of 20 rows, or a quarter of all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pnl.parents import condition_weights
+    >>> values = np.arange(200.0)[:, None]
+    >>> weights = condition_weights(values, np.array([150.0]), np.array([np.inf]))
+    >>> float(weights[:150].sum().round(3)), float(weights[150:].sum().round(3))
+    (0.119, 0.881)
+    """
+    centre = np.nan_to_num(np.nanmedian(values, axis=0))
+    values = np.where(np.isnan(values), centre, values)
+    spread = values.std(axis=0)
+    spread[spread == 0] = 1.0
+    low, high = (np.expand_dims(end, -2) for end in (lower, upper))
+    gaps = np.maximum(np.maximum(low - values, values - high), 0) / spread
+    sq_distances = np.square(gaps).sum(axis=-1)
+    sq_distances -= sq_distances.min(axis=-1, keepdims=True)
+    # A tenth of a standard deviation keeps new rows close; twenty rows are as many as
+    # have partners to mix with.
+    width = np.full((*sq_distances.shape[:-1], 1), 0.1)
+    while True:
+        weights = np.exp(-sq_distances / (2 * width**2))
+        weights /= weights.sum(axis=-1, keepdims=True)
+        n_effective = 1 / (weights**2).sum(axis=-1, keepdims=True)
+        few = n_effective < min(20, max(1.0, len(values) / 4))
+        if not few.any():
+            return weights
+        width = np.where(few, 1.2 * width, width)
+
+
+def parent_weights(totals, numbers):
+    """Weights of training rows, with which new rows start from them.
+
+    Nearest to equal ones in the sense of KL, with all counts, and with sums as far on
+    the way there as leaves enough parents.
+
+    Parameters
+    ----------
+    totals : Totals
+    numbers : ndarray of shape (n_train, D)
+
+    Returns
+    -------
+    ndarray of shape (n_train,)
+        They sum to ``totals.n``.
+    """
+    n, sums, counts = len(numbers), totals.sums, _with_number(totals)
+    weights = _nearest(counts, np.full(n, totals.n / n))
+    values = counts.coefficients @ weights
+    missed = np.abs(counts.missing(values))
+    if missed.max() > ALMOST * totals.n:
+        k = int(missed.argmax())
+        raise ValueError(
+            f"{counts.names[k]} asks for {span(counts.lower[k], counts.upper[k])}; "
+            f"with the other counts, training rows reach {values[k]:.7g}: "
+            "column_total(..., rtol=)."
+        )
+    if not len(sums):
+        return weights
+    a = sums.coefficients @ np.nan_to_num(numbers).T
+    values = a @ weights
+    missing = sums.missing(values)
+    used = np.where(weights > 0, totals.n / n, 0.0)
+    # New rows of few parents are copies: where less than an eighth of them would be
+    # left, weights go a part of the way, and the projection of the rows the rest.
+    for way in (1.0, 0.75, 0.5, 0.25, 0.1):
+        aim = values + way * missing
+        both = stacked([counts, replace(sums, coefficients=a, lower=aim, upper=aim)])
+        near = _nearest(both, used)
+        reached, size = both.coefficients @ near, abs(both.coefficients) @ near
+        gap = np.abs(both.missing(reached)) / (size + 1e-300)
+        if gap.max() <= ALMOST and 8 * effective_size(near) >= effective_size(weights):
+            return near
+    return weights
+
+
+def _nearest(system, near):
+    """Positive weights nearest to others with sums between ends."""
+    limits = np.zeros_like(near), np.full_like(near, np.inf)
+    ends = system.lower, system.upper
+    return nearest_weights(system.coefficients, *ends, near, *limits, TOL, 60)[0]
+
+
+def _with_number(totals):
+    """The number of new rows, and what is counted, as sums of weights."""
+    number, every = np.array([float(totals.n)]), np.ones((1, len(totals.codes)))
+    rows = LinearConstraints(every, number, number, (), labels=("the number of rows",))
+    return stacked([rows, totals.counts])
+
+
+def choose_seeds(totals, weights, rng):
+    """Choose training rows (n,) that new ones start from, and take their categories of.
+
+    Rows that are alike in all that is counted share a cell, of which as many are chosen
+    as is asked for: systematic samples, in the order of the weights, so that chance
+    adds little to what is asked.
+    """
+    _, first, cell = np.unique(
+        totals.codes, axis=0, return_index=True, return_inverse=True
+    )
+    counts = _whole_counts(totals, first, np.bincount(cell.ravel(), weights))
+    chosen = []
+    for k in np.flatnonzero(counts):
+        members = np.flatnonzero(cell.ravel() == k)
+        members = members[np.argsort(weights[members], kind="stable")]
+        share = weights[members]
+        below = np.cumsum(share if share.any() else np.ones(len(members)))
+        places = (rng.uniform() + np.arange(counts[k])) * (below[-1] / counts[k])
+        places = np.searchsorted(below, places, side="right")
+        chosen.append(members[np.minimum(places, len(members) - 1)])
+    return rng.permutation(np.concatenate(chosen))
+
+
+def _whole_counts(totals, cells, near):
+    """Whole numbers of rows of each cell, next to weights, with the counts asked for.
+
+    ``cells`` (n_cells,) are rows of theirs.
+    """
+    counts = _with_number(totals)
+    ends = counts.lower, counts.upper
+    try:
+        # A limit in seconds would have rows depend on the machine.
+        limits = {"node_limit": 2000}
+        whole = nearest_whole(near, counts.coefficients[:, cells], *ends, limits)
+    except ValueError:
+        raise ValueError(
+            f"No whole numbers of rows with the counts of "
+            f"{' and '.join(totals.counted)} were found. Give one a tolerance: "
+            "column_total(..., rtol=)."
+        ) from None
+    return whole.astype(int)

@@ -14,7 +14,6 @@ from scipy.ndimage import gaussian_filter1d
 from sklearn.neighbors import KernelDensity
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from ._column_totals import ColumnTotal
 from ._runtime.threads import one_blas_thread
 from ._runtime.typing import Rows, Seed
 from ._runtime.validation import (
@@ -27,6 +26,7 @@ from .augmenter import PNLAugmenter
 from .codes import Codes
 from .constraints.linear import CONSTRAINTS, Constraint
 from .constraints.structure import find_structure
+from .constraints.totals import ColumnTotal
 from .engine import (
     Augmentation,
     EqualitiesLike,

@@ -105,8 +105,8 @@ LOW = {"_runtime", "frames", "geometry"}
     [
         ("_runtime", set()),
         ("frames", {"_runtime"}),
-        ("constraints", {*LOW, "calibration", "_column_totals"}),
-        ("calibration", {*LOW, "_column_totals"}),
+        ("constraints", LOW),
+        ("calibration", {*LOW, "constraints"}),
         ("compare", {"_runtime", "frames"}),
     ],
 )

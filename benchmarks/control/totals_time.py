@@ -12,7 +12,7 @@ import numpy as np
 
 from sklearn_pnl.constraints.linear import LinearConstraints
 from sklearn_pnl.constraints.structure import Structure
-from sklearn_pnl.constraints.sum_projection import Sums, project_to_totals
+from sklearn_pnl.constraints.sum_projection import project_to_totals
 from sklearn_pnl.frames import TableReader, read_table
 
 from ..speed.scores import score
@@ -56,14 +56,17 @@ def asked_of(rows):
     """Sums of the last and the first column, by what is asked of them."""
     total, names = rows.sum(axis=0)[[-1, 0]], ("the last", "the first")
     a = np.eye(rows.shape[1])[[-1, 0]]
-    near, shift = np.round(total * [1.03, 1.02]), np.zeros(2)
+    near = np.round(total * [1.03, 1.02])
+
+    def sums(which, lower, upper):
+        ends = lower[which], upper[which]
+        return LinearConstraints(a[which], *ends, (), labels=names[which])
+
     return {
-        "one sum": Sums(a[:1], near[:1], near[:1], shift[:1], names[:1]),
-        "two sums": Sums(a, near, near, shift, names),
-        "an interval": Sums(
-            a[1:], 1.01 * total[1:], 1.03 * total[1:], shift[1:], names
-        ),
-        "out of reach": Sums(a[:1], 99 * total[:1], 99 * total[:1], shift[:1], names),
+        "one sum": sums(slice(0, 1), near, near),
+        "two sums": sums(slice(0, 2), near, near),
+        "an interval": sums(slice(1, 2), 1.01 * total, 1.03 * total),
+        "out of reach": sums(slice(0, 1), 99 * total, 99 * total),
     }
 
 

@@ -7,6 +7,7 @@
 from .audit import Infeasibility, SampleReport
 from .linear import CONSTRAINTS, ColumnConstraint, Constraint, LinearConstraints
 from .structure import find_equalities
+from .totals import column_total
 from .value_support import ValueSupport
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "LinearConstraints",
     "SampleReport",
     "ValueSupport",
+    "column_total",
     "find_equalities",
 ]

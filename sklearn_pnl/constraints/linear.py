@@ -14,7 +14,7 @@ from warnings import catch_warnings
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import LinearConstraint
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse, vstack
 
 from .._runtime.masked import check_unmasked
 
@@ -123,6 +123,8 @@ class LinearConstraints:
     ranges : ndarray of shape (D,), default=None
         Range of each column in the rows that the constraints were found in; violations
         are shares of it. None is 1.
+    labels : tuple of str of length k, default=None
+        Names of the sums; None writes them out.
 
     See Also
     --------
@@ -149,6 +151,7 @@ class LinearConstraints:
     upper: NDArray
     feature_names: tuple
     ranges: NDArray | None = None
+    labels: tuple | None = None
 
     @classmethod
     def empty(cls, feature_names: Sequence[str]) -> LinearConstraints:
@@ -157,7 +160,7 @@ class LinearConstraints:
         return cls(np.empty((0, len(feature_names))), *ends, tuple(feature_names))
 
     def __len__(self):
-        return len(self.coefficients)
+        return self.coefficients.shape[0]
 
     def __repr__(self):
         one, several = "constraint", "constraints"
@@ -176,6 +179,8 @@ class LinearConstraints:
     @property
     def names(self) -> list[str]:
         """The sums without their ends, as messages name them."""
+        if self.labels is not None:
+            return [*self.labels]
         return [linear_form(a, self.feature_names) for a in self.coefficients]
 
     @property
@@ -204,6 +209,10 @@ class LinearConstraints:
             values[gaps @ (self.coefficients != 0).T] = np.nan
         else:
             values = rows @ self.coefficients.T
+        return self.missing(values)
+
+    def missing(self, values: NDArray) -> NDArray:
+        """What values of the sums lack of each interval, with its sign."""
         return np.maximum(self.lower - values, 0) - np.maximum(values - self.upper, 0)
 
     def violations(
@@ -275,6 +284,24 @@ def _side_by_side(*ends):
     n = np.broadcast_shapes(*(end.shape[:-1] for end in ends))
     shaped = [np.broadcast_to(end, (*n, end.shape[-1])) for end in ends]
     return np.concatenate(shaped, axis=-1)
+
+
+def stacked(systems):
+    """Constraints on the same weights, one after the other."""
+    ends = ([getattr(s, end) for s in systems] for end in ("lower", "upper"))
+    names = tuple(name for s in systems for name in s.names)
+    terms = stack_terms([s.coefficients for s in systems])
+    return LinearConstraints(terms, *map(np.concatenate, ends), (), labels=names)
+
+
+def stack_terms(parts):
+    """Coefficients on one another: sparse where all are, or where few are not 0."""
+    n_filled = sum(p.nnz if issparse(p) else np.count_nonzero(p) for p in parts)
+    n_entries = sum(p.shape[0] * p.shape[1] for p in parts)
+    # Products of fuller matrices are faster as dense ones.
+    if 5 * n_filled > n_entries:
+        return np.vstack([p.toarray() if issparse(p) else p for p in parts])
+    return vstack([csr_array(p) for p in parts], format="csr")
 
 
 # --- in words ---------------------------------------------------------------------

@@ -16,8 +16,6 @@ J.-C. Deville, C.-E. Sarndal, "Calibration estimators in survey sampling", JASA 
 has the distance.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from .._runtime.arrays import slices
@@ -35,62 +33,48 @@ from .projection import (
 from .value_support import least_change, off_steps, on_steps
 
 
-@dataclass(frozen=True)
-class Sums:
-    """``lower <= shift + sum over rows of coefficients @ row <= upper``.
-
-    Attributes
-    ----------
-    coefficients : ndarray of shape (k, D)
-    lower, upper, shift : ndarray of shape (k,)
-    names : tuple of str
-    """
-
-    coefficients: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    shift: np.ndarray
-    names: tuple
-
-    def __len__(self):
-        return len(self.coefficients)
-
-    def values(self, rows):
-        """Sums (k,) over rows (n, D), without what is missing."""
-        return self.coefficients @ np.nansum(rows, axis=0) + self.shift
-
-    def sizes(self, rows):
-        """Sums (k,) of absolute terms."""
-        terms = np.abs(self.coefficients) @ np.nansum(np.abs(rows), axis=0)
-        return np.maximum(terms + np.abs(self.shift), np.finfo(float).tiny)
-
-    def residual(self, rows):
-        """What is missed, as a share of the sum of absolute terms."""
-        with np.errstate(over="ignore"):
-            values = self.values(rows)
-            missed = np.abs(np.clip(values, self.lower, self.upper) - values)
-            return missed / self.sizes(rows)
-
-    def tolerance(self, precision):
-        """Largest residual: 1e-9, and the rounding of the types of columns (D,)."""
-        used = self.coefficients.any(axis=0)
-        return TOL + 4 * precision[used].max(initial=0)
+def total_of(sums, rows):
+    """Sums (k,) over rows (n, D), without what is missing."""
+    return sums.coefficients @ np.nansum(rows, axis=0)
 
 
-def project_to_totals(rows, sums, feasible_set, *, fixed=None, avoid=None, offset=1.0):
+def sizes_of(sums, rows):
+    """Sums (k,) of absolute terms."""
+    terms = np.abs(sums.coefficients) @ np.nansum(np.abs(rows), axis=0)
+    return np.maximum(terms, np.finfo(float).tiny)
+
+
+def share_missed(sums, rows):
+    """What is missed, as a share of the sum of absolute terms."""
+    with np.errstate(over="ignore"):
+        return np.abs(sums.missing(total_of(sums, rows))) / sizes_of(sums, rows)
+
+
+def tolerance(sums, precision):
+    """Largest share: 1e-9, and the rounding of the types of columns (D,)."""
+    used = sums.coefficients.any(axis=0)
+    return TOL + 4 * precision[used].max(initial=0)
+
+
+def project_to_totals(
+    rows, sums, feasible_set, *, fixed=None, avoid=None, offset=1.0, shift=None
+):
     """Move rows to sums over all of them, least in the chi-square distance.
 
     Parameters
     ----------
     rows : ndarray of shape (n, D)
         Missing cells are NaN and stay so.
-    sums : Sums
+    sums : LinearConstraints
+        Of the sum of all rows.
     feasible_set : Structure
         What each row is to satisfy. Orders give way where nothing else has the sums.
     fixed, avoid : ndarray of bool of shape (n, D), default=None
         Cells that do not move, and those that do only where nothing else has the sums.
     offset : float, default=1.0
         The larger, the less large values are moved before small ones.
+    shift : ndarray of shape (k,), default=None
+        What sums are more in messages.
 
     Returns
     -------
@@ -106,7 +90,7 @@ def project_to_totals(rows, sums, feasible_set, *, fixed=None, avoid=None, offse
     gaps = np.isnan(rows)
     fixed = gaps if fixed is None else fixed | gaps
     for still in [fixed] if avoid is None else [fixed | avoid, fixed]:
-        problem = _Problem(rows, sums, feasible_set, still, offset)
+        problem = _Problem(rows, sums, feasible_set, still, offset, shift)
         moved = problem.start
         if not problem.reach()[2].any():
             moved = problem.solve(problem.start, problem.weights)
@@ -115,7 +99,7 @@ def project_to_totals(rows, sums, feasible_set, *, fixed=None, avoid=None, offse
     else:
         raise problem.explain(moved)
     moved = problem.on_steps(problem.in_order(moved))
-    if sums.residual(moved).max(initial=0.0) > problem.tol:
+    if share_missed(sums, moved).max(initial=0.0) > problem.tol:
         raise problem.explain(moved)
     return np.where(gaps, np.nan, moved)
 
@@ -123,8 +107,9 @@ def project_to_totals(rows, sums, feasible_set, *, fixed=None, avoid=None, offse
 class _Problem:
     """Rows (n, D) to be moved, and what they keep."""
 
-    def __init__(self, rows, sums, feasible_set, still, offset):
+    def __init__(self, rows, sums, feasible_set, still, offset, shift):
         self.gaps, self.sums = np.isnan(rows), sums
+        self.shift = np.zeros(len(sums)) if shift is None else shift
         self.start = np.where(self.gaps, 0.0, rows)
         low, high, self.set = split_limits(feasible_set, len(rows))
         crossed = (low > high).any(axis=1)
@@ -135,7 +120,7 @@ class _Problem:
         self.low, self.high = (np.where(still, stay, end) for end in (low, high))
         self.weights = weights_of(self.start, feasible_set, still, offset)
         self.system = self.set.system(gaps=self.gaps)
-        self.tol = sums.tolerance(feasible_set.precision)
+        self.tol = tolerance(sums, feasible_set.precision)
 
     def keeps(self, rows):
         """Which rows (n,) are within their limits and have what each keeps."""
@@ -144,7 +129,7 @@ class _Problem:
 
     def is_feasible(self, rows):
         """Whether rows have the sums, and each what it keeps."""
-        summed = self.sums.residual(rows) <= self.tol
+        summed = share_missed(self.sums, rows) <= self.tol
         return bool(summed.all() and self.keeps(rows).all())
 
     # --- moves of all rows ----------------------------------------------------------
@@ -164,7 +149,7 @@ class _Problem:
             rows, satisfied = nearest_rows(
                 moved, weights, self.system, self.low, self.high
             )
-            values = self.sums.values(rows)
+            values = total_of(self.sums, rows)
             wanted = np.clip(values - gain * u, lower, upper)
             return (
                 rows,
@@ -176,7 +161,7 @@ class _Problem:
         u = np.zeros(len(t))
         rows, satisfied, missing, is_inside = at(u)
         for _ in range(50):
-            size = self.sums.sizes(rows) + np.abs(missing)
+            size = sizes_of(self.sums, rows) + np.abs(missing)
             worst = np.abs(missing / size).max()
             if worst <= 1e-3 * TOL or not satisfied:
                 break
@@ -282,7 +267,7 @@ class _Problem:
         Those that move least; there may be too few of them.
         """
         ends = self.sums.lower, self.sums.upper
-        lower, upper = (end[[k]] - self.sums.values(rows)[k] for end in ends)
+        lower, upper = (end[[k]] - total_of(self.sums, rows)[k] for end in ends)
         n_steps = least_change(*np.sort([lower / change, upper / change], axis=0))[0]
         columns = np.flatnonzero(move)
         unit, trial = self.set.steps[columns], rows + np.sign(n_steps) * move
@@ -301,9 +286,8 @@ class _Problem:
     def reach(self):
         """Least and most (k,) of each sum within limits, and which ask for more."""
         sums, ends = self.sums, (self.low.sum(axis=0), self.high.sum(axis=0))
-        reach = box_reach(sums.coefficients, *ends)
-        least, most = (end + sums.shift for end in reach)
-        room = self.tol * sums.sizes(self.start)
+        least, most = box_reach(sums.coefficients, *ends)
+        room = self.tol * sizes_of(sums, self.start)
         return least, most, (sums.lower > most + room) | (sums.upper < least - room)
 
     def explain(self, rows):
@@ -313,14 +297,16 @@ class _Problem:
         for row in np.flatnonzero(~satisfied.all(axis=1)):
             return explain_infeasible(alone[row], self.set.take_rows([row]), int(row))
         sums, (least, most, beyond) = self.sums, self.reach()
-        k = int(np.argmax(np.where(beyond, np.inf, sums.residual(rows))))
-        reached = f"with all that rows keep they reach {sums.values(rows)[k]:.10g}"
+        k = int(np.argmax(np.where(beyond, np.inf, share_missed(sums, rows))))
+        more, reached = self.shift[k], total_of(sums, rows)[k] + self.shift[k]
+        reached = f"with all that rows keep they reach {reached:.10g}"
         if beyond[k]:
-            ends = span(least[k], most[k], 7)
+            ends = span(least[k] + more, most[k] + more, 7)
             reached = f"within the limits of {len(rows)} rows it reaches {ends}"
         steps = self.set.steps[sums.coefficients[k] != 0]
         of_steps = f" Values are multiples of {steps.max():g}." if steps.any() else ""
         return Infeasibility(
-            f"{sums.names[k]} asks for {span(sums.lower[k], sums.upper[k])}; {reached}."
+            f"{sums.names[k]} asks for "
+            f"{span(sums.lower[k] + more, sums.upper[k] + more)}; {reached}."
             f"{of_steps} Ask for an interval: column_total(..., rtol=)."
         )

@@ -1,26 +1,375 @@
-"""Totals of a set of new rows: calibrated parents, then one projection of all rows.
+"""Totals of a set of rows as users give them: sums of numbers and counts by level."""
 
-Training rows get weights that have the totals (:func:`parent_weights`), and new rows
-start from them as often as these say, with their categories, so that counts by category
-are met (:func:`choose_seeds`). All rows are moved together for sums
-(`sum_projection.py`).
-"""
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
+from numbers import Real
+from typing import Any
 
+import narwhals as nw
 import numpy as np
+from scipy.sparse import csr_array
 
-from .._column_totals import (
-    ColumnReader,
-    ColumnTotal,
-    as_totals,
-    read_margin,
-)
-from ..calibration import effective_size, nearest_weights, stack_terms
+from .._runtime.masked import check_unmasked, is_missing, unmasked
+from ..frames.columns import column_of, columns_of
 from ..geometry.convex.reach import span
-from ..geometry.convex.whole import nearest_whole
-from .linear import ALMOST, TOL, ColumnConstraint, read_constraints
-from .sum_projection import Sums
+from .linear import (
+    ALMOST,
+    ColumnConstraint,
+    LinearConstraints,
+    read_constraints,
+    stacked,
+)
+from .sum_projection import share_missed, total_of
+
+
+@dataclass(frozen=True)
+class ColumnTotal:
+    """A total of a set of rows, as :func:`column_total` returns it.
+
+    Attributes
+    ----------
+    of : column, tuple of columns, or dict of column to float
+        What is counted, or the coefficients of what is summed.
+    lower, upper : float, or dict of level to float
+        Equal where a total is asked for exactly.
+    mean : bool
+        Whether the ends are of the weighted mean, or of shares.
+
+    See Also
+    --------
+    column_total : Make one.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import column_total
+    >>> column_total("income", lower=2.8e6)
+    ColumnTotal(of='income', lower=2800000.0, upper=inf, mean=False)
+    """
+
+    of: object
+    lower: object
+    upper: object
+    mean: bool = False
+
+    @property
+    def by_level(self) -> bool:
+        """Whether it counts rows by level."""
+        return isinstance(self.lower, dict) or isinstance(self.upper, dict)
+
+    @property
+    def coefficients(self) -> dict:
+        """Coefficients of the columns of a sum."""
+        return self.of if isinstance(self.of, dict) else {self.of: 1.0}
+
+    def intervals(self):
+        """Each level (None, of a sum) with the ends of its interval."""
+        ends = self.lower, self.upper
+        levels = [level for end in ends if isinstance(end, dict) for level in end]
+        for level in dict.fromkeys(levels or [None]):
+            low, high = (
+                end.get(level, default) if isinstance(end, dict) else end
+                for end, default in zip(ends, (-np.inf, np.inf), strict=True)
+            )
+            yield level, low, high
+
+    def columns(self, names: Any) -> Any:
+        """Columns that are summed or counted, of a table with these names."""
+        if not self.by_level:
+            return tuple(self.coefficients)
+        # A tuple is several columns, unless it is the name of one.
+        is_several = isinstance(self.of, tuple) and self.of not in (names or ())
+        return self.of if is_several else (self.of,)
+
+    @property
+    def name(self) -> str:
+        """What a sum or mean is called in messages and reports."""
+        return f"the {'mean' if self.mean else 'sum'} of {self.of!r}"
+
+
+@unmasked
+def column_total(
+    of: object,
+    equal: object = None,
+    *,
+    lower: object = -np.inf,
+    upper: object = np.inf,
+    rtol: float = 0.0,
+    mean: bool | float = False,
+) -> ColumnTotal:
+    """Describe a total of a set of rows: a sum, a mean, or counts by category.
+
+    Parameters
+    ----------
+    of : column, tuple of columns, or dict of column to float
+        A column by name or number, for its sum or the counts of its levels; several,
+        for the counts of their combinations; or coefficients, for the sum of
+        ``coefficient * column``.
+    equal : float, or dict or Series of level to float, default=None
+        What is asked for. With levels (tuples of them for several columns) they are
+        counts.
+    lower, upper : float, or dict or Series of level to float
+        Ends of an interval, in place of ``equal``.
+    rtol : float, default=0
+        Relative tolerance: how far from ``equal`` a total may be, as a share of it.
+    mean : bool or float, default=False
+        Whether it is the mean of the column that is asked for, or shares of levels:
+        of all rows, so that those of other levels, and those whose cell is missing,
+        have together what is left of 1. A number, without ``equal``, is the mean.
+
+    Returns
+    -------
+    ColumnTotal
+
+    See Also
+    --------
+    calibrate : Weights of rows that meet totals.
+    ColumnConstraint : The same about each row.
+
+    Examples
+    --------
+    >>> from sklearn_pnl import column_total
+    >>> column_total("region", {"north": 400, "south": 600}, rtol=0.01).upper
+    {'north': 404.0, 'south': 606.0}
+    >>> column_total({"income": 1, "tax": -3}, lower=0).lower
+    0.0
+    """
+    if not (isinstance(rtol, Real) and 0 <= rtol < 1):
+        raise ValueError(
+            "rtol must be 0 or more and below 1, a share of the total (.05 for 5%); "
+            f"got {rtol!r}. For a wider interval give lower= and upper=."
+        )
+    if not isinstance(mean, bool | np.bool_) and mean != (equal is not None):
+        # `mean=45` says what `45, mean=True` does.
+        if equal is not None or np.any([lower != -np.inf, upper != np.inf]):
+            raise ValueError(
+                f"mean={mean!r} beside what is asked for: mean=True says that this is "
+                "a mean."
+            )
+        equal, mean = mean, True
+    if equal is None:
+        rtol = 0.0
+    elif np.any(np.asarray(lower) != -np.inf) or np.any(np.asarray(upper) != np.inf):
+        raise ValueError("Give equal, or lower and upper; not both.")
+    else:
+        lower = upper = equal
+    lower, upper = _read_ends(of, lower, -rtol), _read_ends(of, upper, rtol)
+    of = dict(of) if isinstance(of, Mapping) else of
+    total = ColumnTotal(of, lower, upper, bool(mean))
+    if isinstance(of, dict) and not (
+        of and all(isinstance(w, Real) and isfinite(w) for w in of.values())
+    ):
+        raise ValueError(f"Coefficients are finite numbers by column; got {of!r}.")
+    if total.by_level and (isinstance(of, dict) or {} in (lower, upper)):
+        raise ValueError(
+            "Counts by level need a column, or a tuple of columns, and at least one "
+            f"level; got {of!r} with {lower!r} to {upper!r}."
+        )
+    for level, low, high in total.intervals():
+        is_open = (low, high) == (-np.inf, np.inf) and not total.by_level
+        if is_open or not low <= high or np.inf in (low, -high):
+            label = f"{of!r}" + f" of level {level!r}" * total.by_level
+            raise ValueError(
+                f"A total of {label} must lie in an interval: give equal, or lower <= "
+                f"upper; got {low:g} to {high:g}."
+            )
+    return total
+
+
+def _read_ends(of, ends, rtol):
+    """A number, or a dict of level to number, widened by a share of itself."""
+    if isinstance(of, tuple) and hasattr(ends, "reorder_levels"):
+        # A contingency table, as pandas.crosstab makes it.
+        ends = ends.T.unstack() if ends.ndim == 2 else ends
+        if ends.index.nlevels > 1 and set(ends.index.names) == set(of):
+            ends = ends.reorder_levels(of)
+
+    def widened(end):
+        # Without a tolerance infinity stays what it is.
+        return float(end) + (rtol * abs(float(end)) if rtol else 0.0)
+
+    ends = _as_dict(ends) if hasattr(ends, "items") else ends
+    try:
+        if isinstance(ends, dict):
+            return {level: widened(end) for level, end in ends.items()}
+        return widened(ends)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "A total must be a number, or a dict or Series of level to number; got "
+            f"{ends!r}. It comes after its column: column_total('income', 3000)."
+        ) from None
+
+
+def _as_dict(totals):
+    """A Series or mapping as a dict; no label of an index may come twice."""
+    result = {}
+    for label, total in totals.items():
+        if label in result:
+            raise ValueError(f"Totals name {label!r} more than once: sum them first.")
+        result[label] = total
+    return result
+
+
+def as_totals(totals, names, row_shape):
+    """Everything asked for, one :class:`ColumnTotal` each.
+
+    Parameters
+    ----------
+    totals : mapping, ColumnTotal, sequence of them, or array-like of ``row_shape``
+        As in :func:`~sklearn_pnl.calibrate`; an array asks for the sums of all columns.
+    names : list or None
+        Names of the columns.
+    row_shape : tuple of int
+
+    Returns
+    -------
+    list of ColumnTotal
+    """
+    check_unmasked(totals, "totals")
+    if isinstance(totals, ColumnTotal):
+        return [totals]
+    if hasattr(totals, "items") and np.ndim(totals) < 2:
+        if not len(totals):
+            raise ValueError("totals is empty; ask for at least one.")
+        return [
+            value if isinstance(value, ColumnTotal) else column_total(of, value)
+            for of, value in _as_dict(totals).items()
+        ]
+    if isinstance(totals, Sequence) and any(
+        isinstance(total, ColumnTotal | Mapping) for total in totals
+    ):
+        return [one for total in totals for one in as_totals(total, names, row_shape)]
+    try:
+        sums = np.asarray(totals, dtype=np.float64)
+    except (TypeError, ValueError):
+        sums = np.empty(0)
+    if sums.shape != row_shape or not np.isfinite(sums).all():
+        raise ValueError(
+            "totals must be a dict by column, made by column_total, or finite sums of "
+            f"all columns, of shape {row_shape}; got {totals!r}."
+        )
+    return list(map(column_total, names or range(sums.size), sums.ravel()))
+
+
+class ColumnReader:
+    """Columns of a frame, array or sparse matrix by key: numbers, or levels.
+
+    Attributes
+    ----------
+    names : list or None
+        Of the columns.
+    n_columns : int
+    """
+
+    def __init__(self, X):
+        self._columns = columns_of(X)
+        self.names, self.n_columns = self._columns.names, self._columns.n_columns
+
+    def __len__(self):
+        return len(self._columns)
+
+    def terms(self, total):
+        """Coefficients (1, n) of the weights of rows in a sum of columns.
+
+        Sparse for a sparse matrix.
+        """
+        columns = ((self.numbers(key), w) for key, w in total.coefficients.items())
+        row = sum(weight * numbers for numbers, weight in columns)[None]
+        return csr_array(row) if self._columns.is_sparse else row
+
+    def levels(self, key):
+        """Values of a column as its users write them, a list."""
+        column = self._columns.reader(self._place(key)).take(np.arange(len(self)))
+        if not isinstance(column, np.ndarray):
+            return nw.from_native(column, series_only=True).to_list()
+        if column.dtype.kind in "mM":
+            # Nanoseconds would be whole numbers.
+            column = column.astype(f"{column.dtype.kind}8[us]")
+        return column.tolist()
+
+    def codes(self, keys, levels):
+        """Which of some tuples of levels each row has (n,); -1 for none of them."""
+        place = {
+            level: k
+            for k, level in enumerate(levels)
+            if not any(map(is_missing, level))
+        }
+        rows = zip(*map(self.levels, keys), strict=True)
+        return np.fromiter((place.get(row, -1) for row in rows), np.intp, len(self))
+
+    def _place(self, key):
+        return column_of(key, "totals", self.names, (self.n_columns,))
+
+    def numbers(self, key):
+        """A column of finite numbers (n,)."""
+        values = self._columns.reader(self._place(key)).values
+        if values is None or values.dtype.kind not in "biuf":
+            raise ValueError(
+                f"Totals are about numbers, but {key!r} holds no numbers; ask for "
+                "counts by level."
+            )
+        numbers = values.astype(np.float64)
+        for row in np.flatnonzero(~np.isfinite(numbers)):
+            raise ValueError(
+                f"Column {key!r} must hold numbers to be summed; row {row} is "
+                f"{numbers[row]}. Impute it, or leave it out."
+            )
+        return numbers
+
+
+def name_level(key, level):
+    """A level in words."""
+    return ", ".join(f"{k}={v!r}" for k, v in zip(key, level, strict=True))
+
+
+def read_counts(reader, total, n=None):
+    """Counts by level that a total asks for, as constraints on weights of rows.
+
+    Parameters
+    ----------
+    reader : ColumnReader
+    total : ColumnTotal
+    n : int, default=None
+        Number of rows that shares are of; None leaves them shares.
+
+    Returns
+    -------
+    counts : LinearConstraints
+        Its coefficients, sparse, say which rows have which level.
+    codes : ndarray of int of shape (n_rows,)
+        Which level each row has; -1 where it has none that is asked for.
+    """
+    key = total.columns(reader.names)
+    levels, *ends = zip(*total.intervals(), strict=True)
+    lower, upper = map(np.array, ends)
+    levels = levels if key is total.of else tuple((level,) for level in levels)
+    for level in levels:
+        if not isinstance(level, tuple) or len(level) != len(key):
+            raise ValueError(
+                f"Totals of {key} need tuples of {len(key)} levels; got {level!r}."
+            )
+    codes = reader.codes(key, levels)
+    counts = np.bincount(codes[codes >= 0], minlength=len(levels))
+    for k in np.flatnonzero((counts == 0) & ((lower > 0) | (upper < 0))):
+        known = [list(dict.fromkeys(reader.levels(name)))[:10] for name in key]
+        raise ValueError(
+            f"No row has {name_level(key, levels[k])}, for which "
+            f"{max(lower[k], upper[k]):.10g} is asked; levels are compared as they "
+            f"are, the first ones are {known}, and missing cells have none."
+        )
+    is_share = total.mean and n is None
+    if total.mean and not is_share:
+        lower, upper = n * lower, n * upper
+    what = "the share of" if is_share else "the count of"
+    names = tuple(f"{what} {name_level(key, level)}" for level in levels)
+    rows = np.flatnonzero(codes >= 0)
+    has = csr_array(
+        (np.ones(len(rows)), (codes[rows], rows)), shape=(len(levels), len(codes))
+    )
+    return LinearConstraints(has, lower, upper, (), labels=names), codes
+
+
+# --- of new rows ------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -30,15 +379,24 @@ class Totals:
     Attributes
     ----------
     n : int
-    sums : Sums
-        Of numbers.
-    margins : tuple of Margin
-        Counts by category, with the level of each training row.
+    sums : LinearConstraints
+        Of numbers, over all rows.
+    counts : LinearConstraints
+        By category, of weights of the training rows.
+    codes : ndarray of int of shape (n_train, 1 + n_counted)
+        Levels of the training rows by what is counted, behind a column of zeros.
+    counted : list of str
+        What is counted.
+    shift : ndarray of shape (k,)
+        What sums are more in the units of their user.
     """
 
     n: int
-    sums: Sums
-    margins: tuple
+    sums: LinearConstraints
+    counts: LinearConstraints
+    codes: np.ndarray
+    counted: list
+    shift: np.ndarray
 
     @classmethod
     def read(cls, totals, n, table, numbers, discrete=False):
@@ -56,41 +414,44 @@ class Totals:
             Columns of which new rows have values of training rows alone, which can be
             counted.
         """
-        X = table.like(numbers.copy(), np.arange(len(numbers)))
-        reader = ColumnReader(X) if len(table.row_shape) == 1 else None
+        m, is_flat, reader = len(numbers), len(table.row_shape) == 1, None
         discrete = np.broadcast_to(discrete, len(table.columns))
-
-        def places_of(keys):
-            columns = [table.column_of(key, "totals") for key in keys]
-            return np.flatnonzero(np.isin(table.columns, columns))
-
-        sums, margins = [], []
+        nothing = LinearConstraints(np.empty((0, m)), *np.empty((2, 0)), (), labels=())
+        sums, counts, codes, counted = [], [nothing], [np.zeros(m, int)], []
         for total in as_totals(totals, table.names, table.row_shape):
-            if not total.by_level and len(total.coefficients) == 1:
-                for column in places_of(total.coefficients):
-                    if discrete[column] and reader:
-                        values = numbers[:, column] + table.starts[column]
-                        total = _as_count(values, total, n) or total
+            keys = total.columns(table.names)
+            columns = [table.column_of(key, "totals") for key in keys]
+            places = np.flatnonzero(np.isin(table.columns, columns))
+            is_one = len(columns) == len(places) == 1 and discrete[places].all()
+            if not total.by_level and is_one and is_flat:
+                values = numbers[:, places[0]] + table.starts[places[0]]
+                total = _as_count(values, total, n) or total
             if not total.by_level:
                 sums.append(total)
                 continue
-            margins.append(_read_counts(reader or ColumnReader(X), total, n))
-            if not discrete[places_of(margins[-1].key)].all():
+            reader = reader or ColumnReader(table.like(numbers.copy(), np.arange(m)))
+            for part, new in zip(
+                (counts, codes), _whole(reader, total, n), strict=True
+            ):
+                part.append(new)
+            counted.append(repr(total.of))
+            if not discrete[places].all():
                 raise ValueError(
-                    f"{margins[-1].name} is counted by values, of which "
-                    "new rows may have others. Name it in categorical_features."
+                    f"{counted[-1]} is counted by values, of which new rows may have "
+                    "others. Name it in categorical_features."
                 )
-        return cls(n, _read_sums(sums, n, table), tuple(margins))
+        of_all, shift = _read_sums(sums, n, table)
+        return cls(n, of_all, stacked(counts), np.column_stack(codes), counted, shift)
 
-    def achieved(self, rows, codes):
+    def achieved(self, rows, seeds):
         """What rows have, and what they miss, of all that is asked for.
 
         Parameters
         ----------
         rows : ndarray of shape (n, D)
             Numbers; NaN adds nothing.
-        codes : sequence of ndarray of int of shape (n,)
-            Levels, by margin.
+        seeds : ndarray of int of shape (n,)
+            Training rows that give them their categories.
 
         Returns
         -------
@@ -98,18 +459,17 @@ class Totals:
         lower, upper, values, residual : ndarray of shape (k,)
             The residual of a sum is a share of its absolute terms.
         """
-        sums, names = self.sums, list(self.sums.names)
-        parts = [(sums.lower, sums.upper, sums.values(rows), sums.residual(rows))]
-        for margin, level in zip(self.margins, codes, strict=True):
-            names += margin.names
-            counts = margin.indicators(level).sum(axis=1)
-            missed = np.abs(np.clip(counts, margin.lower, margin.upper) - counts)
-            parts.append((margin.lower, margin.upper, counts, missed))
-        return tuple(names), *map(np.concatenate, zip(*parts, strict=True))
+        sums, counts, shift = self.sums, self.counts, self.shift
+        values = (sums.lower, sums.upper, total_of(sums, rows))
+        of_sums = (*(x + shift for x in values), share_missed(sums, rows))
+        n_rows = counts.coefficients[:, seeds].sum(axis=1)
+        of_counts = counts.lower, counts.upper, n_rows, np.abs(counts.missing(n_rows))
+        both = zip(of_sums, of_counts, strict=True)
+        return (*sums.names, *counts.names), *map(np.concatenate, both)
 
 
 def _read_sums(totals, n, table):
-    """Sums and means of columns as :class:`Sums`."""
+    """Sums and means of columns over all rows, and what they are more for users."""
     asked = [ColumnConstraint(total.coefficients, lower=0) for total in totals]
     a = read_constraints(asked, table).coefficients
     a = a / np.array([n if total.mean else 1 for total in totals])[:, None]
@@ -117,20 +477,22 @@ def _read_sums(totals, n, table):
         np.array([(total.lower, total.upper) for total in totals]).reshape(-1, 2).T
     )
     names = tuple(total.name for total in totals)
-    return Sums(a, lower, upper, n * a @ table.starts, names)
+    shift, features = n * a @ table.starts, table.feature_names
+    ends = lower - shift, upper - shift
+    return LinearConstraints(a, *ends, features, labels=names), shift
 
 
-def _read_counts(reader, total, n):
-    """Counts by level with ends that are whole numbers from 0 on."""
-    margin = read_margin(reader, total, n)
-    lower = np.ceil(np.maximum(margin.lower, 0) - ALMOST) + 0.0
-    upper = np.floor(np.minimum(margin.upper, n) + ALMOST)
+def _whole(reader, total, n):
+    """Counts by level with ends that are whole numbers from 0 on, and codes."""
+    counts, codes = read_counts(reader, total, n)
+    lower = np.ceil(np.maximum(counts.lower, 0) - ALMOST) + 0.0
+    upper = np.floor(np.minimum(counts.upper, n) + ALMOST)
     for k in np.flatnonzero(lower > upper):
         raise ValueError(
-            f"{margin.names[k]} asks for {span(margin.lower[k], margin.upper[k])}, in "
+            f"{counts.names[k]} asks for {span(counts.lower[k], counts.upper[k])}, in "
             f"which there is no whole number from 0 to {n}: column_total(..., rtol=)."
         )
-    return replace(margin, lower=lower, upper=upper)
+    return replace(counts, lower=lower, upper=upper), codes
 
 
 def _as_count(values, total, n):
@@ -145,111 +507,3 @@ def _as_count(values, total, n):
     ends = np.array([total.lower, total.upper]) * (n if total.mean else 1)
     ends = np.sort((ends / weight - n * least) / (most - least))
     return ColumnTotal(key, *({float(most): float(end)} for end in ends))
-
-
-# --- parents ------------------------------------------------------------------------
-
-
-def parent_weights(totals, numbers):
-    """Weights of training rows, with which new rows start from them.
-
-    Nearest to equal ones in the sense of KL, with all counts, and with sums as far on
-    the way there as leaves enough parents.
-
-    Parameters
-    ----------
-    totals : Totals
-    numbers : ndarray of shape (n_train, D)
-
-    Returns
-    -------
-    ndarray of shape (n_train,)
-        They sum to ``totals.n``.
-    """
-    n, sums = len(numbers), totals.sums
-    terms, lower, upper, names = _count_terms(totals.margins, totals.n, n)
-    weights = _nearest(terms, lower, upper, np.full(n, totals.n / n))
-    values = terms @ weights
-    missed = np.abs(values - np.clip(values, lower, upper))
-    if missed.max() > ALMOST * totals.n:
-        k = int(missed.argmax())
-        raise ValueError(
-            f"{names[k]} asks for {span(lower[k], upper[k])}; with the other counts, "
-            f"training rows reach {values[k]:.7g}: column_total(..., rtol=)."
-        )
-    if not len(sums):
-        return weights
-    a = sums.coefficients @ np.nan_to_num(numbers).T
-    values = a @ weights
-    missing = np.clip(values, sums.lower - sums.shift, sums.upper - sums.shift) - values
-    both = stack_terms([terms, a])
-    used = np.where(weights > 0, totals.n / n, 0.0)
-    # New rows of few parents are copies: where less than an eighth of them would be
-    # left, weights go a part of the way, and the projection of the rows the rest.
-    for way in (1.0, 0.75, 0.5, 0.25, 0.1):
-        aim = values + way * missing
-        ends = np.append(lower, aim), np.append(upper, aim)
-        near = _nearest(both, *ends, used)
-        reached = both @ near
-        gap = np.abs(reached - np.clip(reached, *ends)) / (abs(both) @ near + 1e-300)
-        if gap.max() <= ALMOST and 8 * effective_size(near) >= effective_size(weights):
-            return near
-    return weights
-
-
-def _nearest(terms, lower, upper, near):
-    """Positive weights nearest to others with sums between ends."""
-    limits = np.zeros_like(near), np.full_like(near, np.inf)
-    return nearest_weights(terms, lower, upper, near, *limits, TOL, 60)[0]
-
-
-def _count_terms(margins, n_rows, n):
-    """Counts of ``n_rows`` rows as sums of weights (n,): terms, ends, names."""
-    terms = [np.ones((1, n)), *(margin.indicators(margin.codes) for margin in margins)]
-    lower = np.concatenate([[n_rows], *(margin.lower for margin in margins)])
-    upper = np.concatenate([[n_rows], *(margin.upper for margin in margins)])
-    names = [name for margin in margins for name in margin.names]
-    return stack_terms(terms), lower, upper, ("the number of rows", *names)
-
-
-def choose_seeds(totals, weights, rng):
-    """Choose training rows (n,) that new ones start from, and take their categories of.
-
-    Rows that are alike in all that is counted share a cell, of which as many are chosen
-    as is asked for: systematic samples, in the order of the weights, so that chance
-    adds little to what is asked.
-    """
-    none = np.zeros(len(weights), int)
-    codes = np.column_stack([none, *(margin.codes for margin in totals.margins)])
-    cells, cell = np.unique(codes, axis=0, return_inverse=True)
-    counts = _whole_counts(totals, cells[:, 1:], np.bincount(cell.ravel(), weights))
-    chosen = []
-    for k in np.flatnonzero(counts):
-        members = np.flatnonzero(cell.ravel() == k)
-        members = members[np.argsort(weights[members], kind="stable")]
-        share = weights[members]
-        below = np.cumsum(share if share.any() else np.ones(len(members)))
-        places = (rng.uniform() + np.arange(counts[k])) * (below[-1] / counts[k])
-        places = np.searchsorted(below, places, side="right")
-        chosen.append(members[np.minimum(places, len(members) - 1)])
-    return rng.permutation(np.concatenate(chosen))
-
-
-def _whole_counts(totals, cells, near):
-    """Whole numbers of rows of each cell, next to weights, with the counts asked for.
-
-    ``cells`` (n_cells, n_margins) are their levels.
-    """
-    pairs = zip(totals.margins, cells.T, strict=True)
-    margins = [replace(margin, codes=codes) for margin, codes in pairs]
-    terms, lower, upper, _ = _count_terms(margins, totals.n, len(cells))
-    try:
-        # A limit in seconds would have rows depend on the machine.
-        counts = nearest_whole(near, terms, lower, upper, {"node_limit": 2000})
-    except ValueError:
-        names = " and ".join(margin.name for margin in margins)
-        raise ValueError(
-            f"No whole numbers of rows with the counts of {names} were found. Give "
-            "one a tolerance: column_total(..., rtol=)."
-        ) from None
-    return counts.astype(int)

@@ -6,9 +6,9 @@ from _sets import feasible_set, linear
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
-from sklearn_pnl.constraints.conditioning import condition_weights
 from sklearn_pnl.constraints.projection import nearest_rows, project_rows
 from sklearn_pnl.constraints.value_support import round_to_steps
+from sklearn_pnl.parents import condition_weights
 
 
 @pytest.mark.parametrize("seed", range(20))
