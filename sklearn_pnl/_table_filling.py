@@ -28,12 +28,11 @@ class TableFiller:
             name = table.feature_names[empty[0]]
             raise ValueError(f"Column {name!r} is missing in all rows: leave it out.")
         low, high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
-        keeps = Structure.plain(
+        self._set = Structure.plain(
             table.without_rows(), table.numbers(), steps=np.zeros(len(low)),
             equalities=resolve_equalities(imputer.equalities, table),
+            constraints=read_constraints(imputer.constraints, table),
         )  # fmt: skip
-        asked = read_constraints(imputer.constraints, table)
-        self._set = keeps.asking(asked)
         # A table counts whole numbers beyond double precision from a start.
         system = self._set.system()
         start = system.coefficients @ table.starts

@@ -120,30 +120,30 @@ def adjust(
             check_order(end, X, name)
     table = read_table(TableReader(), X)
     numbers = np.array(table.numbers(), dtype=np.float64)
-    feasible_set = _feasible_set(table, numbers, constraints, equalities, extrapolation)
+    structure = _structure_of(table, numbers, constraints, equalities, extrapolation)
     if totals is None:
-        rows, infeasible = project_rows(numbers, feasible_set, offset=offset)
+        rows, infeasible = project_rows(numbers, structure, offset=offset)
         if infeasible.any():
             row = int(np.argmax(infeasible))
-            raise explain_infeasible(rows[row], feasible_set.take_rows([row]), row)
+            raise explain_infeasible(rows[row], structure.take_rows([row]), row)
     else:
         asked = _read_totals(totals, table, numbers)
-        constant = np.broadcast_to(feasible_set.ranges == 0, numbers.shape)
+        constant = np.broadcast_to(structure.ranges == 0, numbers.shape)
         rows = project_to_totals(
-            numbers, asked.sums, feasible_set, avoid=constant, offset=offset,
+            numbers, asked.sums, structure, avoid=constant, offset=offset,
             shift=asked.shift,
         )  # fmt: skip
     moved = table.like(rows.copy(), np.arange(len(rows)))
     final = np.asarray(table.read(moved), dtype=np.float64)
     # Steps are kept where possible; types always.
-    steps = np.where(feasible_set.precision == 0, feasible_set.steps, 0.0)
-    audit_rows(final, replace(feasible_set, steps=steps), "adjust")
+    steps = np.where(structure.precision == 0, structure.steps, 0.0)
+    audit_rows(final, replace(structure, steps=steps), "adjust")
     if hasattr(X, "iloc"):
         moved.index = X.index
     return moved.tolist() if isinstance(X, list) else moved
 
 
-def _feasible_set(table, numbers, constraints, equalities, extrapolation):
+def _structure_of(table, numbers, constraints, equalities, extrapolation):
     """Feasible set of the rows of a table."""
     kept = resolve_equalities(equalities, table)
     n, d = numbers.shape
@@ -158,11 +158,11 @@ def _feasible_set(table, numbers, constraints, equalities, extrapolation):
         least, most = numbers.min(axis=0), numbers.max(axis=0)
         room = extrapolation * (most - least)
         low, high = least - room, most + room
-    steps = find_value_support(numbers, table).steps
-    keeps = Structure.plain(
-        table, numbers, steps=steps, low=low, high=high, equalities=kept
-    )
-    return keeps.asking(read_constraints(constraints, table, n))
+    return Structure.plain(
+        table, numbers, steps=find_value_support(numbers, table).steps, low=low,
+        high=high, equalities=kept,
+        constraints=read_constraints(constraints, table, n),
+    )  # fmt: skip
 
 
 def _read_totals(totals, table, numbers):

@@ -113,8 +113,8 @@ class Drawing:
         bad |= infeasible | feasible.breaks(numbers, "constraints")
         units = np.where(feasible.ranges > 0, feasible.ranges, 1)
         for i in np.flatnonzero(bad):
-            asked = feasible.constraints.take_rows([i])
-            candidates = np.flatnonzero(~asked.violations(training).any(axis=1))
+            misses = feasible.take_rows([i]).breaks(training, "constraints")
+            candidates = np.flatnonzero(~misses)
             if len(candidates):
                 away = np.nan_to_num((training[candidates] - numbers[i]) / units)
                 donors[i] = candidates[np.argmin(np.square(away).sum(axis=1))]
@@ -256,7 +256,7 @@ def _moved(drawing, asked, batch, numbers):
 def report_of(drawing, batch, of_totals=None, displacement=None, n_parents=None):
     """A report on the constraints of each row, and on totals if there are any."""
     feasible, n_train = drawing.feasible, len(drawing.source)
-    of_rows = report_of_rows(feasible.equalities, feasible.constraints, batch.numbers)
+    of_rows = report_of_rows(feasible, batch.numbers)
     parts = [of_rows] if of_totals is None else [of_totals, of_rows]
     names, *arrays = zip(*parts, strict=True)
     if displacement is None:

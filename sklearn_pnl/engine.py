@@ -17,7 +17,7 @@ training rows weighted (``takes_shares``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -221,7 +221,7 @@ class FittedRows:
         )  # fmt: skip
         if constraints is not None:
             wanted = read_constraints(constraints, self.table, n_samples)
-            feasible = feasible.asking(wanted)
+            feasible = replace(feasible, constraints=wanted)
         return Drawing(
             source, self.table, feasible, request, drops, self.caller, advice
         )

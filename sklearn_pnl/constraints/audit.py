@@ -32,14 +32,14 @@ class Infeasibility(ValueError):
         self.row = row
 
 
-def explain_infeasible(row, feasible_set, number):
+def explain_infeasible(row, structure, number):
     """Find the constraint that is out of reach alone, with the range it can reach.
 
     Parameters
     ----------
     row : ndarray of shape (D,)
         The best try.
-    feasible_set : Structure
+    structure : Structure
         Of this row.
     number : int
         Of the row.
@@ -49,8 +49,8 @@ def explain_infeasible(row, feasible_set, number):
     error : Infeasibility
         To be raised.
     """
-    low, high = feasible_set.low, feasible_set.high
-    equalities, constraints = feasible_set.equalities, feasible_set.constraints
+    low, high = structure.low, structure.high
+    constraints, asked = structure.constraints, structure.system()
     reached = box_reach(constraints.coefficients, low[None], high[None])
     for k, (least, most) in enumerate(np.vstack(reached).T):
         lower, upper = constraints.lower[..., k].min(), constraints.upper[..., k].max()
@@ -61,7 +61,6 @@ def explain_infeasible(row, feasible_set, number):
                 f"reaches {span(least, most, 7)}.",
                 number,
             )
-    asked = equalities.stack(constraints)
     # A missing cell has no value that an equality could hold for.
     missed = np.nan_to_num(np.abs(asked.residual(row[None]))[0], nan=np.inf)
     k = int(np.argmax(missed / asked.scale))
@@ -247,14 +246,14 @@ class SampleReport(TableReport):
         return notes
 
 
-def report_of_rows(equalities, constraints, rows):
+def report_of_rows(structure, rows):
     """Names, ends, achieved values and residuals of what is about each row."""
-    system = equalities.stack(constraints)
+    system = structure.system()
     missed = np.abs(np.nan_to_num(system.residual(rows)))
     worst, each = missed.argmax(axis=0), np.arange(len(system))
     values = (np.nan_to_num(rows) @ system.coefficients.T)[worst, each]
     lower, upper = np.atleast_2d(system.lower), np.atleast_2d(system.upper)
     ends = lower.min(axis=0), upper.max(axis=0)
-    names = (*equalities.descriptions, *constraints.names)
+    names = (*structure.equalities.descriptions, *structure.constraints.names)
     residual = missed[worst, each] / system.scale
     return names, *ends, values, residual

@@ -124,7 +124,7 @@ class LinearConstraints:
         Range of each column in the rows that the constraints were found in; violations
         are shares of it. None is 1.
     labels : tuple of str of length k, default=None
-        Names of the sums; None writes them out.
+        Names of the sums in messages and reports; None writes the sums out.
 
     See Also
     --------
@@ -188,8 +188,10 @@ class LinearConstraints:
         """Each in words, such as ``"total = a + b"``."""
         if np.ndim(self.lower) > 1 or np.ndim(self.upper) > 1:
             return tuple(self.names)
-        each = zip(self.coefficients, self.lower, self.upper, strict=True)
-        return tuple(_in_words(*one, self.feature_names) for one in each)
+        ends = self.lower, self.upper
+        each = zip(self.names, self.coefficients, *ends, strict=True)
+        names = self.feature_names if self.labels is None else ()
+        return tuple(_in_words(*one, names) for one in each)
 
     @cached_property
     def scale(self) -> NDArray:
@@ -253,8 +255,9 @@ class LinearConstraints:
 
     def select(self, which: slice | NDArray) -> LinearConstraints:
         """Some of the constraints."""
-        ends = self.lower[..., which], self.upper[..., which]
-        return replace(self._with(*ends), coefficients=self.coefficients[which])
+        some = self._with(self.lower[..., which], self.upper[..., which])
+        labels = self.labels and tuple(np.array(self.labels, object)[which])
+        return replace(some, coefficients=self.coefficients[which], labels=labels)
 
     def take_rows(self, rows: slice | NDArray) -> LinearConstraints:
         """The constraints of some rows, where ends are given row by row."""
@@ -273,7 +276,9 @@ class LinearConstraints:
         """These constraints, then others of the same columns."""
         a = np.vstack([self.coefficients, other.coefficients])
         ends = (self.lower, other.lower), (self.upper, other.upper)
-        return replace(self._with(*starmap(_side_by_side, ends)), coefficients=a)
+        both = self._with(*starmap(_side_by_side, ends))
+        labels = (self.labels or other.labels) and (*self.names, *other.names)
+        return replace(both, coefficients=a, labels=labels)
 
     def _with(self, lower, upper):
         return replace(self, lower=lower, upper=upper)
@@ -320,13 +325,13 @@ def linear_form(a, names):
     return text
 
 
-def _in_words(a, lower, upper, names):
+def _in_words(form, a, lower, upper, names):
     if lower != upper:
         left = "" if np.isinf(lower) else f"{lower:.12g} <= "
         right = "" if np.isinf(upper) else f" <= {upper:.12g}"
-        return f"{left}{linear_form(a, names)}{right}"
+        return f"{left}{form}{right}"
     # A column that alone has its sign is the sum of the others; of two, the last one.
-    for sign in (-1, 1):
+    for sign in (-1, 1) if names else ():
         same_sign = np.flatnonzero(a * sign > 0)
         if len(same_sign) == 1 < np.count_nonzero(a):
             k = same_sign[0]
@@ -334,7 +339,7 @@ def _in_words(a, lower, upper, names):
             b = lower / a[k]
             constant = f" {'+' if b > 0 else '-'} {abs(b):.12g}" if b else ""
             return f"{names[k]} = {linear_form(others, names)}{constant}"
-    return f"{linear_form(a, names)} = {lower:.12g}"
+    return f"{form} = {lower:.12g}"
 
 
 # --- reading ----------------------------------------------------------------------
@@ -384,7 +389,8 @@ def read_constraints(constraints, table, n_rows=None):
         shift = a @ table.starts
         check_ends(label, lower - shift, upper - shift, n_rows)
         ends = np.broadcast_arrays(lower - shift, upper - shift)
-        system = system.stack(LinearConstraints(a, *ends, names))
+        labels = getattr(one, "labels", None)
+        system = system.stack(LinearConstraints(a, *ends, names, labels=labels))
     return system
 
 

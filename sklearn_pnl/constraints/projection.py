@@ -12,7 +12,7 @@ from .value_support import round_to_steps
 ROUNDS_OF_ORDERS = 5
 
 
-def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
+def project_rows(rows, structure, fixed=None, *, offset=1.0):
     r"""Move rows least so that they meet equalities, constraints, limits and orders.
 
     Each row minimises the chi-square distance ``sum (m - m_0)**2 / m_0`` to where it
@@ -25,7 +25,7 @@ def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
     rows : ndarray of shape (n, D)
         A missing cell, NaN, stays so; but for those in an equality that is asked for,
         which has no other value.
-    feasible_set : Structure
+    structure : Structure
     fixed : ndarray of bool of shape (n, D), default=None
         Cells that are held, and freed only where nothing else meets what is asked;
         so are columns that are constant in the data.
@@ -38,7 +38,7 @@ def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
     unmet : ndarray of bool of shape (n,)
         Rows that do not have what is asked; they hold the best try.
     """
-    low, high, part = split_limits(feasible_set, len(rows))
+    low, high, part = split_limits(structure, len(rows))
     # Limits that cross cannot be met: the lower one, or what is asked, gives way.
     unmet = (low > high).any(axis=1)
     low = np.minimum(low, high)
@@ -69,15 +69,15 @@ def project_rows(rows, feasible_set, fixed=None, *, offset=1.0):
     return np.where(gaps, np.nan, rounded), unmet | ~satisfied
 
 
-def split_limits(feasible_set, n):
+def split_limits(structure, n):
     """Limits (n, D) of cells with constraints of one column; the set without these.
 
     Where a constraint contradicts the limits of its column, they cross.
     """
-    shape = n, len(feasible_set.names)
-    ends = feasible_set.low, feasible_set.high
+    shape = n, len(structure.names)
+    ends = structure.low, structure.high
     low, high = (np.array(np.broadcast_to(end, shape)) for end in ends)
-    asked = feasible_set.constraints
+    asked = structure.constraints
     is_single = np.count_nonzero(asked.coefficients, axis=1) == 1
     for k in np.flatnonzero(is_single):
         j = int(np.flatnonzero(asked.coefficients[k])[0])
@@ -85,38 +85,38 @@ def split_limits(feasible_set, n):
         below, above = np.sort(ends / asked.coefficients[k, j], axis=0)
         low[:, j] = np.maximum(low[:, j], below)
         high[:, j] = np.minimum(high[:, j], above)
-    return low, high, replace(feasible_set, constraints=asked.select(~is_single))
+    return low, high, replace(structure, constraints=asked.select(~is_single))
 
 
-def weights_of(rows, feasible_set, fixed, offset):
+def weights_of(rows, structure, fixed, offset):
     """Weights (n, D) of the squares of moves; 0 for fixed cells.
 
     A column without a range has the size of its values instead.
     """
-    unit = np.where(feasible_set.ranges > 0, feasible_set.ranges, np.abs(rows))
+    unit = np.where(structure.ranges > 0, structure.ranges, np.abs(rows))
     unit = np.where(unit > 0, unit, 1.0)
     # Not 0, so that no drawn value is stuck by its place.
-    measure = np.maximum((rows - feasible_set.origin) / unit + offset, 1e-6)
+    measure = np.maximum((rows - structure.origin) / unit + offset, 1e-6)
     return np.where(fixed, 0.0, measure * unit**2)
 
 
-def _with_asked_cells(rows, feasible_set, low, high):
+def _with_asked_cells(rows, structure, low, high):
     """Rows whose missing cells have a value where an equality is asked for it."""
-    asked, wanted = feasible_set.constraints, low == high
+    asked, wanted = structure.constraints, low == high
     wanted |= (asked.coefficients[asked.is_equality] != 0).any(axis=0)
-    centre = feasible_set.origin + feasible_set.ranges / 2
+    centre = structure.origin + structure.ranges / 2
     return np.where(np.isnan(rows) & wanted, np.clip(centre, low, high), rows)
 
 
-def nearest_in_order(start, weights, low, high, gaps, feasible_set):
+def nearest_in_order(start, weights, low, high, gaps, structure):
     """Nearest rows (n, D) that keep the orders too where they can.
 
     And which of them (n,) have what is asked.
     """
     rows, satisfied = start.copy(), np.zeros(len(start), bool)
-    orders, todo = np.zeros(len(feasible_set.orders), bool), np.arange(len(start))
+    orders, todo = np.zeros(len(structure.orders), bool), np.arange(len(start))
     for _ in range(ROUNDS_OF_ORDERS):
-        system = feasible_set.system(orders, gaps).take_rows(todo)
+        system = structure.system(orders, gaps).take_rows(todo)
         of_rows = (x[todo] for x in (start, weights))
         moved, ok = nearest_rows(*of_rows, system, low[todo], high[todo])
         ok = ok.all(axis=1)
@@ -124,34 +124,34 @@ def nearest_in_order(start, weights, low, high, gaps, feasible_set):
         new = ok | ~orders.any()
         rows[todo[new]], satisfied[todo[new]] = moved[new], ok[new]
         todo = todo[ok]
-        broken = feasible_set.violations(rows[todo], "orders", gaps[todo])
+        broken = structure.violations(rows[todo], "orders", gaps[todo])
         todo, orders = todo[broken.any(axis=1)], orders | broken.any(axis=0)
         if not len(todo):
             break
     return rows, satisfied
 
 
-def round_rows(moved, feasible_set, low, high, gaps):
+def round_rows(moved, structure, low, high, gaps):
     """Round moved rows to their steps, where they then still have what is asked."""
-    stepped = feasible_set.steps > 0
+    stepped = structure.steps > 0
     if not stepped.any():
         return moved
-    system = feasible_set.system(gaps=gaps)
-    rounded = round_to_steps(moved, feasible_set.steps, system, low, high)
+    system = structure.system(gaps=gaps)
+    rounded = round_to_steps(moved, structure.steps, system, low, high)
     off = np.flatnonzero(system.violations(rounded).any(axis=1))
     if len(off) and not stepped.all():
         # Columns without steps make up for what rounding the others left.
         before = rounded[off]
-        weights = weights_of(before, feasible_set, gaps[off] | stepped, 1.0)
+        weights = weights_of(before, structure, gaps[off] | stepped, 1.0)
         again, ok = nearest_rows(
             before, weights, system.take_rows(off), low[off], high[off]
         )
         rounded[off] = np.where(ok.all(axis=1, keepdims=True), again, before)
     broken = system.violations(rounded).any(axis=1)
-    of_orders = (feasible_set.violations(x, "orders", gaps) for x in (rounded, moved))
+    of_orders = (structure.violations(x, "orders", gaps) for x in (rounded, moved))
     broken |= np.greater(*of_orders).any(axis=1)
     # Whole-number types stay rounded: they have no other values.
-    return np.where(broken[:, None] & (feasible_set.precision > 0), moved, rounded)
+    return np.where(broken[:, None] & (structure.precision > 0), moved, rounded)
 
 
 # --- one system -------------------------------------------------------------------

@@ -76,17 +76,19 @@ class Structure:
     support: Any = None
 
     @classmethod
-    def plain(cls, table, rows, *, steps, low=-np.inf, high=np.inf, equalities=None):
+    def plain(
+        cls, table, rows, *, steps, low=-np.inf, high=np.inf, equalities=None,
+        constraints=None,
+    ):  # fmt: skip
         """Of rows (n, D) that keep limits, steps and equalities alone."""
-        d, (lowest, highest) = len(steps), table.type_ends
-        none, no = np.empty(0, int), np.zeros(d, bool)
+        none, no = np.empty(0, int), np.zeros(len(steps), bool)
         nothing = LinearConstraints.empty(table.feature_names)
-        whole = cls(
+        lowest, highest = table.type_ends
+        return cls(
             table, np.maximum(low, lowest), np.minimum(high, highest), *ends_seen(rows),
-            steps, equalities or nothing, nothing, np.empty((0, 2), int),
-            no, none, no, none,
+            steps, equalities or nothing, constraints or nothing,
+            np.empty((0, 2), int), no, none, no, none,
         )  # fmt: skip
-        return whole._in_units()
 
     def of_rows(self, rows):
         """What new rows like some (m, D) keep, in the units of these.
@@ -95,15 +97,7 @@ class Structure:
         """
         has_one, (least, most) = self.least == self.most, ends_seen(rows)
         low, high = (np.where(has_one, self.least, e) for e in (self.low, self.high))
-        part = replace(self, low=low, high=high, least=least, most=most)
-        return part._in_units()
-
-    def _in_units(self):
-        return replace(self, equalities=replace(self.equalities, ranges=self.ranges))
-
-    def asking(self, constraints):
-        """The same, with constraints on each row."""
-        return replace(self, constraints=replace(constraints, ranges=self.ranges))
+        return replace(self, low=low, high=high, least=least, most=most)
 
     def take_rows(self, rows):
         """The same for some of the rows that constraints have values for."""
@@ -199,7 +193,7 @@ class Structure:
             values, b = rows[:, self.binary], self.binary
             off = (values != self.low[b]) & (values != self.high[b])
             return off & ~np.isnan(values)
-        return getattr(self, kind).violations(rows)
+        return replace(getattr(self, kind), ranges=self.ranges).violations(rows)
 
     def breaks(self, rows, *kinds):
         """Which rows (n,) violate anything of some kinds."""
@@ -223,6 +217,7 @@ class Structure:
         Rows need not have what is about their ``gaps`` (n, D), if these are given.
         """
         system = self.equalities.stack(self.constraints)
+        system = replace(system, ranges=self.ranges)
         if orders is not None and orders.any():
             p, q = self.orders[orders].T
             cells = np.eye(len(self.names))

@@ -57,7 +57,7 @@ def tolerance(sums, precision):
 
 
 def project_to_totals(
-    rows, sums, feasible_set, *, fixed=None, avoid=None, offset=1.0, shift=None
+    rows, sums, structure, *, fixed=None, avoid=None, offset=1.0, shift=None
 ):
     """Move rows to sums over all of them, least in the chi-square distance.
 
@@ -67,7 +67,7 @@ def project_to_totals(
         Missing cells are NaN and stay so.
     sums : LinearConstraints
         Of the sum of all rows.
-    feasible_set : Structure
+    structure : Structure
         What each row is to satisfy. Orders give way where nothing else has the sums.
     fixed, avoid : ndarray of bool of shape (n, D), default=None
         Cells that do not move, and those that do only where nothing else has the sums.
@@ -90,7 +90,7 @@ def project_to_totals(
     gaps = np.isnan(rows)
     fixed = gaps if fixed is None else fixed | gaps
     for still in [fixed] if avoid is None else [fixed | avoid, fixed]:
-        problem = _Problem(rows, sums, feasible_set, still, offset, shift)
+        problem = _Problem(rows, sums, structure, still, offset, shift)
         moved = problem.start
         if not problem.reach()[2].any():
             moved = problem.solve(problem.start, problem.weights)
@@ -107,20 +107,20 @@ def project_to_totals(
 class _Problem:
     """Rows (n, D) to be moved, and what they keep."""
 
-    def __init__(self, rows, sums, feasible_set, still, offset, shift):
+    def __init__(self, rows, sums, structure, still, offset, shift):
         self.gaps, self.sums = np.isnan(rows), sums
         self.shift = np.zeros(len(sums)) if shift is None else shift
         self.start = np.where(self.gaps, 0.0, rows)
-        low, high, self.set = split_limits(feasible_set, len(rows))
+        low, high, self.set = split_limits(structure, len(rows))
         crossed = (low > high).any(axis=1)
         if crossed.any():
             row = int(np.argmax(crossed))
-            raise explain_infeasible(rows[row], feasible_set, row)
+            raise explain_infeasible(rows[row], structure, row)
         stay = np.where(self.gaps, 0.0, np.clip(self.start, low, high))
         self.low, self.high = (np.where(still, stay, end) for end in (low, high))
-        self.weights = weights_of(self.start, feasible_set, still, offset)
+        self.weights = weights_of(self.start, structure, still, offset)
         self.system = self.set.system(gaps=self.gaps)
-        self.tol = tolerance(sums, feasible_set.precision)
+        self.tol = tolerance(sums, structure.precision)
 
     def keeps(self, rows):
         """Which rows (n,) are within their limits and have what each keeps."""

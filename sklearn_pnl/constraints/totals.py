@@ -416,8 +416,8 @@ class Totals:
         """
         m, is_flat, reader = len(numbers), len(table.row_shape) == 1, None
         discrete = np.broadcast_to(discrete, len(table.columns))
-        nothing = LinearConstraints(np.empty((0, m)), *np.empty((2, 0)), (), labels=())
-        sums, counts, codes, counted = [], [nothing], [np.zeros(m, int)], []
+        counts, codes = [LinearConstraints.empty(range(m))], [np.zeros(m, int)]
+        sums, counted = [], []
         for total in as_totals(totals, table.names, table.row_shape):
             keys = total.columns(table.names)
             columns = [table.column_of(key, "totals") for key in keys]

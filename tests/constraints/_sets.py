@@ -25,12 +25,12 @@ def types(d, precision=1e-16, names="abcdefghij"):
     return SimpleNamespace(feature_names=names, precision=precision, type_ends=ends)
 
 
-def feasible_set(X, *, low=-np.inf, high=np.inf, steps=0.0, precision=1e-16,
+def structure_of(X, *, low=-np.inf, high=np.inf, steps=0.0, precision=1e-16,
                  equalities=None, orders=(), constraints=None):  # fmt: skip
     table = types(X.shape[1], precision)
     steps = np.array(np.broadcast_to(steps, X.shape[1]), dtype=float)
     keeps = Structure.plain(
-        table, X, steps=steps, low=low, high=high, equalities=equalities
-    )
-    keeps = replace(keeps, orders=np.array(orders, int).reshape(-1, 2))
-    return keeps if constraints is None else keeps.asking(constraints)
+        table, X, steps=steps, low=low, high=high, equalities=equalities,
+        constraints=constraints,
+    )  # fmt: skip
+    return replace(keeps, orders=np.array(orders, int).reshape(-1, 2))

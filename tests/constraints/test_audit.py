@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from _sets import feasible_set, linear, types
+from _sets import linear, structure_of, types
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
@@ -28,7 +28,7 @@ def rows():
 
 @pytest.fixture
 def whole(rows):
-    return feasible_set(
+    return structure_of(
         rows, low=0, high=30, steps=0.01, equalities=linear([1, 1, -1], 0, 0),
         orders=[(0, 2), (1, 2)], constraints=linear([0, 0, 1], 1, 25),
     )  # fmt: skip
@@ -67,7 +67,7 @@ def test_constraints_are_raised_unless_whole_numbers_round_them(rows, whole):
     asked = linear(
         [1, 1, 1], [[3.5], [12.0], [21.0], [30.0]], [[3.5], [12.0], [21.0], [30.0]]
     )
-    whole = feasible_set(counts, steps=1, precision=0, constraints=asked)
+    whole = structure_of(counts, steps=1, precision=0, constraints=asked)
     with pytest.warns(ConvergenceWarning, match="1 row misses.*whole numbers"):
         audit_rows(counts, whole, "sample")
 
@@ -100,7 +100,7 @@ def test_which_constraint_is_out_of_reach_and_what_it_reaches(rows):
     data = linear([1, 1, -1], 0, 0)
     asked = linear([[1, -1, 0], [1, 1, 0]], [0, 50], [np.inf, 60])
     limits = {"low": 0, "high": [10, 10, 100], "equalities": data}
-    one = feasible_set(rows, **limits, constraints=asked)
+    one = structure_of(rows, **limits, constraints=asked)
     why = explain_infeasible(rows[0], one, 7)
     assert str(why).startswith(
         "Row 7 cannot have what is asked: a + b asks for 50 to 60;"
@@ -109,7 +109,7 @@ def test_which_constraint_is_out_of_reach_and_what_it_reaches(rows):
     assert why.row == 7
     # Each alone can be had.
     both = linear([[1, 0, 0], [1, 1, 0]], [5, 3], [6, 4])
-    one = feasible_set(rows, **limits, constraints=both)
+    one = structure_of(rows, **limits, constraints=both)
     why = explain_infeasible(rows[0], one, 7)
     assert "best try misses" in str(why)
 
@@ -152,7 +152,7 @@ def test_atoms_are_values_that_many_rows_share():
 
 
 def test_reports_are_printed_and_framed(rows, whole):
-    of_rows = report_of_rows(whole.equalities, whole.constraints, rows)
+    of_rows = report_of_rows(whole, rows)
     report = SampleReport(
         20, 50, *of_rows, ("a", "b", "c"), np.array([0.0, 0.3, 0]), 31.5
     )

@@ -1,5 +1,7 @@
 """Linear constraints: what they say, and how they are read."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array
 
-from sklearn_pnl import ColumnConstraint
+from sklearn_pnl import ColumnConstraint, LinearConstraints
 from sklearn_pnl.constraints.linear import read_constraints
 from sklearn_pnl.constraints.structure import resolve_equalities
 from sklearn_pnl.frames import TableReader, read_table
@@ -65,6 +67,17 @@ def test_parts_and_stacks():
     assert_array_equal(both.is_equality, [True, False])
     assert_array_equal(both.take_rows([2, 3]).lower, [[0, 2], [0, 3]])
     assert_array_equal(both.select([1]).upper, np.full((4, 1), np.inf))
+
+
+def test_constraints_have_the_names_that_they_are_given(frame):
+    system = linear([[1, 1, 0], [0, 0, 1]], [0, 1], [0, 2])
+    named = replace(system, labels=("balance", "share"))
+    assert named.descriptions == ("balance = 0", "1 <= share <= 2")
+    assert named.stack(system).names == ["balance", "share", "a + b", "c"]
+    assert named.select([1]).names == ["share"]
+    a = np.array([[1.0, 0, 0, 0, 0]])
+    far = LinearConstraints(a, *np.full((2, 1), 1e9), tuple("abcde"), labels=("far",))
+    assert read_constraints(far, table_of(frame), 6).names == ["far"]
 
 
 def test_all_kinds_are_read_into_one_system(frame):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from _sets import feasible_set, linear
+from _sets import linear, structure_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
@@ -53,7 +53,7 @@ def settings(rows, kind="floats", **others):
     }  # fmt: skip
     keeps |= others
     precision = np.where(np.asarray(keeps["steps"]) == 1, 0, 1e-16)
-    return feasible_set(rows, **keeps, precision=precision)
+    return structure_of(rows, **keeps, precision=precision)
 
 
 def check_rows(rows, start, keeps):
@@ -124,7 +124,7 @@ def test_moves_are_those_of_a_general_solver(seed, n_sums, is_tied):
     coefficients = np.array([[0, 1.0, 0, 0.5], [1, 0, 1.0, 0]])[:n_sums]
     sums = as_sums(coefficients, coefficients @ start.sum(axis=0) * [1.3, 0.8][:n_sums])
     ranges = np.ptp(start, axis=0)
-    keeps = feasible_set(start, low=low, high=high, equalities=linear(a, 0, 0))
+    keeps = structure_of(start, low=low, high=high, equalities=linear(a, 0, 0))
     rows = project_to_totals(start, sums, keeps)
     assert share_missed(sums, rows).max() <= 1e-11
     weights = chi_square(start, ranges)
@@ -138,7 +138,7 @@ def test_sums_without_limits_have_the_closed_form_of_calibrated_values():
     rng = np.random.default_rng(0)
     start, t = rng.normal(size=(50, 3)), rng.normal(size=(2, 3))
     sums, ranges = as_sums(t, [3.0, -1.0]), np.ptp(start, axis=0)
-    rows = project_to_totals(start, sums, feasible_set(start))
+    rows = project_to_totals(start, sums, structure_of(start))
     weights = chi_square(start, ranges)
     z = np.linalg.solve(
         (t * weights.sum(axis=0)) @ t.T, sums.lower - total_of(sums, start)
@@ -154,7 +154,7 @@ def test_totals_of_large_columns_that_ask_for_sums_of_small_ones():
     target[3] = target[0] + target[1]
     sums = as_sums(np.eye(4)[[0, 3]], target[[0, 3]])
     a = np.array([[1.0, 1, 0, -1]])
-    keeps = feasible_set(
+    keeps = structure_of(
         start, low=0.0, high=2 * start.max(axis=0), equalities=linear(a, 0, 0)
     )
     rows = project_to_totals(start, sums, keeps)
@@ -195,8 +195,8 @@ def test_whole_numbers_by_largest_remainder_are_within_a_step(seed):
     total = start[:, 0].sum() + 333
     limits = {"low": 0.0, "high": 100.0}
     sums = as_sums([[1, 0]], [total])
-    real = project_to_totals(start, sums, feasible_set(start, **limits))
-    keeps = feasible_set(start, **limits, steps=1, precision=0)
+    real = project_to_totals(start, sums, structure_of(start, **limits))
+    keeps = structure_of(start, **limits, steps=1, precision=0)
     whole = project_to_totals(start, sums, keeps)
     assert whole[:, 0].sum() == total
     assert np.abs(whole - real).max() <= 1
