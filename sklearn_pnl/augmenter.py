@@ -44,6 +44,10 @@ class PNLAugmenter(Augmentation):
     projection on a local sub-manifold of near rows. No labels are needed: use it for
     one class, for unlabelled data, or for rows with the target as one more feature.
 
+    With ``sklearn.set_config(array_api_dispatch=True)`` codes are computed where the
+    rows are, such as tensors of PyTorch on a GPU, and new rows are there too. Nothing
+    is looked for in columns then, "auto" or not, and no constraint is met.
+
     Parameters
     ----------
     method : {"auto", "lines", "codes", "paper"}, Lines or Codes, default="auto"

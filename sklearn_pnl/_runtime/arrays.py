@@ -92,6 +92,11 @@ def place_of(x):
     return f"of {type(x).__module__.split('.')[0]} on {compat.device(x)}"
 
 
+def is_on_host(x):
+    """Whether the processor computes with an array, not a device beside it."""
+    return isinstance(x, np.ndarray) or "cpu" in str(compat.device(x)).lower()
+
+
 def widest(x):
     """The most precise type of floats where ``x`` is: Apple's GPUs have only single."""
     if isinstance(x, np.ndarray):

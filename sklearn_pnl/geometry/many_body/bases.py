@@ -22,6 +22,7 @@ from ..._runtime.arrays import (
     concat,
     constant,
     filled,
+    is_on_host,
     namespace,
     replaced,
     row_dots,
@@ -176,7 +177,7 @@ class Basis:
 
     def _is_whole(self, x):
         # On a device one large product takes less time than several small ones.
-        if self.whole or isinstance(x, np.ndarray):
+        if self.whole or is_on_host(x):
             return self.whole
         return self.n_functions * self.n_cells <= _LARGEST_MATRIX
 
