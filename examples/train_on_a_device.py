@@ -11,8 +11,8 @@ scikit-learn asks for.
 
 New rows of a digit have its class, so there is an augmenter for each: samplers, which
 know classes, compute on the host. What is shown is where rows are drawn. This network
-gains nothing by them: .888 against .886 with 100 digits, .805 against .802 with 50, .938
-against .939 with 200 (means of three seeds).
+gains nothing by them: .888 against .886 with 100 digits, .805 against .802 with 50,
+.938 against .939 with 200 (means of three seeds).
 """
 
 # %%
@@ -48,7 +48,7 @@ def digits(device, n_train=100):
 # %%
 # An augmenter a class
 # --------------------
-# Codes of order 2 are the interactions of two modes of the tensor that an image becomes:
+# Codes of order 2 are the interactions of two modes of the tensor that an image becomes,
 # (2, 2, 2, 2, 2, 2). What they leave open comes from near images.
 
 

@@ -2,6 +2,9 @@
 
 import os
 import pickle
+import runpy
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,6 +32,7 @@ from sklearn_pnl._runtime import arrays
 from sklearn_pnl.draws import MixupDraws
 from sklearn_pnl.geometry import Poset
 
+EXAMPLE = "train_on_a_device.py"
 LINE = Poset.from_relations(4, [(0, 1), (1, 2), (2, 3)])
 IS_SET = os.environ.get("SCIPY_ARRAY_API") == "1"
 pytestmark = pytest.mark.parametrize("new", NAMESPACES)
@@ -251,6 +255,14 @@ def test_a_device_of_single_precision_says_what_tolerance_it_reached(new, monkey
         augmenter = PNLAugmenter(Codes(order=2)).fit(new(images(dtype=np.float32)))
         rows = augmenter.sample(10, random_state=0)
     assert rows.dtype == X.dtype
+
+
+def test_a_training_loop_draws_its_rows_on_its_device(new, capsys):
+    if find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    example = runpy.run_path(Path(__file__).parents[1] / "examples" / EXAMPLE)
+    example["main"](n_epochs=1)
+    assert "with new rows: accuracy" in capsys.readouterr().out
 
 
 def test_rows_that_do_not_converge_are_warned_of(new):
