@@ -48,7 +48,7 @@ def digits(device, n_train=100):
 # %%
 # An augmenter a class
 # --------------------
-# Codes of order 2 are the interactions of two modes of the tensor that an image becomes,
+# Codes of order 2 are interactions of two modes of the tensor that an image becomes,
 # (2, 2, 2, 2, 2, 2). What they leave open comes from near images.
 
 
