@@ -9,10 +9,9 @@ import numpy as np
 from .calibration import effective_size
 from .constraints.audit import (
     Infeasibility,
-    SampleReport,
     audit_rows,
     explain_infeasible,
-    report_of_rows,
+    report_of,
 )
 from .constraints.projection import project_rows
 from .constraints.sum_projection import project_to_totals, tolerance
@@ -82,7 +81,8 @@ class Drawing:
     def _feasible(self, batch, rows):
         """Project a batch onto its feasible set, and audit it."""
         feasible = self.feasible.take_rows(rows)
-        if len(feasible.constraints) or self._moves_equalities:
+        is_off = len(feasible.equalities) and not self.source.keeps_equalities
+        if len(feasible.constraints) or is_off:
             fixed = self.fixed_cells(batch)
             numbers, infeasible = project_rows(batch.numbers, feasible, fixed)
             moved = (numbers != batch.numbers).any(axis=1)
@@ -135,11 +135,6 @@ class Drawing:
             within = np.clip(numbers[:, is_single], -most, most)
             numbers[:, is_single] = within.astype(np.float32)
         return numbers
-
-    @property
-    def _moves_equalities(self):
-        """Whether equalities need a projection."""
-        return not self.source.keeps_equalities and len(self.feasible.equalities)
 
     def fixed_cells(self, batch):
         """Cells (b, D) that move only where no other cells satisfy the constraints.
@@ -216,7 +211,7 @@ def sample_set(drawing, rng, totals):
     away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
     batch = batch._replace(numbers=moved)
     report = report_of(
-        drawing, batch, achieved,
+        drawing.feasible, moved, len(source), achieved,
         np.sqrt(np.mean(away**2, axis=0)), effective_size(weights),
     )  # fmt: skip
     drawing.audit(batch)
@@ -251,18 +246,3 @@ def _moved(drawing, asked, batch, numbers):
     return project_to_totals(
         rows, asked.sums, feasible, fixed=fixed, avoid=avoid, shift=asked.shift
     )
-
-
-def report_of(drawing, batch, of_totals=None, displacement=None, n_parents=None):
-    """A report on the constraints of each row, and on totals if there are any."""
-    feasible, n_train = drawing.feasible, len(drawing.source)
-    of_rows = report_of_rows(feasible, batch.numbers)
-    parts = [of_rows] if of_totals is None else [of_totals, of_rows]
-    names, *arrays = zip(*parts, strict=True)
-    if displacement is None:
-        displacement, n_parents = np.zeros(len(feasible.names)), float(n_train)
-    return SampleReport(
-        len(batch.numbers), n_train, sum(names, ()),
-        *map(np.concatenate, arrays), drawing.table.feature_names, displacement,
-        n_parents,
-    )  # fmt: skip

@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._runtime.validation import COUNT, NOT_NEGATIVE
 from .codes import Codes
+from .constraints.audit import report_of
 from .constraints.linear import (
     CONSTRAINTS,
     Constraint,
@@ -35,7 +36,7 @@ from .constraints.linear import (
 )
 from .constraints.structure import Structure
 from .constraints.value_support import ValueSupport
-from .drawing import Drawing, joined, report_of, sample_set
+from .drawing import Drawing, joined, sample_set
 from .frames import read_table, warn_extreme_values
 from .lines import Lines
 from .parents import Request
@@ -205,7 +206,9 @@ class FittedRows:
                 "constraints, so that nothing is left to return. infeasible='raise' "
                 "says why."
             )
-        return batch, report_of(drawing, batch) if reports else None
+        return batch, report_of(
+            drawing.feasible, batch.numbers, len(self.source)
+        ) if reports else None
 
     def drawing(self, n_samples, constraints=None, drops=False, advice="", shares=None):
         """A :class:`Drawing` of new rows that satisfy constraints."""

@@ -246,14 +246,34 @@ class SampleReport(TableReport):
         return notes
 
 
-def report_of_rows(structure, rows):
-    """Names, ends, achieved values and residuals of what is about each row."""
+def report_of(structure, rows, n_train, of_totals=None, moved=None, n_parents=None):
+    """A report on what is asked of each row, and on totals if there are any.
+
+    Parameters
+    ----------
+    structure : Structure
+    rows : ndarray of shape (n, D)
+    n_train : int
+    of_totals : tuple, default=None
+        Names, ends, values and residuals, as :meth:`.Totals.achieved` has them.
+    moved : ndarray of shape (D,), default=None
+        How far totals moved the rows.
+    n_parents : float, default=None
+        Effective number of parents; None is all.
+    """
     system = structure.system()
     missed = np.abs(np.nan_to_num(system.residual(rows)))
     worst, each = missed.argmax(axis=0), np.arange(len(system))
     values = (np.nan_to_num(rows) @ system.coefficients.T)[worst, each]
     lower, upper = np.atleast_2d(system.lower), np.atleast_2d(system.upper)
-    ends = lower.min(axis=0), upper.max(axis=0)
     names = (*structure.equalities.descriptions, *structure.constraints.names)
     residual = missed[worst, each] / system.scale
-    return names, *ends, values, residual
+    of_rows = names, lower.min(axis=0), upper.max(axis=0), values, residual
+    parts = [of_rows] if of_totals is None else [of_totals, of_rows]
+    names, *arrays = zip(*parts, strict=True)
+    if moved is None:
+        moved, n_parents = np.zeros(len(structure.names)), float(n_train)
+    return SampleReport(
+        len(rows), n_train, sum(names, ()), *map(np.concatenate, arrays),
+        structure.names, moved, n_parents,
+    )  # fmt: skip

@@ -163,7 +163,14 @@ class Structure:
     @property
     def public_equalities(self):
         """The equalities about the columns of X, as its user counts them."""
-        return about_columns(self.equalities, self.table)
+        system, table = self.equalities, self.table
+        columns = range(prod(table.row_shape))
+        names = tuple(map(str, table.names or (f"x{j}" for j in columns)))
+        a, ranges = np.zeros((len(system), len(names))), np.ones(len(names))
+        a[:, table.columns] = system.coefficients
+        ranges[table.columns] = system.ranges
+        values = system.lower + system.coefficients @ table.starts
+        return LinearConstraints(a, values, values, names, ranges)
 
     @property
     def named_orders(self):
@@ -427,7 +434,8 @@ def find_equalities(X: Rows) -> LinearConstraints:
       x2 = x0 + x1
     """
     table = read_table(TableReader(), X, missing=True)
-    return about_columns(resolve_equalities("auto", table), table)
+    rows = table.numbers().astype(np.float64, copy=False)
+    return _structure_of(table, rows, with_orders=False).public_equalities
 
 
 def resolve_equalities(equalities, table):
@@ -469,15 +477,3 @@ def resolve_equalities(equalities, table):
             f"to {missed[k]:.1e} of the range."
         )
     return system
-
-
-def about_columns(system, table):
-    """Constraints about the numbers of a table as such about the columns of X."""
-    columns = range(prod(table.row_shape))
-    names = tuple(map(str, table.names or (f"x{j}" for j in columns)))
-    a = np.zeros((len(system), len(names)))
-    a[:, table.columns] = system.coefficients
-    ranges = np.ones(len(names))
-    ranges[table.columns] = system.ranges
-    values = system.lower + system.coefficients @ table.starts
-    return LinearConstraints(a, values, values, names, ranges)

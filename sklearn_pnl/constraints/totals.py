@@ -430,10 +430,9 @@ class Totals:
                 sums.append(total)
                 continue
             reader = reader or ColumnReader(table.like(numbers.copy(), np.arange(m)))
-            for part, new in zip(
-                (counts, codes), _whole(reader, total, n), strict=True
-            ):
-                part.append(new)
+            part, code = _whole(reader, total, n)
+            counts.append(part)
+            codes.append(code)
             counted.append(repr(total.of))
             if not discrete[places].all():
                 raise ValueError(

@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_pnl import ColumnConstraint, PNLAugmenter
-from sklearn_pnl.constraints import Infeasibility, SampleReport
+from sklearn_pnl.constraints import Infeasibility
 from sklearn_pnl.constraints.audit import (
     audit_rows,
     explain_infeasible,
-    report_of_rows,
+    report_of,
 )
 from sklearn_pnl.constraints.value_support import find_value_support
 from sklearn_pnl.frames import TableReader, read_table
@@ -152,10 +152,7 @@ def test_atoms_are_values_that_many_rows_share():
 
 
 def test_reports_are_printed_and_framed(rows, whole):
-    of_rows = report_of_rows(whole, rows)
-    report = SampleReport(
-        20, 50, *of_rows, ("a", "b", "c"), np.array([0.0, 0.3, 0]), 31.5
-    )
+    report = report_of(whole, rows, 50, moved=np.array([0.0, 0.3, 0]), n_parents=31.5)
     assert "c = a + b" in str(report)
     assert "0.3 of a column's range" in str(report)
     assert report.to_frame().index.tolist() == ["c = a + b", "c"]
