@@ -279,8 +279,6 @@ def _holds_where_given(rows, basis, values, precision):
 def echelon_of(system):
     """Equalities given as constraints as :class:`Equations`; whole pivots first."""
     a, b = system.coefficients, np.atleast_2d(system.lower)[0]
-    if not len(a):
-        return no_equations(a.shape[1])
     reduced, pivots = echelon(a, np.ones(a.shape[1]), np.ones(a.shape[1]))
     return Equations(reduced, reduced @ np.linalg.pinv(a) @ b, pivots)
 

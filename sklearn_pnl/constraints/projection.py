@@ -143,9 +143,8 @@ def round_rows(moved, structure, low, high, gaps):
         # Columns without steps make up for what rounding the others left.
         before = rounded[off]
         weights = weights_of(before, structure, gaps[off] | stepped, 1.0)
-        again, ok = nearest_rows(
-            before, weights, system.take_rows(off), low[off], high[off]
-        )
+        kept = system.take_rows(off), low[off], high[off]
+        again, ok = nearest_rows(before, weights, *kept)
         rounded[off] = np.where(ok.all(axis=1, keepdims=True), again, before)
     broken = system.violations(rounded).any(axis=1)
     of_orders = (structure.violations(x, "orders", gaps) for x in (rounded, moved))

@@ -254,8 +254,7 @@ def find_structure(table, value_support, extrapolation, equalities):
     if sparse is not None and np.prod(sparse.shape) > MOST_DENSE:
         ends = (sparse.min(axis=0), sparse.max(axis=0))
         rows = np.array([end.toarray().ravel() for end in ends], float)
-        no = np.zeros(rows.shape[1], bool)
-        low, high = limits(*rows, extrapolation, table.steps, no)
+        low, high = limits(*rows, extrapolation, table.steps, False)
         whole = table.without_rows()
         return Structure.plain(whole, rows, steps=table.steps, low=low, high=high)
     rows = table.numbers().astype(np.float64, copy=False)
@@ -320,12 +319,11 @@ def limits(least, most, extrapolation, steps, binary):
 
     Whole numbers and two-valued columns stay within what was seen.
     """
-    if extrapolation is None:
-        low, high = np.full_like(least, -np.inf), np.full_like(most, np.inf)
-    else:
-        with np.errstate(over="ignore", invalid="ignore"):
+    room = np.inf
+    with np.errstate(over="ignore", invalid="ignore"):
+        if extrapolation is not None:
             room = extrapolation * most - extrapolation * least
-            low, high = least - room, most + room
+        low, high = least - room, most + room
     discrete = (steps > 0) | binary
     low, high = np.where(discrete, least, low), np.where(discrete, most, high)
     empty = np.isnan(least)

@@ -141,22 +141,17 @@ class _Problem:
         ``values = clip(values - gain * u, lower, upper)``, which is semi-smooth.
         """
         t, lower, upper = self.sums.coefficients, self.sums.lower, self.sums.upper
+        kept = self.system, self.low, self.high
         gain = np.maximum((t * t) @ weights.sum(axis=0), np.finfo(float).tiny)
         root = np.sqrt(gain)
 
         def at(u):
             moved = start + weights * (u @ t)
-            rows, satisfied = nearest_rows(
-                moved, weights, self.system, self.low, self.high
-            )
+            rows, satisfied = nearest_rows(moved, weights, *kept)
             values = total_of(self.sums, rows)
             wanted = np.clip(values - gain * u, lower, upper)
-            return (
-                rows,
-                satisfied.all(),
-                wanted - values,
-                (wanted > lower) & (wanted < upper),
-            )
+            is_inside = (wanted > lower) & (wanted < upper)
+            return rows, satisfied.all(), wanted - values, is_inside
 
         u = np.zeros(len(t))
         rows, satisfied, missing, is_inside = at(u)

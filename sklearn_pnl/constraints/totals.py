@@ -363,9 +363,8 @@ def read_counts(reader, total, n=None):
     what = "the share of" if is_share else "the count of"
     names = tuple(f"{what} {name_level(key, level)}" for level in levels)
     rows = np.flatnonzero(codes >= 0)
-    has = csr_array(
-        (np.ones(len(rows)), (codes[rows], rows)), shape=(len(levels), len(codes))
-    )
+    shape = len(levels), len(codes)
+    has = csr_array((np.ones(len(rows)), (codes[rows], rows)), shape=shape)
     return LinearConstraints(has, lower, upper, (), labels=names), codes
 
 
@@ -472,9 +471,7 @@ def _read_sums(totals, n, table):
     asked = [ColumnConstraint(total.coefficients, lower=0) for total in totals]
     a = read_constraints(asked, table).coefficients
     a = a / np.array([n if total.mean else 1 for total in totals])[:, None]
-    lower, upper = (
-        np.array([(total.lower, total.upper) for total in totals]).reshape(-1, 2).T
-    )
+    lower, upper = np.array([(t.lower, t.upper) for t in totals]).reshape(-1, 2).T
     names = tuple(total.name for total in totals)
     shift, features = n * a @ table.starts, table.feature_names
     ends = lower - shift, upper - shift
