@@ -127,12 +127,11 @@ def adjust(
             row = int(np.argmax(infeasible))
             raise explain_infeasible(rows[row], structure.take_rows([row]), row)
     else:
-        asked = _read_totals(totals, table, numbers)
+        sums = _read_sums(totals, table, numbers)
         constant = np.broadcast_to(structure.ranges == 0, numbers.shape)
         rows = project_to_totals(
-            numbers, asked.sums, structure, avoid=constant, offset=offset,
-            shift=asked.shift,
-        )  # fmt: skip
+            numbers, sums, structure, avoid=constant, offset=offset
+        )
     moved = table.like(rows.copy(), np.arange(len(rows)))
     final = np.asarray(table.read(moved), dtype=np.float64)
     # Steps are kept where possible; types always.
@@ -165,7 +164,7 @@ def _structure_of(table, numbers, constraints, equalities, extrapolation):
     )  # fmt: skip
 
 
-def _read_totals(totals, table, numbers):
+def _read_sums(totals, table, numbers):
     """Read totals of numeric columns; refuse counts of categories."""
     for total in as_totals(totals, table.names, table.row_shape):
         if total.by_level:
@@ -174,4 +173,4 @@ def _read_totals(totals, table, numbers):
                 "categories. Ask for sums of numbers here; calibrate gives rows "
                 "weights for counts, and PNLAugmenter.sample draws new rows."
             )
-    return Totals.read(totals, len(numbers), table, numbers)
+    return Totals.read(totals, len(numbers), table, numbers).sums

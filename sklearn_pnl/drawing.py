@@ -14,7 +14,7 @@ from .constraints.audit import (
     report_of,
 )
 from .constraints.projection import project_rows
-from .constraints.sum_projection import project_to_totals, tolerance
+from .constraints.sum_projection import project_to_totals
 from .constraints.totals import Totals
 from .parents import Batch, choose_seeds, condition_weights, parent_weights
 
@@ -222,7 +222,7 @@ def _check(asked, achieved, precision):
     """Check totals of rows as their user gets them."""
     names, *_, values, residual = achieved
     room = np.zeros(len(names))
-    room[: len(asked.sums)] = tolerance(asked.sums, precision)
+    room[: len(asked.sums)] = asked.sums.tolerance(precision)
     for k in np.flatnonzero(~(residual <= room)):
         raise Infeasibility(f"{names[k]} is missed: new rows have {values[k]:.10g}.")
 
@@ -243,6 +243,4 @@ def _moved(drawing, asked, batch, numbers):
     # Cells of donors stay as they are.
     fixed = np.broadcast_to(structure.binary, rows.shape)
     avoid = drawing.fixed_cells(batch._replace(numbers=rows)) | (feasible.ranges == 0)
-    return project_to_totals(
-        rows, asked.sums, feasible, fixed=fixed, avoid=avoid, shift=asked.shift
-    )
+    return project_to_totals(rows, asked.sums, feasible, fixed=fixed, avoid=avoid)

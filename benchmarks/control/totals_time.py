@@ -12,7 +12,7 @@ import numpy as np
 
 from sklearn_pnl.constraints.linear import LinearConstraints
 from sklearn_pnl.constraints.structure import Structure
-from sklearn_pnl.constraints.sum_projection import project_to_totals
+from sklearn_pnl.constraints.sum_projection import Sums, project_to_totals
 from sklearn_pnl.frames import TableReader, read_table
 
 from ..speed.scores import score
@@ -60,7 +60,7 @@ def asked_of(rows):
 
     def sums(which, lower, upper):
         ends = lower[which], upper[which]
-        return LinearConstraints(a[which], *ends, (), labels=names[which])
+        return Sums(a[which], *ends, (), labels=names[which])
 
     return {
         "one sum": sums(slice(0, 1), near, near),

@@ -16,13 +16,16 @@ J.-C. Deville, C.-E. Sarndal, "Calibration estimators in survey sampling", JASA 
 has the distance.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 
 from .._runtime.arrays import slices
 from ..geometry.convex.reach import box_reach, span
 from .audit import Infeasibility, explain_infeasible
 from .equalities import echelon
-from .linear import ALMOST, TOL
+from .linear import ALMOST, TOL, LinearConstraints
 from .projection import (
     ROUNDS_OF_ORDERS,
     nearest_rows,
@@ -33,48 +36,52 @@ from .projection import (
 from .value_support import least_change, off_steps, on_steps
 
 
-def total_of(sums, rows):
-    """Sums (k,) over rows (n, D), without what is missing."""
-    return sums.coefficients @ np.nansum(rows, axis=0)
+@dataclass(frozen=True, repr=False)
+class Sums(LinearConstraints):
+    """Constraints on the sum of all rows.
+
+    Attributes
+    ----------
+    shift : ndarray of shape (k,) or float
+        What sums are more in the units of their user: numbers count from a start.
+    """
+
+    shift: NDArray | float = 0.0
+
+    def of(self, rows):
+        """Sums (k,) over rows (n, D), without what is missing."""
+        return self.coefficients @ np.nansum(rows, axis=0) + self.shift
+
+    def sizes(self, rows):
+        """Sums (k,) of absolute terms."""
+        terms = np.abs(self.coefficients) @ np.nansum(np.abs(rows), axis=0)
+        return np.maximum(terms + np.abs(self.shift), np.finfo(float).tiny)
+
+    def share_missed(self, rows):
+        """What is missed, as a share of the sum of absolute terms."""
+        with np.errstate(over="ignore"):
+            return np.abs(self.missing(self.of(rows))) / self.sizes(rows)
+
+    def tolerance(self, precision):
+        """Largest share: 1e-9, and the rounding of the types of columns (D,)."""
+        used = self.coefficients.any(axis=0)
+        return TOL + 4 * precision[used].max(initial=0)
 
 
-def sizes_of(sums, rows):
-    """Sums (k,) of absolute terms."""
-    terms = np.abs(sums.coefficients) @ np.nansum(np.abs(rows), axis=0)
-    return np.maximum(terms, np.finfo(float).tiny)
-
-
-def share_missed(sums, rows):
-    """What is missed, as a share of the sum of absolute terms."""
-    with np.errstate(over="ignore"):
-        return np.abs(sums.missing(total_of(sums, rows))) / sizes_of(sums, rows)
-
-
-def tolerance(sums, precision):
-    """Largest share: 1e-9, and the rounding of the types of columns (D,)."""
-    used = sums.coefficients.any(axis=0)
-    return TOL + 4 * precision[used].max(initial=0)
-
-
-def project_to_totals(
-    rows, sums, structure, *, fixed=None, avoid=None, offset=1.0, shift=None
-):
+def project_to_totals(rows, sums, structure, *, fixed=None, avoid=None, offset=1.0):
     """Move rows to sums over all of them, least in the chi-square distance.
 
     Parameters
     ----------
     rows : ndarray of shape (n, D)
         Missing cells are NaN and stay so.
-    sums : LinearConstraints
-        Of the sum of all rows.
+    sums : Sums
     structure : Structure
         What each row is to satisfy. Orders give way where nothing else has the sums.
     fixed, avoid : ndarray of bool of shape (n, D), default=None
         Cells that do not move, and those that do only where nothing else has the sums.
     offset : float, default=1.0
         The larger, the less large values are moved before small ones.
-    shift : ndarray of shape (k,), default=None
-        What sums are more in messages.
 
     Returns
     -------
@@ -90,7 +97,7 @@ def project_to_totals(
     gaps = np.isnan(rows)
     fixed = gaps if fixed is None else fixed | gaps
     for still in [fixed] if avoid is None else [fixed | avoid, fixed]:
-        problem = _Problem(rows, sums, structure, still, offset, shift)
+        problem = _Problem(rows, sums, structure, still, offset)
         moved = problem.start
         if not problem.reach()[2].any():
             moved = problem.solve(problem.start, problem.weights)
@@ -99,7 +106,7 @@ def project_to_totals(
     else:
         raise problem.explain(moved)
     moved = problem.on_steps(problem.in_order(moved))
-    if share_missed(sums, moved).max(initial=0.0) > problem.tol:
+    if sums.share_missed(moved).max(initial=0.0) > problem.tol:
         raise problem.explain(moved)
     return np.where(gaps, np.nan, moved)
 
@@ -107,9 +114,8 @@ def project_to_totals(
 class _Problem:
     """Rows (n, D) to be moved, and what they keep."""
 
-    def __init__(self, rows, sums, structure, still, offset, shift):
+    def __init__(self, rows, sums, structure, still, offset):
         self.gaps, self.sums = np.isnan(rows), sums
-        self.shift = np.zeros(len(sums)) if shift is None else shift
         self.start = np.where(self.gaps, 0.0, rows)
         low, high, self.set = split_limits(structure, len(rows))
         crossed = (low > high).any(axis=1)
@@ -120,7 +126,7 @@ class _Problem:
         self.low, self.high = (np.where(still, stay, end) for end in (low, high))
         self.weights = weights_of(self.start, structure, still, offset)
         self.system = self.set.system(gaps=self.gaps)
-        self.tol = tolerance(sums, structure.precision)
+        self.tol = sums.tolerance(structure.precision)
 
     def keeps(self, rows):
         """Which rows (n,) are within their limits and have what each keeps."""
@@ -129,7 +135,7 @@ class _Problem:
 
     def is_feasible(self, rows):
         """Whether rows have the sums, and each what it keeps."""
-        summed = share_missed(self.sums, rows) <= self.tol
+        summed = self.sums.share_missed(rows) <= self.tol
         return bool(summed.all() and self.keeps(rows).all())
 
     # --- moves of all rows ----------------------------------------------------------
@@ -148,7 +154,7 @@ class _Problem:
         def at(u):
             moved = start + weights * (u @ t)
             rows, satisfied = nearest_rows(moved, weights, *kept)
-            values = total_of(self.sums, rows)
+            values = self.sums.of(rows)
             wanted = np.clip(values - gain * u, lower, upper)
             is_inside = (wanted > lower) & (wanted < upper)
             return rows, satisfied.all(), wanted - values, is_inside
@@ -156,7 +162,7 @@ class _Problem:
         u = np.zeros(len(t))
         rows, satisfied, missing, is_inside = at(u)
         for _ in range(50):
-            size = sizes_of(self.sums, rows) + np.abs(missing)
+            size = self.sums.sizes(rows) + np.abs(missing)
             worst = np.abs(missing / size).max()
             if worst <= 1e-3 * TOL or not satisfied:
                 break
@@ -262,7 +268,7 @@ class _Problem:
         Those that move least; there may be too few of them.
         """
         ends = self.sums.lower, self.sums.upper
-        lower, upper = (end[[k]] - total_of(self.sums, rows)[k] for end in ends)
+        lower, upper = (end[[k]] - self.sums.of(rows)[k] for end in ends)
         n_steps = least_change(*np.sort([lower / change, upper / change], axis=0))[0]
         columns = np.flatnonzero(move)
         unit, trial = self.set.steps[columns], rows + np.sign(n_steps) * move
@@ -281,8 +287,8 @@ class _Problem:
     def reach(self):
         """Least and most (k,) of each sum within limits, and which ask for more."""
         sums, ends = self.sums, (self.low.sum(axis=0), self.high.sum(axis=0))
-        least, most = box_reach(sums.coefficients, *ends)
-        room = self.tol * sizes_of(sums, self.start)
+        least, most = (e + sums.shift for e in box_reach(sums.coefficients, *ends))
+        room = self.tol * sums.sizes(self.start)
         return least, most, (sums.lower > most + room) | (sums.upper < least - room)
 
     def explain(self, rows):
@@ -292,16 +298,14 @@ class _Problem:
         for row in np.flatnonzero(~satisfied.all(axis=1)):
             return explain_infeasible(alone[row], self.set.take_rows([row]), int(row))
         sums, (least, most, beyond) = self.sums, self.reach()
-        k = int(np.argmax(np.where(beyond, np.inf, share_missed(sums, rows))))
-        more, reached = self.shift[k], total_of(sums, rows)[k] + self.shift[k]
-        reached = f"with all that rows keep they reach {reached:.10g}"
+        k = int(np.argmax(np.where(beyond, np.inf, sums.share_missed(rows))))
+        reached = f"with all that rows keep they reach {sums.of(rows)[k]:.10g}"
         if beyond[k]:
-            ends = span(least[k] + more, most[k] + more, 7)
+            ends = span(least[k], most[k], 7)
             reached = f"within the limits of {len(rows)} rows it reaches {ends}"
         steps = self.set.steps[sums.coefficients[k] != 0]
         of_steps = f" Values are multiples of {steps.max():g}." if steps.any() else ""
         return Infeasibility(
-            f"{sums.names[k]} asks for "
-            f"{span(sums.lower[k] + more, sums.upper[k] + more)}; {reached}."
+            f"{sums.names[k]} asks for {span(sums.lower[k], sums.upper[k])}; {reached}."
             f"{of_steps} Ask for an interval: column_total(..., rtol=)."
         )

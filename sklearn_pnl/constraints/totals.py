@@ -20,7 +20,7 @@ from .linear import (
     read_constraints,
     stacked,
 )
-from .sum_projection import share_missed, total_of
+from .sum_projection import Sums
 
 
 @dataclass(frozen=True)
@@ -378,24 +378,21 @@ class Totals:
     Attributes
     ----------
     n : int
-    sums : LinearConstraints
-        Of numbers, over all rows.
+    sums : Sums
+        Of numbers.
     counts : LinearConstraints
         By category, of weights of the training rows.
     codes : ndarray of int of shape (n_train, 1 + n_counted)
         Levels of the training rows by what is counted, behind a column of zeros.
     counted : list of str
         What is counted.
-    shift : ndarray of shape (k,)
-        What sums are more in the units of their user.
     """
 
     n: int
-    sums: LinearConstraints
+    sums: Sums
     counts: LinearConstraints
     codes: np.ndarray
     counted: list
-    shift: np.ndarray
 
     @classmethod
     def read(cls, totals, n, table, numbers, discrete=False):
@@ -438,8 +435,8 @@ class Totals:
                     f"{counted[-1]} is counted by values, of which new rows may have "
                     "others. Name it in categorical_features."
                 )
-        of_all, shift = _read_sums(sums, n, table)
-        return cls(n, of_all, stacked(counts), np.column_stack(codes), counted, shift)
+        of_all, codes = _read_sums(sums, n, table), np.column_stack(codes)
+        return cls(n, of_all, stacked(counts), codes, counted)
 
     def achieved(self, rows, seeds):
         """What rows have, and what they miss, of all that is asked for.
@@ -457,9 +454,8 @@ class Totals:
         lower, upper, values, residual : ndarray of shape (k,)
             The residual of a sum is a share of its absolute terms.
         """
-        sums, counts, shift = self.sums, self.counts, self.shift
-        values = (sums.lower, sums.upper, total_of(sums, rows))
-        of_sums = (*(x + shift for x in values), share_missed(sums, rows))
+        sums, counts = self.sums, self.counts
+        of_sums = sums.lower, sums.upper, sums.of(rows), sums.share_missed(rows)
         n_rows = counts.coefficients[:, seeds].sum(axis=1)
         of_counts = counts.lower, counts.upper, n_rows, np.abs(counts.missing(n_rows))
         both = zip(of_sums, of_counts, strict=True)
@@ -467,15 +463,14 @@ class Totals:
 
 
 def _read_sums(totals, n, table):
-    """Sums and means of columns over all rows, and what they are more for users."""
+    """Sums and means of columns over all rows."""
     asked = [ColumnConstraint(total.coefficients, lower=0) for total in totals]
     a = read_constraints(asked, table).coefficients
     a = a / np.array([n if total.mean else 1 for total in totals])[:, None]
     lower, upper = np.array([(t.lower, t.upper) for t in totals]).reshape(-1, 2).T
     names = tuple(total.name for total in totals)
     shift, features = n * a @ table.starts, table.feature_names
-    ends = lower - shift, upper - shift
-    return LinearConstraints(a, *ends, features, labels=names), shift
+    return Sums(a, lower, upper, features, labels=names, shift=shift)
 
 
 def _whole(reader, total, n):

@@ -7,12 +7,8 @@ from _sets import linear, structure_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
-from sklearn_pnl import LinearConstraints, column_total
-from sklearn_pnl.constraints.sum_projection import (
-    project_to_totals,
-    share_missed,
-    total_of,
-)
+from sklearn_pnl import column_total
+from sklearn_pnl.constraints.sum_projection import Sums, project_to_totals
 from sklearn_pnl.constraints.totals import Totals
 from sklearn_pnl.constraints.value_support import multiples
 from sklearn_pnl.frames import TableReader, read_table
@@ -42,7 +38,7 @@ def as_sums(coefficients, lower, upper=None):
     lower = np.atleast_1d(np.asarray(lower, float))
     upper = lower if upper is None else np.atleast_1d(np.asarray(upper, float))
     names = tuple(f"the sum of {k}" for k in range(len(a)))
-    return LinearConstraints(a, lower, upper, (), labels=names)
+    return Sums(a, lower, upper, (), labels=names)
 
 
 def settings(rows, kind="floats", **others):
@@ -85,10 +81,10 @@ def test_sums_that_other_rows_have_are_met_with_all_that_rows_keep(kind, seed):
     sums = as_sums(a, a @ other.sum(axis=0))
     keeps = settings(start, kind)
     rows = project_to_totals(start, sums, keeps)
-    assert share_missed(sums, rows).max() <= 1e-9
+    assert sums.share_missed(rows).max() <= 1e-9
     check_rows(rows, start, keeps)
     whole = [k for k in range(len(chosen)) if chosen[k] > 2]
-    assert_array_equal(total_of(sums, rows)[whole], sums.lower[whole])
+    assert_array_equal(sums.of(rows)[whole], sums.lower[whole])
 
 
 def slsqp(start, weights, sums, low, high, a):
@@ -96,7 +92,7 @@ def slsqp(start, weights, sums, low, high, a):
 
     def gap(x):
         x = x.reshape(shape)
-        return np.append(x @ a.T, total_of(sums, x) - sums.lower)
+        return np.append(x @ a.T, sums.of(x) - sums.lower)
 
     found = minimize(
         lambda x: float((((x.reshape(shape) - start) ** 2) / (2 * weights)).sum()),
@@ -126,7 +122,7 @@ def test_moves_are_those_of_a_general_solver(seed, n_sums, is_tied):
     ranges = np.ptp(start, axis=0)
     keeps = structure_of(start, low=low, high=high, equalities=linear(a, 0, 0))
     rows = project_to_totals(start, sums, keeps)
-    assert share_missed(sums, rows).max() <= 1e-11
+    assert sums.share_missed(rows).max() <= 1e-11
     weights = chi_square(start, ranges)
     cost = (((rows - start) ** 2) / (2 * weights)).sum()
     least = slsqp(start, weights, sums, low, high, a)
@@ -140,9 +136,7 @@ def test_sums_without_limits_have_the_closed_form_of_calibrated_values():
     sums, ranges = as_sums(t, [3.0, -1.0]), np.ptp(start, axis=0)
     rows = project_to_totals(start, sums, structure_of(start))
     weights = chi_square(start, ranges)
-    z = np.linalg.solve(
-        (t * weights.sum(axis=0)) @ t.T, sums.lower - total_of(sums, start)
-    )
+    z = np.linalg.solve((t * weights.sum(axis=0)) @ t.T, sums.lower - sums.of(start))
     assert_allclose(rows, start + weights * (z @ t), rtol=1e-9, atol=1e-9)
 
 
@@ -183,7 +177,7 @@ def test_fixed_and_missing_cells_stay(kind):
     rows = project_to_totals(start, sums, keeps, fixed=fixed)
     assert_array_equal(np.isnan(rows), np.isnan(start))
     assert_array_equal(rows[fixed], start[fixed])
-    assert share_missed(sums, rows).max() <= 1e-9
+    assert sums.share_missed(rows).max() <= 1e-9
     there = ~np.isnan(rows).any(axis=1)
     check_rows(rows[there], full, keeps)
 
@@ -209,7 +203,7 @@ def test_sums_of_a_total_and_of_a_part_are_met_in_whole_numbers(columns):
     sums = as_sums(np.eye(6)[columns], start.sum(axis=0)[columns] + [7, 11])
     keeps = settings(start, "cents")
     rows = project_to_totals(start, sums, keeps)
-    assert_array_equal(total_of(sums, rows), sums.lower)
+    assert_array_equal(sums.of(rows), sums.lower)
     check_rows(rows, start, keeps)
 
 
@@ -310,7 +304,7 @@ def test_sums_means_and_counts_are_read():
 def test_arrays_of_many_axes_have_sums_of_cells():
     X = np.random.default_rng(0).gamma(2.0, size=(30, 2, 3))
     totals, _ = read_totals(X.sum(axis=0), 30, X)
-    assert_allclose(total_of(totals.sums, X.reshape(30, -1)), X.sum(axis=0).ravel())
+    assert_allclose(totals.sums.of(X.reshape(30, -1)), X.sum(axis=0).ravel())
 
 
 @pytest.mark.parametrize(
