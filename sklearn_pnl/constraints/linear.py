@@ -217,9 +217,7 @@ class LinearConstraints:
         """What values of the sums lack of each interval, with its sign."""
         return np.maximum(self.lower - values, 0) - np.maximum(values - self.upper, 0)
 
-    def violations(
-        self, rows: NDArray, room: NDArray | None = None, inside: bool = True
-    ) -> NDArray:
+    def violations(self, rows: NDArray, room: Any = None, inside: bool = True) -> Any:
         """Which constraints (n, k) rows (n, D) miss by more than ``room``.
 
         None is rounding, of equalities alone if inequalities are to hold exactly

@@ -257,21 +257,22 @@ def find_structure(table, value_support, extrapolation, equalities):
         low, high = limits(*rows, extrapolation, table.steps, False)
         whole = table.without_rows()
         return Structure.plain(whole, rows, steps=table.steps, low=low, high=high)
-    rows = table.numbers().astype(np.float64, copy=False)
-    support, given = None, None
-    if value_support is not None and len(table.shape) == 1:
-        support = find_value_support(rows, table)
+    given = None
     if not isinstance(equalities, str):
         given = echelon_of(resolve_equalities(equalities, table))
-    return _structure_of(table, rows, extrapolation, support, given)
+    return _structure_of(table, value_support, extrapolation, given)
 
 
 def _structure_of(
-    table, rows, extrapolation=0.0, support=None, given=None, with_orders=True
+    table, value_support=None, extrapolation=0.0, given=None, with_orders=True
 ):
-    """The structure of rows (n, D), with :class:`Equations` that are given or found."""
-    steps = table.steps if support is None else support.steps
+    """The structure of all rows, with :class:`Equations` that are given or found."""
+    rows = table.numbers().astype(np.float64, copy=False)
     shape = None if len(table.shape) == 1 else table.shape
+    support, steps = None, table.steps
+    if value_support is not None and shape is None:
+        support = find_value_support(rows, table)
+        steps = support.steps
     ends = least, most = ends_of(rows)
     if np.isnan(least).any():
         least, most = ends_seen(rows)
@@ -432,8 +433,7 @@ def find_equalities(X: Rows) -> LinearConstraints:
       x2 = x0 + x1
     """
     table = read_table(TableReader(), X, missing=True)
-    rows = table.numbers().astype(np.float64, copy=False)
-    return _structure_of(table, rows, with_orders=False).public_equalities
+    return _structure_of(table, with_orders=False).public_equalities
 
 
 def resolve_equalities(equalities, table):
@@ -457,8 +457,7 @@ def resolve_equalities(equalities, table):
     if equalities is None:
         return LinearConstraints.empty(table.feature_names)
     if isinstance(equalities, str):
-        rows = table.numbers().astype(np.float64, copy=False)
-        return _structure_of(table, rows, with_orders=False).equalities
+        return _structure_of(table, with_orders=False).equalities
     system = read_constraints(equalities, table)
     if not system.is_equality.all() or np.ndim(system.lower) > 1:
         raise ValueError("equalities= are for all rows; intervals as constraints=.")

@@ -289,11 +289,7 @@ class ColumnReader:
 
     def codes(self, keys, levels):
         """Which of some tuples of levels each row has (n,); -1 for none of them."""
-        place = {
-            level: k
-            for k, level in enumerate(levels)
-            if not any(map(is_missing, level))
-        }
+        place = {x: k for k, x in enumerate(levels) if not any(map(is_missing, x))}
         rows = zip(*map(self.levels, keys), strict=True)
         return np.fromiter((place.get(row, -1) for row in rows), np.intp, len(self))
 
