@@ -58,8 +58,7 @@ def floats_like(values, x):
     """Numbers as floats of the type of ``x``, where it is."""
     if isinstance(x, np.ndarray):
         return np.asarray(values, x.dtype)
-    values = np.asarray(values, np.float64)
-    return namespace(x).asarray(values, dtype=x.dtype, device=compat.device(x))
+    return _on_device(values, namespace(x), x.dtype, compat.device(x))
 
 
 def constant(x, make, *args):
@@ -75,7 +74,13 @@ def constant(x, make, *args):
 @lru_cache(maxsize=256)
 def _moved(make, args, xp, dtype, device):
     # A copy, since what is made may not be written to.
-    return xp.asarray(np.array(make(*args)), dtype=dtype, device=device)
+    return _on_device(np.array(make(*args)), xp, dtype, device)
+
+
+def _on_device(values, xp, dtype, device):
+    # A device may lack double precision also on the way to single.
+    kind = np.float32 if xp.finfo(dtype).bits == 32 else np.float64
+    return xp.asarray(np.asarray(values, kind), dtype=dtype, device=device)
 
 
 def to_host(x):
