@@ -46,7 +46,8 @@ def detect(real, new, is_held_out, classifier, cv, max_samples, rng, n_jobs):
             classifier, rows, is_new, scoring="roc_auc", cv=splits, n_jobs=n_jobs,
             error_score="raise",
         )  # fmt: skip
-    return auc, judge_area("detection", auc.mean(), size, size, reason, both=True)
+    found = "detection", "distinguishable", auc.mean(), size, size, reason
+    return auc, judge_area(*found, both=True)
 
 
 def make_folds(rows, is_new, is_held_out, cv, rng):

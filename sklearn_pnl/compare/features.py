@@ -12,12 +12,21 @@ from .._runtime.reports import TableReport
 from .._runtime.validation import unheard
 from .findings import LEVEL, NOTHING, TOO_FEW, judge, no_finding
 
-_REASONS = {
-    "ranges": "share of values beyond all training values; 5% do not matter",
-    "location": "difference of means, in training standard deviations; 0.2 does not "
-    "matter",
-    "spread": "ratio of standard deviations, of features with more rows than 6 times "
-    "the kurtosis; from four fifths to five quarters does not matter",
+# The fault of each criterion, and what its value is.
+_FAULTS = {
+    "ranges": (
+        "out of range",
+        "share of values beyond all training values; 5% do not matter",
+    ),
+    "location": (
+        "shifted",
+        "difference of means, in training standard deviations; 0.2 does not matter",
+    ),
+    "spread": (
+        "spread changed",
+        "ratio of standard deviations, of features with more rows than 6 times "
+        "the kurtosis; from four fifths to five quarters does not matter",
+    ),
 }
 
 
@@ -140,7 +149,7 @@ def _slack_of_spread(ratio, X, X_new, n, n_new):
 
 
 def _judge_worst(criterion, names, values, baseline, slack):
-    excess, reason = (values - baseline) / slack, _REASONS[criterion]
+    excess, (fault, reason) = (values - baseline) / slack, _FAULTS[criterion]
     both = criterion != "ranges"
     if np.all(np.isnan(excess)):
         status = NOTHING if np.all(np.isnan(values)) else TOO_FEW
@@ -148,7 +157,7 @@ def _judge_worst(criterion, names, values, baseline, slack):
     worst = np.nanargmax(np.abs(excess) if both else excess)
     measured = (v[worst] for v in np.broadcast_arrays(values, baseline, slack))
     return judge(
-        criterion, *measured, f"{names[worst]}: {reason}",
+        criterion, fault, *measured, f"{names[worst]}: {reason}",
         most=np.inf if both else 1.0, both=both,
     )  # fmt: skip
 
@@ -220,4 +229,12 @@ def judge_correlations(difference, baseline):
     # values), a twelfth were beyond the worst of 20 pairs; with a fifth more, and the
     # difference that does not matter, none.
     slack = np.hypot(0.05, 1.2 * baseline) - baseline
-    return judge("correlations", change, baseline, slack, reason, most=np.inf)
+    return judge(
+        "correlations",
+        "correlations changed",
+        change,
+        baseline,
+        slack,
+        reason,
+        most=np.inf,
+    )

@@ -11,13 +11,6 @@ from scipy.stats import betabinom
 
 FINE, TOO_FEW = "fine", "too few rows to tell"
 NOTHING, NEEDS_TEST = "nothing to compare", "needs X_test"
-# The status of a fault for each criterion, in the order of a verdict.
-FAULTS = {
-    "exact copies": "copies", "close rows": "copies",
-    "membership": "members exposed", "ranges": "out of range",
-    "location": "shifted", "spread": "spread changed",
-    "correlations": "correlations changed", "detection": "distinguishable",
-}  # fmt: skip
 # Probability that a criterion rejects real rows, over all features.
 LEVEL = 0.01
 # Ranks of distances depend on one another where these are to the same rows: areas of
@@ -58,9 +51,16 @@ class Finding:
     threshold: float
     reason: str
 
+    @property
+    def is_fault(self) -> bool:
+        """Whether the status is a fault."""
+        return self.status not in (FINE, TOO_FEW, NOTHING, NEEDS_TEST)
 
-def judge(criterion, value, baseline, slack, reason, *, most=1.0, both=False):
+
+def judge(criterion, fault, value, baseline, slack, reason, *, most=1.0, both=False):
     """Return a finding that accepts values up to ``slack`` above the baseline.
+
+    ``fault`` is its status beyond that.
 
     ``most`` is the largest possible value: a threshold there means too few rows. With
     ``both``, values more than ``slack`` below the baseline are faults as well.
@@ -70,7 +70,7 @@ def judge(criterion, value, baseline, slack, reason, *, most=1.0, both=False):
     threshold = baseline - slack if is_below else baseline + slack
     is_fault = value < threshold if is_below else value > threshold
     otherwise = TOO_FEW if baseline + slack >= most else FINE
-    status = FAULTS[criterion] if is_fault else otherwise
+    status = fault if is_fault else otherwise
     return Finding(criterion, status, value, baseline, threshold, reason)
 
 
@@ -79,17 +79,17 @@ def no_finding(criterion, status, reason):
     return Finding(criterion, status, np.nan, np.nan, np.nan, reason)
 
 
-def judge_area(criterion, area, n, m, reason, **settings):
+def judge_area(criterion, fault, area, n, m, reason, **settings):
     """Judge an area under the ROC curve of n rows of one kind and m of another.
 
     The error is that of ranks of rows of one distribution (Mann and Whitney, 1947).
     """
     slack = max(_AREA, _ERRORS * np.sqrt((n + m + 1) / (12 * n * m)))
     reason += f"; {_AREA:g} from one half does not matter"
-    return judge(criterion, area, 0.5, slack, reason, **settings)
+    return judge(criterion, fault, area, 0.5, slack, reason, **settings)
 
 
-def judge_share(criterion, is_new, is_real, reason, *, fine=0.0):
+def judge_share(criterion, fault, is_new, is_real, reason, *, fine=0.0):
     """Judge the share of new rows that are something by that of real rows.
 
     What chance explains is the upper quantile of the predictive distribution of their
@@ -100,13 +100,13 @@ def judge_share(criterion, is_new, is_real, reason, *, fine=0.0):
     n, n_new = len(is_real) / 2, max(1, len(is_new) // 2)
     chance = betabinom.isf(LEVEL, n_new, n * baseline + 1, n * (1 - baseline) + 1)
     slack = max(chance / n_new, fine, baseline) - baseline
-    return judge(criterion, value, baseline, slack, reason)
+    return judge(criterion, fault, value, baseline, slack, reason)
 
 
 def summarise(findings):
     """Return the faults, each once; without any, whether all criteria had an answer."""
     statuses = {finding.status for finding in findings}
-    if faults := [f for f in dict.fromkeys(FAULTS.values()) if f in statuses]:
+    if faults := dict.fromkeys(f.status for f in findings if f.is_fault):
         return ", ".join(faults)
     if TOO_FEW in statuses:
         return TOO_FEW

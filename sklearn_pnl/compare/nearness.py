@@ -34,7 +34,7 @@ def judge_closeness(distance, baseline):
     """Judge whether new rows are training rows with a little noise."""
     is_close = [gaps <= CLOSE * np.median(baseline) for gaps in (distance, baseline)]
     reason = "share nearer to a training row than a quarter of what real rows are"
-    return judge_share("close rows", *is_close, reason, fine=_CLOSE_SHARE)
+    return judge_share("close rows", "copies", *is_close, reason, fine=_CLOSE_SHARE)
 
 
 def judge_membership(train, test, new, n_jobs):
@@ -45,7 +45,9 @@ def judge_membership(train, test, new, n_jobs):
     distances = [nearest(new, rows, n_jobs)[0] for rows in (train, test)]
     is_train = np.repeat([1, 0], [len(train), len(test)])
     area = roc_auc_score(is_train, -np.concatenate(distances))
-    return judge_area("membership", area, len(train), len(test), reason)
+    return judge_area(
+        "membership", "members exposed", area, len(train), len(test), reason
+    )
 
 
 def judge_copies(samples):
@@ -72,9 +74,9 @@ def judge_copies(samples):
         return no_finding("exact copies", NOTHING, reason)
     is_copy = np.isin(new, train)
     if by_chance:
-        return judge_share("exact copies", is_copy, is_equal, reason)
+        return judge_share("exact copies", "copies", is_copy, is_equal, reason)
     reason += ", and none by chance where a value is continuous"
-    return judge("exact copies", is_copy.mean(), 0, 0, reason)
+    return judge("exact copies", "copies", is_copy.mean(), 0, 0, reason)
 
 
 def _has_continuous(cells):

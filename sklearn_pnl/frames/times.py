@@ -69,7 +69,7 @@ def count_from_one_start(times):
     for kind in points:
         start, rest = divmod(first, UNITS[kind.time_unit])
         if rest == 0 and (kind.start - start) % kind.unit == 0:
-            Counts.__init__(kind, np.int64, start, kind.unit)
+            kind.count_from(start, kind.unit)
 
 
 def step_of_time(ticks, unit):

@@ -68,7 +68,12 @@ class Counts:
     step, precision = 1.0, 0.0
 
     def __init__(self, dtype, start=0, unit=1):
-        self.dtype, self.start, self.unit = np.dtype(dtype), start, unit
+        self.dtype = np.dtype(dtype)
+        self.count_from(start, unit)
+
+    def count_from(self, start, unit=1):
+        """Count steps of a length from a start."""
+        self.start, self.unit = start, unit
         self._plain = np.ndim(start) == 0 and start == 0 and unit == 1
         self._wide = np.uint64 if self.dtype.kind == "u" else np.int64
         self._bits = np.asarray(start, dtype=self._wide).view(np.uint64)
