@@ -8,6 +8,7 @@ are faster by what NumPy alone has.
 
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.utils._array_api import _convert_to_numpy
@@ -25,6 +26,8 @@ BLOCK_CELLS = 2**17
 # On a device a block has as many times the rows: some gigabytes with temporaries.
 DEVICE_BLOCKS = 256
 _EPS = float(np.finfo(np.float64).eps)
+# Arrays on devices, by the object that they are attributes of.
+_kept: WeakKeyDictionary = WeakKeyDictionary()
 
 
 # --- namespaces and devices ---------------------------------------------------------
@@ -75,6 +78,22 @@ def constant(x, make, *args):
 def _moved(make, args, xp, dtype, device):
     # A copy, since what is made may not be written to.
     return _on_device(np.array(make(*args)), xp, dtype, device)
+
+
+def kept(x, owner, name):
+    """An attribute of an object, an array of NumPy or a list, where ``x`` is.
+
+    It is moved to a device once, and leaves it with the object.
+    """
+    arrays = getattr(owner, name)
+    if isinstance(x, np.ndarray):
+        return arrays
+    place, moved = (x.dtype, compat.device(x)), _kept.setdefault(owner, {})
+    if (name, *place) not in moved:
+        several = arrays if isinstance(arrays, list) else [arrays]
+        several = [_on_device(array, namespace(x), *place) for array in several]
+        moved[name, *place] = several if isinstance(arrays, list) else several[0]
+    return moved[name, *place]
 
 
 def _on_device(values, xp, dtype, device):

@@ -20,9 +20,9 @@ from ..._runtime.arrays import (
     at_least,
     cast,
     concat,
-    constant,
     filled,
     is_on_host,
+    kept,
     namespace,
     replaced,
     row_dots,
@@ -171,9 +171,7 @@ class Basis:
 
     def _matrix(self, x):
         """All functions, where ``x`` is."""
-        if isinstance(x, np.ndarray):
-            return self.functions
-        return constant(x, getattr, self, "functions")
+        return kept(x, self, "functions")
 
     def _is_whole(self, x):
         # On a device one large product takes less time than several small ones.
@@ -222,13 +220,7 @@ class KroneckerBasis(Basis):
 
     def _blocks_like(self, x):
         """The blocks where ``x`` is, and in its precision."""
-        if isinstance(x, np.ndarray):
-            return [block.astype(x.dtype, copy=False) for block in self._blocks]
-        return [constant(x, _block_of, self, k) for k in range(len(self._blocks))]
-
-
-def _block_of(basis, k):
-    return basis._blocks[k]
+        return [cast(block, x.dtype) for block in kept(x, self, "_blocks")]
 
 
 class MarginalCells(KroneckerBasis):

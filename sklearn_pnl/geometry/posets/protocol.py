@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from ..._runtime.arrays import constant, namespace, spread, take
+from ..._runtime.arrays import kept, namespace, spread, take
 from .elements import flat_elements
 from .interactions import Interactions
 
@@ -169,13 +169,11 @@ class MatrixColumns:
         """As of ``ZetaColumns``."""
         if isinstance(v, np.ndarray):
             return np.ascontiguousarray(v @ self._matrix.T)
-        return v @ constant(v, getattr, self, "_matrix").T
+        return v @ kept(v, self, "_matrix").T
 
     def analysis(self, x):
         """As of ``ZetaColumns``."""
-        if isinstance(x, np.ndarray):
-            return x @ self._matrix
-        return x @ constant(x, getattr, self, "_matrix")
+        return x @ kept(x, self, "_matrix")
 
 
 def zeta_columns(poset, elements):
