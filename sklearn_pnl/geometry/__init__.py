@@ -1,8 +1,9 @@
 r"""Information geometry of log-linear models on a finite poset.
 
-Pure NumPy and SciPy: no scikit-learn, no warnings, no random numbers, no
-printing. Everything here is a function of arrays, in five parts, each of which says at
-its top which statement of the paper or the literature it is:
+No estimators, no warnings, no random numbers, no printing. Everything here is a
+function of arrays: NumPy's, or on tensors and their interactions those of any namespace
+of the array API standard, such as PyTorch's, which stay on their device. The five parts
+say at their top which statement of the paper or the literature each is:
 
 ``posets``
     The order between cells, and the zeta transform.
