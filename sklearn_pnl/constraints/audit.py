@@ -141,12 +141,11 @@ def _check_systems(rows, structure, eps, caller):
     n_equal = len(structure.equalities)
     if not n_equal + len(structure.constraints):
         return
-    system = structure.system(gaps=np.isnan(rows))
+    system = structure.system()
     # New rows miss by what the training rows may, mixed.
-    room = system.rounding(rows, eps)
-    if not system.violations(rows, room).any():
+    missed, room = np.abs(system.residual(rows)), system.rounding(rows, eps)
+    if not (missed > room).any():
         return
-    missed = np.abs(system.residual(rows))
     whole = np.where(structure.precision == 0, structure.steps, 0.0)
     is_beyond = missed > room + np.abs(system.coefficients) @ whole / 2
     for row, k in np.argwhere(is_beyond[:, n_equal:]):
