@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import sklearn_pnl as pnl
@@ -163,6 +164,8 @@ def test_what_is_no_label_is_refused_by_name(door, kind):
         "fit": lambda y: pnl.PNLSampler().fit(ROWS, y),
         "classifier": lambda y: prior_corrected().fit(ROWS, y),
     }
+    if kind == "bytes" and sklearn.__version__ < "1.7":
+        pytest.skip("scikit-learn 1.6 takes them, with a FutureWarning")
     y = NO_LABELS.get(kind, NO_ROWS.get(kind))
     text = refused(calls[door], y, "y|[Ll]abels?|[Tt]argets?|classes")
     assert not re.search("inhomogeneous|not supported between|unhashable", text)
