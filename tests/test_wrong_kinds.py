@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.utils.fixes import parse_version
 
 import sklearn_pnl as pnl
 from sklearn_pnl import geometry
@@ -164,7 +165,7 @@ def test_what_is_no_label_is_refused_by_name(door, kind):
         "fit": lambda y: pnl.PNLSampler().fit(ROWS, y),
         "classifier": lambda y: prior_corrected().fit(ROWS, y),
     }
-    if kind == "bytes" and sklearn.__version__ < "1.7":
+    if kind == "bytes" and parse_version(sklearn.__version__) < parse_version("1.7"):
         pytest.skip("scikit-learn 1.6 takes them, with a FutureWarning")
     y = NO_LABELS.get(kind, NO_ROWS.get(kind))
     text = refused(calls[door], y, "y|[Ll]abels?|[Tt]argets?|classes")
