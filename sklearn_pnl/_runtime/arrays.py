@@ -174,6 +174,13 @@ def row_sums(x):
     return namespace(x).sum(x, axis=1)
 
 
+def sums_along(x, axis):
+    """Sums along an axis, which is kept."""
+    if isinstance(x, np.ndarray):
+        return x.sum(axis=axis, keepdims=True)
+    return namespace(x).sum(x, axis=axis, keepdims=True)
+
+
 def row_dots(x, y):
     """Inner products of the rows of two matrices."""
     if isinstance(x, np.ndarray):
@@ -234,6 +241,13 @@ def largest(x):
 def slices(n, step):
     """Of n rows, up to ``step`` at a time."""
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def reshaped(x, shape):
+    """The same numbers in another shape; NumPy's method takes half of its function."""
+    if isinstance(x, np.ndarray):
+        return x.reshape(shape)
+    return namespace(x).reshape(x, shape)
 
 
 def take(x, numbers, axis=0):

@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from ..._runtime.arrays import at_most, constant, filled, namespace
+from ..._runtime.arrays import at_most, constant, filled, namespace, reshaped
 from .marginals import indicators_of, marginal_of
 
 
@@ -101,9 +101,8 @@ def flat_margin(rows, shape, modes):
     """Margin (n, n_cells) of tables (n, D), flat by ascending modes."""
     if _is_small(rows):
         return rows @ constant(rows, indicators_of, tuple(shape), tuple(modes))
-    reshape, n = namespace(rows).reshape, rows.shape[0]
-    sums = marginal_of(reshape(rows, (n, *shape)), modes)
-    return reshape(sums, (n, prod(sums.shape[1:])))
+    sums = marginal_of(reshaped(rows, (rows.shape[0], *shape)), modes)
+    return reshaped(sums, (rows.shape[0], prod(sums.shape[1:])))
 
 
 def _scaled(rows, shape, modes, goal, now):
@@ -112,11 +111,11 @@ def _scaled(rows, shape, modes, goal, now):
     if _is_small(rows):
         rows *= factor @ constant(rows, indicators_of, shape, modes).T
         return rows
-    reshape, n = namespace(rows).reshape, rows.shape[0]
+    n = rows.shape[0]
     axes = (length if k in modes else 1 for k, length in enumerate(shape))
-    tables = reshape(rows, (n, *shape))
-    tables *= reshape(factor, (n, *axes))
-    return reshape(tables, rows.shape)
+    tables = reshaped(rows, (n, *shape))
+    tables *= reshaped(factor, (n, *axes))
+    return reshaped(tables, rows.shape)
 
 
 def _ratio(goal, now):

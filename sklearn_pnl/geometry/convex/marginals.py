@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from ..._runtime.arrays import constant, namespace, row_sums
+from ..._runtime.arrays import constant, namespace, reshaped, row_sums, sums_along
 
 # Entries of the largest matrix of indicators of single modes that is cached.
 _LARGEST_INDICATORS = 2**22
@@ -25,12 +25,11 @@ def marginal_of(tensor, modes):
         length = tensor.shape[k + 1]
         if k in modes or length == 1:
             continue
-        xp = namespace(tensor)
         if k < d - 1:
-            tensor = xp.sum(tensor, axis=k + 1, keepdims=True)
+            tensor = sums_along(tensor, k + 1)
         else:
-            sums = row_sums(xp.reshape(tensor, (-1, length)))
-            tensor = xp.reshape(sums, (*tensor.shape[:-1], 1))
+            sums = row_sums(reshaped(tensor, (-1, length)))
+            tensor = reshaped(sums, (*tensor.shape[:-1], 1))
     return tensor
 
 
