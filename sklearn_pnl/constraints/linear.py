@@ -230,7 +230,7 @@ class LinearConstraints:
         return (missed > room) | (np.isnan(missed) & equal)
 
     def rounding(self, rows: NDArray, precision: float | NDArray = EPS) -> NDArray:
-        """What rounding of cells (n, D), and :data:`TOL`, leave of each (n, k)."""
+        """What rounding of cells (n, D) and 1e-9 of the scale leave of each (n, k)."""
         used = np.flatnonzero(self.coefficients.any(axis=0))
         terms = (np.abs(self.coefficients) * precision)[:, used]
         size = np.fmax(np.abs(rows[:, used]), 0) @ terms.T
