@@ -6,6 +6,7 @@ The cluster is a real one: two worker processes and a scheduler on this machine.
 import contextlib
 import gc
 import os
+import platform
 import re
 import runpy
 import subprocess
@@ -152,6 +153,27 @@ with joblib.parallel_config("multiprocessing", n_jobs=2):
 assert away.tobytes() == home.tobytes()
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators")
+@pytest.mark.parametrize("settings", [{}, {"MALLOC_TRIM_THRESHOLD_": "65536"}])
+def test_blocks_map_no_memory_anew(settings):
+    # The second setting is that of workers of dask: 180 page faults a row in them.
+    code = """
+import numpy as np
+from resource import RUSAGE_SELF, getrusage
+from sklearn_pnl import ManyBodyProjector
+X = np.random.default_rng(0).gamma(1.0, size=(600, 7, 2, 2, 7, 2, 2))
+projector = ManyBodyProjector(2, offset=0.1).fit(X)
+projector.transform(X)
+before = getrusage(RUSAGE_SELF).ru_minflt
+projector.transform(X)
+print((getrusage(RUSAGE_SELF).ru_minflt - before) / len(X))
+"""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}
+    run = [sys.executable, "-c", code]
+    faults = subprocess.check_output(run, env=kept | settings, timeout=120)
+    assert float(faults) < 10
 
 
 def test_rows_in_another_memory_layout_give_the_same_bytes(client):

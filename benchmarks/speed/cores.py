@@ -38,10 +38,8 @@ from .timing import interleaved
 SHAPE = (7, 2, 2, 7, 2, 2)
 ORDERS = (2, 3)
 FEW = 32
-# What workers of dask set, which also freezes the size from which memory is mapped; and
-# what lets them keep the memory of a block.
+# What workers of dask set, which also freezes the size from which memory is mapped.
 OF_DASK = {"MALLOC_TRIM_THRESHOLD_": 2**16}
-RAISED = {"MALLOC_TRIM_THRESHOLD_": 2**27, "MALLOC_MMAP_THRESHOLD_": 2**24}
 
 
 def n_cores():
@@ -163,7 +161,7 @@ def _counted():
 def memory(quick):
     """Page faults a row of one thread that encodes and decodes, in a new process."""
     n = 300 if quick else 1_000
-    settings = {"as it is": {}, "as in dask": OF_DASK, "thresholds raised": RAISED}
+    settings = {"as it is": {}, "as in dask": OF_DASK}
     for setting, variables in settings.items():
         with _environment(variables):
             context = get_context("spawn")
@@ -190,7 +188,7 @@ def _faults(n):
 @contextmanager
 def _environment(variables):
     """Thresholds of malloc for processes that are started within."""
-    before = {name: os.environ.pop(name, None) for name in RAISED}
+    before = {name: os.environ.pop(name, None) for name in OF_DASK}
     os.environ.update({name: str(value) for name, value in variables.items()})
     try:
         yield
@@ -211,21 +209,17 @@ def workers(quick):
         return
     X = tensors(300 if quick else 3_000)
     projector = ManyBodyProjector(3, offset=1.0).fit(X[:100])
-    settings = {"1 worker": (1, {}), "2 workers": (2, {})}
-    settings["2 workers, thresholds raised"] = 2, RAISED
-    for setting, (number, variables) in settings.items():
-        seconds, faults = _on_workers(number, projector, X, variables)
+    for setting, number in {"1 worker": 1, "2 workers": 2}.items():
+        seconds, faults = _on_workers(number, projector, X)
         yield row("dask", "order 3", "seconds", setting, seconds)
         yield row("dask", "order 3", "page faults a row", setting, faults / len(X))
 
 
-def _on_workers(number, projector, X, variables):
-    dask, distributed = import_module("dask"), import_module("distributed")
-    place = "distributed.nanny.pre-spawn-environ"
+def _on_workers(number, projector, X):
+    distributed = import_module("distributed")
     # With one worker joblib would stay in this process.
     transform = projector.set_params(n_jobs=number).transform
     with (
-        dask.config.set({f"{place}.{name}": n for name, n in variables.items()}),
         distributed.LocalCluster(
             n_workers=number, threads_per_worker=1, dashboard_address=None
         ) as cluster,
