@@ -128,7 +128,8 @@ def run_split(split, rivals, learners, score, pairs):
                 adapted = rival.adapted(learners[learner](split.seed), split.seed)
                 fit = _attempt(adapted.fit, *sample.result)
             # A sampler may also fail within the learner that it is part of.
-            troubles = [sample, fit] if rival.calibrated else [sample]
+            inside = rival.calibrated or rival.adapt is not None
+            troubles = [sample, fit] if inside else [sample]
             failure = _joined(trouble.failure for trouble in troubles)
             y_fitted = split.y if sample.failure else sample.result[1]
             if rival.fits_plainly or failure:
