@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 from numpy.typing import ArrayLike
 from sklearn import get_config
@@ -147,8 +147,6 @@ class PNLAugmenter(Augmentation):
     >>> PNLAugmenter().fit(X).sample(3, random_state=0).shape
     (3, 4)
     """
-
-    _parameter_constraints: ClassVar[dict] = {**Augmentation._parameter_constraints}
 
     # Whether rows may stay on the device that they are on.
     _on_devices = True

@@ -65,7 +65,7 @@ def read_table(estimator, X, missing=None):
             "All columns are categories, and new rows would be copies, which "
             "RandomOverSampler of imbalanced-learn makes. Encode one as numbers."
         )
-    table._is_list = isinstance(X, list)
+    table.is_list = isinstance(X, list)
     table.describe(estimator)
     if missing is not None:
         missing = True if missing else _WHOLE
@@ -119,12 +119,14 @@ class Table:
         Whether some cells are NaN.
     warned : list
         Names of columns with a value that was warned of, one list for all parts.
+    is_list : bool
+        Whether the rows came as a list, and are returned as one.
     owned : bool
         Whether :meth:`numbers` is nobody else's memory and may be written over.
     """
 
     names, labels, categorical, row_numbers = None, None, (), None
-    has_missing = _is_list = False
+    has_missing = is_list = False
     data_name, owned = "the training data", True
 
     def _set_kinds(self, kinds):
@@ -202,7 +204,7 @@ class Table:
     def stack(self, new):
         """Append new rows to the original ones, in their container."""
         whole = self._origin.stack(new)
-        return whole.tolist() if self._is_list else whole
+        return whole.tolist() if self.is_list else whole
 
 
 class ArrayTable(Table):
