@@ -114,7 +114,7 @@ def _of_shares():
     samplers |= {"fifth": "PNL 1/5", "third": "PNL 1/3", "full": "PNL 1"}
     metrics = {"ap": METRICS[0], "balanced": METRICS[2], "brier": "corrected Brier"}
     learners = {"mean": MEAN, "logistic": "logistic", "boosting": "boosting"}
-    return {
+    found = {
         f"shares_{sampler}_{learner}_{metric}": score(
             "shares", samplers[sampler], metrics[metric], learners[learner]
         )
@@ -122,6 +122,10 @@ def _of_shares():
         for learner in learners
         for metric in metrics
     }
+    for name, sampler in {"plain": "bagging", "pnl": "bagging, PNL"}.items():
+        key = f"ten_models_{name}_mean_ap"
+        found[key] = score("bagging", sampler, metrics["ap"], MEAN)
+    return found
 
 
 def _of_few_rows():
@@ -223,22 +227,24 @@ def _share_tables():
         "PNL 1/3": "`sampling_strategy=1/3`",
         "PNL 1": "all level, the default",
     }
+    one = {"PNL 1/5", "PNL 1/3", "PNL 1"}
     ten = {
         "none": "one model, no new rows",
         "PNL 1/3": "one model, a third",
         "bagging": "ten models, no new rows",
         "bagging, PNL": "ten models, new rows each",
+        "ten draws, PNL": "the same, `bootstrap=False`",
     }
     return {
         "shares-ranking": _shares("shares", *METRICS[:2]),
         "shares-decisions": _shares("shares", *decisions, with_p=False),
         "shares-choice": _of_learners("shares", some),
         "bagging": _of_learners("bagging", ten),
-        "bagging-gains": _shares("bagging", *METRICS[:2]),
+        "bagging-gains": _shares("bagging", *METRICS[:2], left_out=one),
     }
 
 
-def _shares(which, *metrics, with_p=True):
+def _shares(which, *metrics, with_p=True, left_out=frozenset()):
     """1000 times the gains of more rare rows over none, by learner: two scores a cell.
 
     Of the first score with p of Wilcoxon's test over tables.
@@ -250,7 +256,7 @@ def _shares(which, *metrics, with_p=True):
     for first, second in zip(none[::2], none[1::2], strict=True):
         body[0].append(f"{share(first.mean())} / {share(second.mean())}")
     # A moved threshold ranks as none does.
-    left_out = {"none", "threshold"} if METRICS[0] in metrics else {"none"}
+    left_out = {"none", *left_out, *["threshold"] * (METRICS[0] in metrics)}
     for sampler in dict.fromkeys(key[0] for key in found):
         if sampler in left_out:
             continue
