@@ -296,7 +296,7 @@ class Codes(BaseEstimator):
         training = self._encoded(
             codec, cells, table, rows, draws.metric, caller, n_jobs
         )
-        self.draws_ = draws.fit(self.codes_)
+        self.draws_: Draws = draws.fit(self.codes_)
         return training, embed, lay_out
 
     def _encoded(self, codec, cells, table, rows, metric, caller, n_jobs):

@@ -114,6 +114,8 @@ def _factored(rows, columns, whole, ranks, precision):
         standard = part - part.mean(axis=0)
         spread = np.sqrt(np.einsum("nc,nc->c", standard, standard) / len(part))
     fine = np.isfinite(spread) & (spread > 0)
+    if not fine.any():
+        return fine, np.zeros((c, c), bool), no_equations(rows.shape[1])
     standard[:, ~fine], spread[~fine] = 0, np.inf
     standard /= spread
     root = _root_of_inverse(standard)

@@ -23,7 +23,7 @@ from .._runtime.masked import check_unmasked
 TOL, ROUNDINGS = 1e-9, 16
 # What counts as rounding of whole steps, and of what others give: a share of these.
 ALMOST = 1e-6
-EPS = np.finfo(float).eps
+EPS = float(np.finfo(float).eps)
 
 
 class ColumnConstraint:
