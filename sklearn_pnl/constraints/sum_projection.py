@@ -28,12 +28,13 @@ from .equalities import echelon
 from .linear import ALMOST, TOL, LinearConstraints
 from .projection import (
     ROUNDS_OF_ORDERS,
+    least_change,
     nearest_rows,
     round_rows,
     split_limits,
     weights_of,
 )
-from .value_support import least_change, off_steps, on_steps
+from .value_support import off_steps, on_steps
 
 
 @dataclass(frozen=True, repr=False)

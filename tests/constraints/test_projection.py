@@ -6,8 +6,11 @@ from _sets import linear, structure_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
-from sklearn_pnl.constraints.projection import nearest_rows, project_rows
-from sklearn_pnl.constraints.value_support import round_to_steps
+from sklearn_pnl.constraints.projection import (
+    nearest_rows,
+    project_rows,
+    round_to_steps,
+)
 from sklearn_pnl.parents import condition_weights
 
 
