@@ -54,11 +54,12 @@ def adjust(
     only if the problem is infeasible otherwise. So totals follow their parts. Then
     values are rounded to the steps of their column (whole numbers, tenths, cents, up to
     four decimals): in each sum with coefficients 1 and -1 the largest remainders are
-    rounded up, so that it holds. Where no values on steps satisfy the constraints of a
-    row or the totals, or sums overlap, the cells that moved leave their steps, but for
-    those of whole-number types. Only limits that are asked for hold, so that amounts
-    may change their sign: ``extrapolation=0``, or a ``ColumnConstraint(..., lower=0)``,
-    prevents this.
+    rounded up, so that it holds. Where a row of whole-number types then lacks what is
+    asked, it is the nearest row of whole numbers that has it, by a linear programme.
+    Where no values on steps satisfy the constraints of a row or the totals, or sums
+    overlap, the cells that moved leave their steps, but for those of these types. Only
+    limits that are asked for hold, so that amounts may change their sign:
+    ``extrapolation=0``, or a ``ColumnConstraint(..., lower=0)``, prevents this.
 
     Parameters
     ----------

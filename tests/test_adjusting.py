@@ -381,3 +381,60 @@ def test_a_total_that_rows_have_moves_no_whole_number_beyond_double_precision():
     rows = adjust(X, totals=asked)
     assert (rows["id"] == X["id"]).all()
     assert_allclose(rows["x"].sum(), asked["x"])
+
+
+# --- whole numbers that rounding leaves without what is asked ----------------------
+
+
+def budgets(seed, n=30):
+    parts = np.random.default_rng(seed).integers(100, 9000, (n, 2))
+    return pd.DataFrame(parts, columns=["rent", "travel"]).assign(
+        total=parts.sum(axis=1)
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "share", [{"travel": 1, "total": -0.05}, {"travel": 20, "total": -1}]
+)
+def test_whole_numbers_have_a_share_of_their_total(seed, share):
+    X = budgets(seed)
+    rows = adjust(X, ColumnConstraint(share, upper=0))
+    assert (20 * rows["travel"] <= rows["total"]).all()
+    assert (rows["rent"] + rows["travel"] == rows["total"]).all()
+    stays = 20 * X["travel"] <= X["total"]
+    assert rows[stays].equals(X[stays])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whole_numbers_keep_subtotals_under_an_inequality_and_a_total(seed):
+    X = pd.DataFrame(
+        np.random.default_rng(seed).integers(0, 12, (12, 3)), columns=[*"abc"]
+    )
+    X = X.assign(ab=X.a + X.b, all=X.sum(axis=1))
+    asked, total = ColumnConstraint({"c": 1, "ab": -1}, lower=0), X["all"].sum() + 5
+    for rows in (adjust(X, asked), adjust(X, asked, totals={"all": int(total)})):
+        assert (rows["c"] >= rows["ab"]).all()
+        assert (rows["a"] + rows["b"] == rows["ab"]).all()
+        assert (rows["ab"] + rows["c"] == rows["all"]).all()
+    assert rows["all"].sum() == total
+
+
+PRICES = pd.DataFrame({"a": [1, 2, 3, 4, 5, 6], "b": [3, 1, 2, 2, 0, 1]}).assign(
+    cost=lambda X: 3 * X.a + 5 * X.b, n=lambda X: X.a + X.b
+)
+
+
+@pytest.mark.parametrize("more", [-4, -1, 1, 7])
+def test_a_total_of_whole_numbers_with_prices_is_met(more):
+    rows = adjust(PRICES, totals={"a": int(PRICES["a"].sum()) + more})
+    assert rows["a"].sum() == PRICES["a"].sum() + more
+    assert (rows["cost"] == 3 * rows["a"] + 5 * rows["b"]).all()
+    assert (rows["n"] == rows["a"] + rows["b"]).all()
+
+
+def test_whole_numbers_of_a_price_are_found_where_there_are_some():
+    X = PRICES.drop(columns="n")
+    rows = adjust(X, ColumnConstraint("cost", equal=[20, 12, 21, 24, 17, 22]))
+    assert rows["cost"].tolist() == [20, 12, 21, 24, 17, 22]
+    assert (rows["cost"] == 3 * rows["a"] + 5 * rows["b"]).all()

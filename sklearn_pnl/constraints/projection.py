@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..geometry import linear_projection
+from ..geometry.convex.whole import nearest_in_steps
 from .linear import ALMOST, EPS
 from .value_support import multiples
 
@@ -60,7 +61,7 @@ def project_rows(rows, structure, fixed=None, *, offset=1.0):
         of_rows = (x[left] for x in (start, weights, low, high, gaps))
         near = nearest_in_order(*of_rows, part.take_rows(left))
         moved[left], satisfied[left] = near
-    rounded = round_rows(moved, part, low, high, gaps)
+    rounded = round_rows(moved, part, low, high, gaps, gaps | avoid)
     # A step may be another float next to a cell that did not move.
     near = np.abs(rounded - moved) <= 8 * EPS * np.abs(moved)
     is_same = moved == start
@@ -131,8 +132,13 @@ def nearest_in_order(start, weights, low, high, gaps, structure):
     return rows, satisfied
 
 
-def round_rows(moved, structure, low, high, gaps):
-    """Round moved rows to their steps, where they then still have what is asked."""
+def round_rows(moved, structure, low, high, gaps, held):
+    """Round moved rows to their steps, where they then still have what is asked.
+
+    Rows of whole-number types, which have no other values, are rounded in any case:
+    where that loses what is asked, to the nearest whole numbers that have it, if there
+    are any. Cells that are ``held`` stay.
+    """
     stepped = structure.steps > 0
     if not stepped.any():
         return moved
@@ -146,11 +152,37 @@ def round_rows(moved, structure, low, high, gaps):
         kept = system.take_rows(off), low[off], high[off]
         again, ok = nearest_rows(before, weights, *kept)
         rounded[off] = np.where(ok.all(axis=1, keepdims=True), again, before)
+    orders = structure.violations(moved, "orders", gaps)
     broken = system.violations(rounded).any(axis=1)
-    of_orders = (structure.violations(x, "orders", gaps) for x in (rounded, moved))
-    broken |= np.greater(*of_orders).any(axis=1)
-    # Whole-number types stay rounded: they have no other values.
-    return np.where(broken[:, None] & (structure.precision > 0), moved, rounded)
+    broken |= (structure.violations(rounded, "orders", gaps) & ~orders).any(axis=1)
+    is_whole = structure.is_whole
+    for i in np.flatnonzero(broken & is_whole.any()):
+        kept = structure.take_rows([i]).system(~orders[i], gaps[[i]])
+        limits = (np.where(held[i], moved[i], end[i]) for end in (low, high))
+        near = nearest_whole_row(moved[i], kept, *limits, structure)
+        if near is not None:
+            rounded[i], broken[i] = near, False
+    return np.where(broken[:, None] & ~is_whole, moved, rounded)
+
+
+def nearest_whole_row(row, system, low, high, structure):
+    """The nearest row of whole numbers that has what is asked; None if none is found.
+
+    Other columns are on their steps too, if they can be.
+    """
+    unit = np.where(structure.ranges > 0, structure.ranges, 1.0)
+    ends = system.lower.reshape(-1), system.upper.reshape(-1)
+    whole = np.where(structure.is_whole, structure.steps, 0.0)
+    same = np.array_equal(whole, structure.steps)
+    for steps in [whole] if same else [structure.steps, whole]:
+        near = nearest_in_steps(
+            row, unit, system.coefficients, ends, (low, high), steps
+        )
+        if near is not None:
+            near = np.where(steps > 0, multiples(near, np.maximum(steps, EPS)), near)
+            if not system.violations(near[None]).any():
+                return near
+    return None
 
 
 # --- one system -------------------------------------------------------------------

@@ -116,6 +116,11 @@ class Structure:
         return self.table.precision
 
     @property
+    def is_whole(self):
+        """Columns (D,) of whole-number types, which have no other values."""
+        return (self.steps > 0) & (self.precision == 0)
+
+    @property
     def origin(self):
         """Least value (D,) of each column, from which it is measured."""
         return np.nan_to_num(self.least)

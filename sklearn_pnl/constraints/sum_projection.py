@@ -30,11 +30,15 @@ from .projection import (
     ROUNDS_OF_ORDERS,
     least_change,
     nearest_rows,
+    nearest_whole_row,
     round_rows,
     split_limits,
     weights_of,
 )
 from .value_support import off_steps, on_steps
+
+# Rows in turn that can take up nothing of a sum, some milliseconds each: the end.
+_IN_VAIN = 50
 
 
 @dataclass(frozen=True, repr=False)
@@ -225,13 +229,14 @@ class _Problem:
         rows = self.rounded(moved)
         if self.is_feasible(rows):
             return rows
-        whole = (self.set.steps > 0) & (self.set.precision == 0)
+        whole = self.set.is_whole
         weights = np.where(whole, 0.0, self.weights)
         return self.solve(np.where(whole, rows, self.start), weights)
 
     def rounded(self, moved):
         """Rows on their steps, each on its own, then a step more until sums hold."""
-        rows = round_rows(moved, self.set, self.low, self.high, self.gaps)
+        held = self.weights == 0
+        rows = round_rows(moved, self.set, self.low, self.high, self.gaps, held)
         # Rows that rounding makes infeasible start as they came.
         rows = np.where(self.keeps(rows)[:, None], rows, self.start)
         moves, done = self.unit_moves(), []
@@ -243,6 +248,7 @@ class _Problem:
                 size = np.where(usable, np.abs(changes[:, k]), np.inf)
                 finest = int(np.argmin(size))
                 self.step_to(k, moves[finest], changes[finest, k], rows, moved)
+            self.row_by_row(k, done, rows)
             done.append(k)
         return rows
 
@@ -282,6 +288,34 @@ class _Problem:
         nearest = np.argsort(cost, kind="stable")[: int(abs(n_steps))]
         nearest = nearest[np.isfinite(cost[nearest])]
         rows[nearest] = trial[nearest]
+
+    def row_by_row(self, k, done, rows):
+        """Have rows, in place, take up what sum k lacks, one after the other.
+
+        The nearest whole numbers with a part of it, which leave the sums alone that
+        were seen to; for rows that are at a limit or that no move of all rows suits.
+        """
+        steps, sums = self.set.steps, self.sums.coefficients
+        finest = np.abs(sums[k] * steps)
+        finest = finest[finest > 0].min(initial=np.inf)
+        in_vain = 0
+        for i in range(len(rows)):
+            lack = self.sums.missing(self.sums.of(rows))[k]
+            if abs(lack) < finest * (1 - ALMOST) or in_vain == _IN_VAIN:
+                return
+            row, others = rows[i], sums[done] @ rows[i]
+            part = sums[k] @ row + np.sort([np.sign(lack) * finest, lack])
+            asked = LinearConstraints(
+                sums[[*done, k]], np.r_[others, part[0]], np.r_[others, part[1]],
+                self.set.names,
+            )  # fmt: skip
+            own, held = self.set.take_rows([i]), self.weights[i] == 0
+            system = own.system(gaps=self.gaps[[i]]).take_rows([0]).stack(asked)
+            ends = (np.where(held, row, end[i]) for end in (self.low, self.high))
+            near = nearest_whole_row(row, system, *ends, self.set)
+            in_vain = in_vain + 1 if near is None else 0
+            if near is not None:
+                rows[i] = near
 
     # --- why not --------------------------------------------------------------------
 

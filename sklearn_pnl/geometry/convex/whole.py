@@ -52,3 +52,42 @@ def nearest_whole(cells, rows, lower, upper, limits, floor=-np.inf, ceiling=np.i
             # Infeasible, whatever the cost.
             break
     raise ValueError("No whole numbers next to the cells with these sums were found.")
+
+
+def nearest_in_steps(target, sizes, rows, ends, limits, steps):
+    """Cells (D,) with sums in intervals, some as numbers of steps; None if not found.
+
+    Minimises ``sum |x - target| / sizes`` with ``lower <= rows @ x <= upper`` and
+    ``low <= x <= high``: a linear programme, some variables of which are whole.
+
+    Parameters
+    ----------
+    target, sizes : ndarray of shape (D,)
+    rows : ndarray of shape (k, D)
+    ends, limits : tuple of ndarray of shape (k,) and (D,)
+    steps : ndarray of shape (D,)
+        0 where any value will do.
+    """
+    # Variables are numbers of steps, and how far each is from its target.
+    unit, one = np.where(steps > 0, steps, 1.0), np.eye(len(target))
+    aim, off = target / unit, np.zeros((len(rows), len(target)))
+    low, high = (np.clip(end / unit, aim - 1e6, aim + 1e6) for end in limits)
+    matrix = np.block([[rows * unit, off], [one, -one], [-one, -one]])
+    far = np.full(2 * len(target), -np.inf)
+    found = milp(
+        np.concatenate([np.zeros(len(target)), unit / sizes]),
+        constraints=LinearConstraint(
+            matrix,
+            np.concatenate([ends[0], far]),
+            np.concatenate([ends[1], aim, -aim]),
+        ),
+        bounds=Bounds(
+            np.concatenate([low, 0 * aim]), np.concatenate([high, 0 * aim + np.inf])
+        ),
+        integrality=np.concatenate([steps > 0, np.zeros(len(target))]),
+        options={"node_limit": 1000},
+    )
+    if found.x is None:
+        return None
+    x = found.x[: len(target)]
+    return np.where(steps > 0, np.round(x), x)
