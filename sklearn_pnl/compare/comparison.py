@@ -171,17 +171,19 @@ def compare_samples(
         rows["X_test"] = X_test
     samples, names = read_samples(rows)
     train, new, test = map(samples.get, ("X", "X_new", "X_test"))
-    n_train, n_new, pair = len(train), len(new), (train.features, new.features)
+    n_train, pair = len(train), (train.features, new.features)
     numbers = features.compare_features(names, *pair)
     distance, closest = nearness.nearest(train, new, n_jobs)
     baseline_distance = nearness.nearest(train, test, n_jobs)[0]
-    correlated, difference = features.compare_correlations(*pair, rng)
+    # The mean over pairs needs no more features.
+    correlated = np.sort(rng.permutation(len(names))[:200])
+    difference = features.correlation_difference(*(x[:, correlated] for x in pair))
     fold_auc, detection = detect(
         test or train, new, test is not None, classifier, cv, max_samples, rng, n_jobs
     )
     real = np.concatenate([s.features for k, s in samples.items() if k != "X_new"])
     baseline_change = features.baseline_change(
-        real, n_train, n_new, correlated, max_samples, rng
+        real, n_train, len(new), correlated, max_samples, rng
     )
     findings = (
         nearness.judge_copies(samples),
@@ -192,6 +194,6 @@ def compare_samples(
         detection,
     )
     return SampleComparison(
-        n_train, n_new, len(real) - n_train, findings, numbers, correlated, difference,
+        n_train, len(real) - n_train, findings, numbers, correlated, difference,
         distance, closest, baseline_distance, fold_auc,
     )  # fmt: skip

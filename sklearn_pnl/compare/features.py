@@ -12,23 +12,6 @@ from .._runtime.reports import TableReport
 from .._runtime.validation import unheard
 from .findings import LEVEL, NOTHING, TOO_FEW, judge, no_finding
 
-# The fault of each criterion, and what its value is.
-_FAULTS = {
-    "ranges": (
-        "out of range",
-        "share of values beyond all training values; 5% do not matter",
-    ),
-    "location": (
-        "shifted",
-        "difference of means, in training standard deviations; 0.2 does not matter",
-    ),
-    "spread": (
-        "spread changed",
-        "ratio of standard deviations, of features with more rows than 6 times "
-        "the kurtosis; from four fifths to five quarters does not matter",
-    ),
-}
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureComparison(TableReport):
@@ -122,12 +105,23 @@ def judge_features(comparison, X, X_new, n_numbers):
     # Shares of levels are judged by their location.
     ratio = np.where(np.arange(len(n)) < n_numbers, ratio, np.nan)
     spread = _slack_of_spread(ratio, X, X_new, n, n_new)
-    found = {
-        "ranges": (comparison.outside_range, share, np.fmax(0.05, chance) - share),
-        "location": (comparison.mean_difference, 0.0, moved),
-        "spread": (ratio, 1.0, spread),
-    }
-    return [_judge_worst(k, comparison.names, *values) for k, values in found.items()]
+    names = comparison.names
+    return [
+        _judge_worst(
+            names, "ranges", "out of range",
+            comparison.outside_range, share, np.fmax(0.05, chance) - share,
+            "share of values beyond all training values; 5% do not matter", both=False,
+        ),
+        _judge_worst(
+            names, "location", "shifted", comparison.mean_difference, 0.0, moved,
+            "difference of means, in training standard deviations; 0.2 does not matter",
+        ),
+        _judge_worst(
+            names, "spread", "spread changed", ratio, 1.0, spread,
+            "ratio of standard deviations, of features with more rows than 6 times "
+            "the kurtosis; from four fifths to five quarters does not matter",
+        ),
+    ]  # fmt: skip
 
 
 def _slack_of_spread(ratio, X, X_new, n, n_new):
@@ -148,9 +142,9 @@ def _slack_of_spread(ratio, X, X_new, n, n_new):
     return np.where(fewest > 6 * kurtosis, slack, np.nan)
 
 
-def _judge_worst(criterion, names, values, baseline, slack):
-    excess, (fault, reason) = (values - baseline) / slack, _FAULTS[criterion]
-    both = criterion != "ranges"
+def _judge_worst(names, criterion, fault, values, baseline, slack, reason, both=True):
+    """Judge the feature whose value is farthest from the baseline."""
+    excess = (values - baseline) / slack
     if np.all(np.isnan(excess)):
         status = NOTHING if np.all(np.isnan(values)) else TOO_FEW
         return no_finding(criterion, status, reason)
@@ -165,15 +159,8 @@ def _judge_worst(criterion, names, values, baseline, slack):
 # --- correlations -------------------------------------------------------------------
 
 
-def compare_correlations(X, X_new, rng):
-    """Return features, 200 of them at most, and changes of their correlations."""
-    # Their mean over pairs needs no more.
-    features = np.sort(rng.permutation(X.shape[1])[:200])
-    return features, _difference(X[:, features], X_new[:, features])
-
-
-def _difference(X, X_new):
-    """Pearson correlations of new minus those of training rows.
+def correlation_difference(X, X_new):
+    """Return Pearson correlations of new minus those of training rows.
 
     nan where a feature is constant in the latter; where it is constant in new rows
     alone, their correlations count as 0.
@@ -213,7 +200,7 @@ def baseline_change(real, n_train, n_new, features, max_samples, rng):
     for _ in range(20):
         rows = rng.permutation(len(real))[: first + second]
         a, b = np.split(real[np.ix_(rows, features)], [first])
-        changes.append(_root_mean_square(_difference(a, b)))
+        changes.append(_root_mean_square(correlation_difference(a, b)))
     return shrink * max(changes)
 
 
@@ -230,11 +217,6 @@ def judge_correlations(difference, baseline):
     # difference that does not matter, none.
     slack = np.hypot(0.05, 1.2 * baseline) - baseline
     return judge(
-        "correlations",
-        "correlations changed",
-        change,
-        baseline,
-        slack,
-        reason,
+        "correlations", "correlations changed", change, baseline, slack, reason,
         most=np.inf,
-    )
+    )  # fmt: skip

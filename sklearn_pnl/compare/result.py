@@ -21,7 +21,7 @@ class SampleComparison(TableReport):
 
     Parameters
     ----------
-    n_train, n_new, n_test : int
+    n_train, n_test : int
         Numbers of rows; ``n_test`` is 0 without ``X_test``.
     findings : tuple of Finding
         For each criterion the status, value, baseline, threshold and reason.
@@ -67,7 +67,6 @@ class SampleComparison(TableReport):
     _digits: ClassVar[int] = 3
 
     n_train: int
-    n_new: int
     n_test: int
     findings: tuple
     features: FeatureComparison
@@ -77,6 +76,11 @@ class SampleComparison(TableReport):
     closest: np.ndarray
     baseline_distance: np.ndarray
     fold_auc: np.ndarray
+
+    @property
+    def n_new(self) -> int:
+        """Number of new rows."""
+        return len(self.distance)
 
     @property
     def verdict(self) -> str:

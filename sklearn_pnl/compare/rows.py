@@ -104,12 +104,8 @@ def _read(rows):
     numbers, readers = {}, []
     for name, X in rows.items():
         by_columns = is_frame(X)
-        if by_columns:
-            columns = columns_of(X)
-            row_shape = (columns.n_columns,)
-        else:
-            X = as_rows(X, name)
-            row_shape = X.shape[1:]
+        X = X if by_columns else as_rows(X, name)
+        row_shape = (columns_of(X).n_columns,) if by_columns else X.shape[1:]
         if name == "X":
             shape = row_shape
         if row_shape != shape or 0 in shape:
@@ -117,9 +113,8 @@ def _read(rows):
                 f"{name} has rows of shape {row_shape}, but X has rows of shape "
                 f"{shape}: all must have the same columns, at least one."
             )
-        if not by_columns:
-            X = X.reshape(-1, prod(shape))
-            columns = columns_of(X)
+        X = X if by_columns else X.reshape(-1, prod(shape))
+        columns = columns_of(X)
         if name == "X":
             table = ColumnTable(columns, "auto" if by_columns else [], _WORDS)
         if columns.names not in (None, table.names):
