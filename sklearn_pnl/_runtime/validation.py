@@ -21,7 +21,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .arrays import is_foreign, namespace, place_of, to_host, widest
 from .masked import are_missing, check_unmasked, is_missing
 
-_FLOATS = (np.float64, np.float32)
 # Settings of `check_array`: shapes and finite values are checked here, with the place.
 LOOSE = {"allow_nd": True, "ensure_all_finite": False}
 _TIMES = re.compile("date|time|duration|period", re.IGNORECASE)
@@ -99,18 +98,14 @@ def check_rows(estimator, X, *, reset, missing=None):
     if not getattr(estimator, "_on_devices", False):
         refuse_device(estimator, X)
     X = validated(estimator, X, no_numbers, reset=reset, dtype=_floats_of(X))
-    if reset:
-        estimator._place = place_of(X)
-    else:
-        check_place(estimator, X, "transform")
     shape = tuple(X.shape[1:])
     if reset:
-        estimator.input_shape_ = shape
-    fitted = estimator.input_shape_
-    if shape != fitted:
+        estimator._place, estimator.input_shape_ = place_of(X), shape
+    check_place(estimator, X, "transform")
+    if shape != estimator.input_shape_:
         raise ValueError(
             f"X has rows of shape {shape}, but {type(estimator).__name__} was fitted "
-            f"on rows of shape {fitted}."
+            f"on rows of shape {estimator.input_shape_}."
         )
     names = getattr(estimator, "feature_names_in_", None)
     check_finite(X, names=names, missing=missing)
@@ -146,7 +141,7 @@ def check_place(estimator, X, method):
 def _floats_of(X):
     """Types of floats that rows are kept in, of the namespace of an array."""
     if not stays_on_device(X):
-        return _FLOATS
+        return np.float64, np.float32
     xp = namespace(X)
     return (xp.float32,) if widest(X) == xp.float32 else (xp.float64, xp.float32)
 
@@ -342,12 +337,10 @@ def check_measures(
     if not isinstance(caller, str):
         names = getattr(caller, "feature_names_in_", None)
         caller = f"Negative values in data passed to {type(caller).__name__}"
-    if is_foreign(X):
-        least = namespace(X).min(X)
-        if least >= lowest and (offset is None or least > -offset):
-            return
-        X = to_host(X)
-    least = np.fmin.reduce(X, axis=None, initial=1)
+    least = namespace(X).min(X) if is_foreign(X) else np.fmin.reduce(X, None, initial=1)
+    if least >= lowest and (offset is None or least > -offset):
+        return
+    X = to_host(X)
     if least < lowest:
         where = _first(X < lowest)
         advice = advice or "make the data non-negative, for instance with MinMaxScaler"
@@ -355,14 +348,12 @@ def check_measures(
             f"{caller}; the first is {X[where]:g} at {_place(where, names, numbers)}. "
             f"Cells are read as unnormalised probabilities: {advice}."
         )
-    if offset is None or least > -offset:
-        return
     # A row that is nowhere above -offset has no distribution.
     is_empty = X.reshape(len(X), -1) <= -offset
     bad = is_empty & (is_empty.all(axis=1, keepdims=True) | (offset == 0))
     for row, cell in np.argwhere(bad)[:1]:
         raise ValueError(
-            f"Cell {cell} of {_place((row,), None, numbers)} is {0 - offset:g} and "
+            f"Cell {cell} of {_place((row,), numbers=numbers)} is {0 - offset:g} and "
             f"offset={offset:g}: its log is infinite. Set offset > 0, or drop the row."
         )
 
@@ -384,7 +375,7 @@ def check_masses(mass, numbers=None):
     """Refuse rows whose sum is not a number of double precision."""
     for row in np.flatnonzero(~np.isfinite(mass)):
         raise ValueError(
-            f"The sum of {_place((row,), None, numbers)} overflows; divide X by a "
+            f"The sum of {_place((row,), numbers=numbers)} overflows; divide X by a "
             "constant first."
         )
 
