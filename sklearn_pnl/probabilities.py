@@ -157,19 +157,17 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
                 )
             y = column_or_1d(y, warn=True)
             check_classification_targets(y)
-        asked, weights = {} if groups is None else {"groups": groups}, {}
-        if sample_weight is not None:
-            sample_weight = read_weights(sample_weight, len(y))
-            asked["sample_weight"] = sample_weight
+        sample_weight = read_weights(sample_weight, len(y))
+        asked = {"groups": groups, "sample_weight": sample_weight}
+        asked = {name: value for name, value in asked.items() if value is not None}
         self.sampler_ = clone(self.sampler)
         X_resampled, y_resampled = self.sampler_.fit_resample(X, y, **asked)
+        weights = {}
         if sample_weight is not None:
-            weights = {"sample_weight": self.sampler_.sample_weight_}
+            weights["sample_weight"] = self.sampler_.sample_weight_
         self.classes_ = np.unique(y)
         self.class_count_ = self._count(y, sample_weight)
-        self.resampled_class_count_ = self._count(
-            y_resampled, weights.get("sample_weight")
-        )
+        self.resampled_class_count_ = self._count(y_resampled, **weights)
         self.estimator_ = clone(self.estimator)
         self.estimator_.fit(X_resampled, y_resampled, **weights)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -197,7 +195,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
                     "decision='balanced' for the best mean recall."
                 )
 
-    def _count(self, y, sample_weight):
+    def _count(self, y, sample_weight=None):
         """Rows of each class, or sums of their weights; 0 for classes without rows."""
         y = np.asarray(y)
         unknown = np.setdiff1d(y, self.classes_)
