@@ -44,6 +44,8 @@ class NearRows:
 class TensorFiller:
     """Fill rows (n, D) of tensors or measures on a poset for an imputer."""
 
+    equalities = None
+
     def __init__(self, imputer, rows):
         shape = imputer.input_shape_
         self._layout = LayOut(imputer.reshaper, imputer.poset, shape, reduced=False)
@@ -84,20 +86,16 @@ class TensorFiller:
             )
         return filled, max(1, int(n_iter.max()))
 
-    def _cells(self, rows):
-        """Cells (n, D) on the poset, NaN where missing."""
-        missing = np.isnan(rows)
-        cells = self._layout.forward(np.where(missing, 0.0, rows))
-        seen = self._layout.forward(1.0 - missing) == 1
-        return self._with_bottom(np.where(seen, cells + self._offset, np.nan), np.nan)
-
     def _with_bottom(self, cells, value):
         n_added = int(self.poset.added_bottom)
         return np.pad(cells, ((0, 0), (n_added, 0)), constant_values=value)
 
     def _models(self, rows):
         """Models (n, D) of rows with NaN, their residuals and steps."""
-        cells = self._cells(rows)
+        missing = np.isnan(rows)
+        cells = self._layout.forward(np.where(missing, 0.0, rows)) + self._offset
+        seen = self._layout.forward(1.0 - missing) == 1
+        cells = self._with_bottom(np.where(seen, cells, np.nan), np.nan)
         reference = np.ones_like(cells)
         if self._near is not None:
             near = self._near.transform(rows)

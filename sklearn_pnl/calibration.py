@@ -382,17 +382,15 @@ class _RowTotals(LinearConstraints):
         sums = ~self.is_mean
         parts, ends = [self.coefficients[sums]], [[self.lower[sums], self.upper[sums]]]
         for k in np.flatnonzero(self.is_mean):
-            row, low, high = (
-                _dense_row(self.coefficients, k),
-                self.lower[k],
-                self.upper[k],
-            )
+            row = _dense_row(self.coefficients, k)
+            low, high = self.lower[k], self.upper[k]
             for end in filter(np.isfinite, dict.fromkeys((low, high))):
                 # Differences that the rounding of a mean makes are none.
                 is_end = np.abs(row - end) <= _ROUNDING * abs(end)
                 parts.append(np.where(is_end, 0.0, row - end)[None])
-                sides = (end == low, -np.inf), (end == high, np.inf)
-                ends.append([[0.0 if is_side else free] for is_side, free in sides])
+                least = 0.0 if end == low else -np.inf
+                most = 0.0 if end == high else np.inf
+                ends.append([[least], [most]])
         return stack_terms(parts), *np.hstack(ends)
 
     def reach(self, floor, ceiling):

@@ -240,10 +240,13 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows = self._checked(X, reset=True)
         self._check_asked()
         flat = rows.reshape(len(rows), -1).astype(np.float64)
-        maker, *more = (TableFiller, X) if self._is_table else (TensorFiller,)
-        self._filler = filler = maker(self, flat, *more)
-        self.poset_, self.base_mask_ = filler.poset, filler.mask
-        self.equalities_, self.n_iter_ = getattr(filler, "equalities", None), 1
+        filler: TableFiller | TensorFiller
+        if self._is_table:
+            filler = TableFiller(self, flat, X)
+        else:
+            filler = TensorFiller(self, flat)
+        self._filler, self.poset_, self.base_mask_ = filler, filler.poset, filler.mask
+        self.equalities_, self.n_iter_ = filler.equalities, 1
         return self
 
     @one_blas_thread()
@@ -337,8 +340,9 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _resolved_order(self):
         if not isinstance(self.order, str):
             return self.order
-        by_axes = None, 1, 2
-        return 1 if self._is_stated else by_axes[min(len(self.input_shape_), 3) - 1]
+        if self._is_stated:
+            return 1
+        return {1: None, 2: 1}.get(len(self.input_shape_), 2)
 
     @property
     def _is_table(self):
@@ -360,6 +364,6 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.three_d_array = True
-        stated = self._is_stated or self.order not in (None, "auto")
-        tags.input_tags.positive_only = stated
+        is_tensor = self._is_stated or self.order not in (None, "auto")
+        tags.input_tags.positive_only = is_tensor
         return tags
