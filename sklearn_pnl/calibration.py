@@ -305,11 +305,10 @@ def calibrate(
 
 
 def _check_design(given, n):
-    try:
-        given = 1.0 if given is None else given
+    given = 1.0 if given is None else given
+    design = np.full(n, np.nan)
+    with suppress(TypeError, ValueError):
         design = np.broadcast_to(np.asarray(given, dtype=np.float64), n)
-    except (TypeError, ValueError):
-        design = np.full(n, np.nan)
     wrong = ~(design >= 0) | np.isinf(design) | (not design.any())
     for row in np.flatnonzero(wrong):
         raise ValueError(

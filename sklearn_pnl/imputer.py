@@ -237,14 +237,13 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : ManyBodyImputer
         """
-        rows = self._checked(X, reset=True)
+        rows = self._checked(X, reset=True).astype(np.float64)
         self._check_asked()
-        flat = rows.reshape(len(rows), -1).astype(np.float64)
         filler: TableFiller | TensorFiller
         if self._is_table:
-            filler = TableFiller(self, flat, X)
+            filler = TableFiller(self, rows, X)
         else:
-            filler = TensorFiller(self, flat)
+            filler = TensorFiller(self, rows)
         self._filler, self.poset_, self.base_mask_ = filler, filler.poset, filler.mask
         self.equalities_, self.n_iter_ = filler.equalities, 1
         return self
@@ -319,17 +318,18 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
 
     def _checked(self, X, *, reset):
-        """Rows (n, *shape), in single precision if they came so."""
+        """Rows (n, D), in single precision if they came so."""
         rows = check_rows(self, X, reset=reset, missing=True)
         # Rounding of distances depends on the memory layout of rows.
         rows = np.ascontiguousarray(rows)
         if reset:
             self.order_ = self._resolved_order()
+        flat = rows.reshape(len(rows), -1)
         if not self._is_table:
             advice = "order=None takes rows for those of a table"
             check_measures(rows, self, None, advice=advice)
-            check_observed(rows.reshape(len(rows), -1), self.offset)
-        return rows
+            check_observed(flat, self.offset)
+        return flat
 
     @property
     def _is_stated(self):
@@ -349,16 +349,15 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.order_ is None and self.base is None
 
     def _filled(self, X):
-        """Filled rows, and the most Newton steps."""
-        rows = self._checked(X, reset=False)
-        flat, n_iter = rows.reshape(len(rows), -1).astype(np.float64), 1
-        missing, filled = np.isnan(flat), rows.reshape(flat.shape).copy()
-        todo = np.flatnonzero(missing.any(axis=1) | self._filler.is_off(flat))
+        """Filled rows (n, *shape), and the most Newton steps."""
+        filled, n_iter = self._checked(X, reset=False).copy(), 1
+        rows, missing = filled.astype(np.float64), np.isnan(filled)
+        todo = np.flatnonzero(missing.any(axis=1) | self._filler.is_off(rows))
         if len(todo):
             mask, caller = missing[todo], type(self).__name__
-            cells, n_iter = self._filler.fill(flat[todo], mask, todo, caller)
+            cells, n_iter = self._filler.fill(rows[todo], mask, todo, caller)
             filled[todo] = np.where(mask, cells, filled[todo])
-        return filled.reshape(rows.shape), n_iter
+        return filled.reshape(-1, *self.input_shape_), n_iter
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from inspect import currentframe
 from numbers import Integral, Real
@@ -207,7 +207,7 @@ def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
         except ValueError as error:
             shapes = [_shape_of(row) for row in X]
             row = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)
-            if shapes[row] == shapes[0]:
+            if row == 0:
                 raise ValueError(
                     f"{name} holds lists of different lengths in row 0. {advice}"
                 ) from error
@@ -236,10 +236,9 @@ def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
 
 def _shape_of(row):
     """Shape of a row; None of one that is ragged itself."""
-    try:
+    with suppress(ValueError):
         return np.shape(row)
-    except ValueError:
-        return None
+    return None
 
 
 def _first_without_number(X):
@@ -272,9 +271,7 @@ def check_tensors(estimator, X, *, reset, missing=None):
     X = check_rows(estimator, X, reset=reset, missing=missing)
     check_measures(X, estimator, estimator.offset, 0 if reset else -estimator.offset)
     rows = flat(X)
-    if is_foreign(rows):
-        return rows
-    if missing is True and np.isnan(rows).any():
+    if missing is True and not is_foreign(rows) and np.isnan(rows).any():
         check_observed(rows, estimator.offset)
     return rows
 
