@@ -129,10 +129,7 @@ def adjust(
             raise explain_infeasible(rows[row], structure.take_rows([row]), row)
     else:
         sums = _read_sums(totals, table, numbers)
-        constant = np.broadcast_to(structure.ranges == 0, numbers.shape)
-        rows = project_to_totals(
-            numbers, sums, structure, avoid=constant, offset=offset
-        )
+        rows = project_to_totals(numbers, sums, structure, offset=offset)
     moved = table.like(rows.copy(), np.arange(len(rows)))
     final = np.asarray(table.read(moved), dtype=np.float64)
     # Steps are kept where possible; types always.

@@ -242,5 +242,5 @@ def _moved(drawing, asked, batch, numbers):
         return rows
     # Cells of donors stay as they are.
     fixed = np.broadcast_to(structure.binary, rows.shape)
-    avoid = drawing.fixed_cells(batch._replace(numbers=rows)) | (feasible.ranges == 0)
+    avoid = drawing.fixed_cells(batch._replace(numbers=rows))
     return project_to_totals(rows, asked.sums, feasible, fixed=fixed, avoid=avoid)

@@ -84,7 +84,8 @@ def project_to_totals(rows, sums, structure, *, fixed=None, avoid=None, offset=1
     structure : Structure
         What each row is to satisfy. Orders give way where nothing else has the sums.
     fixed, avoid : ndarray of bool of shape (n, D), default=None
-        Cells that do not move, and those that do only where nothing else has the sums.
+        Cells that do not move, and those that do only where nothing else has the sums;
+        so do columns that are constant in the data.
     offset : float, default=1.0
         The larger, the less large values are moved before small ones.
 
@@ -101,7 +102,9 @@ def project_to_totals(rows, sums, structure, *, fixed=None, avoid=None, offset=1
     """
     gaps = np.isnan(rows)
     fixed = gaps if fixed is None else fixed | gaps
-    for still in [fixed] if avoid is None else [fixed | avoid, fixed]:
+    constant = structure.ranges == 0
+    avoid = constant if avoid is None else avoid | constant
+    for still in (fixed | avoid, fixed):
         problem = _Problem(rows, sums, structure, still, offset)
         moved = problem.start
         if not problem.reach()[2].any():
