@@ -150,14 +150,11 @@ def _structure_of(table, numbers, constraints, equalities, extrapolation):
             "chance, and none is kept: give as equalities= those that are to hold, or "
             "None."
         )
-    low, high = -np.inf, np.inf
-    if extrapolation is not None:
-        least, most = numbers.min(axis=0), numbers.max(axis=0)
-        room = extrapolation * (most - least)
-        low, high = least - room, most + room
+    least, most = numbers.min(axis=0), numbers.max(axis=0)
+    room = np.inf if extrapolation is None else extrapolation * (most - least)
     return Structure.plain(
-        table, numbers, steps=find_value_support(numbers, table).steps, low=low,
-        high=high, equalities=kept,
+        table, numbers, steps=find_value_support(numbers, table).steps,
+        low=least - room, high=most + room, equalities=kept,
         constraints=read_constraints(constraints, table, n),
     )  # fmt: skip
 

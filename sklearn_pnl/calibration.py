@@ -358,9 +358,9 @@ class _RowTotals(LinearConstraints):
         is_mean = np.repeat([total.mean for total in asked], [*map(len, parts)])
         return cls(**vars(stacked(parts)), is_mean=is_mean)
 
-    def values(self, weights, terms=None):
-        """The totals (k,) of weights, or those of other terms."""
-        sums = (self.coefficients if terms is None else terms) @ weights
+    def values(self, weights):
+        """The totals (k,) of weights."""
+        sums = self.coefficients @ weights
         return np.where(self.is_mean, sums / max(np.sum(weights), _TINY), sums)
 
     def residual(self, weights):
@@ -368,7 +368,7 @@ class _RowTotals(LinearConstraints):
         missed = np.abs(self.missing(self.values(weights)))
         # Weights of 0 have no mean.
         missed[self.is_mean & (np.sum(weights) <= 0)] = np.inf
-        size = self.values(weights, abs(self.coefficients))
+        size = replace(self, coefficients=abs(self.coefficients)).values(weights)
         # Where all terms are 0, what is missed stays far above any tolerance.
         return missed / np.maximum(size, 1e-100)
 
