@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import starmap
 from typing import Any
 
 import numpy as np
 
+from ._runtime.blocks import cut
 from .calibration import effective_size
 from .constraints.audit import (
     Infeasibility,
@@ -20,6 +22,7 @@ from .parents import Batch, choose_seeds, condition_weights, parent_weights
 
 # New cells of a batch, so that temporaries stay small.
 BATCH_CELLS = 2**19
+PROJECTED_AT_ONCE = 2**10
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,19 @@ class Drawing:
     def batches(self, rng, size=None):
         """Batches of ``size`` new rows that satisfy the feasible set."""
         size = size or 1 + BATCH_CELLS // len(self.table.columns)
+        if not self.projects:
+            return self._drawn(rng, size)
+        # Rounding depends on which rows a matrix product is over: the same for all
+        # sizes.
+        return starmap(Batch, cut(self._drawn(rng, PROJECTED_AT_ONCE), size))
+
+    @property
+    def projects(self):
+        """Whether new rows are projected onto what is asked, or kept."""
+        is_off = len(self.feasible.equalities) and not self.source.keeps_equalities
+        return bool(len(self.feasible.constraints) or is_off)
+
+    def _drawn(self, rng, size):
         request, done = self._conditioned(rng), 0
         for batch in self.source.batches(request, rng, size):
             rows = np.arange(done, done + len(batch.numbers))
@@ -81,8 +97,7 @@ class Drawing:
     def _feasible(self, batch, rows):
         """Project a batch onto its feasible set, and audit it."""
         feasible = self.feasible.take_rows(rows)
-        is_off = len(feasible.equalities) and not self.source.keeps_equalities
-        if len(feasible.constraints) or is_off:
+        if self.projects:
             fixed = self.fixed_cells(batch)
             numbers, infeasible = project_rows(batch.numbers, feasible, fixed)
             moved = (numbers != batch.numbers).any(axis=1)
@@ -205,6 +220,8 @@ def sample_set(drawing, rng, totals):
     if asked.counted:
         batch = batch._replace(donors=seeds)
     moved = _moved(drawing, asked, batch, numbers)
+    if asked.counted:
+        _check_counted(drawing, asked, moved, numbers[seeds])
     achieved = asked.achieved(drawing.as_returned(moved), seeds)
     _check(asked, achieved, drawing.feasible.precision)
     ranges = drawing.feasible.ranges
@@ -225,6 +242,26 @@ def _check(asked, achieved, precision):
     room[: len(asked.sums)] = asked.sums.tolerance(precision)
     for k in np.flatnonzero(~(residual <= room)):
         raise Infeasibility(f"{names[k]} is missed: new rows have {values[k]:.10g}.")
+
+
+def _check_counted(drawing, asked, rows, given):
+    """Refuse constraints on two-valued columns that counted training rows lack."""
+    binary = drawing.source.structure.binary
+    off = (binary & ~np.isnan(given) & (rows != given)).any(axis=1)
+    constraints = drawing.feasible.constraints
+    about = (constraints.coefficients[:, binary] != 0).any(axis=1)
+    off |= constraints.select(about).violations(rows).any(axis=1)
+    if off.any():
+        row, names = (
+            int(np.argmax(off)),
+            [constraints.names[k] for k in np.flatnonzero(about)],
+        )
+        raise Infeasibility(
+            f"Row {row} cannot have what is asked of {', '.join(names)} and be counted "
+            f"in {' and '.join(asked.counted)}: two-valued columns are those of a "
+            "training row. Leave out the constraint, or the count.",
+            row,
+        )
 
 
 def _moved(drawing, asked, batch, numbers):

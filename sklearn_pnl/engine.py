@@ -21,11 +21,12 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal, TypeAlias
 
+import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._runtime.validation import COUNT, NOT_NEGATIVE
+from ._runtime.validation import COUNT, NOT_NEGATIVE, warn_user
 from .codes import Codes
 from .constraints.audit import report_of
 from .constraints.linear import (
@@ -141,6 +142,11 @@ def fit_rows(estimator, table, structure, caller, groups=None):
     """
     table.describe(estimator)
     warn_extreme_values(table, structure.least, structure.most)
+    if groups is not None and len(groups) > 1 and np.bincount(groups).max() == 1:
+        warn_user(
+            f"{table.data_name}: each row is a group of its own, and rows of different "
+            "groups are not mixed: all new rows are copies."
+        )
     method, k, n_jobs = estimator.method, estimator.k_neighbors, estimator.n_jobs
     estimator.method_ = as_method(method, table)
     source = estimator.method_.fit(table, structure, k, groups, n_jobs, caller)

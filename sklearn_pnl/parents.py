@@ -411,8 +411,8 @@ def parent_weights(totals, numbers):
     if missed.max() > ALMOST * totals.n:
         k = int(missed.argmax())
         raise ValueError(
-            f"{counts.names[k]} asks for {span(counts.lower[k], counts.upper[k])}; "
-            f"with the other counts, training rows reach {values[k]:.7g}: "
+            f"{counts.names[k]} asks for {span(counts.lower[k], counts.upper[k])}, "
+            "which no training rows have with the other counts: "
             "column_total(..., rtol=)."
         )
     if not len(sums):

@@ -253,7 +253,8 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         """All rows and their targets, in the containers of ``X`` and ``y``."""
         table, values, more_targets = self._check(X, y)
         share = not isinstance(self.n_samples, Integral)
-        n_new = max(1, round(self.n_samples * len(values))) if share else self.n_samples
+        n_new = round(self.n_samples * len(values)) if share else int(self.n_samples)
+        n_new = max(1, n_new)
         self._structure = find_structure(
             table, self.value_support, self.extrapolation, self.equalities
         )

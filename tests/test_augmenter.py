@@ -22,6 +22,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn_pnl import (
     BackwardProjector,
     Codes,
+    ColumnConstraint,
     Lines,
     ManyBodyProjector,
     PNLAugmenter,
@@ -810,3 +811,18 @@ def test_a_new_fit_forgets_the_last_one():
     assert_array_equal(
         augmenter.sample(9, 0), PNLAugmenter().fit(table(d=7)).sample(9, 0)
     )
+
+
+def test_the_size_of_batches_changes_no_byte_of_projected_rows():
+    X = np.random.default_rng(0).gamma(2.0, 10.0, (100, 3))
+    augmenter, asked = PNLAugmenter().fit(X), ColumnConstraint({0: 1, 1: 1}, equal=30)
+    rows = augmenter.sample(1500, 0, constraints=asked)
+    for size in (7, 1000, 1500):
+        batches = list(augmenter.iter_samples(1500, size, 0, constraints=asked))
+        assert {len(batch) for batch in batches[:-1]} <= {size}
+        assert np.concatenate(batches).tobytes() == rows.tobytes()
+
+
+def test_a_true_count_is_one_row():
+    augmenter = PNLAugmenter().fit(np.random.default_rng(0).normal(size=(30, 2)))
+    assert augmenter.sample(True).shape == (1, 2)

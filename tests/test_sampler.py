@@ -37,7 +37,7 @@ from sklearn_pnl.manifolds import MixtureManifold, ThetaManifold
 
 SEEDS = [0, 1, 2]
 COUNTS = {0: 40, 1: 12, 2: 20}
-FEW_ROWS = pytest.mark.filterwarnings("ignore:.*neighbours were asked for")
+FEW_ROWS = pytest.mark.filterwarnings("ignore:.*(neighbours were asked|has 1 row)")
 ABOVE = pytest.mark.filterwarnings("ignore:After over-sampling:UserWarning")
 
 
@@ -464,12 +464,6 @@ def test_rows_are_mixed_within_groups_alone():
     assert len(sampler.groups_) == len(X_new)
 
 
-def test_groups_of_one_row_give_copies():
-    X, y = table(counts={0: 20, 1: 5})
-    X_new = PNLSampler(random_state=0).fit_resample(X, y, groups=np.arange(25))[0]
-    assert (X_new[25:, None] == X[y == 1]).all(axis=2).any(axis=1).all()
-
-
 def test_rows_are_seeds_as_often_as_they_weigh():
     X, y = table(counts={0: 40, 1: 10})
     weights = np.where(np.arange(50) % 3 == 0, 0.0, np.arange(50) + 1.0)
@@ -874,3 +868,19 @@ def test_rows_help_a_learner_to_find_a_rare_class():
         for model in (learner, make_pipeline(PNLSampler(random_state=0), learner))
     ]
     assert scores[1].mean() > scores[0].mean() + 0.05
+
+
+def test_a_class_without_weight_is_refused_by_name():
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.repeat([0, 1], [45, 15])
+    with pytest.raises(ValueError, match="sample_weight is 0 in all rows of class 1"):
+        PNLSampler().fit_resample(X, y, sample_weight=1.0 - y)
+
+
+@pytest.mark.parametrize("method", ["lines", "codes"])
+def test_groups_of_one_row_each_are_warned_of(method):
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.repeat([0, 1], [45, 15])
+    sampler = PNLSampler(method=method, random_state=0)
+    with pytest.warns(UserWarning, match="class 1: each row is a group of its own"):
+        rows, _ = sampler.fit_resample(X, y, groups=np.arange(60))
+    nearest = np.abs(rows[60:, None] - X[45:]).max(axis=2).min(axis=1)
+    assert nearest.max() < 1e-9

@@ -65,7 +65,7 @@ def check_count(name, value, or_none=False, least=1):
     count = Interval(Integral, least, None, closed="left")
     allowed = [count, None] if or_none else [count]
     validate_parameter_constraints({name: allowed}, {name: value}, "the call")
-    return value
+    return None if value is None else int(value)
 
 
 def as_random_state(seed):
@@ -401,10 +401,12 @@ def clip_neighbors(n_neighbors, n_rows, of_rows=False, data_name="the training d
     If ``of_rows`` a row is not its own neighbour, unless it is the only one.
     """
     most = n_rows - of_rows
-    if n_neighbors > n_rows or most == 0:
+    if most == 0:
+        warn_user(f"{data_name} has 1 row: all new rows are copies of it.")
+    elif n_neighbors > n_rows:
         warn_user(
             f"{n_neighbors} neighbours were asked for, but {data_name} has {n_rows} "
-            "rows: " + (f"using {most}." if most else "all new rows are copies of it.")
+            f"rows: using {most}."
         )
     return max(1, min(n_neighbors, most))
 

@@ -61,6 +61,16 @@ def explain_infeasible(row, structure, number):
                 f"reaches {span(least, most, 7)}.",
                 number,
             )
+        own = np.flatnonzero(constraints.coefficients[k])
+        if len(own) == 1 and structure.is_whole[own[0]]:
+            step = structure.steps[own[0]] * abs(constraints.coefficients[k, own[0]])
+            if np.ceil(lower / step - ALMOST) > np.floor(upper / step + ALMOST):
+                return Infeasibility(
+                    f"Row {number} cannot have what is asked: {constraints.names[k]} "
+                    f"asks for {span(lower, upper)}; its values are multiples of "
+                    f"{step:g}.",
+                    number,
+                )
     # A missing cell has no value that an equality could hold for.
     missed = np.nan_to_num(np.abs(asked.residual(row[None]))[0], nan=np.inf)
     k = int(np.argmax(missed / asked.scale))
@@ -116,7 +126,13 @@ def audit_rows(rows, structure, caller):
         _warn(lambda k: f"the steps of {names[c[k]]}", missed, ALMOST, caller)
     if structure.breaks(rows, "orders").any():
         p, q = structure.orders.T
-        missed, room = rows[:, p] - rows[:, q], rounding(p) + rounding(q)
+        # Columns that follow from larger ones round by these.
+        room = (
+            rounding(p)
+            + rounding(q)
+            + EPS * (structure.ranges[p] + structure.ranges[q])
+        )
+        missed = rows[:, p] - rows[:, q]
         _warn(lambda k: f"{names[p[k]]} <= {names[q[k]]}", missed, room, caller)
 
 

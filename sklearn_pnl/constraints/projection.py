@@ -40,8 +40,13 @@ def project_rows(rows, structure, fixed=None, *, offset=1.0):
         Rows that do not have what is asked; they hold the best try.
     """
     low, high, part = split_limits(structure, len(rows))
-    # Limits that cross cannot be met: the lower one, or what is asked, gives way.
+    # Limits that cross cannot be met: the lower one, or what is asked, gives way. Nor
+    # can those that no whole number is between.
     unmet = (low > high).any(axis=1)
+    whole = np.flatnonzero(part.is_whole)
+    steps = part.steps[whole]
+    least = np.ceil(low[:, whole] / steps - ALMOST)
+    unmet |= (least > np.floor(high[:, whole] / steps + ALMOST)).any(axis=1)
     low = np.minimum(low, high)
     start = _with_asked_cells(np.asarray(rows, dtype=np.float64), part, low, high)
     gaps = np.isnan(start)
@@ -331,9 +336,12 @@ def least_change(lower, upper):
 def _largest_remainders(exact, counts, least, most, settled, weights, missing):
     """Whole numbers (n, c) whose weighted sums (n,) change by what is missing.
 
-    Cells of weight 1 or -1 do it; others are too coarse.
+    Cells of weight 1 or -1 do it; others are too coarse. What is out of reach of a
+    few steps a cell is no rounding.
     """
-    while missing.any():
+    for _ in range(8):
+        if not missing.any():
+            break
         direction = np.sign(missing)[:, None] * np.sign(weights)
         after = counts + direction
         allowed = ~settled & (np.abs(weights) == 1) & (after >= least) & (after <= most)

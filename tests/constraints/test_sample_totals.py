@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_pnl import PNLAugmenter, column_total
+from sklearn_pnl import ColumnConstraint, PNLAugmenter, column_total
 
 NUMBERS = ["wage", "rent", "net", "adults", "kids", "persons", "price"]
 WHOLE = ["adults", "kids", "persons"]
@@ -121,3 +121,52 @@ def test_large_integers_count_from_their_start():
     asked = 40 * 2**60 + 20000
     rows = PNLAugmenter().fit(X).sample(40, random_state=0, totals={"id": float(asked)})
     assert abs(sum(map(int, rows["id"])) - asked) <= 1e-9 * asked
+
+
+# --- constraints beside counts, and on whole numbers --------------------------------
+
+
+def members(n=100):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 2, (n, 2)), columns=["member", "spouse"])
+    X["income"], X["group"] = rng.gamma(2, 10, n), np.where(X.member == 1, "m", "n")
+    return X
+
+
+@pytest.mark.parametrize("counted", [{"member": 10}, {"group": {"m": 10}}])
+@pytest.mark.parametrize("more", [{}, {"income": 500.0}])
+def test_a_constraint_that_moves_what_is_counted_is_refused(counted, more):
+    augmenter = PNLAugmenter().fit(members())
+    asked, totals = ColumnConstraint("member", equal=1), counted | more
+    with pytest.raises(ValueError, match="of member and be counted in"):
+        augmenter.sample(25, 0, constraints=asked, totals=totals)
+    # One that the rows counted have is none.
+    asked = ColumnConstraint("income", lower=5)
+    rows = augmenter.sample(25, 0, constraints=asked, totals=totals)
+    assert rows["member"].sum() == 10
+    assert ((rows["group"] == "m") == (rows["member"] == 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("asked", "values"),
+    [({"equal": 3.5}, "3.5"), ({"lower": 3.2, "upper": 3.8}, "3.2 to")],
+)
+@pytest.mark.parametrize("column", ["adults", "sex"])
+def test_what_no_whole_number_has_is_refused(asked, values, column):
+    X = table(0).assign(sex=lambda X: 3 + (X["sex"] == "f"))
+    asked = ColumnConstraint(column, **asked)
+    augmenter = PNLAugmenter(equalities=None).fit(X.assign(adults=X["adults"] * 2))
+    with pytest.raises(ValueError, match=f"{column} asks for {values}.*multiples of 1"):
+        augmenter.sample(5, 0, constraints=asked)
+
+
+def test_what_no_cents_have_is_refused_at_once():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.gamma(2, [8000, 800], (60, 2)).round(2), columns=["a", "b"])
+    X["total"] = (X["a"] + X["b"]).round(2)
+    asked = [
+        ColumnConstraint("total", equal=X["total"][:4]),
+        ColumnConstraint({"a": 1, "total": 1}, equal=20_000),
+    ]
+    with pytest.raises(ValueError, match="cannot have all that is asked together"):
+        PNLAugmenter().fit(X).sample(4, 0, constraints=asked)

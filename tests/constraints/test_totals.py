@@ -349,7 +349,10 @@ def test_sums_far_away_leave_parents_to_draw_from():
 def test_counts_that_contradict_each_other_are_told():
     frame = pd.DataFrame({"u": list("xxyy") * 5, "v": list("ppqq") * 5, "x": 1.0})
     totals, numbers = read_totals([{"u": {"x": 8}}, {"v": {"p": 3}}], 10, frame)
-    with pytest.raises(ValueError, match="asks for .*; with the other counts"):
+    with pytest.raises(
+        ValueError,
+        match="asks for .*, which no training rows have with the other counts",
+    ):
         parent_weights(totals, numbers)
 
 
