@@ -374,8 +374,9 @@ class LineDraw:
 def discretize(rows, binary, structure):
     """Set cells of two-valued columns and round values to steps, in place.
 
-    Columns that exact equalities give from discrete ones are computed in the end.
+    Columns that equalities give from discrete ones are computed in the end.
     """
+    before = rows.copy() if structure.near else None
     rows[:, structure.binary] = binary
     stepped = np.flatnonzero((structure.steps > 0) & ~structure.binary)
     if len(stepped):
@@ -383,6 +384,8 @@ def discretize(rows, binary, structure):
         low, high = structure.low[stepped], structure.high[stepped]
         rows[:, stepped] = np.clip(part, low, high)
         _round_in_order(rows, structure)
+    if structure.near:
+        structure.follow(rows, before)
     structure.restore(rows)
 
 

@@ -31,7 +31,17 @@ def no_equations(d):
     return Equations(np.empty((0, d)), np.empty(0), np.empty(0, int))
 
 
-def search_equalities(rows, ends, shape, ranks, precision):
+class NearEquation(NamedTuple):
+    """A column that others nearly give: how it follows where discrete ones change.
+
+    Coefficients (D,) are of discrete columns, and of pivots of later equations.
+    """
+
+    pivot: int
+    coefficients: np.ndarray
+
+
+def search_equalities(rows, ends, shape, ranks, precision, steps):
     """Look for equalities of the columns of rows (n, D), exact or nearly.
 
     Parameters
@@ -47,6 +57,8 @@ def search_equalities(rows, ends, shape, ranks, precision):
         those of two values (2).
     precision : ndarray of shape (D,)
         Unit roundoff of the types of the columns.
+    steps : ndarray of shape (D,)
+        What values are multiples of; 0 for any.
 
     Returns
     -------
@@ -56,6 +68,8 @@ def search_equalities(rows, ends, shape, ranks, precision):
         Which of the two-valued columns one links.
     equations : Equations
         Those that hold exactly.
+    near : list of NearEquation
+        Those of others that discrete columns are in.
     """
     columns, whole = np.flatnonzero(np.less(*ends)), rows
     if np.isnan(ends[0]).any():
@@ -63,10 +77,14 @@ def search_equalities(rows, ends, shape, ranks, precision):
     d, flags = rows.shape[1], np.flatnonzero(ranks == 2)
     n, c = len(whole), len(columns)
     involved, equations = np.zeros(d, bool), no_equations(d)
-    linked = np.zeros((len(flags), len(flags)), bool)
+    linked, near = np.zeros((len(flags), len(flags)), bool), []
     if 2 <= c <= MOST_FACTORED and n >= c + 2:
         dependent, links, equations = _factored(rows, columns, whole, ranks, precision)
         involved[columns[dependent]] = True
+        others = np.setdiff1d(columns[dependent], equations.pivots)
+        if (ranks[others] > 0).any() and len(others) > 1:
+            free = np.setdiff1d(columns, equations.pivots)
+            near = _near_equations(whole, free, ranks, steps)
         if dependent.any() and len(flags):
             inside = np.isin(flags, columns)
             at = np.searchsorted(columns, flags[inside])
@@ -76,7 +94,7 @@ def search_equalities(rows, ends, shape, ranks, precision):
         involved = equations.coefficients.any(axis=0)
         members = (equations.coefficients[:, flags] != 0).astype(int)
         linked = members.T @ members > 0
-    return involved, linked, equations
+    return involved, linked, equations, near
 
 
 def _complete_part(rows):
@@ -107,17 +125,11 @@ def _factored(rows, columns, whole, ranks, precision):
     it.
     """
     n, c = len(whole), len(columns)
-    # Wide enough for sums of rounded numbers; of few rows what chance cannot reach.
-    most_left = 0.04 if n >= 2 * c else 1e-10
-    part = some_columns(subsample(whole, c), columns)
-    with np.errstate(over="ignore", invalid="ignore"):
-        standard = part - part.mean(axis=0)
-        spread = np.sqrt(np.einsum("nc,nc->c", standard, standard) / len(part))
-    fine = np.isfinite(spread) & (spread > 0)
+    most_left, part = _most_left(n, c), some_columns(subsample(whole, c), columns)
+    standard, spread = _standardized(part)
+    fine = np.isfinite(spread)
     if not fine.any():
         return fine, np.zeros((c, c), bool), no_equations(rows.shape[1])
-    standard[:, ~fine], spread[~fine] = 0, np.inf
-    standard /= spread
     root = _root_of_inverse(standard)
     diagonal = len(part) * np.square(root).sum(axis=1)
     dependent = (1 / diagonal <= most_left) & fine
@@ -139,6 +151,55 @@ def _factored(rows, columns, whole, ranks, precision):
     # Smaller partial correlations link no two columns.
     correlated = np.abs(inverse) > 1e-3 * np.sqrt(np.outer(diagonal, diagonal))
     return dependent, correlated & np.outer(dependent, dependent), equations
+
+
+def _near_equations(whole, columns, ranks, steps):
+    """:class:`NearEquation` of some columns (c,), the finest first.
+
+    A column is regressed on those that are no earlier pivots, whose part of the inverse
+    correlations is what is left of them without it. Columns count whose rounding moves
+    it by more than they leave of it.
+    """
+    part = some_columns(subsample(whole, len(columns)), columns)
+    standard, spread = _standardized(part)
+    root, n = _root_of_inverse(standard), len(standard)
+    inverse, most_left = n * (root @ root.T), _most_left(len(whole), len(columns))
+    steps, is_open, found = steps[columns], ranks[columns] > 0, []
+    for p in np.argsort(steps / spread, kind="stable"):
+        size = inverse[p, p]
+        if ranks[columns[p]] == 2 or size * most_left < 1:
+            continue
+        follows = -inverse[p] / size * spread[p] / spread
+        follows[p] = 0.0
+        counts = is_open & (np.abs(follows) * steps > 2 * spread[p] / np.sqrt(size))
+        inverse = inverse - np.outer(inverse[:, p], inverse[p]) / size
+        inverse[p] = inverse[:, p] = 0.0
+        if counts.any():
+            found.append((p, follows))
+    is_open[[p for p, _ in found]] = True
+    equations = []
+    for p, follows in found:
+        coefficients = np.zeros(whole.shape[1])
+        coefficients[columns[is_open]] = follows[is_open]
+        equations.append(NearEquation(columns[p], coefficients))
+    return equations
+
+
+def _standardized(part):
+    """Rows (n, c) in deviations from the mean, 0 in columns without, and these (c,)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        standard = part - part.mean(axis=0)
+        spread = np.sqrt(np.einsum("nc,nc->c", standard, standard) / len(part))
+    fine = np.isfinite(spread) & (spread > 0)
+    standard[:, ~fine], spread[~fine] = 0, np.inf
+    standard /= spread
+    return standard, spread
+
+
+def _most_left(n, c):
+    """The share of its variance that others leave of a column that they nearly give."""
+    # Wide enough for sums of rounded numbers; of few rows what chance cannot reach.
+    return 0.04 if n >= 2 * c else 1e-10
 
 
 def _root_of_inverse(standard):

@@ -18,7 +18,7 @@ from .._runtime.typing import Rows
 from ..frames import TableReader, read_table
 from .equalities import echelon_of, search_equalities
 from .linear import ALMOST, LinearConstraints, read_constraints
-from .value_support import find_value_support, off_steps
+from .value_support import find_value_support, off_steps, on_steps
 
 # Cells of sparse rows beyond which they are not made dense as a whole: then neither
 # equalities nor orders are looked for.
@@ -58,6 +58,8 @@ class Structure:
     pivots : ndarray of int of shape (k,)
         Column that each equality gives, with coefficient 1, which is in no other.
     support : ValueSupport or None
+    near : list of NearEquation
+        How columns follow discrete ones that they are nearly linear functions of.
     """
 
     table: Any
@@ -74,6 +76,7 @@ class Structure:
     in_equality: NDArray
     pivots: NDArray
     support: Any = None
+    near: Any = ()
 
     @classmethod
     def plain(
@@ -223,6 +226,17 @@ class Structure:
                     follow -= a[column] * rows[:, column]
             rows[:, pivot] = follow
 
+    def follow(self, rows, before):
+        """Move, in place, what nearly follows from columns that changed ``before``."""
+        # A missing cell changes nothing.
+        change = np.nan_to_num(rows - before)
+        for pivot, coefficients in reversed(self.near):
+            value, step = before[:, pivot].copy(), self.steps[pivot]
+            for column in np.flatnonzero(coefficients):
+                value += coefficients[column] * change[:, column]
+            rows[:, pivot] = on_steps(value, step) if step > 0 else value
+            change[:, pivot] = rows[:, pivot] - before[:, pivot]
+
     def system(self, orders=None, gaps=None):
         """Equalities, constraints and the orders of a mask (m,) as one system.
 
@@ -285,12 +299,18 @@ def _structure_of(
     if shape is None:
         binary = _two_valued(rows, least, most)
     low, high = limits(least, most, extrapolation, steps, binary)
-    linked, equations = False, given
+    linked, equations, near = False, given, []
     if given is None:
         ranks = np.where(binary, 2, np.where(steps > 0, 1, 0))
-        involved, linked, equations = search_equalities(
-            rows, ends, shape, ranks, table.precision
+        found = search_equalities(
+            rows,
+            ends,
+            shape,
+            ranks,
+            table.precision,
+            np.where(binary, most - least, steps),
         )
+        involved, linked, equations, near = found
     else:
         involved = given.coefficients.any(axis=0)
     orders = np.empty((0, 2), int)
@@ -305,7 +325,7 @@ def _structure_of(
         np.where(binary & (least == 0), width, steps),
         LinearConstraints(a, values, values, names, ranges),
         LinearConstraints.empty(names), orders, binary, blocks, involved & ~binary,
-        pivots, support,
+        pivots, support, near,
     )  # fmt: skip
 
 

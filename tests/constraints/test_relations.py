@@ -360,3 +360,50 @@ def test_equalities_hold_in_all_rows_that_have_their_columns():
     assert list(find_equalities(X).descriptions) == ["x4 = x0 + x1 + x3"]
     X[:60, 2] -= 1
     assert len(find_equalities(X)) == 2
+
+
+# --- near equalities of whole numbers -----------------------------------------------
+
+
+def rounded(seed, n=300):
+    """Invoices, weeks, months, costs with a fee: rounded sums of whole numbers."""
+    rng = np.random.default_rng(seed)
+    number, days, fee = (
+        rng.integers(1, 10, n),
+        rng.integers(1, 90, n),
+        rng.integers(2, size=n),
+    )
+    sent, extra = rng.gamma(2, 3, n).round(3), rng.gamma(2, 0.4, n).round(3)
+    X = pd.DataFrame(
+        {"number": number, "sent": sent, "days": days, "fee": fee, "extra": extra}
+    )
+    return X.assign(
+        invoice=(19.99 * number + sent).round(2),
+        weeks=(days / 7).round(2),
+        months=(days / 30.4).round(3),
+        cost=(5 * fee + extra).round(2),
+    )
+
+
+def missed(X):
+    return pd.DataFrame(
+        {
+            "invoice": X.invoice - 19.99 * X.number - X.sent,
+            "weeks": X.weeks - X.days / 7,
+            "months": X.months - X.days / 30.4,
+            "cost": X.cost - 5 * X.fee - X.extra,
+        }
+    ).abs()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("value_support", ["auto", None])
+def test_near_equalities_of_whole_numbers_hold_as_nearly_as_in_the_data(
+    seed, value_support
+):
+    X = rounded(seed)
+    rows = PNLAugmenter(value_support=value_support).fit(X).sample(500, seed)
+    assert (rows["number"] % 1 == 0).all()
+    assert (rows["days"] % 1 == 0).all()
+    # Noise and a second rounding of the same size.
+    assert (missed(rows).max() < 4 * missed(X).max()).all()
