@@ -164,7 +164,8 @@ def _newton(problem, x, direction, search, tol, max_iter, patience=8, settled=np
     rows, pieces = np.arange(x.shape[0]), []
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         here = _place(problem, rows, x, *problem.value(x, rows))
-        past = _start_of_past(here)
+        none = filled(0.0, len(rows), here.residual)
+        past = _Past(here.residual, none, none + np.inf, none > 0)
         for k in range(max_iter + 1):
             done = (here.residual <= tol) & ((past.moved <= settled) | past.stalled)
             leaving = done | (past.waited >= patience) | (past.moved == 0)
@@ -187,12 +188,6 @@ def _place(problem, rows, x, value, point):
     return _Place(x, value, point, *problem.gradient(x, point, rows))
 
 
-def _start_of_past(here):
-    n = here.residual.shape[0]
-    none = filled(0.0, n, here.residual)
-    return _Past(here.residual, none, none + np.inf, filled(False, n, none))
-
-
 def _some(arrays, rows):
     some = (some_rows(array, rows) for array in arrays)
     return type(arrays)(*some) if hasattr(arrays, "_fields") else tuple(some)
@@ -209,25 +204,16 @@ def _arrived(here, after, past, strained, tol):
     # A row that has converged does not leave the tolerance again.
     lost = (here.residual <= tol) & ~(after.residual <= tol)
     if xp.any(lost):
-        after = _chosen(lost, here, after)
+        pairs = zip(here, after, strict=True)
+        after = _Place(
+            *(xp.where(lost if x.ndim == 1 else lost[:, None], x, y) for x, y in pairs)
+        )
     improved = after.residual < 0.5 * past.best
     progress = (improved | falling) & xp.logical_not(strained)
     longer = past.waited + 1.0
     waited = xp.where(progress, 0.0, xp.where(strained, longer + 1.0, longer))
     best = xp.where(improved, after.residual, past.best)
     return after, _Past(best, waited, moved, stalled)
-
-
-def _chosen(mask, first, second):
-    """The first places where a mask (n,) of rows says so, else the second."""
-    where = namespace(mask).where
-    pairs = zip(first, second, strict=True)
-    return _Place(*(where(_beside(mask, x), x, y) for x, y in pairs))
-
-
-def _beside(values, array):
-    """One value a row, to be used beside an array with more axes."""
-    return values if array.ndim == 1 else values[:, None]
 
 
 def _line_search(problem, here, step, rows):
@@ -265,16 +251,13 @@ def _line_search(problem, here, step, rows):
 
 def _dense_direction(problem, here, rows):
     n, m = here.x.shape
+    at_once = _HESSIAN_BYTES * (1 if isinstance(here.x, np.ndarray) else DEVICE_BLOCKS)
     steps = []
-    for part in slices(n, max(1, _hessian_bytes(here.x) // max(8 * m * m, 1))):
+    for part in slices(n, max(1, at_once // max(8 * m * m, 1))):
         hessian = problem.hessian(here.point[part, ...], rows[part])
         steps.append(_solve_scaled(hessian, -here.gradient[part, ...]))
     step = steps[0] if len(steps) == 1 else concat(steps)
     return step, filled(False, n, step)
-
-
-def _hessian_bytes(x):
-    return _HESSIAN_BYTES * (1 if isinstance(x, np.ndarray) else DEVICE_BLOCKS)
 
 
 def _solve_scaled(hessian, right):
@@ -302,18 +285,13 @@ def _cg_direction(problem, here, rows):
     gradient, xp = here.gradient, namespace(here.gradient)
     # Scaled to length 1: small gradients would underflow when squared.
     length = xp.sqrt(row_dots(gradient, gradient))
-    moves = to_host(length > 0)
-    live, rest = np.flatnonzero(moves), np.flatnonzero(~moves)
-    residual = some_rows(gradient, live) / -some_rows(length, live)[:, None]
+    residual = gradient / -xp.where(length > 0, length, 1.0)[:, None]
     residual = cast(residual, xp.float32)
-    point = cast(some_rows(here.point, live), xp.float32)
-    search, remaining = 1 * residual, filled(1.0, len(live), residual)
+    point = cast(here.point, xp.float32)
+    search, remaining = 1 * residual, cast(length > 0, xp.float32)
     solution = filled(0.0, residual.shape, residual)
-    # Steps, and whether they took too many products.
-    pieces = []
-    if len(rest):
-        none = filled(0.0, (len(rest), here.x.shape[1]), residual)
-        pieces.append((rest, (none, np.zeros(len(rest), bool))))
+    # Rows, their steps, and whether these took too many products.
+    live, pieces = np.arange(len(rows)), []
     for _ in range(200):
         if not len(live):
             break
