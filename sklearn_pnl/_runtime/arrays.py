@@ -25,7 +25,6 @@ except ImportError:  # scikit-learn 1.6 has none: arrays are read as NumPy's
 BLOCK_CELLS = 2**17
 # On a device a block has as many times the rows: some gigabytes with temporaries.
 DEVICE_BLOCKS = 256
-_EPS = float(np.finfo(np.float64).eps)
 # Arrays on devices, by the object that they are attributes of.
 _kept: WeakKeyDictionary = WeakKeyDictionary()
 
@@ -135,8 +134,6 @@ def _is_single(x):
 
 def rounding_of(x):
     """The spacing of floats at 1, in the type of ``x``."""
-    if isinstance(x, np.ndarray) and x.dtype == np.float64:
-        return _EPS
     return float(namespace(x).finfo(x.dtype).eps)
 
 
@@ -174,13 +171,6 @@ def row_sums(x):
     return namespace(x).sum(x, axis=1)
 
 
-def sums_along(x, axis):
-    """Sums along an axis, which is kept."""
-    if isinstance(x, np.ndarray):
-        return x.sum(axis=axis, keepdims=True)
-    return namespace(x).sum(x, axis=axis, keepdims=True)
-
-
 def row_dots(x, y):
     """Inner products of the rows of two matrices."""
     if isinstance(x, np.ndarray):
@@ -216,23 +206,17 @@ def log_over(x):
     return np.log(x, out=x) if isinstance(x, np.ndarray) else namespace(x).log(x)
 
 
-def abs_over(x):
-    """``abs(x)``, which may be written over ``x``."""
-    if isinstance(x, np.ndarray):
-        return np.abs(x, out=x)
-    return namespace(x).abs(x)
-
-
 def times_over(x, y, out):
     """``x * y``, which may be written over ``out``."""
     return np.multiply(x, y, out=out) if isinstance(x, np.ndarray) else x * y
 
 
 def largest(x):
-    """Largest number of each row; 0 of rows without any."""
+    """``max |x|`` of each row, 0 of rows without numbers; ``x`` may be written over."""
     if isinstance(x, np.ndarray):
-        return x.max(axis=1, initial=0.0)
-    return namespace(x).max(x, axis=1) if x.shape[1] else filled(0.0, x.shape[0], x)
+        return np.abs(x, out=x).max(axis=1, initial=0.0)
+    xp = namespace(x)
+    return xp.max(xp.abs(x), axis=1) if x.shape[1] else filled(0.0, x.shape[0], x)
 
 
 # --- rows and columns -----------------------------------------------------------------

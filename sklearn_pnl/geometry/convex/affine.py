@@ -30,7 +30,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.special import xlogy
 
-from ..._runtime.arrays import some_rows
+from ..._runtime.arrays import largest, some_rows
 from .optimize import Report, newton_projected
 from .reach import box_reach, span
 
@@ -206,7 +206,7 @@ def linear_projection(
             solution = newton_projected(dual, zeros, tol=tol, max_iter=max_iter)
             m[at_cells], y[at_equations] = solution.point, solution.x
             n_iter[rows] = np.maximum(n_iter[rows], solution.n_iter)
-    residual = _largest(_outside(m @ a.T, y, lower, upper) / scale)
+    residual = largest(_outside(m @ a.T, y, lower, upper) / scale)
     for row in np.flatnonzero(~(residual <= tol)).tolist():
         ends = (end[row] for end in (lower, upper, least, most))
         reasons[row] = _reason(beyond[row], *ends, residual[row], max_iter)
@@ -283,8 +283,8 @@ class _Dual:
         self.lower, self.upper, self.scale = lower, upper, scale
         self.coefficients, self.divergence = a, divergence
         self._squares = (a * a).T
-        largest = abs(a).max(axis=1)
-        self._sizes = np.ravel(largest.toarray() if issparse(a) else largest)
+        sizes = abs(a).max(axis=1)
+        self._sizes = np.ravel(sizes.toarray() if issparse(a) else sizes)
 
     def _of(self, rows):
         """Start, floor and ceiling of cells, and ends of equations, of some rows."""
@@ -308,7 +308,7 @@ class _Dual:
     def gradient(self, y, m, rows):
         *_, lower, upper = self._of(rows)
         gradient = _outside(m @ self.coefficients.T, y, lower, upper)
-        return gradient, _largest(gradient / some_rows(self.scale, rows))
+        return gradient, largest(gradient / some_rows(self.scale, rows))
 
     def direction(self, here, rows):
         """Newton's step in the multipliers that are free, no longer than allowed."""
@@ -333,7 +333,7 @@ class _Dual:
                 break
             free &= ~wrong
         step = np.where(ending, -y, step)
-        change = np.maximum(_largest(step @ self.coefficients), 1e-300)
+        change = np.maximum(largest(step @ self.coefficients), 1e-300)
         return step * np.minimum(1, self.divergence.longest / change)[:, None], False
 
     def _gram(self, weight):
@@ -378,11 +378,6 @@ class _Dual:
         sign = np.where(y != 0, np.sign(y), -np.sign(gradient))
         wrong = (trial * sign < 0) & (self.lower[rows] < self.upper[rows])
         return np.where(wrong, 0.0, trial)
-
-
-def _largest(x):
-    """``max |x|`` of each row; NumPy is far faster over columns than short rows."""
-    return np.ascontiguousarray(np.abs(x).T).max(axis=0, initial=0.0)
 
 
 def _solve_free(hessian, right, free):

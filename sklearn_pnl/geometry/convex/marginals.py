@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from ..._runtime.arrays import constant, namespace, reshaped, row_sums, sums_along
+from ..._runtime.arrays import constant, namespace, reshaped, row_sums
 
 # Entries of the largest matrix of indicators of single modes that is cached.
 _LARGEST_INDICATORS = 2**22
@@ -26,7 +26,7 @@ def marginal_of(tensor, modes):
         if k in modes or length == 1:
             continue
         if k < d - 1:
-            tensor = sums_along(tensor, k + 1)
+            tensor = namespace(tensor).sum(tensor, axis=k + 1, keepdims=True)
         else:
             sums = row_sums(reshaped(tensor, (-1, length)))
             tensor = reshaped(sums, (*tensor.shape[:-1], 1))

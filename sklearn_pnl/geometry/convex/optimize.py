@@ -198,7 +198,7 @@ def _arrived(here, after, past, strained, tol):
     xp = namespace(here.x)
     fallen = here.value - after.value
     falling = fallen > 1e-6 * at_least(xp.abs(here.value), 1.0)
-    moved = largest(xp.abs(after.x - here.x))
+    moved = largest(after.x - here.x)
     # Short steps that do not shrink are rounding.
     stalled = (moved < 1e-3) & (moved > 0.25 * past.moved)
     # A row that has converged does not leave the tolerance again.

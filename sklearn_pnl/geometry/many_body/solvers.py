@@ -13,7 +13,6 @@ from scipy.sparse import csr_array
 from ..._runtime.arrays import (
     BLOCK_CELLS,
     DEVICE_BLOCKS,
-    abs_over,
     concat,
     filled,
     is_foreign,
@@ -149,8 +148,7 @@ class _Solver:
 
     def residual(self, difference):
         """``max |eta_q - eta_t|`` over M from the cellwise difference ``q - t``."""
-        eta = self._columns.analysis(difference)
-        return largest(abs_over(eta))
+        return largest(self._columns.analysis(difference))
 
 
 class SpliceSolver(_Solver):
