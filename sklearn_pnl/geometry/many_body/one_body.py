@@ -1,6 +1,7 @@
 """The one-body approximation: a product of marginals, in closed form."""
 
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 
@@ -33,10 +34,10 @@ def one_body_theta(x, offset, shape):
     mass : ndarray of shape (n,)
         The sum of ``x + offset``.
     """
-    first_levels, columns = _marginal_cells(shape)[2:]
-    xp = namespace(x)
+    first_levels, columns = _columns(shape)
+    modes, xp = ((k,) for k in range(len(shape))), namespace(x)
     with np.errstate(all="ignore"):
-        marginals = x @ constant(x, _indicators, shape)
+        marginals = x @ constant(x, indicators_of, shape, *modes)
         marginals = cast(marginals, widest(x))
         marginals += offset * constant(marginals, _n_behind, shape)
         mass = xp.sum(marginals[:, : shape[0]], axis=1)
@@ -47,38 +48,29 @@ def one_body_theta(x, offset, shape):
     return concat([bottom[:, None], others], axis=1), marginals, mass
 
 
-def _indicators(shape):
-    return _marginal_cells(shape)[0]
-
-
 def _n_behind(shape):
-    return _marginal_cells(shape)[1]
+    """Number of cells behind each marginal cell."""
+    return prod(shape) / np.repeat(shape, shape)
 
 
 @lru_cache(maxsize=16)
-def _marginal_cells(shape):
-    """Indicators of the cells of each marginal cell, and how cells of order 1 map.
+def _columns(shape):
+    """Numbers of marginal cells: the first of each mode, and those of cells of order 1.
 
-    Returns the indicator matrix (D, sum(I_k)), the number of cells behind each
-    marginal cell, the column of the first level of each mode, and the columns of the
-    cells of order 1 in flat order.
+    The latter are in the flat order of the cells.
     """
-    indicators = indicators_of(shape, *((k,) for k in range(len(shape))))
     first_levels = np.cumsum([0, *shape[:-1]])
     cells = np.array(np.nonzero(cell_orders(shape) == 1))
-    columns = first_levels @ (cells > 0) + cells.sum(axis=0)
-    return indicators, indicators.sum(axis=0), first_levels, columns
+    return first_levels, first_levels @ (cells > 0) + cells.sum(axis=0)
 
 
 def product_of_marginals(target, shape, modes):
     """The one-body approximation; uniform in modes that are not in ``modes``."""
-    masses = mode_marginals(target, shape, modes)
+    uniform = {k: filled(1 / n, (1, n), target) for k, n in enumerate(shape)}
+    factors = uniform | mode_marginals(target, shape, modes)
     product = filled(1.0, (target.shape[0], 1), target)
     # From the last mode on, so that contiguous runs of memory are as long as possible.
     for k in reversed(range(len(shape))):
-        factor = masses.get(k)
-        if factor is None:
-            factor = filled(1 / shape[k], (1, shape[k]), target)
-        product = factor[:, :, None] * product[:, None, :]
+        product = factors[k][:, :, None] * product[:, None, :]
         product = namespace(target).reshape(product, (product.shape[0], -1))
     return product
