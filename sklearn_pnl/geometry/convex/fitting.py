@@ -14,6 +14,7 @@ from ..._runtime.arrays import at_most, constant, filled, namespace, reshaped
 from .marginals import indicators_of, marginal_of
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def fit_margins(rows, shape, goals, max_iter, tol=None):
     """Tables, flat (n, D), after some sweeps, and how many each took.
 
@@ -30,13 +31,12 @@ def fit_margins(rows, shape, goals, max_iter, tol=None):
     tol : float, default=None
         Tables are done where no margin was off by more; None makes all sweeps.
     """
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        if tol is not None:
-            return _until(rows, shape, goals, max_iter, tol)
-        for _ in range(max_iter):
-            for modes, goal in goals.items():
-                now = flat_margin(rows, shape, modes)
-                rows = _scaled(rows, shape, modes, goal, now)
+    if tol is not None:
+        return _until(rows, shape, goals, max_iter, tol)
+    for _ in range(max_iter):
+        for modes, goal in goals.items():
+            now = flat_margin(rows, shape, modes)
+            rows = _scaled(rows, shape, modes, goal, now)
     return rows, np.full(rows.shape[0], max_iter)
 
 
@@ -61,6 +61,7 @@ def _until(rows, shape, goals, max_iter, tol):
     return out, n_iter
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def fit_levels(rows, shape, goals, n_sweeps):
     """:func:`fit_margins` for margins of single modes, without rescaling the tables.
 
@@ -73,14 +74,6 @@ def fit_levels(rows, shape, goals, n_sweeps):
     xp, sizes = namespace(rows), tuple(map(prod, sides))
     matrices = xp.reshape(rows, (rows.shape[0], *sizes))
     factors = [filled(1.0, (rows.shape[0], size), rows) for size in sizes]
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        factors = _factors(matrices, factors, sides, cut, goals, n_sweeps)
-    fitted = matrices * factors[0][:, :, None]
-    fitted *= factors[1][:, None, :]
-    return xp.reshape(fitted, rows.shape)
-
-
-def _factors(matrices, factors, sides, cut, goals, n_sweeps):
     for side in [0, 1] * n_sweeps:
         other = factors[1 - side]
         if side == 0:
@@ -94,7 +87,9 @@ def _factors(matrices, factors, sides, cut, goals, n_sweeps):
                 factor = _ratio(goal, now @ levels) @ levels.T
                 now *= factor
                 factors[side] = at_most(factors[side] * factor, 1e300)
-    return factors
+    fitted = matrices * factors[0][:, :, None]
+    fitted *= factors[1][:, None, :]
+    return xp.reshape(fitted, rows.shape)
 
 
 def flat_margin(rows, shape, modes):
