@@ -158,11 +158,16 @@ def rake(
     unit = np.where(mass > 0, mass, 1.0)[:, None]
     largest = rows.max(axis=1, keepdims=True, initial=0.0)
     scaled = rows / np.where(largest > 0, largest, 1.0)
-    goals = {modes: margin / unit for modes, margin in margins.items()}
+    # Margins whose modes are all in another one follow from it.
+    goals = {
+        modes: margin / unit
+        for modes, margin in margins.items()
+        if not any(set(modes) < set(other) for other in margins)
+    }
     q, n_iter = np.empty_like(rows), np.zeros(len(rows), int)
     step = max(1, BLOCK_CELLS // max(1, prod(shape)))
     for block in slices(len(rows), step):
-        wanted = {modes: goal[block] for modes, goal in _maximal(goals).items()}
+        wanted = {modes: goal[block] for modes, goal in goals.items()}
         nearest, n_iter[block] = _nearest(scaled[block], shape, wanted, tol, max_iter)
         q[block] = nearest * unit[block]
     residual = _residual(q, shape, margins, unit)
@@ -233,16 +238,6 @@ def _flat(array, lead, n_axes):
     """Broadcast the leading axes, and flatten them to one, the others to another."""
     shape = array.shape[array.ndim - n_axes :]
     return np.broadcast_to(array, lead + shape).reshape(prod(lead), prod(shape))
-
-
-def _maximal(margins):
-    """Margins whose modes are not all in another one."""
-    sets = list(map(set, margins))
-    return {
-        modes: margin
-        for modes, margin in margins.items()
-        if not any(set(modes) < other for other in sets)
-    }
 
 
 def _residual(q, shape, margins, unit):
