@@ -19,7 +19,6 @@ from scipy.linalg import cholesky, helmert, solve_triangular
 from ..._runtime.arrays import (
     at_least,
     cast,
-    concat,
     filled,
     is_on_host,
     kept,
@@ -88,6 +87,7 @@ class InteractionBasis:
         self.shape = tuple(shape)
         self.cells = np.flatnonzero(interaction_mask(self.shape, interactions))
         self.n_functions = len(self.cells)
+        self._products = KroneckerBasis(mode_matrices(self.shape), self.cells)
 
     def analysis(self, x: ArrayLike) -> NDArray:
         """Coefficients ``mask * (H_1 x .. x H_d) x`` of shape (..., m)."""
@@ -103,10 +103,6 @@ class InteractionBasis:
         v = np.asarray(v, dtype=np.float64)
         flat = self._products.synthesis(v.reshape(-1, self.n_functions))
         return flat.reshape(*v.shape[:-1], *self.shape)
-
-    @cached_property
-    def _products(self):
-        return KroneckerBasis(mode_matrices(self.shape), self.cells)
 
 
 def mode_matrices(shape, ordered=()):
@@ -253,26 +249,20 @@ class MarginalCells(KroneckerBasis):
 
     def covariances(self, q):
         # For each cell the sum of the cells that share its non-zero indices, and a 0.
-        if not isinstance(q, np.ndarray):
-            return self._covariances_at_once(q)
-        marginals = np.zeros((len(q), self.n_cells + 1))
-        marginals[:, :-1] = kronecker_product(self._blocks, q)
-        mean = marginals.take(self._elements, axis=1)
-        gram = np.empty((len(q), *self._pairs.shape))
-        # A few at a time, so that they stay in cache.
-        for rows in slices(len(q), max(1, 2**14 // self._pairs.size)):
-            np.take(marginals[rows], self._pairs, axis=1, out=gram[rows], mode="clip")
-            gram[rows] -= mean[rows, :, None] * mean[rows, None, :]
-        return gram
-
-    def _covariances_at_once(self, q):
-        """As ``covariances``, which on the host writes into what stays in cache."""
-        marginals = kronecker_product(self._blocks_like(q), q)
-        marginals = concat([marginals, filled(0.0, (q.shape[0], 1), q)], axis=1)
+        n, pairs = q.shape[0], self._pairs
+        marginals = filled(0.0, (n, self.n_cells + 1), q)
+        marginals[:, :-1] = kronecker_product(self._blocks_like(q), q)
         mean = take(marginals, self._elements, axis=1)
-        gram = take(marginals, self._pairs.reshape(-1), axis=1)
-        gram = namespace(q).reshape(gram, (q.shape[0], *self._pairs.shape))
-        gram -= mean[:, :, None] * mean[:, None, :]
+        if not isinstance(q, np.ndarray):
+            joint = take(marginals, pairs.reshape(-1), axis=1)
+            joint = namespace(q).reshape(joint, (n, *pairs.shape))
+            joint -= mean[:, :, None] * mean[:, None, :]
+            return joint
+        gram = np.empty((n, *pairs.shape))
+        # A few at a time, so that they stay in cache.
+        for rows in slices(n, max(1, 2**14 // pairs.size)):
+            np.take(marginals[rows], pairs, axis=1, out=gram[rows], mode="clip")
+            gram[rows] -= mean[rows, :, None] * mean[rows, None, :]
         return gram
 
 
