@@ -144,9 +144,8 @@ def energy_decomposition(
     middle = [_project(p, poset, mask, tol, max_iter, reference) for mask in masks]
     pairs, cells = pairwise([first, *middle, p]), _cells(poset)
     parts = [kl_divergence(upper, lower, axis=cells) for lower, upper in pairs]
-    if isinstance(parts[0], float):
-        return np.stack(parts)
-    return namespace(parts[0]).stack(parts, axis=-1)
+    xp = np if isinstance(parts[0], float) else namespace(parts[0])
+    return xp.stack(parts, axis=-1)
 
 
 def geodesic_energy(

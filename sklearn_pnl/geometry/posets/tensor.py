@@ -177,11 +177,9 @@ def _cumulate(mode, reverse):
         xp, step = namespace(mode), -1 if reverse else 1
         if xp is np:
             np.cumsum(mode[:, ::step], axis=1, out=mode[:, ::step])
-        elif reverse:
-            sums = xp.cumulative_sum(xp.flip(mode, axis=1), axis=1)
-            mode[...] = xp.flip(sums, axis=1)
         else:
-            mode[...] = xp.cumulative_sum(mode, axis=1)
+            sums = xp.cumulative_sum(xp.flip(mode, axis=1) if reverse else mode, axis=1)
+            mode[...] = xp.flip(sums, axis=1) if reverse else sums
         return
     # Few contiguous additions are faster.
     levels = range(n - 2, -1, -1) if reverse else range(1, n)
