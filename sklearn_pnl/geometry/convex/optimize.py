@@ -46,7 +46,7 @@ from ..._runtime.arrays import (
 
 _EPS = float(np.finfo(np.float64).eps)
 # Newton's method squares its error: after a step this small it is about 1e-8.
-SETTLED = 1e-4
+_SETTLED = 1e-4
 # Bytes of Hessians that the dense method computes at once. With more, two workers
 # exceed the shared cache, and each takes twice as long.
 _HESSIAN_BYTES = 2**21
@@ -96,7 +96,7 @@ class Solution(Report):
 
 
 def newton_dense(
-    problem: Any, x: NDArray, *, tol: float, max_iter: int, settled: float = SETTLED
+    problem: Any, x: NDArray, *, tol: float, max_iter: int, settled: float = _SETTLED
 ) -> Solution:
     """Damped Newton with dense Hessians, until the variables themselves are settled.
 

@@ -30,7 +30,7 @@ from ..._runtime.arrays import (
 )
 from ..convex.fitting import fit_levels, fit_margins, flat_margin
 from ..convex.marginals import mode_marginals
-from ..convex.optimize import SETTLED, Report, newton_cg, newton_dense
+from ..convex.optimize import Report, newton_cg, newton_dense
 from ..coordinates import distributions
 from ..posets.elements import matched_mask, refuse_foreign
 from ..posets.interactions import interaction_mask
@@ -163,17 +163,16 @@ class SpliceSolver(_Solver):
 
     def solve(self, target, reference, tol, max_iter):
         """Distributions, residuals and steps for flat rows that need no check."""
-        xp, n_rest = namespace(target), len(self._rest)
-        part = filled(1.0, (1, n_rest), target)
-        if reference is not None:
-            part = take(reference, self._rest, axis=1)
-        mass = xp.sum(take(target, self._rest, axis=1), axis=1, keepdims=True)
-        total = xp.sum(part, axis=1, keepdims=True)
-        total = xp.where(total > 0, total, 1.0)
-        # Off the matched set the reference, which is uniform if none is given.
-        rest = 1.0 if reference is None else reference
-        q = xp.where(like(self._is_matched, target), target, rest / total * mass)
-        return _closed_form(q)
+        xp, (n, n_cells) = namespace(target), target.shape
+        if reference is None:
+            reference = filled(1.0, (1, n_cells), target)
+        mass, total = (
+            xp.sum(take(x, self._rest, axis=1), axis=1, keepdims=True)
+            for x in (target, reference)
+        )
+        scaled = reference / xp.where(total > 0, total, 1.0) * mass
+        q = xp.where(like(self._is_matched, target), target, scaled)
+        return q, filled(0.0, n, q), np.zeros(n, int)
 
 
 class ClassSolver(_Solver):
@@ -197,7 +196,7 @@ class ClassSolver(_Solver):
         has, wanted = (x @ self._classes for x in (reference, target))
         factors = np.divide(wanted, has, out=np.zeros_like(wanted), where=has > 0)
         q = reference * (factors @ self._classes.T)
-        return _closed_form(q, self.residual(q - target))
+        return q, self.residual(q - target), np.zeros(len(q), int)
 
 
 class _NewtonSolver(_Solver):
@@ -209,7 +208,7 @@ class _NewtonSolver(_Solver):
 
     def _tilt(self, start, target, tol, max_iter):
         if not self.matrix_free:
-            return self._dense(start, target, tol, max_iter)
+            return self._dense(start, target, tol=tol, max_iter=max_iter)
         problem = ExponentialTilt(self._basis, self.residual, start, target)
         solution = newton_cg(problem, problem.zeros, tol=tol, max_iter=max_iter)
         return self._last_resort(solution, target, max_iter)
@@ -228,22 +227,20 @@ class _NewtonSolver(_Solver):
         # Products of a Hessian that take a tenth of a second a row and step.
         if not len(left) or len(self.elements) ** 2 * self.poset.n_elements > 2**33:
             return q, residual, n_iter
-        before = take(q, left), take(residual, left), n_iter[left]
-        budget, wanted = max_iter - int(before[2].max()), take(target, left)
-        more = self._dense(before[0], wanted, solution.tol, budget, np.inf)
-        better, where = more[1] < before[1], namespace(q).where
-        q_of = where(better[:, None], more[0], before[0])
-        residual_of = where(better, more[1], before[1])
-        after = q_of, residual_of, before[2] + more[2]
-        return replaced((q, residual, n_iter), left, after)
+        budget = max_iter - int(n_iter[left].max())
+        settings = {"tol": solution.tol, "max_iter": budget, "settled": np.inf}
+        found, after, steps = self._dense(take(q, left), take(target, left), **settings)
+        n_iter[left] += steps
+        better = np.flatnonzero(to_host(after < take(residual, left)))
+        parts = take(found, better), take(after, better)
+        return *replaced((q, residual), left[better], parts), n_iter
 
-    def _dense(self, start, target, tol, max_iter, settled=SETTLED):
+    def _dense(self, start, target, **settings):
         pieces = []
         for rows, basis in self._bases(start, target):
             start_and_target = some_rows(start, rows), some_rows(target, rows)
             problem = ExponentialTilt(basis, self.residual, *start_and_target)
-            numerics = {"tol": tol, "max_iter": max_iter, "settled": settled}
-            solution = newton_dense(problem, problem.zeros, **numerics)
+            solution = newton_dense(problem, problem.zeros, **settings)
             pieces.append((rows, (solution.point, solution.residual, solution.n_iter)))
         return joined(pieces)
 
@@ -278,7 +275,8 @@ class TiltSolver(_NewtonSolver):
         if reference is None:
             start = product_of_marginals(target, self.poset.shape, self._modes)
             if self._independent:
-                return _closed_form(start, self.residual(start - target))
+                residual = self.residual(start - target)
+                return start, residual, np.zeros(target.shape[0], int)
         if self._fitted is not None:
             start = self._fit_margins(start, target)
         return self._tilt(start, target, tol, max_iter)
@@ -329,8 +327,7 @@ class GeneralSolver(_NewtonSolver):
         super().__init__(poset, matched)
         m = len(self.elements)
         # A Hessian is a matrix of |M|^2 D products a row and step.
-        is_dense = m <= _DENSE_UP_TO and m * m * poset.n_elements <= 2**24
-        self.matrix_free = not is_dense
+        self.matrix_free = m > _DENSE_UP_TO or m * m * poset.n_elements > 2**24
 
     def solve(self, target, reference, tol, max_iter):
         """Distributions, residuals and steps for flat rows that need no check."""
@@ -367,9 +364,3 @@ def attainable_tol(tol, x):
         return tol
     # Sums of the cells of a distribution.
     return max(tol, 64 * float(namespace(x).finfo(widest(x)).eps))
-
-
-def _closed_form(q, residual=None):
-    n = q.shape[0]
-    residual = filled(0.0, n, q) if residual is None else residual
-    return q, residual, np.zeros(n, int)
