@@ -10,8 +10,15 @@ from math import prod
 
 import numpy as np
 
-from ..._runtime.arrays import at_most, constant, filled, namespace, reshaped
-from .marginals import indicators_of, marginal_of
+from ..._runtime.arrays import (
+    at_most,
+    constant,
+    filled,
+    largest,
+    namespace,
+    reshaped,
+)
+from .marginals import flat_margin, indicators_of, is_small
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
@@ -47,7 +54,7 @@ def _until(rows, shape, goals, max_iter, tol):
         done = np.ones(len(live), bool)
         for modes, goal in goals.items():
             now = flat_margin(rows, shape, modes)
-            done &= np.abs(now - goal).max(axis=1, initial=0.0) <= tol
+            done &= largest(now - goal) <= tol
             _scaled(rows, shape, modes, goal, now)
         n_iter[live] += 1
         # Dropping tables copies the others: it waits until more than a tenth are done.
@@ -92,18 +99,10 @@ def fit_levels(rows, shape, goals, n_sweeps):
     return xp.reshape(fitted, rows.shape)
 
 
-def flat_margin(rows, shape, modes):
-    """Margin (n, n_cells) of tables (n, D), flat by ascending modes."""
-    if _is_small(rows):
-        return rows @ constant(rows, indicators_of, tuple(shape), tuple(modes))
-    sums = marginal_of(reshaped(rows, (rows.shape[0], *shape)), modes)
-    return reshaped(sums, (rows.shape[0], prod(sums.shape[1:])))
-
-
 def _scaled(rows, shape, modes, goal, now):
     """Tables times goals over sums, in place."""
     factor = _ratio(goal, now)
-    if _is_small(rows):
+    if is_small(rows):
         rows *= factor @ constant(rows, indicators_of, shape, modes).T
         return rows
     n = rows.shape[0]
@@ -118,8 +117,3 @@ def _ratio(goal, now):
     factor = namespace(now).where(now > 0, goal / now, 1.0)
     # A larger one could overflow; the next sweep goes on.
     return at_most(factor, 1e300)
-
-
-def _is_small(rows):
-    """Whether products with indicators of margins are faster than sums over axes."""
-    return rows.shape[1] <= 256

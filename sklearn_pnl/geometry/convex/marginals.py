@@ -13,24 +13,29 @@ from ..._runtime.arrays import constant, namespace, reshaped, row_sums
 _LARGEST_INDICATORS = 2**22
 
 
-def marginal_of(tensor, modes):
-    """Sum over all modes but ``modes``, axes kept; rows come first.
+def is_small(rows):
+    """Whether products with indicators of margins are faster than sums over axes."""
+    return rows.shape[1] <= 256
 
-    Mode by mode, the leading ones first: several axes at once take NumPy eight times
-    as long. The last one by a matrix product, for sums over short trailing axes are far
-    slower.
+
+def flat_margin(rows, shape, modes):
+    """Margin (n, n_cells) of tables (n, D), flat by ascending modes.
+
+    Of larger tables summed mode by mode, the leading ones first: several axes at once
+    take NumPy eight times as long. The last one by a matrix product, for sums over
+    short trailing axes are far slower.
     """
-    d = tensor.ndim - 1
-    for k in range(d):
-        length = tensor.shape[k + 1]
+    if is_small(rows):
+        return rows @ constant(rows, indicators_of, tuple(shape), tuple(modes))
+    sums = reshaped(rows, (rows.shape[0], *shape))
+    for k, length in enumerate(shape):
         if k in modes or length == 1:
             continue
-        if k < d - 1:
-            tensor = namespace(tensor).sum(tensor, axis=k + 1, keepdims=True)
+        if k < len(shape) - 1:
+            sums = namespace(sums).sum(sums, axis=k + 1, keepdims=True)
         else:
-            sums = row_sums(reshaped(tensor, (-1, length)))
-            tensor = reshaped(sums, (*tensor.shape[:-1], 1))
-    return tensor
+            sums = row_sums(reshaped(sums, (-1, length)))
+    return reshaped(sums, (rows.shape[0], prod(shape[k] for k in modes)))
 
 
 def margin_rows(shape, mode_sets):
@@ -57,9 +62,7 @@ def mode_marginals(x, shape, modes):
     """Marginals (n, I_k) of single modes, by mode, from one small matrix product."""
     lengths = [shape[k] for k in modes]
     if x.shape[1] * sum(lengths) > _LARGEST_INDICATORS:
-        reshape, n = namespace(x).reshape, x.shape[0]
-        tensor = reshape(x, (n, *shape))
-        return {k: reshape(marginal_of(tensor, (k,)), (n, shape[k])) for k in modes}
+        return {k: flat_margin(x, shape, (k,)) for k in modes}
     products = x @ constant(x, indicators_of, shape, *((k,) for k in modes))
     ends = zip(modes, lengths, accumulate(lengths), strict=True)
     return {k: products[:, end - length : end] for k, length, end in ends}

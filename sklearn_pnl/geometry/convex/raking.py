@@ -22,11 +22,11 @@ from operator import index
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._runtime.arrays import BLOCK_CELLS, slices
+from ..._runtime.arrays import BLOCK_CELLS, largest, slices
 from ..posets.elements import non_negative
 from .affine import linear_projection
-from .fitting import fit_margins, flat_margin
-from .marginals import margin_rows
+from .fitting import fit_margins
+from .marginals import flat_margin, margin_rows
 
 # Sweeps before Newton's method, and steps of it.
 _SWEEPS = 50
@@ -156,8 +156,8 @@ def rake(
     mass = np.max([margin.sum(axis=1) for margin in margins.values()], axis=0)
     # Tables and margins of about 1, whatever their units.
     unit = np.where(mass > 0, mass, 1.0)[:, None]
-    largest = rows.max(axis=1, keepdims=True, initial=0.0)
-    scaled = rows / np.where(largest > 0, largest, 1.0)
+    top = rows.max(axis=1, keepdims=True, initial=0.0)
+    scaled = rows / np.where(top > 0, top, 1.0)
     # Margins whose modes are all in another one follow from it.
     goals = {
         modes: margin / unit
@@ -243,7 +243,7 @@ def _flat(array, lead, n_axes):
 def _residual(q, shape, margins, unit):
     """``max |margin - wanted|`` over all margins, as a share of the mass."""
     off = [
-        np.abs((flat_margin(q, shape, modes) - margin) / unit).max(axis=1, initial=0.0)
+        largest((flat_margin(q, shape, modes) - margin) / unit)
         for modes, margin in margins.items()
     ]
     return np.max(off, axis=0)

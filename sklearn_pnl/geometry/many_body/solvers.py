@@ -28,8 +28,8 @@ from ..._runtime.arrays import (
     to_host,
     widest,
 )
-from ..convex.fitting import fit_levels, fit_margins, flat_margin
-from ..convex.marginals import mode_marginals
+from ..convex.fitting import fit_levels, fit_margins
+from ..convex.marginals import flat_margin, mode_marginals
 from ..convex.optimize import Report, newton_cg, newton_dense
 from ..coordinates import distributions
 from ..posets.elements import matched_mask, refuse_foreign
