@@ -31,7 +31,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import xlogy
 
 from ..._runtime.arrays import largest, some_rows
-from .optimize import Report, newton_projected
+from .optimize import Report, newton
 from .reach import box_reach, span
 
 # Rows times equations times cells that are worked on at once.
@@ -202,8 +202,8 @@ def linear_projection(
             of_equations = (x[at_equations] for x in (lower, upper, scale))
             part = a[np.ix_(equations, cells)]
             dual = _Dual(*of_cells, *of_equations, part, _DIVERGENCES[divergence])
-            zeros = np.zeros(dual.lower.shape)
-            solution = newton_projected(dual, zeros, tol=tol, max_iter=max_iter)
+            zeros, steps = np.zeros(dual.lower.shape), (_Dual.direction, _Dual.search)
+            solution = newton(dual, zeros, *steps, tol, max_iter)
             m[at_cells], y[at_equations] = solution.point, solution.x
             n_iter[rows] = np.maximum(n_iter[rows], solution.n_iter)
     residual = largest(_outside(m @ a.T, y, lower, upper) / scale)

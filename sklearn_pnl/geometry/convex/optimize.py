@@ -107,7 +107,7 @@ def newton_dense(
     """
     # More patience than with inexact directions: a dense method may still improve.
     steps = _dense_direction, _line_search
-    return _newton(problem, x, *steps, tol, max_iter, patience=25, settled=settled)
+    return newton(problem, x, *steps, tol, max_iter, patience=25, settled=settled)
 
 
 def newton_cg(problem: Any, x: NDArray, *, tol: float, max_iter: int) -> Solution:
@@ -119,20 +119,7 @@ def newton_cg(problem: Any, x: NDArray, *, tol: float, max_iter: int) -> Solutio
     after some equations that took too many steps: its Hessian is nearly singular in
     these variables.
     """
-    return _newton(problem, x, _cg_direction, _line_search, tol, max_iter)
-
-
-def newton_projected(
-    problem: Any, x: NDArray, *, tol: float, max_iter: int
-) -> Solution:
-    """Newton's method for variables with signs, whose problem projects its steps.
-
-    Beside values and gradients the problem has ``direction(here, rows)``, and
-    ``search(here, step, rows)``: variables, values and points after a step. ``here``
-    has what the rows are at: ``x``, ``point`` and ``gradient``.
-    """
-    steps = type(problem).direction, type(problem).search
-    return _newton(problem, x, *steps, tol, max_iter)
+    return newton(problem, x, _cg_direction, _line_search, tol, max_iter)
 
 
 class _Place(NamedTuple):
@@ -154,8 +141,12 @@ class _Past(NamedTuple):
     stalled: np.ndarray
 
 
-def _newton(problem, x, direction, search, tol, max_iter, patience=8, settled=np.inf):
+def newton(problem, x, direction, search, tol, max_iter, patience=8, settled=np.inf):
     """Newton's method by directions, and searches along them.
+
+    ``direction(problem, here, rows)`` gives steps, and whether each took too long;
+    ``search(problem, here, step, rows)`` variables, values and points after them.
+    ``here`` has what the rows are at: ``x``, ``value``, ``point`` and ``gradient``.
 
     A row stops where it has converged, or makes no further progress: ``patience`` is
     for iterations in which neither its residual halves nor its value falls, as its
