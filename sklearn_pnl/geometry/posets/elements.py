@@ -58,13 +58,10 @@ def non_negative(values, name):
 
 def as_floats(values):
     """An array of single or double precision: that of the values, if they have one."""
-    if not is_foreign(values):
-        dtype = np.asarray(values).dtype
-        is_float = dtype in (np.float32, np.float64)
-        return np.asarray(values, dtype=dtype if is_float else np.float64)
-    xp = namespace(values)
-    is_one = values.dtype in (xp.float32, xp.float64)
-    return values if is_one else cast(values, widest(values))
+    array = values if is_foreign(values) else np.asarray(values)
+    xp = namespace(array)
+    is_float = array.dtype in (xp.float32, xp.float64)
+    return array if is_float else as_doubles(values)
 
 
 def as_doubles(values):
