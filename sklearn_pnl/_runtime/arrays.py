@@ -155,7 +155,6 @@ def filled(value, shape, x):
 
 def concat(parts, axis=0):
     """Joined along an axis."""
-    parts = list(parts)
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts, axis=axis)
     return namespace(parts[0]).concat(parts, axis=axis)
