@@ -145,12 +145,10 @@ def cast(x, dtype):
 
 
 def filled(value, shape, x):
-    """An array of one value, where ``x`` is and of its type, or of Booleans."""
-    is_flag = isinstance(value, bool)
+    """An array of one number, where ``x`` is and of its type."""
     if isinstance(x, np.ndarray):
-        return np.full(shape, value, bool if is_flag else x.dtype)
-    dtype = namespace(x).bool if is_flag else x.dtype
-    return namespace(x).full(shape, value, dtype=dtype, device=compat.device(x))
+        return np.full(shape, value, x.dtype)
+    return namespace(x).full(shape, value, dtype=x.dtype, device=compat.device(x))
 
 
 def concat(parts, axis=0):

@@ -165,7 +165,8 @@ def newton(problem, x, direction, search, tol, max_iter, patience=8, settled=np.
                 gone, left = np.flatnonzero(leaves), np.flatnonzero(~leaves)
                 found = _some((here.x, here.point, here.residual), gone)
                 pieces.append((rows[gone], (*found, np.full(len(gone), k))))
-                rows, here, past = rows[left], _some(here, left), _some(past, left)
+                rows = rows[left]
+                here, past = _Place(*_some(here, left)), _Past(*_some(past, left))
                 if not len(rows):
                     break
             step, strained = direction(problem, here, rows)
@@ -180,8 +181,7 @@ def _place(problem, rows, x, value, point):
 
 
 def _some(arrays, rows):
-    some = (some_rows(array, rows) for array in arrays)
-    return type(arrays)(*some) if hasattr(arrays, "_fields") else tuple(some)
+    return tuple(some_rows(array, rows) for array in arrays)
 
 
 def _arrived(here, after, past, strained, tol):
@@ -248,7 +248,8 @@ def _dense_direction(problem, here, rows):
         hessian = problem.hessian(here.point[part, ...], rows[part])
         steps.append(_solve_scaled(hessian, -here.gradient[part, ...]))
     step = steps[0] if len(steps) == 1 else concat(steps)
-    return step, filled(False, n, step)
+    # None of them took too long.
+    return step, filled(0.0, n, step) > 0
 
 
 def _solve_scaled(hessian, right):
@@ -302,9 +303,7 @@ def _cg_direction(problem, here, rows):
             steps = take(solution, solved), np.zeros(len(solved), bool)
             pieces.append((live[solved], steps))
             kept = (remaining, point, solution, residual, search)
-            remaining, point, solution, residual, search = (
-                take(array, left) for array in kept
-            )
+            remaining, point, solution, residual, search = _some(kept, left)
             live = live[left]
     pieces.append((live, (solution, to_host(remaining > _FORCING**2))))
     step, strained = joined(pieces)
