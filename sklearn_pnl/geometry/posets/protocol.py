@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from ..._runtime.arrays import kept, namespace, spread, take
+from ..._runtime.arrays import kept, reshaped, spread, take
 from .elements import flat_elements
 from .interactions import Interactions
 
@@ -148,15 +148,13 @@ class ZetaColumns:
     def synthesis(self, v):
         """Zeta of theta on the elements alone: rows (n, D)."""
         theta = spread(v, self._elements, self._poset.n_elements)
-        reshape = namespace(v).reshape
-        values = self._poset.zeta(reshape(theta, (-1, *self._poset.shape)))
-        return reshape(values, theta.shape)
+        values = self._poset.zeta(reshaped(theta, (-1, *self._poset.shape)))
+        return reshaped(values, theta.shape)
 
     def analysis(self, x):
         """Transpose of :meth:`synthesis`: eta on the elements, rows (n, m)."""
-        reshape = namespace(x).reshape
-        eta = self._poset.eta(reshape(x, (-1, *self._poset.shape)))
-        return take(reshape(eta, x.shape), self._elements, axis=1)
+        eta = self._poset.eta(reshaped(x, (-1, *self._poset.shape)))
+        return take(reshaped(eta, x.shape), self._elements, axis=1)
 
 
 class MatrixColumns:

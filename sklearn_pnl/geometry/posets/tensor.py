@@ -10,7 +10,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._runtime.arrays import namespace, take
+from ..._runtime.arrays import namespace, reshaped, take
 from .elements import as_floats, leading_shape
 from .interactions import cell_orders, interaction_mask
 from .protocol import PosetProtocol
@@ -152,22 +152,22 @@ class TensorPoset(PosetProtocol):
         cells = np.unravel_index(elements, self.shape)
         above = tuple(np.maximum(c[:, None], c) for c in cells)
         joins = np.asarray(np.ravel_multi_index(above, self.shape))
-        lead, xp = leading_shape(p, self), namespace(p)
-        eta = xp.reshape(self.eta(p), (prod(lead), self.n_elements))
-        return xp.reshape(take(eta, joins.reshape(-1), axis=1), lead + joins.shape)
+        lead = leading_shape(p, self)
+        eta = reshaped(self.eta(p), (prod(lead), self.n_elements))
+        return reshaped(take(eta, joins.reshape(-1), axis=1), lead + joins.shape)
 
     def _along_modes(self, values, operation, reverse=False):
         values = as_floats(values)
-        xp, shape = namespace(values), tuple(values.shape)
+        shape = tuple(values.shape)
         outer, inner = prod(leading_shape(values, self)), self.n_elements
         # A copy in the order of C, in which all modes are changed in place.
-        flat = 1 * xp.reshape(values, (outer * inner,))
+        flat = 1 * reshaped(values, (outer * inner,))
         for length in self.shape:
             inner //= length
             if length > 1:
-                operation(xp.reshape(flat, (outer, length, inner)), reverse)
+                operation(reshaped(flat, (outer, length, inner)), reverse)
             outer *= length
-        return xp.reshape(flat, shape)
+        return reshaped(flat, shape)
 
 
 def _cumulate(mode, reverse):
