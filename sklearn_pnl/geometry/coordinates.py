@@ -35,14 +35,7 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._runtime.arrays import (
-    exp_over,
-    is_foreign,
-    namespace,
-    row_sums,
-    some_columns,
-    to_host,
-)
+from .._runtime.arrays import exp_over, is_foreign, namespace, row_sums, take, to_host
 from .posets.elements import (
     as_doubles,
     as_floats,
@@ -380,6 +373,6 @@ def fisher_information(
     elements = flat_elements(poset, elements)
     xp, m = namespace(p), len(elements)
     tables = xp.reshape(p, (p.shape[0], *poset.shape))
-    eta = some_columns(xp.reshape(poset.eta(tables), p.shape), elements)
+    eta = take(xp.reshape(poset.eta(tables), p.shape), elements, axis=1)
     metric = poset.fisher_gram(tables, elements) - eta[:, :, None] * eta[:, None, :]
     return xp.reshape(metric, (*lead, m, m))

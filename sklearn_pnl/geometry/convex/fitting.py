@@ -10,14 +10,7 @@ from math import prod
 
 import numpy as np
 
-from ..._runtime.arrays import (
-    at_most,
-    constant,
-    filled,
-    largest,
-    namespace,
-    reshaped,
-)
+from ..._runtime.arrays import at_most, constant, filled, largest, namespace, reshaped
 from .marginals import flat_margin, indicators_of, is_small
 
 
@@ -78,8 +71,8 @@ def fit_levels(rows, shape, goals, n_sweeps):
     halves = range(len(shape) + 1)
     cut = min(halves, key=lambda k: max(prod(shape[:k]), prod(shape[k:])))
     sides = shape[:cut], shape[cut:]
-    xp, sizes = namespace(rows), tuple(map(prod, sides))
-    matrices = xp.reshape(rows, (rows.shape[0], *sizes))
+    sizes = tuple(map(prod, sides))
+    matrices = reshaped(rows, (rows.shape[0], *sizes))
     factors = [filled(1.0, (rows.shape[0], size), rows) for size in sizes]
     for side in [0, 1] * n_sweeps:
         other = factors[1 - side]
@@ -96,7 +89,7 @@ def fit_levels(rows, shape, goals, n_sweeps):
                 factors[side] = at_most(factors[side] * factor, 1e300)
     fitted = matrices * factors[0][:, :, None]
     fitted *= factors[1][:, None, :]
-    return xp.reshape(fitted, rows.shape)
+    return reshaped(fitted, rows.shape)
 
 
 def _scaled(rows, shape, modes, goal, now):
