@@ -163,15 +163,14 @@ class SpliceSolver(_Solver):
 
     def solve(self, target, reference, tol, max_iter):
         """Distributions, residuals and steps for flat rows that need no check."""
-        xp, (n, n_cells) = namespace(target), target.shape
-        if reference is None:
-            reference = filled(1.0, (1, n_cells), target)
-        mass, total = (
-            xp.sum(take(x, self._rest, axis=1), axis=1, keepdims=True)
-            for x in (target, reference)
-        )
-        scaled = reference / xp.where(total > 0, total, 1.0) * mass
-        q = xp.where(like(self._is_matched, target), target, scaled)
+        xp, n = namespace(target), target.shape[0]
+        mass = xp.sum(take(target, self._rest, axis=1), axis=1, keepdims=True)
+        # Of what is not matched; the reference is uniform if none is given.
+        shares = 1 / len(self._rest)
+        if reference is not None:
+            total = xp.sum(take(reference, self._rest, axis=1), axis=1, keepdims=True)
+            shares = reference / xp.where(total > 0, total, 1.0)
+        q = xp.where(like(self._is_matched, target), target, shares * mass)
         return q, filled(0.0, n, q), np.zeros(n, int)
 
 
