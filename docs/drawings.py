@@ -20,12 +20,7 @@ from sklearn_pnl import (  # noqa: E402
     PNLSampler,
     PrimeFactorReshaper,
 )
-from sklearn_pnl.geometry import (  # noqa: E402
-    TensorPoset,
-    boolean_lattice,
-    chain_poset,
-    tree_poset,
-)
+from sklearn_pnl.geometry import TensorPoset, boolean_lattice, chain_poset, tree_poset  # noqa: E402
 
 PICTURES = Path(__file__).parent / "_static" / "pictures"
 COLORS = ["#4c566a", "#0072b2", "#d55e00", "#009e73", "#cc79a7"]

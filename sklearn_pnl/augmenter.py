@@ -21,13 +21,7 @@ from ._runtime.validation import (
 )
 from .constraints.linear import Constraint
 from .constraints.structure import find_structure
-from .engine import (
-    Augmentation,
-    EqualitiesLike,
-    MethodLike,
-    as_method,
-    fit_rows,
-)
+from .engine import Augmentation, EqualitiesLike, MethodLike, as_method, fit_rows
 
 _DROP = "infeasible='drop' leaves such rows out."
 

@@ -9,12 +9,7 @@ import numpy as np
 
 from ._runtime.blocks import cut
 from .calibration import effective_size
-from .constraints.audit import (
-    Infeasibility,
-    audit_rows,
-    explain_infeasible,
-    report_of,
-)
+from .constraints.audit import Infeasibility, audit_rows, explain_infeasible, report_of
 from .constraints.projection import project_rows
 from .constraints.sum_projection import project_to_totals
 from .constraints.totals import Totals

@@ -9,13 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._runtime.arrays import at_least, cast, is_foreign, namespace, to_host, widest
 from ._runtime.blocks import ends_of
-from ._runtime.validation import (
-    check_made,
-    check_measures,
-    check_rows,
-    flat,
-    warn_user,
-)
+from ._runtime.validation import check_made, check_measures, check_rows, flat, warn_user
 from .codec import lay_out
 from .reshape import PrimeFactorReshaper
 

@@ -18,12 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ._runtime.arrays import (
-    cast,
-    like,
-    namespace,
-    to_host,
-)
+from ._runtime.arrays import cast, like, namespace, to_host
 from ._runtime.blocks import map_blocks
 from ._runtime.threads import one_blas_thread
 from ._runtime.validation import (

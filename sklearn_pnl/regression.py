@@ -16,24 +16,13 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from ._runtime.threads import one_blas_thread
 from ._runtime.typing import Rows, Seed
-from ._runtime.validation import (
-    COUNT,
-    all_or_nothing,
-    as_random_state,
-    check_one_a_row,
-)
+from ._runtime.validation import COUNT, all_or_nothing, as_random_state, check_one_a_row
 from .augmenter import PNLAugmenter
 from .codes import Codes
 from .constraints.linear import CONSTRAINTS, Constraint
 from .constraints.structure import find_structure
 from .constraints.totals import ColumnTotal
-from .engine import (
-    Augmentation,
-    EqualitiesLike,
-    MethodLike,
-    as_method,
-    fit_rows,
-)
+from .engine import Augmentation, EqualitiesLike, MethodLike, as_method, fit_rows
 from .frames import read_target
 from .lines import Lines
 

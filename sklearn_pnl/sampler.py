@@ -24,13 +24,7 @@ from ._runtime.validation import (
 from .augmenter import PNLAugmenter
 from .constraints.linear import CONSTRAINTS, Constraint
 from .constraints.structure import find_structure
-from .engine import (
-    Augmentation,
-    EqualitiesLike,
-    MethodLike,
-    as_method,
-    fit_rows,
-)
+from .engine import Augmentation, EqualitiesLike, MethodLike, as_method, fit_rows
 from .frames import ClassTarget, read_groups, read_weights
 
 _HOW_MANY = "Give the rows wanted in all, sampling_strategy={class: rows}."

@@ -7,11 +7,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_pnl import LogLinearModel, ManyBodyProjector
-from sklearn_pnl.geometry import (
-    Poset,
-    goodness_of_fit,
-    theta_with_errors,
-)
+from sklearn_pnl.geometry import Poset, goodness_of_fit, theta_with_errors
 
 SHAPE = (2, 3, 2)
 

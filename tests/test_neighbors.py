@@ -10,11 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neighbors import NearestNeighbors
 
 from sklearn_pnl.codec import Codec
-from sklearn_pnl.geometry import (
-    TensorPoset,
-    kl_divergence,
-    order_mask,
-)
+from sklearn_pnl.geometry import TensorPoset, kl_divergence, order_mask
 from sklearn_pnl.neighbors import TrainingRows
 
 SEEDS = [0, 1, 2]

@@ -5,12 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from _oracles import (
-    mixed_projection_slow,
-    random_poset,
-    tensor_leq,
-    tensor_relations,
-)
+from _oracles import mixed_projection_slow, random_poset, tensor_leq, tensor_relations
 from _projectors import backward
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize

@@ -21,12 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from paper_images import closest, load_images, show_rows, tell
 
-from sklearn_pnl import (
-    Codes,
-    ManyBodyProjector,
-    PNLSampler,
-    PrimeFactorReshaper,
-)
+from sklearn_pnl import Codes, ManyBodyProjector, PNLSampler, PrimeFactorReshaper
 
 X, y = load_images("mnist")
 sampler = PNLSampler(

@@ -18,11 +18,7 @@ and what these miss.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_pnl.geometry import (
-    TensorPoset,
-    energy_decomposition,
-    many_body_projection,
-)
+from sklearn_pnl.geometry import TensorPoset, energy_decomposition, many_body_projection
 
 i, j = np.mgrid[:28, :28]
 radius = np.hypot(i - 13.5, j - 13.5)

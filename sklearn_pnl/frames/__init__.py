@@ -8,13 +8,7 @@ From the columns of a container (``columns``, ``readers``) through numbers and b
 from .columns import columns_of, is_frame
 from .extremes import warn_extreme_values
 from .table import TableReader, read_table
-from .target import (
-    ClassTarget,
-    plain_target,
-    read_groups,
-    read_target,
-    read_weights,
-)
+from .target import ClassTarget, plain_target, read_groups, read_target, read_weights
 
 __all__ = [
     "ClassTarget",

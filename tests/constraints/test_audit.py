@@ -11,11 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_pnl import ColumnConstraint, PNLAugmenter
 from sklearn_pnl.constraints import Infeasibility
-from sklearn_pnl.constraints.audit import (
-    audit_rows,
-    explain_infeasible,
-    report_of,
-)
+from sklearn_pnl.constraints.audit import audit_rows, explain_infeasible, report_of
 from sklearn_pnl.constraints.value_support import find_value_support
 from sklearn_pnl.frames import TableReader, read_table
 

@@ -6,12 +6,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from _oracles import (
-    interaction_cells_slow,
-    random_poset,
-    tensor_leq,
-    up_to_order,
-)
+from _oracles import interaction_cells_slow, random_poset, tensor_leq, up_to_order
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_pnl.geometry import (
