@@ -446,3 +446,15 @@ def test_an_equality_that_has_nothing_to_do_with_a_contradicted_one_is_met():
         filled = ManyBodyImputer().fit(rows).transform([row])[0]
     np.testing.assert_allclose(filled[5], row[3] + row[4])
     assert not any("x5" in str(warning.message) for warning in caught)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-4, 1.0, 1e6])
+def test_small_units_lose_no_equality(unit):
+    rng = np.random.default_rng(1)
+    X = rng.gamma(2.0, size=(40, 2))
+    X = np.column_stack([X, X.sum(axis=1)]) * unit
+    gaps = np.where(rng.random(X.shape) < 0.3, np.nan, X)
+    lost = np.isnan(gaps).all(axis=1)
+    gaps[lost] = X[lost]
+    filled = ManyBodyImputer().fit_transform(gaps)
+    assert_allclose(filled[:, 0] + filled[:, 1], filled[:, 2], rtol=1e-9)

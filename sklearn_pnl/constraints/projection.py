@@ -214,9 +214,9 @@ def nearest_rows(start, weights, system, low, high):
     rows = np.clip(start, low, high)
     low, high = (np.where(weights == 0, rows, end) for end in (low, high))
     columns = np.flatnonzero(system.coefficients.any(axis=0))
-    # In these units weights are about 1.
+    # In these units weights are about 1; columns that stay have those of the others.
     units = np.sqrt(weights[:, columns].max(axis=0, initial=0.0))
-    units[units == 0] = 1.0
+    units[units == 0] = units.max(initial=0.0) or 1.0
     # Inequalities are aimed at from inside, so that rounding does not cross them; where
     # there is no room inside, the ends themselves are good enough.
     for inside in (True, False):
