@@ -9,6 +9,7 @@ import narwhals as nw
 import numpy as np
 
 from .._runtime.masked import are_missing
+from .values import whole_with_gaps
 
 # Types that are read as float64.
 _WIDE = (nw.Decimal, nw.Int128, nw.UInt128)
@@ -107,6 +108,9 @@ class TypedColumn(PlainColumn):
             or (dtype == nw.Unknown and self._is_pandas)
         ):
             return None
+        if dtype.is_integer() and series.null_count():
+            gaps = series.is_null().to_numpy()
+            return whole_with_gaps(series.fill_null(0).to_numpy(), gaps)
         values = series.to_numpy()
         return ObjectColumn(values).values if values.dtype == object else values
 
@@ -140,9 +144,14 @@ class TypedColumn(PlainColumn):
     def restore(self, values):
         """See :class:`PlainColumn`."""
         series = self._series
-        if series.dtype in (nw.Int128, nw.UInt128):
+        if isinstance(values, np.ma.MaskedArray):
+            values = np.where(values.mask, None, values.data.astype(object))
+            values = values if self._is_pandas else values.tolist()
+        elif series.dtype in (nw.Int128, nw.UInt128):
             values = np.rint(values)
-        if values.dtype.kind == "f" and not (self._is_pandas or self._with_nan):
+        if not (isinstance(values, list) or self._is_pandas or self._with_nan) and (
+            values.dtype.kind == "f"
+        ):
             missing = np.isnan(values)
             if missing.any():
                 values = np.where(missing, None, values).tolist()
@@ -179,6 +188,10 @@ class ObjectColumn(PlainColumn):
         self.about = whole, note
         if whole is not None and not missing.any():
             self.values = numbers.astype(whole)
+        elif kind == "i":
+            self.values = np.zeros(len(values), np.int64)
+            self.values[~missing] = numbers
+            self.values = whole_with_gaps(self.values, missing)
         else:
             self.values = np.full(len(values), np.nan)
             self.values[~missing] = numbers
@@ -189,7 +202,10 @@ class ObjectColumn(PlainColumn):
 
     def restore(self, values):
         """See :class:`PlainColumn`."""
-        missing = values != values
+        if isinstance(values, np.ma.MaskedArray):
+            missing, values = values.mask, values.data
+        else:
+            missing = values != values
         objects = np.where(missing, 0, values).astype(self.about[0] or values.dtype)
         objects = objects.astype(object)
         objects[missing] = self._marker

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from _containers import equal, in_container, read, there_and_back
+from numpy.testing import assert_array_equal
 
 pd = pytest.importorskip("pandas")
 
@@ -102,16 +103,25 @@ def test_nan_and_null_come_back_as_what_a_column_has(dtype, container):
     assert X.equals(pl.DataFrame(back))
 
 
-def test_integers_beyond_2_53_beside_gaps_are_as_near_as_float64():
-    most = np.iinfo(np.int64).max
-    X = pd.DataFrame({"n": pd.array([most, None, most - 5], dtype="Int64"), "x": 1.0})
-    table = read(X, missing=True)
-    new = table.like(np.array([[1e30, 1.0], [np.nan, 1], [float(2**60), 1]]))
-    assert new["n"].dtype == "Int64"
-    assert most - 2048 < new["n"][0] <= most
-    assert new["n"].isna().tolist() == [False, True, False]
-    assert new["n"][2] == 2**60
-    assert table.stack([new])[:3].equals(X)
+LARGE = [2**62 + k for k in (0, 5, 6, 900)]
+
+
+@pytest.mark.parametrize("marker", [None, np.nan, pd.NA])
+def test_integers_beyond_2_53_beside_gaps_are_exact(marker):
+    holed = [LARGE[0], marker, *LARGE[1:]]
+    typed = pd.array([*LARGE[:1], None, *LARGE[1:]], dtype="Int64")
+    unsigned = pd.array(typed, dtype="UInt64")
+    for column in (typed, unsigned, pd.Series(holed, dtype=object)):
+        X = pd.DataFrame({"n": column, "x": 1.0})
+        table = read(X, missing=True)
+        # They count from the least.
+        assert_array_equal(table.numbers()[:, 0], [0, np.nan, 5, 6, 900])
+        new = table.like(np.array([[7.0, 1.0], [np.nan, 1], [1e30, 1]]))
+        assert new["n"].dtype == X["n"].dtype
+        assert new["n"][0] == 2**62 + 7
+        assert new["n"].isna().tolist() == [False, True, False]
+        assert new["n"][2] <= np.iinfo(np.uint64).max
+        assert table.stack([new])[:5].equals(X)
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.csc_array])
