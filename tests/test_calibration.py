@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog, minimize
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
-from sklearn_pnl import calibrate, column_total
+from sklearn_pnl import adjust, calibrate, column_total
 from sklearn_pnl.calibration import CalibrationError
 
 SEEDS = [0, 1, 2]
@@ -646,3 +646,15 @@ def test_a_mean_may_be_said_as_a_number():
         column_total("age", 45, mean=45)
     with pytest.raises(ValueError, match="mean=45 beside what is asked for"):
         column_total("age", lower=3, mean=45)
+
+
+@pytest.mark.parametrize(
+    "names", [[1, 0], ["v", "v"], [np.nan, 2], ["a", "b"]], ids=str
+)
+def test_an_array_of_totals_is_by_place_whatever_columns_are_called(names):
+    X = pd.DataFrame(np.arange(1, 13.0).reshape(6, 2), columns=names)
+    weights, report = calibrate(X, [40.0, 47.0], return_report=True)
+    assert weights @ X.to_numpy() == pytest.approx([40, 47])
+    assert f"the sum of {names[0]!r}" in str(report)
+    rows = adjust(X, totals=[40.0, 47.0], equalities=None)
+    assert rows.to_numpy().sum(axis=0) == pytest.approx([40, 47])

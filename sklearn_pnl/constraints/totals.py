@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._runtime.masked import check_unmasked, is_missing, unmasked
-from ..frames.columns import column_of, columns_of
+from ..frames.columns import Place, column_of, columns_of
 from ..geometry.convex.reach import span
 from .linear import (
     ALMOST,
@@ -248,7 +248,8 @@ def as_totals(totals, names, row_shape):
             "totals must be a dict by column, made by column_total, or finite sums of "
             f"all columns, of shape {row_shape}; got {totals!r}."
         )
-    return list(map(column_total, names or range(sums.size), sums.ravel()))
+    places = range(sums.size) if names is None else map(Place, range(sums.size), names)
+    return list(map(column_total, places, sums.ravel()))
 
 
 class ColumnReader:

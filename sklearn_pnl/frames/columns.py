@@ -173,6 +173,19 @@ def as_rows(X, name="X"):
     return np.asarray(as_array(X, name, dtype=object))
 
 
+class Place(int):
+    """The number of a column, whatever columns are called; printed as its name."""
+
+    def __new__(cls, place, name):
+        """A number with a name."""
+        number = super().__new__(cls, place)
+        number.name = name
+        return number
+
+    def __repr__(self):
+        return repr(self.name)
+
+
 def column_of(key, caller, names, row_shape):
     """Resolve a key to a flat column of X.
 
@@ -193,6 +206,8 @@ def column_of(key, caller, names, row_shape):
     column : int
     """
     names, n = names or [], prod(row_shape)
+    if isinstance(key, Place):
+        return int(key)
     found = {j for j, name in enumerate(names) if _is_same(name, key)}
     cell, shape = (key, row_shape) if isinstance(key, tuple) else ((key,), (n,))
     if len(cell) == len(shape) and all(map(_is_place, cell, shape)):
@@ -200,9 +215,11 @@ def column_of(key, caller, names, row_shape):
     if len(found) == 1:
         return found.pop()
     if found:
+        several = all(_is_same(names[j], key) for j in found)
+        why = "is the name of several" if several else "may be a name or a number"
         raise ValueError(
-            f"{caller} names {key!r}, which may be a name or a number: it is that of "
-            f"the columns {sorted(found)} of X. Give each a string as name first."
+            f"{caller} names {key!r}, which {why}: it is that of the columns "
+            f"{sorted(found)} of X. Give each a string of its own as name first."
         )
     wanted = f"a name or a number (0 to {n - 1}) of the {n} columns of X"
     if len(row_shape) > 1:

@@ -55,7 +55,6 @@ def test_cells_of_tensors_have_tuples():
         ([0, 1, 2], [0, 1, 2], [3]),
         ([1, 2, 3], [0], [1, 2]),
         (["a", 1, 0], [1], [0]),
-        ([0, 1, 1], [0], [1]),
     ],
     ids=str,
 )
@@ -69,8 +68,13 @@ def test_whole_numbers_as_names_are_ambiguous(names, fine, doubtful):
 
 def test_a_name_of_two_columns_is_refused():
     table = read(pd.DataFrame(np.ones((5, 3)), columns=["a", "b", "a"]))
-    assert "[0, 2]" in refusal(table, "a")
+    assert "the name of several: it is that of the columns [0, 2]" in refusal(
+        table, "a"
+    )
     assert table.column_of("b", "") == 1
+    table = read(pd.DataFrame(np.ones((5, 3)), columns=[0, 1, 1]))
+    assert "the name of several" in refusal(table, 1)
+    assert table.column_of(0, "") == 0
 
 
 def test_names_of_other_types_are_names():
