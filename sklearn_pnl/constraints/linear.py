@@ -87,10 +87,19 @@ class ColumnConstraint:
             )
         if equal is not None:
             self.lower = self.upper = _read_end(equal, "equal")
+        self.has_zone = any(map(_has_zone, ends.values()))
 
     def __repr__(self):
         ends = f"lower={self.lower}, upper={self.upper}"
         return f"ColumnConstraint({self.coefficients}, {ends})"
+
+
+def _has_zone(values):
+    """Whether dates are of a time zone."""
+    if getattr(getattr(values, "dtype", None), "tz", None) is not None:
+        return True
+    each = np.ravel(np.asarray(values, dtype=object))
+    return any(getattr(value, "tzinfo", None) is not None for value in each)
 
 
 def _read_end(values, name):
@@ -382,6 +391,8 @@ def read_constraints(constraints, table, n_rows=None):
                 "for counts by level, totals={column: {level: count}}."
             )
         a = a[:, columns]
+        if "M" in {lower.dtype.kind, upper.dtype.kind}:
+            _check_zones(one, label, np.flatnonzero(a.any(axis=0)), table)
         if {lower.dtype.kind, upper.dtype.kind} != {"f"} or a[:, table.times].any():
             a, lower, upper = _in_time_units(label, a, lower, upper, table)
         shift = a @ table.starts
@@ -436,6 +447,20 @@ def check_ends(label, lower, upper, n_rows=None):
             f"{label} must have lower <= upper, not both infinite; got "
             f"lower={np.ravel(lower)[:3]}, upper={np.ravel(upper)[:3]}."
         )
+
+
+def _check_zones(constraint, label, used, table):
+    """Refuse dates without a zone for columns with one, and the other way round."""
+    for j in used[table.times[used]]:
+        zone, given = table.zone(j), constraint.has_zone
+        if given != (zone is not None):
+            example = f"pandas.Timestamp('2024-01-31', tz={zone and str(zone)!r})"
+            raise ValueError(
+                f"{label}: {table.feature_names[j]!r} has times "
+                f"{'without a zone' if zone is None else f'of the zone {zone}'}, and "
+                f"the dates asked for have {'a zone' if given else 'none'}: give them "
+                f"as {example}."
+            )
 
 
 def _in_time_units(label, a, lower, upper, table):

@@ -38,9 +38,11 @@ class PlainColumn:
         they are neither.
     about : tuple
         Type of arrays for whole numbers, else None, and what float64 or UTC lose.
+    zone : object
+        Time zone of dates; None without one.
     """
 
-    about = None, None
+    about, zone = (None, None), None
 
     def __init__(self, native):
         self.dtype, self._native, self.values = native.dtype, native, native
@@ -82,6 +84,12 @@ class TypedColumn(PlainColumn):
         series = self._series
         # Missing floats of polars and pyarrow are NaN or null: keep what is in use.
         self._with_nan = series.dtype.is_float() and not series.null_count()
+
+    @property
+    def zone(self):
+        """See :class:`PlainColumn`."""
+        zone = getattr(self.dtype, "tz", None)
+        return zone or getattr(self._series.dtype, "time_zone", None)
 
     @cached_property
     def _series(self):

@@ -326,6 +326,10 @@ class ColumnTable(Table):
         """Where number j, a time, counts from, and its unit, as NumPy times."""
         return self._kinds[j].scale
 
+    def zone(self, j):
+        """The time zone of number j, a date; None of dates without one."""
+        return self._readers[self.columns[j]].zone
+
     def read(self, X, name="X"):
         """Numbers (m, D) of other rows with as many columns; ``name`` is for errors."""
         columns = columns_of(X)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from _sets import linear
 from numpy.testing import assert_allclose, assert_array_equal
@@ -105,8 +106,9 @@ def test_columns_that_count_from_far_are_read_in_their_own_values():
     assert_allclose(system.lower, 1024)
 
 
-def test_dates_and_durations():
-    start = pd.date_range("2024-01-01", periods=5, tz="UTC")
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
+def test_dates_and_durations(zone):
+    start = pd.date_range("2024-01-01", periods=5, tz=zone)
     X = pd.DataFrame(
         {"start": start, "end": start + pd.to_timedelta([9, 3, 4, 5, 6], "D")}
     )
@@ -117,7 +119,7 @@ def test_dates_and_durations():
         ColumnConstraint({"end": 1, "start": -1}, upper=pd.Timedelta("4D")),
         ColumnConstraint({"end": 1, "start": -1}, lower=0),
         ColumnConstraint("end", equal=X["end"]),
-        ColumnConstraint("start", upper=start[1].to_pydatetime().date()),
+        ColumnConstraint("start", upper=start[1].to_pydatetime()),
     ]
     met = read_constraints(asked, table, 5).residual(numbers) == 0
     lengths = (X["end"] - X["start"]) <= pd.Timedelta("4D")
@@ -129,6 +131,21 @@ def test_dates_and_durations():
         read_constraints(
             ColumnConstraint({"end": 1, "start": 1}, lower=start[0]), table
         )
+
+
+@pytest.mark.parametrize("zone", [None, "America/New_York"])
+@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame])
+def test_dates_with_and_without_a_zone_are_not_compared(zone, container):
+    start = pd.date_range("2024-01-01", periods=5, tz=zone)
+    table = table_of(container({"start": start, "x": np.arange(5.0)}))
+    other = start.tz_localize("UTC" if zone is None else None)
+    has = "without a zone" if zone is None else "of the zone America/New_York"
+    wrong = [other[1], other[1].to_pydatetime(), pd.Series(other)]
+    wrong += [] if zone is None else ["2024-01-02", np.datetime64("2024-01-02")]
+    for value in wrong:
+        with pytest.raises(ValueError, match=f"'start' has times {has}, and the"):
+            read_constraints(ColumnConstraint("start", equal=value), table)
+    read_constraints(ColumnConstraint("start", equal=start), table)
 
 
 @pytest.mark.parametrize(
