@@ -415,6 +415,11 @@ class Totals:
             keys = total.columns(table.names)
             columns = [table.column_of(key, "totals") for key in keys]
             places = np.flatnonzero(np.isin(table.columns, columns))
+            if not total.by_level and table.times[places].any():
+                raise ValueError(
+                    f"{total.name} is of times, which have no unit to be summed in: "
+                    "pass them as numbers, such as days."
+                )
             is_one = len(columns) == len(places) == 1 and discrete[places].all()
             if not total.by_level and is_one and is_flat:
                 values = numbers[:, places[0]] + table.starts[places[0]]

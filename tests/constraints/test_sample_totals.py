@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_pnl import ColumnConstraint, PNLAugmenter, column_total
+from sklearn_pnl import ColumnConstraint, PNLAugmenter, adjust, column_total
 
 NUMBERS = ["wage", "rent", "net", "adults", "kids", "persons", "price"]
 WHOLE = ["adults", "kids", "persons"]
@@ -170,3 +170,13 @@ def test_what_no_cents_have_is_refused_at_once():
     ]
     with pytest.raises(ValueError, match="cannot have all that is asked together"):
         PNLAugmenter().fit(X).sample(4, 0, constraints=asked)
+
+
+@pytest.mark.parametrize("column", ["took", "day"])
+def test_sums_of_times_are_refused(column):
+    hours = pd.to_timedelta(np.arange(60) % 9, unit="h")
+    X = pd.DataFrame({"took": hours, "day": pd.Timestamp("2024") + hours, "x": 1.5})
+    with pytest.raises(ValueError, match=f"sum of '{column}' is of times.*as days"):
+        PNLAugmenter().fit(X).sample(9, 0, totals={column: 45})
+    with pytest.raises(ValueError, match=f"sum of '{column}' is of times"):
+        adjust(X, totals={column: 45})
