@@ -226,6 +226,14 @@ def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
             f"Complex data not supported: {name} is an array of {X.dtype}. Pass "
             f"{name}.real and {name}.imag as numbers of their own."
         )
+    if kind == "T":
+        # NumPy's strings of any length have no comparisons with numbers.
+        return X.astype(object)
+    if hasattr(X, "schema"):
+        raise TypeError(
+            f"{name} is a {type(X).__name__}, which is not read: pass a table, such as "
+            f"pyarrow.Table.from_batches([{name}])."
+        )
     if kind == "V":
         raise TypeError(
             f"{name} is an array of records, {X.dtype}: pass a data frame, such as "

@@ -1,5 +1,6 @@
 """Tables: numbers and labels of rows, and conversion to the original container."""
 
+from contextlib import contextmanager
 from copy import copy
 from math import prod
 
@@ -296,7 +297,10 @@ class ColumnTable(Table):
         for i, (j, kind) in enumerate(zip(self.columns, self._kinds, strict=True)):
             self._rows[:, i] = kind.read(values[j])
         # Restoring needs the types of columns and one value of each level, no rows.
-        self._readers = [reader.part(np.arange(0)) for reader in readers]
+        self._readers = []
+        for j, reader in enumerate(readers):
+            with _naming(columns, j):
+                self._readers.append(reader.part(np.arange(0)))
         if self.categorical:
             codes = [self._codes(columns, j, readers[j]) for j in self.categorical]
             self.labels = np.column_stack(codes)
@@ -304,13 +308,14 @@ class ColumnTable(Table):
     def _codes(self, columns, j, reader):
         """A category as whole numbers (n,)."""
         try:
-            codes, first_rows = level_codes(reader.objects())
+            with _naming(columns, j):
+                codes, first_rows = level_codes(reader.objects())
+                self._readers[j] = reader.part(first_rows)
         except TypeError as error:
             raise TypeError(
                 f"{columns.what(j)} holds no categories: {error}. Make them strings or "
                 "tuples first."
             ) from error
-        self._readers[j] = reader.part(first_rows)
         return codes
 
     def numbers(self):
@@ -364,6 +369,18 @@ class ColumnTable(Table):
         for i, j in enumerate(self.categorical):
             new[j] = self._readers[j].take(self.labels[donors, i])
         return self._head.make(new)
+
+
+@contextmanager
+def _naming(columns, j):
+    """Name a column whose library lacks what rows need of its type."""
+    try:
+        yield
+    except NotImplementedError as error:
+        raise NotImplementedError(
+            f"{columns.what(j)} is of a type of which its library cannot do all that "
+            f"is needed: {error}. Cast it to another type first, such as string."
+        ) from error
 
 
 def _kind_of_column(columns, j, values, whole):

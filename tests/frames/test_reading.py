@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from _containers import Reader, common, in_container, read
@@ -164,3 +165,13 @@ def test_estimators_are_told_of_rows():
     assert (estimator.input_shape_, estimator.n_features_in_) == ((2, 3), 2)
     assert table.feature_names == ("0", "1")
     assert read(np.ones((5, 2))).feature_names == ("x0", "x1")
+
+
+def test_types_that_their_library_cannot_take_rows_of_are_named():
+    words = pa.array(["a", "b"] * 4).cast(pa.string_view())
+    numbers = pa.array(np.arange(8.0))
+    with pytest.raises(NotImplementedError, match="Column 'w' .string_view.* Cast it"):
+        read(pa.table({"x": numbers, "w": words}), "auto")
+    batch = pa.RecordBatch.from_pydict({"x": numbers, "y": numbers})
+    with pytest.raises(TypeError, match="X is a RecordBatch.*Table.from_batches"):
+        read(batch)
