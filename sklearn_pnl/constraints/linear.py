@@ -395,7 +395,7 @@ def read_constraints(constraints, table, n_rows=None):
             _check_zones(one, label, np.flatnonzero(a.any(axis=0)), table)
         if {lower.dtype.kind, upper.dtype.kind} != {"f"} or a[:, table.times].any():
             a, lower, upper = _in_time_units(label, a, lower, upper, table)
-        shift = a @ table.starts
+        shift = table.shift(a)
         check_ends(label, lower - shift, upper - shift, n_rows)
         ends = np.broadcast_arrays(lower - shift, upper - shift)
         labels = getattr(one, "labels", None)

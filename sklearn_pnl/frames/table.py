@@ -139,12 +139,30 @@ class Table:
         self.times, self.steps = each("is_time").astype(bool), each("step")
         self.precision = each("precision")
         self.type_ends = each("lowest"), each("highest")
-        self.starts = np.where(self.times, 0.0, each("start").astype(float))
+        starts = [np.ravel(np.array(kind.start, object)) for kind in kinds]
+        self._starts = np.full(len(self.columns), np.hstack([[], *starts]), object)
+        self.starts = np.where(self.times, 0.0, self._starts.astype(float))
         self.warned = []
         self.integer_features = self.columns[(self.steps == 1) & ~self.times]
 
+        if any(kind.is_rounded for kind in kinds):
+            warn_user(
+                "Whole numbers of a range beyond 2 ** 53 are read as float64, which "
+                "does not hold all of them: sums of theirs are rounded."
+            )
+
     def __len__(self):
         return self._rows.shape[0]
+
+    def shift(self, coefficients):
+        """Sums (k,) of what numbers count from, exact for whole coefficients (k, D)."""
+        shift = coefficients @ self.starts
+        if self.starts.any():
+            for k in np.flatnonzero((coefficients % 1 == 0).all(axis=1)):
+                used = np.flatnonzero(coefficients[k] * self.starts)
+                terms = coefficients[k, used].astype(int) * self._starts[used]
+                shift[k] = float(terms.sum())
+        return shift
 
     # --- what columns are ---------------------------------------------------------
 

@@ -12,7 +12,8 @@ def kind_of(values):
             f"Arrays of {values.dtype} are not read: dates and times are columns of "
             "data frames. Pass one, such as pandas.DataFrame(X)."
         )
-    return Counts(values.dtype, _far_start(values))
+    start, is_wide = _far_start(values)
+    return Counts(values.dtype, start, is_rounded=is_wide)
 
 
 class Reals:
@@ -32,9 +33,11 @@ class Reals:
         What values are called in messages.
     is_time : bool
         Whether they are times or lengths of time.
+    is_rounded : bool
+        Whether they are whole numbers that no start makes exact.
     """
 
-    holds, is_time = "numbers", False
+    holds, is_time, is_rounded = "numbers", False, False
     step, start, lowest, highest = 0.0, 0, -np.inf, np.inf
 
     def __init__(self, dtype):
@@ -67,8 +70,8 @@ class Counts:
     holds, is_time = "numbers", False
     step, precision = 1.0, 0.0
 
-    def __init__(self, dtype, start=0, unit=1):
-        self.dtype = np.dtype(dtype)
+    def __init__(self, dtype, start=0, unit=1, is_rounded=False):
+        self.dtype, self.is_rounded = np.dtype(dtype), is_rounded
         self.count_from(start, unit)
 
     def count_from(self, start, unit=1):
@@ -122,24 +125,26 @@ class Counts:
 def whole_with_gaps(values, missing):
     """Integers (n,) some of which are missing: as floats where these hold them all."""
     values = np.ma.array(values, mask=missing)
-    is_far = np.any(_far_start(values) != 0)
+    is_far = np.any(_far_start(values)[0] != 0)
     return values if is_far else values.astype(np.float64).filled(np.nan)
 
 
 def _far_start(values):
-    """The least integers where float64 does not hold all; 0 where it does."""
+    """The least integers where float64 does not hold all; 0 where it does.
+
+    And whether some have so wide a range that no start is near all of them.
+    """
     if values.dtype.itemsize < 8 or not values.size:
-        return 0
+        return 0, False
     low, high, exact = values.min(axis=0), values.max(axis=0), 2**53
     if hasattr(low, "toarray"):
         low, high = low.toarray().ravel(), high.toarray().ravel()
     is_far = (high > exact) | (low < -exact)
-    # Of a wider range a start is no help.
-    is_far &= np.asarray(high, np.float64) - np.asarray(low, np.float64) < exact
     if not is_far.any():
-        return 0
-    start = np.where(is_far, low, np.zeros_like(low))
-    return start if start.ndim else int(start)
+        return 0, False
+    is_wide = np.asarray(high, np.float64) - np.asarray(low, np.float64) > exact
+    start = np.where(is_far & ~is_wide, low, np.zeros_like(low))
+    return (start if start.ndim else int(start)), bool(is_wide.any())
 
 
 def _largest_float(number):

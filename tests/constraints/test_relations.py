@@ -407,3 +407,19 @@ def test_near_equalities_of_whole_numbers_hold_as_nearly_as_in_the_data(
     assert (rows["days"] % 1 == 0).all()
     # Noise and a second rounding of the same size.
     assert (missed(rows).max() < 4 * missed(X).max()).all()
+
+
+def test_an_equality_of_clocks_in_nanoseconds_has_its_constant():
+    rng = np.random.default_rng(0)
+    start = 1_700_000_000_000_000_000 + rng.integers(0, 10**15, 40)
+    X = pd.DataFrame({"start": start, "took": rng.integers(1, 10**9, 40)})
+    X["end"] = X["start"] + X["took"] + 5_000_000_000
+    assert "end = start + took + 5000000000" in str(find_equalities(X))
+    rows = PNLAugmenter().fit(X).sample(100, 0)
+    assert (rows["end"] - rows["start"] - rows["took"] == 5_000_000_000).all()
+
+
+def test_whole_numbers_of_too_wide_a_range_are_warned_of():
+    X = np.random.default_rng(0).integers(0, 2**61, (60, 2))
+    with pytest.warns(UserWarning, match="range beyond 2 .. 53 are read as float64"):
+        PNLAugmenter().fit(np.column_stack([X, X.sum(axis=1)]))
