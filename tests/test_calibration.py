@@ -658,3 +658,10 @@ def test_an_array_of_totals_is_by_place_whatever_columns_are_called(names):
     assert f"the sum of {names[0]!r}" in str(report)
     rows = adjust(X, totals=[40.0, 47.0], equalities=None)
     assert rows.to_numpy().sum(axis=0) == pytest.approx([40, 47])
+
+
+def test_levels_of_dates_may_be_those_of_numpy():
+    days = np.array(["2020-01-01", "2020-01-02"] * 3, dtype="M8[D]")
+    for X, key in ((days[:, None], 0), (pd.DataFrame({"day": days}), "day")):
+        weights = calibrate(X, {key: {days[0]: 8}})
+        assert weights[::2].sum() == pytest.approx(8)

@@ -290,6 +290,7 @@ class ColumnReader:
 
     def codes(self, keys, levels):
         """Which of some tuples of levels each row has (n,); -1 for none of them."""
+        levels = [tuple(map(_plain, level)) for level in levels]
         place = {x: k for k, x in enumerate(levels) if not any(map(is_missing, x))}
         rows = zip(*map(self.levels, keys), strict=True)
         return np.fromiter((place.get(row, -1) for row in rows), np.intp, len(self))
@@ -312,6 +313,13 @@ class ColumnReader:
                 f"{numbers[row]}. Impute it, or leave it out."
             )
         return numbers
+
+
+def _plain(level):
+    """A level of NumPy's times as the date or duration that columns of them have."""
+    if not isinstance(level, np.datetime64 | np.timedelta64):
+        return level
+    return level.astype(f"{level.dtype.kind}8[us]").item()
 
 
 def name_level(key, level):

@@ -174,11 +174,11 @@ class TypedColumn(PlainColumn):
 class ObjectColumn(PlainColumn):
     """Python objects, which may be numbers.
 
-    New values are Booleans or integers if all values are, else floats; missing ones are
-    written as the first missing value is.
+    New values are Booleans, integers or decimals if all values are, else floats;
+    missing ones are written as the first missing value is.
     """
 
-    values = None
+    values = _places = None
 
     def __init__(self, native):
         self.dtype, self._native = native.dtype, native
@@ -188,6 +188,8 @@ class ObjectColumn(PlainColumn):
         present = values[~missing].tolist()
         if not all(isinstance(value, Real | Decimal | np.bool_) for value in present):
             return
+        if present and all(isinstance(value, Decimal) for value in present):
+            self._places = max(0, *(-value.as_tuple().exponent for value in present))
         numbers = np.asarray(present)
         kind = numbers.dtype.kind
         whole = {"b": np.dtype(bool), "i": np.dtype(np.int64)}.get(kind)
@@ -216,5 +218,7 @@ class ObjectColumn(PlainColumn):
             missing = values != values
         objects = np.where(missing, 0, values).astype(self.about[0] or values.dtype)
         objects = objects.astype(object)
+        if self._places is not None:
+            objects[:] = [Decimal(f"{value:.{self._places}f}") for value in objects]
         objects[missing] = self._marker
         return objects
