@@ -497,6 +497,7 @@ def test_categories_of_a_row_come_from_one_parent(seed):
     assert 0.002 < (same[1] & ~same[0]).mean() < 0.5
 
 
+@pytest.mark.filterwarnings("ignore:Whole numbers of a range")
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int64", "uint64"])
 def test_whole_numbers_stay_within_what_was_seen(dtype):
     info = np.iinfo(dtype)

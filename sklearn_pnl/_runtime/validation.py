@@ -229,9 +229,9 @@ def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
     if kind == "T":
         # NumPy's strings of any length have no comparisons with numbers.
         return X.astype(object)
-    if hasattr(X, "schema"):
+    if type(X).__name__ == "RecordBatch":
         raise TypeError(
-            f"{name} is a {type(X).__name__}, which is not read: pass a table, such as "
+            f"{name} is a RecordBatch, which is not read: pass a table, such as "
             f"pyarrow.Table.from_batches([{name}])."
         )
     if kind == "V":
