@@ -164,23 +164,25 @@ def _near_equations(whole, columns, ranks, steps):
     standard, spread = _standardized(part)
     root, n = _root_of_inverse(standard), len(standard)
     inverse, most_left = n * (root @ root.T), _most_left(len(whole), len(columns))
-    steps, is_open, found = steps[columns], ranks[columns] > 0, []
-    for p in np.argsort(steps / spread, kind="stable"):
+    steps, is_discrete, found = steps[columns], ranks[columns] > 0, []
+    moves = np.where(is_discrete, steps, spread)
+    # Which is finer must not turn with rounding.
+    for p in np.argsort((steps / spread).astype(np.float32), kind="stable"):
         size = inverse[p, p]
         if ranks[columns[p]] == 2 or size * most_left < 1:
             continue
         follows = -inverse[p] / size * spread[p] / spread
         follows[p] = 0.0
-        counts = is_open & (np.abs(follows) * steps > 2 * spread[p] / np.sqrt(size))
+        follows[np.abs(follows) * moves <= 2 * spread[p] / np.sqrt(size)] = 0.0
         inverse = inverse - np.outer(inverse[:, p], inverse[p]) / size
         inverse[p] = inverse[:, p] = 0.0
-        if counts.any():
+        if follows[is_discrete].any():
             found.append((p, follows))
-    is_open[[p for p, _ in found]] = True
+    is_discrete[[p for p, _ in found]] = True
     equations = []
     for p, follows in found:
         coefficients = np.zeros(whole.shape[1])
-        coefficients[columns[is_open]] = follows[is_open]
+        coefficients[columns] = np.where(is_discrete, follows, 0.0)
         equations.append(NearEquation(columns[p], coefficients))
     return equations
 
