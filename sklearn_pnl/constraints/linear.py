@@ -36,8 +36,8 @@ class ColumnConstraint:
         axes the indices of a cell. A single column has the coefficient 1.
     lower, upper : float, date, duration or array-like of shape (n,), default=-inf, inf
         For all rows, or one value for each row. A column of dates is compared with
-        dates (``pd.Timestamp``, ``np.datetime64``, ``datetime``), a difference of two
-        of them with durations, or with 0.
+        dates (``pd.Timestamp``, ``np.datetime64``, ``datetime``), of a zone if the
+        column has one; a difference of two of them with durations, or with 0.
     equal : float, date, duration or array-like of shape (n,), default=None
         Sets both ends: an equality.
 
