@@ -560,7 +560,7 @@ def rake(
     table : pandas Series, data frame, or array-like
         A Series with a level of its index for each mode, by name; or a frame with a
         cell a row (long form), its levels in columns. Arrays are handed to
-        :func:`sklearn_pnl.geometry.rake`, which takes many tables at once.
+        :func:`sklearn_pnl.geometry.rake`: many tables at once, no negative cells.
     margins : dict of name, or tuple of names, to dict or Series
         The sums over all other modes, by level or tuple of levels. Levels that are not
         named are free. Of an array: dict of tuple of modes to array.

@@ -129,6 +129,11 @@ def test_signed_cells_are_those_of_gras(seed, share):
     np.testing.assert_allclose(log, additive, atol=1e-6)
 
 
+def test_arrays_with_negative_cells_are_sent_to_series():
+    with pytest.raises(ValueError, match=r"entry \(0, 1\) is -2.* Series or frame"):
+        rake([[5, -2], [3, 4]], {(0,): [4, 8]})
+
+
 @pytest.mark.parametrize(
     "table, margins, keywords",
     [

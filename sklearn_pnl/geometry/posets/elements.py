@@ -43,13 +43,14 @@ def as_flags(values, name):
     return flags.astype(bool)
 
 
-def non_negative(values, name):
+def non_negative(values, name, advice=""):
     """An array of floats; a ValueError if one is negative, or their sum not finite."""
     values = np.asarray(values, dtype=np.float64)
     if not (values.min(initial=0) >= 0 and values.max(initial=0) < np.inf):
         where = tuple(np.argwhere(~(np.isfinite(values) & (values >= 0)))[0].tolist())
         raise ValueError(
             f"{name} must be finite and not negative; entry {where} is {values[where]}."
+            f"{advice}"
         )
     if values.max(initial=0) > np.finfo(float).max / max(1, values.size):
         raise ValueError(f"{name} must have a finite sum; choose a larger unit.")
