@@ -17,6 +17,7 @@ from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array, issparse, vstack
 
 from .._runtime.masked import check_unmasked
+from ..frames import TableReader, is_frame, read_table
 
 # What rows may miss of what they keep: a share of the range of the largest term (sums
 # over all rows: of their absolute terms), and roundings of the largest values.
@@ -125,8 +126,8 @@ class LinearConstraints:
 
     Parameters
     ----------
-    coefficients : ndarray of shape (k, D)
-    lower, upper : ndarray of shape (k,) or (n, k)
+    coefficients : array-like of shape (k, D)
+    lower, upper : array-like of shape (k,) or (n, k)
         For all rows, or one value for each row. An equality has two equal ends.
     feature_names : tuple of str of length D
     ranges : ndarray of shape (D,), default=None
@@ -161,6 +162,21 @@ class LinearConstraints:
     feature_names: tuple
     ranges: NDArray | None = None
     labels: tuple | None = None
+
+    def __post_init__(self):
+        for name in ("coefficients", "lower", "upper"):
+            if not issparse(values := getattr(self, name)):
+                values = np.asarray(values, dtype=np.float64)
+            object.__setattr__(self, name, values)
+        shapes = [x.shape for x in (self.coefficients, self.lower, self.upper)]
+        k, d = shapes[0] if len(shapes[0]) == 2 else (-1, 0)
+        named = self.labels is not None or len(self.feature_names) == d
+        if any(shape[-1:] != (k,) for shape in shapes[1:]) or not named:
+            raise ValueError(
+                "LinearConstraints are coefficients (k, D), ends (k,) or (n, k) and D "
+                f"feature_names; got {', '.join(map(str, shapes))} and "
+                f"{len(self.feature_names)} names."
+            )
 
     @classmethod
     def empty(cls, feature_names: Sequence[str]) -> LinearConstraints:
@@ -250,21 +266,31 @@ class LinearConstraints:
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
+        X : array-like or data frame of shape (n, D)
 
         Returns
         -------
         violation : ndarray of shape (k,)
         """
+        system = self
+        if is_frame(X):
+            table = read_table(TableReader(), X, missing=True)
+            system, X = read_constraints(self, table), table.numbers()
         rows = np.asarray(X, dtype=np.float64)
-        missed = np.abs(self.residual(rows.reshape(len(rows), -1)))
+        rows = rows.reshape(len(rows), -1)
+        if rows.shape[1] != system.coefficients.shape[1]:
+            raise ValueError(
+                f"X has rows of {rows.shape[1]} cells; these constraints are about "
+                f"{system.coefficients.shape[1]} columns."
+            )
+        missed = np.abs(system.residual(rows))
         return np.fmax.reduce(missed, axis=0, initial=0.0) / self.scale
 
     def select(self, which: slice | NDArray) -> LinearConstraints:
         """Some of the constraints."""
-        some = self._with(self.lower[..., which], self.upper[..., which])
+        ends = self.lower[..., which], self.upper[..., which]
         labels = self.labels and tuple(np.array(self.labels, object)[which])
-        return replace(some, coefficients=self.coefficients[which], labels=labels)
+        return self._with(*ends, coefficients=self.coefficients[which], labels=labels)
 
     def take_rows(self, rows: slice | NDArray) -> LinearConstraints:
         """The constraints of some rows, where ends are given row by row."""
@@ -283,12 +309,12 @@ class LinearConstraints:
         """These constraints, then others of the same columns."""
         a = np.vstack([self.coefficients, other.coefficients])
         ends = (self.lower, other.lower), (self.upper, other.upper)
-        both = self._with(*starmap(_side_by_side, ends))
         labels = (self.labels or other.labels) and (*self.names, *other.names)
-        return replace(both, coefficients=a, labels=labels)
+        both = starmap(_side_by_side, ends)
+        return self._with(*both, coefficients=a, labels=labels)
 
-    def _with(self, lower, upper):
-        return replace(self, lower=lower, upper=upper)
+    def _with(self, lower, upper, **others):
+        return replace(self, lower=lower, upper=upper, **others)
 
 
 def _side_by_side(*ends):

@@ -60,6 +60,20 @@ def test_residuals_have_signs_and_missing_cells_have_none():
     assert_array_equal(system.violation(rows), [2, 1])
 
 
+def test_violations_are_those_of_the_numbers_of_a_frame():
+    X = pd.DataFrame({"a": [1, 2, 3], "place": list("nsn"), "b": [2.0, 4, 7]})
+    given = LinearConstraints([[2, 0, -1]], [0], [0], ("a", "place", "b"))
+    assert_array_equal(given.violation(X), [0.5])
+    with pytest.raises(ValueError, match="rows of 2 cells.* about 3 columns"):
+        given.violation(np.ones((2, 2)))
+
+
+def test_constraints_of_other_shapes_than_their_names_and_ends_are_refused():
+    for k, d in ((2, 2), (1, 3)):
+        with pytest.raises(ValueError, match=r"1, 2.* names"):
+            LinearConstraints(np.ones((1, 2)), np.zeros(k), np.zeros(k), range(d))
+
+
 def test_parts_and_stacks():
     first = linear([[1, 1, 0]], 0, 0)
     each = linear([[0, 0, 1]], np.arange(4.0)[:, None], np.full((4, 1), np.inf))
