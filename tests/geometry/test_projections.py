@@ -259,6 +259,16 @@ def test_route_follows_the_shape_of_the_set(mask, route):
     assert mixed_projection(target, None, mask, TensorPoset((2, 3, 2))).route == route
 
 
+@pytest.mark.parametrize("reference", [None, np.full((2, 3, 2), 1 / 12)])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_no_rows_have_no_projections(order, reference):
+    poset = TensorPoset((2, 3, 2))
+    none = np.empty((0, 2, 3, 2))
+    found = mixed_projection(none, reference, poset.order == order, poset)
+    assert found.prob.shape == none.shape
+    assert found.residual.shape == found.n_iter.shape == (0,)
+
+
 # --- boundary cases of the set and the reference -------------------------------------
 
 

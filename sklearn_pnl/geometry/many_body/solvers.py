@@ -116,11 +116,11 @@ class _Solver:
         self.check_takes(target)
         (target, *others), lead = distributions(self.poset, target=target, **given)
         n, reference = target.shape[0], others[0] if others else None
-        tol = attainable_tol(tol, target)
-        at_once, solved = rows_at_once(self.poset, self), []
+        tol, at_once = attainable_tol(tol, target), rows_at_once(self.poset, self)
+        solved = [] if n else [(target, filled(0.0, 0, target), np.zeros(0, int))]
         if is_foreign(target):
             at_once *= DEVICE_BLOCKS
-        for rows in slices(n, at_once) or [slice(0)]:
+        for rows in slices(n, at_once):
             part = None if reference is None else reference[rows, ...]
             solved.append(self.solve(target[rows, ...], part, tol, max_iter))
         prob, residual, n_iter = map(concat, zip(*solved, strict=True))
