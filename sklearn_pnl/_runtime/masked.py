@@ -1,14 +1,16 @@
 """Masked cells, which lose their mask where arrays are read, and missing values."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import wraps
+from types import MappingProxyType
 from typing import TypeVar, cast
 
 import numpy as np
 
 _Called = TypeVar("_Called", bound=Callable)
+_NONE: Mapping[str, Callable] = MappingProxyType({})
 
 
 def check_unmasked(arrays, name="X"):
@@ -23,10 +25,11 @@ def check_unmasked(arrays, name="X"):
         )
 
 
-def unmasked(function: _Called) -> _Called:
+def unmasked(function: _Called, checks: Mapping[str, Callable] = _NONE) -> _Called:
     """The same function, which refuses masked arrays as arguments.
 
-    It names the argument that NumPy cannot make numbers of.
+    It names the argument that NumPy cannot make numbers of. ``checks`` are of arguments
+    by name.
     """
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]
@@ -36,6 +39,8 @@ def unmasked(function: _Called) -> _Called:
         arguments = (*zip(names, args, strict=False), *named.items())
         for name, argument in arguments:
             check_unmasked(argument, name)
+            if name in checks:
+                checks[name](argument)
         try:
             return function(*args, **named)
         except (TypeError, ValueError) as error:

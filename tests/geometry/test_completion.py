@@ -309,8 +309,8 @@ def test_no_rows_and_no_cells(ridge):
             {"reference": -np.ones((2, 3))},
             r"reference must be fin.* \(0, 0\) is -1",
         ),
-        ({"ridge": -1}, "ridge must not be negative"),
-        ({"ridge": np.inf}, "nor infinite"),
+        ({"ridge": -1}, "ridge must be .* 0 or more"),
+        ({"ridge": np.inf}, "ridge must be a finite number"),
         ({"observed": np.full((2, 3), np.nan)}, "observed must be a mask"),
         ({"matched": np.full((2, 3), 2)}, "matched must be a mask, of"),
         (

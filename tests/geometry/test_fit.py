@@ -212,6 +212,12 @@ def test_elements_of_any_poset(seed):
     assert parts.values.sum() == pytest.approx(whole.deviance)
 
 
+def test_no_tables_have_no_fits():
+    fit = goodness_of_fit(np.empty((0, 2, 3)), TensorPoset((2, 3)))
+    assert fit.expected.shape == (0, 2, 3)
+    assert fit.deviance.shape == fit.residual.shape == (0,)
+
+
 @pytest.mark.parametrize(
     "bad",
     [

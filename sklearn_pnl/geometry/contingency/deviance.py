@@ -139,7 +139,7 @@ def deviance_tests(
 
 def _named_levels(poset, levels):
     """Names of terms, and the nested levels but the last, which is the counts."""
-    if not isinstance(levels, str):
+    if np.iterable(levels) and not isinstance(levels, str):
         levels = list(levels)
         return [*map(_name, levels), "rest"], levels
     if levels == "orders":

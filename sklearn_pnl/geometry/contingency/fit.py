@@ -27,6 +27,7 @@ A. Agresti, "Categorical Data Analysis", Wiley, 3rd edition 2013, chapters 9 and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +35,7 @@ from scipy.linalg import pinv
 from scipy.special import xlogy
 from scipy.stats import chi2
 
+from ..._runtime.arrays import to_host
 from ..._runtime.masked import check_unmasked
 from ..convex.optimize import Report
 from ..coordinates import distributions
@@ -250,13 +252,17 @@ def theta_with_errors(
     >>> theta.round(3) + 0.0, errors
     (array([1.386, 0.   ]), array([0.25, 0.2 ]))
     """
-    if np.shape(p) != poset.shape or not total > 0:
+    p = to_host(p)
+    if p.shape != poset.shape or not (isinstance(total, Real) and total > 0):
         raise ValueError(
-            f"p must be one distribution of shape {poset.shape}, and total more than 0;"
-            f" got shape {np.shape(p)}, total {total!r}."
+            f"p must be one distribution of shape {poset.shape}, and total a number "
+            f"above 0; got shape {p.shape}, total {total!r}."
         )
-    q = distributions(poset, p=p)[0][0][0]
-    r = np.ones(len(q)) if reference is None else 1.0 * np.ravel(reference)
+    q, reference = (
+        distributions(poset, p=p)[0][0][0],
+        check_reference(reference, p, poset),
+    )
+    r = 1.0 if reference is None else np.ravel(reference)
     functions = model_design(poset, poset.level_mask(order)).toarray()
     root = np.sqrt(q)
     # With a constant to stand for psi: its inverse, cut down to theta, is that of G.
@@ -292,7 +298,7 @@ def check_counts(counts, poset):
     """Counts as floats, totals and distributions; a ValueError if not valid."""
     lead = leading_shape(np.asarray(counts), poset)
     counts = non_negative(counts, "Counts")
-    total = np.asarray(counts.reshape(*lead, -1).sum(axis=-1))
+    total = np.asarray(counts.reshape(*lead, poset.n_elements).sum(axis=-1))
     if not total.all():
         table = tuple(np.argwhere(total == 0)[0].tolist())
         raise ValueError(

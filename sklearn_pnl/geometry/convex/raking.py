@@ -200,10 +200,11 @@ def rake(
 
 def _check_tables(tables, margins, n_modes):
     """Tables and margins, flat, by ascending modes; shape of a table, leading shape."""
-    if not margins:
+    keys = mode_sets(margins)
+    if not keys:
         raise ValueError("margins is empty; give at least one, by its modes.")
     advice = " Negative cells keep their sign in sklearn_pnl.rake of a Series or frame."
-    tables, keys = non_negative(tables, "tables", advice), mode_sets(margins)
+    tables = non_negative(tables, "tables", advice)
     last = max(max(modes, default=-1) for modes in keys.values())
     d = last + 1 if n_modes is None else n_modes
     if not (0 < d and last < d <= tables.ndim):

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -156,8 +157,8 @@ def complete(
     """
     cells, lead = read_observed(measures, poset, observed, reference)
     design = Design(poset, matched, ordered_modes)
-    if not 0 <= ridge < np.inf:
-        raise ValueError(f"ridge must not be negative, nor infinite; got {ridge}.")
+    if not (isinstance(ridge, Real) and 0 <= ridge < np.inf):
+        raise ValueError(f"ridge must be a finite number, 0 or more; got {ridge!r}.")
     settings = {"tol": tol, "max_iter": max_iter}
     if ridge > 0:
         # As for projections, up to 128 functions are worth Hessians.

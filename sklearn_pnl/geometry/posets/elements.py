@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from math import prod
+from operator import index
 
 import numpy as np
 
 from ..._runtime.arrays import cast, floats_like, is_foreign, namespace, to_host, widest
+
+
+def whole_number(value, name):
+    """An int; a TypeError if it is none."""
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number; got {value!r}.") from None
 
 
 def flat_elements(poset, elements):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from operator import index
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.sparse.linalg import splu
 
-from .elements import as_floats, leading_shape, refuse_foreign
+from .elements import as_floats, leading_shape, refuse_foreign, whole_number
 from .protocol import MatrixColumns, PosetProtocol
 
 
@@ -98,7 +97,7 @@ class Poset(PosetProtocol):
             If an element is out of range, if the relations contain a cycle
             (whose elements are named), or if there is no bottom, an element below all.
         """
-        n_elements = index(n_elements)
+        n_elements = whole_number(n_elements, "n_elements")
         if n_elements < 1:
             raise ValueError(f"A poset needs an element; got n_elements={n_elements}.")
         lower, upper = _checked_pairs(pairs, n_elements).T
