@@ -622,6 +622,11 @@ def rake(
         )
     if not is_series and not is_frame(table):
         return rake_arrays(table, margins, tol=tol, max_iter=max_iter, strict=strict)
+    if not hasattr(margins, "items"):
+        raise ValueError(
+            "margins must be a dict of name, or tuple of names, to a dict of level to "
+            f"sum; got {margins!r}."
+        )
     for modes, margin in margins.items():
         if not hasattr(margin, "items") and not getattr(margin, "by_level", False):
             raise ValueError(f"The margin {modes!r} names no levels: give a dict.")

@@ -139,6 +139,8 @@ def test_arrays_with_negative_cells_are_sent_to_series():
     [
         (series(np.ones(SHAPE)), {"ag": {"old": 3}}, {}),
         (series(np.ones(SHAPE)), {"age": [3, 4, 5]}, {}),
+        (series(np.ones(SHAPE)), [{"age": {"old": 3}}], {}),
+        (series(np.ones(SHAPE)), None, {}),
         (series(np.full(SHAPE, np.nan)), {"age": {"old": 3}}, {}),
         (series(np.ones(SHAPE)).reset_index(), {"age": {"old": 3}}, {"values": "n"}),
         (coo_array(np.ones((3, 2))), {0: {0: 1}}, {}),
