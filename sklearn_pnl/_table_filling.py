@@ -62,7 +62,7 @@ class TableFiller:
             warn_user(
                 f"Row {numbers[lost[0]]} has no observed value ({len(lost)} such rows)."
             )
-        guess = np.where(missing, self._imputer.transform(rows), rows)
+        guess = np.where(missing, self._guessed(rows), rows)
         filled, unmet = self._project(guess, missing)
         unmet |= self._contradicted(rows)
         off = np.flatnonzero(unmet.any(axis=1))
@@ -75,6 +75,17 @@ class TableFiller:
                 f"first is row {numbers[off[0]]}."
             )
         return filled, 1
+
+    def _guessed(self, rows):
+        """Rows as the imputer fills them."""
+        filled = self._imputer.transform(rows)
+        if filled.shape != rows.shape:
+            raise ValueError(
+                f"imputer={self._imputer!r} makes rows of {filled.shape[1]} columns of "
+                f"{rows.shape[1]}: give one that keeps all columns and adds none, "
+                "without add_indicator."
+            )
+        return filled
 
     def is_off(self, rows):
         """Rows (n,) whose observed cells alone contradict what is asked."""

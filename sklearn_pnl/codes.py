@@ -19,11 +19,11 @@ from joblib import effective_n_jobs
 from numpy.random import RandomState
 from sklearn import config_context
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from ._runtime.arrays import slices
 from ._runtime.blocks import cut, whole_steps
-from ._runtime.validation import NOT_NEGATIVE, clip_neighbors
+from ._runtime.validation import NOT_NEGATIVE, InstanceWith, clip_neighbors
 from .codec import encode_rows, free_mask, make_codec, unshared
 from .constraints.projection import project_rows
 from .draws import DRAWS_PARAMETER, Draws, DrawsLike, KernelDraws, as_draws
@@ -42,7 +42,7 @@ from .parents import Batch, n_partners
 from .projectors import ManyBodyProjector, checked_projector
 from .reshape import PrimeFactorReshaper
 
-_INVERTIBLE = HasMethods(["fit", "transform", "inverse_transform"])
+_INVERTIBLE = InstanceWith(["fit", "transform", "inverse_transform"])
 # Codes drawn and looked up at once: rounding and the order of near-ties must not depend
 # on the sizes of batches.
 DRAWN_AT_ONCE = 2**12

@@ -17,15 +17,15 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from ._runtime.arrays import cast, floats_like, is_foreign, take, to_host
-from ._runtime.validation import NOT_NEGATIVE, POSITIVE, TWO_OR_MORE
+from ._runtime.validation import NOT_NEGATIVE, POSITIVE, TWO_OR_MORE, InstanceWith
 from .neighbors import METRIC
 from .parents import Request, choose_parents, combined, zero_sum_weights
 
 # Any object with `fit` and `sample` is a density estimator.
-_DENSITY = HasMethods(["fit", "sample"])
+_DENSITY = InstanceWith(["fit", "sample"])
 
 
 @dataclass(frozen=True)

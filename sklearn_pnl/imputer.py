@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from ._runtime.threads import one_blas_thread
 from ._runtime.validation import (
     COUNT,
     NOT_NEGATIVE,
+    InstanceWith,
     all_or_nothing,
     check_measures,
     check_observed,
@@ -177,9 +178,9 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict] = {
         "order": [*ORDER, StrOptions({"auto"}), None],
-        "reshaper": [HasMethods(["fit_transform", "inverse_transform"]), None],
+        "reshaper": [InstanceWith(["fit_transform", "inverse_transform"]), None],
         "n_neighbors": [COUNT, None],
-        "imputer": [HasMethods(["fit", "transform"]), None],
+        "imputer": [InstanceWith(["fit", "transform"]), None],
         "equalities": [StrOptions({"auto"}), *CONSTRAINTS, None],
         "constraints": [*CONSTRAINTS, None],
         "alpha": [NOT_NEGATIVE],

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import assert_all_finite, column_or_1d, get_tags
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from ._runtime.typing import Rows
-from ._runtime.validation import all_or_nothing, errors_naming
+from ._runtime.validation import InstanceWith, all_or_nothing, errors_naming
 from .frames import plain_target, read_weights
 
 
@@ -106,8 +106,8 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "sampler": [HasMethods(["fit_resample"])],
-        "estimator": [HasMethods(["fit", "predict_proba"])],
+        "sampler": [InstanceWith(["fit_resample"])],
+        "estimator": [InstanceWith(["fit", "predict_proba"])],
         "decision": [StrOptions({"posterior", "balanced"})],
     }
 
@@ -177,11 +177,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return self
 
     def _check_parts(self):
-        """Refuse classes, samplers that change columns, and weights of classes."""
-        for name in ("sampler", "estimator"):
-            part = getattr(self, name)
-            if isinstance(part, type):
-                raise TypeError(f"{name} is a class: pass {part.__name__}().")
+        """Refuse samplers that change columns, and weights of classes."""
         for name, step in getattr(self.sampler, "steps", ()):
             if hasattr(step, "transform"):
                 raise ValueError(

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
+from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neighbors import KernelDensity
+from sklearn.preprocessing import QuantileTransformer
 from sklearn.utils.fixes import parse_version
 
 import sklearn_pnl as pnl
@@ -310,6 +313,12 @@ def test_groups_are_names_of_any_kind(groups, with_gaps):
         ("categorical_features", lambda: sampled(categorical_features="sex")),
         ("classifier", lambda: compared(classifier=LinearRegression())),
         ("classifier", lambda: compared(classifier="forest")),
+        ("classifier", lambda: compared(classifier=LogisticRegression)),
+        ("embedding", lambda: coded(embedding=QuantileTransformer)),
+        ("draws", lambda: coded(draws=KernelDensity)),
+        ("reshaper", lambda: filled(reshaper=pnl.PrimeFactorReshaper)),
+        ("imputer", lambda: filled(imputer=KNNImputer)),
+        ("imputer", lambda: filled(imputer=SimpleImputer(add_indicator=True))),
         ("sampler", lambda: corrected(pnl.PNLSampler, LogisticRegression())),
         ("estimator", lambda: corrected(pnl.PNLSampler(), LogisticRegression)),
         ("estimator", lambda: corrected(LogisticRegression(), pnl.PNLSampler())),
@@ -329,6 +338,14 @@ def sampled(**params):
 
 def compared(**params):
     pnl.compare_samples(ROWS, ROWS[:20], **params)
+
+
+def coded(**params):
+    pnl.PNLAugmenter(pnl.Codes(**params)).fit(ROWS)
+
+
+def filled(**params):
+    pnl.ManyBodyImputer(**params).fit_transform(np.where(np.eye(N, 3), np.nan, ROWS))
 
 
 def corrected(*parts):

@@ -15,7 +15,11 @@ from sklearn import get_config
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import Interval, validate_parameter_constraints
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    validate_parameter_constraints,
+)
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .arrays import is_foreign, namespace, place_of, to_host, widest
@@ -35,6 +39,16 @@ _ONE_SHAPE = (
 )
 # This package and the libraries that call it: warnings point at the user's code.
 _LIBRARIES = {"sklearn_pnl", "sklearn", "imblearn", "joblib", "contextlib"}
+
+
+class InstanceWith(HasMethods):
+    """Constraint of parameters: an object with some methods, not its class."""
+
+    def is_satisfied_by(self, val):
+        return not isinstance(val, type) and super().is_satisfied_by(val)
+
+    def __str__(self):
+        return super().__str__().replace("object", "instance of a class")
 
 
 def all_or_nothing(fit):

@@ -6,11 +6,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import HasMethods, validate_params
+from sklearn.utils._param_validation import validate_params
 
 from .._runtime.threads import one_blas_thread
 from .._runtime.typing import Rows, Seed
-from .._runtime.validation import TWO_OR_MORE, as_random_state
+from .._runtime.validation import TWO_OR_MORE, InstanceWith, as_random_state
 from . import features, nearness
 from .detection import detect
 from .result import SampleComparison
@@ -19,7 +19,7 @@ from .rows import read_samples
 
 @validate_params(
     {
-        "classifier": [HasMethods(["fit", "predict"]), None],
+        "classifier": [InstanceWith(["fit", "predict"]), None],
         "cv": [TWO_OR_MORE],
         "max_samples": [TWO_OR_MORE],
         "random_state": ["random_state", np.random.Generator],
