@@ -131,13 +131,29 @@ MEASURES = {
     "measures": lambda x: geometry.complete(x, geometry.TensorPoset((3,)), PARTS),
     "p": lambda x: geometry.kl_divergence(x, ROWS, geometry.TensorPoset((3,))),
     "tables": lambda x: geometry.rake(x, {(0,): np.ones(3)}),
+    "margins": lambda x: geometry.rake(ROWS, {(0, 1): x}),
 }
 
 
-@pytest.mark.parametrize("kind", ["text", "dict", "generator", "ragged", "function"])
+KINDS = ["text", "dict", "generator", "ragged", "function", "complex"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", MEASURES)
 def test_what_is_no_measure_is_refused_by_name(name, kind):
     refused(MEASURES[name], NO_ROWS[kind], name)
+
+
+@pytest.mark.parametrize(
+    "name, door",
+    [(name, door) for name in ARRAYS for door in ARRAYS[name]]
+    + [("measures", None), ("tables", None)],
+)
+def test_tensors_that_require_gradients_are_to_be_detached(name, door):
+    torch = pytest.importorskip("torch")
+    call = ARRAYS[name][door] if door else MEASURES[name]
+    text = refused(call, torch.tensor(ROWS, requires_grad=True), name)
+    assert "detach()" in text
 
 
 SHARES, POSET = np.full((2, 3), 1 / 6), geometry.TensorPoset((2, 3))

@@ -13,20 +13,35 @@ _Called = TypeVar("_Called", bound=Callable)
 _NONE: Mapping[str, Callable] = MappingProxyType({})
 
 
+def _parts(arrays):
+    """Arrays in a list, tuple or dict, or one array alone."""
+    if isinstance(arrays, dict):
+        return arrays.values()
+    return arrays if isinstance(arrays, list | tuple) else (arrays,)
+
+
 def check_unmasked(arrays, name="X"):
     """Refuse masked cells, also of arrays in a list, tuple or dict."""
-    parts = arrays.values() if isinstance(arrays, dict) else arrays
-    if not isinstance(arrays, dict | list | tuple):
-        parts = (arrays,)
-    if any(isinstance(part, np.ma.MaskedArray) and part.mask.any() for part in parts):
+    masked = (x for x in _parts(arrays) if isinstance(x, np.ma.MaskedArray))
+    if any(array.mask.any() for array in masked):
         raise ValueError(
             f"{name} is a masked array. Fill it first, with NaN where cells may be "
             "missing, or drop such rows."
         )
 
 
+def check_real(arrays, name="X"):
+    """Refuse complex cells, whose imaginary part would be lost; as for masked ones."""
+    for dtype in (getattr(part, "dtype", None) for part in _parts(arrays)):
+        if str(dtype).removeprefix("torch.").startswith("complex"):
+            raise ValueError(
+                f"Complex data not supported: {name} is an array of {dtype}. Pass "
+                f"{name}.real and {name}.imag as numbers of their own."
+            )
+
+
 def unmasked(function: _Called, checks: Mapping[str, Callable] = _NONE) -> _Called:
-    """The same function, which refuses masked arrays as arguments.
+    """The same function, which refuses masked and complex arrays as arguments.
 
     It names the argument that NumPy cannot make numbers of. ``checks`` are of arguments
     by name.
@@ -39,14 +54,16 @@ def unmasked(function: _Called, checks: Mapping[str, Callable] = _NONE) -> _Call
         arguments = (*zip(names, args, strict=False), *named.items())
         for name, argument in arguments:
             check_unmasked(argument, name)
+            check_real(argument, name)
             if name in checks:
                 checks[name](argument)
         try:
             return function(*args, **named)
-        except (TypeError, ValueError) as error:
+        except (RuntimeError, TypeError, ValueError) as error:
             for name, argument in arguments:
-                if _why_no_numbers(argument) == str(error):
-                    kind = type(error)
+                parts = (argument, *_parts(argument))
+                if str(error) in map(_why_no_numbers, parts):
+                    kind = ValueError if isinstance(error, ValueError) else TypeError
                     raise kind(f"{name} must be numbers: {error}") from error
             raise
 
@@ -58,7 +75,8 @@ def _why_no_numbers(argument):
     try:
         with warnings.catch_warnings(action="ignore"):
             np.asarray(argument, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    # PyTorch gives no numbers of what it differentiates by.
+    except (RuntimeError, TypeError, ValueError) as error:
         return str(error)
     return None
 

@@ -23,7 +23,7 @@ from sklearn.utils._param_validation import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .arrays import is_foreign, namespace, place_of, to_host, widest
-from .masked import are_missing, check_unmasked, is_missing
+from .masked import are_missing, check_real, check_unmasked, is_missing
 
 # Settings of `check_array`: shapes and finite values are checked here, with the place.
 LOOSE = {"allow_nd": True, "ensure_all_finite": False}
@@ -234,12 +234,13 @@ def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
             f"{name} is of the type {type(given).__name__}, which has no rows: pass an "
             "array, a data frame or series, or a list with an entry for each row."
         )
-    kind = getattr(getattr(X, "dtype", None), "kind", None)
-    if kind == "c":
-        raise ValueError(
-            f"Complex data not supported: {name} is an array of {X.dtype}. Pass "
-            f"{name}.real and {name}.imag as numbers of their own."
+    check_real(X, name)
+    if getattr(X, "requires_grad", False):
+        raise TypeError(
+            f"{name} requires gradients, of which none are computed here: pass "
+            f"{name}.detach()."
         )
+    kind = getattr(getattr(X, "dtype", None), "kind", None)
     if kind == "T":
         # NumPy's strings of any length have no comparisons with numbers.
         return X.astype(object)

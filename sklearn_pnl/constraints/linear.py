@@ -17,6 +17,7 @@ from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array, issparse, vstack
 
 from .._runtime.masked import check_unmasked
+from .._runtime.validation import as_array
 from ..frames import TableReader, is_frame, read_table
 
 # What rows may miss of what they keep: a share of the range of the largest term (sums
@@ -276,7 +277,7 @@ class LinearConstraints:
         if is_frame(X):
             table = read_table(TableReader(), X, missing=True)
             system, X = read_constraints(self, table), table.numbers()
-        rows = np.asarray(X, dtype=np.float64)
+        rows = np.asarray(as_array(X), dtype=np.float64)
         rows = rows.reshape(len(rows), -1)
         if rows.shape[1] != system.coefficients.shape[1]:
             raise ValueError(

@@ -71,6 +71,15 @@ def test_projections_are_those_of_numpy(new, has_reference, is_backward, shape):
 
 
 @pytest.mark.parametrize("new", NAMESPACES)
+def test_standard_errors_are_those_of_numpy(new):
+    p, poset = distributions((3, 4))[0], TensorPoset((3, 4))
+    expected = geometry.theta_with_errors(p, 10, poset)
+    np.testing.assert_array_equal(
+        geometry.theta_with_errors(new(p), 10, poset), expected
+    )
+
+
+@pytest.mark.parametrize("new", NAMESPACES)
 def test_projections_by_conjugate_gradients_are_those_of_numpy(new):
     # 175 free coordinates: no Hessian is formed.
     p, poset = distributions((6, 6, 6), n=9), TensorPoset((6, 6, 6))

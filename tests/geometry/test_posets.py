@@ -234,6 +234,12 @@ def test_arrays_of_another_shape_are_refused(poset, shape, transform):
         getattr(poset, transform)(np.ones(shape))
 
 
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_complex_arrays_are_refused(transform):
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        getattr(TensorPoset((2, 3)), transform)(np.full((2, 3), 1j))
+
+
 # --- the protocol ---------------------------------------------------------------
 
 

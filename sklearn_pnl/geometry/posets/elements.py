@@ -8,6 +8,7 @@ from operator import index
 import numpy as np
 
 from ..._runtime.arrays import cast, floats_like, is_foreign, namespace, to_host, widest
+from ..._runtime.masked import check_real
 
 
 def whole_number(value, name):
@@ -76,6 +77,7 @@ def as_floats(values):
 
 def as_doubles(values):
     """An array of double precision, or of the most that its device has."""
+    check_real(values, "values")
     if not is_foreign(values):
         return np.asarray(values, dtype=np.float64)
     return cast(values, widest(values))
