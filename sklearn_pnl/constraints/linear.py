@@ -356,7 +356,7 @@ def linear_form(a, names):
         text += f"{sign}{size}{names[j]}"
     if n_shown < len(columns):
         text += f" + ... + {names[columns[-1]]} ({len(columns)} features)"
-    return text
+    return text or "a sum of no features"
 
 
 def _in_words(form, a, lower, upper, names):

@@ -45,6 +45,10 @@ def test_words(a, lower, upper, words):
     assert words in repr(system)
 
 
+def test_sums_of_nothing_have_a_name():
+    assert linear([0, 0, 0], 4, 4).names == ["a sum of no features"]
+
+
 def test_long_sums_are_shortened():
     names = tuple(f"x{j}" for j in range(40))
     system = linear(np.ones(40), 0, 1, names)
