@@ -305,16 +305,20 @@ def calibrate(
 
 
 def _check_design(given, n):
-    given = 1.0 if given is None else given
-    design = np.full(n, np.nan)
-    with suppress(TypeError, ValueError):
-        design = np.broadcast_to(np.asarray(given, dtype=np.float64), n)
+    must = (
+        f"design_weights must be a number or one a row, {n} of them, finite, 0 or more "
+        "and not all 0; got"
+    )
+    try:
+        design = np.asarray(1.0 if given is None else given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{must} {given!r}.") from None
+    if design.shape not in ((), (1,), (n,)):
+        raise ValueError(f"{must} an array of shape {design.shape}.")
+    design = np.broadcast_to(design, n)
     wrong = ~(design >= 0) | np.isinf(design) | (not design.any())
     for row in np.flatnonzero(wrong):
-        raise ValueError(
-            f"design_weights must be a number or one a row, {n} of them, finite, 0 or "
-            f"more and not all 0; got {design[row]:g} in row {row}."
-        )
+        raise ValueError(f"{must} {design[row]:g} in row {row}.")
     return design
 
 
@@ -441,12 +445,13 @@ def _read_total(total, reader, design):
     counts, codes = read_counts(reader, total)
     rest = np.flatnonzero((codes < 0) & (design > 0))
     # Shares that sum to 1 leave no weight for rows that have none of their levels.
-    if total.mean and counts.lower.sum() >= 1 - _ROUNDING and len(rest):
+    least = counts.lower.sum()
+    if total.mean and least >= 1 - _ROUNDING and len(rest):
         raise ValueError(
-            f"The shares of the levels of {total.of!r} sum to 1, which leaves nothing "
-            f"for {len(rest)} rows that have none of these levels or a missing cell, "
-            f"the first of which is row {rest[0]}. Leave these rows out, or let the "
-            f"shares sum to less: {1 - len(rest) / len(design):.6g}."
+            f"The shares of the levels of {total.of!r} sum to {least:.6g}, which "
+            f"leaves nothing for {len(rest)} rows that have none of these levels or a "
+            f"missing cell, the first of which is row {rest[0]}. Leave these rows out, "
+            f"or let the shares sum to less: {1 - len(rest) / len(design):.6g}."
         )
     return counts
 
@@ -513,7 +518,9 @@ def _round_weights(asked, weights, floor, ceiling, time_limit):
     Else truncate, replicate, sample: fractions are summed over the rows, those with
     the same terms side by side, and a row is replicated where the sum passes a half.
     """
-    floor, ceiling = np.ceil(floor - _ROUNDING), np.floor(ceiling + _ROUNDING)
+    # No weight is -0.
+    floor = np.ceil(floor - _ROUNDING) + 0.0
+    ceiling = np.floor(ceiling + _ROUNDING)
     for row in np.flatnonzero(floor > ceiling):
         raise ValueError(f"bounds leave no whole weight for row {row}.")
     terms = csc_array(asked.coefficients)

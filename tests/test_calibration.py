@@ -310,7 +310,7 @@ def test_bad_totals(totals):
             (2, 1), (-1, 1), (0, None), 2, (1, 2, 3), "no", (np.inf, np.inf)
         ]),
         *({"design_weights": weights} for weights in [
-            -np.ones(60), np.full(60, np.nan), np.zeros(60), "w", np.ones(3),
+            -np.ones(60), np.full(60, np.nan), np.zeros(60), "w", np.ones(3), {},
             np.ma.masked_less(np.arange(60), 9),
         ]),
         {"tol": -1}, {"max_iter": 0}, {"time_limit": -1},
@@ -329,6 +329,8 @@ def test_missing_numbers_are_named():
         calibrate(frame, {"age": 3})
     with pytest.raises(ValueError, match="in row 9"):
         calibrate(frame, {}, design_weights=np.where(np.arange(60) == 9, -1.0, 1.0))
+    with pytest.raises(ValueError, match=r"of shape \(60, 1\)"):
+        calibrate(frame, {}, design_weights=np.ones((60, 1)))
 
 
 @pytest.mark.parametrize(
@@ -597,6 +599,19 @@ def test_labels_are_numbers_of_any_type(number):
     x = np.array([[1, 3], [2, 4], [1, 5]])
     asked = {0: {number(1): 5, number(2): 6}}
     np.testing.assert_allclose(calibrate(x, asked), [2.5, 6, 2.5])
+
+
+def test_shares_are_told_what_they_sum_to():
+    frame = sample(0)[0]
+    frame.loc[0, "sex"] = "x"
+    with pytest.raises(ValueError, match="sum to 1.4, which leaves nothing for 1 row"):
+        calibrate(frame, column_total("sex", {"f": 0.7, "m": 0.7}, mean=True))
+
+
+def test_whole_weights_of_nothing_are_no_negative_zeros():
+    x = np.arange(30)[:, None] % 3
+    weights = calibrate(x, {0: {0: 0, 1: 9}}, integer=True)
+    assert (weights == 0).any() and not np.signbit(weights).any()
 
 
 def test_whole_weights_that_there_are_not_are_sampled_and_what_they_miss_is_told():
