@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from functools import wraps
 from inspect import currentframe
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -44,7 +45,7 @@ _LIBRARIES = {"sklearn_pnl", "sklearn", "imblearn", "joblib", "contextlib"}
 class InstanceWith(HasMethods):
     """Constraint of parameters: an object with some methods, not its class."""
 
-    def is_satisfied_by(self, val):
+    def is_satisfied_by(self, val: Any) -> bool:
         return not isinstance(val, type) and super().is_satisfied_by(val)
 
     def __str__(self):

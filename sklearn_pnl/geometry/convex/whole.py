@@ -68,26 +68,30 @@ def nearest_in_steps(target, sizes, rows, ends, limits, steps):
     steps : ndarray of shape (D,)
         0 where any value will do.
     """
-    # Variables are numbers of steps, and how far each is from its target.
-    unit, one = np.where(steps > 0, steps, 1.0), np.eye(len(target))
-    aim, off = target / unit, np.zeros((len(rows), len(target)))
-    low, high = (np.clip(end / unit, aim - 1e6, aim + 1e6) for end in limits)
-    matrix = np.block([[rows * unit, off], [one, -one], [-one, -one]])
+    # Variables are steps from the nearest multiples, and how far each is from its
+    # target: small numbers, which the solver rounds least.
+    whole, one = steps > 0, np.eye(len(target))
+    unit = np.where(whole, steps, sizes)
+    count = np.rint(target / unit) * whole
+    base = np.where(whole, count * unit, target)
+    aim, off = (target - base) / unit, np.zeros((len(rows), len(target)))
+    lower, upper = (end - rows @ base for end in ends)
+    low, high = (np.clip((end - base) / unit, -1e6, 1e6) for end in limits)
     far = np.full(2 * len(target), -np.inf)
     found = milp(
         np.concatenate([np.zeros(len(target)), unit / sizes]),
         constraints=LinearConstraint(
-            matrix,
-            np.concatenate([ends[0], far]),
-            np.concatenate([ends[1], aim, -aim]),
+            np.block([[rows * unit, off], [one, -one], [-one, -one]]),
+            np.concatenate([lower, far]),
+            np.concatenate([upper, aim, -aim]),
         ),
         bounds=Bounds(
             np.concatenate([low, 0 * aim]), np.concatenate([high, 0 * aim + np.inf])
         ),
-        integrality=np.concatenate([steps > 0, np.zeros(len(target))]),
+        integrality=np.concatenate([whole, np.zeros(len(target))]),
         options={"node_limit": 1000},
     )
     if found.x is None:
         return None
-    x = found.x[: len(target)]
-    return np.where(steps > 0, np.round(x), x)
+    moved = found.x[: len(target)]
+    return np.where(whole, count + np.round(moved), base + unit * moved)
