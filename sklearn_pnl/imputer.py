@@ -22,9 +22,8 @@ from ._runtime.validation import (
     check_observed,
     check_rows,
 )
-from ._table_filling import TableFiller
-from ._tensor_filling import TensorFiller
 from .constraints import CONSTRAINTS
+from .filling import TableFiller, TensorFiller
 from .projectors import FIT_CONSTRAINTS, N_JOBS, ORDER
 
 

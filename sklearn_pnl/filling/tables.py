@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import clone
 
-from ._runtime.validation import warn_missed, warn_user
-from ._tensor_filling import NearRows
-from .constraints.linear import ALMOST, read_constraints
-from .constraints.projection import nearest_rows, weights_of
-from .constraints.structure import Structure, resolve_equalities
-from .frames import TableReader, is_frame, read_table
+from .._runtime.validation import warn_missed, warn_user
+from ..constraints.linear import ALMOST, read_constraints
+from ..constraints.projection import nearest_rows, weights_of
+from ..constraints.structure import Structure, resolve_equalities
+from ..frames import TableReader, is_frame, read_table
+from .tensors import NearRows
 
 
 class TableFiller:

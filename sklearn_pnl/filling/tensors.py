@@ -8,13 +8,13 @@ import numpy as np
 from sklearn import config_context
 from sklearn.impute import KNNImputer
 
-from ._runtime.arrays import BLOCK_CELLS
-from ._runtime.blocks import map_blocks
-from ._runtime.validation import warn_unconverged, warn_user
-from .codec import free_mask
-from .embedding import LayOut
-from .geometry import complete
-from .geometry.many_body.observed import checked_modes
+from .._runtime.arrays import BLOCK_CELLS
+from .._runtime.blocks import map_blocks
+from .._runtime.validation import warn_unconverged, warn_user
+from ..codec import free_mask
+from ..embedding import LayOut
+from ..geometry import complete
+from ..geometry.many_body.observed import checked_modes
 
 
 class NearRows:
