@@ -68,30 +68,35 @@ def nearest_in_steps(target, sizes, rows, ends, limits, steps):
     steps : ndarray of shape (D,)
         0 where any value will do.
     """
-    # Variables are steps from the nearest multiples, and how far each is from its
-    # target: small numbers, which the solver rounds least.
-    whole, one = steps > 0, np.eye(len(target))
+    whole = steps > 0
     unit = np.where(whole, steps, sizes)
-    count = np.rint(target / unit) * whole
-    base = np.where(whole, count * unit, target)
-    aim, off = (target - base) / unit, np.zeros((len(rows), len(target)))
-    lower, upper = (end - rows @ base for end in ends)
-    low, high = (np.clip((end - base) / unit, -1e6, 1e6) for end in limits)
-    far = np.full(2 * len(target), -np.inf)
+    least, most = (end / unit for end in limits)
+    least = np.where(whole, np.ceil(least - 1e-6), least)
+    most = np.where(whole, np.floor(most + 1e-6), most)
+    if (least > most).any():
+        return None
+    # Moves from the nearest numbers, which are small: up and down, the first step of
+    # each, which costs less, apart. Without such pairs of whole numbers distances were
+    # real numbers, of which the solver prints that it rounds them.
+    aim = target / unit
+    base = np.clip(np.where(whole, np.rint(aim), aim), least, most)
+    off = aim - base
+    up, down = np.minimum(most - base, 1e6), np.minimum(base - least, 1e6)
+    first = [whole * np.minimum(room, 1.0) for room in (up, down)]
+    costs = [np.maximum(1 - sign * off - np.abs(off), 0) for sign in (1, -1)]
+    matrix = rows * unit
     found = milp(
-        np.concatenate([np.zeros(len(target)), unit / sizes]),
+        np.concatenate([*costs, np.ones(2 * len(unit))]) * np.tile(unit / sizes, 4),
         constraints=LinearConstraint(
-            np.block([[rows * unit, off], [one, -one], [-one, -one]]),
-            np.concatenate([lower, far]),
-            np.concatenate([upper, aim, -aim]),
+            np.hstack([matrix, -matrix, matrix, -matrix]),
+            *(end - matrix @ base for end in ends),
         ),
-        bounds=Bounds(
-            np.concatenate([low, 0 * aim]), np.concatenate([high, 0 * aim + np.inf])
-        ),
-        integrality=np.concatenate([whole, np.zeros(len(target))]),
+        bounds=Bounds(0, np.concatenate([*first, up - first[0], down - first[1]])),
+        integrality=np.tile(whole, 4),
         options={"node_limit": 1000},
     )
     if found.x is None:
         return None
-    moved = found.x[: len(target)]
-    return np.where(whole, count + np.round(moved), base + unit * moved)
+    moves = np.where(np.tile(whole, 4), np.round(found.x), found.x).reshape(4, -1)
+    numbers = base + moves[0] - moves[1] + moves[2] - moves[3]
+    return np.where(whole, numbers, numbers * unit)
