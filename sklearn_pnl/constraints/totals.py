@@ -1,6 +1,6 @@
 """Totals of a set of rows as users give them: sums of numbers and counts by level."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from numbers import Real
@@ -155,6 +155,11 @@ def column_total(
         lower = upper = equal
     lower, upper = _read_ends(of, lower, -rtol), _read_ends(of, upper, rtol)
     of = dict(of) if isinstance(of, Mapping) else of
+    if not isinstance(of, dict | Hashable):
+        raise TypeError(
+            "column_total is of a column, of a tuple of columns to be counted together,"
+            f" or of a dict of coefficients by column; got {of!r}."
+        )
     total = ColumnTotal(of, lower, upper, bool(mean))
     if isinstance(of, dict) and not (
         of and all(isinstance(w, Real) and isfinite(w) for w in of.values())
