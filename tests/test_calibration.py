@@ -580,18 +580,41 @@ def test_lazy_frames_are_to_be_collected():
         calibrate(pl.LazyFrame({"age": [1.0, 2.0]}), {"age": 7})
 
 
+DATES = [pd.Timestamp.date, pd.Timestamp.to_numpy, lambda t: np.datetime64(t, "D")]
+
+
 @pytest.mark.parametrize("unit", ["us", "ns"])
 @pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_times_are_levels_as_they_are_written(container, unit):
     days = np.array(["2024-01-01", "2024-01-02", "2024-01-02"], f"M8[{unit}]")
     frame = container({"day": days, "spent": [1.0, 2.0, 2.0]})
     first, second = pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02")
-    if container is not pd.DataFrame:
-        first, second = first.to_pydatetime(), second.to_pydatetime()
-    weights = calibrate(frame, {"day": {first: 3, second: 8}})
-    np.testing.assert_allclose(weights, [3, 4, 4])
-    with pytest.raises(ValueError, match="'day' holds no numbers"):
-        calibrate(frame, {"day": 3})
+    for of_type in (pd.Timestamp, pd.Timestamp.to_pydatetime, *DATES):
+        asked = {"day": {of_type(first): 3, of_type(second): 8}}
+        np.testing.assert_allclose(calibrate(frame, asked), [3, 4, 4])
+    for asked in (3, pd.Timedelta("3D")):
+        with pytest.raises(ValueError, match="times as numbers, such as days"):
+            calibrate(frame, {"day": asked})
+
+
+@pytest.mark.parametrize("of_type", [pd.Timestamp, *DATES])
+def test_dates_are_levels_of_any_type(of_type):
+    days = np.array(["2024-01-01", "2024-01-02", "2024-01-02"], "M8[D]")
+    asked = {of_type(pd.Timestamp(d)): k for d, k in zip(days[:2], [3, 8], strict=True)}
+    columns = pa.table({"day": days}), pl.DataFrame({"day": days.tolist()})
+    for X in (*columns, pd.DataFrame({"day": days.tolist()})):
+        np.testing.assert_allclose(calibrate(X, {"day": asked}), [3, 4, 4])
+    np.testing.assert_allclose(calibrate(days[:, None], {0: asked}), [3, 4, 4])
+
+
+@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("kind", ["M8[ns]", "m8[ns]"])
+def test_levels_that_differ_in_nanoseconds_are_different(container, kind):
+    times = np.array([1, 2, 2], kind)
+    for levels in (times, pd.Series(times)):
+        asked = {"t": {levels[0]: 3, levels[1]: 8}}
+        weights = calibrate(container({"t": times}), asked)
+        np.testing.assert_allclose(weights, [3, 4, 4])
 
 
 @pytest.mark.parametrize("number", [np.int64, np.float32, np.float64, int, float])

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime, time
 from math import isfinite
 from numbers import Real
 from typing import Any
@@ -201,7 +202,8 @@ def _read_ends(of, ends, rtol):
     except (TypeError, ValueError):
         raise ValueError(
             "A total must be a number, or a dict or Series of level to number; got "
-            f"{ends!r}. It comes after its column: column_total('income', 3000)."
+            f"{ends!r}. It comes after its column: column_total('income', 3000). Pass "
+            "times as numbers, such as days."
         ) from None
 
 
@@ -285,19 +287,20 @@ class ColumnReader:
 
     def levels(self, key):
         """Values of a column as its users write them, a list."""
-        column = self._columns.reader(self._place(key)).take(np.arange(len(self)))
-        if not isinstance(column, np.ndarray):
-            return nw.from_native(column, series_only=True).to_list()
-        if column.dtype.kind in "mM":
-            # Nanoseconds would be whole numbers.
-            column = column.astype(f"{column.dtype.kind}8[us]")
-        return column.tolist()
+        column = self._columns.reader(self._place(key))
+        times = column.values
+        if times is not None and times.dtype.kind in "mM" and column.zone is None:
+            return _times(times)
+        values = column.take(np.arange(len(self)))
+        if isinstance(values, np.ndarray):
+            return values.tolist()
+        return nw.from_native(values, series_only=True).to_list()
 
     def codes(self, keys, levels):
         """Which of some tuples of levels each row has (n,); -1 for none of them."""
         levels = [tuple(map(_plain, level)) for level in levels]
         place = {x: k for k, x in enumerate(levels) if not any(map(is_missing, x))}
-        rows = zip(*map(self.levels, keys), strict=True)
+        rows = zip(*(map(_plain, self.levels(key)) for key in keys), strict=True)
         return np.fromiter((place.get(row, -1) for row in rows), np.intp, len(self))
 
     def _place(self, key):
@@ -309,7 +312,7 @@ class ColumnReader:
         if values is None or values.dtype.kind not in "biuf":
             raise ValueError(
                 f"Totals are about numbers, but {key!r} holds no numbers; ask for "
-                "counts by level."
+                "counts by level, or pass times as numbers, such as days."
             )
         numbers = values.astype(np.float64)
         for row in np.flatnonzero(~np.isfinite(numbers)):
@@ -321,10 +324,23 @@ class ColumnReader:
 
 
 def _plain(level):
-    """A level of NumPy's times as the date or duration that columns of them have."""
-    if not isinstance(level, np.datetime64 | np.timedelta64):
-        return level
-    return level.astype(f"{level.dtype.kind}8[us]").item()
+    """A level; of dates, and of times of any library, one that is equal for all."""
+    if type(level) is date:
+        return datetime.combine(level, time())
+    # Times of pandas have nanoseconds.
+    if getattr(level, "tzinfo", None) is None:
+        level = getattr(level, "asm8", level)
+    if isinstance(level, np.datetime64 | np.timedelta64):
+        return _times(level[None])[0]
+    return level
+
+
+def _times(values):
+    """NumPy's times as a list of Python's, but for those with nanoseconds."""
+    whole = values.astype(f"{values.dtype.kind}8[us]")
+    finer = (whole != values) & ~np.isnat(values)
+    both = zip(whole.tolist(), values, finer.tolist(), strict=True)
+    return [value if is_finer else python for python, value, is_finer in both]
 
 
 def name_level(key, level):
