@@ -151,10 +151,11 @@ class TypedColumn(PlainColumn):
 
     def restore(self, values):
         """See :class:`PlainColumn`."""
-        series = self._series
+        series, dtype = self._series, None
         if isinstance(values, np.ma.MaskedArray):
             values = np.where(values.mask, None, values.data.astype(object))
-            values = values if self._is_pandas else values.tolist()
+            if not self._is_pandas:
+                values, dtype = values.tolist(), series.dtype
         elif series.dtype in (nw.Int128, nw.UInt128):
             values = np.rint(values)
         if not (isinstance(values, list) or self._is_pandas or self._with_nan) and (
@@ -163,7 +164,8 @@ class TypedColumn(PlainColumn):
             missing = np.isnan(values)
             if missing.any():
                 values = np.where(missing, None, values).tolist()
-        new = nw.new_series(series.name or "", values, backend=series.implementation)
+        backend = series.implementation
+        new = nw.new_series(series.name or "", values, dtype, backend=backend)
         zone = getattr(series.dtype, "time_zone", None)
         if zone is not None:
             new = new.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
@@ -192,14 +194,15 @@ class ObjectColumn(PlainColumn):
             self._places = max(0, *(-value.as_tuple().exponent for value in present))
         numbers = np.asarray(present)
         kind = numbers.dtype.kind
-        whole = {"b": np.dtype(bool), "i": np.dtype(np.int64)}.get(kind)
+        wide = {"b": bool, "i": np.int64, "u": np.uint64}
+        whole = np.dtype(wide[kind]) if kind in wide else None
         # Decimals, fractions and integers beyond 64 bits stay objects.
-        note = "holds objects that are read as float64" if kind in "Ou" else None
+        note = "holds objects that are read as float64" if kind == "O" else None
         self.about = whole, note
         if whole is not None and not missing.any():
             self.values = numbers.astype(whole)
-        elif kind == "i":
-            self.values = np.zeros(len(values), np.int64)
+        elif kind in "iu":
+            self.values = np.zeros(len(values), whole)
             self.values[~missing] = numbers
             self.values = whole_with_gaps(self.values, missing)
         else:

@@ -124,6 +124,18 @@ def test_integers_beyond_2_53_beside_gaps_are_exact(marker):
         assert table.stack([new])[:5].equals(X)
 
 
+@pytest.mark.parametrize("container", [*CONTAINERS, "objects"])
+def test_integers_near_2_64_beside_gaps_are_exact(container):
+    values = pd.Series([2**64 - 9, None, 2**64 - 4, 2**64 - 1], dtype="UInt64")
+    values = values.astype("object" if container == "objects" else values.dtype)
+    X = pd.DataFrame({"n": values, "x": 1.0})
+    if container != "objects":
+        X = in_container(X, container)
+    table = read(X, missing=True)
+    assert_array_equal(table.numbers()[:, 0], [0, np.nan, 5, 8])
+    assert equal(there_and_back(table), X)
+
+
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.csc_array])
 def test_infinity_beside_a_gap_is_named_in_sparse_rows_too(make):
     X = np.ones((9, 4))
