@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._runtime.masked import check_unmasked, is_missing, unmasked
-from ..frames.columns import Place, column_of, columns_of
+from ..frames.columns import Place, column_of, columns_of, naming
 from ..geometry.convex.reach import span
 from .linear import (
     ALMOST,
@@ -287,14 +287,16 @@ class ColumnReader:
 
     def levels(self, key):
         """Values of a column as its users write them, a list."""
-        column = self._columns.reader(self._place(key))
-        times = column.values
-        if times is not None and times.dtype.kind in "mM" and column.zone is None:
-            return _times(times)
-        values = column.take(np.arange(len(self)))
-        if isinstance(values, np.ndarray):
-            return values.tolist()
-        return nw.from_native(values, series_only=True).to_list()
+        place = self._place(key)
+        with naming(self._columns, place):
+            column = self._columns.reader(place)
+            times = column.values
+            if times is not None and times.dtype.kind in "mM" and column.zone is None:
+                return _times(times)
+            values = column.take(np.arange(len(self)))
+            if isinstance(values, np.ndarray):
+                return values.tolist()
+            return nw.from_native(values, series_only=True).to_list()
 
     def codes(self, keys, levels):
         """Which of some tuples of levels each row has (n,); -1 for none of them."""
@@ -308,13 +310,15 @@ class ColumnReader:
 
     def numbers(self, key):
         """A column of finite numbers (n,)."""
-        values = self._columns.reader(self._place(key)).values
+        place = self._place(key)
+        with naming(self._columns, place):
+            values = self._columns.reader(place).values
         if values is None or values.dtype.kind not in "biuf":
             raise ValueError(
                 f"Totals are about numbers, but {key!r} holds no numbers; ask for "
                 "counts by level, or pass times as numbers, such as days."
             )
-        numbers = values.astype(np.float64)
+        numbers = np.ma.filled(values.astype(np.float64), np.nan)
         for row in np.flatnonzero(~np.isfinite(numbers)):
             raise ValueError(
                 f"Column {key!r} must hold numbers to be summed; row {row} is "

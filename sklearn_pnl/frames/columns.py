@@ -4,6 +4,7 @@ Data frames are read through narwhals.
 """
 
 from collections.abc import Hashable
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import cached_property
 from math import prod
@@ -164,6 +165,18 @@ class PandasColumns(ArrayColumns):
         """See :class:`ArrayColumns`."""
         concat = nw.get_native_namespace(self._rows).concat
         return concat([self._rows, *rows], ignore_index=True)
+
+
+@contextmanager
+def naming(columns, j):
+    """Name a column whose library lacks what rows need of its type."""
+    try:
+        yield
+    except NotImplementedError as error:
+        raise NotImplementedError(
+            f"{columns.what(j)} is of a type of which its library cannot do all that "
+            f"is needed: {error}. Cast it to another type first, such as string."
+        ) from error
 
 
 def as_rows(X, name="X"):

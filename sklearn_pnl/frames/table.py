@@ -1,6 +1,5 @@
 """Tables: numbers and labels of rows, and conversion to the original container."""
 
-from contextlib import contextmanager
 from copy import copy
 from math import prod
 
@@ -10,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from .._runtime.validation import check_finite, refuse_device, validated, warn_user
 from .categories import level_codes
-from .columns import ArrayColumns, column_of, columns_of, is_frame, places_of
+from .columns import ArrayColumns, column_of, columns_of, is_frame, naming, places_of
 from .times import NAMES, Times, count_from_one_start
 from .values import Counts, kind_of
 
@@ -291,7 +290,10 @@ class ColumnTable(Table):
         n, self._head, self._origin = columns.n_columns, columns.head(), columns
         self.names, self.row_shape = columns.names, (n,)
         readers = [columns.reader(j) for j in range(n)]
-        values = [reader.values for reader in readers]
+        values = []
+        for j, reader in enumerate(readers):
+            with naming(columns, j):
+                values.append(reader.values)
         others = [j for j in range(n) if values[j] is None]
         auto = isinstance(chosen, str)
         self.categorical = others if auto else places_of(columns.names, n, chosen)
@@ -317,7 +319,7 @@ class ColumnTable(Table):
         # Restoring needs the types of columns and one value of each level, no rows.
         self._readers = []
         for j, reader in enumerate(readers):
-            with _naming(columns, j):
+            with naming(columns, j):
                 self._readers.append(reader.part(np.arange(0)))
         if self.categorical:
             codes = [self._codes(columns, j, readers[j]) for j in self.categorical]
@@ -326,7 +328,7 @@ class ColumnTable(Table):
     def _codes(self, columns, j, reader):
         """A category as whole numbers (n,)."""
         try:
-            with _naming(columns, j):
+            with naming(columns, j):
                 codes, first_rows = level_codes(reader.objects())
                 self._readers[j] = reader.part(first_rows)
         except TypeError as error:
@@ -358,7 +360,8 @@ class ColumnTable(Table):
         columns = columns_of(X)
         numbers = np.zeros((len(columns), *self.shape))
         for i, (j, kind) in enumerate(zip(self.columns, self._kinds, strict=True)):
-            values = columns.reader(j).values
+            with naming(columns, j):
+                values = columns.reader(j).values
             if values is None or NAMES.get(values.dtype.kind, "numbers") != kind.holds:
                 raise ValueError(
                     f"{name}: {columns.what(j)} holds no {kind.holds}, as it did in "
@@ -383,22 +386,11 @@ class ColumnTable(Table):
         """
         new = [None] * len(self._readers)
         for j, kind, column in zip(self.columns, self._kinds, numbers.T, strict=True):
-            new[j] = self._readers[j].restore(kind.restore(column))
+            with naming(self._head, j):
+                new[j] = self._readers[j].restore(kind.restore(column))
         for i, j in enumerate(self.categorical):
             new[j] = self._readers[j].take(self.labels[donors, i])
         return self._head.make(new)
-
-
-@contextmanager
-def _naming(columns, j):
-    """Name a column whose library lacks what rows need of its type."""
-    try:
-        yield
-    except NotImplementedError as error:
-        raise NotImplementedError(
-            f"{columns.what(j)} is of a type of which its library cannot do all that "
-            f"is needed: {error}. Cast it to another type first, such as string."
-        ) from error
 
 
 def _kind_of_column(columns, j, values, whole):

@@ -46,7 +46,8 @@ class Reals:
 
     def read(self, values):
         """Numbers of values; those in single precision and below stay so."""
-        return values.astype(np.promote_types(self.dtype, np.float32), copy=False)
+        dtype = np.promote_types(self.dtype, np.float32)
+        return np.ma.filled(values.astype(dtype, copy=False), np.nan)
 
     def restore(self, numbers):
         """Values of numbers, within the type: half precision ends at 65504."""

@@ -6,6 +6,8 @@ import scipy.sparse as sp
 from _containers import equal, in_container, read, there_and_back
 from numpy.testing import assert_array_equal
 
+from sklearn_pnl import calibrate
+
 pd = pytest.importorskip("pandas")
 
 CONTAINERS = ["pandas", "polars", "pyarrow"]
@@ -134,6 +136,14 @@ def test_integers_near_2_64_beside_gaps_are_exact(container):
     table = read(X, missing=True)
     assert_array_equal(table.numbers()[:, 0], [0, np.nan, 5, 8])
     assert equal(there_and_back(table), X)
+
+
+def test_integers_beyond_2_53_with_gaps_are_read_by_columns_of_floats():
+    floats = read(pd.DataFrame({"n": [0.5, 1.5]}))
+    later = pd.DataFrame({"n": pd.array([2**60, None], dtype="Int64")})
+    assert_array_equal(floats.read(later)[:, 0], [2.0**60, np.nan])
+    with pytest.raises(ValueError, match="'n' must hold numbers.*row 1 is nan"):
+        calibrate(later, {"n": 2**61})
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.csc_array])
