@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import starmap
 from math import prod
+from numbers import Integral
 from typing import Any, TypeAlias
 from warnings import catch_warnings
 
@@ -89,6 +91,8 @@ class ColumnConstraint:
             )
         if equal is not None:
             self.lower = self.upper = _read_end(equal, "equal")
+            lower = upper = equal
+        self.lost = _lost(lower, self.lower), _lost(upper, self.upper)
         self.has_zone = any(map(_has_zone, ends.values()))
 
     def __repr__(self):
@@ -96,18 +100,30 @@ class ColumnConstraint:
         return f"ColumnConstraint({self.coefficients}, {ends})"
 
 
+# The zone at the end of a date and time in words.
+_ZONE = re.compile(r"\d[T ]\d.*(Z|[+-]\d\d(:?\d\d)?)$")
+
+
 def _has_zone(values):
     """Whether dates are of a time zone."""
     if getattr(getattr(values, "dtype", None), "tz", None) is not None:
         return True
-    each = np.ravel(np.asarray(values, dtype=object))
-    return any(getattr(value, "tzinfo", None) is not None for value in each)
+    return any(
+        _ZONE.search(value)
+        if isinstance(value, str)
+        else getattr(value, "tzinfo", None) is not None
+        for value in np.ravel(np.asarray(values, dtype=object))
+    )
 
 
 def _read_end(values, name):
     """An end of an interval as an array of floats, dates or durations."""
     check_unmasked(values, name)
     array = np.asarray(values)
+    if array.dtype == object:
+        # Times of pandas have nanoseconds.
+        as_numpy = np.vectorize(lambda value: getattr(value, "asm8", value), "O")
+        array = np.asarray(as_numpy(array).tolist())
     for dtype in () if array.dtype.kind in "mM" else ("f8", "M8[us]", "m8[us]"):
         # Times of a zone become UTC, of which NumPy warns.
         with suppress(TypeError, ValueError), catch_warnings(action="ignore"):
@@ -119,6 +135,18 @@ def _read_end(values, name):
             "an array with one for each row, none of them missing."
         )
     return array
+
+
+def _lost(values, end):
+    """What whole numbers beyond 2 ** 53 lose as floats, which an end has."""
+    if end.dtype.kind != "f" or not np.any(np.isfinite(end) & (np.abs(end) > 2**53)):
+        return np.zeros(())
+    given = np.asarray(values, dtype=object)
+    lost = [
+        int(value) - int(number) if isinstance(value, Integral) else 0
+        for value, number in zip(given.flat, end.flat, strict=True)
+    ]
+    return np.reshape(np.array(lost, float), end.shape)
 
 
 @dataclass(frozen=True, repr=False)
@@ -409,7 +437,7 @@ def read_constraints(constraints, table, n_rows=None):
         constraints = [] if constraints is None else [constraints]
     for k, one in enumerate(constraints):
         label = f"Constraint {k}"
-        a, lower, upper = _as_arrays(one, label, table)
+        a, lower, upper, lost = _as_arrays(one, label, table)
         outside = np.setdiff1d(np.flatnonzero(a.any(axis=0)), columns)
         if len(outside):
             name = outside[0] if table.names is None else table.names[outside[0]]
@@ -423,23 +451,30 @@ def read_constraints(constraints, table, n_rows=None):
         if {lower.dtype.kind, upper.dtype.kind} != {"f"} or a[:, table.times].any():
             a, lower, upper = _in_time_units(label, a, lower, upper, table)
         shift = table.shift(a)
-        check_ends(label, lower - shift, upper - shift, n_rows)
-        ends = np.broadcast_arrays(lower - shift, upper - shift)
+        rest = table.shift(a, less=shift)
+        # Beyond 2 ** 53 differences are exact where numbers are not.
+        lower, upper = (
+            lower - shift + (lost[0] - rest),
+            upper - shift + (lost[1] - rest),
+        )
+        check_ends(label, lower, upper, n_rows)
+        ends = np.broadcast_arrays(lower, upper)
         labels = getattr(one, "labels", None)
         system = system.stack(LinearConstraints(a, *ends, names, labels=labels))
     return system
 
 
 def _as_arrays(constraint, label, table):
-    """Coefficients (k, n_columns) of all columns of X, and ends."""
-    n_columns = prod(table.row_shape)
+    """Coefficients (k, n_columns) of all columns of X, ends, and what floats lose."""
+    n_columns, lost = prod(table.row_shape), (0.0, 0.0)
     if isinstance(constraint, ColumnConstraint):
         a = np.zeros((1, n_columns))
         for key, coefficient in constraint.coefficients.items():
             a[0, table.column_of(key, label)] += coefficient
-        ends = constraint.lower, constraint.upper
+        ends = constraint.lower, constraint.upper, *constraint.lost
         # Values a row are a column of ends.
-        ends = [end[:, None] if end.ndim else end[None] for end in ends]
+        *ends, below, above = [end[:, None] if end.ndim else end[None] for end in ends]
+        lost = below, above
     elif isinstance(constraint, LinearConstraints):
         a, ends = constraint.coefficients, [constraint.lower, constraint.upper]
     elif isinstance(constraint, LinearConstraint):
@@ -458,7 +493,7 @@ def _as_arrays(constraint, label, table):
             f"{label} has coefficients for {a.shape[1]} columns; rows have "
             f"{n_columns}. They must be finite, and 0 is for other columns."
         )
-    return a, *ends
+    return a, *ends, lost
 
 
 def check_ends(label, lower, upper, n_rows=None):

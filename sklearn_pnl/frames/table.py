@@ -153,14 +153,18 @@ class Table:
     def __len__(self):
         return self._rows.shape[0]
 
-    def shift(self, coefficients):
-        """Sums (k,) of what numbers count from, exact for whole coefficients (k, D)."""
-        shift = coefficients @ self.starts
+    def shift(self, coefficients, less=0.0):
+        """Sums (k,) of what numbers count from, less others (k,), which are whole.
+
+        Exact for whole coefficients (k, D).
+        """
+        shift = coefficients @ self.starts - less
         if self.starts.any():
+            less = np.broadcast_to(less, shift.shape)
             for k in np.flatnonzero((coefficients % 1 == 0).all(axis=1)):
                 used = np.flatnonzero(coefficients[k] * self.starts)
                 terms = coefficients[k, used].astype(int) * self._starts[used]
-                shift[k] = float(terms.sum())
+                shift[k] = float(terms.sum() - int(less[k]))
         return shift
 
     # --- what columns are ---------------------------------------------------------

@@ -124,6 +124,34 @@ def test_columns_that_count_from_far_are_read_in_their_own_values():
     assert_allclose(system.lower, 1024)
 
 
+@pytest.mark.parametrize("far", [2**60 + 1, 2**63 + 1])
+def test_ends_beyond_2_53_are_exact(far):
+    X = pd.DataFrame({"id": [far + k for k in range(9)], "x": np.arange(9.0)})
+    X["next"] = X["id"] + 1
+    ends = [
+        {"lower": far + 3, "upper": np.asarray(far + 5, X["id"].dtype)},
+        {"equal": X["id"] + X["id"].dtype.type(2)},
+        {"lower": [far + 1] * 8 + [-np.inf]},
+    ]
+    asked = [ColumnConstraint("id", **one) for one in ends]
+    asked.append(ColumnConstraint({"next": 1, "id": -1}, upper=4))
+    system = read_constraints(asked, table_of(X), 9)
+    whole = [[3, k + 2, 1, -np.inf] for k in range(8)]
+    assert_array_equal(system.lower, [*whole, [3, 10, -np.inf, -np.inf]])
+    assert_array_equal(system.upper, [[5, k + 2, np.inf, 3] for k in range(9)])
+
+
+@pytest.mark.parametrize("make", [pd.Timestamp, lambda n: [pd.Timestamp(n)] * 5])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_ends_have_nanoseconds(make, zone):
+    times = pd.Series(pd.to_datetime(np.arange(5) * 501)).dt.tz_localize(zone)
+    X = pd.DataFrame({"t": times, "x": np.arange(5.0)})
+    ends = pd.Series(make(1002)).dt.tz_localize(zone)
+    ends = ends[0] if len(ends) == 1 else ends.tolist()
+    system = read_constraints(ColumnConstraint("t", equal=ends), table_of(X))
+    assert_array_equal(system.lower, np.full_like(system.lower, 1002))
+
+
 @pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
 def test_dates_and_durations(zone):
     start = pd.date_range("2024-01-01", periods=5, tz=zone)
@@ -159,11 +187,14 @@ def test_dates_with_and_without_a_zone_are_not_compared(zone, container):
     other = start.tz_localize("UTC" if zone is None else None)
     has = "without a zone" if zone is None else "of the zone America/New_York"
     wrong = [other[1], other[1].to_pydatetime(), pd.Series(other)]
-    wrong += [] if zone is None else ["2024-01-02", np.datetime64("2024-01-02")]
+    words = ["2024-01-02T00:00Z", "2024-01-02 00:00+02:00", "2024-01-02T00:00-0200"]
+    wrong += words if zone is None else ["2024-01-02", np.datetime64("2024-01-02")]
     for value in wrong:
         with pytest.raises(ValueError, match=f"'start' has times {has}, and the"):
             read_constraints(ColumnConstraint("start", equal=value), table)
     read_constraints(ColumnConstraint("start", equal=start), table)
+    for value in ["2024-01-02T00:00", "2024-01-02"] if zone is None else words:
+        read_constraints(ColumnConstraint("start", lower=value), table)
 
 
 @pytest.mark.parametrize(
