@@ -463,6 +463,7 @@ MISTAKES = [
     (lambda X, y: find_equalities(X[["city"]]), "All columns are categories"),
     (lambda X, y: ColumnConstraint({"a": "b"}, equal=5), "its name or number.*got"),
     (lambda X, y: ColumnConstraint("a", lower="Ulm"), "^lower= of a ColumnConstraint"),
+    (lambda X, y: ColumnConstraint("a", lower=[[1], [2, 3]]), "^lower= of a Column"),
     (lambda X, y: column_total("rent"), "'rent' must lie .*: give equal, or lower"),
     (lambda X, y: calibrate(X, "rent"), "dict by column.*; got 'rent'"),
     (lambda X, y: calibrate(X, {"rooms": {"2": 9}}), r"No row has rooms=.2."),

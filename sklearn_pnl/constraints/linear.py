@@ -19,7 +19,7 @@ from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array, issparse, vstack
 
 from .._runtime.masked import check_unmasked
-from .._runtime.validation import as_array
+from .._runtime.validation import as_array, errors_naming
 from ..frames import TableReader, is_frame, read_table
 
 # What rows may miss of what they keep: a share of the range of the largest term (sums
@@ -119,7 +119,8 @@ def _has_zone(values):
 def _read_end(values, name):
     """An end of an interval as an array of floats, dates or durations."""
     check_unmasked(values, name)
-    array = np.asarray(values)
+    with errors_naming(f"{name}= of a ColumnConstraint"):
+        array = np.asarray(values)
     if array.dtype == object:
         # Times of pandas have nanoseconds.
         as_numpy = np.vectorize(lambda value: getattr(value, "asm8", value), "O")

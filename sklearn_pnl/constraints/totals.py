@@ -302,7 +302,11 @@ class ColumnReader:
         """Which of some tuples of levels each row has (n,); -1 for none of them."""
         levels = [tuple(map(_plain, level)) for level in levels]
         place = {x: k for k, x in enumerate(levels) if not any(map(is_missing, x))}
-        rows = zip(*(map(_plain, self.levels(key)) for key in keys), strict=True)
+        columns = []
+        for values in map(self.levels, keys):
+            plain = {value: _plain(value) for value in set(values)}
+            columns.append(map(plain.__getitem__, values))
+        rows = zip(*columns, strict=True)
         return np.fromiter((place.get(row, -1) for row in rows), np.intp, len(self))
 
     def _place(self, key):

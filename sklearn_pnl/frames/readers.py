@@ -191,7 +191,8 @@ class ObjectColumn(PlainColumn):
         if not all(isinstance(value, Real | Decimal | np.bool_) for value in present):
             return
         if present and all(isinstance(value, Decimal) for value in present):
-            self._places = max(0, *(-value.as_tuple().exponent for value in present))
+            finite = [value for value in present if value.is_finite()]
+            self._places = max([0, *(-value.as_tuple().exponent for value in finite)])
         numbers = np.asarray(present)
         kind = numbers.dtype.kind
         wide = {"b": bool, "i": np.int64, "u": np.uint64}

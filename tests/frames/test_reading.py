@@ -1,5 +1,6 @@
 """What is refused, with row, column and remedy; what estimators are told."""
 
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -43,6 +44,13 @@ def test_the_first_value_that_is_none_is_named(make, place, value, word):
     X[3, 2], X[3, 4], X[5, 0] = value, np.nan, np.nan
     with pytest.raises(ValueError, match=f"{word}; the first is at {place}"):
         read(make(X))
+
+
+@pytest.mark.filterwarnings("ignore:Column 'p'.*float64")
+def test_infinity_among_decimals_is_named():
+    prices = [Decimal("0.25"), Decimal("-Infinity")]
+    with pytest.raises(ValueError, match="infinity; the first is at row 1, column 'p'"):
+        read(pd.DataFrame({"p": prices, "x": 1.0}))
 
 
 def test_places_are_counted_in_X_beside_categories():
