@@ -388,10 +388,15 @@ def linear_form(a, names):
     return text or "a sum of no features"
 
 
+def _in_digits(number):
+    """A number with 12 digits; whole ones with all that float64 has."""
+    return f"{number:.{16 if number % 1 == 0 else 12}g}"
+
+
 def _in_words(form, a, lower, upper, names):
     if lower != upper:
-        left = "" if np.isinf(lower) else f"{lower:.12g} <= "
-        right = "" if np.isinf(upper) else f" <= {upper:.12g}"
+        left = "" if np.isinf(lower) else f"{_in_digits(lower)} <= "
+        right = "" if np.isinf(upper) else f" <= {_in_digits(upper)}"
         return f"{left}{form}{right}"
     # A column that alone has its sign is the sum of the others; of two, the last one.
     for sign in (-1, 1) if names else ():
@@ -400,9 +405,9 @@ def _in_words(form, a, lower, upper, names):
             k = same_sign[0]
             others = np.where(np.arange(len(a)) == k, 0.0, -a / a[k])
             b = lower / a[k]
-            constant = f" {'+' if b > 0 else '-'} {abs(b):.12g}" if b else ""
+            constant = f" {'+' if b > 0 else '-'} {_in_digits(abs(b))}" if b else ""
             return f"{names[k]} = {linear_form(others, names)}{constant}"
-    return f"{form} = {lower:.12g}"
+    return f"{form} = {_in_digits(lower)}"
 
 
 # --- reading ----------------------------------------------------------------------

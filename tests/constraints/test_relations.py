@@ -419,6 +419,16 @@ def test_an_equality_of_clocks_in_nanoseconds_has_its_constant():
     assert (rows["end"] - rows["start"] - rows["took"] == 5_000_000_000).all()
 
 
+@pytest.mark.parametrize("constant", [7, 5 * 10**12 + 7, 5 * 10**15 + 123, 2**60 + 3])
+def test_whole_constants_are_exact(constant):
+    first = np.random.default_rng(0).integers(0, 10**6, 90)
+    X = np.column_stack([first, first + constant])
+    words = "e+18" if constant > 2**53 else f"x0 = x1 - {constant}"
+    assert str(find_equalities(X)).endswith(words)
+    new = PNLAugmenter().fit(X).sample(30, 0)
+    assert_array_equal(new[:, 1] - new[:, 0], constant)
+
+
 def test_whole_numbers_of_too_wide_a_range_are_warned_of():
     X = np.random.default_rng(0).integers(0, 2**61, (60, 2))
     with pytest.warns(UserWarning, match="range beyond 2 .. 53 are read as float64"):
