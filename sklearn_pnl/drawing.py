@@ -17,7 +17,6 @@ from .parents import Batch, choose_seeds, condition_weights, parent_weights
 
 # New cells of a batch, so that temporaries stay small.
 BATCH_CELLS = 2**19
-PROJECTED_AT_ONCE = 2**10
 
 
 @dataclass(frozen=True)
@@ -55,12 +54,13 @@ class Drawing:
 
     def batches(self, rng, size=None):
         """Batches of ``size`` new rows that satisfy the feasible set."""
-        size = size or 1 + BATCH_CELLS // len(self.table.columns)
+        at_once = 1 + BATCH_CELLS // len(self.table.columns)
         if not self.projects:
-            return self._drawn(rng, size)
+            return self._drawn(rng, size or at_once)
         # Rounding depends on which rows a matrix product is over: the same for all
         # sizes.
-        return starmap(Batch, cut(self._drawn(rng, PROJECTED_AT_ONCE), size))
+        batches = self._drawn(rng, at_once)
+        return batches if size is None else starmap(Batch, cut(batches, size))
 
     @property
     def projects(self):
@@ -247,10 +247,8 @@ def _check_counted(drawing, asked, rows, given):
     about = (constraints.coefficients[:, binary] != 0).any(axis=1)
     off |= constraints.select(about).violations(rows).any(axis=1)
     if off.any():
-        row, names = (
-            int(np.argmax(off)),
-            [constraints.names[k] for k in np.flatnonzero(about)],
-        )
+        names = constraints.select(about).names or ["its other columns"]
+        row = int(np.argmax(off))
         raise Infeasibility(
             f"Row {row} cannot have what is asked of {', '.join(names)} and be counted "
             f"in {' and '.join(asked.counted)}: two-valued columns are those of a "

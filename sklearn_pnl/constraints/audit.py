@@ -9,7 +9,7 @@ from .._runtime.reports import TableReport
 from .._runtime.validation import warn_missed
 from ..geometry.convex.reach import box_reach, span
 from .linear import ALMOST, EPS
-from .value_support import off_steps
+from .value_support import off_steps, steps_between
 
 
 class Infeasibility(ValueError):
@@ -64,7 +64,8 @@ def explain_infeasible(row, structure, number):
         own = np.flatnonzero(constraints.coefficients[k])
         if len(own) == 1 and structure.is_whole[own[0]]:
             step = structure.steps[own[0]] * abs(constraints.coefficients[k, own[0]])
-            if np.ceil(lower / step - ALMOST) > np.floor(upper / step + ALMOST):
+            fewest, highest = steps_between(lower, upper, step)
+            if fewest > highest:
                 return Infeasibility(
                     f"Row {number} cannot have what is asked: {constraints.names[k]} "
                     f"asks for {span(lower, upper)}; its values are multiples of "
@@ -127,11 +128,7 @@ def audit_rows(rows, structure, caller):
     if structure.breaks(rows, "orders").any():
         p, q = structure.orders.T
         # Columns that follow from larger ones round by these.
-        room = (
-            rounding(p)
-            + rounding(q)
-            + EPS * (structure.ranges[p] + structure.ranges[q])
-        )
+        room = sum(rounding(c) + EPS * structure.ranges[c] for c in (p, q))
         missed = rows[:, p] - rows[:, q]
         _warn(lambda k: f"{names[p[k]]} <= {names[q[k]]}", missed, room, caller)
 

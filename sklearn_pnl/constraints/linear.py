@@ -108,6 +108,8 @@ def _has_zone(values):
     """Whether dates are of a time zone."""
     if getattr(getattr(values, "dtype", None), "tz", None) is not None:
         return True
+    if getattr(getattr(values, "dtype", None), "kind", "O") in "biufmM":
+        return False
     return any(
         _ZONE.search(value)
         if isinstance(value, str)
@@ -459,10 +461,8 @@ def read_constraints(constraints, table, n_rows=None):
         shift = table.shift(a)
         rest = table.shift(a, less=shift)
         # Beyond 2 ** 53 differences are exact where numbers are not.
-        lower, upper = (
-            lower - shift + (lost[0] - rest),
-            upper - shift + (lost[1] - rest),
-        )
+        lower, upper = lower - shift, upper - shift
+        lower, upper = lower + (lost[0] - rest), upper + (lost[1] - rest)
         check_ends(label, lower, upper, n_rows)
         ends = np.broadcast_arrays(lower, upper)
         labels = getattr(one, "labels", None)

@@ -6,8 +6,8 @@ import numpy as np
 
 from ..geometry import linear_projection
 from ..geometry.convex.whole import nearest_in_steps
-from .linear import ALMOST, EPS
-from .value_support import multiples
+from .linear import EPS
+from .value_support import multiples, steps_between
 
 # Rounds in which orders that moved rows break join the constraints.
 ROUNDS_OF_ORDERS = 5
@@ -44,9 +44,8 @@ def project_rows(rows, structure, fixed=None, *, offset=1.0):
     # can those that no whole number is between.
     unmet = (low > high).any(axis=1)
     whole = np.flatnonzero(part.is_whole)
-    steps = part.steps[whole]
-    least = np.ceil(low[:, whole] / steps - ALMOST)
-    unmet |= (least > np.floor(high[:, whole] / steps + ALMOST)).any(axis=1)
+    least, most = steps_between(low[:, whole], high[:, whole], part.steps[whole])
+    unmet |= (least > most).any(axis=1)
     low = np.minimum(low, high)
     start = _with_asked_cells(np.asarray(rows, dtype=np.float64), part, low, high)
     gaps = np.isnan(start)
@@ -180,9 +179,8 @@ def nearest_whole_row(row, system, low, high, structure):
     whole = np.where(structure.is_whole, structure.steps, 0.0)
     same = np.array_equal(whole, structure.steps)
     for steps in [whole] if same else [structure.steps, whole]:
-        near = nearest_in_steps(
-            row, unit, system.coefficients, ends, (low, high), steps
-        )
+        of_row = system.coefficients, ends, (low, high), steps
+        near = nearest_in_steps(row, unit, *of_row)
         if near is not None:
             near = np.where(steps > 0, multiples(near, np.maximum(steps, EPS)), near)
             if not system.violations(near[None]).any():
@@ -296,8 +294,7 @@ def round_to_steps(rows, steps, system, low, high):
     """
     columns = np.flatnonzero(steps)
     unit, exact = steps[columns], rows[:, columns] / steps[columns]
-    least = np.ceil(low[:, columns] / unit - ALMOST)
-    most = np.floor(high[:, columns] / unit + ALMOST)
+    least, most = steps_between(low[:, columns], high[:, columns], unit)
     on_steps, settled = least <= most, least >= most
     counts = np.where(on_steps, np.clip(np.rint(exact), least, most), exact)
     a = system.coefficients[:, columns] * unit
@@ -327,7 +324,7 @@ def round_to_steps(rows, steps, system, low, high):
 
 def least_change(lower, upper):
     """The smallest whole numbers (n,) in intervals; in one without any, its middle."""
-    low, high = np.ceil(lower - ALMOST), np.floor(upper + ALMOST)
+    low, high = steps_between(lower, upper, 1)
     is_empty = low > high
     low[is_empty] = high[is_empty] = np.rint((lower[is_empty] + upper[is_empty]) / 2)
     return np.clip(0, low, high)

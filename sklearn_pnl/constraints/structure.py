@@ -302,15 +302,10 @@ def _structure_of(
     linked, equations, near = False, given, []
     if given is None:
         ranks = np.where(binary, 2, np.where(steps > 0, 1, 0))
-        found = search_equalities(
-            rows,
-            ends,
-            shape,
-            ranks,
-            table.precision,
-            np.where(binary, most - least, steps),
+        jumps = np.where(binary, most - least, steps)
+        involved, linked, equations, near = search_equalities(
+            rows, ends, shape, ranks, table.precision, jumps
         )
-        involved, linked, equations, near = found
     else:
         involved = given.coefficients.any(axis=0)
     orders = np.empty((0, 2), int)

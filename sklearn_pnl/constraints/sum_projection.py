@@ -313,7 +313,7 @@ class _Problem:
                 self.set.names,
             )  # fmt: skip
             own, held = self.set.take_rows([i]), self.weights[i] == 0
-            system = own.system(gaps=self.gaps[[i]]).take_rows([0]).stack(asked)
+            system = own.system(gaps=self.gaps[[i]]).stack(asked)
             ends = (np.where(held, row, end[i]) for end in (self.low, self.high))
             near = nearest_whole_row(row, system, *ends, self.set)
             in_vain = in_vain + 1 if near is None else 0

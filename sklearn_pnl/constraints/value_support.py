@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._runtime.arrays import slices
+from .linear import ALMOST
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,6 +134,14 @@ def _atoms_of(values):
 def on_steps(values, steps, to=np.rint):
     """Values (n, D) on the steps of their columns."""
     return multiples(to(values / steps), steps)
+
+
+def steps_between(low, high, steps):
+    """Least and most numbers of steps (n, D) within limits; crossed if there are none.
+
+    Steps may be missed by rounding.
+    """
+    return np.ceil(low / steps - ALMOST), np.floor(high / steps + ALMOST)
 
 
 def off_steps(values, steps):
