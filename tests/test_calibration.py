@@ -164,7 +164,7 @@ def test_tolerances_intervals_and_sums_of_columns():
         reached = weights[frame["region"] == level].sum()
         assert reached >= 0.9 * count * (1 - 1e-9)
         assert reached <= 1.1 * count * (1 + 1e-9)
-    asked[2] = column_total("sex", {"f": 0.7}, mean=1)
+    asked[2] = column_total("sex", {"f": 0.7}, mean=True)
     np.testing.assert_array_equal(
         calibrate(frame, asked, design_weights=design), weights
     )
@@ -580,16 +580,13 @@ def test_lazy_frames_are_to_be_collected():
         calibrate(pl.LazyFrame({"age": [1.0, 2.0]}), {"age": 7})
 
 
-DATES = [pd.Timestamp.date, pd.Timestamp.to_numpy, lambda t: np.datetime64(t, "D")]
-
-
 @pytest.mark.parametrize("unit", ["us", "ns"])
 @pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_times_are_levels_as_they_are_written(container, unit):
     days = np.array(["2024-01-01", "2024-01-02", "2024-01-02"], f"M8[{unit}]")
     frame = container({"day": days, "spent": [1.0, 2.0, 2.0]})
     first, second = pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02")
-    for of_type in (pd.Timestamp, pd.Timestamp.to_pydatetime, *DATES):
+    for of_type in (pd.Timestamp, pd.Timestamp.to_pydatetime):
         asked = {"day": {of_type(first): 3, of_type(second): 8}}
         np.testing.assert_allclose(calibrate(frame, asked), [3, 4, 4])
     for asked in (3, pd.Timedelta("3D")):
@@ -597,24 +594,11 @@ def test_times_are_levels_as_they_are_written(container, unit):
             calibrate(frame, {"day": asked})
 
 
-@pytest.mark.parametrize("of_type", [pd.Timestamp, *DATES])
-def test_dates_are_levels_of_any_type(of_type):
-    days = np.array(["2024-01-01", "2024-01-02", "2024-01-02"], "M8[D]")
-    asked = {of_type(pd.Timestamp(d)): k for d, k in zip(days[:2], [3, 8], strict=True)}
-    columns = pa.table({"day": days}), pl.DataFrame({"day": days.tolist()})
-    for X in (*columns, pd.DataFrame({"day": days.tolist()})):
-        np.testing.assert_allclose(calibrate(X, {"day": asked}), [3, 4, 4])
-    np.testing.assert_allclose(calibrate(days[:, None], {0: asked}), [3, 4, 4])
-
-
-@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
 @pytest.mark.parametrize("kind", ["M8[ns]", "m8[ns]"])
-def test_levels_that_differ_in_nanoseconds_are_different(container, kind):
-    times = np.array([1, 2, 2], kind)
-    for levels in (times, pd.Series(times)):
-        asked = {"t": {levels[0]: 3, levels[1]: 8}}
-        weights = calibrate(container({"t": times}), asked)
-        np.testing.assert_allclose(weights, [3, 4, 4])
+def test_times_with_nanoseconds_are_no_levels(kind):
+    frame = pd.DataFrame({"t": np.array([1, 2, 2], kind)})
+    with pytest.raises(ValueError, match="column 't' has times with nanoseconds"):
+        calibrate(frame, {"t": {frame["t"][0]: 3}})
 
 
 @pytest.mark.parametrize("number", [np.int64, np.float32, np.float64, int, float])
@@ -677,29 +661,15 @@ def test_parts_of_the_rows_are_calibrated_apart_by_groupby():
     np.testing.assert_allclose(sums, 5e4)
 
 
-def test_a_mean_may_be_said_as_a_number():
-    assert column_total("age", mean=45) == column_total("age", 45, mean=True)
-    assert column_total("age", mean=1.5).mean is True
-    with pytest.raises(ValueError, match="mean=45 beside what is asked for"):
-        column_total("age", 45, mean=45)
-    with pytest.raises(ValueError, match="mean=45 beside what is asked for"):
-        column_total("age", lower=3, mean=45)
+def test_a_number_is_no_mean():
+    with pytest.raises(ValueError, match="mean is True or False; got 45"):
+        column_total("age", mean=45)
 
 
-@pytest.mark.parametrize(
-    "names", [[1, 0], ["v", "v"], [np.nan, 2], ["a", "b"]], ids=str
-)
-def test_an_array_of_totals_is_by_place_whatever_columns_are_called(names):
-    X = pd.DataFrame(np.arange(1, 13.0).reshape(6, 2), columns=names)
+def test_an_array_of_totals_is_by_place():
+    X = pd.DataFrame(np.arange(1, 13.0).reshape(6, 2), columns=["b", "a"])
     weights, report = calibrate(X, [40.0, 47.0], return_report=True)
     assert weights @ X.to_numpy() == pytest.approx([40, 47])
-    assert f"the sum of {names[0]!r}" in str(report)
+    assert "the sum of 'b'" in str(report)
     rows = adjust(X, totals=[40.0, 47.0], equalities=None)
     assert rows.to_numpy().sum(axis=0) == pytest.approx([40, 47])
-
-
-def test_levels_of_dates_may_be_those_of_numpy():
-    days = np.array(["2020-01-01", "2020-01-02"] * 3, dtype="M8[D]")
-    for X, key in ((days[:, None], 0), (pd.DataFrame({"day": days}), "day")):
-        weights = calibrate(X, {key: {days[0]: 8}})
-        assert weights[::2].sum() == pytest.approx(8)

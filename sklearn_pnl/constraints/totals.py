@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time
 from math import isfinite
 from numbers import Real
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._runtime.masked import check_unmasked, is_missing, unmasked
-from ..frames.columns import Place, column_of, columns_of, naming
+from ..frames.columns import column_of, columns_of, naming
 from ..geometry.convex.reach import span
 from .linear import (
     ALMOST,
@@ -96,7 +95,7 @@ def column_total(
     lower: object = -np.inf,
     upper: object = np.inf,
     rtol: float = 0.0,
-    mean: bool | float = False,
+    mean: bool = False,
 ) -> ColumnTotal:
     """Describe a total of a set of rows: a sum, a mean, or counts by category.
 
@@ -113,10 +112,10 @@ def column_total(
         Ends of an interval, in place of ``equal``.
     rtol : float, default=0
         Relative tolerance: how far from ``equal`` a total may be, as a share of it.
-    mean : bool or float, default=False
+    mean : bool, default=False
         Whether it is the mean of the column that is asked for, or shares of levels:
         of all rows, so that those of other levels, and those whose cell is missing,
-        have together what is left of 1. A number, without ``equal``, is the mean.
+        have together what is left of 1.
 
     Returns
     -------
@@ -140,14 +139,11 @@ def column_total(
             "rtol must be 0 or more and below 1, a share of the total (.05 for 5%); "
             f"got {rtol!r}. For a wider interval give lower= and upper=."
         )
-    if not isinstance(mean, bool | np.bool_) and mean != (equal is not None):
-        # `mean=45` says what `45, mean=True` does.
-        if equal is not None or np.any([lower != -np.inf, upper != np.inf]):
-            raise ValueError(
-                f"mean={mean!r} beside what is asked for: mean=True says that this is "
-                "a mean."
-            )
-        equal, mean = mean, True
+    if not isinstance(mean, bool | np.bool_):
+        raise ValueError(
+            f"mean is True or False; got {mean!r}: column_total({of!r}, {mean!r}, "
+            "mean=True) asks for a mean."
+        )
     if equal is None:
         rtol = 0.0
     elif np.any(np.asarray(lower) != -np.inf) or np.any(np.asarray(upper) != np.inf):
@@ -255,8 +251,8 @@ def as_totals(totals, names, row_shape):
             "totals must be a dict by column, made by column_total, or finite sums of "
             f"all columns, of shape {row_shape}; got {totals!r}."
         )
-    places = range(sums.size) if names is None else map(Place, range(sums.size), names)
-    return list(map(column_total, places, sums.ravel()))
+    columns = range(sums.size) if names is None else names
+    return list(map(column_total, columns, sums.ravel()))
 
 
 class ColumnReader:
@@ -286,27 +282,26 @@ class ColumnReader:
         return csr_array(row) if self._columns.is_sparse else row
 
     def levels(self, key):
-        """Values of a column as its users write them, a list."""
+        """Values of a column, a list; of an array of times, ``datetime``."""
         place = self._place(key)
         with naming(self._columns, place):
             column = self._columns.reader(place)
-            times = column.values
-            if times is not None and times.dtype.kind in "mM" and column.zone is None:
-                return _times(times)
             values = column.take(np.arange(len(self)))
-            if isinstance(values, np.ndarray):
-                return values.tolist()
+        if not isinstance(values, np.ndarray):
             return nw.from_native(values, series_only=True).to_list()
+        if values.dtype.kind in "mM":
+            times, values = values, values.astype(f"{values.dtype.kind}8[us]")
+            if np.any((times != values) & ~np.isnat(times)):
+                raise ValueError(
+                    f"Levels are `datetime`, but column {key!r} has times with "
+                    "nanoseconds: round it, or pass text."
+                )
+        return values.tolist()
 
     def codes(self, keys, levels):
         """Which of some tuples of levels each row has (n,); -1 for none of them."""
-        levels = [tuple(map(_plain, level)) for level in levels]
         place = {x: k for k, x in enumerate(levels) if not any(map(is_missing, x))}
-        columns = []
-        for values in map(self.levels, keys):
-            plain = {value: _plain(value) for value in set(values)}
-            columns.append(map(plain.__getitem__, values))
-        rows = zip(*columns, strict=True)
+        rows = zip(*map(self.levels, keys), strict=True)
         return np.fromiter((place.get(row, -1) for row in rows), np.intp, len(self))
 
     def _place(self, key):
@@ -329,26 +324,6 @@ class ColumnReader:
                 f"{numbers[row]}. Impute it, or leave it out."
             )
         return numbers
-
-
-def _plain(level):
-    """A level; of dates, and of times of any library, one that is equal for all."""
-    if type(level) is date:
-        return datetime.combine(level, time())
-    # Times of pandas have nanoseconds.
-    if getattr(level, "tzinfo", None) is None:
-        level = getattr(level, "asm8", level)
-    if isinstance(level, np.datetime64 | np.timedelta64):
-        return _times(level[None])[0]
-    return level
-
-
-def _times(values):
-    """NumPy's times as a list of Python's, but for those with nanoseconds."""
-    whole = values.astype(f"{values.dtype.kind}8[us]")
-    finer = (whole != values) & ~np.isnat(values)
-    both = zip(whole.tolist(), values, finer.tolist(), strict=True)
-    return [value if is_finer else python for python, value, is_finer in both]
 
 
 def name_level(key, level):
