@@ -419,7 +419,7 @@ def parent_weights(totals, numbers):
         return weights
     a = sums.coefficients @ np.nan_to_num(numbers).T
     values = a @ weights
-    missing = np.clip(values, sums.lower - sums.shift, sums.upper - sums.shift) - values
+    missing = np.clip(values, sums.lower, sums.upper) - values
     used = np.where(weights > 0, totals.n / n, 0.0)
     # New rows of few parents are copies: where less than an eighth of them would be
     # left, weights go a part of the way, and the projection of the rows the rest.

@@ -177,7 +177,7 @@ class Structure:
         a, ranges = np.zeros((len(system), len(names))), np.ones(len(names))
         a[:, table.columns] = system.coefficients
         ranges[table.columns] = system.ranges
-        values = system.lower + table.shift(system.coefficients)
+        values = system.lower + system.coefficients @ table.starts
         return LinearConstraints(a, values, values, names, ranges)
 
     @property

@@ -16,10 +16,7 @@ J.-C. Deville, C.-E. Sarndal, "Calibration estimators in survey sampling", JASA 
 has the distance.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
 from .._runtime.arrays import slices
 from ..geometry.convex.reach import box_reach, span
@@ -41,26 +38,17 @@ from .value_support import off_steps, on_steps
 _IN_VAIN = 50
 
 
-@dataclass(frozen=True, repr=False)
 class Sums(LinearConstraints):
-    """Constraints on the sum of all rows.
-
-    Attributes
-    ----------
-    shift : ndarray of shape (k,) or float
-        What sums are more in the units of their user: numbers count from a start.
-    """
-
-    shift: NDArray | float = 0.0
+    """Constraints on the sum of all rows."""
 
     def of(self, rows):
         """Sums (k,) over rows (n, D), without what is missing."""
-        return self.coefficients @ np.nansum(rows, axis=0) + self.shift
+        return self.coefficients @ np.nansum(rows, axis=0)
 
     def sizes(self, rows):
         """Sums (k,) of absolute terms."""
         terms = np.abs(self.coefficients) @ np.nansum(np.abs(rows), axis=0)
-        return np.maximum(terms + np.abs(self.shift), np.finfo(float).tiny)
+        return np.maximum(terms, np.finfo(float).tiny)
 
     def share_missed(self, rows):
         """What is missed, as a share of the sum of absolute terms."""
@@ -325,7 +313,7 @@ class _Problem:
     def reach(self):
         """Least and most (k,) of each sum within limits, and which ask for more."""
         sums, ends = self.sums, (self.low.sum(axis=0), self.high.sum(axis=0))
-        least, most = (e + sums.shift for e in box_reach(sums.coefficients, *ends))
+        least, most = box_reach(sums.coefficients, *ends)
         room = self.tol * sums.sizes(self.start)
         return least, most, (sums.lower > most + room) | (sums.upper < least - room)
 

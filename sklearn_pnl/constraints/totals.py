@@ -18,6 +18,7 @@ from .linear import (
     ColumnConstraint,
     LinearConstraints,
     read_constraints,
+    refuse_far,
     stacked,
 )
 from .sum_projection import Sums
@@ -432,10 +433,11 @@ class Totals:
                     f"{total.name} is of times, which have no unit to be summed in: "
                     "pass them as numbers, such as days."
                 )
+            if not total.by_level:
+                refuse_far(np.eye(len(table.columns))[places], table)
             is_one = len(columns) == len(places) == 1 and discrete[places].all()
             if not total.by_level and is_one and is_flat:
-                values = numbers[:, places[0]] + table.starts[places[0]]
-                total = _as_count(values, total, n) or total
+                total = _as_count(numbers[:, places[0]], total, n) or total
             if not total.by_level:
                 sums.append(total)
                 continue
@@ -483,8 +485,7 @@ def _read_sums(totals, n, table):
     a = a / np.array([n if total.mean else 1 for total in totals])[:, None]
     lower, upper = np.array([(t.lower, t.upper) for t in totals]).reshape(-1, 2).T
     names = tuple(total.name for total in totals)
-    shift, features = n * a @ table.starts, table.feature_names
-    return Sums(a, lower, upper, features, labels=names, shift=shift)
+    return Sums(a, lower, upper, table.feature_names, labels=names)
 
 
 def _whole(reader, total, n):

@@ -35,7 +35,7 @@ class TableFiller:
         )  # fmt: skip
         # A table counts whole numbers beyond double precision from a start.
         system = self._set.system()
-        start = table.shift(system.coefficients)
+        start = system.coefficients @ table.starts
         self._system = system = replace(
             system, lower=system.lower + start, upper=system.upper + start
         )

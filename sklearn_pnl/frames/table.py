@@ -138,9 +138,9 @@ class Table:
         self.times, self.steps = each("is_time").astype(bool), each("step")
         self.precision = each("precision")
         self.type_ends = each("lowest"), each("highest")
-        starts = [np.ravel(np.array(kind.start, object)) for kind in kinds]
-        self._starts = np.full(len(self.columns), np.hstack([[], *starts]), object)
-        self.starts = np.where(self.times, 0.0, self._starts.astype(float))
+        # Of 64 bits, where the machine has such floats.
+        starts = [np.asarray(kind.start, np.longdouble) for kind in kinds]
+        self.starts = np.where(self.times, 0.0, np.hstack([[], *starts]))
         self.warned = []
         self.integer_features = self.columns[(self.steps == 1) & ~self.times]
 
@@ -152,20 +152,6 @@ class Table:
 
     def __len__(self):
         return self._rows.shape[0]
-
-    def shift(self, coefficients, less=0.0):
-        """Sums (k,) of what numbers count from, less others (k,), which are whole.
-
-        Exact for whole coefficients (k, D).
-        """
-        shift = coefficients @ self.starts - less
-        if self.starts.any():
-            less = np.broadcast_to(less, shift.shape)
-            for k in np.flatnonzero((coefficients % 1 == 0).all(axis=1)):
-                used = np.flatnonzero(coefficients[k] * self.starts)
-                terms = coefficients[k, used].astype(int) * self._starts[used]
-                shift[k] = float(terms.sum() - int(less[k]))
-        return shift
 
     # --- what columns are ---------------------------------------------------------
 

@@ -7,11 +7,11 @@ import pandas as pd
 import polars as pl
 import pytest
 from _sets import linear
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from scipy.optimize import LinearConstraint
 from scipy.sparse import csr_array
 
-from sklearn_pnl import ColumnConstraint, LinearConstraints
+from sklearn_pnl import ColumnConstraint, LinearConstraints, adjust
 from sklearn_pnl.constraints.linear import read_constraints
 from sklearn_pnl.constraints.structure import resolve_equalities
 from sklearn_pnl.frames import TableReader, read_table
@@ -117,28 +117,15 @@ def test_all_kinds_are_read_into_one_system(frame):
     assert_array_equal(np.flatnonzero(system.coefficients), [5])
 
 
-def test_columns_that_count_from_far_are_read_in_their_own_values():
-    X = pd.DataFrame({"id": 2**60 + 256 * np.arange(9), "x": np.arange(9.0)})
-    table = table_of(X)
-    system = read_constraints(ColumnConstraint("id", lower=2**60 + 1024), table)
-    assert_allclose(system.lower, 1024)
-
-
-@pytest.mark.parametrize("far", [2**60 + 1, 2**63 + 1])
-def test_ends_beyond_2_53_are_exact(far):
-    X = pd.DataFrame({"id": [far + k for k in range(9)], "x": np.arange(9.0)})
-    X["next"] = X["id"] + 1
-    ends = [
-        {"lower": far + 3, "upper": np.asarray(far + 5, X["id"].dtype)},
-        {"equal": X["id"] + X["id"].dtype.type(2)},
-        {"lower": [far + 1] * 8 + [-np.inf]},
-    ]
-    asked = [ColumnConstraint("id", **one) for one in ends]
-    asked.append(ColumnConstraint({"next": 1, "id": -1}, upper=4))
-    system = read_constraints(asked, table_of(X), 9)
-    whole = [[3, k + 2, 1, -np.inf] for k in range(8)]
-    assert_array_equal(system.lower, [*whole, [3, 10, -np.inf, -np.inf]])
-    assert_array_equal(system.upper, [[5, k + 2, np.inf, 3] for k in range(9)])
+def test_numbers_that_doubles_do_not_hold_are_in_no_constraint_or_total():
+    X = pd.DataFrame({"id": 2**60 + np.arange(40), "x": np.arange(40.0)})
+    for asked in (
+        {"constraints": ColumnConstraint("id", lower=2**60 + 3)},
+        {"constraints": ColumnConstraint({"id": 1, "x": -1}, lower=0)},
+        {"totals": {"id": 40.0 * 2**60}},
+    ):
+        with pytest.raises(ValueError, match="'id' holds whole numbers beyond 2"):
+            adjust(X, **asked)
 
 
 @pytest.mark.parametrize("make", [pd.Timestamp, lambda n: [pd.Timestamp(n)] * 5])
@@ -187,14 +174,13 @@ def test_dates_with_and_without_a_zone_are_not_compared(zone, container):
     other = start.tz_localize("UTC" if zone is None else None)
     has = "without a zone" if zone is None else "of the zone America/New_York"
     wrong = [other[1], other[1].to_pydatetime(), pd.Series(other)]
-    words = ["2024-01-02T00:00Z", "2024-01-02 00:00+02:00", "2024-01-02T00:00-0200"]
-    wrong += words if zone is None else ["2024-01-02", np.datetime64("2024-01-02")]
+    wrong += [] if zone is None else [np.datetime64("2024-01-02")]
     for value in wrong:
         with pytest.raises(ValueError, match=f"'start' has times {has}, and the"):
             read_constraints(ColumnConstraint("start", equal=value), table)
     read_constraints(ColumnConstraint("start", equal=start), table)
-    for value in ["2024-01-02T00:00", "2024-01-02"] if zone is None else words:
-        read_constraints(ColumnConstraint("start", lower=value), table)
+    with pytest.raises(ValueError, match="words are none"):
+        ColumnConstraint("start", lower="2024-01-02")
 
 
 @pytest.mark.parametrize(
