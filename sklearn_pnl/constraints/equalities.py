@@ -76,25 +76,19 @@ def search_equalities(rows, ends, shape, ranks, precision, steps):
         columns, whole = _complete_part(rows)
     d, flags = rows.shape[1], np.flatnonzero(ranks == 2)
     n, c = len(whole), len(columns)
-    involved, equations = np.zeros(d, bool), no_equations(d)
-    linked, near = np.zeros((len(flags), len(flags)), bool), []
+    involved, equations, near = np.zeros(d, bool), no_equations(d), []
     if 2 <= c <= MOST_FACTORED and n >= c + 2:
-        dependent, links, equations = _factored(rows, columns, whole, ranks, precision)
+        dependent, equations = _factored(rows, columns, whole, ranks, precision)
         involved[columns[dependent]] = True
         others = np.setdiff1d(columns[dependent], equations.pivots)
         if (ranks[others] > 0).any() and len(others) > 1:
             free = np.setdiff1d(columns, equations.pivots)
             near = _near_equations(whole, free, ranks, steps)
-        if dependent.any() and len(flags):
-            inside = np.isin(flags, columns)
-            at = np.searchsorted(columns, flags[inside])
-            linked[np.ix_(inside, inside)] = links[np.ix_(at, at)]
     elif c >= 2:
         equations = _sums(rows, columns, shape, ranks, precision)
         involved = equations.coefficients.any(axis=0)
-        members = (equations.coefficients[:, flags] != 0).astype(int)
-        linked = members.T @ members > 0
-    return involved, linked, equations, near
+    members = (equations.coefficients[:, flags] != 0).astype(int)
+    return involved, members.T @ members > 0, equations, near
 
 
 def _complete_part(rows):
@@ -129,12 +123,12 @@ def _factored(rows, columns, whole, ranks, precision):
     standard, spread = _standardized(part)
     fine = np.isfinite(spread)
     if not fine.any():
-        return fine, np.zeros((c, c), bool), no_equations(rows.shape[1])
+        return fine, no_equations(rows.shape[1])
     root = _root_of_inverse(standard)
     diagonal = len(part) * np.square(root).sum(axis=1)
     dependent = (1 / diagonal <= most_left) & fine
     if not dependent.any():
-        return dependent, np.zeros((c, c), bool), no_equations(rows.shape[1])
+        return dependent, no_equations(rows.shape[1])
     inverse = len(part) * (root @ root.T)
     equations = exact_equalities(rows, columns[dependent], precision, ranks)
     # Those that hold exactly are confirmed.
@@ -148,9 +142,7 @@ def _factored(rows, columns, whole, ranks, precision):
         if not holds.all():
             dependent[unsure[~holds]] = False
             equations = exact_equalities(rows, columns[dependent], precision, ranks)
-    # Smaller partial correlations link no two columns.
-    correlated = np.abs(inverse) > 1e-3 * np.sqrt(np.outer(diagonal, diagonal))
-    return dependent, correlated & np.outer(dependent, dependent), equations
+    return dependent, equations
 
 
 def _near_equations(whole, columns, ranks, steps):
