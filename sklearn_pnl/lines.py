@@ -320,9 +320,10 @@ class LineDraw:
         """Set noise to 0 where neighbours agree: there it is rounding of 1e-17."""
         c = np.flatnonzero(self.structure.tied)
         if len(c):
-            size = abs(weights) @ np.abs(self.rows[:, c])
+            size = np.abs(weights.data).reshape(len(noise), -1).sum(axis=1)
+            largest = 4 * np.finfo(float).eps * np.abs(self.rows[:, c]).max(axis=0)
             part = noise[:, c]
-            part[np.abs(part) <= 4 * np.finfo(float).eps * size] = 0
+            part[np.abs(part) <= size[:, None] * largest] = 0
             noise[:, c] = part
 
     # --- limits, and orders of columns ---------------------------------------------
