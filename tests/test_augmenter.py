@@ -826,3 +826,11 @@ def test_the_size_of_batches_changes_no_byte_of_projected_rows():
 def test_a_true_count_is_one_row():
     augmenter = PNLAugmenter().fit(np.random.default_rng(0).normal(size=(30, 2)))
     assert augmenter.sample(True).shape == (1, 2)
+
+
+def test_new_rows_of_two_rows_lie_between_them():
+    X = np.array([[0.0, 1.25, 2.0], [3.0, 4.25, 8.0]])
+    rows = PNLAugmenter(value_support=None).fit(X).sample(50, random_state=0)
+    position = (rows - X[0]) / (X[1] - X[0])
+    assert_allclose(position, position[:, [0]] * np.ones(3), atol=1e-12)
+    assert len(np.unique(position[:, 0])) == 50

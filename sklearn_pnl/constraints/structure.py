@@ -392,8 +392,11 @@ def find_orders(rows, low, high, times=None):
 
 
 def _two_valued(rows, least, most):
-    """Columns of just two values; 256 rows tell most of the others."""
-    two = least < most
+    """Columns of just two values, which two rows say nothing of.
+
+    256 rows tell most of the others.
+    """
+    two = (least < most) & (len(rows) > 2)
     for part in (rows[:256], rows[256:]):
         c = np.flatnonzero(two)
         two[c] = ~((part[:, c] > least[c]) & (part[:, c] < most[c])).any(axis=0)
