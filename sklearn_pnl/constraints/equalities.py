@@ -399,15 +399,17 @@ def _whole_pivots(basis, pivots, ranks):
 
 
 def _readable(row, rows, room):
-    """Coefficients as fractions of small denominators, where the rows allow it."""
-    used, denominators = np.flatnonzero(row), np.arange(1.0, 1001)[:, None]
+    """Coefficients as fractions or decimals, where the rows allow it.
+
+    Of denominators up to 100, and of up to four digits.
+    """
+    used, denominators = np.flatnonzero(row), np.r_[1.0:101, 1000, 10000][:, None]
     fractions = np.rint(row[used] * denominators) / denominators
     best = np.abs(fractions - row[used]).argmin(axis=0)
     near = row.copy()
     near[used] = fractions[best, np.arange(len(used))]
-    near = np.where(
-        np.abs(near - row) <= ALMOST * np.maximum(1, np.abs(row)), near, row
-    )
+    far = np.abs(near - row) > ALMOST * np.maximum(1, np.abs(row))
+    near[far] = row[far]
     missed = np.abs((rows - rows[0]) @ near).max()
     return near if missed <= np.abs(near) @ room else row
 
