@@ -10,7 +10,6 @@ from importlib.util import module_from_spec, spec_from_file_location
 from io import StringIO
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytestmark = pytest.mark.starting
@@ -76,11 +75,6 @@ def check(claims, example, printed):
     assert found == [(row["paper"], row["verdict"]) for row in rows]
 
 
-def test_there_are_examples():
-    assert len(EXAMPLES) >= 5
-    assert len(ON_IMAGES) >= 8
-
-
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs_without_a_warning(example, tmp_path, claims, run):
     printed = run(example, tmp_path)
@@ -95,40 +89,6 @@ def test_example_runs_without_a_warning(example, tmp_path, claims, run):
 @pytest.mark.parametrize("example", ON_IMAGES, ids=lambda path: path.stem)
 def test_example_on_images_runs_without_a_warning(example, tmp_path, claims, run):
     check(claims, example, run(example, tmp_path))
-
-
-def test_without_images_examples_say_so_and_end(monkeypatch, capsys):
-    def unreached(name, **settings):
-        raise OSError("no network")
-
-    images = module_at(ROOT / "examples" / "paper" / "paper_images.py")
-    monkeypatch.setenv("SKLEARN_PNL_DATA", "nowhere")
-    monkeypatch.setattr(images, "fetch_openml", unreached)
-    with pytest.raises(SystemExit) as left:
-        images.load_images("mnist")
-    assert left.value.code == 0
-    assert "mnist.npz" in capsys.readouterr().out
-
-
-def test_images_of_openml_have_channels_last(monkeypatch):
-    images = module_at(ROOT / "examples" / "paper" / "paper_images.py")
-    monkeypatch.delenv("SKLEARN_PNL_DATA", raising=False)
-    monkeypatch.setitem(images.OPENML, "cifar10", ("CIFAR_10", 2, (3, 4, 4)))
-
-    class Fetched:
-        data = np.arange(3 * 48.0).reshape(3, 48)
-        target = np.array(["1", "7", "2"])
-
-    def fetch(name, **settings):
-        assert name == "CIFAR_10"
-        assert not settings["as_frame"]
-        return Fetched
-
-    monkeypatch.setattr(images, "fetch_openml", fetch)
-    rows, labels = images.load_images("cifar10")
-    assert rows.shape == (2, 4, 4, 3)
-    assert rows[0, 0, 0].tolist() == [0, 16, 32]
-    assert labels.tolist() == [1, 7]
 
 
 def test_every_figure_of_the_paper_has_its_claims(claims):
