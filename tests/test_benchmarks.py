@@ -1,10 +1,8 @@
 """The harness of the benchmarks, and their tables: those of the committed results."""
 
-import subprocess
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -15,7 +13,6 @@ from scipy.stats import wilcoxon
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
-from benchmarks import data
 from benchmarks.harness import Split, evaluate
 from benchmarks.imbalance import report as imbalance
 from benchmarks.imbalance.scores import prior_corrected
@@ -24,7 +21,6 @@ from benchmarks.paper.problems import DATA_SETS, experiments
 from benchmarks.paper.recipe import base_size, equation, recipe, reshaper
 from benchmarks.promises import fuzz
 from benchmarks.rivals import Rival, seeded
-from benchmarks.speed import cores, guard
 from benchmarks.tables import read_csv
 from sklearn_pnl import Codes
 from sklearn_pnl.geometry import TensorPoset, order_mask
@@ -176,12 +172,6 @@ def test_geometry_is_that_of_the_paper(name):
         assert (base_size(experiment), size) == DIMENSIONS[name]
 
 
-def test_wine_is_padded_with_a_zero():
-    rows = np.arange(1.0, 23.0).reshape(2, 11)
-    tensors = reshaper(DATA_SETS["wine_quality"]).fit_transform(rows)
-    np.testing.assert_array_equal(tensors.reshape(2, 12)[:, 11], 0)
-
-
 def test_recipes_differ_from_the_common_one_by_the_settings_alone():
     for experiment in DATA_SETS.values():
         found, common = recipe(experiment)["method"].get_params(False), Codes.paper()
@@ -198,41 +188,6 @@ def test_every_printed_figure_has_its_experiment():
     assert {(name, 0.2) for name, _ in printed.table_1()} <= sizes
     assert {(name, size) for name, size, _ in printed.tables_4_to_6()} <= sizes
     assert len(printed.table_1()) == 36 and len(printed.tables_4_to_6()) == 48
-
-
-def test_images_are_fetched_where_there_is_no_folder(monkeypatch):
-    n = 60_010
-
-    def fetch(title, **settings):
-        assert title == "mnist_784"
-        rows = np.zeros((n, 784))
-        rows[:, 1] = np.arange(n) % 251
-        return SimpleNamespace(data=rows, target=(np.arange(n) % 10).astype(str))
-
-    monkeypatch.delenv("SKLEARN_PNL_DATA", raising=False)
-    monkeypatch.setattr(data, "fetch_openml", fetch)
-    arrays = data.load("mnist")
-    assert arrays["X_train"].shape == (60_000, 28, 28)
-    assert arrays["X_test"].shape == (10, 28, 28)
-    assert arrays["X_train"][300, 0, 1] == 300 % 251
-    assert arrays["y_test"].tolist() == list(range(10))
-
-
-@pytest.mark.parametrize("name", ["mnist", "sonar"])
-def test_missing_data_end_with_a_message(monkeypatch, tmp_path, name):
-    def fetch(title, **settings):
-        raise OSError("no network")
-
-    monkeypatch.setenv("SKLEARN_PNL_DATA", str(tmp_path))
-    monkeypatch.setattr(data, "fetch_openml", fetch)
-    with pytest.raises(SystemExit, match=f"that folder has no {name}.npz"):
-        data.load(name)
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_no_promise_is_broken_in_silence(seed):
-    row = fuzz.trial(seed)
-    assert row["outcome"] not in ("error", "silent"), row
 
 
 def promising():
@@ -323,52 +278,3 @@ def test_probabilities_are_corrected_for_what_a_sampler_made():
     odds = p[:-1] / (1 - p[:-1]) / 9
     got = prior_corrected(p, split, Rival(balanced=True))
     np.testing.assert_allclose(got, [*(odds / (1 + odds)), 1])
-
-
-def test_the_guard_takes_a_state_from_its_folder_alone(tmp_path, capsys):
-    # A state without the module, in an environment that may have it installed.
-    (tmp_path / "sklearn_pnl").mkdir()
-    (tmp_path / "sklearn_pnl" / "__init__.py").touch()
-    row = guard.compare("rake 50 x 50 x 10", (ROOT, tmp_path), 2, 1.0, 1)
-    assert "No module named 'sklearn_pnl.geometry'" in capsys.readouterr().err
-    assert row["before, s"] > 0 and row["rounds"] == 2
-    assert row["after, s"] is row["ratio"] is None
-    *_, line = guard.table([row])
-    assert line.split("|")[3].strip() == "not there"
-
-
-def test_the_guard_takes_commits():
-    git = ["git", "-C", str(ROOT), "rev-parse", "--verify", "HEAD"]
-    if subprocess.run(git, capture_output=True, check=False).returncode:
-        pytest.skip("this is no checkout")
-    with guard.checkout("HEAD") as folder:
-        assert (folder / "sklearn_pnl" / "__init__.py").exists()
-    assert not folder.exists()
-    with guard.checkout(str(ROOT)) as folder:
-        assert folder == ROOT
-
-
-def test_tables_of_cores_have_jobs_down_and_settings_across():
-    head = {"cores": 4, "digits": "MNIST"}
-    rows = [
-        head | cores.row("encoding", "order 2", measure, f"{n} threads", value)
-        for measure, value in (("rows a second", 1234.5), ("page faults a row", 0.25))
-        for n in (1, 2)
-    ]
-    rows.append(head | cores.row("samplers", "10 x 2", "SMOTE, ms", "", 3))
-    (smote, [only]), (encoding, both) = cores.tables(rows)
-    assert "4 cores" in smote and only == {"": "10 x 2", "SMOTE, ms": "3"}
-    assert "MNIST" in encoding and both == [
-        {"": "order 2, rows a second", "1 threads": "1,234", "2 threads": "1,234"},
-        {"": "order 2, page faults a row", "1 threads": "0.25", "2 threads": "0.25"},
-    ]
-
-
-def test_products_of_hessians_are_counted_while_cores_are_measured():
-    X = cores.tensors(20)
-    projector = cores.ManyBodyProjector(3, offset=1.0).fit(X)
-    with cores._counted() as sizes:
-        codes = projector.transform(X)
-    assert sizes and max(sizes) <= 20
-    n_products = len(sizes)
-    assert np.array_equal(projector.transform(X), codes) and len(sizes) == n_products

@@ -17,19 +17,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.promises import fuzz
 from sklearn_pnl import (
-    BackwardProjector,
     Codes,
     ColumnConstraint,
     Lines,
-    ManyBodyProjector,
     PNLAugmenter,
-    PNLRegressionSampler,
-    PNLSampler,
-    PrimeFactorReshaper,
     find_equalities,
 )
 from sklearn_pnl.draws import MixupDraws
-from sklearn_pnl.embedding import RangeEmbedding
 from sklearn_pnl.geometry import (
     Poset,
     TensorPoset,
@@ -167,41 +161,6 @@ def test_mixed_coordinates_decide_one_distribution(poset, seed, share):
     assert_allclose(parts, whole, atol=1e-7)
 
 
-@given(shapes, seeds, st.sampled_from([1, 2]), st.booleans())
-def test_fiber_gives_back_rows_and_codes(shape, seed, order, with_mass):
-    assume(order <= len(shape))
-    rng = np.random.default_rng(seed)
-    X = rng.gamma(0.7, size=(6, *shape)) + 0.01
-    base = ManyBodyProjector(order, with_mass=with_mass, offset=0.1, tol=1e-11)
-    projector = BackwardProjector(base, k_neighbors=1)
-    codes = projector.fit_transform(X)
-    assert_allclose(projector.inverse_transform(codes), X, atol=1e-6 * X.max())
-    moved = codes + 0.05 * rng.normal(size=codes.shape)
-    rows = projector.inverse_transform(moved)
-    assert_allclose(projector.transform(rows), moved, atol=1e-6)
-
-
-@given(
-    st.lists(st.integers(1, 9), min_size=1, max_size=3),
-    st.sampled_from([0.0, -1.5, "mean"]),
-    seeds,
-)
-def test_reshaped_rows_come_back(shape, pad_value, seed):
-    X = np.random.default_rng(seed).normal(size=(3, *shape))
-    reshaper = PrimeFactorReshaper(pad_value=pad_value)
-    assert_array_equal(reshaper.inverse_transform(reshaper.fit_transform(X)), X)
-
-
-@given(tables(units=150))
-def test_embedded_rows_come_back(X):
-    embedding = RangeEmbedding()
-    embedded = embedding.fit_transform(X)
-    assert embedded.min() >= 0
-    assert embedded.max() <= 1
-    back = embedding.inverse_transform(embedded)
-    assert np.all(np.abs(back - X) <= 4e-16 * np.abs(X).max(axis=0))
-
-
 # --- what new rows keep -----------------------------------------------------------
 
 
@@ -297,39 +256,6 @@ def test_constraints_that_real_rows_meet_are_met(X, params, seed):
         warnings.filterwarnings("ignore", ".* rows? miss", ConvergenceWarning)
         rows = fitted(X, **params).sample(8, seed, constraints=constraint)
     assert_allclose(rows[:, k], asked, atol=1e-9 * ranges(X)[k], rtol=1e-12)
-
-
-@given(tables(rows=(12, 30), columns=(2, 5)), recipes(), seeds)
-def test_a_sampler_adds_rows_after_those_there_are(X, params, seed):
-    y = np.sort(np.random.default_rng(seed).integers(0, 3, len(X)))
-    assume(len(np.unique(y)) > 1)
-    sampler = PNLSampler(random_state=seed, **params)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*(eighbours were asked|has 1 row).*")
-        warnings.filterwarnings("ignore", ".*asks for no new row.*")
-        X_all, y_all = sampler.fit_resample(X, y)
-    assert X_all[: len(X)].tobytes() == X.tobytes()
-    assert_array_equal(y_all[: len(y)], y)
-    counts = np.bincount(y_all)
-    assert set(counts[counts > 0]) == {np.bincount(y).max()}
-    parents = sampler.parent_indices_
-    assert np.all((y[parents] == y_all[len(y) :, None]) | (parents == -1))
-
-
-@given(tables(rows=(6, 30)), recipes(), seeds, st.booleans())
-def test_targets_are_those_of_the_parents(X, params, seed, rarity):
-    y = np.random.default_rng(seed).gamma(0.5, size=(len(X), 2))
-    where = "rarity" if rarity else "uniform"
-    sampler = PNLRegressionSampler(n_samples=15, row_weights=where, random_state=seed)
-    sampler.set_params(**params)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*(eighbours were asked|has 1 row).*")
-        X_all, y_all = sampler.fit_resample(X, y)
-    assert X_all[: len(X)].tobytes() == X.tobytes()
-    weights, parents = sampler.parent_weights_, sampler.parent_indices_
-    assert_allclose(weights.sum(axis=1), 1, rtol=1e-12)
-    expected = (weights[:, :, None] * y[parents]).sum(axis=1)
-    assert_allclose(y_all[len(y) :], expected, rtol=1e-12)
 
 
 @given(tables(rows=(3, 25), units=2), recipes(), seeds)
