@@ -33,34 +33,14 @@ def near_codes(projector, seed, scale):
     return projector.codes_ + scale * rng.normal(size=projector.codes_.shape)
 
 
-def base_points(projector, codes):
-    """The distributions that codes stand for, by a forward projector's decoding."""
-    return projector.projector_.inverse_transform(codes).reshape(
-        -1, *projector.poset_.shape
-    )
-
-
 def brute_force(projector, codes):
     """KL from every code to every training code, by definition on the cells."""
-    training = base_points(projector, projector.codes_)
+    shape = (-1, *projector.poset_.shape)
+    base = projector.projector_
+    training = base.inverse_transform(projector.codes_).reshape(shape)
+    w = base.inverse_transform(codes).reshape(shape)
     cells = tuple(range(1, training.ndim))
-    w = base_points(projector, codes)
     return np.stack([kl_divergence(row, training, axis=cells) for row in w])
-
-
-@pytest.mark.parametrize("with_mass", [False, True])
-@pytest.mark.parametrize("order", [1, 2, [(0, 1)]], ids=str)
-@pytest.mark.parametrize("seed", SEEDS)
-def test_neighbors_are_those_of_brute_force_kl(seed, order, with_mass):
-    X = positive(seed, *TENSOR, n=40)
-    projector = backward(order, with_mass=with_mass).fit(X)
-    codes = near_codes(projector, seed, 0.5)
-    kl = brute_force(projector, codes)
-    distances, indices = projector.kneighbors(codes, n_neighbors=7)
-    ranked = np.argsort(kl, axis=1)[:, :7]
-    assert_array_equal(indices, ranked)
-    by_definition = np.take_along_axis(kl, ranked, axis=1)
-    assert_allclose(distances, by_definition, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("with_mass", [False, True])
@@ -76,12 +56,6 @@ def test_neighbors_of_more_rows_than_a_chunk(with_mass):
     assert_array_equal(indices, ranked)
     by_definition = np.take_along_axis(kl, ranked, axis=1)
     assert_allclose(distances, by_definition, rtol=1e-7, atol=1e-11)
-
-
-def test_all_rows_can_be_neighbors():
-    projector = backward().fit(positive(0, *TENSOR))
-    indices = projector.kneighbors(projector.codes_, 12, return_distance=False)
-    assert_array_equal(np.sort(indices, axis=1), np.tile(np.arange(12), (12, 1)))
 
 
 @pytest.mark.parametrize("n_copies", [8, 20, 300])
@@ -106,15 +80,6 @@ def test_euclidean_neighbors_are_those_of_scikit_learn(seed):
         projector.kneighbors(codes), search.kneighbors(codes), strict=True
     ):
         assert_allclose(ours, theirs)
-
-
-@pytest.mark.parametrize("metric", ["kl", "euclidean"])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_row_is_its_own_nearest_neighbor(seed, metric):
-    projector = backward(metric=metric).fit(positive(seed, *TENSOR, n=40))
-    distances, indices = projector.kneighbors(projector.codes_, 1)
-    assert_array_equal(indices[:, 0], np.arange(40))
-    assert_allclose(distances, 0, atol=1e-6)
 
 
 @pytest.mark.parametrize("metric", ["kl", "euclidean"])
@@ -194,21 +159,13 @@ def assert_nearest_in_kl(codec, leq, rows, rng, rtol):
 
 @pytest.mark.parametrize("with_mass", [False, True])
 @pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("order", [None, 1, 2])
+@pytest.mark.parametrize("order", [None, 1, 2, "poset"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_near_codes_are_those_of_kl_in_long_double(seed, order, rows, with_mass):
     rng = np.random.default_rng(seed)
-    codec = codec_of(TensorPoset(SHAPE), order, with_mass)
+    poset, leq = TensorPoset(SHAPE), tensor_leq(SHAPE)
+    if order == "poset":
+        poset, leq, order = *random_poset(rng, 18, density=0.1), 1
+    codec = codec_of(poset, order, with_mass)
     rtol = 1e-9 if rows in ("wide", "heavy") else 1e-6
-    assert_nearest_in_kl(codec, tensor_leq(SHAPE), ROWS[rows](rng, 700), rng, rtol)
-
-
-@pytest.mark.parametrize("with_mass", [False, True])
-@pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("seed", SEEDS)
-def test_near_codes_on_a_general_poset(seed, rows, with_mass):
-    rng = np.random.default_rng(seed)
-    poset, leq = random_poset(rng, 18, density=0.1)
-    codec = codec_of(poset, 1, with_mass)
-    rtol = 1e-9 if rows in ("wide", "heavy") else 1e-6
-    assert_nearest_in_kl(codec, leq, ROWS[rows](rng, 500), rng, rtol)
+    assert_nearest_in_kl(codec, leq, ROWS[rows](rng, 600), rng, rtol)
