@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from sklearn_pnl import PNLAugmenter
-
 EXAMPLE = Path(__file__).parents[1] / "examples" / "rows_beyond_memory.py"
 
 
@@ -50,52 +48,6 @@ def test_parts_are_samples_from_their_own_seeds(example, augmenter, tmp_path):
     assert len(np.unique(np.vstack(parts), axis=0)) == N_ROWS
 
 
-def test_batches_do_not_show_in_the_parts(example, augmenter, tmp_path):
-    whole(example, augmenter, tmp_path / "one")
-    example["write_part"].__globals__["ROWS_PER_BATCH"] = 77
-    whole(example, augmenter, tmp_path / "other")
-    assert parts_in(tmp_path / "one") == parts_in(tmp_path / "other")
-
-
-class Stopped(Exception):
-    """Instead of rows."""
-
-
-def test_an_interrupted_run_goes_on_where_it_was(example, augmenter, tmp_path):
-    whole(example, augmenter, tmp_path / "whole")
-    expected = parts_in(tmp_path / "whole")
-
-    class Failing:
-        batches, limit = 0, 6
-
-        def __getattr__(self, name):
-            return getattr(augmenter, name)
-
-        def iter_samples(self, *args):
-            for rows in augmenter.iter_samples(*args):
-                Failing.batches += 1
-                if Failing.batches > Failing.limit:
-                    raise Stopped
-                yield rows
-
-    example["write_part"].__globals__["ROWS_PER_BATCH"] = 200
-    folder = tmp_path / "parts"
-    with pytest.raises(Stopped):
-        # In the middle of the third part.
-        whole(example, Failing(), folder)
-    assert sorted(parts_in(folder)) == sorted(expected)[:2]
-    assert len(list(folder.glob("*.tmp"))) == 1
-    # And again in the middle of the last one; those that are there are not made again.
-    Failing.batches, Failing.limit = 0, 7
-    with pytest.raises(Stopped):
-        whole(example, Failing(), folder)
-    assert sorted(parts_in(folder)) == sorted(expected)[:4]
-    Failing.batches, Failing.limit = 0, 2
-    whole(example, Failing(), folder)
-    assert parts_in(folder) == expected
-    assert not list(folder.glob("*.tmp"))
-
-
 def test_a_killed_run_goes_on_where_it_was(example, augmenter, tmp_path):
     folder = tmp_path / "parts"
     code = f"""
@@ -126,19 +78,8 @@ example["write_parts"](augmenter, Path({str(folder)!r}), plan)
 def test_other_parameters_are_refused(change, example, augmenter, tmp_path):
     plan = whole(example, augmenter, tmp_path / "parts")
     before = parts_in(tmp_path / "parts")
-    if change == "parameters":
-        other = PNLAugmenter(extrapolation=0.2).fit(
-            augmenter.sample(50, random_state=0)
-        )
-        other = example["make_plan"](other, N_ROWS, ROWS_PER_PART) | {
-            "fitted": plan["fitted"]
-        }
-    elif change == "fitted":
-        other = PNLAugmenter().fit(augmenter.sample(150, random_state=0))
-        other = example["make_plan"](other, N_ROWS, ROWS_PER_PART)
-    else:
-        other = plan | {change: json.loads(json.dumps(plan[change])) * 2}
-        other[change] = 1 if change == "seed" else other[change]
+    other = json.loads(json.dumps(plan))
+    other[change] = 1 if change == "seed" else plan[change] * 2
     with pytest.raises(ValueError, match=rf"made with other {change}: finish them"):
         example["write_parts"](augmenter, tmp_path / "parts", other)
     assert parts_in(tmp_path / "parts") == before

@@ -140,32 +140,25 @@ RECIPES = [
 ]  # fmt: skip
 
 
-def made():
-    """What all recipes draw, by their names."""
-    return {
-        recipe.__name__: [
-            {name: value.tolist() for name, value in recipe(seed).items()}
-            for seed in SEEDS
-        ]
-        for recipe in RECIPES
-    }
+def shortened(values):
+    """Nine digits of numbers, which is more than is compared."""
+    if isinstance(values, list):
+        return [shortened(value) for value in values]
+    return float(f"{values:.9g}") if isinstance(values, float) else values
 
 
-def shortened(value):
-    """Nine digits, which is more than is compared."""
-    if isinstance(value, list):
-        return [shortened(one) for one in value]
-    return float(f"{value:.9g}") if isinstance(value, float) else value
+def line(drawn):
+    """What one seed gives, as a line of the file."""
+    return json.dumps(
+        {name: shortened(values.tolist()) for name, values in drawn.items()}
+    )
 
 
 if __name__ == "__main__":
     recipes = [
-        f"{json.dumps(name)}: [\n"
-        + ",\n".join(
-            json.dumps({key: shortened(value) for key, value in one.items()})
-            for one in seeds
-        )
+        f"{json.dumps(recipe.__name__)}: [\n"
+        + ",\n".join(line(recipe(seed)) for seed in SEEDS)
         + "]"
-        for name, seeds in made().items()
+        for recipe in RECIPES
     ]
     FILE.write_text("{\n" + ",\n".join(recipes) + "\n}\n")
