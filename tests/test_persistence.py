@@ -53,9 +53,7 @@ def of_a_class(sampler):
 
 
 AS_ASKED = PNLSampler(constraints=ASKED, random_state=0)
-KERNELS = Codes(
-    2, embedding=None, draws=KernelDraws(0.1), local_manifold=EtaManifold(1)
-)
+OBJECTS = {"draws": KernelDraws(0.1), "local_manifold": EtaManifold(1)}
 CASES = {
     "table": (PNLAugmenter(), X, sample),
     "images": (PNLAugmenter(Codes(2, embedding=None, **OBJECTS)), IMAGES, sample),
