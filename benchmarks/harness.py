@@ -8,6 +8,7 @@ problem, a function from a problem to such a dict. A *score* is a function of a 
 classifier, a split and a rival to a dict of numbers. All else is in the report.
 """
 
+import sys
 import warnings
 from dataclasses import dataclass, replace
 from functools import cache
@@ -37,8 +38,13 @@ class Split:
     y_fitted: np.ndarray | None = None
 
 
+def told(text):
+    """Say how far a run is; tables alone are on standard output."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def evaluate(
-    problems, samplers, learners, score, *, folder, n_jobs=1, log=print, known=False
+    problems, samplers, learners, score, *, folder, n_jobs=1, log=told, known=False
 ):
     """Rows of scores, one for each problem, seed, sampler and learner.
 
@@ -58,8 +64,8 @@ def evaluate(
         new = [row for part in islice(found, len(problem.seeds)) for row in part]
         minutes = (perf_counter() - start) / 60
         name = " ".join(str(value) for value in problem.head.values())
-        told = "\n      ".join([name, *_troubles(new)])
-        log(f"[{number}/{len(problems)}] {minutes:5.1f} min  {told}")
+        lines = "\n      ".join([name, *_troubles(new)])
+        log(f"[{number}/{len(problems)}] {minutes:5.1f} min  {lines}")
         rows += new
     return rows
 

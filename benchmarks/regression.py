@@ -4,7 +4,6 @@
 """
 
 import argparse
-import sys
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -180,7 +179,7 @@ def main():
     options = parser.parse_args()
     rows = evaluate(
         list(load_problems()), SAMPLERS, LEARNERS, score, folder=FOLDER,
-        n_jobs=options.n_jobs, log=lambda text: print(text, file=sys.stderr),
+        n_jobs=options.n_jobs,
     )  # fmt: skip
     report(summarise(rows), "regression")
 

@@ -1,5 +1,6 @@
 """One table a script: printed as Markdown, and written as CSV beside the others."""
 
+import argparse
 import csv
 from collections import defaultdict
 from pathlib import Path
@@ -58,6 +59,15 @@ def report(rows, name, digits=3):
     path = write_csv(rows, name)
     print(markdown(rows, digits), flush=True)
     print(f"\nwritten to {path.relative_to(RESULTS.parent.parent)}", flush=True)
+
+
+def main(description, run, name):
+    """Report the rows of ``run(quick)`` by a name; the command line has ``--quick``."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="few and small problems")
+    quick = parser.parse_args().quick
+    # Rough figures must not take the place of full ones.
+    report(run(quick), name + quick * "-quick")
 
 
 def _text(value, digits):

@@ -12,13 +12,14 @@ from time import perf_counter
 import numpy as np
 import pandas as pd
 from ipfn.ipfn import ipfn
+from threadpoolctl import threadpool_limits
 
 import sklearn_pnl
 from sklearn_pnl.geometry import rake
 
 from ..speed.scores import score
 from ..speed.timing import seconds
-from .script import main
+from ..tables import main
 
 PRECISION = 1e-6
 REPEATS = 3
@@ -178,4 +179,5 @@ def run(quick):
 
 
 if __name__ == "__main__":
-    main(__doc__, run, "raking")
+    with threadpool_limits(1, "blas"):
+        main(__doc__, run, "control-raking")

@@ -13,12 +13,13 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, hstack, identity
+from threadpoolctl import threadpool_limits
 
 from sklearn_pnl import calibrate
 
 from ..speed.scores import score
 from ..speed.timing import interleaved, peak, seconds
-from .script import main
+from ..tables import main
 
 TOL = 1e-9
 # What weightipy reaches in its first rounds.
@@ -243,4 +244,5 @@ def run(quick):
 
 
 if __name__ == "__main__":
-    main(__doc__, run, "weights")
+    with threadpool_limits(1, "blas"):
+        main(__doc__, run, "control-weights")

@@ -4,8 +4,6 @@ python -m benchmarks.few_shot.run --n-jobs 2
 """
 
 import argparse
-import sys
-from functools import partial
 from pathlib import Path
 
 from ..harness import evaluate
@@ -30,9 +28,8 @@ def main():
         for name in options.problems
         for shots in options.shots
     ]
-    log = partial(print, file=sys.stderr)
     records = evaluate(
-        chosen, rivals, LEARNERS, score, folder=FOLDER, n_jobs=options.n_jobs, log=log
+        chosen, rivals, LEARNERS, score, folder=FOLDER, n_jobs=options.n_jobs
     )
     rows = summarise(records)
     print(markdown(table(rows, options.score)))

@@ -43,13 +43,19 @@ def load(name):
 
 def prepared(frame, labels, max_rows=MAX_ROWS):
     """Numbers, and labels of a rare class against the rest, of not too many rows."""
+    rows, y = chosen(labels, max_rows)
+    return _encode(frame).iloc[rows].to_numpy(float), y
+
+
+def chosen(labels, max_rows=MAX_ROWS):
+    """Rows where one class is rare, and their labels, 1 for that class."""
     counts = labels.value_counts()
     # Of two classes there is no other to take.
     enough = counts[counts >= MIN_CLASS] if len(counts) > 2 else counts
     y = (labels == enough.idxmin()).to_numpy(int)
     rng = np.random.RandomState(0)
     rows = _cut(_thin(y, rng), y, rng, max_rows)
-    return _encode(frame).iloc[rows].to_numpy(float), y[rows]
+    return rows, y[rows]
 
 
 def _thin(y, rng):
@@ -102,17 +108,21 @@ def read(folder):
     elif folder.name == "fertility":
         table = pd.read_csv(folder / "fertility_Diagnosis.txt", header=None)
     else:
-        table = read_keel(folder / f"{folder.name}.dat")
+        table, _ = read_keel(folder / f"{folder.name}.dat")
     return table.iloc[:, :-1], table.iloc[:, -1]
 
 
 def read_keel(path):
-    """A file that begins with a line ``@attribute`` for each column, the class last."""
+    """A file that begins with a line ``@attribute`` for each column, the class last.
+
+    And whether each is one of levels: these stand in braces; some, such as "2", look
+    like numbers.
+    """
     lines = path.read_text().splitlines()
-    attributes = [line for line in lines if line.lower().startswith("@attribute")]
-    # Levels stand in braces; some, such as "2", look like numbers.
-    types = {i: str if "{" in line else float for i, line in enumerate(attributes)}
+    named = ["{" in line for line in lines if line.lower().startswith("@attribute")]
+    types = {i: str if has_levels else float for i, has_levels in enumerate(named)}
     header = sum(line.startswith("@") for line in lines)
-    return pd.read_csv(
+    table = pd.read_csv(
         path, header=None, skiprows=header, dtype=types, skipinitialspace=True
     )
+    return table, named

@@ -59,8 +59,8 @@ def read_arff(path):
     return pd.read_csv(path, header=None, skiprows=start + 1)
 
 
-def _read_keel(folder):
-    return fresh.read_keel(folder / f"{folder.name}.dat")
+def _read_keel(folder, name=None):
+    return fresh.read_keel(folder / f"{name or folder.name}.dat")[0]
 
 
 def _label_first(path):
@@ -90,10 +90,8 @@ _READERS = {
     "hepatitis": lambda folder: _label_first(folder / "hepatitis.data.txt"),
     "kc1": lambda folder: read_arff(folder / "kc1.arff.txt"),
     "pc1": lambda folder: read_arff(folder / "pc1.arff"),
-    "cleveland-0_vs_4": lambda folder: fresh.read_keel(
-        folder / "cleveland-0_vs_4_no_null.dat"
-    ),
-    "new_thyroid1": lambda folder: fresh.read_keel(folder / "new-thyroid1.dat"),
+    "cleveland-0_vs_4": lambda folder: _read_keel(folder, "cleveland-0_vs_4_no_null"),
+    "new_thyroid1": lambda folder: _read_keel(folder, "new-thyroid1"),
     "ada": _read_ada,
     "spect_f": _read_spectf,
 }

@@ -33,7 +33,6 @@ def main():
         of_model,
         folder=FOLDER,
         n_jobs=options.n_jobs,
-        log=lambda text: print(text, file=sys.stderr, flush=True),
     )
     # A part of the tables must not take the place of all.
     name = options.tables + "-raw" * options.raw + "-part" * bool(options.only)

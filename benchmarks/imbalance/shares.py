@@ -4,7 +4,6 @@
 """
 
 import argparse
-import sys
 from dataclasses import replace
 from functools import partial
 
@@ -86,7 +85,6 @@ def run(tables, rivals, seeds, folds, n_jobs):
             of_model,
             folder=FOLDER,
             n_jobs=n_jobs,
-            log=lambda text: print(text, file=sys.stderr, flush=True),
         )
     return rows
 

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import joblib
-import numpy as np
 import pandas as pd
 from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from ..harness import Split
-from ..imbalance.fresh import MAX_ROWS, MIN_CLASS, _cut, _thin, folder
+from ..imbalance.fresh import chosen, folder, read_keel
 
 TABLES = (
     "abalone9-18",
@@ -81,12 +80,8 @@ class Frame:
 def load(name):
     """A frame, and labels with 1 for the minority; always the same rows."""
     frame, labels = _read(name)
-    counts = labels.value_counts()
-    enough = counts[counts >= MIN_CLASS] if len(counts) > 2 else counts
-    y = (labels == enough.idxmin()).to_numpy(int)
-    rng = np.random.RandomState(0)
-    rows = _cut(_thin(y, rng), y, rng, MAX_ROWS)
-    return frame.iloc[rows].reset_index(drop=True), y[rows]
+    rows, y = chosen(labels)
+    return frame.iloc[rows].reset_index(drop=True), y
 
 
 def _read(name):
@@ -102,24 +97,12 @@ def _read(name):
         table = table.drop(columns=[table.columns[j] for j in GAPS]).dropna()
         kinds = [j in CODED[name] for j in range(19) if j not in GAPS]
     else:
-        table, kinds = _read_keel(place / f"{name}.dat")
-        kinds = [k or j in CODED.get(name, []) for j, k in enumerate(kinds)]
+        table, named = read_keel(place / f"{name}.dat")
+        coded = CODED.get(name, [])
+        kinds = [k or j in coded for j, k in enumerate(named[:-1])]
     frame = table.iloc[:, :-1].copy()
     frame.columns = [f"x{j}" for j in range(frame.shape[1])]
     for column, is_category in zip(frame, kinds, strict=True):
         as_ = "category" if is_category else float
         frame[column] = frame[column].astype(as_)
     return frame, table.iloc[:, -1].astype(str).str.strip()
-
-
-def _read_keel(path):
-    """A file that begins with a line ``@attribute`` for each column, the class last."""
-    lines = path.read_text().splitlines()
-    attributes = [line for line in lines if line.lower().startswith("@attribute")]
-    named = ["{" in line for line in attributes]
-    types = {j: str if is_named else float for j, is_named in enumerate(named)}
-    header = sum(line.startswith("@") for line in lines)
-    table = pd.read_csv(
-        path, header=None, skiprows=header, dtype=types, skipinitialspace=True
-    )
-    return table, named[:-1]

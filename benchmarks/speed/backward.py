@@ -8,10 +8,10 @@ import numpy as np
 from sklearn_pnl import BackwardProjector, ManyBodyProjector
 from sklearn_pnl.geometry import eta_from_prob
 
+from ..tables import main
 from . import problems
 from .forward import OFFSET, TEXTBOOKS, textbook_note
 from .scores import score
-from .script import main
 from .textbook import Textbook
 from .timing import interleaved
 
@@ -122,4 +122,4 @@ def run(quick):
 
 
 if __name__ == "__main__":
-    main(__doc__, run, "backward")
+    main(__doc__, run, "speed-backward")

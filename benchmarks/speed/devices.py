@@ -8,8 +8,6 @@ those of NumPy. Images are those of MNIST and CIFAR-10, at the defaults of the
 estimators but for the offset, 1.
 """
 
-import argparse
-import platform
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,7 +19,7 @@ from sklearn import config_context
 
 from sklearn_pnl import BackwardProjector, Codes, ManyBodyProjector, PNLAugmenter
 
-from ..tables import markdown, write_csv
+from ..tables import main, markdown
 from .problems import cifar10, mnist
 
 # Numbers of rows, and of those that are compared with NumPy.
@@ -114,15 +112,5 @@ def to_numpy(x):
     return np.asarray(x.get() if hasattr(x, "get") else x)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few rows")
-    quick = parser.parse_args().quick
-    rows = measured(quick)
-    print(f"{platform.machine()}, {joblib.cpu_count()} cores:\n\n{markdown(rows)}\n")
-    # Rough figures must not take the place of full ones.
-    print(f"written to {write_csv(rows, 'speed-devices' + quick * '-quick')}")
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__.splitlines()[0], measured, "speed-devices")

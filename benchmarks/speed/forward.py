@@ -12,9 +12,9 @@ from sklearn_pnl.geometry import (
     order_mask,
 )
 
+from ..tables import main
 from . import problems
 from .scores import score
-from .script import main
 from .textbook import Textbook
 from .timing import interleaved
 
@@ -149,4 +149,4 @@ def run(quick):
 
 
 if __name__ == "__main__":
-    main(__doc__, run, "forward")
+    main(__doc__, run, "speed-forward")

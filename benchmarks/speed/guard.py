@@ -34,32 +34,38 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # --- the jobs: data made here, then what is timed, and what it is held against ---
 
 
-def over_sampling(n, n_columns, n_redundant):
-    """``PNLSampler`` on a table, beside SMOTE on the same."""
+def beside_smote(X, y):
+    """``PNLSampler`` on rows, beside SMOTE on the same."""
     from imblearn.over_sampling import SMOTE
-    from sklearn.datasets import make_classification
 
     from sklearn_pnl import PNLSampler
 
-    X, y = make_classification(
-        n, n_columns, n_redundant=n_redundant, weights=[0.9], random_state=0
-    )
     samplers = PNLSampler(random_state=0), SMOTE(random_state=0)
     return [partial(sampler.fit_resample, X, y) for sampler in samplers]
+
+
+def a_tenth(rng, n):
+    """Labels, a tenth of them rare."""
+    return (rng.uniform(size=n) < 0.1).astype(int)
+
+
+def over_sampling(n, n_columns, n_redundant):
+    """A table, some of its columns combinations of others."""
+    from sklearn.datasets import make_classification
+
+    return beside_smote(
+        *make_classification(
+            n, n_columns, n_redundant=n_redundant, weights=[0.9], random_state=0
+        )
+    )
 
 
 def dummies():
     """A table that is nearly all dummies, first levels dropped, beside SMOTE."""
-    from imblearn.over_sampling import SMOTE
-
-    from sklearn_pnl import PNLSampler
-
     rng, n = np.random.default_rng(0), 5_000
     levels = rng.integers(0, 6, (n, 10, 1)) == np.arange(1, 6)
     X = np.hstack([rng.standard_normal((n, 5)), levels.reshape(n, -1)])
-    y = (rng.uniform(size=n) < 0.1).astype(int)
-    samplers = PNLSampler(random_state=0), SMOTE(random_state=0)
-    return [partial(sampler.fit_resample, X, y) for sampler in samplers]
+    return beside_smote(X, a_tenth(rng, n))
 
 
 def encoding(n, shape, order, against_sum=False):
@@ -71,21 +77,12 @@ def encoding(n, shape, order, against_sum=False):
     return [partial(projector.transform, X), *([X.sum] if against_sum else [])]
 
 
-def codes(**settings):
-    """Parameters for codes, also of states in which samplers had them themselves."""
-    import sklearn_pnl
-
-    if hasattr(sklearn_pnl, "Codes"):
-        return {"method": sklearn_pnl.Codes(**settings)}
-    return settings
-
-
 def long_rows():
     """New rows of 16,000 numbers at order 2: where memory was lost once."""
-    from sklearn_pnl import PNLAugmenter
+    from sklearn_pnl import Codes, PNLAugmenter
 
     X = np.random.default_rng(0).standard_normal((60, 16_000)).cumsum(axis=1)
-    augmenter = PNLAugmenter(**codes(order=2))
+    augmenter = PNLAugmenter(Codes(order=2))
     return [lambda: augmenter.fit(X).sample(12, random_state=0)]
 
 
@@ -127,9 +124,8 @@ def mixed_frame():
     X["kind"] = rng.choice(["x", "y", "z"], n)
     X["grade"] = pd.Categorical(rng.choice(["low", "high"], n))
     X["day"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 99, n), "D")
-    y = (rng.uniform(size=n) < 0.1).astype(int)
     sampler = PNLSampler(categorical_features="auto", random_state=0)
-    return [partial(sampler.fit_resample, X, y)]
+    return [partial(sampler.fit_resample, X, a_tenth(rng, n))]
 
 
 def holes():
@@ -145,41 +141,29 @@ def holes():
 
 def words():
     """Sparse rows, as of texts, beside SMOTE."""
-    from imblearn.over_sampling import SMOTE
     from scipy.sparse import random
 
-    from sklearn_pnl import PNLSampler
-
     X = random(5_000, 3_000, 0.01, format="csr", random_state=0)
-    y = (np.random.default_rng(0).uniform(size=5_000) < 0.1).astype(int)
-    samplers = PNLSampler(random_state=0), SMOTE(random_state=0)
-    return [partial(sampler.fit_resample, X, y) for sampler in samplers]
+    return beside_smote(X, a_tenth(np.random.default_rng(0), 5_000))
 
 
 def wide_frame():
     """A data frame of many columns of numbers, beside SMOTE."""
     import pandas as pd
-    from imblearn.over_sampling import SMOTE
-
-    from sklearn_pnl import PNLSampler
 
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.standard_normal((500, 500))).add_prefix("x")
-    y = (rng.uniform(size=500) < 0.1).astype(int)
-    samplers = PNLSampler(random_state=0), SMOTE(random_state=0)
-    return [partial(sampler.fit_resample, X, y) for sampler in samplers]
+    return beside_smote(X, a_tenth(rng, 500))
 
 
 def equalities():
     """The search for equalities in 60 columns, three of them totals."""
-    import sklearn_pnl
+    from sklearn_pnl import find_equalities
 
-    # The name before the stage that renamed it.
-    find = getattr(sklearn_pnl, "find_equalities", None) or sklearn_pnl.find_invariants
     X = np.random.default_rng(0).gamma(1.0, size=(2_000, 60))
     for total in (0, 20, 40):
         X[:, total] = X[:, total + 1 : total + 20].sum(axis=1)
-    return [partial(find, X)]
+    return [partial(find_equalities, X)]
 
 
 def constrained():
@@ -216,11 +200,11 @@ def images():
     """A stack of images of 8 x 8, a class of them rare."""
     from sklearn.datasets import load_digits
 
-    from sklearn_pnl import PNLSampler
+    from sklearn_pnl import Codes, PNLSampler
 
     digits = load_digits()
     kept = (digits.target != 8) | (np.arange(len(digits.target)) % 4 == 0)
-    sampler = PNLSampler(**codes(embedding=None), random_state=0)
+    sampler = PNLSampler(method=Codes(embedding=None), random_state=0)
     X, y = digits.images[kept], digits.target[kept]
     return [partial(sampler.fit_resample, X, y)]
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from sklearn_pnl import BackwardProjector, ManyBodyProjector
 
+from ..tables import main
 from . import problems
 from .backward import drawn_codes
-from .script import main
 from .timing import interleaved, peak
 
 # Training rows for one new row.
@@ -131,4 +131,4 @@ def run(quick):
 
 
 if __name__ == "__main__":
-    main(__doc__, run, "scaling")
+    main(__doc__, run, "speed-scaling")

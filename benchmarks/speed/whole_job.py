@@ -9,9 +9,9 @@ from sklearn import get_config
 
 from sklearn_pnl import Codes, PNLSampler
 
+from ..tables import main
 from . import problems
 from .scores import score
-from .script import main
 from .timing import interleaved, peak
 
 SEED = 0
@@ -127,4 +127,4 @@ def run(quick):
 
 
 if __name__ == "__main__":
-    main(__doc__, run, "whole_job")
+    main(__doc__, run, "speed-whole_job")
