@@ -25,6 +25,18 @@ SPLITS, QUERIES = 5, 500
 MIN_MINORITY = 12
 
 
+VALUES = {
+    "er naive": lambda found: found.er_naive,
+    "er split": lambda found: found.er_split,
+    "information gain": lambda found: found.info_gain,
+    "delta AP": lambda found: found.delta_pr_auc,
+    "delta AUC": lambda found: found.delta_roc_auc,
+    "delta Brier": lambda found: found.delta_brier,
+    "valid": lambda found: found.er_split_ci[1] < found.er_max,
+    "passes": lambda found: found.passes_standard,
+}
+
+
 def audit_table(table, name):
     """What the audit says of a sampler on a table, as a flat row.
 
@@ -46,30 +58,9 @@ def audit_table(table, name):
             n_query=QUERIES,
         )
     except Exception as error:
-        return row | dict.fromkeys(_COLUMNS) | {"failure": f"{error}"[:120]}
-    values = {
-        "er naive": found.er_naive,
-        "er split": found.er_split,
-        "information gain": found.info_gain,
-        "delta AP": found.delta_pr_auc,
-        "delta AUC": found.delta_roc_auc,
-        "delta Brier": found.delta_brier,
-        "valid": float(found.er_split_ci[1] < found.er_max),
-        "passes": float(found.passes_standard),
-    }
-    return row | {key: float(value) for key, value in values.items()} | {"failure": ""}
-
-
-_COLUMNS = (
-    "er naive",
-    "er split",
-    "information gain",
-    "delta AP",
-    "delta AUC",
-    "delta Brier",
-    "valid",
-    "passes",
-)
+        return row | dict.fromkeys(VALUES) | {"failure": f"{error}"[:120]}
+    values = {name: float(value(found)) for name, value in VALUES.items()}
+    return row | values | {"failure": ""}
 
 
 def summarise(rows):
@@ -81,7 +72,7 @@ def summarise(rows):
             column: float(
                 np.mean([row[column] for row in chosen if row["table"] not in failed])
             )
-            for column in _COLUMNS
+            for column in VALUES
         }
         for name in SAMPLERS
         for chosen in [[row for row in rows if row["sampler"] == name]]

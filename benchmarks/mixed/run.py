@@ -35,13 +35,6 @@ SAMPLERS = {
     "PNL": seeded(PNLSampler, categorical_features="auto"),
     "PNL, atoms": seeded(PNLSampler, categorical_features="auto", value_support="auto"),
 }
-SHOWN = (
-    "average precision",
-    "ROC AUC",
-    "balanced accuracy",
-    "Brier",
-    "corrected Brier",
-)
 
 
 def encoded(make):
@@ -73,12 +66,12 @@ def _summary(rows):
 def report(rows):
     """Means over tables, and tests of PNL against SMOTE-NC over tables."""
     for learner in (*LEARNERS, "all"):
-        print(f"\n{learner:10}", *(f"{what:>18}" for what in SHOWN))
+        print(f"\n{learner:10}", *(f"{what:>18}" for what in DIRECTIONS))
         for sampler in SAMPLERS:
-            cells = [_means(rows, sampler, learner, what) for what in SHOWN]
+            cells = [_means(rows, sampler, learner, what) for what in DIRECTIONS]
             print(f"{sampler:10}", *(f"{np.mean(cell):18.4f}" for cell in cells))
         cells = []
-        for what in SHOWN:
+        for what in DIRECTIONS:
             difference = _means(rows, "PNL", learner, what) - _means(
                 rows, "SMOTE-NC", learner, what
             )
