@@ -25,17 +25,13 @@ ON_IMAGES = [
 LIBRARIES = ["imblearn", "matplotlib.pyplot", "pandas", "pytest", "sklearn_pnl"]
 
 
-def module_at(path):
-    spec = spec_from_file_location(path.stem, path)
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def claims():
     """The module that the site reads claims of the paper with."""
-    return module_at(ROOT / "docs" / "claims.py")
+    spec = spec_from_file_location("claims", ROOT / "docs" / "claims.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")

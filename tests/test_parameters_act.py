@@ -70,16 +70,17 @@ class Case:
 
 
 CASES = {}
+# Of scikit-learn's interface, or between a method and those who call it.
+OF_INTERFACES = {"y", "input_features", "transform", "caller"}
 
 
 def estimator(key, make, use, others, **idle):
     """What an estimator makes of rows, with other values of all of its parameters."""
-    params, values = (
-        make.get_params(deep=False),
-        inspect.signature(type(make)).parameters,
-    )
+    params = make.get_params(deep=False)
     given = [
-        n for n, v in params.items() if joblib.hash(v) != joblib.hash(values[n].default)
+        name
+        for name, parameter in inspect.signature(type(make)).parameters.items()
+        if joblib.hash(params[name]) != joblib.hash(parameter.default)
     ]
 
     def call(**changed):
@@ -104,10 +105,6 @@ def function(key, of, given, others, call=None, **idle):
         return (call or of)(**given | changed)
 
     CASES[key] = Case(called, of, current, list(given), others, idle)
-
-
-# Of scikit-learn's interface, or between a method and those who call it.
-OF_INTERFACES = {"y", "input_features", "transform", "caller"}
 
 
 # --- samplers and augmenter ---------------------------------------------------------

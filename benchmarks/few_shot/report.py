@@ -4,6 +4,8 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
+from ..tables import grouped
+
 SCORES = {"accuracy": 1, "log_loss": -1}  # The sign that makes larger better.
 REFERENCES = ("none", "SMOTE")
 FEWEST_DRAWS = 10  # The standard error of fewer differences is too vague for a flag.
@@ -12,11 +14,8 @@ MARKS = {"none": {1: "+", -1: "-"}, "SMOTE": {1: "^", -1: "v"}}
 
 def summarise(records):
     """A dict for each problem, shots, learner and sampler, over the draws."""
-    cells, seconds = _cells(records)
-    return [
-        _row(cells, (*setting, learner), sampler, seconds[setting, sampler])
-        for setting, learner, sampler in _settings(records)
-    ]
+    groups = grouped(records, "problem", "shots", "learner", "sampler")
+    return [_row(groups, key) for key in groups]
 
 
 def table(rows, score):
@@ -54,47 +53,28 @@ def _footer(counts, samplers):
     ]
 
 
-def _cells(records):
-    """Scores by setting, learner, sampler and score: an array over the draws."""
-    cells, seconds = defaultdict(dict), defaultdict(dict)
-    for record in records:
-        setting, sampler = (record["problem"], record["shots"]), record["sampler"]
-        # A sampler runs once for all learners of a draw.
-        seconds[setting, sampler][record["seed"]] = record["sampler seconds"]
-        for score in SCORES:
-            key = (*setting, record["learner"]), sampler, score
-            cells[key][record["seed"]] = record[score]
-    return cells, {key: list(by_draw.values()) for key, by_draw in seconds.items()}
-
-
-def _settings(records):
-    """By problem, shots and learner, in the order of the records, each once."""
-    keys = ("problem", "shots", "sampler", "learner")
-    found = dict.fromkeys(tuple(record[key] for key in keys) for record in records)
-    return [((p, shots), learner, sampler) for p, shots, sampler, learner in found]
-
-
-def _row(cells, setting, sampler, seconds):
-    row = dict(zip(("problem", "shots", "learner"), setting, strict=True))
-    row |= {"sampler": sampler, "draws": len(seconds)}
+def _row(groups, key):
+    *setting, sampler = key
+    draws = groups[key]
+    row = dict(zip(("problem", "shots", "learner", "sampler"), key, strict=True))
+    row["draws"] = len(draws)
     for score, sign in SCORES.items():
-        values = _values(cells, setting, sampler, score)
+        values = _values(draws, score)
         row[score], row[f"{score}_se"] = _mean(values)
         for name in REFERENCES:
-            base = None if name == sampler else _values(cells, setting, name, score)
+            base = None if name == sampler else _values(groups[*setting, name], score)
             gain = None if values is None or base is None else values - base
             mean, error = _mean(gain)
             row[f"{score}_minus_{name}"], row[f"{score}_minus_{name}_se"] = mean, error
-            flagged = len(seconds) >= FEWEST_DRAWS
+            flagged = len(draws) >= FEWEST_DRAWS
             row[f"{score}_flag_{name}"] = _flag(mean, error, sign) if flagged else None
-    row["seconds"] = round(float(np.mean(seconds)), 4)
+    row["seconds"] = round(float(np.mean([d["sampler seconds"] for d in draws])), 4)
     return row
 
 
-def _values(cells, setting, sampler, score):
+def _values(draws, score):
     """In the order of the draws, so that a difference is paired."""
-    by_draw = cells[setting, sampler, score]
-    values = [by_draw[draw] for draw in sorted(by_draw)]
+    values = [draw[score] for draw in sorted(draws, key=lambda draw: draw["seed"])]
     return None if None in values else np.array(values)
 
 
