@@ -5,6 +5,8 @@ import inspect
 
 import pytest
 
+import sklearn_pnl
+
 validation = pytest.importorskip("numpydoc.validate", reason="numpydoc is missing")
 
 # A summary; sections in order; names and order of parameters; ends of sentences.
@@ -39,5 +41,7 @@ def members(owner, prefix):
 @pytest.mark.filterwarnings("ignore:Unknown section:UserWarning")
 def test_docstring(name):
     checked = CHECKED - ({"PR03"} if name.split(".")[-1] in BY_KEYWORD else set())
+    if name.removeprefix("sklearn_pnl.") in sklearn_pnl.__all__:
+        checked = checked | {"EX01", "SA01"}
     found = validation.validate(name)["errors"]
     assert not [error for error in found if error[0] in checked]
