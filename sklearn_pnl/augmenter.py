@@ -17,7 +17,6 @@ from ._runtime.validation import (
     as_random_state,
     check_count,
     stays_on_device,
-    warn_user,
 )
 from .constraints.linear import Constraint
 from .constraints.structure import find_structure
@@ -174,19 +173,12 @@ class PNLAugmenter(Augmentation):
         X : array-like, sparse matrix or data frame of shape (n, *shape)
             Rows.
         y : None
-            Not used; a warning names the samplers whose new rows have targets.
+            Ignored: the samplers give new rows targets.
 
         Returns
         -------
         self : PNLAugmenter
         """
-        if y is not None:
-            # Tools of scikit-learn pass targets to every fit.
-            warn_user(
-                "PNLAugmenter does not use y: new rows have no targets. Use PNLSampler "
-                "for classes, PNLRegressionSampler for numbers as targets, or make the "
-                "target one more feature; else leave y out."
-            )
         if stays_on_device(X):
             fit_on_device(self, X, as_method(self.method, DeviceTable(X)))
             return self
@@ -214,7 +206,7 @@ class PNLAugmenter(Augmentation):
         Parameters
         ----------
         n_samples : int, default=1
-            How many; 0 gives no rows.
+            How many.
         random_state : int, RandomState, Generator or None, default=None
             Seed. The same seed gives the same bytes for every ``n_jobs``.
         constraints : constraint or list of them, default=None
@@ -261,16 +253,10 @@ class PNLAugmenter(Augmentation):
             The message names it, and its range within the limits of the features.
         """
         n_samples = self._check_call(n_samples, infeasible)
-        if n_samples == 0 and totals is not None:
-            raise ValueError(
-                "totals are of the new rows, and n_samples=0 asks for none."
-            )
-        # Of no rows all else is checked, and drawn for one.
         batch, report = self._rows.draw(
-            max(n_samples, 1), as_random_state(random_state), constraints, totals,
+            n_samples, as_random_state(random_state), constraints, totals,
             drops=infeasible == "drop", advice=_DROP, reports=return_report,
         )  # fmt: skip
-        batch = batch.take_rows(slice(n_samples))
         rows = self._rows.restored(batch)
         results = (rows, *[batch.parents] * return_parents, *[report] * return_report)
         return results if len(results) > 1 else rows
@@ -326,8 +312,6 @@ class PNLAugmenter(Augmentation):
         """
         n_samples = self._check_call(n_samples, infeasible)
         batch_size = check_count("batch_size", batch_size, or_none=True)
-        if n_samples == 0:
-            return iter(())
         drawing = self._rows.drawing(
             n_samples, constraints, infeasible == "drop", _DROP
         )
@@ -349,4 +333,4 @@ class PNLAugmenter(Augmentation):
             raise ValueError(
                 f"infeasible must be 'raise' or 'drop'; got {infeasible!r}."
             )
-        return check_count("n_samples", n_samples, least=0)
+        return check_count("n_samples", n_samples)

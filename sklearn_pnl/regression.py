@@ -40,7 +40,8 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
     Parameters
     ----------
     n_samples : int or float, default=1.0
-        How many new rows: a number, or as a float a share of those there are.
+        How many new rows: a number, or as a float a share of those there are, up to
+        10.
 
     row_weights : {"uniform", "rarity"}, default="uniform"
         Relative frequencies of the training rows as seeds. "uniform" uses equal ones.
@@ -161,7 +162,7 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
     _sampling_type = "bypass"
     _parameter_constraints: ClassVar[dict] = {
         **Augmentation._parameter_constraints,
-        "n_samples": [COUNT, Interval(RealNotInt, 0, None, closed="neither")],
+        "n_samples": [COUNT, Interval(RealNotInt, 0, 10, closed="right")],
         "row_weights": [StrOptions({"uniform", "rarity"})],
         # Words are refused where they are read, with the form to write.
         "constraints": [*CONSTRAINTS, str, None],
@@ -236,14 +237,10 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         y_resampled : array-like of shape (n + n_new,) or (n + n_new, n_targets)
             Targets, in the container of ``y``.
         """
-        return self._fit_resample(X, y)
-
-    def _fit_resample(self, X, y):
-        """All rows and their targets, in the containers of ``X`` and ``y``."""
         table, values, more_targets = self._check(X, y)
-        share = not isinstance(self.n_samples, Integral)
-        n_new = round(self.n_samples * len(values)) if share else int(self.n_samples)
-        n_new = max(1, n_new)
+        n_new = self.n_samples
+        if not isinstance(n_new, Integral):
+            n_new = max(1, round(n_new * len(table)))
         self._structure = find_structure(
             table, self.value_support, self.extrapolation, self.equalities
         )
@@ -255,22 +252,19 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         self.augmenter_ = PNLAugmenter(**self._shared() | {"method": method})
         rows = fit_rows(self.augmenter_, table, self._structure, type(self).__name__)
         batch, self.report_ = rows.draw(
-            n_new, as_random_state(self.random_state), self.constraints, self.totals,
-            shares=self._shares(values),
+            int(n_new), as_random_state(self.random_state), self.constraints,
+            self.totals, shares=self._shares(values),
         )  # fmt: skip
         self.method_ = self.augmenter_.method_
         self.parent_indices_, self.parent_weights_ = batch.parents, batch.weights
         targets = np.einsum("nk,nkt->nt", batch.weights, values[batch.parents])
         return table.stack([rows.restored(batch)]), more_targets(targets)
 
+    # The method that imbalanced-learn asks for.
+    _fit_resample = fit_resample
+
     def _check(self, X, y):
         """Rows, targets (n, t), and a function to add some."""
-        n = self.n_samples
-        if not isinstance(n, Integral) and n > 10 and n == round(n):
-            raise ValueError(
-                f"n_samples={n!r} is a share of the rows. For a number of rows pass "
-                f"n_samples={n:.0f}."
-            )
         values, more_targets = read_target(y)
         table = self._read(X)
         check_one_a_row(table, values)

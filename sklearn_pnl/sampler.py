@@ -5,7 +5,7 @@ What columns keep, the fit of a class and the draw are three calls of `engine.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -19,15 +19,13 @@ from ._runtime.validation import (
     all_or_nothing,
     as_random_state,
     check_one_a_row,
-    warn_user,
+    errors_naming,
 )
 from .augmenter import PNLAugmenter
 from .constraints.linear import CONSTRAINTS, Constraint
 from .constraints.structure import find_structure
 from .engine import Augmentation, EqualitiesLike, MethodLike, as_method, fit_rows
 from .frames import ClassTarget, read_groups, read_weights
-
-_HOW_MANY = "Give the rows wanted in all, sampling_strategy={class: rows}."
 
 
 class PNLSampler(Augmentation, BaseOverSampler):
@@ -41,11 +39,10 @@ class PNLSampler(Augmentation, BaseOverSampler):
     ----------
     sampling_strategy : float, str, dict or callable, default="auto"
         Which classes get how many rows, in all the forms of imbalanced-learn. A dict
-        gives the number of rows wanted for each class, which may be above that of the
-        majority: so all classes can be augmented. Classes that are as frequent as is
-        asked get no new rows; if none gets any, as with "auto" where all are equally
-        frequent, ``X`` and ``y`` are returned as they are, and a warning says so
-        unless a dict or callable named the numbers.
+        gives the number of rows wanted for each class (rounded down), which may be
+        above that of the majority: so all classes can be augmented. Classes that are as
+        frequent as is asked get no new rows; if none gets any, as with "auto" where all
+        are equally frequent, ``X`` and ``y`` are returned as they are.
 
     method : {"auto", "lines", "codes", "paper"}, Lines or Codes, default="auto"
         How new rows are made. "lines" is ``Lines()``: on straight lines between near
@@ -244,22 +241,12 @@ class PNLSampler(Augmentation, BaseOverSampler):
         y_resampled : array-like of shape (n + n_new,)
             Classes.
         """
-        return self._fit_resample(X, y, groups, sample_weight)
-
-    def _fit_resample(self, X, y, groups=None, sample_weight=None):
-        """All rows and their classes, in the containers of ``X`` and ``y``."""
         target = ClassTarget(y)
         labels, table = target.labels, self._read(X)
         check_one_a_row(table, labels)
         groups, group_codes = read_groups(groups, len(table))
         weights = read_weights(sample_weight, len(table))
         wanted = self._wanted(labels)
-        # A dict or a function may ask for no rows.
-        if not wanted and isinstance(self.sampling_strategy, str):
-            warn_user(
-                f"sampling_strategy={self.sampling_strategy!r} asks for no new row: X "
-                f"and y are returned as they are. {_HOW_MANY}"
-            )
         self._structure = find_structure(
             table, self.value_support, self.extrapolation, self.equalities
         )
@@ -279,6 +266,9 @@ class PNLSampler(Augmentation, BaseOverSampler):
         self._set_groups_and_weights(groups, weights)
         new_labels = np.repeat(np.array([*wanted], labels.dtype), [*wanted.values()])
         return table.stack(new), target.like(np.concatenate([labels, new_labels]))
+
+    # The method that imbalanced-learn asks for.
+    _fit_resample = fit_resample
 
     def _generators(self, n_classes):
         """A generator a class; of one class that itself, as for a PNLAugmenter."""
@@ -340,43 +330,22 @@ class PNLSampler(Augmentation, BaseOverSampler):
 
         And the classes that ``constraints`` and ``totals`` name.
         """
-        strategy = self.sampling_strategy
-        if callable(strategy):
-            strategy = strategy(labels)
-            if not isinstance(strategy, Mapping):
-                raise TypeError("sampling_strategy(y) gives a dict, {class: rows}.")
-            strategy = dict(strategy)
-        try:
-            self.sampling_strategy_ = check_sampling_strategy(
-                strategy, labels, self._sampling_type
+        with errors_naming("sampling_strategy"):
+            asked = check_sampling_strategy(
+                self.sampling_strategy, labels, self._sampling_type
             )
-        except (TypeError, ValueError) as error:
-            known_labels, counts = np.unique(labels, return_counts=True)
-            advice = (
-                f"y has {counts.tolist()} rows of {known_labels.tolist()}. {_HOW_MANY}"
-            )
-            if len(known_labels) == 1:
-                advice = "PNLAugmenter draws rows without classes."
-            raise ValueError(f"{str(error).rstrip('.')}. {advice}") from None
-        for label, n in self.sampling_strategy_.items():
-            if not float(n).is_integer():
-                raise ValueError(
-                    f"sampling_strategy asks for {n} new rows of class {label!r}: give "
-                    "whole numbers of rows."
-                )
-            self.sampling_strategy_[label] = int(n)
+        self.sampling_strategy_ = {label: int(n) for label, n in asked.items()}
         wanted = {label: n for label, n in self.sampling_strategy_.items() if n > 0}
         by_class = self.constraints if isinstance(self.constraints, dict) else {}
-        known_labels = np.unique(labels).tolist() if by_class else []
-        for name, asked, which, classes in (
-            ("constraints", by_class, "in y", known_labels),
-            ("totals", self.totals or {}, "with new rows", list(wanted)),
+        # Constraints of a class without new rows change nothing.
+        for name, asked, classes in (
+            ("constraints", by_class, np.unique(labels).tolist()),
+            ("totals", self.totals or {}, np.array([*wanted]).tolist()),
         ):
             for label in asked:
                 if label not in classes:
                     raise ValueError(
-                        f"{name} names the class {label!r}; the classes {which} are "
-                        f"{np.array(classes).tolist()}."
+                        f"{name} names the class {label!r}; it may name {classes}."
                     )
         return wanted
 

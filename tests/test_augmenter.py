@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from _methods import in_method
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -590,22 +589,6 @@ def test_numbers_of_rows_that_are_none_are_refused_at_once(method, n_samples):
     assert len(augmenter.sample(np.int64(3))) == 3
 
 
-def test_no_rows_are_asked_for_and_given():
-    pd = pytest.importorskip("pandas")
-    for X in (table(), table().reshape(60, 4, 3), csr_array(table())):
-        rows, parents = PNLAugmenter().fit(X).sample(0, 0, return_parents=True)
-        assert rows.shape == (0, *X.shape[1:])
-        assert rows.dtype == X.dtype and parents.shape == (0, 2)
-    frame = pd.DataFrame(
-        {"a": np.arange(9), "b": list("xyzxyzxyz"), "c": table(9, 1)[:, 0]}
-    )
-    augmenter = PNLAugmenter().fit(frame)
-    assert augmenter.sample(0).dtypes.equals(frame.dtypes)
-    assert list(augmenter.iter_samples(0)) == []
-    with pytest.raises(ValueError, match="n_samples=0 asks for none"):
-        augmenter.sample(0, totals={"a": 3})
-
-
 @pytest.mark.parametrize("size", [0, -1, 2.5, "3"])
 def test_sizes_of_batches_that_are_none_are_refused_at_once(size):
     with pytest.raises((ValueError, TypeError), match="batch_size"):
@@ -627,11 +610,6 @@ def test_one_row_gives_copies_with_a_warning(method):
     with pytest.warns(UserWarning, match="all new rows are copies"):
         augmenter = PNLAugmenter(method).fit(X)
     assert_allclose(augmenter.sample(9, 0), np.repeat(X, 9, axis=0), rtol=1e-9)
-
-
-def test_targets_are_not_dropped_in_silence():
-    with pytest.warns(UserWarning, match="does not use y.*PNLRegressionSampler"):
-        PNLAugmenter().fit(table(), np.zeros(60))
 
 
 @pytest.mark.parametrize("draws", DRAWS, ids=str)

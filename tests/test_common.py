@@ -68,15 +68,10 @@ REGRESSORS = [PNLRegressionSampler(n_samples=5, random_state=0)]
 
 @pytest.fixture(autouse=True)
 def _few_rows():
-    """The suites fit on fewer rows than there are neighbours; that warns.
-
-    So does the target that they hand to every estimator, and classes of one size.
-    """
+    """The suites fit on fewer rows than there are neighbours; that warns."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*does not use y.*")
         warnings.filterwarnings("ignore", ".*eighbours were asked for.*")
         warnings.filterwarnings("ignore", "X has rows of one axis")
-        warnings.filterwarnings("ignore", ".*asks for no new row.*")
         # Nothing tells the missing cells of a single mode.
         warnings.filterwarnings("ignore", ".*do not determine a code.*")
         yield

@@ -73,14 +73,12 @@ def expected_failures(estimator):
 
 
 @pytest.mark.filterwarnings("ignore:.*neighbours were asked for.*")
-@pytest.mark.filterwarnings("ignore:.*asks for no new row.*")
 @parametrize_with_checks(CORRECTED, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.filterwarnings("ignore:.*neighbours were asked for.*")
-@pytest.mark.filterwarnings("ignore:.*asks for no new row.*")
 @parametrize_with_sampler_checks(CORRECTED)
 def test_imbalanced_learn_checks(estimator, check):
     check(estimator)
