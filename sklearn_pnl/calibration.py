@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csc_array, issparse
-from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils._param_validation import validate_params
+from sklearn.utils.validation import _check_sample_weight
 
 from ._runtime.masked import unmasked
 from ._runtime.reports import TableReport
 from ._runtime.threads import one_blas_thread
-from ._runtime.validation import COUNT, NOT_NEGATIVE, warn_user
+from ._runtime.validation import COUNT, NOT_NEGATIVE, errors_naming, warn_user
 from .constraints.linear import LinearConstraints, stack_terms, stacked
 from .constraints.totals import ColumnReader, as_totals, read_counts
-from .frames.columns import is_frame
 from .geometry import Raking, RakingError, linear_projection
 from .geometry import rake as rake_arrays
 from .geometry.convex.reach import box_reach, span
@@ -164,8 +161,8 @@ def effective_size(weights):
 @validate_params(
     _SOLVER_CONSTRAINTS
     | {
+        "bounds": [tuple, list],
         "integer": ["boolean"],
-        "time_limit": [Interval(Real, 0, None, closed="right")],
         "return_report": ["boolean"],
     },
     prefer_skip_nested_validation=True,
@@ -179,7 +176,6 @@ def calibrate(
     design_weights: ArrayLike | None = None,
     bounds: tuple[float, float] = (0.0, np.inf),
     integer: bool = False,
-    time_limit: float = 1.0,
     tol: float = 1e-9,
     max_iter: int = 200,
     strict: bool = True,
@@ -215,13 +211,10 @@ def calibrate(
     integer : bool, default=False
         Whether weights are rounded to whole numbers: to the nearest ones next to them
         that meet all totals, where these leave whole sums of whole terms, few enough
-        for a search by ``scipy.optimize.milp``. Where there are none they are
-        truncated, and the fractions replicate a systematic sample of rows (truncate,
-        replicate, sample); then totals are missed by what ``report.missed`` says, and
-        a warning if no report is asked for.
-    time_limit : float, default=1
-        Seconds of the search for the nearest whole numbers; as long again is spent on
-        finding any.
+        for a search by ``scipy.optimize.milp`` of a second. Where it finds none they
+        are truncated, and the fractions replicate a systematic sample of rows
+        (truncate, replicate, sample); then totals are missed by what ``report.missed``
+        says, and a warning if no report is asked for.
     tol : float, default=1e-9
         Wanted residual of each total, as a share of the sum of its absolute terms.
     max_iter : int, default=200
@@ -271,12 +264,19 @@ def calibrate(
     >>> weights.round(3)
     array([27.256, 32.744, 16.372, 23.628])
     """
-    if time_limit != 1.0 and not integer:
-        raise ValueError("time_limit= is for integer=True: leave it out.")
     reader = ColumnReader(X)
     check_order(design_weights, X, "design_weights")
-    design = _check_design(design_weights, len(reader))
-    low, high = _check_bounds(bounds)
+    with errors_naming("design_weights"):
+        empty = np.empty((len(reader), 0))
+        design = _check_sample_weight(
+            design_weights, empty, dtype=np.float64, ensure_non_negative=True
+        )
+    low, high = bounds
+    if not (0 <= low <= high and low < np.inf):
+        raise ValueError(
+            "bounds must be ratios of a weight to its design weight, 0 <= least <= "
+            f"largest, which may be infinite; got {bounds!r}."
+        )
     floor = low * design
     ceiling = np.where(design > 0, high, 0.0) * np.maximum(design, _TINY)
     asked = _RowTotals.read(totals, reader, design)
@@ -284,7 +284,7 @@ def calibrate(
         design, floor, ceiling, tol, max_iter, "the bounds of the weights"
     )
     if integer and not reasons:
-        weights = _round_weights(asked, weights, floor, ceiling, time_limit)
+        weights = _round_weights(asked, weights, floor, ceiling)
     report = CalibrationReport(
         weights, design, asked.labels, asked.lower, asked.upper,
         asked.values(design), asked.values(weights), asked.residual(weights),
@@ -297,29 +297,10 @@ def calibrate(
     k = int(report.residual.argmax())
     if report.residual[k] > max(tol, _ROUNDING):
         warn_user(
-            f"The weights miss {np.count_nonzero(report.residual > tol)} of "
-            f"{len(report.names)} totals, most {report.names[k]}, by "
+            f"The weights miss totals, most {report.names[k]}, by "
             f"{report.missed[k]:.6g}; return_report=True has all."
         )
     return weights
-
-
-def _check_design(given, n):
-    must = (
-        f"design_weights must be a number or one a row, {n} of them, finite, 0 or more "
-        "and not all 0; got"
-    )
-    try:
-        design = np.asarray(1.0 if given is None else given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{must} {given!r}.") from None
-    if design.shape not in ((), (1,), (n,)):
-        raise ValueError(f"{must} an array of shape {design.shape}.")
-    design = np.broadcast_to(design, n)
-    wrong = ~(design >= 0) | np.isinf(design) | (not design.any())
-    for row in np.flatnonzero(wrong):
-        raise ValueError(f"{must} {design[row]:g} in row {row}.")
-    return design
 
 
 def check_order(given, X, name):
@@ -331,17 +312,6 @@ def check_order(given, X, name):
             f"{name} has the index of X in another order, but is read by place: give "
             f"{name}.reindex(X.index)."
         )
-
-
-def _check_bounds(bounds):
-    with suppress(TypeError, ValueError):
-        low, high = map(float, bounds)
-        if 0 <= low <= high and low < np.inf:
-            return low, high
-    raise ValueError(
-        "bounds must be ratios of a weight to its design weight, 0 <= least <= "
-        f"largest, which may be infinite; got {bounds!r}."
-    )
 
 
 # --- totals as a linear system of the weights ---------------------------------------
@@ -385,25 +355,27 @@ class _RowTotals(LinearConstraints):
         sums = ~self.is_mean
         parts, ends = [self.coefficients[sums]], [[self.lower[sums], self.upper[sums]]]
         for k in np.flatnonzero(self.is_mean):
-            row = _dense_row(self.coefficients, k)
-            low, high = self.lower[k], self.upper[k]
+            row, low, high = self._row(k), self.lower[k], self.upper[k]
             for end in filter(np.isfinite, dict.fromkeys((low, high))):
-                # Differences that the rounding of a mean makes are none.
-                is_end = np.abs(row - end) <= _ROUNDING * abs(end)
-                parts.append(np.where(is_end, 0.0, row - end)[None])
+                parts.append(row[None] - end)
                 least = 0.0 if end == low else -np.inf
                 most = 0.0 if end == high else np.inf
                 ends.append([[least], [most]])
         return stack_terms(parts), *np.hstack(ends)
 
+    def _row(self, k):
+        row = self.coefficients[[k]]
+        return (row.toarray() if issparse(row) else row)[0]
+
     def reach(self, floor, ceiling):
-        """Least and most of each total by itself (2, c), over ranges of the weights."""
+        """Least and most of each total by itself (2, c), over ranges of the weights.
+
+        Of a mean that of any weights, which their bounds may narrow.
+        """
         reach = np.concatenate(box_reach(self.coefficients, floor[None], ceiling[None]))
-        used = ceiling > 0
-        ends = floor[used], ceiling[used]
         for k in np.flatnonzero(self.is_mean):
-            row = _dense_row(self.coefficients, k)[used]
-            reach[:, k] = 0.0 - _largest_mean(-row, *ends), _largest_mean(row, *ends)
+            row = self._row(k)[ceiling > 0]
+            reach[:, k] = row.min(), row.max()
         return reach
 
     def solve(self, design, floor, ceiling, tol, max_iter, ranges):
@@ -449,24 +421,11 @@ def _read_total(total, reader, design):
     if total.mean and least >= 1 - _ROUNDING and len(rest):
         raise ValueError(
             f"The shares of the levels of {total.of!r} sum to {least:.6g}, which "
-            f"leaves nothing for {len(rest)} rows that have none of these levels or a "
-            f"missing cell, the first of which is row {rest[0]}. Leave these rows out, "
-            f"or let the shares sum to less: {1 - len(rest) / len(design):.6g}."
+            f"leaves nothing for {len(rest)} rows that have none of these levels, the "
+            f"first of which is row {rest[0]}. Leave these rows out, or let the shares "
+            "sum to less."
         )
     return counts
-
-
-def _dense_row(terms, k):
-    return terms[[k]].toarray()[0] if issparse(terms) else terms[k]
-
-
-def _largest_mean(x, floor, ceiling):
-    """Most of ``sum w x / sum w``: weights are largest where ``x`` is, else least."""
-    order = np.argsort(-x)
-    room = (np.minimum(ceiling, 1e100) - floor)[order]
-    mass = floor.sum() + np.cumsum(room)
-    sums = floor @ x + np.cumsum(room * x[order])
-    return np.max(sums / mass)
 
 
 def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
@@ -512,7 +471,7 @@ def nearest_weights(terms, lower, upper, design, floor, ceiling, tol, max_iter):
     return weights, n_iter
 
 
-def _round_weights(asked, weights, floor, ceiling, time_limit):
+def _round_weights(asked, weights, floor, ceiling):
     """Whole weights next to given ones, that meet all totals where this can be.
 
     Else truncate, replicate, sample: fractions are summed over the rows, those with
@@ -527,8 +486,7 @@ def _round_weights(asked, weights, floor, ceiling, time_limit):
     is_whole = np.array_equal(terms.data, np.round(terms.data))
     # A search over more terms than a million takes minutes.
     if is_whole and not asked.is_mean.any() and terms.nnz <= 2**20:
-        limits = {"time_limit": time_limit}
-        ends = asked.lower, asked.upper, limits, floor, ceiling
+        ends = asked.lower, asked.upper, {"time_limit": 1.0}, floor, ceiling
         with suppress(ValueError):
             return nearest_whole(weights, terms, *ends)
     # Sums with irrational coefficients tell rows with other terms apart.
@@ -549,9 +507,8 @@ def _round_weights(asked, weights, floor, ceiling, time_limit):
 @unmasked
 def rake(
     table: Any,
-    margins: Mapping[object, object],
+    margins: object,
     *,
-    values: str | None = None,
     tol: float = 1e-9,
     max_iter: int = 1000,
     strict: bool = True,
@@ -564,15 +521,15 @@ def rake(
 
     Parameters
     ----------
-    table : pandas Series, data frame, or array-like
-        A Series with a level of its index for each mode, by name; or a frame with a
-        cell a row (long form), its levels in columns. Arrays are handed to
-        :func:`sklearn_pnl.geometry.rake`: many tables at once, no negative cells.
+    table : pandas Series, or array-like
+        A Series with a level of its index for each mode, by name. A frame with a cell a
+        row is one by ``frame.set_index(modes)[column]``, or has weights by
+        :func:`calibrate`. Arrays are handed to :func:`sklearn_pnl.geometry.rake`: many
+        tables at once, no negative cells.
     margins : dict of name, or tuple of names, to dict or Series
-        The sums over all other modes, by level or tuple of levels. Levels that are not
-        named are free. Of an array: dict of tuple of modes to array.
-    values : str, default=None
-        The column of a frame that holds the cells.
+        The sums over all other modes, by level or tuple of levels, or other totals in
+        the forms of :func:`calibrate`. Levels that are not named are free. Of an array:
+        dict of tuple of modes to array.
     tol : float, default=1e-9
         Wanted ``|margin - wanted|``, as a share of the sizes of the cells summed.
     max_iter : int, default=1000
@@ -584,7 +541,7 @@ def rake(
     Returns
     -------
     Raking
-        ``tables`` is a Series or frame as given.
+        ``tables`` is a Series or array as given.
 
     Raises
     ------
@@ -619,30 +576,12 @@ def rake(
     >>> rake(table, margins).tables.round(6).tolist()
     [30.0, 10.0, 60.0]
     """
-    is_series = hasattr(type(table), "iloc") and not hasattr(table, "columns")
-    if issparse(table):
-        raise ValueError("table is a sparse matrix: give a Series of its cells.")
-    if values is not None and (is_series or not is_frame(table)):
-        raise ValueError(
-            f"values={values!r} names a column of a data frame, and table is a "
-            f"{type(table).__name__}: leave it out."
-        )
-    if not is_series and not is_frame(table):
+    if not hasattr(type(table), "iloc") or hasattr(table, "columns"):
         return rake_arrays(table, margins, tol=tol, max_iter=max_iter, strict=strict)
-    if not hasattr(margins, "items"):
-        raise ValueError(
-            "margins must be a dict of name, or tuple of names, to a dict of level to "
-            f"sum; got {margins!r}."
-        )
-    for modes, margin in margins.items():
-        if not hasattr(margin, "items") and not getattr(margin, "by_level", False):
-            raise ValueError(f"The margin {modes!r} names no levels: give a dict.")
-    reader = ColumnReader(table.index.to_frame(index=False) if is_series else table)
-    if not is_series and values not in reader.names:
-        raise ValueError(f"values={values!r} is none of the columns {reader.names}.")
-    cells = table.to_numpy(dtype=float) if is_series else reader.numbers(values)
+    cells = table.to_numpy(dtype=float)
     if not np.isfinite(cells).all():
         raise ValueError("Cells must be finite; fill or drop those that are missing.")
+    reader = ColumnReader(table.index.to_frame(index=False))
     signs, sizes = np.sign(cells), np.abs(cells)
     asked = _RowTotals.read(margins, reader, sizes)
     asked = replace(asked, coefficients=stack_terms([asked.coefficients * signs]))
@@ -650,12 +589,7 @@ def rake(
     sizes, n_iter, reasons = asked.solve(
         sizes, np.zeros(len(cells)), ceiling, tol, max_iter, "the signs of cells"
     )
-    if is_series:
-        raked = type(table)(signs * sizes, index=table.index, name=table.name)
-    else:
-        frame = nw.from_native(table, eager_only=True)
-        column = nw.new_series(values, signs * sizes, backend=frame.implementation)
-        raked = frame.with_columns(column).to_native()
+    raked = type(table)(signs * sizes, index=table.index, name=table.name)
     result = Raking(
         raked, asked.residual(sizes).max(), np.array(n_iter), np.array(not reasons),
         dict(enumerate(reasons[:1])),

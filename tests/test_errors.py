@@ -470,7 +470,7 @@ MISTAKES = [
     (lambda X, y: calibrate(X.mask(X["rent"] > 2), {"rent": 9}),
      r"Column 'rent' must hold numbers.*; row \d+ is nan"),
     (lambda X, y: calibrate(X["rent"].to_numpy(), [9]), r"two dimensions; .* \(60,\)"),
-    (lambda X, y: rake(table(X), {"city": [5, 9]}), "'city' names no levels: give"),
+    (lambda X, y: rake(table(X), {"city": [5, 9]}), "dict or Series of level"),
     (lambda X, y: rake(0 * table(X), {"city": {"Ulm": 9}}),
      "city='Ulm' asks for 9; within the signs of cells it reaches 0"),
     (lambda X, y: geometry.rake(np.ones((2, 3)), {(): 6.0}), "n_modes=2 makes modes"),
