@@ -32,10 +32,11 @@ def _is_flat(imputer):
     return len(getattr(imputer, "input_shape_", (1,))) == 1
 
 
-# Parameters that fill no table.
+# Parameters that fill no table, and those that fill no tensor.
 _OF_TENSORS = (
     "poset", "reshaper", "offset", "alpha", "ordered_modes", "tol", "max_iter",
 )  # fmt: skip
+_OF_TABLES = "constraints", "equalities", "imputer"
 
 
 class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -55,8 +56,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     onto equalities: those that all rows satisfy, such as totals of their parts, and
     ``constraints``. Cells stay within the values that ``fit`` observed in each column
     if that is feasible; else they go beyond, but never below 0 in a column without
-    negative values. A warning names constraints that the observed cells contradict;
-    all others are satisfied.
+    negative values. A warning names constraints that the observed cells of rows with
+    missing ones contradict; all others are satisfied.
 
     Parameters
     ----------
@@ -300,22 +301,18 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _check_asked(self):
         """Refuse parameters of tensors for tables, and of tables for tensors."""
-        kind, unused = "tensor", ("constraints", "equalities", "imputer")
-        if self._is_table:
-            kind, unused = "table", _OF_TENSORS
+        unused = _OF_TENSORS if self._is_table else _OF_TABLES
+        if self.imputer is not None:
+            unused = (*unused, "n_neighbors")
         given = signature(type(self)).parameters
         for name in unused:
             default, value = given[name].default, getattr(self, name)
             if value is not default and not np.array_equal(value, default):
                 raise ValueError(
-                    f"{name}= is not for rows of a {kind}, as order={self.order!r} "
-                    "reads them: leave it out, or change order; None is for tables."
+                    f"{name}= changes nothing, as order={self.order!r} reads rows of "
+                    f"shape {self.input_shape_} (None is for tables), or beside "
+                    "imputer=: leave it out."
                 )
-        if self.imputer is not None and self.n_neighbors is not None:
-            raise ValueError(
-                f"n_neighbors={self.n_neighbors} is for the default imputer: set that "
-                "of the imputer which is given."
-            )
 
     def _checked(self, X, *, reset):
         """Rows (n, D), in single precision if they came so."""
@@ -323,7 +320,10 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         # Rounding of distances depends on the memory layout of rows.
         rows = np.ascontiguousarray(rows)
         if reset:
-            self.order_ = self._resolved_order()
+            self.order_ = self.order
+            if isinstance(self.order, str):
+                by_axes = {1: None, 2: 1}.get(len(self.input_shape_), 2)
+                self.order_ = 1 if self._is_stated else by_axes
         flat = rows.reshape(len(rows), -1)
         if not self._is_table:
             advice = "order=None takes rows for those of a table"
@@ -337,13 +337,6 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         structure = self.base, self.poset, self.reshaper
         return any(one is not None for one in structure)
 
-    def _resolved_order(self):
-        if not isinstance(self.order, str):
-            return self.order
-        if self._is_stated:
-            return 1
-        return {1: None, 2: 1}.get(len(self.input_shape_), 2)
-
     @property
     def _is_table(self):
         return self.order_ is None and self.base is None
@@ -352,11 +345,10 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Filled rows (n, *shape), and the most Newton steps."""
         filled, n_iter = self._checked(X, reset=False).copy(), 1
         rows, missing = filled.astype(np.float64), np.isnan(filled)
-        todo = np.flatnonzero(missing.any(axis=1) | self._filler.is_off(rows))
+        todo = np.flatnonzero(missing.any(axis=1))
         if len(todo):
-            mask, caller = missing[todo], type(self).__name__
-            cells, n_iter = self._filler.fill(rows[todo], mask, todo, caller)
-            filled[todo] = np.where(mask, cells, filled[todo])
+            cells, n_iter = self._filler.fill(rows[todo], missing[todo], todo)
+            filled[todo] = np.where(missing[todo], cells, filled[todo])
         return filled.reshape(-1, *self.input_shape_), n_iter
 
     def __sklearn_tags__(self):

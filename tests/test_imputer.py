@@ -282,7 +282,7 @@ def test_constraints_are_asked_for_and_equalities_can_be_given():
         equalities=total, constraints=ColumnConstraint(0, upper=1.5)
     )
     X[::3, :2] = np.nan
-    off = np.count_nonzero(X[:, 0] > 1.5)
+    off = np.count_nonzero((X[:, 0] > 1.5) & np.isnan(X).any(axis=1))
     with pytest.warns(ConvergenceWarning, match=f"{off} rows cannot have 'x0 <= 1.5'"):
         filled = asked.fit_transform(X)
     assert filled[::3, 0].max() <= 1.5 + 1e-9
@@ -346,8 +346,7 @@ def test_rows_without_an_observed_cell():
         ManyBodyImputer().fit(X)
     table = with_total(rng)
     table[7] = np.nan
-    with pytest.warns(UserWarning, match="Row 7 has no observed value"):
-        filled = ManyBodyImputer().fit_transform(table)
+    filled = ManyBodyImputer().fit_transform(table)
     assert_allclose(filled[7], np.nanmean(table, axis=0))
     table[:, 2] = np.nan
     with pytest.raises(ValueError, match="Column 'x2' is missing in all rows"):

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import clone
 
-from .._runtime.validation import warn_missed, warn_user
+from .._runtime.validation import errors_naming, warn_missed
 from ..constraints.linear import ALMOST, read_constraints
 from ..constraints.projection import nearest_rows, weights_of
 from ..constraints.structure import Structure, resolve_equalities
-from ..frames import TableReader, is_frame, read_table
+from ..frames import TableReader, read_table
 from .tensors import NearRows
 
 
@@ -20,9 +20,8 @@ class TableFiller:
     poset = mask = None
 
     def __init__(self, imputer, rows, X):
-        # Frames and floats have types, which say how far sums of theirs are rounded.
-        is_typed = is_frame(X) or (isinstance(X, np.ndarray) and X.dtype.kind == "f")
-        table = read_table(TableReader(None), X if is_typed else rows, missing=True)
+        # Types say how far sums are rounded.
+        table = read_table(TableReader(None), X, missing=True)
         empty = np.flatnonzero(np.isnan(rows).all(axis=0))
         if len(empty):
             name = table.feature_names[empty[0]]
@@ -55,14 +54,11 @@ class TableFiller:
             self._imputer = clone(imputer.imputer).set_output(transform="default")
             self._imputer.fit(rows)
 
-    def fill(self, rows, missing, numbers, caller):
+    def fill(self, rows, missing, numbers):
         """Rows, which messages name by their numbers, filled; and one step."""
-        lost = np.flatnonzero(missing.all(axis=1))
-        if len(lost):
-            warn_user(
-                f"Row {numbers[lost[0]]} has no observed value ({len(lost)} such rows)."
-            )
-        guess = np.where(missing, self._guessed(rows), rows)
+        with errors_naming("imputer"):
+            guess = self._imputer.transform(rows).reshape(rows.shape)
+        guess = np.where(missing, guess, rows)
         filled, unmet = self._project(guess, missing)
         unmet |= self._contradicted(rows)
         off = np.flatnonzero(unmet.any(axis=1))
@@ -70,26 +66,11 @@ class TableFiller:
             names = self._system.descriptions
             missed = [names[k] for k in np.flatnonzero(unmet[off[0]])[-3:]]
             warn_missed(
-                f"{caller}: {len(off)} row{'s' if len(off) > 1 else ''} cannot have "
+                f"{len(off)} row{'s' if len(off) > 1 else ''} cannot have "
                 f"{' and '.join(missed)!r} with what is observed, which stays; the "
                 f"first is row {numbers[off[0]]}."
             )
         return filled, 1
-
-    def _guessed(self, rows):
-        """Rows as the imputer fills them."""
-        filled = self._imputer.transform(rows)
-        if filled.shape != rows.shape:
-            raise ValueError(
-                f"imputer={self._imputer!r} makes rows of {filled.shape[1]} columns of "
-                f"{rows.shape[1]}: give one that keeps all columns and adds none, "
-                "without add_indicator."
-            )
-        return filled
-
-    def is_off(self, rows):
-        """Rows (n,) whose observed cells alone contradict what is asked."""
-        return self._contradicted(rows).any(axis=1)
 
     def _contradicted(self, rows):
         """Constraints (n, k) that rows have all cells of, and miss by a millionth."""

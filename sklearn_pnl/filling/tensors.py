@@ -64,22 +64,18 @@ class TensorFiller:
         k = imputer.n_neighbors
         self._near = None if k is None else NearRows(rows, k)
 
-    def is_off(self, rows):
-        """No row (n,) contradicts a model."""
-        return np.zeros(len(rows), bool)
-
-    def fill(self, rows, missing, numbers, caller):
+    def fill(self, rows, missing, numbers):
         """Rows, which messages name by their numbers, filled; and the Newton steps."""
         measure, residual, n_iter = self._models(rows)
         tol, max_iter = self._settings["tol"], self._settings["max_iter"]
-        warn_unconverged(caller, residual, tol, max_iter)
+        warn_unconverged("ManyBodyImputer", residual, tol, max_iter)
         measure = measure[:, int(self.poset.added_bottom) :] - self._offset
         filled = self._layout.back(np.maximum(measure, 0.0))
         left = missing & np.isnan(filled)
         if left.any():
             row, cell = map(int, np.argwhere(left)[0])
             warn_user(
-                f"{caller}: {left.sum()} of {missing.sum()} missing cells are not "
+                f"{left.sum()} of {missing.sum()} missing cells are not "
                 "determined by the observed ones and stay missing; the first is cell "
                 f"{cell} of row {numbers[row]}. A smaller order or alpha > 0 gives "
                 "them a value."
