@@ -78,5 +78,6 @@ print(comparisons["PNLSampler"])
 # rows repeat the training rows. Middle: the features that differ most. Right: red
 # correlations have grown, blue ones have shrunk.
 for name in ("PNLSampler", "one by one"):
-    SampleComparisonDisplay(comparisons[name], estimator_name=name).plot()
+    figure = SampleComparisonDisplay(comparisons[name]).plot().figure_
+    figure.suptitle(f"{name}: {comparisons[name].verdict}")
 plt.show()

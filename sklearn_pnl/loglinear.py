@@ -188,11 +188,6 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         rows = self._rows(X, reset=True)
         shares = np.any(rows % 1) and np.allclose(rows.sum(axis=1), 1, rtol=1e-6)
         self.poset_ = lay_out(self.poset, self.input_shape_)
-        if self.poset_.added_bottom:
-            raise ValueError(
-                f"{self.poset_!r} has a bottom that was added, where nothing is "
-                "counted. Give a poset with an element for each cell."
-            )
         self.counts_ = rows.sum(axis=0).reshape(self.poset_.shape)
         reference = check_reference(self.reference, self.counts_, self.poset_)
         self.counts_ += self.offset * (reference is None or reference > 0)
@@ -253,10 +248,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         -------
         score : float, in nats per count
         """
-        total = self._rows(X, reset=False).sum()
-        if total == 0:
-            raise ValueError("X has no counts: there is nothing to score.")
-        return float(self.score_samples(X).sum() / total)
+        return float(self.score_samples(X).sum() / self._rows(X, reset=False).sum())
 
     @one_blas_thread()
     def deviance_tests(

@@ -23,8 +23,6 @@ class SampleComparisonDisplay:
     Parameters
     ----------
     comparison : SampleComparison
-    estimator_name : str, default=None
-        The sampler, for the title.
 
     Attributes
     ----------
@@ -55,21 +53,12 @@ class SampleComparisonDisplay:
     (4,)
     """
 
-    def __init__(
-        self, comparison: SampleComparison, *, estimator_name: str | None = None
-    ) -> None:
+    def __init__(self, comparison: SampleComparison) -> None:
         self.comparison = comparison
-        self.estimator_name = estimator_name
 
     @classmethod
     def from_samples(
-        cls,
-        X: Rows,
-        X_new: Rows,
-        *,
-        estimator_name: str | None = None,
-        ax: Any = None,
-        **compare_kwargs: Any,
+        cls, X: Rows, X_new: Rows, *, ax: Any = None, **compare_kwargs: Any
     ) -> Self:
         """Compare new rows with training rows, and plot.
 
@@ -79,8 +68,6 @@ class SampleComparisonDisplay:
             Training rows.
         X_new : array-like of shape (n_new, ...)
             New rows.
-        estimator_name : str, default=None
-            The sampler that drew them, for the title.
         ax : array-like of 3 matplotlib Axes, default=None
             Axes to plot on; None makes a figure.
         **compare_kwargs : dict
@@ -91,8 +78,7 @@ class SampleComparisonDisplay:
         display : SampleComparisonDisplay
         """
         check_matplotlib_support(f"{cls.__name__}.from_samples")
-        comparison = compare_samples(X, X_new, **compare_kwargs)
-        return cls(comparison, estimator_name=estimator_name).plot(ax=ax)
+        return cls(compare_samples(X, X_new, **compare_kwargs)).plot(ax=ax)
 
     def plot(self, ax: Any = None, *, max_features: int = 15) -> Self:
         """Three panels: distances, the features that differ most, correlations.
@@ -115,8 +101,7 @@ class SampleComparisonDisplay:
 
         if ax is None:
             figure, ax = subplots(1, 3, figsize=(13, 5), layout="constrained")
-            title = [self.estimator_name, self.comparison.verdict]
-            figure.suptitle(": ".join(filter(None, title)))
+            figure.suptitle(self.comparison.verdict)
         self.axes_ = np.ravel(ax)
         distances, features, correlations = self.axes_
         self.figure_ = distances.figure

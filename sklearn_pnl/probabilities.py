@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import assert_all_finite, column_or_1d, get_tags
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ._runtime.typing import Rows
@@ -149,9 +149,8 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         y = plain_target(y)[0]
         with errors_naming("y"):
             assert_all_finite(y, input_name="y")
-            # In the words that imbalanced-learn's checks ask for.
-            kind = type_of_target(y, input_name="y")
-            if kind == "multilabel-indicator" or kind.endswith("-multioutput"):
+            if np.ndim(y) > 1 and np.shape(y)[1] > 1:
+                # In the words that imbalanced-learn's checks ask for.
                 raise ValueError(
                     "Multilabel and multioutput targets are not supported."
                 )

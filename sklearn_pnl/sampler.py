@@ -286,11 +286,6 @@ class PNLSampler(Augmentation, BaseOverSampler):
         by_class = isinstance(self.constraints, dict)
         constraints = self.constraints.get(label) if by_class else self.constraints
         totals = (self.totals or {}).get(label)
-        if weights is not None and not weights.any():
-            raise ValueError(
-                f"sample_weight is 0 in all rows of {part.data_name}, and new rows "
-                "start from some of them: give one a weight."
-            )
         batch, report = rows.draw(n_new, rng, constraints, totals, shares=weights)
         if report is not None:
             self.reports_[label] = report

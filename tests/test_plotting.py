@@ -55,10 +55,10 @@ def test_panels_draw_the_numbers():
 
 def test_titles_and_legend_say_what_is_drawn():
     display = SampleComparisonDisplay.from_samples(
-        X, np.vstack([X_NEW[:20], X[:20]]), estimator_name="Mine", random_state=0
+        X, np.vstack([X_NEW[:20], X[:20]]), random_state=0
     )
     comparison = display.comparison
-    assert display.figure_.get_suptitle() == f"Mine: {comparison.verdict}"
+    assert display.figure_.get_suptitle() == comparison.verdict
     titles = [ax.get_title() for ax in display.axes_]
     assert titles[0] == "distances: copies"
     assert titles[1].startswith("features: ") and "shifted" in titles[1]

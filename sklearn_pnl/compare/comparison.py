@@ -19,7 +19,11 @@ from .rows import read_samples
 
 @validate_params(
     {
-        "classifier": [InstanceWith(["fit", "predict"]), None],
+        "classifier": [
+            InstanceWith(["fit", "predict_proba"]),
+            InstanceWith(["fit", "decision_function"]),
+            None,
+        ],
         "cv": [TWO_OR_MORE],
         "max_samples": [TWO_OR_MORE],
         "random_state": ["random_state", np.random.Generator],
@@ -108,8 +112,8 @@ def compare_samples(
     ------
     ValueError
         For infinity (with the first place), rows of different shapes or with different
-        columns, fewer than 2 training or test rows, no new row, and values that
-        single precision does not hold in training standard deviations.
+        columns, fewer than 2 training rows, no new or test row, and values that single
+        precision does not hold in training standard deviations.
 
     Warns
     -----

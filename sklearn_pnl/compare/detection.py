@@ -13,8 +13,6 @@ from sklearn.neighbors import NearestNeighbors
 
 from .findings import TOO_FEW, judge_area, no_finding
 
-# What the area under the ROC curve is computed of.
-_SCORES = ("predict_proba", "decision_function")
 _MAX_SEED = np.iinfo(np.int32).max
 
 
@@ -31,11 +29,6 @@ def detect(real, new, is_held_out, classifier, cv, max_samples, rng, n_jobs):
         # forest, with an area under the ROC curve as far from 0.5 or farther.
         seed = rng.randint(_MAX_SEED)
         classifier = ExtraTreesClassifier(40, min_samples_leaf=2, random_state=seed)
-    elif not any(hasattr(classifier, name) for name in _SCORES):
-        raise ValueError(
-            f"classifier={classifier!r} gives no scores of rows: pass one with "
-            f"{' or '.join(_SCORES)}."
-        )
     splits = make_folds(rows, is_new, is_held_out, cv, rng)
     reason = f"area under the ROC curve of a classifier, {size} new and real rows each"
     if len(splits) < 2:

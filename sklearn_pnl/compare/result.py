@@ -95,10 +95,7 @@ class SampleComparison(TableReport):
 
     def __getitem__(self, criterion: str) -> Finding:
         """The finding of a criterion."""
-        findings = {finding.criterion: finding for finding in self.findings}
-        if criterion not in findings:
-            raise KeyError(f"{criterion!r} is no criterion; there are {[*findings]}.")
-        return findings[criterion]
+        return {finding.criterion: finding for finding in self.findings}[criterion]
 
     def _title(self):
         test = f" and {self.n_test} test rows" if self.n_test else ""
