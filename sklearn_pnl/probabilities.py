@@ -149,7 +149,7 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         y = plain_target(y)[0]
         with errors_naming("y"):
             assert_all_finite(y, input_name="y")
-            if np.ndim(y) > 1 and np.shape(y)[1] > 1:
+            if np.asarray(y).ndim > 1 and np.asarray(y).shape[1] > 1:
                 # In the words that imbalanced-learn's checks ask for.
                 raise ValueError(
                     "Multilabel and multioutput targets are not supported."

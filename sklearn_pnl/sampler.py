@@ -253,17 +253,20 @@ class PNLSampler(Augmentation, BaseOverSampler):
         self.method_ = as_method(self.method, table)
         self.augmenters_, self.reports_ = {}, {}
         new, parents = [], []
-        for (label, n_new), rng in zip(
-            wanted.items(), self._generators(len(wanted)), strict=True
-        ):
+        for label, rng in zip(wanted, self._generators(len(wanted)), strict=True):
             members = np.flatnonzero(labels == label)
             part = table.take(members, f"class {np.asarray(label).item()!r}")
-            here = [None if v is None else v[members] for v in (group_codes, weights)]
-            rows, batch = self._new_rows(label, part, n_new, rng, *here)
+            here = (v if v is None else v[members] for v in (group_codes, weights))
+            rows, batch = self._new_rows(label, part, wanted[label], rng, *here)
             new.append(rows)
             parents.append(members[batch.parents])
         self.parent_indices_ = _stack_parents(parents, len(table))
-        self._set_groups_and_weights(groups, weights)
+        # A new row has the group and weight of its first parent.
+        first = self.parent_indices_[:, 0]
+        if groups is not None:
+            self.groups_ = np.concatenate([groups, groups[first]])
+        if weights is not None:
+            self.sample_weight_ = np.concatenate([weights, weights[first]])
         new_labels = np.repeat(np.array([*wanted], labels.dtype), [*wanted.values()])
         return table.stack(new), target.like(np.concatenate([labels, new_labels]))
 
@@ -291,13 +294,6 @@ class PNLSampler(Augmentation, BaseOverSampler):
             self.reports_[label] = report
         self.augmenters_[label] = augmenter
         return rows.restored(batch), batch
-
-    def _set_groups_and_weights(self, groups, weights):
-        """Of all rows returned: a new row has those of its first parent."""
-        first = self.parent_indices_[:, 0]
-        for name, values in (("groups_", groups), ("sample_weight_", weights)):
-            if values is not None:
-                setattr(self, name, np.concatenate([values, values[first]]))
 
     @all_or_nothing
     @one_blas_thread()

@@ -118,7 +118,7 @@ def compare_samples(
     Warns
     -----
     UserWarning
-        If test rows are training rows, and if ``X_new`` begins with those of ``X``.
+        If ``X_new`` begins with the rows of ``X``.
 
     See Also
     --------

@@ -58,9 +58,9 @@ class TableFiller:
         """Rows, which messages name by their numbers, filled; and one step."""
         with errors_naming("imputer"):
             guess = self._imputer.transform(rows).reshape(rows.shape)
-        guess = np.where(missing, guess, rows)
-        filled, unmet = self._project(guess, missing)
-        unmet |= self._contradicted(rows)
+        filled = self._project(np.where(missing, guess, rows), missing)
+        room = ALMOST * self._system.scale + self._rounding
+        unmet = self._system.violations(filled, room)
         off = np.flatnonzero(unmet.any(axis=1))
         if len(off):
             names = self._system.descriptions
@@ -72,38 +72,32 @@ class TableFiller:
             )
         return filled, 1
 
-    def _contradicted(self, rows):
-        """Constraints (n, k) that rows have all cells of, and miss by a millionth."""
-        room = ALMOST * self._system.scale + self._rounding
-        return self._system.open_at(np.isnan(rows)).violations(rows, room)
-
     def _project(self, guess, missing):
-        """Missing cells moved least to what can be met, and what (n, k) cannot.
+        """Missing cells moved least to what can be met.
 
         Within what was observed if possible, else beyond. Where that is not enough, the
         constraint that is missed most gives way, one at a time.
         """
         system = self._system
         # Constraints without a missing cell are no matter of the others.
-        is_open = missing @ (system.coefficients != 0).T
-        filled, unmet = guess.copy(), np.zeros(is_open.shape, bool)
-        todo = np.arange(len(guess))
+        asked = missing @ (system.coefficients != 0).T
+        filled, todo = guess.copy(), np.arange(len(guess))
         for box in self._boxes:
-            start, free, asked = guess[todo], missing[todo], (is_open & ~unmet)[todo]
+            start, free = guess[todo], missing[todo]
             part = replace(
                 system,
-                lower=np.where(asked, system.lower - self._rounding, -np.inf),
-                upper=np.where(asked, system.upper + self._rounding, np.inf),
+                lower=np.where(asked[todo], system.lower - self._rounding, -np.inf),
+                upper=np.where(asked[todo], system.upper + self._rounding, np.inf),
             )
             weights = weights_of(start, self._set, ~free, 1.0)
             ends = (np.where(free, end, start) for end in box)
             filled[todo], satisfied = nearest_rows(start, weights, part, *ends)
-            share = np.abs(part.residual(filled[todo])) / part.scale
-            off = np.flatnonzero(~satisfied.all(axis=1))
-            if not len(off):
+            if satisfied.all():
                 break
-            todo = todo[off]
+            off = ~satisfied.all(axis=1)
             if box is not self._boxes[0]:
-                worst = np.argmax(np.where(satisfied, -1, share)[off], axis=1)
-                unmet[todo, worst] = True
-        return filled, unmet
+                share = np.abs(part.residual(filled[todo])) / part.scale
+                worst = np.argmax(np.where(satisfied, -1, share), axis=1)
+                asked[todo[off], worst[off]] = False
+            todo = todo[off]
+        return filled
