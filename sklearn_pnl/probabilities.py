@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -18,6 +18,8 @@ from ._runtime.validation import InstanceWith, all_or_nothing, errors_naming
 from .frames import plain_target, read_weights
 
 
+# Its parameters are the fields.
+@dataclass(eq=False, repr=False)
 class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit a classifier on resampled rows, and correct its probabilities for the prior.
 
@@ -111,16 +113,10 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         "decision": [StrOptions({"posterior", "balanced"})],
     }
 
-    def __init__(
-        self,
-        sampler: Any,
-        estimator: Any,
-        *,
-        decision: Literal["posterior", "balanced"] = "posterior",
-    ) -> None:
-        self.sampler = sampler
-        self.estimator = estimator
-        self.decision = decision
+    sampler: Any
+    estimator: Any
+    _: KW_ONLY
+    decision: Literal["posterior", "balanced"] = "posterior"
 
     # Sampler and estimator validate their own parameters.
     @all_or_nothing
