@@ -111,10 +111,6 @@ def adjust(
     >>> float(adjust(X, totals={3: 500.0})[:, 3].sum().round(6))
     500.0
     """
-    if constraints is None and totals is None:
-        raise ValueError(
-            "Nothing is asked: give constraints of each row, or totals of all of them."
-        )
     is_list = isinstance(constraints, list | tuple)
     for constraint in constraints if is_list else [constraints]:
         for name, end in getattr(constraint, "labelled", {}).items():
@@ -165,7 +161,6 @@ def _read_sums(totals, table, numbers):
         if total.by_level:
             raise ValueError(
                 f"The counts of {total.of!r}: rows that are moved keep their "
-                "categories. Ask for sums of numbers here; calibrate gives rows "
-                "weights for counts, and PNLAugmenter.sample draws new rows."
+                "categories. calibrate gives rows weights for counts."
             )
     return Totals.read(totals, len(numbers), table, numbers).sums

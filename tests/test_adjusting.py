@@ -345,12 +345,11 @@ def test_what_cannot_be_had_names_the_row_and_what_it_reaches():
         adjust(X, totals={0: -1.0}, extrapolation=0.0)
 
 
-def test_counts_and_nothing_are_refused():
+def test_counts_are_refused_and_of_nothing_asked_rows_stay():
     X = stores(0).assign(place=np.repeat(["n", "s"], 30))
     with pytest.raises(ValueError, match="keep their categories.*calibrate"):
         adjust(X, totals={"place": {"n": 20, "s": 40}})
-    with pytest.raises(ValueError):
-        adjust(X)
+    pd.testing.assert_frame_equal(adjust(X), X)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,8 @@ Each criterion is a value measured on new rows, the baseline that real rows show
 threshold up to which it is fine, and a status: :mod:`~sklearn_pnl.compare.findings`.
 """
 
-from .comparison import compare_samples
+from .comparison import SampleComparison, compare_samples
 from .features import FeatureComparison
 from .findings import Finding
-from .result import SampleComparison
 
 __all__ = ["FeatureComparison", "Finding", "SampleComparison", "compare_samples"]
