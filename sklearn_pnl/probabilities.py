@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import assert_all_finite, column_or_1d, get_tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -188,14 +189,8 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
 
     def _count(self, y, sample_weight=None):
         """Rows of each class, or sums of their weights; 0 for classes without rows."""
-        y = np.asarray(y)
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(
-                f"{self.sampler_!r} made rows of class {unknown.tolist()[0]!r}, which "
-                "is not in y."
-            )
-        codes = np.searchsorted(self.classes_, y)
+        # Refuses classes that are not in y.
+        codes = LabelEncoder().fit(self.classes_).transform(y)
         return np.bincount(codes, sample_weight, minlength=len(self.classes_))
 
     def _probabilities(self, X, balanced=False):
