@@ -161,7 +161,7 @@ def effective_size(weights):
 @validate_params(
     _SOLVER_CONSTRAINTS
     | {
-        "bounds": [tuple, list],
+        "bounds": ["array-like"],
         "integer": ["boolean"],
         "return_report": ["boolean"],
     },
