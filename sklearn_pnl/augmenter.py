@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 from numpy.typing import ArrayLike
@@ -26,8 +25,6 @@ from .engine import Augmentation, EqualitiesLike, MethodLike, as_method, fit_row
 _DROP = "infeasible='drop' leaves such rows out."
 
 
-# Its parameters are the fields.
-@dataclass(eq=False, repr=False)
 class PNLAugmenter(Augmentation):
     """Pseudo-nonlinear data augmentation of one set of rows.
 
@@ -147,14 +144,24 @@ class PNLAugmenter(Augmentation):
     # Whether rows may stay on the device that they are on.
     _on_devices = True
 
-    method: MethodLike = "auto"
-    _: KW_ONLY
-    k_neighbors: int | Literal["auto"] = "auto"
-    categorical_features: Literal["auto"] | ArrayLike | None = "auto"
-    value_support: Literal["auto"] | None = "auto"
-    extrapolation: float | None = 0.0
-    equalities: EqualitiesLike = "auto"
-    n_jobs: int | None = None
+    def __init__(
+        self,
+        method: MethodLike = "auto",
+        *,
+        k_neighbors: int | Literal["auto"] = "auto",
+        categorical_features: Literal["auto"] | ArrayLike | None = "auto",
+        value_support: Literal["auto"] | None = "auto",
+        extrapolation: float | None = 0.0,
+        equalities: EqualitiesLike = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.method = method
+        self.k_neighbors = k_neighbors
+        self.categorical_features = categorical_features
+        self.value_support = value_support
+        self.extrapolation = extrapolation
+        self.equalities = equalities
+        self.n_jobs = n_jobs
 
     @all_or_nothing
     @one_blas_thread()

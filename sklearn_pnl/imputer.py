@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from inspect import signature
 from typing import Any, ClassVar, Literal, Self
 
@@ -40,8 +39,6 @@ _OF_TENSORS = (
 _OF_TABLES = "constraints", "equalities", "imputer"
 
 
-# Its parameters are the fields.
-@dataclass(eq=False, repr=False)
 class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Fill missing cells by a convex fit to the observed ones, which stay as they are.
 
@@ -192,21 +189,38 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         "n_jobs": N_JOBS,
     }
 
-    order: int | Sequence | Literal["auto"] | None = "auto"
-    _: KW_ONLY
-    base: ArrayLike | None = None
-    poset: Any = None
-    reshaper: Any = None
-    n_neighbors: int | None = None
-    imputer: Any = None
-    equalities: Any = "auto"
-    constraints: Any = None
-    offset: float = 0.0
-    alpha: float = 1e-4
-    ordered_modes: Sequence[int] = ()
-    tol: float = 1e-6
-    max_iter: int = 100
-    n_jobs: int | None = None
+    def __init__(
+        self,
+        order: int | Sequence | Literal["auto"] | None = "auto",
+        *,
+        base: ArrayLike | None = None,
+        poset: Any = None,
+        reshaper: Any = None,
+        n_neighbors: int | None = None,
+        imputer: Any = None,
+        equalities: Any = "auto",
+        constraints: Any = None,
+        offset: float = 0.0,
+        alpha: float = 1e-4,
+        ordered_modes: Sequence[int] = (),
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.order = order
+        self.base = base
+        self.poset = poset
+        self.reshaper = reshaper
+        self.n_neighbors = n_neighbors
+        self.imputer = imputer
+        self.equalities = equalities
+        self.constraints = constraints
+        self.offset = offset
+        self.alpha = alpha
+        self.ordered_modes = ordered_modes
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
 
     @all_or_nothing
     @one_blas_thread()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -34,8 +33,6 @@ from .manifolds import ORDER
 from .projectors import FIT_CONSTRAINTS
 
 
-# Its parameters are the fields.
-@dataclass(eq=False, repr=False)
 class LogLinearModel(DensityMixin, BaseEstimator):
     r"""Fit one log-linear model to the sum of the rows, each a table of counts.
 
@@ -153,14 +150,24 @@ class LogLinearModel(DensityMixin, BaseEstimator):
         **FIT_CONSTRAINTS,
     }
 
-    order: int | Sequence = 1
-    _: KW_ONLY
-    base: ArrayLike | None = None
-    poset: PosetProtocol | None = None
-    reference: ArrayLike | None = None
-    offset: float = 0.0
-    tol: float = 1e-10
-    max_iter: int = 200
+    def __init__(
+        self,
+        order: int | Sequence = 1,
+        *,
+        base: ArrayLike | None = None,
+        poset: PosetProtocol | None = None,
+        reference: ArrayLike | None = None,
+        offset: float = 0.0,
+        tol: float = 1e-10,
+        max_iter: int = 200,
+    ) -> None:
+        self.order = order
+        self.base = base
+        self.poset = poset
+        self.reference = reference
+        self.offset = offset
+        self.tol = tol
+        self.max_iter = max_iter
 
     @all_or_nothing
     @one_blas_thread()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -19,8 +19,6 @@ from ._runtime.validation import InstanceWith, all_or_nothing, errors_naming
 from .frames import plain_target, read_weights
 
 
-# Its parameters are the fields.
-@dataclass(eq=False, repr=False)
 class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit a classifier on resampled rows, and correct its probabilities for the prior.
 
@@ -114,10 +112,16 @@ class PriorCorrectedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         "decision": [StrOptions({"posterior", "balanced"})],
     }
 
-    sampler: Any
-    estimator: Any
-    _: KW_ONLY
-    decision: Literal["posterior", "balanced"] = "posterior"
+    def __init__(
+        self,
+        sampler: Any,
+        estimator: Any,
+        *,
+        decision: Literal["posterior", "balanced"] = "posterior",
+    ) -> None:
+        self.sampler = sampler
+        self.estimator = estimator
+        self.decision = decision
 
     # Sampler and estimator validate their own parameters.
     @all_or_nothing

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
@@ -31,8 +30,6 @@ from .lines import Lines
 _DENSITY_RTOL, _CELLS = 1e-3, 40
 
 
-# Its parameters are the fields.
-@dataclass(kw_only=True, eq=False, repr=False)
 class PNLRegressionSampler(Augmentation, BaseSampler):
     """Add rows to a regression problem by pseudo-nonlinear data augmentation.
 
@@ -173,18 +170,34 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         "random_state": ["random_state", np.random.Generator],
     }
 
-    n_samples: float = 1.0
-    row_weights: Literal["uniform", "rarity"] = "uniform"
-    method: MethodLike = "auto"
-    k_neighbors: int | Literal["auto"] = "auto"
-    categorical_features: Literal["auto"] | ArrayLike | None = "auto"
-    value_support: Literal["auto"] | None = None
-    extrapolation: float | None = 0.0
-    equalities: EqualitiesLike = "auto"
-    constraints: Constraint | Sequence | None = None
-    totals: Any = None
-    random_state: Seed = None
-    n_jobs: int | None = None
+    def __init__(
+        self,
+        *,
+        n_samples: float = 1.0,
+        row_weights: Literal["uniform", "rarity"] = "uniform",
+        method: MethodLike = "auto",
+        k_neighbors: int | Literal["auto"] = "auto",
+        categorical_features: Literal["auto"] | ArrayLike | None = "auto",
+        value_support: Literal["auto"] | None = None,
+        extrapolation: float | None = 0.0,
+        equalities: EqualitiesLike = "auto",
+        constraints: Constraint | Sequence | None = None,
+        totals: Any = None,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_samples = n_samples
+        self.row_weights = row_weights
+        self.method = method
+        self.k_neighbors = k_neighbors
+        self.categorical_features = categorical_features
+        self.value_support = value_support
+        self.extrapolation = extrapolation
+        self.equalities = equalities
+        self.constraints = constraints
+        self.totals = totals
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
     @all_or_nothing
     @one_blas_thread()

@@ -6,7 +6,6 @@ What columns keep, the fit of a class and the draw are three calls of `engine.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -29,8 +28,6 @@ from .engine import Augmentation, EqualitiesLike, MethodLike, as_method, fit_row
 from .frames import ClassTarget, read_groups, read_weights
 
 
-# Its parameters are the fields.
-@dataclass(kw_only=True, eq=False, repr=False)
 class PNLSampler(Augmentation, BaseOverSampler):
     """Over-sample by pseudo-nonlinear data augmentation.
 
@@ -185,17 +182,32 @@ class PNLSampler(Augmentation, BaseOverSampler):
         "random_state": ["random_state", np.random.Generator],
     }
 
-    sampling_strategy: float | str | dict | Callable = "auto"
-    method: MethodLike = "auto"
-    k_neighbors: int | Literal["auto"] = "auto"
-    categorical_features: Literal["auto"] | ArrayLike | None = "auto"
-    value_support: Literal["auto"] | None = None
-    extrapolation: float | None = 0.0
-    equalities: EqualitiesLike = "auto"
-    constraints: Constraint | Sequence | dict | None = None
-    totals: dict | None = None
-    random_state: Seed = None
-    n_jobs: int | None = None
+    def __init__(
+        self,
+        *,
+        sampling_strategy: float | str | dict | Callable = "auto",
+        method: MethodLike = "auto",
+        k_neighbors: int | Literal["auto"] = "auto",
+        categorical_features: Literal["auto"] | ArrayLike | None = "auto",
+        value_support: Literal["auto"] | None = None,
+        extrapolation: float | None = 0.0,
+        equalities: EqualitiesLike = "auto",
+        constraints: Constraint | Sequence | dict | None = None,
+        totals: dict | None = None,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(sampling_strategy=sampling_strategy)
+        self.method = method
+        self.k_neighbors = k_neighbors
+        self.categorical_features = categorical_features
+        self.value_support = value_support
+        self.extrapolation = extrapolation
+        self.equalities = equalities
+        self.constraints = constraints
+        self.totals = totals
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
     @all_or_nothing
     @one_blas_thread()
