@@ -10,7 +10,8 @@ It prints a table and writes ``completion-exact.csv``.
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from sklearn_pnl.geometry import InteractionBasis, TensorPoset, complete, order_mask
+from sklearn_pnl.geometry import TensorPoset, complete, order_mask
+from sklearn_pnl.geometry.many_body.bases import ScaledBasis
 
 from ..tables import report
 
@@ -22,9 +23,9 @@ SIZES = (0.5, 1.0, 2.0, 3.5)
 
 def case(rng, shape, share, size):
     """Share of missing cells that are estimable, and the worst relative error there."""
-    basis, poset = InteractionBasis(shape, 2), TensorPoset(shape)
-    scale = size * np.sqrt(poset.n_elements / basis.n_functions)
-    measure = np.exp(basis.synthesis(scale * rng.normal(size=basis.n_functions)))
+    functions, poset = ScaledBasis(shape, 2).functions, TensorPoset(shape)
+    v = size / np.sqrt(len(functions)) * rng.normal(size=len(functions))
+    measure = np.exp(v @ functions).reshape(shape)
     missing = rng.random(shape) < share
     given = np.where(missing, np.nan, measure)
     found = complete(given, poset, order_mask(poset, 2), tol=1e-12)

@@ -65,26 +65,15 @@ P. Hu, M. Sugiyama, "Pseudo-nonlinear data augmentation: a constrained energy
 minimization viewpoint", ICLR 2026, arXiv:2410.00718 (the method).
 """
 
-from .._runtime.masked import unmasked
 from . import contingency, convex, coordinates, divergences, energies, many_body, posets
 from .contingency import *
 from .convex import *
-from .convex.optimize import check_max_iter, check_tol
 from .coordinates import *
 from .divergences import *
 from .energies import *
 from .many_body import *
 from .posets import *
-from .posets.protocol import check_poset
 
-# Checks of arguments, which have one name in all functions.
-_CHECKS = {"poset": check_poset, "tol": check_tol, "max_iter": check_max_iter}
 _PARTS = posets, coordinates, divergences, energies, many_body, convex, contingency
 
 __all__ = sorted(name for part in _PARTS for name in part.__all__)
-
-for _name in __all__:
-    if not isinstance(_public := globals()[_name], type):
-        globals()[_name] = unmasked(_public, _CHECKS)
-        # Where it is found when it is unpickled.
-        globals()[_name].__module__ = __name__

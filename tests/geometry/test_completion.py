@@ -8,16 +8,17 @@ from scipy.optimize import minimize
 from sklearn.linear_model import PoissonRegressor
 
 from sklearn_pnl.geometry import (
-    InteractionBasis,
     TensorPoset,
     chain_poset,
     complete,
+    interaction_mask,
     many_body_projection,
     mixed_projection,
     order_mask,
     product_poset,
     rake,
 )
+from sklearn_pnl.geometry.many_body.bases import ScaledBasis
 from sklearn_pnl.geometry.many_body.solvers import GeneralSolver, TiltSolver
 
 
@@ -29,9 +30,9 @@ def estimable_cells(observed, poset, matched):
 
 def exact(rng, shape, order, size=1.0):
     """A measure without interactions beyond an order."""
-    basis = InteractionBasis(shape, order)
-    scale = size * np.sqrt(np.prod(shape) / basis.n_functions)
-    return np.exp(basis.synthesis(scale * rng.normal(size=basis.n_functions)))
+    functions = functions_of(shape, order)
+    v = size / np.sqrt(len(functions)) * rng.normal(size=len(functions))
+    return np.exp(v @ functions).reshape(shape)
 
 
 def hidden(rng, measure, share):
@@ -41,14 +42,12 @@ def hidden(rng, measure, share):
 
 def functions_of(shape, order):
     """Orthonormal functions (m, D) for a mean over cells, by definition."""
-    basis = InteractionBasis(shape, order)
-    rows = basis.synthesis(np.eye(basis.n_functions)).reshape(basis.n_functions, -1)
-    return rows * np.sqrt(np.prod(shape))
+    return ScaledBasis(shape, order).functions
 
 
 def weights_of(shape, order):
     """Of each of these functions: how many there are of its interaction."""
-    cells = np.array(np.unravel_index(InteractionBasis(shape, order).cells, shape))
+    cells = np.array(np.nonzero(interaction_mask(shape, order)))
     sizes = np.array(shape)[:, None] - 1
     return np.where(cells > 0, sizes, 1).prod(axis=0)
 

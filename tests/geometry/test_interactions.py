@@ -10,14 +10,13 @@ from _oracles import interaction_cells_slow, random_poset, tensor_leq, up_to_ord
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_pnl.geometry import (
-    InteractionBasis,
     TensorPoset,
     element_mask,
     eta_from_prob,
     fisher_information,
     interaction_mask,
 )
-from sklearn_pnl.geometry.many_body.bases import kronecker_blocks
+from sklearn_pnl.geometry.many_body.bases import ScaledBasis, kronecker_blocks
 
 # With a mode of length 1, and with blocks of modes of more than 64 levels.
 CASES = [
@@ -93,36 +92,23 @@ def test_dimension_counts_products_of_lengths_less_one(shape, interactions):
         )
     ]
     expected = sum(prod(shape[k] - 1 for k in modes) for modes in kept)
-    assert InteractionBasis(shape, interactions).n_functions == expected
+    assert ScaledBasis(shape, interactions).n_functions == expected
 
 
 @pytest.mark.parametrize(("shape", "interactions"), CASES + ORDERS, ids=str)
-def test_basis_is_orthonormal(shape, interactions):
-    basis = InteractionBasis(shape, interactions)
-    v = np.random.default_rng(0).normal(size=(3, 2, basis.n_functions))
-    functions = basis.synthesis(v)
-    assert functions.shape == (3, 2, *shape)
-    assert_allclose(basis.analysis(functions), v, atol=1e-12)
-    assert_allclose(np.vdot(functions, functions), np.vdot(v, v))
-
-
-@pytest.mark.parametrize(("shape", "interactions"), CASES + ORDERS, ids=str)
-def test_analysis_is_the_transpose_of_synthesis(shape, interactions):
-    basis = InteractionBasis(shape, interactions)
-    rng = np.random.default_rng(0)
-    v, x = rng.normal(size=basis.n_functions), rng.normal(size=shape)
-    assert_allclose(np.vdot(basis.analysis(x), v), np.vdot(x, basis.synthesis(v)))
-
-
-@pytest.mark.parametrize(("shape", "interactions"), CASES + ORDERS, ids=str)
-def test_basis_spans_the_zeta_columns_of_the_mask(shape, interactions):
+def test_basis_is_orthonormal_and_spans_the_zeta_columns_of_the_mask(
+    shape, interactions
+):
+    basis, size = ScaledBasis(shape, interactions), prod(shape)
+    functions, one = basis.functions, np.eye(basis.n_functions)
+    assert_allclose(functions @ functions.T / size, one, atol=1e-12)
+    x = np.random.default_rng(0).normal(size=(3, size))
+    assert_allclose(basis.analysis(x), x @ functions.T, atol=1e-12 * size)
     # Less their means: the constant function is normalisation's.
-    basis = InteractionBasis(shape, interactions)
-    leq = tensor_leq(shape)
-    columns = leq[interaction_mask(shape, interactions).ravel()].astype(float)
+    columns = tensor_leq(shape)[interaction_mask(shape, interactions).ravel()] * 1.0
     columns -= columns.mean(axis=1, keepdims=True)
-    projected = basis.synthesis(basis.analysis(columns.reshape(-1, *shape)))
-    assert_allclose(projected.reshape(columns.shape), columns, atol=1e-12)
+    projected = basis.synthesis(basis.analysis(columns)) / size
+    assert_allclose(projected, columns, atol=1e-12)
     # The columns are independent, so equal dimensions make the spans equal.
     assert np.linalg.matrix_rank(columns) == basis.n_functions == len(columns)
 
@@ -130,8 +116,7 @@ def test_basis_spans_the_zeta_columns_of_the_mask(shape, interactions):
 @pytest.mark.parametrize(("shape", "interactions"), CASES[:8] + ORDERS, ids=str)
 def test_scaled_basis_has_unit_fisher_information_at_uniform(shape, interactions):
     # Gram = F' (diag(p) - p p') F with p = 1 / D and F = sqrt(D) times the basis.
-    basis = InteractionBasis(shape, interactions)
-    f = basis.synthesis(np.eye(basis.n_functions)).reshape(basis.n_functions, -1)
+    f = ScaledBasis(shape, interactions).functions / np.sqrt(prod(shape))
     assert_allclose(f.sum(axis=1), 0, atol=1e-12)
     # The same metric in zeta columns, by the change of basis between the two.
     poset, elements = TensorPoset(shape), interaction_mask(shape, interactions)
@@ -168,8 +153,6 @@ def test_elements_may_be_a_mask_or_listed():
 def test_bad_interactions_are_refused(interactions):
     with pytest.raises(ValueError):
         interaction_mask((2, 3, 2), interactions)
-    with pytest.raises(ValueError):
-        InteractionBasis((2, 3, 2), interactions)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ A. Agresti, "Categorical Data Analysis", Wiley, 3rd edition 2013, chapters 9 and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,7 +35,6 @@ from scipy.special import xlogy
 from scipy.stats import chi2
 
 from ..._runtime.arrays import to_host
-from ..._runtime.masked import check_unmasked
 from ..convex.optimize import Report
 from ..coordinates import distributions
 from ..divergences import kl_divergence
@@ -252,16 +250,11 @@ def theta_with_errors(
     >>> theta.round(3) + 0.0, errors
     (array([1.386, 0.   ]), array([0.25, 0.2 ]))
     """
-    p = to_host(p)
-    if p.shape != poset.shape or not (isinstance(total, Real) and total > 0):
-        raise ValueError(
-            f"p must be one distribution of shape {poset.shape}, and total a number "
-            f"above 0; got shape {p.shape}, total {total!r}."
-        )
-    q, reference = (
-        distributions(poset, p=p)[0][0][0],
-        check_reference(reference, p, poset),
-    )
+    (q,), lead = distributions(poset, p=p)
+    if lead:
+        raise ValueError(f"p must be one distribution; got {lead} of them.")
+    q = to_host(q)[0]
+    reference = check_reference(reference, q.reshape(poset.shape), poset)
     r = 1.0 if reference is None else np.ravel(reference)
     functions = model_design(poset, poset.level_mask(order)).toarray()
     root = np.sqrt(q)
@@ -312,11 +305,10 @@ def check_reference(reference, counts, poset):
     """A reference as a distribution; a ValueError if counts are where it is 0."""
     if reference is None:
         return None
-    check_unmasked(reference, "reference")
-    reference = non_negative(reference, "A reference")
+    reference = non_negative(reference, "reference")
     if reference.shape != poset.shape or not reference.any():
         raise ValueError(
-            f"A reference must be of shape {poset.shape} and positive somewhere; got "
+            f"reference must be of shape {poset.shape} and positive somewhere; got "
             f"shape {reference.shape}, of sum {reference.sum():g}."
         )
     bad = np.argwhere((counts > 0) & (reference == 0))

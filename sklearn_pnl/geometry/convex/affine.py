@@ -31,6 +31,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import xlogy
 
 from ..._runtime.arrays import largest, some_rows
+from ..posets.elements import numbers
 from .optimize import Report, newton
 from .reach import box_reach, span
 
@@ -217,9 +218,11 @@ def linear_projection(
 
 
 def _check_measures(measures, coefficients):
-    start = np.asarray(measures, dtype=np.float64)
-    as_array = csr_array if issparse(coefficients) else np.asarray
-    a = as_array(coefficients, dtype=np.float64)
+    start = numbers(measures, "measures")
+    if issparse(coefficients):
+        a = csr_array(coefficients, dtype=np.float64)
+    else:
+        a = numbers(coefficients, "coefficients")
     if start.ndim != 2 or a.ndim != 2 or a.shape[1] != start.shape[1]:
         raise ValueError(
             "measures must have shape (n, D) and coefficients shape (c, D); got "
@@ -392,7 +395,7 @@ def _solve_free(hessian, right, free):
 
 
 def _interval(low, high, shape, low_name, high_name):
-    low, high = (np.broadcast_to(np.asarray(x, float), shape) for x in (low, high))
+    low, high = (np.broadcast_to(numbers(x), shape) for x in (low, high))
     for row, k in np.argwhere(~(low <= high)):
         raise ValueError(
             f"{low_name} must be a number of at most {high_name}; in column {k} of row "

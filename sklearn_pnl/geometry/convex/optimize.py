@@ -20,7 +20,6 @@ is n convex functions of m variables each, and offers, with ``rows`` some r of t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,20 +76,6 @@ class Report:
     def converged(self) -> NDArray:
         """Whether ``residual <= tol``: not where it is NaN."""
         return self.residual <= self.tol
-
-
-def check_tol(tol):
-    """Refuse tolerances that no residual can be compared with."""
-    if not (isinstance(tol, Real) and tol >= 0):
-        raise ValueError(f"tol must be a number, 0 or more; got {tol!r}.")
-
-
-def check_max_iter(max_iter):
-    """Refuse what is no number of steps."""
-    if not (isinstance(max_iter, Integral) and max_iter >= 0):
-        raise ValueError(
-            f"max_iter must be a whole number, 0 or more; got {max_iter!r}."
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

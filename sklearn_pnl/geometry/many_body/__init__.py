@@ -28,8 +28,8 @@ it (Moebius inversion within M), and the rest is the reference, rescaled: closed
 If each cell has a greatest element of M below it (chains, trees) cells fall into
 classes, and the reference is rescaled class by class: closed form. If M is a family of
 interactions of a tensor, q is the reference tilted by functions of few modes, found by
-Newton's method in an orthonormal basis of them (:class:`InteractionBasis`, Kronecker
-products of Helmert matrices), after a few sweeps of iterative proportional fitting.
+Newton's method in an orthonormal basis of them (Kronecker products of Helmert
+matrices), after a few sweeps of iterative proportional fitting.
 For any other M the zeta columns of M, made orthonormal, take the place of that basis.
 Few free coordinates make dense Newton worth while; else conjugate gradients, with no
 matrix of the size of M for any row.
@@ -39,14 +39,12 @@ observed ones, and the model has the others: :func:`complete`, which says which 
 are determined (Bishop, Fienberg and Holland 1975, chapter 5).
 """
 
-from .bases import InteractionBasis
 from .completion import Completion, complete
 from .projections import many_body_projection, mixed_projection
 from .solvers import Projection
 
 __all__ = [
     "Completion",
-    "InteractionBasis",
     "Projection",
     "complete",
     "many_body_projection",

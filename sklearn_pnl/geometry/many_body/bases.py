@@ -7,12 +7,10 @@ what they cost and how well conditioned they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from scipy.fft import dct
 from scipy.linalg import cholesky, helmert, solve_triangular
 
@@ -31,7 +29,7 @@ from ..._runtime.arrays import (
     take,
     to_host,
 )
-from ..posets.interactions import Interactions, interaction_mask
+from ..posets.interactions import interaction_mask
 from ..posets.protocol import zeta_columns
 
 # A Newton step changes log probabilities by at most this much. Where the target holds
@@ -43,77 +41,6 @@ LONGEST_STEP = 10.0
 MOST_FACTORED = 2048
 # Entries of a matrix of functions that a device applies as a whole.
 _LARGEST_MATRIX = 2**24
-
-
-class InteractionBasis:
-    """Orthonormal basis of the functions of at most the kept sets of modes.
-
-    The Kronecker product of one Helmert matrix a mode, rows masked to the mode
-    sets kept; the constant function is left out. ``analysis(synthesis(v)) = v``.
-    Scaled by ``sqrt(D)``, the Fisher information in this basis is the identity at
-    the uniform distribution.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the tensor.
-    interactions : int or iterable of tuple of int
-
-    Attributes
-    ----------
-    n_functions : int
-        Dimension ``m`` of the space.
-    cells : ndarray of int of shape (m,)
-        Where the coefficients are in the transform of all modes, flat.
-
-    See Also
-    --------
-    interaction_mask : Elements of some interactions.
-    mixed_projection : Its route "tilt" is Newton's method on interactions.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_pnl.geometry import InteractionBasis
-    >>> basis = InteractionBasis((2, 2), 1)
-    >>> basis.analysis(np.array([[1.0, 0.0], [0.0, 0.0]]))
-    array([0.5, 0.5])
-    >>> basis.synthesis(np.array([0.5, 0.5]))
-    array([[ 0.5,  0. ],
-           [ 0. , -0.5]])
-    """
-
-    def __init__(self, shape: Sequence[int], interactions: Interactions) -> None:
-        self.shape = tuple(shape)
-        self.cells = np.flatnonzero(interaction_mask(self.shape, interactions))
-        self.n_functions = len(self.cells)
-        self._products = KroneckerBasis(mode_matrices(self.shape), self.cells)
-
-    def analysis(self, x: ArrayLike) -> NDArray:
-        """Coefficients ``mask * (H_1 x .. x H_d) x`` of shape (..., m)."""
-        x = np.asarray(x, dtype=np.float64)
-        lead = x.shape[: max(0, x.ndim - len(self.shape))]
-        if x.shape[len(lead) :] != self.shape:
-            raise ValueError(f"x must have shape (..., *{self.shape}); got {x.shape}.")
-        flat = self._products.analysis(x.reshape(-1, prod(self.shape)))
-        return flat.reshape(*lead, self.n_functions)
-
-    def synthesis(self, v: ArrayLike) -> NDArray:
-        """Transpose of :meth:`analysis`: the function with coefficients ``v``."""
-        v = np.asarray(v, dtype=np.float64)
-        flat = self._products.synthesis(v.reshape(-1, self.n_functions))
-        return flat.reshape(*v.shape[:-1], *self.shape)
-
-
-def mode_matrices(shape, ordered=()):
-    """An orthogonal matrix a mode, the first row of each a constant.
-
-    Helmert's, or cosines for modes with levels in order.
-    """
-    matrices = [helmert(n, full=True) for n in shape]
-    for k in ordered:
-        matrices[k] = dct(np.eye(shape[k]), axis=0, norm="ortho")
-    return matrices
 
 
 def kronecker_blocks(matrices):
@@ -336,13 +263,18 @@ class ZetaBasis(Basis):
 
 
 class ScaledBasis(KroneckerBasis):
-    """An interaction basis times ``sqrt(D)``: unit Fisher information at uniform.
+    """Functions of some sets of modes, with unit Fisher information at uniform.
 
-    Of cosines, where levels of modes are in order.
+    Kronecker products of Helmert matrices, or of cosines where levels are in order,
+    times ``sqrt(D)``; the constant function is left out.
     """
 
     def __init__(self, shape, interactions, ordered=()):
-        first, *rest = mode_matrices(shape, ordered)
+        # An orthogonal matrix a mode, the first row of each a constant.
+        first, *rest = (
+            dct(np.eye(n), axis=0, norm="ortho") if k in ordered else helmert(n, True)
+            for k, n in enumerate(shape)
+        )
         cells = np.flatnonzero(interaction_mask(shape, interactions))
         super().__init__([first * np.sqrt(prod(shape)), *rest], cells)
 

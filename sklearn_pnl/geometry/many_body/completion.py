@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from ..._runtime.arrays import joined, patterns_of, row_sums
 from ..convex.optimize import Report, newton_cg, newton_dense
-from ..posets.elements import as_flags, flat_rows, non_negative
+from ..posets.elements import as_flags, flat_rows, non_negative, numbers
 from ..posets.protocol import PosetProtocol
 from .fillable import unfillable_cells
 from .observed import Design
@@ -180,7 +180,7 @@ def complete(
 
 def read_observed(measures, poset, observed=None, reference=None):
     """Validate measures and reference; rows (n, D), and the leading shape."""
-    measures = np.asarray(measures, np.float64)
+    measures = numbers(measures, "measures")
     observed = ~np.isnan(measures) if observed is None else observed
     observed = as_flags(observed, "observed")
     reference = np.asarray(np.ones(poset.shape) if reference is None else reference)

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import kron
 
-from .elements import whole_number
 from .general import Poset
-from .protocol import PosetProtocol, check_poset
+from .protocol import PosetProtocol
 from .tensor import TensorPoset
 
 
@@ -40,7 +39,7 @@ def chain_poset(n_elements: int) -> TensorPoset:
     >>> chain_poset(3).zeta([1.0, 1.0, 1.0])
     array([1., 2., 3.])
     """
-    return TensorPoset((whole_number(n_elements, "n_elements"),))
+    return TensorPoset((n_elements,))
 
 
 def tree_poset(parents: ArrayLike, *, add_bottom: bool = False) -> Poset:
@@ -93,7 +92,9 @@ def boolean_lattice(n_atoms: int) -> Poset:
     Returns
     -------
     Poset
-        With ``2 ** n_atoms`` elements; ``order`` is the size of the subset.
+        With ``2 ** n_atoms`` elements; ``order`` is the size of the subset. Of more
+        than 14 atoms ``TensorPoset((2,) * n_atoms)`` is the same order, without its
+        ``3 ** n_atoms`` relations.
 
     See Also
     --------
@@ -106,13 +107,7 @@ def boolean_lattice(n_atoms: int) -> Poset:
     >>> boolean_lattice(2).order
     array([0, 1, 1, 2])
     """
-    n_atoms = whole_number(n_atoms, "n_atoms")
-    if not 0 <= n_atoms <= 14:
-        raise ValueError(
-            f"n_atoms={n_atoms} is outside 0 to 14: a lattice has 3^n_atoms relations, "
-            "and TensorPoset((2,) * n_atoms) is the same order without them."
-        )
-    return product_poset(*[chain_poset(2)] * n_atoms) if n_atoms else Poset([[1]])
+    return product_poset(*[chain_poset(2)] * n_atoms)
 
 
 def product_poset(*posets: PosetProtocol) -> Poset:
@@ -141,8 +136,6 @@ def product_poset(*posets: PosetProtocol) -> Poset:
     >>> product_poset(chain_poset(2), chain_poset(3)).order
     array([0, 1, 1, 1, 2, 2])
     """
-    for poset in posets:
-        check_poset(poset)
     if not posets or any(poset.added_bottom for poset in posets):
         raise ValueError(
             "A product needs at least one poset, and none with an added bottom, which "

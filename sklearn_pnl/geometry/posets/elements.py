@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from math import prod
-from operator import index
 
 import numpy as np
 
 from ..._runtime.arrays import cast, floats_like, is_foreign, namespace, to_host, widest
-from ..._runtime.masked import check_real
-
-
-def whole_number(value, name):
-    """An int; a TypeError if it is none."""
-    try:
-        return index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a whole number; got {value!r}.") from None
+from ..._runtime.masked import check_real, check_unmasked
 
 
 def flat_elements(poset, elements):
@@ -55,7 +46,7 @@ def as_flags(values, name):
 
 def non_negative(values, name, advice=""):
     """An array of floats; a ValueError if one is negative, or their sum not finite."""
-    values = np.asarray(values, dtype=np.float64)
+    values = numbers(values, name)
     if not (values.min(initial=0) >= 0 and values.max(initial=0) < np.inf):
         where = tuple(np.argwhere(~(np.isfinite(values) & (values >= 0)))[0].tolist())
         raise ValueError(
@@ -67,19 +58,31 @@ def non_negative(values, name, advice=""):
     return values
 
 
+def numbers(values, name="An array"):
+    """An array of NumPy of double precision; a ValueError for masked or complex ones.
+
+    Their masks and imaginary parts would be lost.
+    """
+    check_unmasked(values, name)
+    check_real(values, name)
+    return np.asarray(values, dtype=np.float64)
+
+
 def as_floats(values):
     """An array of single or double precision: that of the values, if they have one."""
-    array = values if is_foreign(values) else np.asarray(values)
-    xp = namespace(array)
-    is_float = array.dtype in (xp.float32, xp.float64)
-    return array if is_float else as_doubles(values)
+    if type(values) is not np.ndarray and not is_foreign(values):
+        check_unmasked(values, "An array")
+        values = np.asarray(values)
+    xp = namespace(values)
+    is_float = values.dtype in (xp.float32, xp.float64)
+    return values if is_float else as_doubles(values)
 
 
 def as_doubles(values):
     """An array of double precision, or of the most that its device has."""
-    check_real(values, "values")
     if not is_foreign(values):
-        return np.asarray(values, dtype=np.float64)
+        return numbers(values)
+    check_real(values, "An array")
     return cast(values, widest(values))
 
 

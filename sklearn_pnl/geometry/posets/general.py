@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.sparse.linalg import splu
 
-from .elements import as_floats, leading_shape, refuse_foreign, whole_number
+from .elements import as_floats, leading_shape, refuse_foreign
 from .protocol import MatrixColumns, PosetProtocol
 
 
@@ -97,7 +97,6 @@ class Poset(PosetProtocol):
             If an element is out of range, if the relations contain a cycle
             (whose elements are named), or if there is no bottom, an element below all.
         """
-        n_elements = whole_number(n_elements, "n_elements")
         if n_elements < 1:
             raise ValueError(f"A poset needs an element; got n_elements={n_elements}.")
         lower, upper = _checked_pairs(pairs, n_elements).T

@@ -73,7 +73,6 @@ def interaction_mask(shape: Sequence[int], interactions: Interactions) -> NDArra
     See Also
     --------
     order_mask : Elements up to an order.
-    sklearn_pnl.geometry.InteractionBasis : An orthonormal basis of interactions.
 
     Examples
     --------

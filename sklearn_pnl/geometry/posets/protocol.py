@@ -139,15 +139,6 @@ class PosetProtocol(ABC):
         return csr_array(self.columns(every).synthesis(np.eye(self.n_elements)).T)
 
 
-def check_poset(poset):
-    """Refuse what is no poset."""
-    if not isinstance(poset, PosetProtocol):
-        raise TypeError(
-            "poset must be a TensorPoset, such as TensorPoset((2, 3)) for tables of "
-            f"this shape, or a Poset; got {poset!r}."
-        )
-
-
 class ZetaColumns:
     """Columns of a zeta matrix by its transforms; rows are flat."""
 
