@@ -359,7 +359,7 @@ class Codec:
         cells = self.cells(rows).reshape(-1, *self.poset.shape)
         observed, _ = read_observed(cells, self.poset)
         settings = {"tol": self.tol, "max_iter": self.max_iter}
-        measure, residual, _, n_iter, _, rank = fit_exactly(
+        measure, residual, n_iter, _, rank = fit_exactly(
             observed, self.base.design, settings
         )
         q = np.where(observed.seen, measure / observed.mass[:, None], 0.0)

@@ -1,16 +1,14 @@
 """Masked cells, which lose their mask where arrays are read, and missing values."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import Decimal
 from functools import wraps
-from types import MappingProxyType
 from typing import TypeVar, cast
 
 import numpy as np
 
 _Called = TypeVar("_Called", bound=Callable)
-_NONE: Mapping[str, Callable] = MappingProxyType({})
 
 
 def _parts(arrays):
@@ -40,11 +38,10 @@ def check_real(arrays, name="X"):
             )
 
 
-def unmasked(function: _Called, checks: Mapping[str, Callable] = _NONE) -> _Called:
+def unmasked(function: _Called) -> _Called:
     """The same function, which refuses masked and complex arrays as arguments.
 
-    It names the argument that NumPy cannot make numbers of. ``checks`` are of arguments
-    by name.
+    It names the argument that NumPy cannot make numbers of.
     """
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]
@@ -55,8 +52,6 @@ def unmasked(function: _Called, checks: Mapping[str, Callable] = _NONE) -> _Call
         for name, argument in arguments:
             check_unmasked(argument, name)
             check_real(argument, name)
-            if name in checks:
-                checks[name](argument)
         try:
             return function(*args, **named)
         except (RuntimeError, TypeError, ValueError) as error:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -53,9 +52,6 @@ class Completion(Report):
     residual : ndarray of shape (...,)
         Half the length of the gradient in orthonormal functions, as a share of the
         observed mass; without a ridge no eta of the observed cells is farther off.
-    gap : ndarray of shape (...,)
-        Primal less dual value, as a share of the observed mass: 0 at the solution.
-        With a ridge it is no less than what the objective is above its minimum.
     n_iter : ndarray of int of shape (...,)
         Newton steps.
     tol : float
@@ -70,7 +66,6 @@ class Completion(Report):
     measure: np.ndarray
     estimable: np.ndarray | None
     rank: np.ndarray | None
-    gap: np.ndarray
 
 
 def complete(
@@ -157,7 +152,7 @@ def complete(
     """
     cells, lead = read_observed(measures, poset, observed, reference)
     design = Design(poset, matched, ordered_modes)
-    if not (isinstance(ridge, Real) and 0 <= ridge < np.inf):
+    if not 0 <= ridge < np.inf:
         raise ValueError(f"ridge must be a finite number, 0 or more; got {ridge!r}.")
     settings = {"tol": tol, "max_iter": max_iter}
     if ridge > 0:
@@ -168,13 +163,13 @@ def complete(
         fitted = (*fitted, None, None)
     else:
         fitted = fit_exactly(cells, design, settings)
-        fitted[0][~fitted[4]] = np.nan
+        fitted[0][~fitted[3]] = np.nan
     # Arrays have one value for each row or for each cell.
     shaped = (
         None if x is None else x.reshape(lead + (x.ndim - 1) * poset.shape)
         for x in fitted
     )
-    names = "measure", "residual", "gap", "n_iter", "estimable", "rank"
+    names = "measure", "residual", "n_iter", "estimable", "rank"
     return Completion(**dict(zip(names, shaped, strict=True)), tol=tol)
 
 
@@ -242,29 +237,24 @@ def _without_unfilled(fitted, observed, design, settings):
     if len(rows):
         rest = observed._replace(seen=observed.seen & ~unfillable).rows(rows)
         limit = fit_exactly(rest, design, settings)
-        limit[0][unfillable[rows]], limit[4][unfillable[rows]] = 0.0, True
+        limit[0][unfillable[rows]], limit[3][unfillable[rows]] = 0.0, True
         for whole, part in zip(fitted, limit, strict=True):
             whole[rows] = part
     return fitted
 
 
 def _fit(observed, basis, penalty, minimise, settings):
-    """Measures (n, D), residuals, gaps and steps of some rows."""
+    """Measures (n, D), residuals and steps of some rows."""
     start = np.where(observed.seen, observed.reference, 0.0)
     start /= row_sums(start)[:, None]
     tilt = RidgeTilt(basis, penalty, start, observed.target)
     solution = minimise(tilt, tilt.zeros, **settings)
-    v = solution.x * tilt.scale
-    slope = tilt.slope(v, solution.point)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        energy = basis.synthesis(v) + np.log(observed.reference)
+        energy = basis.synthesis(solution.x * tilt.scale)
+        energy += np.log(observed.reference)
         top = np.where(observed.seen, energy, -np.inf).max(axis=1, keepdims=True)
         measure = np.exp(energy - top)
         observed_mass = np.where(observed.seen, measure, 0.0).sum(axis=1)
         measure *= (observed.mass / observed_mass)[:, None]
     measure[observed.reference == 0] = 0
-    if penalty.any():
-        gap = 0.5 * slope**2 @ (1 / penalty)
-    else:
-        gap = np.abs(np.einsum("ij,ij->i", v, slope))
-    return measure, solution.residual, gap, solution.n_iter
+    return measure, solution.residual, solution.n_iter

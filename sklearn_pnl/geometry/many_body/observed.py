@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import reduce
-from numbers import Integral
 
 import numpy as np
 
@@ -86,12 +85,5 @@ def _cell_weights(shape, ordered):
 
 def checked_modes(poset, modes):
     """Modes with levels in order, counted from the first, ascending."""
-    d = len(poset.shape)
-    if not np.iterable(modes):
-        raise ValueError(f"ordered_modes must list modes, such as [0]; got {modes!r}.")
-    for k in modes:
-        if not (isinstance(k, Integral) and -d <= k < d):
-            raise ValueError(
-                f"ordered_modes names mode {k}; the modes are 0 to {d - 1}."
-            )
-    return sorted({k % d for k in modes})
+    every = np.arange(len(poset.shape))
+    return np.unique(every[list(modes)]).tolist()

@@ -67,11 +67,9 @@ class RidgeTilt(ExponentialTilt):
         value, q = super().value(v, rows)
         return value + 0.5 * (v**2 @ self._penalty), q
 
-    def slope(self, v, q, rows=slice(None)):
-        return self._basis.analysis(q - self._target[rows]) + v * self._penalty
-
     def gradient(self, x, q, rows):
-        slope = self.slope(x * self.scale, q, rows)
+        slope = self._basis.analysis(q - self._target[rows])
+        slope += x * self.scale * self._penalty
         return slope * self.scale, 0.5 * np.linalg.norm(slope, axis=1)
 
     def longest(self, step, q):
