@@ -30,28 +30,18 @@ def _check_interactions(interactions, n_modes):
                 f"{n_modes} modes has interactions of 1 to {n_modes} modes."
             )
         return int(interactions)
-    given = interactions if np.iterable(interactions) else []
-    sets = [_check_mode_set(modes, n_modes) for modes in given]
-    if not sets:
+    try:
+        sets = [tuple(sorted(map(index, modes))) for modes in interactions]
+    except TypeError:
+        sets = []
+    every = set(range(n_modes))
+    if not sets or any(not m or sorted(every & set(m)) != list(m) for m in sets):
         raise ValueError(
-            "No interaction was given. Pass an order, or list at least one tuple of "
-            f"modes, for instance [(0,), (1, 2)]; got {interactions!r}."
+            "Interactions must be an order or a list of tuples of modes from 0 to "
+            f"{n_modes - 1}, none twice in one, such as [(0,), (1, 2)]; got "
+            f"{interactions!r}."
         )
     return sets
-
-
-def _check_mode_set(modes, n_modes):
-    """A set of modes in ascending order; a ValueError if it is none."""
-    try:
-        checked = sorted(map(index, modes))
-    except TypeError:
-        checked = []
-    if not checked or sorted(set(checked) & set(range(n_modes))) != checked:
-        raise ValueError(
-            f"Interaction {modes!r} must be a tuple of modes from 0 to {n_modes - 1}, "
-            "at least one and none twice, such as (0,) or (0, 2)."
-        )
-    return tuple(checked)
 
 
 def interaction_mask(shape: Sequence[int], interactions: Interactions) -> NDArray:
