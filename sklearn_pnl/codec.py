@@ -318,7 +318,6 @@ class Codec:
         """
         if self._solver is None:
             return self._encode_whole(rows)
-        self._solver.check_takes(rows)
         if self._is_one_body:
             return self._encode_one_body(rows, divergence)
         return self._encode(rows, divergence)
@@ -435,7 +434,6 @@ class Codec:
         # Off the matched set theta of the reference counts, which cells of 0 lack.
         is_positive = namespace(reference).min(reference, axis=1) > 0
         _refuse_far(is_positive, "cells of its distribution underflow to 0")
-        self._decoder.check_takes(target)
         # The solver for the matched set, from `_set_up_decoding`: of "theta" it is an
         # up-set, and q a closed form (`SpliceSolver`).
         tol = self.attainable_tol(target)

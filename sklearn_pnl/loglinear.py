@@ -121,7 +121,7 @@ class LogLinearModel(DensityMixin, BaseEstimator):
     See Also
     --------
     ManyBodyProjector : A model of each row.
-    sklearn_pnl.geometry.goodness_of_fit : The same of arrays, many tables at once.
+    sklearn_pnl.geometry.goodness_of_fit : The same of an array.
 
     References
     ----------

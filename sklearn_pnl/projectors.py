@@ -606,8 +606,6 @@ class BackwardProjector(_Encoder):
         refuse_foreign(self.rows_, "decode_margins, behind a fit that")
         shape = self.poset_.shape
         settings = {"n_modes": len(shape), "tol": tol}
-        # Messages name the margins of the user, without the offset.
-        rake(np.ones(shape), margins, **settings)
         lifted = {
             modes: np.asarray(margin, dtype=np.float64)
             + self.offset * prod(n for k, n in enumerate(shape) if k not in modes)

@@ -24,7 +24,7 @@ class InteractionTests:
     statistic : "G^2"
     terms : tuple
         Sets of modes, elements, or what the levels were called.
-    values : ndarray of shape (..., n_terms)
+    values : ndarray of shape (n_terms,)
     dof : ndarray of int of shape (n_terms,)
 
     See Also
@@ -43,7 +43,7 @@ class InteractionTests:
         return p_values(self.values, self.dof)
 
     def columns(self) -> dict[str, Any]:
-        """Return the tests of one table by column, ready for ``pandas.DataFrame``.
+        """Return the tests by column, ready for ``pandas.DataFrame``.
 
         Returns
         -------
@@ -57,8 +57,6 @@ class InteractionTests:
         }
 
     def __str__(self):
-        if self.values.ndim > 1:
-            return f"{self.statistic} of {len(self.terms)} terms in several tables."
         width = max((len(str(term)) for term in self.terms), default=4)
         columns = self.terms, self.values, self.dof
         return "\n".join(statistics_table("term", self.statistic, *columns, width))
@@ -81,7 +79,7 @@ def deviance_tests(
 
     Parameters
     ----------
-    counts : array-like of shape (..., *poset.shape)
+    counts : array-like of shape ``poset.shape``
         Non-negative.
     poset : Poset or TensorPoset
     levels : {"interactions", "orders"} or list, default="interactions"
@@ -132,7 +130,7 @@ def deviance_tests(
     return InteractionTests(
         statistic="G^2",
         terms=tuple(terms),
-        values=(2 * total[..., None] * parts)[..., shown_terms],
+        values=(2 * total * parts)[shown_terms],
         dof=dof[shown_terms],
     )
 

@@ -40,7 +40,7 @@ from ..coordinates import distributions
 from ..divergences import kl_divergence
 from ..many_body.fillable import model_design, unfillable_cells
 from ..many_body.projections import mixed_projection
-from ..posets.elements import leading_shape, non_negative
+from ..posets.elements import non_negative
 from ..posets.protocol import PosetProtocol
 
 
@@ -50,21 +50,21 @@ class GoodnessOfFit(Report):
 
     Attributes
     ----------
-    expected : ndarray of shape (..., *poset.shape)
+    expected : ndarray of shape ``poset.shape``
         Expected counts ``N q``; 0 in cells that the model cannot fill.
-    total : ndarray of shape (...,)
+    total : float
         ``N``, the sum of the counts.
-    deviance, pearson : ndarray of shape (...,)
+    deviance, pearson : float
         ``G^2`` and ``X^2``.
     n_params : int
         ``|B|``, the dimension of the model on the cells that can occur, without the
         total.
     dof : int
         Cells that can occur less ``1 + n_params``, as R's ``loglin`` has it.
-    adjusted_dof : ndarray of int of shape (...,)
+    adjusted_dof : int
         Cells that the model can fill less the rank of its functions there: the same as
         ``dof`` where no expected count is 0.
-    log_likelihood : ndarray of shape (...,)
+    log_likelihood : float
         ``sum n log q`` in nats, without the multinomial coefficient.
     residual, n_iter, tol, converged
         Of the projection, as in :class:`Projection`.
@@ -76,32 +76,30 @@ class GoodnessOfFit(Report):
     """
 
     expected: np.ndarray
-    total: np.ndarray
-    deviance: np.ndarray
-    pearson: np.ndarray
-    log_likelihood: np.ndarray
+    total: float
+    deviance: float
+    pearson: float
+    log_likelihood: float
     n_params: int
     dof: int
-    adjusted_dof: np.ndarray
+    adjusted_dof: int
 
     @property
-    def p_value(self) -> float | NDArray:
+    def p_value(self) -> float:
         """Chance of a larger ``G^2`` by chi-square with ``dof``; 1 if that is 0."""
         return p_values(self.deviance, self.dof)
 
     @property
-    def aic(self) -> float | NDArray:
+    def aic(self) -> float:
         """``2 n_params - 2 log_likelihood``."""
         return 2 * self.n_params - 2 * self.log_likelihood
 
     @property
-    def bic(self) -> float | NDArray:
+    def bic(self) -> float:
         """``log(N) n_params - 2 log_likelihood``."""
         return np.log(self.total) * self.n_params - 2 * self.log_likelihood
 
     def __str__(self):
-        if np.ndim(self.total):
-            return f"Fits of {self.n_params} parameters to {self.total.size} tables."
         warning = "" if self.converged else f"; not converged: {self.residual:.1e}"
         values, dofs = (self.deviance, self.pearson), (self.dof, self.dof)
         lines = [
@@ -130,11 +128,11 @@ def goodness_of_fit(
     """Fit the log-linear model of an order to counts, with statistics of the fit.
 
     Minimises ``KL(n / N, q)`` over the ``q`` with theta of ``q / reference`` 0 beyond
-    ``order``: the maximum-likelihood estimate. Any number of tables at once.
+    ``order``: the maximum-likelihood estimate.
 
     Parameters
     ----------
-    counts : array-like of shape (..., *poset.shape)
+    counts : array-like of shape ``poset.shape``
         Non-negative; weights need not be whole. Cells may be 0.
     poset : Poset or TensorPoset
     order : int, list of tuple of int, or ndarray of bool, default=1
@@ -184,7 +182,7 @@ def goodness_of_fit(
     """
     counts, total, p = check_counts(counts, poset)
     reference = check_reference(reference, counts, poset)
-    mask, cells = poset.level_mask(order), tuple(range(-len(poset.shape), 0))
+    mask = poset.level_mask(order)
     projection = mixed_projection(p, reference, mask, poset, tol=tol, max_iter=max_iter)
     n_params = n_params_of(poset, mask, reference)
     dof = int(where_it_can_occur(poset, reference).sum()) - 1 - n_params
@@ -192,14 +190,14 @@ def goodness_of_fit(
     with np.errstate(divide="ignore"):
         squares = np.divide((p - q) ** 2, q, out=np.zeros_like(q), where=p != q)
     return GoodnessOfFit(
-        expected=q * counts.sum(axis=cells, keepdims=True),
-        total=total[()],
-        deviance=(2 * total * kl_divergence(p, q, axis=cells))[()],
-        pearson=(total * squares.sum(axis=cells))[()],
-        log_likelihood=xlogy(counts, q).sum(axis=cells)[()],
+        expected=q * total,
+        total=total,
+        deviance=2 * total * kl_divergence(p, q),
+        pearson=total * squares.sum(),
+        log_likelihood=xlogy(counts, q).sum(),
         n_params=n_params,
         dof=dof,
-        adjusted_dof=adjusted[()],
+        adjusted_dof=adjusted,
         residual=projection.residual,
         n_iter=projection.n_iter,
         tol=tol,
@@ -288,17 +286,15 @@ def p_values(statistic, dof):
 
 
 def check_counts(counts, poset):
-    """Counts as floats, totals and distributions; a ValueError if not valid."""
-    lead = leading_shape(np.asarray(counts), poset)
-    counts = non_negative(counts, "Counts")
-    total = np.asarray(counts.reshape(*lead, poset.n_elements).sum(axis=-1))
-    if not total.all():
-        table = tuple(np.argwhere(total == 0)[0].tolist())
+    """Counts as floats, their total and distribution; a ValueError if not valid."""
+    counts = non_negative(counts, "counts")
+    if counts.shape != poset.shape or not counts.any():
         raise ValueError(
-            f"The counts{f' of table {table}' if table else ''} are all 0: there is "
-            "nothing to fit. Leave such tables out."
+            f"counts must be one table of shape {poset.shape} that counts something; "
+            f"got shape {counts.shape}, of sum {counts.sum():g}."
         )
-    return counts, total, counts / total.reshape(*lead, *(1 for _ in poset.shape))
+    total = counts.sum()
+    return counts, total, counts / total
 
 
 def check_reference(reference, counts, poset):
@@ -340,15 +336,11 @@ def _rank(design):
 
 
 def without_unfilled(counts, projection, mask, poset, reference, dof):
-    """Distributions without cells that cannot be filled, and adjusted df."""
-    q = projection.prob.reshape(-1, poset.n_elements).copy()
-    can_occur, adjusted = where_it_can_occur(poset, reference), np.full(len(q), dof)
-    masks = np.broadcast_to(can_occur, q.shape), counts.reshape(q.shape) == 0
-    unfillable = unfillable_cells(poset, mask, *masks, q, projection.tol)
-    q[unfillable] = 0
-    rows = np.flatnonzero(unfillable.any(axis=1))
-    design = model_design(poset, mask) if len(rows) else None
-    for row in rows:
-        left = can_occur & ~unfillable[row]
-        adjusted[row] = left.sum() - _rank(design[left])
-    return q.reshape(counts.shape), adjusted.reshape(projection.residual.shape)
+    """A distribution without cells that cannot be filled, and adjusted df."""
+    q, can_occur = projection.prob.reshape(-1), where_it_can_occur(poset, reference)
+    row = can_occur[None], counts.reshape(1, -1) == 0, q[None]
+    unfillable = unfillable_cells(poset, mask, *row, projection.tol)[0]
+    if unfillable.any():
+        left = can_occur & ~unfillable
+        dof = int(left.sum()) - _rank(model_design(poset, mask)[left])
+    return np.where(unfillable, 0.0, q).reshape(poset.shape), dof

@@ -103,8 +103,6 @@ class _Solver:
     is_one_body = False
     # Whether conjugate gradients are used, which form no Hessian.
     matrix_free = False
-    # Whether it computes with arrays of any namespace.
-    takes_any = False
 
     def __init__(self, poset, matched):
         self.poset, self.matched = poset, matched
@@ -113,7 +111,6 @@ class _Solver:
     def project(self, target, reference=None, *, tol=1e-6, max_iter=100):
         """Solve for all rows of ``target`` and ``reference``, some at a time."""
         given = {} if reference is None else {"reference": reference}
-        self.check_takes(target)
         (target, *others), lead = distributions(self.poset, target=target, **given)
         n, reference = target.shape[0], others[0] if others else None
         tol, at_once = attainable_tol(tol, target), rows_at_once(self.poset, self)
@@ -137,11 +134,6 @@ class _Solver:
             route=self.route,
         )
 
-    def check_takes(self, rows):
-        """Refuse arrays of another namespace than NumPy where it takes no others."""
-        if not self.takes_any:
-            refuse_foreign(rows, f"A projection on the route {self.route!r}")
-
     @cached_property
     def _columns(self):
         return zeta_columns(self.poset, self.elements)
@@ -155,7 +147,6 @@ class SpliceSolver(_Solver):
     """M an up-set: the target on it, and the reference, rescaled, off it."""
 
     route = "splice"
-    takes_any = True
 
     def __init__(self, poset, matched):
         super().__init__(poset, matched)
@@ -190,6 +181,7 @@ class ClassSolver(_Solver):
 
     def solve(self, target, reference, tol, max_iter):
         """Distributions, residuals and steps for flat rows that need no check."""
+        refuse_foreign(target, "A projection on the route 'classes'")
         if reference is None:
             reference = np.full((1, self.poset.n_elements), 1 / self.poset.n_elements)
         has, wanted = (x @ self._classes for x in (reference, target))
@@ -253,7 +245,6 @@ class TiltSolver(_NewtonSolver):
     """
 
     route = "tilt"
-    takes_any = True
 
     def __init__(self, poset, family):
         super().__init__(poset, interaction_mask(poset.shape, family))
@@ -330,6 +321,7 @@ class GeneralSolver(_NewtonSolver):
 
     def solve(self, target, reference, tol, max_iter):
         """Distributions, residuals and steps for flat rows that need no check."""
+        refuse_foreign(target, "A projection on the route 'general'")
         start = reference
         if reference is None:
             start = filled(1 / target.shape[1], target.shape, target)
