@@ -157,9 +157,7 @@ SHARES, POSET = np.full((2, 3), 1 / 6), geometry.TensorPoset((2, 3))
     ("name", "call"),
     [
         ("levels", lambda: geometry.deviance_tests(SHARES, POSET, 1)),
-        ("levels", lambda: geometry.energy_decomposition(SHARES, POSET, 1)),
         ("margins", lambda: geometry.rake(SHARES, None)),
-        ("divergence", lambda: moved_shares(divergence="a")),
         ("ridge", lambda: geometry.complete(SHARES, POSET, SHARES > 0, ridge=-1.0)),
         (
             "reference",
@@ -303,10 +301,6 @@ def test_groups_are_names_of_any_kind(groups, with_gaps):
 )
 def test_what_a_parameter_cannot_be_is_refused_by_name(name, call):
     refused(lambda _: call(), None, name)
-
-
-def moved_shares(**settings):
-    geometry.linear_projection(SHARES, [[1, 1, 1]], 1, 1, **settings)
 
 
 def sampled(**params):

@@ -133,8 +133,6 @@ def energy_decomposition(
     array([0.0201, 0.0863])
     """
     levels = range(1, poset.max_order) if levels is None else levels
-    if not np.iterable(levels):
-        raise ValueError(f"levels must be a list of levels; got {levels!r}.")
     masks = [poset.level_mask(level) for level in levels]
     for k, (inner, outer) in enumerate(pairwise(masks)):
         if np.any(inner & ~outer):

@@ -17,11 +17,10 @@ from .fit import check_counts, check_reference, n_params_of, p_values, statistic
 
 @dataclass(frozen=True, kw_only=True)
 class InteractionTests:
-    """A statistic for each term, about chi-square if the counts do not ask for it.
+    """``G^2`` of each term, about chi-square if the counts do not ask for it.
 
     Attributes
     ----------
-    statistic : "G^2"
     terms : tuple
         Sets of modes, elements, or what the levels were called.
     values : ndarray of shape (n_terms,)
@@ -32,7 +31,6 @@ class InteractionTests:
     deviance_tests : What each interaction explains.
     """
 
-    statistic: str
     terms: tuple
     values: np.ndarray
     dof: np.ndarray
@@ -49,17 +47,13 @@ class InteractionTests:
         -------
         columns : dict of str to sequence
         """
-        return {
-            "term": list(self.terms),
-            self.statistic: self.values,
-            "df": self.dof,
-            "p": self.p_value,
-        }
+        terms, values = list(self.terms), self.values
+        return {"term": terms, "G^2": values, "df": self.dof, "p": self.p_value}
 
     def __str__(self):
         width = max((len(str(term)) for term in self.terms), default=4)
         columns = self.terms, self.values, self.dof
-        return "\n".join(statistics_table("term", self.statistic, *columns, width))
+        return "\n".join(statistics_table("term", "G^2", *columns, width))
 
 
 def deviance_tests(
@@ -128,7 +122,6 @@ def deviance_tests(
     # A table of one cell has no terms, and one part, which is 0.
     shown_terms = slice(len(terms))
     return InteractionTests(
-        statistic="G^2",
         terms=tuple(terms),
         values=(2 * total * parts)[shown_terms],
         dof=dof[shown_terms],

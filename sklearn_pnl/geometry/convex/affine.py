@@ -182,8 +182,6 @@ def linear_projection(
     >>> print(found.reasons[0])
     Equation 0 asks for 18 to 20; within the ranges of its features it reaches 0 to 15.
     """
-    if divergence not in _DIVERGENCES:
-        raise ValueError(f"divergence must be 'kl' or 'chi2'; got {divergence!r}.")
     start, a = _check_measures(measures, coefficients)
     shape = len(start), a.shape[0]
     lower, upper = _interval(lower, upper, shape, "lower", "upper")

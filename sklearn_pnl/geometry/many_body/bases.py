@@ -168,12 +168,6 @@ class MarginalCells(KroneckerBasis):
         super().__init__(matrices, elements)
         self.whole = len(elements) <= 64
 
-    def longest(self, step, q):
-        xp = namespace(step)
-        if xp.max(xp.sum(xp.abs(step), axis=1)) <= LONGEST_STEP:
-            return filled(1.0, step.shape[0], step)
-        return super().longest(step, q)
-
     def covariances(self, q):
         # For each cell the sum of the cells that share its non-zero indices, and a 0.
         n, pairs = q.shape[0], self._pairs
