@@ -76,19 +76,13 @@ def fit_on_device(augmenter, X, method):
     augmenter.method_, augmenter.n_neighbors_ = method, k
     augmenter.integer_features_ = np.empty(0, int)
     augmenter._structure = NoStructure(table.numbers().shape[1])
-    low, high = _limits(table.numbers(), augmenter.extrapolation)
-    augmenter._rows = DeviceRows(
-        training, method.draws_, embed, lay_out, k, low, high, table.shape, X.dtype,
-        caller,
-    )  # fmt: skip
-
-
-def _limits(rows, extrapolation):
-    """Ends (D,) of the ranges of new values."""
-    xp = namespace(rows)
+    xp, rows, extrapolation = namespace(X), table.numbers(), augmenter.extrapolation
     low, high = xp.min(rows, axis=0), xp.max(rows, axis=0)
     room = np.inf if extrapolation is None else extrapolation * (high - low)
-    return low - room, high + room
+    augmenter._rows = DeviceRows(
+        training, method.draws_, embed, lay_out, k, low - room, high + room,
+        table.shape, X.dtype, caller,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

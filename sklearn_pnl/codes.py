@@ -293,24 +293,18 @@ class Codes(BaseEstimator):
             base = free_mask(self.poset_, projector.order, projector.base)
             self.base_mask_ = base
         codec = make_codec(projector, self.poset_, base, manifold)
-        training = self._encoded(
-            codec, cells, table, rows, draws.metric, caller, n_jobs
-        )
-        self.draws_: Draws = draws.fit(self.codes_)
-        return training, embed, lay_out
-
-    def _encoded(self, codec, cells, table, rows, metric, caller, n_jobs):
-        """Training rows of cells (n, D), which are kept if decoding needs them."""
         # w_i = Enc(x_i).
         encoded = encode_rows(codec, cells, caller, n_jobs, numbers=table.row_numbers)
+        # Cells are kept if decoding needs them.
         if not codec.needs_rows:
             cells = cells[:0, ...]
         elif not table.owned:
             cells = unshared(cells, rows)
-        training = TrainingRows(codec, cells, encoded, metric, table.labels)
+        training = TrainingRows(codec, cells, encoded, draws.metric, table.labels)
         self.codes_, self.n_params_ = training.codes, codec.n_params
         self.n_iter_ = max(1, int(encoded.n_iter.max()))
-        return training
+        self.draws_: Draws = draws.fit(self.codes_)
+        return training, embed, lay_out
 
     def _projector(self):
         """The projector that ``order`` stands for, not fitted."""

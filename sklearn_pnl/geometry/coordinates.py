@@ -135,6 +135,7 @@ def prob_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
     return _normalized(theta, poset)[0]
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _normalized(theta, poset):
     """Distributions with theta, and psi; theta at the bottom is ignored."""
     theta = as_floats(theta)
@@ -142,7 +143,7 @@ def _normalized(theta, poset):
     flat = 1 * xp.reshape(theta, (prod(lead), poset.n_elements))
     # Sums with theta of the bottom would lose digits.
     flat[:, poset.bottom] = 0
-    energy = _energy(xp.reshape(flat, theta.shape), poset)
+    energy = poset.zeta(xp.reshape(flat, theta.shape))
     q, psi = normalized_exp(xp.reshape(energy, flat.shape))
     return xp.reshape(q, theta.shape), xp.reshape(psi, lead)
 
@@ -156,11 +157,6 @@ def normalized_exp(energy):
         q, psi = tilted_exp(energy)
     _check_finite(psi)
     return q, psi
-
-
-def _energy(theta, poset):
-    with np.errstate(over="ignore", invalid="ignore"):
-        return poset.zeta(theta)
 
 
 def _check_finite(logs):
@@ -230,7 +226,8 @@ def measure_from_theta(theta: ArrayLike, poset: PosetProtocol) -> NDArray:
     array([[2., 2.],
            [2., 2.]])
     """
-    energy = _energy(theta, poset)
+    with np.errstate(over="ignore", invalid="ignore"):
+        energy = poset.zeta(theta)
     xp, n = namespace(energy), poset.n_elements
     flat = xp.reshape(energy, (prod(leading_shape(energy, poset)), n))
     _check_finite(xp.max(flat, axis=1))

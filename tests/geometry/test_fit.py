@@ -27,7 +27,7 @@ from sklearn_pnl.geometry import (
     theta_from_prob,
     theta_with_errors,
 )
-from sklearn_pnl.geometry.many_body.fillable import model_design
+from sklearn_pnl.geometry.many_body.observed import model_design
 
 SEEDS = [0, 1, 2]
 SHAPE = (2, 3, 4)

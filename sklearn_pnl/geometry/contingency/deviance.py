@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,16 +39,6 @@ class InteractionTests:
     def p_value(self) -> NDArray:
         """Chance of larger values by chi-square with ``dof``."""
         return p_values(self.values, self.dof)
-
-    def columns(self) -> dict[str, Any]:
-        """Return the tests by column, ready for ``pandas.DataFrame``.
-
-        Returns
-        -------
-        columns : dict of str to sequence
-        """
-        terms, values = list(self.terms), self.values
-        return {"term": terms, "G^2": values, "df": self.dof, "p": self.p_value}
 
     def __str__(self):
         width = max((len(str(term)) for term in self.terms), default=4)

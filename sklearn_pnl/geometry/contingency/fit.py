@@ -38,7 +38,7 @@ from ..._runtime.arrays import to_host
 from ..convex.optimize import Report
 from ..coordinates import distributions
 from ..divergences import kl_divergence
-from ..many_body.fillable import model_design, unfillable_cells
+from ..many_body.observed import model_design, unfillable_cells
 from ..many_body.projections import mixed_projection
 from ..posets.elements import non_negative
 from ..posets.protocol import PosetProtocol

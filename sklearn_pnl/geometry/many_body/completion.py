@@ -30,8 +30,7 @@ from ..._runtime.arrays import joined, patterns_of, row_sums
 from ..convex.optimize import Report, newton_cg, newton_dense
 from ..posets.elements import as_flags, flat_rows, non_negative, numbers
 from ..posets.protocol import PosetProtocol
-from .fillable import unfillable_cells
-from .observed import Design
+from .observed import Design, unfillable_cells
 from .tilts import RidgeTilt
 
 
