@@ -211,7 +211,7 @@ def calibrate(
     integer : bool, default=False
         Whether weights are rounded to whole numbers: to the nearest ones next to them
         that meet all totals, where these leave whole sums of whole terms, few enough
-        for a search by ``scipy.optimize.milp`` of a second. Where it finds none they
+        for a search of 2000 nodes by ``scipy.optimize.milp``. Where it finds none they
         are truncated, and the fractions replicate a systematic sample of rows
         (truncate, replicate, sample); then totals are missed by what ``report.missed``
         says, and a warning if no report is asked for.
@@ -486,9 +486,10 @@ def _round_weights(asked, weights, floor, ceiling):
     is_whole = np.array_equal(terms.data, np.round(terms.data))
     # A search over more terms than a million takes minutes.
     if is_whole and not asked.is_mean.any() and terms.nnz <= 2**20:
-        ends = asked.lower, asked.upper, {"time_limit": 1.0}, floor, ceiling
         with suppress(ValueError):
-            return nearest_whole(weights, terms, *ends)
+            return nearest_whole(
+                weights, terms, asked.lower, asked.upper, floor, ceiling
+            )
     # Sums with irrational coefficients tell rows with other terms apart.
     order = np.argsort(
         terms.T @ np.sin(1.0 + np.arange(len(asked.names))), kind="stable"

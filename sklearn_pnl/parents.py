@@ -479,9 +479,7 @@ def _whole_counts(totals, cells, near):
     counts = _with_number(totals)
     ends = counts.lower, counts.upper
     try:
-        # A limit in seconds would have rows depend on the machine.
-        limits = {"node_limit": 2000}
-        whole = nearest_whole(near, counts.coefficients[:, cells], *ends, limits)
+        whole = nearest_whole(near, counts.coefficients[:, cells], *ends)
     except ValueError:
         raise ValueError(
             f"No whole numbers of rows with the counts of "

@@ -4,8 +4,11 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csc_array
 
+# A limit in seconds would have results depend on the machine.
+NODES = {"node_limit": 2000}
 
-def nearest_whole(cells, rows, lower, upper, limits, floor=-np.inf, ceiling=np.inf):
+
+def nearest_whole(cells, rows, lower, upper, floor=-np.inf, ceiling=np.inf):
     """Whole numbers (D,) next to given ones, with sums in intervals; nearest of all.
 
     Least sum of squares among the cells rounded up or down, within ``floor`` and
@@ -13,8 +16,8 @@ def nearest_whole(cells, rows, lower, upper, limits, floor=-np.inf, ceiling=np.i
     coefficients. The cells that go up solve a linear programme in whole numbers. Two
     margins of a table are a transport problem: it always has a solution, and no
     branching is needed (Bacharach 1966; Cox 1987). Three margins and more may have
-    none; optimality may take long to prove, and the nearest solution within
-    ``limits``, options of :func:`scipy.optimize.milp`, is returned.
+    none; optimality may take long to prove, and the nearest solution of 2000 nodes is
+    returned.
 
     Raises
     ------
@@ -43,7 +46,7 @@ def nearest_whole(cells, rows, lower, upper, limits, floor=-np.inf, ceiling=np.i
             constraints=LinearConstraint(matrix, least, most),
             bounds=Bounds(0, 1),
             integrality=np.ones(len(free)),
-            options=limits,
+            options=NODES,
         )
         if found.x is not None:
             low[free] += np.round(found.x)
@@ -93,7 +96,7 @@ def nearest_in_steps(target, sizes, rows, ends, limits, steps):
         ),
         bounds=Bounds(0, np.concatenate([*first, up - first[0], down - first[1]])),
         integrality=np.tile(whole, 4),
-        options={"node_limit": 1000},
+        options=NODES,
     )
     if found.x is None:
         return None
