@@ -13,7 +13,7 @@ from scipy.sparse import csc_array, issparse
 from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import _check_sample_weight
 
-from ._runtime.masked import unmasked
+from ._runtime.masked import check_real, check_unmasked
 from ._runtime.reports import TableReport
 from ._runtime.threads import one_blas_thread
 from ._runtime.validation import COUNT, NOT_NEGATIVE, errors_naming, warn_user
@@ -168,7 +168,6 @@ def effective_size(weights):
     prefer_skip_nested_validation=True,
 )
 @one_blas_thread()
-@unmasked
 def calibrate(
     X: ArrayLike,
     totals: object,
@@ -266,6 +265,7 @@ def calibrate(
     """
     reader = ColumnReader(X)
     check_order(design_weights, X, "design_weights")
+    check_unmasked(design_weights, "design_weights")
     with errors_naming("design_weights"):
         empty = np.empty((len(reader), 0))
         design = _check_sample_weight(
@@ -505,7 +505,6 @@ def _round_weights(asked, weights, floor, ceiling):
 
 @validate_params(_SOLVER_CONSTRAINTS, prefer_skip_nested_validation=True)
 @one_blas_thread()
-@unmasked
 def rake(
     table: Any,
     margins: object,
@@ -579,6 +578,7 @@ def rake(
     """
     if not hasattr(type(table), "iloc") or hasattr(table, "columns"):
         return rake_arrays(table, margins, tol=tol, max_iter=max_iter, strict=strict)
+    check_real(table, "table")
     cells = table.to_numpy(dtype=float)
     if not np.isfinite(cells).all():
         raise ValueError("Cells must be finite; fill or drop those that are missing.")

@@ -565,7 +565,6 @@ USES = [
     (lambda: kl_divergence(SMALL.data, q=SMALL), "An array"),
     (lambda: complete(SMALL, SQUARE, SQUARE.order == 1), "measures"),
     (lambda: ColumnConstraint("a", equal=ENDS), "equal"),
-    (lambda: column_total("a", {0: 1}, upper=ENDS), "upper"),
     (lambda: calibrate([[1.0, 2.0]], ENDS), "totals"),
     (lambda: drawn(np.eye(9)[:, :2], totals=ENDS), "totals"),
 ]

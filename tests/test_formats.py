@@ -268,7 +268,7 @@ def test_integers_beyond_doubles_are_unchanged_in_the_originals(dtype, mixed):
     assert X.equals(before)
 
 
-@pytest.mark.filterwarnings("ignore:Whole numbers of a range")
+@pytest.mark.filterwarnings("ignore:Whole numbers")
 @pytest.mark.parametrize("end", ["min", "max"])
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int8, np.uint8])
 def test_integers_at_the_ends_of_their_type_do_not_wrap(dtype, end):

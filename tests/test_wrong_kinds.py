@@ -136,18 +136,8 @@ MEASURES = {
 
 
 @pytest.mark.parametrize("name", MEASURES)
-def test_measures_without_a_real_part_alone_are_refused(name):
+def test_measures_with_imaginary_parts_are_refused(name):
     refused(MEASURES[name], NO_ROWS["complex"], name)
-
-
-@pytest.mark.parametrize(
-    "name, door",
-    [(name, door) for name in ARRAYS for door in ARRAYS[name]],
-)
-def test_tensors_that_require_gradients_are_to_be_detached(name, door):
-    torch = pytest.importorskip("torch")
-    text = refused(ARRAYS[name][door], torch.tensor(ROWS, requires_grad=True), name)
-    assert "detach()" in text
 
 
 SHARES, POSET = np.full((2, 3), 1 / 6), geometry.TensorPoset((2, 3))

@@ -1,14 +1,8 @@
 """Masked cells, which lose their mask where arrays are read, and missing values."""
 
-import warnings
-from collections.abc import Callable
 from decimal import Decimal
-from functools import wraps
-from typing import TypeVar, cast
 
 import numpy as np
-
-_Called = TypeVar("_Called", bound=Callable)
 
 
 def _parts(arrays):
@@ -36,44 +30,6 @@ def check_real(arrays, name="X"):
                 f"Complex data not supported: {name} is an array of {dtype}. Pass "
                 f"{name}.real and {name}.imag as numbers of their own."
             )
-
-
-def unmasked(function: _Called) -> _Called:
-    """The same function, which refuses masked and complex arrays as arguments.
-
-    It names the argument that NumPy cannot make numbers of.
-    """
-    code = function.__code__
-    names = code.co_varnames[: code.co_argcount]
-
-    @wraps(function)
-    def checked(*args, **named):
-        arguments = (*zip(names, args, strict=False), *named.items())
-        for name, argument in arguments:
-            check_unmasked(argument, name)
-            check_real(argument, name)
-        try:
-            return function(*args, **named)
-        except (RuntimeError, TypeError, ValueError) as error:
-            for name, argument in arguments:
-                parts = (argument, *_parts(argument))
-                if str(error) in map(_why_no_numbers, parts):
-                    kind = ValueError if isinstance(error, ValueError) else TypeError
-                    raise kind(f"{name} must be numbers: {error}") from error
-            raise
-
-    return cast("_Called", checked)
-
-
-def _why_no_numbers(argument):
-    """What NumPy says where it makes no floats of an argument; None if it does."""
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            np.asarray(argument, dtype=np.float64)
-    # PyTorch gives no numbers of what it differentiates by.
-    except (RuntimeError, TypeError, ValueError) as error:
-        return str(error)
-    return None
 
 
 def is_missing(value):

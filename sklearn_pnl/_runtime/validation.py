@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import wraps
 from inspect import currentframe
 from numbers import Integral, Real
@@ -99,17 +99,14 @@ def check_rows(estimator, X, *, reset, missing=None):
     no_numbers = "holds no numbers. Encode it first, or leave it out."
     if not reset:
         check_is_fitted(estimator)
-    if hasattr(X, "collect"):
-        raise TypeError(
-            f"Rows of a {type(X).__name__} are not there: collect it first."
-        )
+    X = as_array(X)
     # `check_array` would turn times into counts of microseconds.
-    for name, kind in _types_of(X):
-        if _TIMES.match(str(kind)):
-            raise TypeError(
-                f"{name} holds {kind}, and {type(estimator).__name__} takes numbers "
-                "alone: pass, for instance, days since a date."
-            )
+    kinds = getattr(X, "dtypes", ()) if hasattr(X, "columns") else [X.dtype]
+    for kind in filter(_TIMES.match, map(str, kinds)):
+        raise TypeError(
+            f"X holds {kind}, and {type(estimator).__name__} takes numbers alone: "
+            "pass, for instance, days since a date."
+        )
     if not getattr(estimator, "_on_devices", False):
         refuse_device(estimator, X)
     X = validated(estimator, X, no_numbers, reset=reset, dtype=_floats_of(X))
@@ -166,14 +163,6 @@ def flat(X):
     return namespace(X).reshape(X, (X.shape[0], -1))
 
 
-def _types_of(X):
-    """Names of columns or of the whole, and their types."""
-    if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        names = [f"Column {name!r}" for name in X.columns]
-        return zip(names, X.dtypes, strict=True)
-    return [("X", getattr(X, "dtype", ""))]
-
-
 def validated(estimator, X, no_numbers, **settings):
     """Rows of any shape; ``no_numbers`` is said of a column without any."""
     X = as_array(X)
@@ -192,8 +181,7 @@ def validated(estimator, X, no_numbers, **settings):
             names = getattr(X, "columns", range(cell[0] + 1))
             name = f"Column {names[cell[0]]!r}"
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        cause = str(error).removeprefix("X: ")
-        raise kind(f"{name} {no_numbers} Row {row}: {cause}") from error
+        raise kind(f"{name} {no_numbers} Row {row}: {error}") from error
 
 
 @contextmanager
@@ -219,13 +207,9 @@ def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
     if not hasattr(X, "shape"):
         try:
             X = np.asanyarray(X, dtype=dtype)
-        except ValueError as error:
-            shapes = [_shape_of(row) for row in X]
+        except ValueError:
+            shapes = [np.asarray(row, dtype=object).shape for row in X]
             row = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)
-            if row == 0:
-                raise ValueError(
-                    f"{name} holds lists of different lengths in row 0. {advice}"
-                ) from error
             raise ValueError(
                 f"{name} must have rows of one shape: row 0 has the shape {shapes[0]}, "
                 f"row {row} {shapes[row]}. {advice}"
@@ -233,36 +217,12 @@ def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
     if getattr(X, "shape", None) == ():
         raise TypeError(
             f"{name} is of the type {type(given).__name__}, which has no rows: pass an "
-            "array, a data frame or series, or a list with an entry for each row."
+            "array, a data frame (collect it first), or a list with an entry a row."
         )
     check_real(X, name)
-    if getattr(X, "requires_grad", False):
-        raise TypeError(
-            f"{name} requires gradients, of which none are computed here: pass "
-            f"{name}.detach()."
-        )
-    kind = getattr(getattr(X, "dtype", None), "kind", None)
-    if kind == "T":
-        # NumPy's strings of any length have no comparisons with numbers.
-        return X.astype(object)
-    if type(X).__name__ == "RecordBatch":
-        raise TypeError(
-            f"{name} is a RecordBatch, which is not read: pass a table, such as "
-            f"pyarrow.Table.from_batches([{name}])."
-        )
-    if kind == "V":
-        raise TypeError(
-            f"{name} is an array of records, {X.dtype}: pass a data frame, such as "
-            f"pandas.DataFrame({name})."
-        )
-    return X
-
-
-def _shape_of(row):
-    """Shape of a row; None of one that is ragged itself."""
-    with suppress(ValueError):
-        return np.shape(row)
-    return None
+    # NumPy's strings of any length have no comparisons with numbers.
+    is_text = getattr(getattr(X, "dtype", None), "kind", None) == "T"
+    return X.astype(object) if is_text else X
 
 
 def _first_without_number(X):

@@ -10,8 +10,8 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._runtime.masked import check_unmasked, is_missing, unmasked
-from ..frames.columns import column_of, columns_of, naming
+from .._runtime.masked import check_unmasked, is_missing
+from ..frames.columns import column_of, columns_of
 from ..geometry.convex.reach import span
 from .linear import (
     ALMOST,
@@ -88,7 +88,6 @@ class ColumnTotal:
         return f"the {'mean' if self.mean else 'sum'} of {self.of!r}"
 
 
-@unmasked
 def column_total(
     of: object,
     equal: object = None,
@@ -284,10 +283,7 @@ class ColumnReader:
 
     def levels(self, key):
         """Values of a column, a list; of an array of times, ``datetime``."""
-        place = self._place(key)
-        with naming(self._columns, place):
-            column = self._columns.reader(place)
-            values = column.take(np.arange(len(self)))
+        values = self._columns.reader(self._place(key)).take(np.arange(len(self)))
         if not isinstance(values, np.ndarray):
             return nw.from_native(values, series_only=True).to_list()
         if values.dtype.kind in "mM":
@@ -310,15 +306,13 @@ class ColumnReader:
 
     def numbers(self, key):
         """A column of finite numbers (n,)."""
-        place = self._place(key)
-        with naming(self._columns, place):
-            values = self._columns.reader(place).values
+        values = self._columns.reader(self._place(key)).values
         if values is None or values.dtype.kind not in "biuf":
             raise ValueError(
                 f"Totals are about numbers, but {key!r} holds no numbers; ask for "
                 "counts by level, or pass times as numbers, such as days."
             )
-        numbers = np.ma.filled(values.astype(np.float64), np.nan)
+        numbers = values.astype(np.float64)
         for row in np.flatnonzero(~np.isfinite(numbers)):
             raise ValueError(
                 f"Column {key!r} must hold numbers to be summed; row {row} is "

@@ -4,7 +4,6 @@ Data frames are read through narwhals.
 """
 
 from collections.abc import Hashable
-from contextlib import contextmanager
 from copy import deepcopy
 from functools import cached_property
 from math import prod
@@ -24,13 +23,11 @@ _NUMERIC = np.typecodes["AllInteger"] + np.typecodes["Float"] + "?"
 
 
 def is_frame(X):
-    """Whether rows came in a data frame of any kind, lazy ones too."""
+    """Whether rows came in a data frame of any kind."""
     # Narwhals needs half a millisecond to find that these are none.
     if isinstance(X, np.ndarray | list):
         return False
-    return is_into_dataframe(X) or isinstance(
-        nw.from_native(X, pass_through=True), nw.LazyFrame
-    )
+    return is_into_dataframe(X)
 
 
 def columns_of(X):
@@ -47,15 +44,7 @@ def columns_of(X):
             )
         return ArrayColumns(X)
     X = nw.to_native(X, pass_through=True)
-    if is_pandas_like_dataframe(X):
-        return PandasColumns(X)
-    try:
-        return FrameColumns(X)
-    except TypeError:
-        raise TypeError(
-            f"Rows of a {type(X).__name__} cannot be read: collect it, or convert it "
-            "to pandas, first."
-        ) from None
+    return PandasColumns(X) if is_pandas_like_dataframe(X) else FrameColumns(X)
 
 
 class ArrayColumns:
@@ -167,36 +156,11 @@ class PandasColumns(ArrayColumns):
         return concat([self._rows, *rows], ignore_index=True)
 
 
-@contextmanager
-def naming(columns, j):
-    """Name a column whose library lacks what rows need of its type."""
-    try:
-        yield
-    except NotImplementedError as error:
-        raise NotImplementedError(
-            f"{columns.what(j)} is of a type of which its library cannot do all that "
-            f"is needed: {error}. Cast it to another type first, such as string."
-        ) from error
-
-
 def as_rows(X, name="X"):
     """An array, of objects if need be, or a sparse matrix whose columns can be read."""
     if issparse(X):
         return X if X.format in ("csr", "csc") else X.tocsr()
     return np.asarray(as_array(X, name, dtype=object))
-
-
-class Place(int):
-    """The number of a column, whatever columns are called; printed as its name."""
-
-    def __new__(cls, place, name):
-        """A number with a name."""
-        number = super().__new__(cls, place)
-        number.name = name
-        return number
-
-    def __repr__(self):
-        return repr(self.name)
 
 
 def column_of(key, caller, names, row_shape):
@@ -219,20 +183,17 @@ def column_of(key, caller, names, row_shape):
     column : int
     """
     names, n = names or [], prod(row_shape)
-    if isinstance(key, Place):
-        return int(key)
-    found = {j for j, name in enumerate(names) if _is_same(name, key)}
+    comparable = names if isinstance(key, Hashable) else []
+    found = {j for j, name in enumerate(comparable) if name == key}
     cell, shape = (key, row_shape) if isinstance(key, tuple) else ((key,), (n,))
     if len(cell) == len(shape) and all(map(_is_place, cell, shape)):
         found.add(int(np.ravel_multi_index(np.mod(cell, shape), shape)))
     if len(found) == 1:
         return found.pop()
     if found:
-        several = all(_is_same(names[j], key) for j in found)
-        why = "is the name of several" if several else "may be a name or a number"
         raise ValueError(
-            f"{caller} names {key!r}, which {why}: it is that of the columns "
-            f"{sorted(found)} of X. Give each a string of its own as name first."
+            f"{caller} names {key!r}, which means the columns {sorted(found)} of X, by "
+            "name or number. Give each a string of its own as name first."
         )
     wanted = f"a name or a number (0 to {n - 1}) of the {n} columns of X"
     if len(row_shape) > 1:
@@ -258,9 +219,3 @@ def _is_place(key, n):
     """Whether a key is a whole number in a range of n, from either end."""
     whole = isinstance(key, Integral) and not isinstance(key, bool | np.bool_)
     return whole and -n <= key < n
-
-
-def _is_same(name, key):
-    """Whether a key equals a name; True differs from 1, and arrays equal nothing."""
-    bools = [isinstance(one, bool | np.bool_) for one in (name, key)]
-    return bools[0] == bools[1] and isinstance(key, Hashable) and name == key

@@ -9,10 +9,6 @@ import narwhals as nw
 import numpy as np
 
 from .._runtime.masked import are_missing
-from .values import whole_with_gaps
-
-# Types that are read as float64.
-_WIDE = (nw.Decimal, nw.Int128, nw.UInt128)
 
 
 def read_column(native):
@@ -37,7 +33,7 @@ class PlainColumn:
         As numbers or, in UTC, times, with NaN and NaT where some are missing; None if
         they are neither.
     about : tuple
-        Type of arrays for whole numbers, else None, and what float64 or UTC lose.
+        Type of arrays for whole numbers, else None, and what float64 loses.
     zone : object
         Time zone of dates; None without one.
     """
@@ -103,11 +99,9 @@ class TypedColumn(PlainColumn):
     def values(self):
         """See the class."""
         series, dtype = self._series, self._series.dtype
-        if dtype == nw.Unknown and series.null_count() == len(series):
-            return np.full(len(series), np.nan)
         if dtype == nw.Date:
             series = series.cast(nw.Datetime("ms"))
-        elif dtype in _WIDE:
+        elif dtype == nw.Decimal:
             series = series.cast(nw.Float64)
         # In narwhals sparse numbers of pandas have an unknown type.
         elif not (
@@ -116,9 +110,6 @@ class TypedColumn(PlainColumn):
             or (dtype == nw.Unknown and self._is_pandas)
         ):
             return None
-        if dtype.is_integer() and series.null_count():
-            gaps = series.is_null().to_numpy()
-            return whole_with_gaps(series.fill_null(0).to_numpy(), gaps)
         values = series.to_numpy()
         return ObjectColumn(values).values if values.dtype == object else values
 
@@ -126,46 +117,25 @@ class TypedColumn(PlainColumn):
     def about(self):
         """See :class:`PlainColumn`."""
         dtype = self._series.dtype
-        if dtype in _WIDE:
-            return None, "is read as float64"
         if dtype == nw.Boolean or dtype.is_integer():
             return np.dtype(str(dtype).lower().replace("boolean", "bool")), None
-        if dtype == nw.Datetime and "/" in str(self.dtype):
-            # Local dates that were converted to UTC have at most the two or three
-            # hours of standard and summer time.
-            hours = self.values
-            hours = hours[~np.isnat(hours)]
-            hours = np.unique(hours - hours.astype("M8[D]")) / np.timedelta64(15, "m")
-            if len(hours) in (2, 3) and np.all(hours == np.rint(hours)):
-                return None, "may hold local dates, and is read as UTC"
-        return None, None
+        return None, "is read as float64" if dtype == nw.Decimal else None
 
     def objects(self):
         """See :class:`PlainColumn`."""
-        series = self._series
-        if series.dtype == nw.Time:
-            return series.cast(nw.Time).cast(nw.Int64).to_list()
-        if series.dtype.is_temporal():
+        if self._series.dtype in (nw.Datetime, nw.Duration):
             return self.values.view(np.int64).tolist()
-        return series.to_list()
+        return self._series.to_list()
 
     def restore(self, values):
         """See :class:`PlainColumn`."""
-        series, dtype = self._series, None
-        if isinstance(values, np.ma.MaskedArray):
-            values = np.where(values.mask, None, values.data.astype(object))
-            if not self._is_pandas:
-                values, dtype = values.tolist(), series.dtype
-        elif series.dtype in (nw.Int128, nw.UInt128):
-            values = np.rint(values)
-        if not (isinstance(values, list) or self._is_pandas or self._with_nan) and (
-            values.dtype.kind == "f"
-        ):
+        series = self._series
+        if values.dtype.kind == "f" and not (self._is_pandas or self._with_nan):
             missing = np.isnan(values)
-            if missing.any():
-                values = np.where(missing, None, values).tolist()
-        backend = series.implementation
-        new = nw.new_series(series.name or "", values, dtype, backend=backend)
+            values = (
+                np.where(missing, None, values).tolist() if missing.any() else values
+            )
+        new = nw.new_series(series.name or "", values, backend=series.implementation)
         zone = getattr(series.dtype, "time_zone", None)
         if zone is not None:
             new = new.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
@@ -176,11 +146,11 @@ class TypedColumn(PlainColumn):
 class ObjectColumn(PlainColumn):
     """Python objects, which may be numbers.
 
-    New values are Booleans, integers or decimals if all values are, else floats;
-    missing ones are written as the first missing value is.
+    New values are Booleans or integers if all values are, else floats; missing ones
+    are written as the first missing value is.
     """
 
-    values = _places = None
+    values = None
 
     def __init__(self, native):
         self.dtype, self._native = native.dtype, native
@@ -190,22 +160,14 @@ class ObjectColumn(PlainColumn):
         present = values[~missing].tolist()
         if not all(isinstance(value, Real | Decimal | np.bool_) for value in present):
             return
-        if present and all(isinstance(value, Decimal) for value in present):
-            finite = [value for value in present if value.is_finite()]
-            self._places = max([0, *(-value.as_tuple().exponent for value in finite)])
         numbers = np.asarray(present)
-        kind = numbers.dtype.kind
-        wide = {"b": bool, "i": np.int64, "u": np.uint64}
-        whole = np.dtype(wide[kind]) if kind in wide else None
+        kinds = {"b": np.dtype(bool), "i": np.dtype("i8"), "u": np.dtype("u8")}
         # Decimals, fractions and integers beyond 64 bits stay objects.
-        note = "holds objects that are read as float64" if kind == "O" else None
-        self.about = whole, note
-        if whole is not None and not missing.any():
-            self.values = numbers.astype(whole)
-        elif kind in "iu":
-            self.values = np.zeros(len(values), whole)
-            self.values[~missing] = numbers
-            self.values = whole_with_gaps(self.values, missing)
+        is_wide = numbers.dtype == object
+        note = "holds objects that become float64 in new rows" if is_wide else None
+        self.about = kinds.get(numbers.dtype.kind), note
+        if self.about[0] is not None and not missing.any():
+            self.values = numbers.astype(self.about[0])
         else:
             self.values = np.full(len(values), np.nan)
             self.values[~missing] = numbers
@@ -216,13 +178,8 @@ class ObjectColumn(PlainColumn):
 
     def restore(self, values):
         """See :class:`PlainColumn`."""
-        if isinstance(values, np.ma.MaskedArray):
-            missing, values = values.mask, values.data
-        else:
-            missing = values != values
+        missing = values != values
         objects = np.where(missing, 0, values).astype(self.about[0] or values.dtype)
         objects = objects.astype(object)
-        if self._places is not None:
-            objects[:] = [Decimal(f"{value:.{self._places}f}") for value in objects]
         objects[missing] = self._marker
         return objects

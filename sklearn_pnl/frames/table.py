@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from .._runtime.validation import check_finite, refuse_device, validated, warn_user
 from .categories import level_codes
-from .columns import ArrayColumns, column_of, columns_of, is_frame, naming, places_of
+from .columns import ArrayColumns, column_of, columns_of, is_frame, places_of
 from .times import NAMES, Times, count_from_one_start
 from .values import Counts, kind_of
 
@@ -146,8 +146,8 @@ class Table:
 
         if any(kind.is_rounded for kind in kinds):
             warn_user(
-                "Whole numbers of a range beyond 2 ** 53 are read as float64, which "
-                "does not hold all of them: sums of theirs are rounded."
+                "Whole numbers beyond 2 ** 53, of such a range or beside missing cells,"
+                " are read as float64, which rounds new ones and sums of theirs."
             )
 
     def __len__(self):
@@ -280,10 +280,7 @@ class ColumnTable(Table):
         n, self._head, self._origin = columns.n_columns, columns.head(), columns
         self.names, self.row_shape = columns.names, (n,)
         readers = [columns.reader(j) for j in range(n)]
-        values = []
-        for j, reader in enumerate(readers):
-            with naming(columns, j):
-                values.append(reader.values)
+        values = [reader.values for reader in readers]
         others = [j for j in range(n) if values[j] is None]
         auto = isinstance(chosen, str)
         self.categorical = others if auto else places_of(columns.names, n, chosen)
@@ -307,10 +304,7 @@ class ColumnTable(Table):
         for i, (j, kind) in enumerate(zip(self.columns, self._kinds, strict=True)):
             self._rows[:, i] = kind.read(values[j])
         # Restoring needs the types of columns and one value of each level, no rows.
-        self._readers = []
-        for j, reader in enumerate(readers):
-            with naming(columns, j):
-                self._readers.append(reader.part(np.arange(0)))
+        self._readers = [reader.part(np.arange(0)) for reader in readers]
         if self.categorical:
             codes = [self._codes(columns, j, readers[j]) for j in self.categorical]
             self.labels = np.column_stack(codes)
@@ -318,14 +312,13 @@ class ColumnTable(Table):
     def _codes(self, columns, j, reader):
         """A category as whole numbers (n,)."""
         try:
-            with naming(columns, j):
-                codes, first_rows = level_codes(reader.objects())
-                self._readers[j] = reader.part(first_rows)
+            codes, first_rows = level_codes(reader.objects())
         except TypeError as error:
             raise TypeError(
                 f"{columns.what(j)} holds no categories: {error}. Make them strings or "
                 "tuples first."
             ) from error
+        self._readers[j] = reader.part(first_rows)
         return codes
 
     def numbers(self):
@@ -350,8 +343,7 @@ class ColumnTable(Table):
         columns = columns_of(X)
         numbers = np.zeros((len(columns), *self.shape))
         for i, (j, kind) in enumerate(zip(self.columns, self._kinds, strict=True)):
-            with naming(columns, j):
-                values = columns.reader(j).values
+            values = columns.reader(j).values
             if values is None or NAMES.get(values.dtype.kind, "numbers") != kind.holds:
                 raise ValueError(
                     f"{name}: {columns.what(j)} holds no {kind.holds}, as it did in "
@@ -376,8 +368,7 @@ class ColumnTable(Table):
         """
         new = [None] * len(self._readers)
         for j, kind, column in zip(self.columns, self._kinds, numbers.T, strict=True):
-            with naming(self._head, j):
-                new[j] = self._readers[j].restore(kind.restore(column))
+            new[j] = self._readers[j].restore(kind.restore(column))
         for i, j in enumerate(self.categorical):
             new[j] = self._readers[j].take(self.labels[donors, i])
         return self._head.make(new)
@@ -387,6 +378,8 @@ def _kind_of_column(columns, j, values, whole):
     """How a column is read and restored; ``whole`` is the type of its whole numbers."""
     if values.dtype.kind in "mM" and columns.names is not None:
         return Times(values, columns.what(j))
-    # Whole numbers of which some are missing are read as floats.
-    is_whole = values.dtype.kind == "f" and whole is not None
-    return Counts(whole) if is_whole else kind_of(values)
+    if values.dtype.kind == "f" and whole is not None:
+        # Whole numbers of which some are missing are read as floats.
+        is_rounded = np.fmax.reduce(np.abs(values), initial=0) > 2.0**53
+        return Counts(whole, is_rounded=is_rounded)
+    return kind_of(values)

@@ -47,7 +47,7 @@ class Reals:
     def read(self, values):
         """Numbers of values; those in single precision and below stay so."""
         dtype = np.promote_types(self.dtype, np.float32)
-        return np.ma.filled(values.astype(dtype, copy=False), np.nan)
+        return values.astype(dtype, copy=False)
 
     def restore(self, numbers):
         """Values of numbers, within the type: half precision ends at 65504."""
@@ -90,9 +90,7 @@ class Counts:
         self.lowest, self.highest = np.reshape([lowest, highest], (2, *np.shape(start)))
 
     def read(self, values):
-        """Numbers of values, which may lie before the start; NaN of those masked."""
-        if isinstance(values, np.ma.MaskedArray):
-            return np.where(values.mask, np.nan, self.read(values.data))
+        """Numbers of values, which may lie before the start."""
         if self._plain or values.dtype.kind != self.dtype.kind:
             numbers = values.astype(np.float64)
             return numbers if self._plain else (numbers - self.start) / self.unit
@@ -104,30 +102,14 @@ class Counts:
         return np.where(after, numbers, -numbers)
 
     def restore(self, numbers):
-        """Values of numbers: whole, and within the type.
-
-        Floats if some are missing, or masked integers where floats do not hold them.
-        """
-        steps, missing = np.clip(np.rint(numbers), self.lowest, self.highest), None
-        if np.isnan(steps).any():
-            if self._plain:
-                return steps
-            missing = np.isnan(steps)
-            steps = np.where(missing, 0, steps)
+        """Values of numbers: whole, and within the type; floats if some are missing."""
+        steps = np.clip(np.rint(numbers), self.lowest, self.highest)
         if self._plain:
-            return steps.astype(self.dtype)
+            return steps if np.isnan(steps).any() else steps.astype(self.dtype)
         far = np.abs(steps).astype(np.uint64) * np.uint64(self.unit)
         # Unsigned integers wrap around, and the sum ends within the type.
         bits = np.where(steps < 0, self._bits - far, self._bits + far)
-        values = bits.view(self._wide).astype(self.dtype, copy=False)
-        return values if missing is None else np.ma.array(values, mask=missing)
-
-
-def whole_with_gaps(values, missing):
-    """Integers (n,) some of which are missing: as floats where these hold them all."""
-    values = np.ma.array(values, mask=missing)
-    is_far = np.any(_far_start(values)[0] != 0)
-    return values if is_far else values.astype(np.float64).filled(np.nan)
+        return bits.view(self._wide).astype(self.dtype, copy=False)
 
 
 def _far_start(values):

@@ -150,13 +150,12 @@ def exotic(n=N):
         "huge": [10**30 + k for k in cents],
         "mixed": [True, 2, 3.5, 1] * (n // 4),
     }
-    wide = pl.Series([2**70 + 2**30 * k for k in cents], dtype=pl.Int128)
     return {
         "objects": pd.DataFrame(
             {k: pd.Series(v, dtype=object) for k, v in objects.items()}
         ),
         "pandas": table.to_pandas(types_mapper=pd.ArrowDtype),
-        "polars": pl.from_arrow(table).with_columns(wide.alias("wide")),
+        "polars": pl.from_arrow(table),
         "pyarrow": table,
     }
 

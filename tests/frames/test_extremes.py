@@ -53,7 +53,7 @@ def test_values_beyond_a_column_without_others_are_no_fault(X):
     warn(read_gaps(X))
 
 
-@pytest.mark.filterwarnings("ignore:Whole numbers of a range")
+@pytest.mark.filterwarnings("ignore:Whole numbers")
 def test_far_whole_numbers_and_times_are_written_as_they_came():
     rng = np.random.default_rng(0)
     whole = rng.integers(1, 400, 300)

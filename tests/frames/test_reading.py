@@ -4,13 +4,12 @@ from decimal import Decimal
 from functools import partial
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from _containers import Reader, common, in_container, read, there_and_back
+from _containers import Reader, common, in_container, read
 
 from sklearn_pnl import ManyBodyImputer, compare_samples
-from sklearn_pnl.frames import is_frame, read_table
+from sklearn_pnl.frames import read_table
 
 pd = pytest.importorskip("pandas")
 
@@ -150,7 +149,6 @@ def test_arrays_have_no_automatic_categories():
 def test_lazy_frames_are_refused_with_what_to_do():
     pl = pytest.importorskip("polars")
     X = pl.LazyFrame({"a": [1.0, 2.0]})
-    assert is_frame(X)
     with pytest.raises(TypeError, match="LazyFrame.*collect it"):
         read(X)
     for call in (ManyBodyImputer().fit, partial(compare_samples, X_new=X)):
@@ -173,21 +171,3 @@ def test_estimators_are_told_of_rows():
     assert (estimator.input_shape_, estimator.n_features_in_) == ((2, 3), 2)
     assert table.feature_names == ("0", "1")
     assert read(np.ones((5, 2))).feature_names == ("x0", "x1")
-
-
-def test_types_that_their_library_cannot_take_rows_of_are_named():
-    words = pa.array(["a", "b"] * 4).cast(pa.string_view())
-    numbers = pa.array(np.arange(8.0))
-    with pytest.raises(NotImplementedError, match="Column 'w' .string_view.* Cast it"):
-        read(pa.table({"x": numbers, "w": words}), "auto")
-    lists = pa.array([[1], [2]] * 4, pa.list_view(pa.int64()))
-    X = pd.DataFrame({"x": numbers, "w": pd.arrays.ArrowExtensionArray(lists)})
-    with pytest.raises(NotImplementedError, match="Column 'w' .list_view.* Cast"):
-        read(X, "auto")
-    nothing = pd.array(pa.nulls(8), dtype=pd.ArrowDtype(pa.null()))
-    X = pd.DataFrame({"x": np.arange(8.0), "w": nothing})
-    with pytest.raises(NotImplementedError, match="Column 'w' .null.* Cast"):
-        there_and_back(read(X, missing=True))
-    batch = pa.RecordBatch.from_pydict({"x": numbers, "y": numbers})
-    with pytest.raises(TypeError, match="X is a RecordBatch.*Table.from_batches"):
-        read(batch)

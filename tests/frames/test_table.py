@@ -149,9 +149,7 @@ def test_exotic_types_are_read_as_float64_with_one_warning(container):
     whole = table.stack([new])
     if container == "objects":
         assert whole.iloc[:N].equals(X)
-        assert {*map(type, new["price"])} == {Decimal}
-        places = {-price.as_tuple().exponent for price in whole["price"]}
-        assert max(places) == max(-price.as_tuple().exponent for price in X["price"])
+        assert {*map(type, new["price"])} == {float}
         return
     first = whole.iloc[:N] if container == "pandas" else whole[:N]
     assert equal(first, X)
