@@ -223,7 +223,8 @@ class PNLSampler(Augmentation, BaseOverSampler):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, *shape)
-            Rows.
+            Rows. Dates of a zone are read in UTC, decimals and numbers among objects as
+            float64.
         y : array-like of shape (n,)
             Their classes.
         groups : array-like of shape (n,), default=None

@@ -172,13 +172,6 @@ def test_large_finite_values_are_numbers(make):
 # --- types and shapes -----------------------------------------------------------
 
 
-def objects(*rows):
-    """An array of objects, as packages for time series hold rows."""
-    array = np.empty(len(rows), dtype=object)
-    array[:] = rows
-    return array
-
-
 @pytest.mark.parametrize("make", [*FITTED, PNLSampler])
 @pytest.mark.parametrize(
     ("X", "message"),
@@ -192,7 +185,6 @@ def objects(*rows):
             r"row 0 .*\(2,\), row 1 .*\(1,\).*np.stack",
         ),
         ([positive(3, 4), positive(3, 5)], r"row 1 .*\(3, 5\).*pad the short ones"),
-        (objects(positive(3, 4), positive(3, 5)), r"row 1 .*\(3, 5\).*np.stack"),
         (np.array([["a", 1.0]] * 12), "Column 0 .*Row 0"),
     ],
     ids=[
@@ -202,7 +194,6 @@ def objects(*rows):
         "1-D",
         "ragged",
         "ragged series",
-        "series as objects",
         "mixed",
     ],
 )

@@ -48,9 +48,6 @@ class InstanceWith(HasMethods):
     def is_satisfied_by(self, val: Any) -> bool:
         return not isinstance(val, type) and super().is_satisfied_by(val)
 
-    def __str__(self):
-        return super().__str__().replace("object", "instance of a class")
-
 
 def all_or_nothing(fit):
     """Decorate ``fit``: check parameters and drop the results of an earlier fit.
@@ -133,9 +130,8 @@ def refuse_device(estimator, X):
     """A TypeError for arrays on a device, where an estimator computes on the host."""
     if stays_on_device(X):
         raise TypeError(
-            f"{type(estimator).__name__} takes rows on the host; X is an array "
-            f"{place_of(X)}. Pass it as an array of NumPy. ManyBodyProjector, "
-            "BackwardProjector and PNLAugmenter with method=Codes(order=...) take it."
+            f"{type(estimator).__name__} takes rows on the host, as an array of NumPy; "
+            f"X is an array {place_of(X)}."
         )
 
 
@@ -199,10 +195,6 @@ def errors_naming(name):
 def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
     """Rows as an array; ``dtype`` applies to lists, ``advice`` to ragged ones."""
     check_unmasked(X, name)
-    is_nested = isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1
-    if is_nested and len(X) and isinstance(X[0], np.ndarray | list):
-        # Packages for time series hold rows as an array of objects.
-        X = list(X)
     given = X
     if not hasattr(X, "shape"):
         try:

@@ -77,9 +77,7 @@ class ArrayColumns:
 
     def what(self, j):
         """What a column is called in messages."""
-        if self.names is None:
-            return f"Column {j}"
-        return f"Column {self.names[j]!r} ({self.reader(j).dtype})"
+        return f"Column {j if self.names is None else repr(self.names[j])}"
 
     def head(self):
         """No rows: names and types alone."""

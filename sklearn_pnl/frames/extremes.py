@@ -6,19 +6,15 @@ from .._runtime.validation import warn_user
 
 # Range in spreads of most values: float64 has 16 digits, of which rows keep 9.
 _FAR = 1e9
-# Whole numbers up to which float64 holds all.
-_EXACT = 2.0**53
-# Parts of the rows at which a few are looked at first, in no period that rows may have.
-_PLACES = np.arange(1, 16) * 0.6180339887 % 1
-# Rows of which the middle half of a column is found.
-_MOST_ROWS = 2**12
+# Parts of the rows at which some are looked at, in no period that rows may have.
+_PLACES = np.arange(1, 65) * 0.6180339887 % 1
 
 
 def warn_extreme_values(table, least, most):
     """Warn of the column whose range is a billion times the spread of most rows.
 
-    That is the spread of the middle half of some of the rows; where these are equal,
-    of the middle half of the others. Sparse rows are not looked at.
+    That is the spread of the middle half of some rows; where these are equal, of the
+    middle half of the others. Sparse rows are not looked at.
     Rows of the classes of one table are warned of once.
 
     Parameters
@@ -33,30 +29,24 @@ def warn_extreme_values(table, least, most):
         return
     with np.errstate(over="ignore", invalid="ignore"):
         width = most - least
-        first, third = _middle_half(table.some((n * _PLACES).astype(int)))
-        # Ten times less: what a few rows say is not exact.
-        columns = np.flatnonzero(width > _FAR / 10 * np.fmax(third - first, 0))
         # Values that differ at all differ by a step.
-        columns = columns[width[columns] > _FAR * table.steps[columns]]
-        if not len(columns):
-            return
-        sample = table.some(np.s_[:: n // _MOST_ROWS + 1])[:, columns]
-        first, third = _middle_half(sample)
-        spread = third - first
-        others = np.where(sample == first, np.nan, sample)
-        spread = np.where(spread == 0, np.subtract(*_middle_half(others)[::-1]), spread)
-        # Beside values beyond these whole numbers seem equal that are not.
-        rounded = (table.steps[columns] > 0) & (width[columns] > _EXACT)
-        far = (width[columns] > _FAR * spread) & ((spread > 0) | rounded)
+        columns = np.flatnonzero(width > _FAR * table.steps)
+        some = table.take((n * _PLACES).astype(int), "some rows").numbers()
+        some = some[:, columns].astype(np.float64, copy=False)
+        first, third = _middle_half(some)
+        others = np.where(some == first, np.nan, some)
+        spread = np.subtract(*_middle_half(others)[::-1])
+        spread = np.where(third > first, third - first, spread)
+        far = (width[columns] > _FAR * spread) & (spread > 0)
     for i in np.flatnonzero(far)[:1]:
         j = columns[i]
-        value = most[j] if most[j] - third[i] > first[i] - least[j] else least[j]
         table.warned.append(table.column_names[j])
+        end = "largest" if most[j] - third[i] > first[i] - least[j] else "smallest"
         warn_user(
-            f"{table.value_text(j, value)} in column {table.column_names[j]!r} is more "
-            "than a billion times as far out as half of the values there are apart: "
-            "beside it, they are equal up to rounding. Set what stands for missing "
-            "values to NaN first; else drop such rows."
+            f"The {end} value in column {table.column_names[j]!r} is more than a "
+            "billion times as far out as half of the values there are apart: they are "
+            "equal up to rounding. Set what stands for missing values to NaN, or drop "
+            "such rows."
         )
 
 

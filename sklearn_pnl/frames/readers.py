@@ -32,13 +32,13 @@ class PlainColumn:
     values : ndarray or None
         As numbers or, in UTC, times, with NaN and NaT where some are missing; None if
         they are neither.
-    about : tuple
-        Type of arrays for whole numbers, else None, and what float64 loses.
+    whole : dtype or None
+        Type of arrays for whole numbers, of which some may be missing; else None.
     zone : object
         Time zone of dates; None without one.
     """
 
-    about, zone = (None, None), None
+    whole = zone = None
 
     def __init__(self, native):
         self.dtype, self._native, self.values = native.dtype, native, native
@@ -114,12 +114,12 @@ class TypedColumn(PlainColumn):
         return ObjectColumn(values).values if values.dtype == object else values
 
     @property
-    def about(self):
+    def whole(self):
         """See :class:`PlainColumn`."""
         dtype = self._series.dtype
-        if dtype == nw.Boolean or dtype.is_integer():
-            return np.dtype(str(dtype).lower().replace("boolean", "bool")), None
-        return None, "is read as float64" if dtype == nw.Decimal else None
+        is_whole = dtype == nw.Boolean or dtype.is_integer()
+        name = str(dtype).lower().replace("boolean", "bool")
+        return np.dtype(name) if is_whole else None
 
     def objects(self):
         """See :class:`PlainColumn`."""
@@ -161,13 +161,11 @@ class ObjectColumn(PlainColumn):
         if not all(isinstance(value, Real | Decimal | np.bool_) for value in present):
             return
         numbers = np.asarray(present)
-        kinds = {"b": np.dtype(bool), "i": np.dtype("i8"), "u": np.dtype("u8")}
         # Decimals, fractions and integers beyond 64 bits stay objects.
-        is_wide = numbers.dtype == object
-        note = "holds objects that become float64 in new rows" if is_wide else None
-        self.about = kinds.get(numbers.dtype.kind), note
-        if self.about[0] is not None and not missing.any():
-            self.values = numbers.astype(self.about[0])
+        kinds = {"b": np.dtype(bool), "i": np.dtype("i8"), "u": np.dtype("u8")}
+        self.whole = kinds.get(numbers.dtype.kind)
+        if self.whole is not None and not missing.any():
+            self.values = numbers.astype(self.whole)
         else:
             self.values = np.full(len(values), np.nan)
             self.values[~missing] = numbers
@@ -179,7 +177,7 @@ class ObjectColumn(PlainColumn):
     def restore(self, values):
         """See :class:`PlainColumn`."""
         missing = values != values
-        objects = np.where(missing, 0, values).astype(self.about[0] or values.dtype)
+        objects = np.where(missing, 0, values).astype(self.whole or values.dtype)
         objects = objects.astype(object)
         objects[missing] = self._marker
         return objects

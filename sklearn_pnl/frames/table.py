@@ -7,7 +7,13 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
-from .._runtime.validation import check_finite, refuse_device, validated, warn_user
+from .._runtime.validation import (
+    check_finite,
+    errors_naming,
+    refuse_device,
+    validated,
+    warn_user,
+)
 from .categories import level_codes
 from .columns import ArrayColumns, column_of, columns_of, is_frame, places_of
 from .times import NAMES, Times, count_from_one_start
@@ -196,12 +202,6 @@ class Table:
         part.has_missing = self.has_missing and bool(np.isnan(part.numbers()).any())
         return part
 
-    def some(self, members):
-        """Numbers of some of the rows, in float64."""
-        part = copy(self)
-        part._rows = self._rows[members]
-        return part.numbers().astype(np.float64, copy=False)
-
     def without_rows(self):
         """Table without rows, which can still read and restore rows."""
         part = copy(self)
@@ -248,11 +248,6 @@ class ArrayTable(Table):
         X = X.toarray(order="C") if issparse(X) else X
         return self._kind.read(X.reshape(len(X), len(self.columns)))
 
-    def value_text(self, j, number):
-        """Number j of a row as a value of X, for messages."""
-        value = self._kind.restore(np.full((1, len(self.columns)), number))[0, j]
-        return f"{value:g}" if self._kind.step == 0 else str(value)
-
     def like(self, numbers, donors=None):
         """See :meth:`ColumnTable.like`."""
         rows = self._kind.restore(numbers)
@@ -288,16 +283,10 @@ class ColumnTable(Table):
             raise ValueError(f"{columns.what(j)} {refused}")
         self.columns = np.delete(np.arange(n), self.categorical)
         self.shape = self.columns.shape
-        self._kinds, notes = [], []
-        for j in self.columns:
-            whole, note = readers[j].about
-            self._kinds.append(_kind_of_column(columns, j, values[j], whole))
-            notes += [f"{columns.what(j)} {note}"] if note else []
-        if notes:
-            warn_user(
-                f"{'; '.join(notes)}. If it is not enough pass float64, integers of 64 "
-                "bits, or local times without a zone (X[name].dt.tz_localize(None))."
-            )
+        self._kinds = [
+            _kind_of_column(columns, j, values[j], readers[j].whole)
+            for j in self.columns
+        ]
         count_from_one_start([kind for kind in self._kinds if kind.is_time])
         self._set_kinds(self._kinds)
         self._rows = np.zeros((len(columns), *self.shape))
@@ -305,30 +294,17 @@ class ColumnTable(Table):
             self._rows[:, i] = kind.read(values[j])
         # Restoring needs the types of columns and one value of each level, no rows.
         self._readers = [reader.part(np.arange(0)) for reader in readers]
-        if self.categorical:
-            codes = [self._codes(columns, j, readers[j]) for j in self.categorical]
-            self.labels = np.column_stack(codes)
-
-    def _codes(self, columns, j, reader):
-        """A category as whole numbers (n,)."""
-        try:
-            codes, first_rows = level_codes(reader.objects())
-        except TypeError as error:
-            raise TypeError(
-                f"{columns.what(j)} holds no categories: {error}. Make them strings or "
-                "tuples first."
-            ) from error
-        self._readers[j] = reader.part(first_rows)
-        return codes
+        labels = []
+        for j in self.categorical:
+            with errors_naming(columns.what(j)):
+                codes, first_rows = level_codes(readers[j].objects())
+            labels.append(codes)
+            self._readers[j] = readers[j].part(first_rows)
+        self.labels = np.column_stack(labels) if labels else None
 
     def numbers(self):
         """Rows (n, D) of numbers in float64."""
         return self._rows
-
-    def value_text(self, j, number):
-        """See :meth:`ArrayTable.value_text`."""
-        value = self._kinds[j].restore(np.array([number]))[0]
-        return f"{value:g}" if self._kinds[j].step == 0 else str(value)
 
     def time_scale(self, j):
         """Where number j, a time, counts from, and its unit, as NumPy times."""

@@ -90,7 +90,7 @@ def plain_target(y):
         y = nw.from_native(y, series_only=True)
         back, y = TypedColumn(y.to_native()).restore, y.to_numpy()
     values = _array_of(y, "y", _ONE_CLASS)
-    _check_there(values, "y", "Drop such rows, or give them a class.")
+    _check_there(values, "y")
     if values.dtype.kind not in "biuf" and values.shape[1:] not in ((), (1,)):
         raise ValueError(f"y has the shape {values.shape}. {_ONE_CLASS}")
     return values if isinstance(y, list | tuple) else y, back
@@ -98,27 +98,23 @@ def plain_target(y):
 
 def _array_of(values, name, advice):
     """An array of a value a row; of a list of words and others, objects."""
-    dtype = None
-    if isinstance(values, list | tuple):
-        types = set(map(type, values))
-        # NumPy would make words of numbers and of missing values.
-        dtype = object if len(types) > 1 and types & {str, bytes, tuple} else None
-    return np.asarray(as_array(values, name, dtype, advice))
+    types = set(map(type, values)) if isinstance(values, list | tuple) else ()
+    # NumPy would make words of numbers and of missing values.
+    is_mixed = len(types) > 1 and types & {str, bytes, tuple}
+    return np.asarray(as_array(values, name, object if is_mixed else None, advice))
 
 
-def _check_there(values, name, advice):
-    """Refuse missing values, and say where the first one is."""
+def _check_there(values, name):
+    """Refuse missing values and infinity, and say where the first one is."""
     if _always_there(values):
         return
     missing = are_missing(values) if values.dtype == object else values != values
     for row in np.argwhere(missing)[:1, 0]:
         raise ValueError(
             f"{name} contains NaN or None, {missing.sum()} in all, the first in row "
-            f"{row}. {advice}"
+            f"{row}. Drop such rows, or give them a value."
         )
-    if values.dtype.kind == "f":
-        for row in np.argwhere(np.isinf(values))[:1, 0]:
-            raise ValueError(f"{name} contains infinity, in row {row}. {advice}")
+    check_finite(values, name)
 
 
 def _always_there(values):
@@ -158,16 +154,11 @@ def read_groups(groups, n):
         raise ValueError(
             f"groups has the shape {values.shape} for {n} rows: give one for each row."
         )
-    _check_there(values, "groups", "Give such rows a group of their own, or drop them.")
+    _check_there(values, "groups")
     if values.dtype != object:
         return values, np.unique(values, return_inverse=True)[1]
-    try:
+    with errors_naming("groups"):
         return values, level_codes(values.tolist())[0]
-    except TypeError as error:
-        raise TypeError(
-            f"groups holds no names of groups: {error}. Give each row a number, a "
-            "string or a tuple."
-        ) from error
 
 
 def read_weights(weights, n):

@@ -77,8 +77,8 @@ def test_other_columns_than_those_of_a_frame_are_refused():
     for X_new, message in (
         (X.drop(columns="note").to_numpy(), r"\(4,\)"),
         (X[["city", "size", "seen", "rooms", "note"]], "X_new has the columns"),
-        (X.assign(rooms="two"), "X_new: Column 'rooms' .* holds no numbers"),
-        (X.assign(seen=3), "X_new: Column 'seen' .* holds no points in time"),
+        (X.assign(rooms="two"), "X_new: Column 'rooms' holds no numbers"),
+        (X.assign(seen=3), "X_new: Column 'seen' holds no points in time"),
     ):
         with pytest.raises(ValueError, match=message):
             compare_samples(X, X_new, **FAST)

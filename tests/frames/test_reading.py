@@ -45,7 +45,6 @@ def test_the_first_value_that_is_none_is_named(make, place, value, word):
         read(make(X))
 
 
-@pytest.mark.filterwarnings("ignore:Column 'p'.*float64")
 def test_infinity_among_decimals_is_named():
     prices = [Decimal("0.25"), Decimal("-Infinity")]
     with pytest.raises(ValueError, match="infinity; the first is at row 1, column 'p'"):
@@ -118,11 +117,6 @@ def test_what_is_no_table_of_numbers_is_refused(X):
         read(X)
 
 
-def test_rows_of_one_shape_may_be_an_array_of_objects():
-    numbers = read(objects(RAGGED[:2])).numbers()
-    np.testing.assert_array_equal(numbers, np.ones((2, 8)))
-
-
 @pytest.mark.parametrize(
     "X",
     [
@@ -142,7 +136,7 @@ def test_what_is_no_table_with_categories_is_refused(X):
 
 def test_arrays_have_no_automatic_categories():
     assert read(np.ones((5, 3)), "auto").labels is None
-    with pytest.raises(TypeError, match="Column 'tags'.*no categories: unhashable"):
+    with pytest.raises(TypeError, match="Column 'tags': unhashable"):
         read(pd.DataFrame({"tags": [["a"], ["b"]] * 3}), "auto")
 
 
