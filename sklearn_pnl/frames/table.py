@@ -60,7 +60,12 @@ def read_table(estimator, X, missing=None):
         if not is_plain or not X.size:
             settings = {"accept_sparse": ["csr", "csc"], "dtype": "numeric"}
             rows = validated(estimator, X, _NO_NUMBERS, **settings)
-        table = ArrayTable(rows)
+        kind = kind_of(rows)
+        if kind.is_rounded and rows.ndim == 2 and not issparse(rows):
+            # Each column counts from a start of its own.
+            table = ColumnTable(ArrayColumns(rows), [])
+        else:
+            table = ArrayTable(rows, kind)
     else:
         columns = columns_of(X)
         if 0 in (len(columns), columns.n_columns):
@@ -145,8 +150,8 @@ class Table:
         self.precision = each("precision")
         self.type_ends = each("lowest"), each("highest")
         # Of 64 bits, where the machine has such floats.
-        starts = [np.asarray(kind.start, np.longdouble) for kind in kinds]
-        self.starts = np.where(self.times, 0.0, np.hstack([[], *starts]))
+        starts = np.array([kind.start for kind in kinds], np.longdouble)
+        self.starts = np.where(self.times, 0.0, starts)
         self.warned = []
         self.integer_features = self.columns[(self.steps == 1) & ~self.times]
 
@@ -224,16 +229,17 @@ class ArrayTable(Table):
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n, *shape)
+    kind : object
+        How its numbers are read and restored; see :func:`.values.kind_of`.
     """
 
-    def __init__(self, X):
-        self._origin = ArrayColumns(X)
+    def __init__(self, X, kind):
+        self._origin, self._kind = ArrayColumns(X), kind
         self.row_shape = self.shape = X.shape[1:]
         # No type that a reader of files has to trust.
         self._container = type(X) if issparse(X) else None
-        self._kind = kind_of(X if issparse(X) else X.reshape(len(X), -1))
         self.columns = np.arange(prod(self.shape))
-        self._set_kinds([self._kind])
+        self._set_kinds([kind])
         self._rows = X
         # Rows that need no conversion are those that new ones are appended to.
         self.owned = not np.may_share_memory(self.read(X[:1]), X)

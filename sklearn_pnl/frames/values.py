@@ -12,8 +12,14 @@ def kind_of(values):
             f"Arrays of {values.dtype} are not read: dates and times are columns of "
             "data frames. Pass one, such as pandas.DataFrame(X)."
         )
-    start, is_wide = _far_start(values)
-    return Counts(values.dtype, start, is_rounded=is_wide)
+    if values.dtype.itemsize < 8 or not values.size:
+        return Counts(values.dtype)
+    low, high = int(values.min()), int(values.max())
+    if max(high, -low) <= 2**53:
+        return Counts(values.dtype)
+    # Distances from the least are exact, if the greatest is.
+    is_wide = high - low > 2**53
+    return Counts(values.dtype, 0 if is_wide else low, is_rounded=is_wide)
 
 
 class Reals:
@@ -63,7 +69,7 @@ class Counts:
     Parameters
     ----------
     dtype : dtype
-    start : int or ndarray of shape (D,)
+    start : int
     unit : int
         Length of a step.
     """
@@ -78,16 +84,14 @@ class Counts:
     def count_from(self, start, unit=1):
         """Count steps of a length from a start."""
         self.start, self.unit = start, unit
-        self._plain = np.ndim(start) == 0 and start == 0 and unit == 1
+        self._plain = start == 0 and unit == 1
         self._wide = np.uint64 if self.dtype.kind == "u" else np.int64
         self._bits = np.asarray(start, dtype=self._wide).view(np.uint64)
         low, high = 0, 1
         if self.dtype.kind != "b":
             low, high = np.iinfo(self.dtype).min, np.iinfo(self.dtype).max
-        starts = np.atleast_1d(start).tolist()
-        lowest = [-_largest_float((first - low) // unit) for first in starts]
-        highest = [_largest_float((high - first) // unit) for first in starts]
-        self.lowest, self.highest = np.reshape([lowest, highest], (2, *np.shape(start)))
+        self.lowest = -_largest_float((start - low) // unit)
+        self.highest = _largest_float((high - start) // unit)
 
     def read(self, values):
         """Numbers of values, which may lie before the start."""
@@ -110,24 +114,6 @@ class Counts:
         # Unsigned integers wrap around, and the sum ends within the type.
         bits = np.where(steps < 0, self._bits - far, self._bits + far)
         return bits.view(self._wide).astype(self.dtype, copy=False)
-
-
-def _far_start(values):
-    """The least integers where float64 does not hold all; 0 where it does.
-
-    And whether some have so wide a range that no start is near all of them.
-    """
-    if values.dtype.itemsize < 8 or not values.size:
-        return 0, False
-    low, high, exact = values.min(axis=0), values.max(axis=0), 2**53
-    if hasattr(low, "toarray"):
-        low, high = low.toarray().ravel(), high.toarray().ravel()
-    is_far = (high > exact) | (low < -exact)
-    if not is_far.any():
-        return 0, False
-    is_wide = np.asarray(high, np.float64) - np.asarray(low, np.float64) > exact
-    start = np.where(is_far & ~is_wide, low, np.zeros_like(low))
-    return (start if start.ndim else int(start)), bool(is_wide.any())
 
 
 def _largest_float(number):

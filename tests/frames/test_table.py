@@ -77,16 +77,24 @@ def test_sparse_rows_come_back(make, dtype):
 def test_integers_that_are_no_doubles_are_exact_near_their_least(dtype):
     ids = FAR + np.arange(N)
     X = np.column_stack([ids, np.full(N, FAR), np.arange(N)]).astype(dtype)
-    for rows in (X, sp.csr_array(X), pd.DataFrame(X), X.reshape(N, 3, 1)):
+    for rows in (X, pd.DataFrame(X)):
         table = read(rows)
         assert equal(there_and_back(table), rows)
         assert_array_equal(table.read(rows), table.numbers())
         assert_array_equal(table.starts, [FAR, FAR, 0])
         assert_array_equal(table.numbers()[:, 1], np.zeros(N))
-        lower = table.like(np.full((1, 3), -7.0))
-        lower = lower.toarray() if sp.issparse(lower) else np.asarray(lower)
+        lower = np.asarray(table.like(np.full((1, 3), -7.0)))
         least = [FAR - 7, FAR - 7, -7 if dtype == "i8" else 0]
         assert_array_equal(lower.ravel(), np.array(least, dtype=dtype))
+    for rows in (X[:, :2], X[:, :2].reshape(N, 2, 1)):
+        assert equal(there_and_back(read(rows)), rows)
+    # In one array of more axes, or sparse, all have one start.
+    for rows in (sp.csr_array(X), X.reshape(N, 3, 1)):
+        with pytest.warns(UserWarning, match="of such a range"):
+            table = read(rows)
+        new = there_and_back(table)
+        new = (new.toarray() if sp.issparse(new) else new).reshape(N, 3)
+        assert_array_equal(new.astype(float), X.astype(float))
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int8, np.uint8, bool])
