@@ -8,19 +8,27 @@
   sums of whole numbers and counts exactly.
 """
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
+from imblearn.pipeline import make_pipeline
 from numpy.testing import assert_array_equal
-from scipy.sparse import csr_array, issparse
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 
 from sklearn_pnl import (
+    Codes,
     ColumnConstraint,
+    Lines,
     PNLAugmenter,
     PNLRegressionSampler,
     PNLSampler,
     column_total,
 )
+from sklearn_pnl.draws import KernelDraws
 
 N, N_NEW = 120, 60
 LABELS = np.repeat([0, 1], [90, 30])
@@ -86,13 +94,13 @@ def given(frame, container):
         return library.Table.from_pandas(frame, preserve_index=False)
     numbers = frame.to_numpy(None if kinds_alike(frame) else float)
     if container == "csr":
-        return csr_array(numbers.astype(float))
+        return sp.csr_array(numbers.astype(float))
     return numbers.tolist() if container == "list" else numbers
 
 
 def read(rows, like):
     """Rows of any container as a frame with the columns and types of one."""
-    rows = rows.toarray() if issparse(rows) else rows
+    rows = rows.toarray() if sp.issparse(rows) else rows
     rows = rows.to_pandas() if hasattr(rows, "to_pandas") else rows
     return pd.DataFrame(np.asarray(rows), columns=like.columns).astype(like.dtypes)
 
@@ -324,3 +332,184 @@ def test_a_row_that_is_a_copy_has_its_donor_as_parent():
     copies = np.flatnonzero(parents[:, 0] == parents[:, 1])
     assert len(copies)
     assert_array_equal(rows[copies], X[parents[copies, 0]])
+
+
+# --- arrays of other shapes and kinds, and frames of all types at once ---------------
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 3, 1)], ids=str)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i8", "i1", "u4", "bool"])
+def test_arrays_keep_type_shape_and_range(dtype, shape):
+    X = 20 * np.random.default_rng(0).uniform(size=(40, *shape))
+    X = (X > 8 if dtype == "bool" else X).astype(dtype)
+    augmenter = PNLAugmenter(value_support=None).fit(X)
+    rows = augmenter.sample(30, random_state=0)
+    assert isinstance(rows, np.ndarray)
+    assert (rows.dtype, rows.shape) == (dtype, (30, *shape))
+    assert ((rows >= X.min(axis=0)) & (rows <= X.max(axis=0))).all()
+    whole = np.arange(6) if X.dtype.kind in "iub" else []
+    assert_array_equal(augmenter.integer_features_, whole)
+
+
+@pytest.mark.parametrize("make", [sp.csr_matrix, sp.csc_array, np.ndarray.tolist])
+def test_sparse_rows_and_lists_are_read_as_arrays(make):
+    X = np.random.default_rng(1).normal(size=(60, 4))
+    X[np.random.default_rng(2).random(X.shape) < 0.4] = 0
+    rows = PNLAugmenter(value_support=None).fit(make(X)).sample(30, 0)
+    assert type(rows) is (make if sp.issparse(rows) else np.ndarray)
+    rows = rows.toarray() if sp.issparse(rows) else rows
+    assert_array_equal(rows, PNLAugmenter(value_support=None).fit(X).sample(30, 0))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, bool, np.float32])
+def test_sparse_frames_stay_sparse(dtype):
+    rng = np.random.default_rng(0)
+    counts = np.where(rng.random((N, 4)) < 0.7, 0, rng.integers(1, 9, (N, 4)))
+    X = pd.DataFrame(counts.astype(dtype), columns=list("abcd"))
+    X = X.astype(pd.SparseDtype(dtype, dtype(0)))
+    X_new, _ = PNLSampler(random_state=0).fit_resample(X, LABELS)
+    assert X_new.dtypes.tolist() == X.dtypes.tolist()
+    dense, _ = PNLSampler(random_state=0).fit_resample(counts.astype(dtype), LABELS)
+    assert_array_equal(X_new.to_numpy(), dense)
+
+
+def times(seed=0):
+    """Days, seconds with a time zone, and durations."""
+    rng = np.random.default_rng(seed)
+    start = pd.Timestamp("2020-02-27")
+    return pd.DataFrame(
+        {
+            "day": start + pd.to_timedelta(rng.integers(0, 900, N), unit="D"),
+            "zoned": start.tz_localize("UTC")
+            + pd.to_timedelta(rng.integers(0, 10**7, N), unit="s"),
+            "took": pd.to_timedelta(rng.integers(-9000, 9000, N), unit="ms"),
+        }
+    )
+
+
+def everything():
+    kinds = [table(kind).add_prefix(kind) for kind in ("float32", "uint8", "bool")]
+    return pd.concat([*kinds, times(), table("word")], axis=1)
+
+
+@pytest.mark.parametrize("container", FRAME)
+def test_all_containers_hold_the_same_rows(container):
+    X, ours = given(everything(), container), PNLAugmenter().fit(everything())
+    augmenter = PNLAugmenter().fit(X)
+    rows = augmenter.sample(40, random_state=0)
+    assert type(rows) is type(X)
+    assert list(augmenter.feature_names_in_) == everything().columns.tolist()
+    assert_array_equal(augmenter.integer_features_, ours.integer_features_)
+    again = pickle.loads(pickle.dumps(augmenter)).sample(40, random_state=0)
+    assert again.equals(rows)
+    if container != "pandas":
+        assert rows.schema == X.schema
+        rows = rows.to_pandas().astype(everything().dtypes)
+    assert rows.equals(ours.sample(40, random_state=0))
+
+
+def test_batches_of_frames_are_frames_of_their_class():
+    class Named(pd.DataFrame):
+        @property
+        def _constructor(self):
+            return Named
+
+    X = Named(table("int64")).set_index(np.arange(N) * 7)
+    augmenter = PNLAugmenter().fit(X)
+    batches = list(augmenter.iter_samples(50, 20, random_state=0))
+    assert [len(batch) for batch in batches] == [20, 20, 10]
+    rows = augmenter.sample(50, random_state=0)
+    assert type(rows) is type(batches[0]) is Named
+    assert rows.index.tolist() == list(range(50))
+    assert pd.concat(batches, ignore_index=True).equals(rows)
+
+
+@pytest.mark.parametrize("container", FRAME)
+def test_frames_go_through_a_pipeline_and_a_search(container):
+    from sklearn.utils import _safe_indexing
+
+    X = given(table("int64"), container)
+    try:
+        _safe_indexing(X, [0, 1])
+    except TypeError:
+        pytest.skip(f"this scikit-learn takes no rows from tables of {container}")
+    y = LABELS[np.random.default_rng(0).permutation(N)]
+    pipeline = make_pipeline(PNLSampler(random_state=0), GaussianNB())
+    grid = {"pnlsampler__k_neighbors": [3, 5]}
+    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(X, y)
+    assert search.predict(X).shape == (N,)
+
+
+# --- times ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("method", [Lines(2.0), Codes(draws=KernelDraws(1.0))], ids=str)
+def test_times_are_new_and_none_is_beyond_those_seen(method, seed):
+    X = times(seed)
+    rows = PNLAugmenter(method, value_support=None).fit(X).sample(200, seed)
+    for name in X:
+        assert rows[name].between(X[name].min(), X[name].max()).all()
+    assert not rows["zoned"].isin(X["zoned"]).all()
+    assert (rows["day"] == rows["day"].dt.normalize()).all()
+    assert (rows["zoned"] == rows["zoned"].dt.floor("s")).all()
+    assert (rows["zoned"].dt.second != 0).any()
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_keep_their_unit_over_centuries(unit):
+    # Nanoseconds of 400 years are no doubles.
+    days = np.random.default_rng(0).integers(-70_000, 70_000, N)
+    when = (np.datetime64("1970-01-01") + days).astype(f"datetime64[{unit}]")
+    X = pd.DataFrame({"when": when})
+    rows = PNLAugmenter().fit(X).sample(100, random_state=0)
+    assert rows["when"].dtype == X["when"].dtype
+    check_types(X, rows)
+
+
+@pytest.mark.parametrize("container", FRAME)
+def test_an_end_is_a_start_and_a_length(container):
+    X = times().drop(columns="zoned")
+    X["took"] = pd.to_timedelta(np.random.default_rng(1).integers(1, 30, N), "D")
+    X = X.assign(end=X["day"] + X["took"])
+    rows = PNLAugmenter().fit(given(X, container)).sample(50, random_state=0)
+    rows = rows if container == "pandas" else rows.to_pandas()
+    assert (rows["day"] + rows["took"] == rows["end"]).all()
+
+
+# --- whole numbers that doubles do not hold ------------------------------------------
+
+ID = 2**53 + 1
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "Int64"])
+def test_integers_beyond_doubles_are_unchanged_in_the_originals(dtype, mixed):
+    # Identifiers and nanoseconds lie there.
+    rng = np.random.default_rng(0)
+    ids = ID + 2 * np.arange(N)
+    nanoseconds = 1_700_000_000_000_000_000 + rng.integers(0, 10**15, N)
+    X = pd.DataFrame({"id": ids, "time": nanoseconds}).astype(dtype)
+    if mixed:
+        X["real"] = rng.normal(size=N)
+    before = X.copy()
+    X_new, _ = PNLSampler(random_state=0).fit_resample(X, LABELS)
+    assert X_new.dtypes.tolist() == before.dtypes.tolist()
+    assert X_new.iloc[:N].equals(before)
+    assert [int(i) for i in X_new["id"][:N]] == ids.tolist()
+    assert X_new["id"][N:].between(ids[0], ids[-1]).all()
+    assert X.equals(before)
+
+
+@pytest.mark.filterwarnings("ignore:Whole numbers")
+@pytest.mark.parametrize("end", ["min", "max"])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int8])
+def test_integers_at_the_ends_of_their_type_do_not_wrap(dtype, end):
+    limits = np.iinfo(dtype)
+    X = np.full((40, 4), getattr(limits, end), dtype=dtype)
+    X[::2, 1], X[::3, 2] = 0, limits.max // 2
+    augmenter = PNLAugmenter(method=Lines(1.0), extrapolation=None).fit(X)
+    rows = augmenter.sample(30, random_state=0)
+    middle = float(limits.max) / 2
+    assert (abs(rows[:, 0].astype(float) - float(X[0, 0])) < middle / 2 + 1).all()
+    assert_array_equal(np.unique(rows[:, 3]), np.unique(rows[:, 0]))

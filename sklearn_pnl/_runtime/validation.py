@@ -98,7 +98,9 @@ def check_rows(estimator, X, *, reset, missing=None):
         check_is_fitted(estimator)
     X = as_array(X)
     # `check_array` would turn times into counts of microseconds.
-    kinds = getattr(X, "dtypes", ()) if hasattr(X, "columns") else [X.dtype]
+    kinds = (
+        getattr(X, "dtypes", ()) if hasattr(X, "columns") else [getattr(X, "dtype", "")]
+    )
     for kind in filter(_TIMES.match, map(str, kinds)):
         raise TypeError(
             f"X holds {kind}, and {type(estimator).__name__} takes numbers alone: "
