@@ -98,9 +98,7 @@ def check_rows(estimator, X, *, reset, missing=None):
         check_is_fitted(estimator)
     X = as_array(X)
     # `check_array` would turn times into counts of microseconds.
-    kinds = (
-        getattr(X, "dtypes", ()) if hasattr(X, "columns") else [getattr(X, "dtype", "")]
-    )
+    kinds = getattr(X, "dtypes", ()) if hasattr(X, "columns") else [X.dtype]
     for kind in filter(_TIMES.match, map(str, kinds)):
         raise TypeError(
             f"X holds {kind}, and {type(estimator).__name__} takes numbers alone: "
@@ -260,9 +258,8 @@ def check_observed(rows, offset):
     check_masses(mass)
     for row in np.flatnonzero(np.isnan(rows).any(axis=1) & (mass == 0)):
         raise ValueError(
-            f"Row {row} has no observed cell above {0 - offset:g}, with offset="
-            f"{offset:g}: there is nothing to fit a model to. Drop the row, or set "
-            "offset > 0."
+            f"Row {row} has no observed cell above {0 - offset:g}: there is nothing to "
+            f"fit a model to, with offset={offset:g}. Drop it, or set offset > 0."
         )
 
 

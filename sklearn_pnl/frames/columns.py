@@ -205,11 +205,7 @@ def places_of(names, n, chosen):
     """Numbers of columns given by numbers, names or a mask."""
     chosen = [] if chosen is None else list(chosen)
     if chosen and all(isinstance(c, bool | np.bool_) for c in chosen):
-        if len(chosen) != n:
-            raise ValueError(
-                f"categorical_features has {len(chosen)} entries for {n} columns."
-            )
-        return np.flatnonzero(chosen).tolist()
+        return np.arange(n)[chosen].tolist()
     return sorted({column_of(c, "categorical_features", names, (n,)) for c in chosen})
 
 

