@@ -18,8 +18,8 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Scale each feature by its range, from 0 at its smallest value to 1.
 
     As :class:`~sklearn.preprocessing.MinMaxScaler`, but always in double precision, and
-    for every range of it: a feature in tiny units is not treated as constant, and a
-    feature with a range that overflows is halved first. A constant feature becomes 0.
+    for every range of it: a feature in tiny units is not treated as constant. A
+    constant feature becomes 0; a range that overflows is a FloatingPointError.
 
     Attributes
     ----------
@@ -71,8 +71,7 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self._embed(check_rows(self, X, reset=False))
 
     def _embed(self, X, out=None):
-        low, length, unit = self._range
-        X = X if unit == 1 else X * unit
+        low, length = self._range
         if is_foreign(X):
             embedded = cast(X, widest(X)) - low
         else:
@@ -92,21 +91,18 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows : ndarray of float64 of the same shape
         """
         check_is_fitted(self)
-        low, length, unit = self._range
+        low, length = self._range
         rows = cast(X, widest(X)) * length
         rows += low
-        return rows if unit == 1 else rows / unit
+        return rows
 
     @property
     def _range(self):
-        """Lower ends and lengths, times a unit by which no length overflows."""
-        xp, double = namespace(self.low_), widest(self.low_)
-        low, high = cast(self.low_, double), cast(self.high_, double)
-        with np.errstate(over="ignore"):
-            length = high - low
-        if xp.all(xp.isfinite(length)):
-            return low, length, 1.0
-        return 0.25 * low, 0.25 * high - 0.25 * low, 0.25
+        """Lower ends and lengths."""
+        double = widest(self.low_)
+        low = cast(self.low_, double)
+        with np.errstate(over="raise"):
+            return low, cast(self.high_, double) - low
 
 
 # --- before phi: rows to cells of a poset, and back --------------------------------

@@ -1,8 +1,8 @@
 """Read containers as numbers once, and return new rows in the same container.
 
 From the columns of a container (``columns``, ``readers``) through numbers and back
-(``values``, ``times``) and categories beside them (``categories``) to a table
-(``table``) and targets (``target``).
+(``values``) and categories beside them (``categories``) to a table (``table``) and
+targets (``target``).
 """
 
 from .columns import columns_of, is_frame

@@ -1,8 +1,5 @@
 """Categories as whole numbers and as coordinates, and which parent gives them."""
 
-from decimal import Decimal
-from numbers import Real
-
 import numpy as np
 
 from .._runtime.masked import is_missing
@@ -14,14 +11,12 @@ _MISSING = object()
 def level_codes(values):
     """Code values by whole numbers from 0; also the first row of each code.
 
-    Missing values share a code; True, 1 and 1.0 have different codes.
+    Missing values share a code, and so do equal ones, such as 1 and 1.0.
     """
     types = set(map(type, values))
     # Values of these types are there.
     if types - {str, int, bool} and any(map(is_missing, dict.fromkeys(values))):
         values = [_MISSING if is_missing(value) else value for value in values]
-    if len({t for t in types if issubclass(t, Real | Decimal | np.bool_)}) > 1:
-        values = [(type(value), value) for value in values]
     codes_of = {value: code for code, value in enumerate(dict.fromkeys(values))}
     codes = np.fromiter(map(codes_of.__getitem__, values), np.intp, len(values))
     return codes, np.unique(codes, return_index=True)[1]

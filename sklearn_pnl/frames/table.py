@@ -16,8 +16,7 @@ from .._runtime.validation import (
 )
 from .categories import level_codes
 from .columns import ArrayColumns, column_of, columns_of, is_frame, places_of
-from .times import NAMES, Times, count_from_one_start
-from .values import Counts, kind_of
+from .values import NAMES, count_from_one_start, kind_of
 
 # What is said of a column without numbers.
 _NO_NUMBERS = (
@@ -289,9 +288,9 @@ class ColumnTable(Table):
             raise ValueError(f"{columns.what(j)} {refused}")
         self.columns = np.delete(np.arange(n), self.categorical)
         self.shape = self.columns.shape
+        of_frame = self.names is not None
         self._kinds = [
-            _kind_of_column(columns, j, values[j], readers[j].whole)
-            for j in self.columns
+            kind_of(values[j], readers[j].whole, of_frame) for j in self.columns
         ]
         count_from_one_start([kind for kind in self._kinds if kind.is_time])
         self._set_kinds(self._kinds)
@@ -354,14 +353,3 @@ class ColumnTable(Table):
         for i, j in enumerate(self.categorical):
             new[j] = self._readers[j].take(self.labels[donors, i])
         return self._head.make(new)
-
-
-def _kind_of_column(columns, j, values, whole):
-    """How a column is read and restored; ``whole`` is the type of its whole numbers."""
-    if values.dtype.kind in "mM" and columns.names is not None:
-        return Times(values, columns.what(j))
-    if values.dtype.kind == "f" and whole is not None:
-        # Whole numbers of which some are missing are read as floats.
-        is_rounded = np.fmax.reduce(np.abs(values), initial=0) > 2.0**53
-        return Counts(whole, is_rounded=is_rounded)
-    return kind_of(values)

@@ -91,6 +91,8 @@ def plain_target(y):
         back, y = TypedColumn(y.to_native()).restore, y.to_numpy()
     values = _array_of(y, "y", _ONE_CLASS)
     _check_there(values, "y")
+    if values.dtype.kind not in "biuf" and values.shape[1:] not in ((), (1,)):
+        raise ValueError(f"y has the shape {values.shape}. {_ONE_CLASS}")
     return values if isinstance(y, list | tuple) else y, back
 
 

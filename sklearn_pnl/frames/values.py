@@ -1,12 +1,25 @@
-"""Convert values of a type to floats and back."""
+"""Convert values of a type to floats and back; times as counts of steps."""
 
 import numpy as np
 
+# Nanoseconds of units of time.
+UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+# What values are called in messages, by the kind of their type.
+NAMES = {"M": "points in time", "m": "lengths of time"}
 
-def kind_of(values):
-    """How values (n,) or (n, D) of one type are read and restored."""
+
+def kind_of(values, whole=None, of_frame=False):
+    """How values of one type, of a column or an array, are read and restored.
+
+    ``whole`` is the type of whole numbers of which some may be missing.
+    """
     if values.dtype.kind == "f":
-        return Reals(values.dtype)
+        if whole is None:
+            return Reals(values.dtype)
+        is_wide = np.fmax.reduce(np.abs(values), initial=0) > 2.0**53
+        return Counts(whole, is_rounded=is_wide)
+    if values.dtype.kind in "mM" and of_frame:
+        return Times(values)
     if values.dtype.kind in "mM":
         raise ValueError(
             f"Arrays of {values.dtype} are not read: dates and times are columns of "
@@ -114,6 +127,75 @@ class Counts:
         # Unsigned integers wrap around, and the sum ends within the type.
         bits = np.where(steps < 0, self._bits - far, self._bits + far)
         return bits.view(self._wide).astype(self.dtype, copy=False)
+
+
+class Times(Counts):
+    """Points in time from the first one, lengths of time from 0 if none is negative.
+
+    Steps are counted in UTC: local dates of a zone with summer time are whole hours.
+
+    Parameters
+    ----------
+    values : ndarray of datetime64 or timedelta64 of shape (n,)
+        In UTC.
+    """
+
+    is_time = True
+
+    def __init__(self, values):
+        self._type = values.dtype
+        self.holds, self.is_length = NAMES[self._type.kind], self._type.kind == "m"
+        self.time_unit = np.datetime_data(self._type)[0]
+        ticks = values[~np.isnat(values)].view(np.int64)
+        step = step_of_time(ticks, self.time_unit)
+        start = int(ticks.min()) if len(ticks) else 0
+        if self.is_length and start >= 0:
+            start %= step
+        super().__init__(np.int64, start, step)
+
+    @property
+    def scale(self):
+        """Where counting starts, and the length of a step, as NumPy times."""
+        as_time = np.timedelta64 if self.is_length else np.datetime64
+        step = np.timedelta64(int(self.unit), self.time_unit)
+        return as_time(int(self.start), self.time_unit), step
+
+    def read(self, values):
+        """Numbers of values in any unit, NaN where they are missing."""
+        missing, whole = np.isnat(values), values.view(np.int64)
+        length = UNITS[np.datetime_data(values.dtype)[0]] / UNITS[self.time_unit]
+        if np.abs(whole[~missing] * length).max(initial=0) >= 2.0**63:
+            raise ValueError(f"There are times beyond the {self._type} of fit.")
+        whole = values.astype(self._type).view(np.int64)
+        return np.where(missing, np.nan, super().read(whole))
+
+    def restore(self, numbers):
+        """Values of numbers, in UTC, NaT where they are missing."""
+        missing = np.isnan(numbers)
+        values = super().restore(np.where(missing, 0, numbers)).view(self._type)
+        return np.where(missing, np.array("NaT", values.dtype), values)
+
+
+def count_from_one_start(times):
+    """Count points in time from the first one of a table, if whole steps lead there.
+
+    An equality between an end, a start and a length then has no constant.
+    """
+    points = [kind for kind in times if not kind.is_length]
+    first = min((kind.start * UNITS[kind.time_unit] for kind in points), default=0)
+    for kind in points:
+        start, rest = divmod(first, UNITS[kind.time_unit])
+        if rest == 0 and (kind.start - start) % kind.unit == 0:
+            kind.count_from(start, kind.unit)
+
+
+def step_of_time(ticks, unit):
+    """The longest unit of time, in ticks, of which all differences are multiples."""
+    bits = ticks.view(np.uint64)
+    differences = bits - bits[ticks.argmin()] if len(ticks) else bits
+    lengths = [n * 10**9 for n in (86_400, 3600, 60)] + [*UNITS.values()]
+    steps = [length // UNITS[unit] for length in lengths if length % UNITS[unit] == 0]
+    return next(step for step in steps if not np.any(differences % np.uint64(step)))
 
 
 def _largest_float(number):

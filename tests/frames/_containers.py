@@ -99,7 +99,7 @@ def of_pandas(n=N):
         "ints": rng.integers(0, 9, n).tolist(),
         "floats": rng.normal(size=n).tolist(),
         "flags": (rng.random(n) < 0.5).tolist(),
-        "mixed": [True, 1, 1.0, "1", ("a", 2)] * (n // 5),
+        "mixed": [0, 1, 2.5, "1", ("a", 2)] * (n // 5),
     }
     objects = {k: pd.Series(v, dtype=object) for k, v in objects.items()}
     return pd.DataFrame(

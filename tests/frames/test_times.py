@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from _containers import equal, in_container, read, there_and_back
 
-from sklearn_pnl.frames.times import step_of_time
+from sklearn_pnl.frames.values import step_of_time
 
 pd = pytest.importorskip("pandas")
 
