@@ -132,9 +132,8 @@ class TypedColumn(PlainColumn):
         series = self._series
         if values.dtype.kind == "f" and not (self._is_pandas or self._with_nan):
             missing = np.isnan(values)
-            values = (
-                np.where(missing, None, values).tolist() if missing.any() else values
-            )
+            if missing.any():
+                values = np.where(missing, None, values).tolist()
         new = nw.new_series(series.name or "", values, backend=series.implementation)
         zone = getattr(series.dtype, "time_zone", None)
         if zone is not None:
