@@ -142,20 +142,15 @@ class Embed:
         self.shape = table.shape if keeps_shape else embedded.shape[1:]
         if offset == 0 or low.min(initial=0) < 0:
             cells = namespace(embedded).reshape(embedded, (-1, *self.shape))
-            numbers = table.row_numbers
-            caller = f"Negative values {where}"
             advice = "pass embedding='minmax'" if self.transformer is None else None
-            check_measures(
-                cells, caller, offset, names=names, numbers=numbers, advice=advice
-            )
+            about = {"names": names, "numbers": table.row_numbers, "advice": advice}
+            check_measures(cells, f"Negative values {where}", offset, **about)
         lost = (high > low) & (high + offset == low + offset)
-        if lost.any():
-            column = int(np.argmax(lost))
+        for j in np.flatnonzero(lost)[:1]:
             raise ValueError(
-                f"Column {column if names is None else names[column]!r} spans "
-                f"{high[column] - low[column]:.3g} after the embedding, which "
-                f"offset={offset:g} rounds away. Use embedding='minmax', or a smaller "
-                "offset."
+                f"Column {j if names is None else names[j]!r} spans "
+                f"{high[j] - low[j]:.3g} after the embedding, which offset={offset:g} "
+                "rounds away. Use embedding='minmax', or a smaller offset."
             )
         if not isinstance(self.transformer, RangeEmbedding | None):
             self._check_back(rows[:1000], embedded[:1000])
