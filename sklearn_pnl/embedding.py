@@ -146,7 +146,7 @@ class Embed:
             about = {"names": names, "numbers": table.row_numbers, "advice": advice}
             check_measures(cells, f"Negative values {where}", offset, **about)
         lost = (high > low) & (high + offset == low + offset)
-        for j in np.flatnonzero(lost)[:1]:
+        for j in np.flatnonzero(lost)[:1].tolist():
             raise ValueError(
                 f"Column {j if names is None else names[j]!r} spans "
                 f"{high[j] - low[j]:.3g} after the embedding, which offset={offset:g} "
