@@ -6,14 +6,12 @@ import numpy as np
 
 
 def _parts(arrays):
-    """Arrays in a list, tuple or dict, or one array alone."""
-    if isinstance(arrays, dict):
-        return arrays.values()
+    """Arrays in a list or tuple, or one array alone."""
     return arrays if isinstance(arrays, list | tuple) else (arrays,)
 
 
 def check_unmasked(arrays, name="X"):
-    """Refuse masked cells, also of arrays in a list, tuple or dict."""
+    """Refuse masked cells, also of arrays in a list or tuple."""
     masked = (x for x in _parts(arrays) if isinstance(x, np.ma.MaskedArray))
     if any(array.mask.any() for array in masked):
         raise ValueError(
