@@ -72,10 +72,9 @@ def all_or_nothing(fit):
     return restoring
 
 
-def check_count(name, value, or_none=False, least=1):
-    """A whole number of rows, at least 1 or 0."""
-    count = Interval(Integral, least, None, closed="left")
-    allowed = [count, None] if or_none else [count]
+def check_count(name, value, or_none=False):
+    """A whole number of rows, at least 1."""
+    allowed = [COUNT, None] if or_none else [COUNT]
     validate_parameter_constraints({name: allowed}, {name: value}, "the call")
     return None if value is None else int(value)
 
