@@ -513,3 +513,15 @@ def test_integers_at_the_ends_of_their_type_do_not_wrap(dtype, end):
     middle = float(limits.max) / 2
     assert (abs(rows[:, 0].astype(float) - float(X[0, 0])) < middle / 2 + 1).all()
     assert_array_equal(np.unique(rows[:, 3]), np.unique(rows[:, 0]))
+
+
+def test_arrays_of_rows_are_rows():
+    """Packages for time series hold rows as an array of objects."""
+    rows = np.random.default_rng(0).gamma(2.0, size=(12, 3, 4))
+    series = np.empty(12, dtype=object)
+    series[:] = list(rows)
+    new = PNLAugmenter().fit(series).sample(5, random_state=0)
+    assert_array_equal(new, PNLAugmenter().fit(rows).sample(5, random_state=0))
+    series[1] = series[1][:, :3]
+    with pytest.raises(ValueError, match=r"row 1 \(3, 3\).*np.stack"):
+        PNLAugmenter().fit(series)

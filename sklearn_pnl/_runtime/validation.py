@@ -195,6 +195,9 @@ def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
     """Rows as an array; ``dtype`` applies to lists, ``advice`` to ragged ones."""
     check_unmasked(X, name)
     given = X
+    if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1 and len(X):
+        # Packages for time series hold rows as an array of objects.
+        X = list(X) if isinstance(X[0], np.ndarray | list) else X
     if not hasattr(X, "shape"):
         try:
             X = np.asanyarray(X, dtype=dtype)
