@@ -29,12 +29,15 @@ def warn_extreme_values(table, least, most):
         return
     with np.errstate(over="ignore", invalid="ignore"):
         width = most - least
-        # Values that differ at all differ by a step.
-        columns = np.flatnonzero(width > _FAR * table.steps)
         some = table.take((n * _PLACES).astype(int), "some rows").numbers()
-        some = some[:, columns].astype(np.float64, copy=False)
         first, third = _middle_half(some)
-        others = np.where(some == first, np.nan, some)
+        # Values that differ at all differ by a step.
+        near = np.fmax(third - first, table.steps)
+        columns = np.flatnonzero(width > _FAR * near)
+        if not len(columns):
+            return
+        some, first, third = (x[..., columns] for x in (some, first, third))
+        others = np.where(some == first, np.nan, some.astype(np.float64))
         spread = np.subtract(*_middle_half(others)[::-1])
         spread = np.where(third > first, third - first, spread)
         far = (width[columns] > _FAR * spread) & (spread > 0)
