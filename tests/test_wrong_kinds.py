@@ -171,7 +171,7 @@ NO_LABELS = {
     "objects": [object() for _ in range(N)],
     "missing": [np.nan, "a"] * 30,
     "infinite": np.where(LABELS, np.inf, 0.0),
-    "dates that are missing": np.where(LABELS == 0, DATES, np.datetime64("NaT")),
+    "dates that are missing": np.where(LABELS == 0, DATES, np.datetime64("NaT", "D")),
     "shares": ROWS[:, 0],
     "three axes": np.zeros((N, 2, 2), int),
     "short": LABELS[:9],

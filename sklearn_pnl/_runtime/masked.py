@@ -37,5 +37,6 @@ def is_missing(value):
     return isinstance(value, float | np.floating | Decimal) and value != value
 
 
-# The same of each value in an array of objects.
-are_missing = np.vectorize(is_missing, otypes=[bool])
+def are_missing(values):
+    """The same of each value in an array of objects."""
+    return np.array([*map(is_missing, values.flat)], bool).reshape(values.shape)

@@ -531,7 +531,7 @@ def _in_time_units(label, a, lower, upper, table):
     a = a.copy()
     a[:, used] *= [length / lengths[0] for length in lengths]
     # What dates and durations are counted from.
-    zero = {1: first, 0: np.timedelta64(0)}.get(n_dates[0])
+    zero = {1: first, 0: 0 * lengths[0]}.get(n_dates[0])
     ends = []
     for end in (lower, upper):
         is_number = end.dtype.kind == "f" and np.all(
