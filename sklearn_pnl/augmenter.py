@@ -171,8 +171,7 @@ class PNLAugmenter(Augmentation):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, *shape)
-            Rows. Dates of a zone are read in UTC, decimals and numbers among objects as
-            float64.
+            Rows. Dates of a zone are read in UTC, decimals and objects as float64.
         y : None
             Ignored: the samplers give new rows targets.
 

@@ -226,7 +226,7 @@ class PNLRegressionSampler(Augmentation, BaseSampler):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, *shape)
-            Rows.
+            Rows. Dates of a zone are read in UTC, decimals and objects as float64.
         y : array-like of shape (n,) or (n, n_targets)
             Their targets.
 

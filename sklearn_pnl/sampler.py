@@ -223,8 +223,7 @@ class PNLSampler(Augmentation, BaseOverSampler):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n, *shape)
-            Rows. Dates of a zone are read in UTC, decimals and numbers among objects as
-            float64.
+            Rows. Dates of a zone are read in UTC, decimals and objects as float64.
         y : array-like of shape (n,)
             Their classes.
         groups : array-like of shape (n,), default=None
@@ -257,7 +256,9 @@ class PNLSampler(Augmentation, BaseOverSampler):
         for label, rng in zip(wanted, self._generators(len(wanted)), strict=True):
             members = np.flatnonzero(labels == label)
             part = table.take(members, f"class {np.asarray(label).item()!r}")
-            here = (v if v is None else v[members] for v in (group_codes, weights))
+            here = [v if v is None else v[members] for v in (group_codes, weights)]
+            if weights is not None and not here[1].any():
+                raise ValueError(f"sample_weight is 0 in all rows of {part.data_name}.")
             rows, batch = self._new_rows(label, part, wanted[label], rng, *here)
             new.append(rows)
             parents.append(members[batch.parents])

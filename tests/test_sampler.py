@@ -870,3 +870,11 @@ def test_groups_of_one_row_each_are_warned_of(method):
         rows, _ = sampler.fit_resample(X, y, groups=np.arange(60))
     nearest = np.abs(rows[60:, None] - X[45:]).max(axis=2).min(axis=1)
     assert nearest.max() < 1e-9
+
+
+@pytest.mark.parametrize("totals", [None, {1: {0: 3.0}}])
+def test_a_class_whose_rows_have_no_weight_is_named(totals):
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.repeat([0, 1], [30, 10])
+    sampler = PNLSampler(random_state=0, totals=totals)
+    with pytest.raises(ValueError, match="sample_weight is 0 in all rows of class 1"):
+        sampler.fit_resample(X, y, sample_weight=1.0 - y)

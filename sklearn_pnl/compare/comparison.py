@@ -227,7 +227,7 @@ def compare_samples(
     Warns
     -----
     UserWarning
-        If ``X_new`` begins with the rows of ``X``.
+        If test rows are training rows, and if ``X_new`` begins with those of ``X``.
 
     See Also
     --------

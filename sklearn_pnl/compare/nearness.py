@@ -64,6 +64,11 @@ def judge_copies(samples):
             f"X_new begins with the {len(train)} rows of X: they are judged as copies. "
             "Give the new rows alone, X_resampled[len(X):]."
         )
+    if test and is_equal.any() and (not by_chance or np.array_equal(test[0], train)):
+        warn_user(
+            f"{is_equal.sum()} of {len(is_equal)} rows of X_test are training rows. "
+            "Give rows that no new row was made from."
+        )
     reason = f"{is_equal.sum()} of {len(is_equal)} real rows equal a training row"
     if is_equal.all():
         return no_finding("exact copies", NOTHING, reason)

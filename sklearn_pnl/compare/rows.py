@@ -64,6 +64,8 @@ def read_samples(rows):
     """
     parts, names, categories = _read(rows)
     for name, X in parts.items():
+        if len(X) < (2 if name == "X" else 1):
+            raise ValueError(f"{name} has {len(X)} rows: give more.")
         check_finite(X, name, names, missing=True)
     n_train, ends = len(parts["X"]), np.cumsum([*map(len, parts.values())])[:-1]
     numbers = np.concatenate([*parts.values()]).astype(np.float64)

@@ -145,8 +145,8 @@ class TypedColumn(PlainColumn):
 class ObjectColumn(PlainColumn):
     """Python objects, which may be numbers.
 
-    New values are Booleans or integers if all values are, else floats; missing ones
-    are written as the first missing value is.
+    New values are Booleans, integers or decimals if all values are, else floats;
+    missing ones are written as the first missing value is.
     """
 
     values = None
@@ -159,6 +159,7 @@ class ObjectColumn(PlainColumn):
         present = values[~missing].tolist()
         if not all(isinstance(value, Real | Decimal | np.bool_) for value in present):
             return
+        self._types = set(map(type, present))
         numbers = np.asarray(present)
         # Decimals, fractions and integers beyond 64 bits stay objects.
         kinds = {"b": np.dtype(bool), "i": np.dtype("i8"), "u": np.dtype("u8")}
@@ -178,5 +179,7 @@ class ObjectColumn(PlainColumn):
         missing = values != values
         objects = np.where(missing, 0, values).astype(self.whole or values.dtype)
         objects = objects.astype(object)
+        if self._types == {Decimal}:
+            objects[:] = [*map(Decimal, map(str, objects))]
         objects[missing] = self._marker
         return objects

@@ -157,7 +157,8 @@ def test_training_rows_before_new_ones_warn():
         compare_samples(draw(0), rows, **FAST)
     assert record[0].filename == __file__
     X_test = np.vstack([draw(0)[:5], draw(2)])
-    found = compare_samples(draw(0), draw(1), X_test=X_test, **FAST)
+    with pytest.warns(UserWarning, match="5 of 85 rows of X_test are training rows"):
+        found = compare_samples(draw(0), draw(1), X_test=X_test, **FAST)
     assert found["exact copies"].reason.startswith("5 of 85 real rows equal")
 
 
@@ -167,3 +168,10 @@ def test_missing_cells_are_equal_and_rows_may_repeat(rows):
     twice = np.vstack([rows, rows[:4], draw(5, 20)])
     found = compare_samples(twice, twice[:10], **FAST)["exact copies"]
     assert found.baseline >= 8 / len(twice)
+
+
+@pytest.mark.parametrize(("name", "n"), [("X", 1), ("X_new", 0), ("X_test", 0)])
+def test_too_few_rows_are_named(name, n):
+    rows = dict.fromkeys(["X", "X_new", "X_test"], np.eye(9))
+    with pytest.raises(ValueError, match=f"{name} has {n} rows"):
+        compare_samples(**rows | {name: np.eye(9)[:n]})

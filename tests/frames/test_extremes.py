@@ -90,3 +90,12 @@ def test_augmenter_and_sampler_warn_once(seed):
             warnings.simplefilter("always")
             fit(X) if fit.__name__ == "fit" else fit(X, y)
         assert ["column 1" in str(w.message) for w in caught] == [True]
+
+
+def test_a_value_far_out_beside_many_zeros_is_warned_of():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((20_000, 1)) < 0.99, 0, rng.exponential(size=(20_000, 1)))
+    X = np.hstack([X, rng.normal(size=X.shape)])
+    X[5, 0] = 1e12
+    with pytest.warns(UserWarning, match="largest value in column 0"):
+        PNLAugmenter().fit(X)
