@@ -246,30 +246,23 @@ class Codes(BaseEstimator):
         source : CodeSource
         """
         draws = as_draws(self.draws)
-        k = self.n_neighbors(k_neighbors, draws, len(table), table.data_name)
+        if k_neighbors == "auto":
+            # A mean of more rows is smoother than the data.
+            m = len(table)
+            k_neighbors = min(5, m) if draws.looks_up else n_partners(m)
+        k = clip_neighbors(k_neighbors, len(table), not draws.looks_up, table.data_name)
         strata = _strata_of_groups(groups, draws)
         rows = table.numbers()
         # Before rows are embedded, which may write over them.
         feasible = structure.of_rows(rows)
-        training, embed, lay_out = self.encode(table, rows, draws, caller, n_jobs)
+        training, embed, lay_out = self._encode(table, rows, draws, caller, n_jobs)
         has_donors = table.labels is not None or structure.binary.any()
         return CodeSource(
             training, self.draws_, embed, lay_out, structure, feasible, k, strata,
             has_donors, caller,
         )  # fmt: skip
 
-    def n_neighbors(
-        self, k_neighbors: int | str, draws: Draws, m: int, data_name: str
-    ) -> int:
-        """Partners of each of m rows, or rows to decode from; at most those there."""
-        if k_neighbors == "auto":
-            # A mean of more rows is smoother than the data.
-            k_neighbors = min(5, m) if draws.looks_up else n_partners(m)
-        return clip_neighbors(k_neighbors, m, not draws.looks_up, data_name)
-
-    def encode(
-        self, table: Any, rows: Any, draws: Draws, caller: str, n_jobs: int | None
-    ) -> tuple:
+    def _encode(self, table, rows, draws, caller, n_jobs):
         """Embed, lay out and encode the rows (m, D) of a table, and fit the draws.
 
         Returns the training rows, and the steps from numbers to cells and back.
