@@ -14,7 +14,7 @@ import numpy as np
 
 from ._runtime.arrays import cast, concat, namespace, place_of, slices
 from ._runtime.validation import check_rows, flat
-from .codes import CodeSource, Codes
+from .codes import Codes, CodeSource
 from .constraints.linear import LinearConstraints
 from .parents import Batch, Request
 

@@ -35,12 +35,7 @@ from ._runtime.arrays import (
     widest,
 )
 from ._runtime.blocks import even_step, map_blocks
-from ._runtime.validation import (
-    check_masses,
-    warn_not_identified,
-    warn_unconverged,
-    warn_user,
-)
+from ._runtime.validation import check_masses, warn_not_identified, warn_unconverged
 from .geometry import (
     TensorPoset,
     element_mask,
@@ -281,9 +276,7 @@ class Codec:
 
     def measures_of(self, codes):
         """:meth:`measures` of a block of codes, in their type."""
-        xp, measures = namespace(codes), self.measures(codes)
-        _refuse_far(xp.max(measures, axis=1) <= float(xp.finfo(codes.dtype).max))
-        return (cast(measures, codes.dtype),)
+        return (_narrowed(self.measures(codes), codes.dtype),)
 
     def attainable_tol(self, x):
         """The tolerance, or what the device of an array allows if that is more."""
@@ -475,14 +468,7 @@ class Codec:
             rows = rows * (kept / rows.sum(axis=1))[:, None]
         rows -= self.offset
         xp = namespace(rows)
-        if dtype != rows.dtype:
-            limit, most = float(xp.finfo(dtype).max), xp.max(xp.abs(rows))
-            if not most <= limit:
-                raise ValueError(
-                    f"New rows overflow {dtype}: they hold {float(most):.3g}. "
-                    "Divide X by a constant, or pass float64."
-                )
-            rows = cast(rows, dtype)
+        rows = _narrowed(rows, dtype)
         # Rounding must not set nearly empty cells to 0.
         kind = np.float32 if xp.finfo(dtype).bits == 32 else np.float64
         return at_least(rows, float(np.nextafter(kind(-self.offset), kind(0))))
@@ -493,6 +479,16 @@ def _refuse_far(fine, what="its measure overflows"):
     if not namespace(fine).all(fine):
         why = f"lies so far out that {what}. Draw codes closer to the training rows."
         raise CodeError(int(np.argmin(to_host(fine))), why)
+
+
+def _narrowed(rows, dtype):
+    """Rows in another type of floats, which they must not overflow."""
+    if dtype == rows.dtype:
+        return rows
+    xp = namespace(rows)
+    largest = xp.max(xp.abs(rows), axis=1)
+    _refuse_far(largest <= float(xp.finfo(dtype).max), f"its row overflows {dtype}")
+    return cast(rows, dtype)
 
 
 def _negentropy(p):
@@ -533,7 +529,7 @@ def make_codec(estimator, poset, base, local_manifold=None):
     return Codec(poset, base, **numerics, local_manifold=local_manifold)
 
 
-def lay_out(poset, shape, reshaper=None):
+def lay_out(poset, shape):
     """The poset that rows of a shape are laid out on; None is the tensor of them."""
     if poset is None:
         return TensorPoset(shape)
@@ -541,11 +537,10 @@ def lay_out(poset, shape, reshaper=None):
     laid_out = shape == poset.shape and not poset.added_bottom
     if laid_out or shape == (n_features,):
         return poset
-    maker = "X" if reshaper is None else repr(reshaper)
     raise ValueError(
-        f"{poset!r} stands for {n_features} features, but {maker} has rows of shape "
-        f"{shape}: there must be one feature for each element but an added bottom. A "
-        "poset orders the features themselves: leave out one of reshaper and poset."
+        f"{poset!r} stands for {n_features} features, but rows have the shape {shape}: "
+        "there must be one feature for each element but an added bottom. A poset "
+        "orders the features themselves: leave out one of reshaper and poset."
     )
 
 
@@ -555,13 +550,11 @@ def unshared(rows, X):
     return rows.copy() if shared and X.flags.writeable else rows
 
 
-def encode_rows(
-    codec, rows, caller, n_jobs=None, divergence=False, numbers=None, missing=False
-):  # fmt: skip
+def encode_rows(codec, rows, caller, n_jobs=None, divergence=False, missing=False):
     """:class:`Encoded` of rows (n, D), with a warning if some did not converge.
 
-    ``numbers`` (n,) are those that the user knows the rows by. NaN is a ``missing``
-    cell if asked for; a warning says where the others do not determine a code.
+    NaN is a ``missing`` cell if asked for; a warning says where the others do not
+    determine a code.
     """
     # A closed form is one pass over memory, which threads do not speed up.
     step = codec.encoded_at_once
@@ -572,13 +565,8 @@ def encode_rows(
     encode = codec.encode_observed if missing else codec.encode
     encode = partial(encode, divergence=divergence)
     encoded = Encoded(*map_blocks(encode, rows, step=step, n_jobs=n_jobs))
-    check_masses(to_host(encoded.mass), numbers)
+    check_masses(to_host(encoded.mass))
     residual, tol = to_host(encoded.residual), codec.attainable_tol(rows)
-    if codec.solves and tol > codec.tol:
-        warn_user(
-            f"{caller}: tol={codec.tol:g} is below the rounding of single precision, "
-            f"which is all that the device has; {tol:.1e} was used."
-        )
     warn_unconverged(caller, residual, tol, codec.max_iter)
     warn_not_identified(caller, encoded.identified)
     return encoded._replace(residual=residual)

@@ -287,7 +287,7 @@ class Codes(BaseEstimator):
             self.base_mask_ = base
         codec = make_codec(projector, self.poset_, base, manifold)
         # w_i = Enc(x_i).
-        encoded = encode_rows(codec, cells, caller, n_jobs, numbers=table.row_numbers)
+        encoded = encode_rows(codec, cells, caller, n_jobs)
         # Cells are kept if decoding needs them.
         if not codec.needs_rows:
             cells = cells[:0, ...]

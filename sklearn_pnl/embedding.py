@@ -4,12 +4,19 @@ from math import prod
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ._runtime.arrays import at_least, cast, is_foreign, namespace, to_host, widest
 from ._runtime.blocks import ends_of
-from ._runtime.validation import check_made, check_measures, check_rows, flat, warn_user
+from ._runtime.validation import (
+    check_finite,
+    check_measures,
+    check_rows,
+    flat,
+    warn_user,
+)
 from .codec import lay_out
 from .reshape import PrimeFactorReshaper
 
@@ -135,7 +142,7 @@ class Embed:
             double = rows.astype(np.float64, copy=False)
             embedded = _plain(self.transformer.fit_transform(double))
             names = names if embedded.shape == rows.shape else None
-            check_made(embedded, "The embedding", names)
+            _check_made(embedded, "The embedding", names)
         self._ends, offset = ends_of(embedded), self._offset
         low, high = map(to_host, self._ends)
         keeps_shape = embedded.shape[1] == prod(table.shape)
@@ -201,7 +208,7 @@ class Embed:
             if lost.any():
                 ends = np.clip(embedded, *self._ends)
                 values[lost] = _plain(self.transformer.inverse_transform(ends))[lost]
-                check_made(values, f"The way back from embedding={self.transformer!r}")
+                _check_made(values, f"The way back from embedding={self.transformer!r}")
         return values
 
 
@@ -221,11 +228,11 @@ class LayOut:
         cells = namespace(embedded).reshape(embedded, (-1, *self._shape))
         if self.reshaper is not None:
             cells = _plain(self.reshaper.fit_transform(cells))
-            check_made(cells, f"reshaper={self.reshaper!r}")
+            _check_made(cells, f"reshaper={self.reshaper!r}")
         elif self.poset is not None:
             cells = embedded
         self._cell_shape = tuple(cells.shape[1:])
-        self.poset = lay_out(self.poset, self._cell_shape, self.reshaper)
+        self.poset = lay_out(self.poset, self._cell_shape)
         return flat(cells)
 
     def forward(self, embedded):
@@ -241,8 +248,15 @@ class LayOut:
             return cells
         tensors = namespace(cells).reshape(cells, (-1, *self._cell_shape))
         rows = _plain(self.reshaper.inverse_transform(tensors))
-        check_made(rows, f"The way back from reshaper={self.reshaper!r}")
+        _check_made(rows, f"The way back from reshaper={self.reshaper!r}")
         return flat(rows)
+
+
+def _check_made(values, name, names=None):
+    """Refuse NaN and infinity that a user's transformer returns for finite rows."""
+    with config_context(assume_finite=False):
+        advice = "Choose a transformer that is finite there and back."
+        check_finite(values, name, names, advice=advice)
 
 
 def _plain(rows):

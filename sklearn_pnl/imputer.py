@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import signature
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -304,10 +303,9 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         unused = _OF_TENSORS if self._is_table else _OF_TABLES
         if self.imputer is not None:
             unused = (*unused, "n_neighbors")
-        given = signature(type(self)).parameters
+        defaults = type(self)().get_params(deep=False)
         for name in unused:
-            default, value = given[name].default, getattr(self, name)
-            if value is not default and not np.array_equal(value, default):
+            if not np.array_equal(getattr(self, name), defaults[name]):
                 raise ValueError(
                     f"{name}= changes nothing, as order={self.order!r} reads rows of "
                     f"shape {self.input_shape_} (None is for tables), or beside "

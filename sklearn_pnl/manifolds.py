@@ -15,7 +15,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._runtime.arrays import filled
 from ._runtime.validation import COUNT
-from .geometry import PosetProtocol, element_mask, order_mask
+from .codec import free_mask
+from .geometry import PosetProtocol
 
 ORDER = [COUNT, "array-like"]
 
@@ -73,16 +74,9 @@ class LocalManifold(BaseEstimator):
 
     def local_mask(self, poset: PosetProtocol, default: NDArray) -> NDArray:
         """Elements up to order ell' on a poset; ``default`` are those of the base."""
-        if self.base is not None:
-            if self.order is not None:
-                raise ValueError(
-                    f"order={self.order!r} beside base= of {type(self).__name__}: give "
-                    "one of them."
-                )
-            return element_mask(poset, self.base)
-        if self.order is not None:
-            return order_mask(poset, self.order)
-        return default.reshape(poset.shape)
+        if self.order is None and self.base is None:
+            return default.reshape(poset.shape)
+        return free_mask(poset, self.order, self.base)
 
     def matched(self, low: NDArray) -> NDArray | None:
         """Elements whose expectations are matched; ``low`` are those up to ell'."""

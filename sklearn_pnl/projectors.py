@@ -167,7 +167,8 @@ class ManyBodyProjector(_Encoder):
         coordinate of the bottom and carries the row's mass.
 
     tol : float, default=1e-6
-        Wanted ``max |eta_q - eta_p|`` over the base.
+        Wanted ``max |eta_q - eta_p|`` over the base; on a device without double
+        precision at least what its rounding allows.
 
     max_iter : int, default=100
         Most Newton steps for one row.

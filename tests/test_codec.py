@@ -1,7 +1,5 @@
 """The codec: what a code is, and what is too far out."""
 
-import re
-
 import joblib
 import numpy as np
 import pytest
@@ -98,8 +96,8 @@ def test_finite_but_huge_codes_are_points_or_named(order, with_mass, dtype, make
             try:
                 found = projector.inverse_transform(codes)
             except ValueError as error:
-                assert re.search("Code 4 |New rows overflow float32", str(error))
-                assert "raw codes closer" in str(error) or "float32" in str(error)
+                assert "Code 4 lies so far out" in str(error)
+                assert "raw codes closer" in str(error)
                 refused += 1
             else:
                 assert np.isfinite(found).all()

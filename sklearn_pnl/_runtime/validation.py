@@ -265,11 +265,11 @@ def check_observed(rows, offset):
         )
 
 
-def check_finite(X, name="X", names=None, missing=None):
+def check_finite(X, name="X", names=None, missing=None, advice=None):
     """Refuse NaN and infinity, and say where the first one is.
 
-    ``missing`` is True where NaN is allowed, or the reason why it is not. Returns
-    whether there is any NaN.
+    ``missing`` is True where NaN is allowed, or the reason why it is not; ``advice`` is
+    the end of the message. Returns whether there is any NaN.
     """
     if is_foreign(X):
         if namespace(X).all(namespace(X).isfinite(X)):
@@ -289,14 +289,14 @@ def check_finite(X, name="X", names=None, missing=None):
         where = min(zip(rows[bad].tolist(), columns[bad].tolist(), strict=True))
     else:
         where = _first(bad)
-    what, advice = "infinity", "Make it NaN first, impute it, or drop the row."
+    what, remedy = "infinity", "Make it NaN first, impute it, or drop the row."
     if np.isnan(X[where]):
         imputer = "ManyBodyImputer" if X.ndim > 2 else "SimpleImputer"
-        what, advice = "NaN", f"Drop such rows, or impute them with {imputer}."
-        advice += f" {missing}" * isinstance(missing, str)
+        what, remedy = "NaN", f"Drop such rows, or impute them with {imputer}."
+        remedy += f" {missing}" * isinstance(missing, str)
     raise ValueError(
-        f"Input {name} contains {what}; the first is at {_place(where, names)}. "
-        f"{advice}"
+        f"{name if advice else f'Input {name}'} contains {what}; the first is at "
+        f"{_place(where, names)}. {advice or remedy}"
     )
 
 
@@ -332,26 +332,10 @@ def check_measures(
         )
 
 
-def check_made(values, transformer, names=None):
-    """Refuse NaN and infinity that a user's transformer returns for finite rows."""
-    values = to_host(values)
-    bad = ~np.isfinite(values)
-    if bad.any():
-        where = _first(bad)
-        what = "NaN" if np.isnan(values[where]) else "infinity"
-        raise ValueError(
-            f"{transformer} gives {what} for finite rows; the first is at "
-            f"{_place(where, names)}. Choose one that is finite there and back."
-        )
-
-
-def check_masses(mass, numbers=None):
+def check_masses(mass):
     """Refuse rows whose sum is not a number of double precision."""
-    for row in np.flatnonzero(~np.isfinite(mass)):
-        raise ValueError(
-            f"The sum of {_place((row,), numbers=numbers)} overflows; divide X by a "
-            "constant first."
-        )
+    if not np.isfinite(mass).all():
+        raise ValueError("The sum of a row overflows; divide X by a constant first.")
 
 
 def check_codes(estimator, codes):
