@@ -1,0 +1,213 @@
+"""Missing cells filled, of tables so that sums hold, of tensors by a model.
+
+Those of a table are what any imputer says, moved least so that sums hold; those of a
+tensor are of a log-linear model of the observed ones.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.impute import KNNImputer
+
+from ._runtime.arrays import BLOCK_CELLS
+from ._runtime.blocks import map_blocks
+from ._runtime.validation import (
+    errors_naming,
+    warn_missed,
+    warn_unconverged,
+    warn_user,
+)
+from .codec import free_mask
+from .constraints.linear import ALMOST, read_constraints
+from .constraints.projection import nearest_rows, weights_of
+from .constraints.structure import Structure, resolve_equalities
+from .embedding import LayOut
+from .frames import TableReader, read_table
+from .geometry import complete
+from .geometry.many_body.observed import checked_modes
+
+
+class NearRows:
+    """Means of the training rows (n, D) nearest to others, where cells are missing.
+
+    Euclidean over what both rows have, columns divided by their range.
+    """
+
+    def __init__(self, rows, n_neighbors):
+        # Columns without a value have no range.
+        ends = np.fmin.reduce(rows), np.fmax.reduce(rows)
+        self._low, high = map(np.nan_to_num, ends)
+        self._unit = np.where(high > self._low, high - self._low, 1.0)
+        self._imputer = KNNImputer(n_neighbors=n_neighbors, keep_empty_features=True)
+        # Returns an array even if data frames are the global output of scikit-learn.
+        self._imputer.set_output(transform="default")
+        self._imputer.fit((rows - self._low) / self._unit)
+
+    def transform(self, rows):
+        """Rows (n, D) with means of near ones where cells are missing."""
+        # Distances in chunks that fit the caches take half as long.
+        with config_context(working_memory=16):
+            filled = self._imputer.transform((rows - self._low) / self._unit)
+        return filled * self._unit + self._low
+
+
+class TableFiller:
+    """Fill rows (n, D) of a table X as an imputer asks."""
+
+    # There is no model.
+    poset = mask = None
+
+    def __init__(self, imputer, rows, X):
+        # Types say how far sums are rounded.
+        table = read_table(TableReader(None), X, missing=True)
+        empty = np.flatnonzero(np.isnan(rows).all(axis=0))
+        if len(empty):
+            name = table.feature_names[empty[0]]
+            raise ValueError(f"Column {name!r} is missing in all rows: leave it out.")
+        low, high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
+        self._set = Structure.plain(
+            table.without_rows(), table.numbers(), steps=np.zeros(len(low)),
+            equalities=resolve_equalities(imputer.equalities, table),
+            constraints=read_constraints(imputer.constraints, table),
+        )  # fmt: skip
+        # A table counts whole numbers beyond double precision from a start.
+        system = self._set.system()
+        start = system.coefficients @ table.starts
+        self._system = system = replace(
+            system, lower=system.lower + start, upper=system.upper + start
+        )
+        self.equalities = system.select(slice(len(self._set.equalities)))
+        if np.ndim(system.lower) > 1:
+            raise ValueError("Constraints of an imputer are the same for all rows.")
+        # Beyond what was observed, but to no negative values where there are none.
+        beyond = np.where(low >= 0, 0.0, -np.inf), np.full(len(low), np.inf)
+        self._boxes = [(low, high)] + [beyond] * (1 + len(self._system))
+        # What types round: nothing that double precision would not.
+        single = self._set.precision * (self._set.precision > np.finfo(float).eps)
+        rounding = 2 * single * np.maximum(np.abs(low), np.abs(high))
+        self._rounding = np.abs(self._system.coefficients) @ rounding
+        if imputer.imputer is None:
+            self._imputer = NearRows(rows, imputer.n_neighbors or 5)
+        else:
+            self._imputer = clone(imputer.imputer).set_output(transform="default")
+            self._imputer.fit(rows)
+
+    def fill(self, rows, missing, numbers):
+        """Rows, which messages name by their numbers, filled; and one step."""
+        with errors_naming("imputer"):
+            guess = self._imputer.transform(rows).reshape(rows.shape)
+        filled = self._project(np.where(missing, guess, rows), missing)
+        room = ALMOST * self._system.scale + self._rounding
+        unmet = self._system.violations(filled, room)
+        off = np.flatnonzero(unmet.any(axis=1))
+        if len(off):
+            names = self._system.descriptions
+            missed = [names[k] for k in np.flatnonzero(unmet[off[0]])[-3:]]
+            warn_missed(
+                f"{len(off)} row{'s' if len(off) > 1 else ''} cannot have "
+                f"{' and '.join(missed)!r} with what is observed, which stays; the "
+                f"first is row {numbers[off[0]]}."
+            )
+        return filled, 1
+
+    def _project(self, guess, missing):
+        """Missing cells moved least to what can be met.
+
+        Within what was observed if possible, else beyond. Where that is not enough, the
+        constraint that is missed most gives way, one at a time.
+        """
+        system = self._system
+        # Constraints without a missing cell are no matter of the others.
+        asked = missing @ (system.coefficients != 0).T
+        filled, todo = guess.copy(), np.arange(len(guess))
+        for box in self._boxes:
+            start, free = guess[todo], missing[todo]
+            part = replace(
+                system,
+                lower=np.where(asked[todo], system.lower - self._rounding, -np.inf),
+                upper=np.where(asked[todo], system.upper + self._rounding, np.inf),
+            )
+            weights = weights_of(start, self._set, ~free, 1.0)
+            ends = (np.where(free, end, start) for end in box)
+            filled[todo], satisfied = nearest_rows(start, weights, part, *ends)
+            if satisfied.all():
+                break
+            off = ~satisfied.all(axis=1)
+            if box is not self._boxes[0]:
+                share = np.abs(part.residual(filled[todo])) / part.scale
+                worst = np.argmax(np.where(satisfied, -1, share), axis=1)
+                asked[todo[off], worst[off]] = False
+            todo = todo[off]
+        return filled
+
+
+class TensorFiller:
+    """Fill rows (n, D) of tensors or measures on a poset for an imputer."""
+
+    equalities = None
+
+    def __init__(self, imputer, rows):
+        shape = imputer.input_shape_
+        self._layout = LayOut(imputer.reshaper, imputer.poset, shape, reduced=False)
+        self._layout.fit(np.nan_to_num(rows))
+        self.poset = self._layout.poset
+        self.mask = free_mask(self.poset, imputer.order_, imputer.base)
+        self._offset, self._n_jobs = imputer.offset, imputer.n_jobs
+        self._settings = {
+            "poset": self.poset,
+            "matched": self.mask,
+            "ordered_modes": checked_modes(self.poset, imputer.ordered_modes),
+            "ridge": imputer.alpha,
+            "tol": imputer.tol,
+            "max_iter": imputer.max_iter,
+        }
+        k = imputer.n_neighbors
+        self._near = None if k is None else NearRows(rows, k)
+
+    def fill(self, rows, missing, numbers):
+        """Rows, which messages name by their numbers, filled; and the Newton steps."""
+        measure, residual, n_iter = self._models(rows)
+        tol, max_iter = self._settings["tol"], self._settings["max_iter"]
+        warn_unconverged("ManyBodyImputer", residual, tol, max_iter)
+        measure = measure[:, int(self.poset.added_bottom) :] - self._offset
+        filled = self._layout.back(np.maximum(measure, 0.0))
+        left = missing & np.isnan(filled)
+        if left.any():
+            row, cell = map(int, np.argwhere(left)[0])
+            warn_user(
+                f"{left.sum()} of {missing.sum()} missing cells are not "
+                "determined by the observed ones and stay missing; the first is cell "
+                f"{cell} of row {numbers[row]}. A smaller order or alpha > 0 gives "
+                "them a value."
+            )
+        return filled, max(1, int(n_iter.max()))
+
+    def _with_bottom(self, cells, value):
+        n_added = int(self.poset.added_bottom)
+        return np.pad(cells, ((0, 0), (n_added, 0)), constant_values=value)
+
+    def _models(self, rows):
+        """Models (n, D) of rows with NaN, their residuals and steps."""
+        missing = np.isnan(rows)
+        cells = self._layout.forward(np.where(missing, 0.0, rows)) + self._offset
+        seen = self._layout.forward(1.0 - missing) == 1
+        cells = self._with_bottom(np.where(seen, cells, np.nan), np.nan)
+        reference = np.ones_like(cells)
+        if self._near is not None:
+            near = self._near.transform(rows)
+            # A share of its mean, so that no cell of a reference is 0.
+            near += 1e-3 * near.mean(axis=1, keepdims=True)
+            reference = self._with_bottom(self._layout.forward(near), 1.0)
+        model = partial(_model_block, **self._settings)
+        tensors = (x.reshape(-1, *self.poset.shape) for x in (cells, reference))
+        step = max(1, BLOCK_CELLS // cells.shape[1])
+        measure, *more = map_blocks(model, *tensors, step=step, n_jobs=self._n_jobs)
+        return measure.reshape(cells.shape), *more
+
+
+def _model_block(cells, reference, **settings):
+    completion = complete(cells, reference=reference, **settings)
+    return completion.measure, completion.residual, completion.n_iter
