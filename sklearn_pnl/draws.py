@@ -21,7 +21,6 @@ from sklearn.utils._param_validation import StrOptions
 
 from ._runtime.arrays import cast, floats_like, is_foreign, take, to_host
 from ._runtime.validation import NOT_NEGATIVE, POSITIVE, TWO_OR_MORE, InstanceWith
-from .neighbors import METRIC
 from .parents import Request, choose_parents, combined, zero_sum_weights
 
 # Any object with `fit` and `sample` is a density estimator.
@@ -60,8 +59,7 @@ class Draws(BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict] = {}
-    # Metric of codes, and whether each new code needs a neighbour search.
-    metric = "kl"
+    # Whether each new code needs a neighbour search.
     looks_up = True
     # Whether new codes start from training rows, which can be weighted.
     takes_shares = True
@@ -115,9 +113,6 @@ class MixupDraws(Draws):
         that the search takes linear time. All rows are mixed, with partners as near as
         in a data set of this size. None searches all rows.
 
-    metric : {"kl", "euclidean"}, default="kl"
-        Metric of codes.
-
     See Also
     --------
     KernelDraws : From a kernel density estimate, as in the paper.
@@ -139,7 +134,6 @@ class MixupDraws(Draws):
     _parameter_constraints: ClassVar[dict] = {
         "noise": [NOT_NEGATIVE],
         "n_candidates": [TWO_OR_MORE, None],
-        "metric": METRIC,
     }
 
     looks_up = False
@@ -149,11 +143,9 @@ class MixupDraws(Draws):
         noise: float = 0.41,
         *,
         n_candidates: int | None = 2**14,
-        metric: Literal["kl", "euclidean"] = "kl",
     ) -> None:
         self.noise = noise
         self.n_candidates = n_candidates
-        self.metric = metric
 
     def start(self, training: Any, request: Request, rng: RandomState) -> Callable:
         """See :class:`Draws`."""
@@ -200,9 +192,6 @@ class KernelDraws(Draws):
     bandwidth : float, default=0.05
         Standard deviation of the noise in every coordinate of theta.
 
-    metric : {"kl", "euclidean"}, default="kl"
-        Nearness of codes.
-
     See Also
     --------
     MixupDraws : Between two near rows, with local noise.
@@ -223,13 +212,10 @@ class KernelDraws(Draws):
     (3, 4)
     """
 
-    _parameter_constraints: ClassVar[dict] = {"bandwidth": [POSITIVE], "metric": METRIC}
+    _parameter_constraints: ClassVar[dict] = {"bandwidth": [POSITIVE]}
 
-    def __init__(
-        self, bandwidth: float = 0.05, *, metric: Literal["kl", "euclidean"] = "kl"
-    ) -> None:
+    def __init__(self, bandwidth: float = 0.05) -> None:
         self.bandwidth = bandwidth
-        self.metric = metric
 
     def _start(self, codes, n_samples, rng):
         centre = rng.randint(codes.shape[0], size=n_samples)
@@ -250,9 +236,6 @@ class DensityDraws(Draws):
     estimator : estimator
         With ``fit`` and ``sample``, such as :class:`~sklearn.mixture.GaussianMixture`
         or :class:`~sklearn.neighbors.KernelDensity`; cloned.
-
-    metric : {"kl", "euclidean"}, default="kl"
-        Nearness of codes.
 
     Attributes
     ----------
@@ -275,15 +258,12 @@ class DensityDraws(Draws):
     2
     """
 
-    _parameter_constraints: ClassVar[dict] = {"estimator": [_DENSITY], "metric": METRIC}
+    _parameter_constraints: ClassVar[dict] = {"estimator": [_DENSITY]}
 
     takes_shares = False
 
-    def __init__(
-        self, estimator: Any, *, metric: Literal["kl", "euclidean"] = "kl"
-    ) -> None:
+    def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
-        self.metric = metric
 
     def fit(self, codes: NDArray) -> Self:
         """See :class:`Draws`."""

@@ -40,7 +40,7 @@ PROJECTORS = [
     ManyBodyProjector(with_mass=True),
     ManyBodyProjector(handle_missing="ignore"),
     BackwardProjector(),
-    BackwardProjector(metric="euclidean", local_manifold="mixture"),
+    BackwardProjector(local_manifold="mixture"),
 ]
 AUGMENTERS = [
     PNLAugmenter(),
