@@ -176,25 +176,21 @@ class Codec:
     poset : Poset or TensorPoset
     base : ndarray of bool of shape ``poset.shape`` or None
         Elements whose theta is free; None is all, without a poset's coordinates.
-    offset : float
-    with_mass : bool
-    tol : float
-    max_iter : int
+    numerics : ManyBodyProjector
+        With the ``offset``, ``with_mass``, ``tol`` and ``max_iter``.
     local_manifold : object, default=None
         How codes are decoded; it says what is matched and what is kept, as
         :class:`sklearn_pnl.manifolds.LocalManifold` does. None encodes only.
     """
 
-    def __init__(
-        self, poset, base, *, offset, with_mass, tol, max_iter, local_manifold=None
-    ):
+    def __init__(self, poset, base, numerics, local_manifold=None):
         self.poset = poset
         self.base = WholeBase(poset) if base is None else FlatBase(poset, base)
-        self.offset, self.with_mass = offset, with_mass
-        self.tol, self.max_iter = tol, max_iter
+        self.offset, self.with_mass = numerics.offset, numerics.with_mass
+        self.tol, self.max_iter = numerics.tol, numerics.max_iter
         self.local_manifold = local_manifold
         # The first coordinates, which normalising fixes.
-        self.n_fixed = int(self.base.has_bottom and not with_mass)
+        self.n_fixed = int(self.base.has_bottom and not self.with_mass)
         self.n_params = len(self.base.elements) - self.n_fixed
         self._solver = solver = None if base is None else mixed_solver(poset, base)
         # Up to so many marginal cells one matrix product beats a sum over each mode.
@@ -237,28 +233,26 @@ class Codec:
         codes = cast(codes, widest(codes))
         if self.with_mass:
             return 1 * codes
-        psi = normalized_exp(self._energy(codes)[0])[1][:, None]
+        psi = normalized_exp(self._energy(codes))[1][:, None]
         return concat([-psi, codes], axis=1) if self.base.has_bottom else codes - psi
 
     def _energy(self, codes):
-        """Log cells (n, D) up to a constant of each row, and that constant."""
-        codes = cast(codes, widest(codes))
+        """Log cells (n, D), but for the coordinate of a bottom, which all share."""
         if not self.base.has_bottom:
-            return self.base.energy(codes), 0.0
-        constant = codes[:, 0] if self.with_mass else 0.0
+            return self.base.energy(codes)
         none = filled(0.0, (codes.shape[0], 1), codes)
         with_bottom = concat([none, codes[:, 1 - self.n_fixed :]], axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
-            return self.base.energy(with_bottom), constant
+            return self.base.energy(with_bottom)
 
     def points(self, codes):
         """Distributions (n, D) that codes stand for, and log masses, 0 without mass."""
-        energy, constant = self._energy(codes)
-        q, psi = normalized_exp(energy)
+        codes = cast(codes, widest(codes))
+        q, psi = normalized_exp(self._energy(codes))
         if not self.with_mass:
             return q, filled(0.0, q.shape[0], q)
         with np.errstate(over="ignore", invalid="ignore"):
-            log_mass = psi + constant
+            log_mass = psi + codes[:, 0] if self.base.has_bottom else psi
         _refuse_far(log_mass <= log(namespace(q).finfo(q.dtype).max))
         return q, log_mass
 
@@ -401,7 +395,10 @@ class Codec:
         """
         weights = floats_like(weights, masses)
         if not self.needs_rows:
-            return self._decode_whole(codes, neighbors, weights, rows, masses)
+            # Whole rows: nothing is projected (not the paper's).
+            mass = None if self.with_mass else _mean_mass(weights, masses, neighbors)
+            x = self.phi_inverse(self.measures(codes), mass, rows.dtype)
+            return x, filled(0.0, x.shape[0], x)
         # w, the point of the base B that a code stands for.
         w, log_mass = self.points(codes)
         # D by its point r. For "theta" it is M*_ell(N), and r the geometric mean of N:
@@ -416,12 +413,6 @@ class Codec:
         if self.with_mass:
             mass = namespace(log_mass).exp(log_mass)
         return self.phi_inverse(q, mass, rows.dtype), residual
-
-    def _decode_whole(self, codes, neighbors, weights, rows, masses):
-        """Rows of codes that are whole rows: nothing is projected (not the paper's)."""
-        mass = None if self.with_mass else _mean_mass(weights, masses, neighbors)
-        x = self.phi_inverse(self.measures(codes), mass, rows.dtype)
-        return x, filled(0.0, x.shape[0], x)
 
     def _project(self, target, reference):
         # Off the matched set theta of the reference counts, which cells of 0 lack.
@@ -520,13 +511,6 @@ def free_mask(poset, order, elements):
             "leave order out."
         )
     return element_mask(poset, elements)
-
-
-def make_codec(estimator, poset, base, local_manifold=None):
-    """The codec with the numerical parameters of an estimator."""
-    names = "offset", "with_mass", "tol", "max_iter"
-    numerics = {name: getattr(estimator, name) for name in names}
-    return Codec(poset, base, **numerics, local_manifold=local_manifold)
 
 
 def lay_out(poset, shape):

@@ -18,16 +18,16 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.random import RandomState
 from sklearn import config_context
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import StrOptions
 
 from ._runtime.arrays import slices
 from ._runtime.blocks import cut, whole_steps
 from ._runtime.validation import NOT_NEGATIVE, InstanceWith, clip_neighbors
-from .codec import encode_rows, free_mask, make_codec, unshared
+from .codec import Codec, encode_rows, free_mask, unshared
 from .constraints.projection import project_rows
 from .draws import DRAWS_PARAMETER, Draws, DrawsLike, KernelDraws, as_draws
-from .embedding import Embed, LayOut
+from .embedding import Embedding
 from .frames.categories import one_of
 from .lines import discretize, mend, reflect
 from .manifolds import (
@@ -255,17 +255,17 @@ class Codes(BaseEstimator):
         rows = table.numbers()
         # Before rows are embedded, which may write over them.
         feasible = structure.of_rows(rows)
-        training, embed, lay_out = self._encode(table, rows, draws, caller, n_jobs)
+        training, embedding = self._encode(table, rows, draws, caller, n_jobs)
         has_donors = table.labels is not None or structure.binary.any()
         return CodeSource(
-            training, self.draws_, embed, lay_out, structure, feasible, k, strata,
+            training, self.draws_, embedding, structure, feasible, k, strata,
             has_donors, caller,
         )  # fmt: skip
 
     def _encode(self, table, rows, draws, caller, n_jobs):
         """Embed, lay out and encode the rows (m, D) of a table, and fit the draws.
 
-        Returns the training rows, and the steps from numbers to cells and back.
+        Returns the training rows, and the way from numbers to cells and back.
         """
         projector = self._projector()
         reduces = projector.order, projector.base, projector.poset
@@ -273,19 +273,22 @@ class Codes(BaseEstimator):
         manifold = as_local_manifold(self.local_manifold)
         # Rows are validated already, and transformers must return arrays.
         with config_context(assume_finite=True, transform_output="default"):
-            embed = Embed(self.embedding, projector.offset, caller)
-            embedded = embed.fit(table, rows)
-            reduced = not whole or manifold.reduces
-            lay_out = LayOut(self.reshaper, projector.poset, embed.shape, reduced)
-            cells = lay_out.fit(embedded)
+            embedding = Embedding(
+                self.embedding,
+                self._reshaper(projector.poset, not whole or manifold.reduces),
+                projector.poset,
+                projector.offset,
+                caller,
+            )
+            cells = embedding.fit(table, rows)
         self.order_ = None if whole else projector.order
-        self.poset_ = lay_out.poset
-        self.embedding_, self.reshaper_ = embed.transformer, lay_out.reshaper
+        self.poset_ = embedding.poset
+        self.embedding_, self.reshaper_ = embedding.transformer, embedding.reshaper
         base, self.base_mask_ = None, np.ones(self.poset_.shape, bool)
         if not whole:
             base = free_mask(self.poset_, projector.order, projector.base)
             self.base_mask_ = base
-        codec = make_codec(projector, self.poset_, base, manifold)
+        codec = Codec(self.poset_, base, projector, manifold)
         # w_i = Enc(x_i).
         encoded = encode_rows(codec, cells, caller, n_jobs)
         # Cells are kept if decoding needs them.
@@ -297,7 +300,14 @@ class Codes(BaseEstimator):
         self.codes_, self.n_params_ = training.codes, codec.n_params
         self.n_iter_ = max(1, int(encoded.n_iter.max()))
         self.draws_: Draws = draws.fit(self.codes_)
-        return training, embed, lay_out
+        return training, embedding
+
+    def _reshaper(self, poset, reduces):
+        """The reshaper that ``reshaper`` stands for, not fitted."""
+        if isinstance(self.reshaper, str):
+            wanted = poset is None and (reduces or self.reshaper == "prime")
+            return PrimeFactorReshaper(pad_value="mean") if wanted else None
+        return None if self.reshaper is None else clone(self.reshaper)
 
     def _projector(self):
         """The projector that ``order`` stands for, not fitted."""
@@ -333,9 +343,9 @@ class CodeSource:
     ----------
     training : TrainingRows
     draws : Draws
-    embed, lay_out : object
-        Steps from the numbers of a row to the cells of a poset, and back. They are
-        before phi, which makes a distribution of the cells.
+    embedding : Embedding
+        From the numbers of a row to the cells of a poset, and back. It is before phi,
+        which makes a distribution of the cells.
     structure : Structure
     feasible : Structure
         The same in the units of the training rows.
@@ -349,8 +359,7 @@ class CodeSource:
 
     training: Any
     draws: Any
-    embed: Any
-    lay_out: Any
+    embedding: Any
     structure: Any
     feasible: Any
     n_neighbors: int
@@ -443,4 +452,4 @@ class CodeSource:
 
     def back(self, cells):
         """Numbers (n, D) in the columns of X, from cells."""
-        return self.embed.back(self.lay_out.back(cells))
+        return self.embedding.back(cells)

@@ -18,7 +18,6 @@ from ._runtime.validation import (
     warn_user,
 )
 from .codec import lay_out
-from .reshape import PrimeFactorReshaper
 
 
 class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -30,8 +29,8 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    low_, high_ : ndarray of shape (n_features_in_,)
-        Ends of the range of each feature.
+    low_, range_ : ndarray of shape (n_features_in_,)
+        Smallest value of each feature, and the length of its range.
 
     input_shape_ : tuple of int
         Shape of a row.
@@ -60,8 +59,10 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : RangeEmbedding
         """
-        X = check_rows(self, X, reset=True)
-        self.low_, self.high_ = ends_of(X)
+        low, high = ends_of(check_rows(self, X, reset=True))
+        self.low_, high = cast(low, widest(low)), cast(high, widest(high))
+        with np.errstate(over="raise"):
+            self.range_ = high - self.low_
         return self
 
     def transform(self, X):
@@ -78,12 +79,11 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self._embed(check_rows(self, X, reset=False))
 
     def _embed(self, X, out=None):
-        low, length = self._range
         if is_foreign(X):
-            embedded = cast(X, widest(X)) - low
+            embedded = cast(X, widest(X)) - self.low_
         else:
-            embedded = np.subtract(X, low, out=out, dtype=np.float64)
-        embedded /= namespace(X).where(length > 0, length, 1.0)
+            embedded = np.subtract(X, self.low_, out=out, dtype=np.float64)
+        embedded /= namespace(X).where(self.range_ > 0, self.range_, 1.0)
         return embedded
 
     def inverse_transform(self, X):
@@ -98,60 +98,69 @@ class RangeEmbedding(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows : ndarray of float64 of the same shape
         """
         check_is_fitted(self)
-        low, length = self._range
-        rows = cast(X, widest(X)) * length
-        rows += low
+        rows = cast(X, widest(X)) * self.range_
+        rows += self.low_
         return rows
-
-    @property
-    def _range(self):
-        """Lower ends and lengths."""
-        double = widest(self.low_)
-        low = cast(self.low_, double)
-        with np.errstate(over="raise"):
-            return low, cast(self.high_, double) - low
 
 
 # --- before phi: rows to cells of a poset, and back --------------------------------
 
-_INVERSE = (
-    "FunctionTransformer needs an inverse_func, such as np.expm1 beside np.log1p."
-)
 
+class Embedding:
+    """Rows (n, D) of values to ``cells`` of a poset, and back.
 
-class Embed:
-    """Rows (n, D) of values to non-negative ones, ``embedded``, and back."""
+    By ``transformer`` to non-negative values, then by ``reshaper`` to tensors; either
+    may be None.
+    """
 
-    def __init__(self, embedding, offset, caller):
-        self.transformer = embedding
+    def __init__(self, embedding, reshaper, poset, offset, caller):
+        self.transformer, self.reshaper, self.poset = embedding, reshaper, poset
         self._offset, self._caller = offset, caller
 
     def fit(self, table, rows):
-        """Embed the rows of a table; the offset must not round them away."""
-        names = table.column_names
-        where = "after the embedding"
+        """Cells (n, D) of the rows of a table; the offset must not round them away."""
+        embedded = self._embed(table, rows)
+        self._ends = ends_of(embedded)
+        names = table.column_names if embedded.shape == rows.shape else None
+        keeps_shape = embedded.shape[1] == prod(table.shape)
+        self._shape = table.shape if keeps_shape else embedded.shape[1:]
+        tensors = namespace(embedded).reshape(embedded, (-1, *self._shape))
+        where, advice = "after the embedding", None
         if self.transformer is None:
-            embedded, where = rows, f"in data passed to {self._caller}"
-        elif isinstance(self.transformer, str):
+            where = f"in data passed to {self._caller}"
+            advice = "pass embedding='minmax'"
+        about = {"names": names, "numbers": table.row_numbers, "advice": advice}
+        check_measures(tensors, f"Negative values {where}", self._offset, **about)
+        self._check_ends(names)
+        if not isinstance(self.transformer, RangeEmbedding | None):
+            self._check_back(rows[:1000], embedded[:1000])
+        cells = embedded
+        if self.reshaper is not None:
+            cells = _plain(self.reshaper.fit_transform(tensors))
+            _check_made(cells, f"reshaper={self.reshaper!r}")
+        elif self.poset is None:
+            cells = tensors
+        self._cell_shape = tuple(cells.shape[1:])
+        self.poset = lay_out(self.poset, self._cell_shape)
+        return flat(cells)
+
+    def _embed(self, table, rows):
+        if self.transformer is None:
+            return rows
+        if isinstance(self.transformer, str):
             out = rows if table.owned and rows.dtype == np.float64 else None
             self.transformer = RangeEmbedding().fit(rows)
-            embedded = self.transformer._embed(rows, out)
-        else:
-            self.transformer = clone(self.transformer)
-            # Scalers lose values that are small beside the range in single precision.
-            double = rows.astype(np.float64, copy=False)
-            embedded = _plain(self.transformer.fit_transform(double))
-            names = names if embedded.shape == rows.shape else None
-            _check_made(embedded, "The embedding", names)
-        self._ends, offset = ends_of(embedded), self._offset
-        low, high = map(to_host, self._ends)
-        keeps_shape = embedded.shape[1] == prod(table.shape)
-        self.shape = table.shape if keeps_shape else embedded.shape[1:]
-        if offset == 0 or low.min(initial=0) < 0:
-            cells = namespace(embedded).reshape(embedded, (-1, *self.shape))
-            advice = "pass embedding='minmax'" if self.transformer is None else None
-            about = {"names": names, "numbers": table.row_numbers, "advice": advice}
-            check_measures(cells, f"Negative values {where}", offset, **about)
+            return self.transformer._embed(rows, out)
+        self.transformer = clone(self.transformer)
+        # Scalers lose values that are small beside the range in single precision.
+        double = rows.astype(np.float64, copy=False)
+        embedded = _plain(self.transformer.fit_transform(double))
+        names = table.column_names if embedded.shape == rows.shape else None
+        _check_made(embedded, "The embedding", names)
+        return embedded
+
+    def _check_ends(self, names):
+        offset, (low, high) = self._offset, map(to_host, self._ends)
         lost = (high > low) & (high + offset == low + offset)
         for j in np.flatnonzero(lost)[:1].tolist():
             raise ValueError(
@@ -159,38 +168,33 @@ class Embed:
                 f"{high[j] - low[j]:.3g} after the embedding, which offset={offset:g} "
                 "rounds away. Use embedding='minmax', or a smaller offset."
             )
-        if not isinstance(self.transformer, RangeEmbedding | None):
-            self._check_back(rows[:1000], embedded[:1000])
-        return embedded
 
     def _check_back(self, rows, embedded):
         """Warn if the inverse of the embedding does not restore rows."""
-        back, advice = self.back(np.array(embedded, np.float64)), _INVERSE
-        if back.shape != rows.shape:
-            raise ValueError(
-                f"The way back from embedding={self.transformer!r} gives an array of "
-                f"shape {back.shape} for rows of shape {rows.shape}. {advice}"
-            )
+        back = self._values(np.array(embedded, np.float64))
         error = np.sum((back - rows) ** 2)
         spread = np.sum((rows - rows.mean(axis=0)) ** 2) + 1e-6 * np.sum(rows**2)
         # An inverse that does nothing, where the transformer does something again.
-        is_idle = np.array_equal(back, embedded)
-        is_idle = is_idle and not np.allclose(self.forward(back), back)
+        is_idle = np.array_equal(back, embedded) and not np.allclose(
+            _plain(self.transformer.transform(back)), back
+        )
         if is_idle or not error <= 2 * spread:
             warn_user(
                 f"The way back from embedding={self.transformer!r} leads elsewhere: "
-                f"rows come back as others, and new rows are as far off. {advice}"
+                "rows come back as others, and new rows are as far off. "
+                "FunctionTransformer needs an inverse_func, such as np.expm1 beside "
+                "np.log1p."
             )
 
-    def forward(self, rows):
-        """Rows (n, D) of other values."""
-        if self.transformer is not None:
-            double = rows.astype(np.float64, copy=False)
-            rows = _plain(self.transformer.transform(double))
-        return rows.reshape(len(rows), -1)
+    def back(self, cells):
+        """Values (n, D) of cells, in double precision."""
+        if self.reshaper is not None:
+            tensors = namespace(cells).reshape(cells, (-1, *self._cell_shape))
+            cells = _plain(self.reshaper.inverse_transform(tensors))
+            _check_made(cells, f"The way back from reshaper={self.reshaper!r}")
+        return self._values(flat(cells))
 
-    def back(self, embedded):
-        """Values (n, D) in double precision."""
+    def _values(self, embedded):
         if isinstance(self.transformer, RangeEmbedding):
             return self.transformer.inverse_transform(embedded)
         # Cells may be negative by up to the offset. RangeEmbedding accepts these, and
@@ -210,46 +214,6 @@ class Embed:
                 values[lost] = _plain(self.transformer.inverse_transform(ends))[lost]
                 _check_made(values, f"The way back from embedding={self.transformer!r}")
         return values
-
-
-class LayOut:
-    """Embedded rows (n, D) to ``cells`` of a poset, and back."""
-
-    def __init__(self, reshaper, poset, shape, reduced):
-        if isinstance(reshaper, str):
-            wanted = poset is None and (reduced or reshaper == "prime")
-            reshaper = PrimeFactorReshaper(pad_value="mean") if wanted else None
-        elif reshaper is not None:
-            reshaper = clone(reshaper)
-        self.reshaper, self.poset, self._shape = reshaper, poset, shape
-
-    def fit(self, embedded):
-        """Lay out embedded rows on the poset."""
-        cells = namespace(embedded).reshape(embedded, (-1, *self._shape))
-        if self.reshaper is not None:
-            cells = _plain(self.reshaper.fit_transform(cells))
-            _check_made(cells, f"reshaper={self.reshaper!r}")
-        elif self.poset is not None:
-            cells = embedded
-        self._cell_shape = tuple(cells.shape[1:])
-        self.poset = lay_out(self.poset, self._cell_shape)
-        return flat(cells)
-
-    def forward(self, embedded):
-        """Cells of other rows."""
-        if self.reshaper is None:
-            return embedded
-        cells = self.reshaper.transform(embedded.reshape(-1, *self._shape))
-        return _plain(cells).reshape(len(embedded), -1)
-
-    def back(self, cells):
-        """Embedded rows of cells."""
-        if self.reshaper is None:
-            return cells
-        tensors = namespace(cells).reshape(cells, (-1, *self._cell_shape))
-        rows = _plain(self.reshaper.inverse_transform(tensors))
-        _check_made(rows, f"The way back from reshaper={self.reshaper!r}")
-        return flat(rows)
 
 
 def _check_made(values, name, names=None):

@@ -20,11 +20,10 @@ from ._runtime.validation import (
     warn_unconverged,
     warn_user,
 )
-from .codec import free_mask
+from .codec import free_mask, lay_out
 from .constraints.linear import ALMOST, read_constraints
 from .constraints.projection import nearest_rows, weights_of
 from .constraints.structure import Structure, resolve_equalities
-from .embedding import LayOut
 from .frames import TableReader, read_table
 from .geometry import complete
 from .geometry.many_body.observed import checked_modes
@@ -150,10 +149,7 @@ class TensorFiller:
     equalities = None
 
     def __init__(self, imputer, rows):
-        shape = imputer.input_shape_
-        self._layout = LayOut(imputer.reshaper, imputer.poset, shape, reduced=False)
-        self._layout.fit(np.nan_to_num(rows))
-        self.poset = self._layout.poset
+        self.poset = lay_out(imputer.poset, imputer.input_shape_)
         self.mask = free_mask(self.poset, imputer.order_, imputer.base)
         self._offset, self._n_jobs = imputer.offset, imputer.n_jobs
         self._settings = {
@@ -173,7 +169,7 @@ class TensorFiller:
         tol, max_iter = self._settings["tol"], self._settings["max_iter"]
         warn_unconverged("ManyBodyImputer", residual, tol, max_iter)
         measure = measure[:, int(self.poset.added_bottom) :] - self._offset
-        filled = self._layout.back(np.maximum(measure, 0.0))
+        filled = np.maximum(measure, 0.0)
         left = missing & np.isnan(filled)
         if left.any():
             row, cell = map(int, np.argwhere(left)[0])
@@ -191,16 +187,13 @@ class TensorFiller:
 
     def _models(self, rows):
         """Models (n, D) of rows with NaN, their residuals and steps."""
-        missing = np.isnan(rows)
-        cells = self._layout.forward(np.where(missing, 0.0, rows)) + self._offset
-        seen = self._layout.forward(1.0 - missing) == 1
-        cells = self._with_bottom(np.where(seen, cells, np.nan), np.nan)
+        cells = self._with_bottom(rows + self._offset, np.nan)
         reference = np.ones_like(cells)
         if self._near is not None:
             near = self._near.transform(rows)
             # A share of its mean, so that no cell of a reference is 0.
             near += 1e-3 * near.mean(axis=1, keepdims=True)
-            reference = self._with_bottom(self._layout.forward(near), 1.0)
+            reference = self._with_bottom(near, 1.0)
         model = partial(_model_block, **self._settings)
         tensors = (x.reshape(-1, *self.poset.shape) for x in (cells, reference))
         step = max(1, BLOCK_CELLS // cells.shape[1])

@@ -33,7 +33,7 @@ def _is_flat(imputer):
 
 # Parameters that fill no table, and those that fill no tensor.
 _OF_TENSORS = (
-    "poset", "reshaper", "offset", "alpha", "ordered_modes", "tol", "max_iter",
+    "poset", "offset", "alpha", "ordered_modes", "tol", "max_iter",
 )  # fmt: skip
 _OF_TABLES = "constraints", "equalities", "imputer"
 
@@ -63,8 +63,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     order : "auto", int, list of tuple of int or None, default="auto"
         Largest order of interactions, or those kept, as in :class:`ManyBodyProjector`.
         None takes rows for those of a table. "auto" is None for rows of one axis,
-        unless a base, poset or reshaper is given; 1 for matrices and where these are
-        given, 2 for tensors of more modes.
+        unless a base or poset is given; 1 for matrices and where these are given, 2 for
+        tensors of more modes.
 
     base : array-like, default=None
         The free coordinates given directly, as in :class:`ManyBodyProjector`.
@@ -72,10 +72,6 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     poset : TensorPoset or Poset, default=None
         The order between the cells, as in :class:`ManyBodyProjector`. A bottom that
         was added is one more missing cell.
-
-    reshaper : transformer, default=None
-        Makes tensors of rows, such as :class:`PrimeFactorReshaper`; cells that it pads
-        with 0 are missing ones.
 
     n_neighbors : int, default=None
         Near training rows. None is 5 for a table. With an order their mean is the
@@ -177,7 +173,6 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict] = {
         "order": [*ORDER, StrOptions({"auto"}), None],
-        "reshaper": [InstanceWith(["fit_transform", "inverse_transform"]), None],
         "n_neighbors": [COUNT, None],
         "imputer": [InstanceWith(["fit", "transform"]), None],
         "equalities": [StrOptions({"auto"}), *CONSTRAINTS, None],
@@ -194,7 +189,6 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         *,
         base: ArrayLike | None = None,
         poset: Any = None,
-        reshaper: Any = None,
         n_neighbors: int | None = None,
         imputer: Any = None,
         equalities: Any = "auto",
@@ -209,7 +203,6 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.order = order
         self.base = base
         self.poset = poset
-        self.reshaper = reshaper
         self.n_neighbors = n_neighbors
         self.imputer = imputer
         self.equalities = equalities
@@ -331,9 +324,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @property
     def _is_stated(self):
-        """Whether a base, a poset or a reshaper is given."""
-        structure = self.base, self.poset, self.reshaper
-        return any(one is not None for one in structure)
+        """Whether a base or a poset is given."""
+        return self.base is not None or self.poset is not None
 
     @property
     def _is_table(self):

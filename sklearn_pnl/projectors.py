@@ -31,7 +31,7 @@ from ._runtime.validation import (
     check_tensors,
     clip_neighbors,
 )
-from .codec import encode_rows, free_mask, lay_out, make_codec, unshared
+from .codec import Codec, encode_rows, free_mask, lay_out, unshared
 from .geometry import PosetProtocol, rake
 from .geometry.posets.elements import refuse_foreign
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
@@ -335,7 +335,7 @@ class ManyBodyProjector(_Encoder):
         self.poset_ = lay_out(self.poset, self.input_shape_)
         mask = free_mask(self.poset_, self.order, self.base)
         self.base_mask_ = like(mask, rows)
-        self._codec = make_codec(self, self.poset_, mask, local_manifold)
+        self._codec = Codec(self.poset_, mask, self, local_manifold)
         self.n_params_ = self._codec.n_params
 
     @property

@@ -18,10 +18,11 @@ SEEDS = [0, 1, 2]
 SHAPE = (3, 2, 3)
 
 
-def codec_of(poset, order, with_mass, **params):
+def codec_of(poset, order, with_mass, local_manifold=None, **params):
     params = {"offset": 0.1, "tol": 1e-13, "max_iter": 200} | params
+    numerics = ManyBodyProjector(with_mass=with_mass, **params)
     base = None if order is None else order_mask(poset, order)
-    return Codec(poset, base, with_mass=with_mass, **params)
+    return Codec(poset, base, numerics, local_manifold)
 
 
 @pytest.mark.parametrize("with_mass", [False, True])

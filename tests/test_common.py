@@ -49,7 +49,7 @@ AUGMENTERS = [
 IMPUTERS = [
     ManyBodyImputer(),
     ManyBodyImputer(1, n_neighbors=3),
-    ManyBodyImputer(2, reshaper=PrimeFactorReshaper()),
+    ManyBodyImputer(1, offset=0.5),
 ]
 MODELS = [LogLinearModel(), LogLinearModel(offset=0.5)]
 OTHERS = [PrimeFactorReshaper(), RangeEmbedding()]

@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from sklearn_pnl import ColumnConstraint, ManyBodyImputer, PrimeFactorReshaper
+from sklearn_pnl import ColumnConstraint, ManyBodyImputer
 from sklearn_pnl.geometry import TensorPoset, complete, order_mask, tree_poset
 
 
@@ -55,19 +55,13 @@ def test_orders_that_are_taken_without_being_asked_for():
     table = ManyBodyImputer().fit(X[:, :, 0, 0])
     assert table.order_ is None
     assert table.poset_ is None
-    given = ManyBodyImputer(reshaper=PrimeFactorReshaper()).fit(X[:, :, 0, 0])
-    assert given.poset_.shape == (2, 2)
+    given = ManyBodyImputer(poset=TensorPoset((2, 2))).fit(X[:, :, 0, 0])
+    assert given.order_ == 1
 
 
-def test_a_reshaper_and_an_added_bottom_leave_their_cells_missing():
-    """Padded cells and a bottom that stands for no feature are not observed."""
+def test_an_added_bottom_leaves_its_cell_missing():
+    """A bottom that stands for no feature is not observed."""
     rng = np.random.default_rng(1)
-    X = hidden(rng, rng.gamma(2.0, size=(6, 11)))
-    reshaped = ManyBodyImputer(2, reshaper=PrimeFactorReshaper(), alpha=0.1)
-    filled = reshaped.fit_transform(X)
-    padded = np.column_stack([X, np.full(6, np.nan)]).reshape(6, *reshaped.poset_.shape)
-    direct = ManyBodyImputer(2, alpha=0.1).fit_transform(padded).reshape(6, 12)
-    assert_allclose(filled, direct[:, :11], rtol=1e-9)
     poset = tree_poset([-1, 0, 0, -1, 3, 3], add_bottom=True)
     poset = getattr(poset, "poset", poset)
     n = poset.n_elements - poset.added_bottom

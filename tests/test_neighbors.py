@@ -8,6 +8,7 @@ from _oracles import random_poset, tensor_leq
 from _projectors import backward
 from numpy.testing import assert_allclose, assert_array_equal
 
+from sklearn_pnl import ManyBodyProjector
 from sklearn_pnl.codec import Codec
 from sklearn_pnl.geometry import TensorPoset, kl_divergence, order_mask
 from sklearn_pnl.neighbors import TrainingRows
@@ -84,10 +85,11 @@ def test_distances_to_neighbors_come_in_blocks():
     assert_allclose(distances[-7:], few[0], rtol=1e-9)
 
 
-def codec_of(poset, order, with_mass, **params):
+def codec_of(poset, order, with_mass, local_manifold=None, **params):
     params = {"offset": 0.1, "tol": 1e-13, "max_iter": 200} | params
+    numerics = ManyBodyProjector(with_mass=with_mass, **params)
     base = None if order is None else order_mask(poset, order)
-    return Codec(poset, base, with_mass=with_mass, **params)
+    return Codec(poset, base, numerics, local_manifold)
 
 
 # --- near codes -----------------------------------------------------------------

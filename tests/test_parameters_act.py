@@ -292,7 +292,6 @@ IMPUTER = {
     "order": [2, None],
     "base": [FREE],
     "poset": [chain_poset(12)],
-    "reshaper": [pnl.PrimeFactorReshaper()],
     "n_neighbors": [2],
     "imputer": [SimpleImputer(), None],
     "equalities": [None],
