@@ -273,21 +273,16 @@ class Codes(BaseEstimator):
         manifold = as_local_manifold(self.local_manifold)
         # Rows are validated already, and transformers must return arrays.
         with config_context(assume_finite=True, transform_output="default"):
-            embedding = Embedding(
-                self.embedding,
-                self._reshaper(projector.poset, not whole or manifold.reduces),
-                projector.poset,
-                projector.offset,
-                caller,
-            )
+            reshaper = self._reshaper(projector.poset, not whole or manifold.reduces)
+            embedding = Embedding(self.embedding, reshaper, projector, caller)
             cells = embedding.fit(table, rows)
         self.order_ = None if whole else projector.order
         self.poset_ = embedding.poset
         self.embedding_, self.reshaper_ = embedding.transformer, embedding.reshaper
-        base, self.base_mask_ = None, np.ones(self.poset_.shape, bool)
+        base = None
         if not whole:
             base = free_mask(self.poset_, projector.order, projector.base)
-            self.base_mask_ = base
+        self.base_mask_ = np.ones(self.poset_.shape, bool) if whole else base
         codec = Codec(self.poset_, base, projector, manifold)
         # w_i = Enc(x_i).
         encoded = encode_rows(codec, cells, caller, n_jobs)

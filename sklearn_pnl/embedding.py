@@ -113,9 +113,10 @@ class Embedding:
     may be None.
     """
 
-    def __init__(self, embedding, reshaper, poset, offset, caller):
-        self.transformer, self.reshaper, self.poset = embedding, reshaper, poset
-        self._offset, self._caller = offset, caller
+    def __init__(self, transformer, reshaper, projector, caller):
+        self.transformer, self.reshaper = transformer, reshaper
+        self.poset, self._offset = projector.poset, projector.offset
+        self._caller = caller
 
     def fit(self, table, rows):
         """Cells (n, D) of the rows of a table; the offset must not round them away."""
