@@ -330,15 +330,11 @@ class Codec:
 
         If several codes fit, the one with the least variance of the log measure.
         """
-        if is_foreign(rows):
-            return self.encode(rows, divergence)
-        is_incomplete = np.isnan(rows).any(axis=1)
-        whole, incomplete = map(np.flatnonzero, (~is_incomplete, is_incomplete))
-        pieces = []
-        if len(whole):
-            pieces.append((whole, self.encode(rows[whole], divergence)))
-        if len(incomplete):
-            pieces.append((incomplete, self._encode_observed(rows[incomplete])))
+        lacks = np.isnan(rows).any(axis=1)
+        pieces, encode = [], partial(self.encode, divergence=divergence)
+        for some, way in ((~lacks, encode), (lacks, self._encode_observed)):
+            if some.any():
+                pieces.append((np.flatnonzero(some), way(rows[some])))
         return Encoded(*joined(pieces))
 
     def _encode_observed(self, rows):
@@ -458,10 +454,9 @@ class Codec:
             rows = q[:, 1:]
             rows = rows * (kept / rows.sum(axis=1))[:, None]
         rows -= self.offset
-        xp = namespace(rows)
         rows = _narrowed(rows, dtype)
         # Rounding must not set nearly empty cells to 0.
-        kind = np.float32 if xp.finfo(dtype).bits == 32 else np.float64
+        kind = np.float32 if namespace(rows).finfo(dtype).bits == 32 else np.float64
         return at_least(rows, float(np.nextafter(kind(-self.offset), kind(0))))
 
 
@@ -540,6 +535,8 @@ def encode_rows(codec, rows, caller, n_jobs=None, divergence=False, missing=Fals
     NaN is a ``missing`` cell if asked for; a warning says where the others do not
     determine a code.
     """
+    # On a device no cell may be missing.
+    missing = missing and not is_foreign(rows)
     # A closed form is one pass over memory, which threads do not speed up.
     step = codec.encoded_at_once
     if codec.solves or divergence or missing:

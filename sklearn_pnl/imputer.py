@@ -49,7 +49,8 @@ class ManyBodyImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
               + \frac{\alpha M}{2} \|\theta\|^2 ,
 
     theta on the elements up to that order, ``M`` the mass observed. A single tensor X
-    is one row: pass ``X[None]``.
+    is one row: pass ``X[None]``. Vectors whose cells have modes are reshaped before:
+    ``X.reshape(-1, 5, 3, 2, 2)``.
 
     **Without one** (a plain table) missing cells are those of ``imputer``, projected
     onto equalities: those that all rows satisfy, such as totals of their parts, and

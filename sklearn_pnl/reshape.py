@@ -150,11 +150,10 @@ class PrimeFactorReshaper(TransformerMixin, BaseEstimator, auto_wrap_output_keys
         rows, xp = flat(X), namespace(X)
         n_padded = prod(self.tensor_shape_) - rows.shape[1]
         if n_padded:
-            fill = filled(1.0, (rows.shape[0], n_padded), rows)
-            if self.pad_value == "mean":
-                fill *= xp.mean(rows, axis=1, keepdims=True)
-            else:
-                fill *= self.pad_value
+            value = self.pad_value
+            if value == "mean":
+                value = xp.mean(rows, axis=1, keepdims=True)
+            fill = filled(1.0, (rows.shape[0], n_padded), rows) * value
             rows = concat([rows, fill], axis=1)
         return xp.reshape(rows, (-1, *self.tensor_shape_))
 
