@@ -26,7 +26,7 @@ from ._runtime.blocks import cut, whole_steps
 from ._runtime.validation import NOT_NEGATIVE, InstanceWith, clip_neighbors
 from .codec import Codec, encode_rows, free_mask, unshared
 from .constraints.projection import project_rows
-from .draws import DRAWS_PARAMETER, Draws, DrawsLike, KernelDraws, as_draws
+from .draws import DRAWS_PARAMETER, DrawsLike, KernelDraws, as_draws
 from .embedding import Embedding
 from .frames.categories import one_of
 from .lines import discretize, mend, reflect
@@ -294,7 +294,7 @@ class Codes(BaseEstimator):
         training = TrainingRows(codec, cells, encoded, table.labels)
         self.codes_, self.n_params_ = training.codes, codec.n_params
         self.n_iter_ = max(1, int(encoded.n_iter.max()))
-        self.draws_: Draws = draws.fit(self.codes_)
+        self.draws_ = draws.fit(self.codes_)
         return training, embedding
 
     def _reshaper(self, poset, reduces):
