@@ -61,15 +61,13 @@ class KLMetric:
         Of the training points.
     masses : ndarray of shape (n,)
         Of the training points.
-    labels : ndarray of int of shape (n, n_categorical) or None
-        Categories, which enter the distances by coordinates of their own.
 
     Attributes
     ----------
-    points : ndarray of shape (n, m + 1 + coordinates of the labels)
+    points : ndarray of shape (n, m + 1)
     """
 
-    def __init__(self, codec, coordinates, masses, labels):
+    def __init__(self, codec, coordinates, masses):
         self._codec, self._coordinates = codec, coordinates
         (n, _), xp = coordinates.shape, namespace(coordinates)
         if not codec.with_mass:
@@ -97,25 +95,14 @@ class KLMetric:
             parts.append((offsets, 2 * divergence - row_dots(offsets, offsets)))
         offsets, remainder = map(concat, zip(*parts, strict=True))
         last = xp.sqrt(remainder - at_most(xp.min(remainder), 0.0))
-        self.points, self._indicators = concat([offsets, last[:, None]], axis=1), None
-        if labels is not None:
-            self._indicators = Indicators(labels, self.points)
-            self.points = np.hstack([self.points, self._indicators.points])
+        self.points = concat([offsets, last[:, None]], axis=1)
 
-    def queries(self, codes, like=None):
-        """Points of codes: their nearest ``points`` are nearest in KL.
-
-        Codes have the categories of the rows ``like``; None is none, which are as far
-        from all others.
-        """
+    def queries(self, codes):
+        """Points of codes: their nearest ``points`` are nearest in KL."""
         step = self._codec.encoded_at_once
         if codes.shape[0] <= step:
-            queries = self._queries(codes)[0]
-        else:
-            queries = map_blocks(self._queries, codes, step=step)[0]
-        if self._indicators is None:
-            return queries
-        return np.hstack([queries, self._indicators.queries(len(codes), like)])
+            return self._queries(codes)[0]
+        return map_blocks(self._queries, codes, step=step)[0]
 
     def _queries(self, codes):
         base, factor = self._codec.base, self._factor
@@ -167,21 +154,39 @@ class TrainingRows:
 
     @cached_property
     def _metric(self):
-        return KLMetric(self.codec, self.coordinates, self.masses, self.labels)
+        return KLMetric(self.codec, self.coordinates, self.masses)
+
+    @cached_property
+    def _indicators(self):
+        return Indicators(self.labels, self._metric.points)
+
+    @cached_property
+    def _points(self):
+        """Points of the rows for the search."""
+        if self.labels is None:
+            return self._metric.points
+        return np.hstack([self._metric.points, self._indicators.points])
 
     @cached_property
     def _search(self):
-        return new_search(self._metric.points)
+        return new_search(self._points)
 
     @one_blas_thread()
     def nearest(self, codes, k, among=None, like=None, n_jobs=None):
-        """The k rows (n, k) nearest to each code, ascending; of some rows or all."""
-        queries = self._metric.queries(codes, like)
+        """The k rows (n, k) nearest to each code, ascending; of some rows or all.
+
+        Codes have the categories of the rows ``like``; None is none, which are as far
+        from all others.
+        """
+        queries = self._metric.queries(codes)
+        if self.labels is not None:
+            of_labels = self._indicators.queries(len(codes), like)
+            queries = np.hstack([queries, of_labels])
         # Arrays made here need no check.
         with config_context(assume_finite=True, skip_parameter_validation=True):
             if among is None:
                 return kneighbors(self._search, queries, k, n_jobs)
-            search = new_search(take(self._metric.points, among))
+            search = new_search(take(self._points, among))
             return among[kneighbors(search, queries, k, n_jobs)]
 
     def distances(self, codes, neighbors, n_jobs=None):
