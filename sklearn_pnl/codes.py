@@ -291,7 +291,7 @@ class Codes(BaseEstimator):
             cells = cells[:0, ...]
         elif not table.owned:
             cells = unshared(cells, rows)
-        training = TrainingRows(codec, cells, encoded, table.labels)
+        training = TrainingRows(codec, cells, encoded, draws.metric, table.labels)
         self.codes_, self.n_params_ = training.codes, codec.n_params
         self.n_iter_ = max(1, int(encoded.n_iter.max()))
         self.draws_ = draws.fit(self.codes_)

@@ -21,6 +21,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from ._runtime.arrays import cast, floats_like, is_foreign, take, to_host
 from ._runtime.validation import NOT_NEGATIVE, POSITIVE, TWO_OR_MORE, InstanceWith
+from .neighbors import METRIC
 from .parents import Request, choose_parents, combined, zero_sum_weights
 
 # Any object with `fit` and `sample` is a density estimator.
@@ -59,7 +60,8 @@ class Draws(BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict] = {}
-    # Whether each new code needs a neighbour search.
+    # Metric of codes, and whether each new code needs a neighbour search.
+    metric = "kl"
     looks_up = True
     # Whether new codes start from training rows, which can be weighted.
     takes_shares = True
@@ -113,6 +115,9 @@ class MixupDraws(Draws):
         that the search takes linear time. All rows are mixed, with partners as near as
         in a data set of this size. None searches all rows.
 
+    metric : {"kl", "euclidean"}, default="kl"
+        Metric of codes.
+
     See Also
     --------
     KernelDraws : From a kernel density estimate, as in the paper.
@@ -134,6 +139,7 @@ class MixupDraws(Draws):
     _parameter_constraints: ClassVar[dict] = {
         "noise": [NOT_NEGATIVE],
         "n_candidates": [TWO_OR_MORE, None],
+        "metric": METRIC,
     }
 
     looks_up = False
@@ -143,9 +149,11 @@ class MixupDraws(Draws):
         noise: float = 0.41,
         *,
         n_candidates: int | None = 2**14,
+        metric: Literal["kl", "euclidean"] = "kl",
     ) -> None:
         self.noise = noise
         self.n_candidates = n_candidates
+        self.metric = metric
 
     def start(self, training: Any, request: Request, rng: RandomState) -> Callable:
         """See :class:`Draws`."""
@@ -192,6 +200,9 @@ class KernelDraws(Draws):
     bandwidth : float, default=0.05
         Standard deviation of the noise in every coordinate of theta.
 
+    metric : {"kl", "euclidean"}, default="kl"
+        Nearness of codes.
+
     See Also
     --------
     MixupDraws : Between two near rows, with local noise.
@@ -212,10 +223,13 @@ class KernelDraws(Draws):
     (3, 4)
     """
 
-    _parameter_constraints: ClassVar[dict] = {"bandwidth": [POSITIVE]}
+    _parameter_constraints: ClassVar[dict] = {"bandwidth": [POSITIVE], "metric": METRIC}
 
-    def __init__(self, bandwidth: float = 0.05) -> None:
+    def __init__(
+        self, bandwidth: float = 0.05, *, metric: Literal["kl", "euclidean"] = "kl"
+    ) -> None:
         self.bandwidth = bandwidth
+        self.metric = metric
 
     def _start(self, codes, n_samples, rng):
         centre = rng.randint(codes.shape[0], size=n_samples)
@@ -236,6 +250,9 @@ class DensityDraws(Draws):
     estimator : estimator
         With ``fit`` and ``sample``, such as :class:`~sklearn.mixture.GaussianMixture`
         or :class:`~sklearn.neighbors.KernelDensity`; cloned.
+
+    metric : {"kl", "euclidean"}, default="kl"
+        Nearness of codes.
 
     Attributes
     ----------
@@ -258,12 +275,15 @@ class DensityDraws(Draws):
     2
     """
 
-    _parameter_constraints: ClassVar[dict] = {"estimator": [_DENSITY]}
+    _parameter_constraints: ClassVar[dict] = {"estimator": [_DENSITY], "metric": METRIC}
 
     takes_shares = False
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(
+        self, estimator: Any, *, metric: Literal["kl", "euclidean"] = "kl"
+    ) -> None:
         self.estimator = estimator
+        self.metric = metric
 
     def fit(self, codes: NDArray) -> Self:
         """See :class:`Draws`."""

@@ -3,7 +3,8 @@
 ``KL(w, w_i) = psi_i - psi_w - <eta_w, theta_i - theta_w>`` depends on the training row
 by an inner product alone, so that its nearest neighbours are those of Euclid in one
 more dimension, and scikit-learn's :class:`~sklearn.neighbors.NearestNeighbors` finds
-them.
+them. A metric is an entry of :data:`METRICS`: ``points`` of the training rows and
+``queries(codes)``, whose Euclidean order is that of nearness, and ``distances``.
 """
 
 from functools import cached_property, partial
@@ -12,6 +13,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
+from sklearn.utils._param_validation import StrOptions
 
 from ._runtime.arrays import (
     BLOCK_CELLS,
@@ -126,6 +128,28 @@ class KLMetric:
         return (xp.reshape(divergences, (n, k)),)
 
 
+class EuclideanMetric:
+    """Codes as they are: distance in theta. As :class:`KLMetric`."""
+
+    def __init__(self, codec, coordinates, masses):
+        self.points = codec.codes(coordinates)
+
+    def queries(self, codes):
+        """The codes."""
+        return codes
+
+    def distances(self, codes, neighbors):
+        """Euclidean distances (n, k) of a block of codes to k of the points."""
+        (n, k), xp = neighbors.shape, namespace(codes)
+        near = take(self.points, neighbors.reshape(-1))
+        away = near - take(codes, np.repeat(np.arange(n), k))
+        return (xp.reshape(xp.sqrt(row_dots(away, away)), (n, k)),)
+
+
+METRICS = {"kl": KLMetric, "euclidean": EuclideanMetric}
+METRIC = [StrOptions(set(METRICS))]
+
+
 class TrainingRows:
     """Training rows with their codes, for neighbour search and decoding.
 
@@ -136,15 +160,18 @@ class TrainingRows:
         Empty, but of their type, if the codec does not need them.
     encoded : Encoded
         The rows as the codec encoded them.
+    metric : {"kl", "euclidean"}
+        Nearness of codes, a key of `METRICS`.
     labels : ndarray of int of shape (n, n_categorical), default=None
         Categories of the rows, which enter the distances.
     """
 
-    def __init__(self, codec, rows, encoded, labels=None):
+    def __init__(self, codec, rows, encoded, metric, labels=None):
         self.codec = codec
         self.rows = rows
         self.coordinates = encoded.coordinates
         self.masses = encoded.mass
+        self.metric = metric
         self.labels = labels
 
     @property
@@ -154,7 +181,7 @@ class TrainingRows:
 
     @cached_property
     def _metric(self):
-        return KLMetric(self.codec, self.coordinates, self.masses)
+        return METRICS[self.metric](self.codec, self.coordinates, self.masses)
 
     @cached_property
     def _indicators(self):
@@ -164,7 +191,7 @@ class TrainingRows:
     def _points(self):
         """Points of the rows for the search."""
         if self.labels is None:
-            return self._metric.points
+            return with_some_column(self._metric.points)
         return np.hstack([self._metric.points, self._indicators.points])
 
     @cached_property
@@ -179,7 +206,9 @@ class TrainingRows:
         from all others.
         """
         queries = self._metric.queries(codes)
-        if self.labels is not None:
+        if self.labels is None:
+            queries = with_some_column(queries)
+        else:
             of_labels = self._indicators.queries(len(codes), like)
             queries = np.hstack([queries, of_labels])
         # Arrays made here need no check.
@@ -190,7 +219,7 @@ class TrainingRows:
             return among[kneighbors(search, queries, k, n_jobs)]
 
     def distances(self, codes, neighbors, n_jobs=None):
-        """KL(w, w_i) in nats of codes to rows (n, k)."""
+        """KL(w, w_i) in nats, or Euclidean distances, of codes to rows (n, k)."""
         step = max(1, self.codec.encoded_at_once // neighbors.shape[1])
         return map_blocks(
             self._metric.distances, codes, neighbors, step=step, n_jobs=n_jobs
@@ -288,6 +317,11 @@ def kneighbors(search, queries, k, n_jobs):
         order = np.lexsort((near[tied], distances[tied]), axis=1)
         near[tied] = np.take_along_axis(near[tied], order, axis=1)
     return near
+
+
+def with_some_column(points):
+    """Points, with a constant column if they have none, as codes of one cell."""
+    return points if points.shape[1] else filled(0.0, (points.shape[0], 1), points)
 
 
 def _kl_of_energies(measure, energy):

@@ -21,7 +21,7 @@ from .constraints.linear import ALMOST, TOL, LinearConstraints, stacked
 from .frames.categories import Indicators
 from .geometry.convex.reach import span
 from .geometry.convex.whole import nearest_whole
-from .neighbors import kneighbors
+from .neighbors import kneighbors, with_some_column
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,7 @@ class RowSearch:
         units = np.where(np.isfinite(units) & (units > 0), units, np.inf)
         points = self.rows / units
         if self.labels is None:
-            # A search needs a column.
-            points = points if points.shape[1] else np.zeros((len(points), 1))
+            points = with_some_column(points)
             return points, points
         indicators = Indicators(self.labels, points)
         every = np.arange(len(points))

@@ -35,7 +35,7 @@ from .codec import Codec, encode_rows, free_mask, lay_out, unshared
 from .geometry import PosetProtocol, rake
 from .geometry.posets.elements import refuse_foreign
 from .manifolds import LOCAL_MANIFOLD, ORDER, LocalManifoldLike, as_local_manifold
-from .neighbors import TrainingRows
+from .neighbors import METRIC, TrainingRows
 from .reshape import names_of_cells
 
 # Constraints of the parameters of one fit.
@@ -390,8 +390,10 @@ class BackwardProjector(_Encoder):
         of the base, step 0.98.
 
     k_neighbors : int, default=5
-        Training rows that make a local sub-manifold, those with the least
-        ``KL(w, w_i)`` on the base; at most those there are.
+        Training rows that make a local sub-manifold; at most those there are.
+
+    metric : {"kl", "euclidean"}, default="kl"
+        Nearness of codes: ``KL(w, w_i)`` on the base, or distance in theta.
 
     n_jobs : int, default=None
         Blocks of rows projected at once. None means 1 unless in a
@@ -470,6 +472,7 @@ class BackwardProjector(_Encoder):
         "order": [*ORDER, ManyBodyProjector],
         "local_manifold": LOCAL_MANIFOLD,
         "k_neighbors": [COUNT],
+        "metric": METRIC,
         "n_jobs": N_JOBS,
     }
 
@@ -482,11 +485,13 @@ class BackwardProjector(_Encoder):
         *,
         local_manifold: LocalManifoldLike = "fiber",
         k_neighbors: int = 5,
+        metric: Literal["kl", "euclidean"] = "kl",
         n_jobs: int | None = None,
     ) -> None:
         self.order = order
         self.local_manifold = local_manifold
         self.k_neighbors = k_neighbors
+        self.metric = metric
         self.n_jobs = n_jobs
 
     @all_or_nothing
@@ -518,7 +523,7 @@ class BackwardProjector(_Encoder):
         projector.n_iter_ = self.n_iter_ = max(1, int(encoded.n_iter.max()))
         self.poset_, self.base_mask_ = projector.poset_, projector.base_mask_
         self.n_params_ = projector.n_params_
-        self._training = TrainingRows(codec, rows, encoded)
+        self._training = TrainingRows(codec, rows, encoded, self.metric)
         self.coordinates_, self.masses_ = encoded.coordinates, encoded.mass
         self.rows_ = namespace(rows).reshape(rows, (-1, *self.input_shape_))
         self.codes_ = self._codes(encoded, rows.dtype)
@@ -635,7 +640,7 @@ class BackwardProjector(_Encoder):
         Returns
         -------
         distances : ndarray of shape (n, n_neighbors)
-            ``KL(w, w_i)`` on the base, in nats, ascending; only if
+            ``KL(w, w_i)`` in nats, or Euclidean distances, ascending; only if
             ``return_distance``.
         indices : ndarray of shape (n, n_neighbors)
             Rows of the training data.

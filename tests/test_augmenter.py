@@ -60,7 +60,10 @@ def coded(X, draws="mixup", order=1, n_neighbors=5, **params):
     plain |= {"equalities": None, "value_support": None, "k_neighbors": n_neighbors}
     plain |= {"order": base, "draws": draws}
     augmenter = PNLAugmenter(**in_method(plain | params)).fit(X)
-    projector = BackwardProjector(base, k_neighbors=n_neighbors, **decoder)
+    metric = getattr(draws, "metric", "kl")
+    projector = BackwardProjector(
+        base, k_neighbors=n_neighbors, metric=metric, **decoder
+    )
     return augmenter, projector.fit(X)
 
 
@@ -132,10 +135,11 @@ def test_codes_without_noise_lie_between_those_of_their_parents(seed, with_mass)
     assert np.ptp(t) > 0.9
 
 
+@pytest.mark.parametrize("metric", ["kl", "euclidean"])
 @pytest.mark.parametrize("k", [1, 4])
-def test_partners_of_codes_are_the_nearest_others(k):
-    X = positive(0, *SHAPE, n=20)
-    augmenter, projector = coded(X, MixupDraws(), n_neighbors=k)
+def test_partners_of_codes_are_the_nearest_others(k, metric):
+    draws = MixupDraws(metric=metric)
+    augmenter, projector = coded(positive(0, *SHAPE, n=20), draws, n_neighbors=k)
     parents = augmenter.sample(600, 0, return_parents=True)[1]
     near = projector.kneighbors(projector.codes_, k + 1, return_distance=False)
     assert_array_equal(near[:, 0], np.arange(20))
@@ -168,6 +172,7 @@ def test_the_ends_of_geodesics_are_the_parents(manifold, with_mass, position):
     assert_allclose(rows, X[parents[:, int(position)]], rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("metric", ["kl", "euclidean"])
 @pytest.mark.parametrize("with_mass", [False, True])
 @pytest.mark.parametrize(
     "manifold",
@@ -175,8 +180,8 @@ def test_the_ends_of_geodesics_are_the_parents(manifold, with_mass, position):
      MixtureManifold(step=0.5)],
     ids=str,
 )  # fmt: skip
-def test_rows_are_those_that_a_projector_decodes(manifold, with_mass):
-    draws = DensityDraws(Ring(0.2))
+def test_rows_are_those_that_a_projector_decodes(manifold, with_mass, metric):
+    draws = DensityDraws(Ring(0.2), metric=metric)
     augmenter, projector = coded(
         positive(0, *SHAPE), draws, 2, 3, local_manifold=manifold, offset=0.2,
         with_mass=with_mass,
@@ -648,7 +653,7 @@ STREAMED = {
     "without mass": (images, {"order": ManyBodyProjector(1), "embedding": None}),
     "kde": (table, {"draws": "kde"}),
     "density": (table, {"draws": GaussianMixture(2)}),
-    "narrow": (images, {"order": 1, "draws": KernelDraws(0.01)}),
+    "euclidean": (images, {"order": 1, "draws": KernelDraws(metric="euclidean")}),
     "copies": (lambda: np.repeat(table(10), 6, axis=0), {"k_neighbors": 2}),
     "single": (lambda: images().astype(np.float32), {"order": 2}),
     "bytes": (lambda: (images() * 20).astype(np.uint8), {}),

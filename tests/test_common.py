@@ -40,7 +40,7 @@ PROJECTORS = [
     ManyBodyProjector(with_mass=True),
     ManyBodyProjector(handle_missing="ignore"),
     BackwardProjector(),
-    BackwardProjector(local_manifold="mixture"),
+    BackwardProjector(metric="euclidean", local_manifold="mixture"),
 ]
 AUGMENTERS = [
     PNLAugmenter(),

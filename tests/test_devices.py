@@ -75,14 +75,17 @@ def test_codes_and_measures_are_those_of_numpy(new, order, with_mass, dtype):
         assert_same(got, expected, new(X), tol)
 
 
+@pytest.mark.parametrize("metric", ["kl", "euclidean"])
 @pytest.mark.parametrize("manifold", ["fiber", "theta", "eta", "mixture"])
 @pytest.mark.parametrize("order", [1, 2, 4])
-def test_decoded_rows_and_their_neighbours_are_those_of_numpy(new, order, manifold):
+def test_decoded_rows_and_their_neighbours_are_those_of_numpy(
+    new, order, manifold, metric
+):
     X = PrimeFactorReshaper().fit_transform(images())
 
     def results(X, new=lambda x: x):
         base = ManyBodyProjector(order, offset=1.0, tol=1e-11)
-        projector = BackwardProjector(base, local_manifold=manifold)
+        projector = BackwardProjector(base, local_manifold=manifold, metric=metric)
         projector.fit(X)
         codes = projector.codes_ + 0.02
         return [
@@ -127,7 +130,7 @@ def test_a_pipeline_stays_where_its_rows_are(new):
         {"order": 2, "draws": "kde"},
         {"order": 2, "draws": "interpolation", "with_mass": False},
         {"order": 2, "local_manifold": "theta"},
-        {"order": 2, "draws": MixupDraws(noise=0.3)},
+        {"order": 2, "draws": MixupDraws(metric="euclidean")},
         {"order": 1, "draws": GaussianMixture(2, random_state=0)},
         {"embedding": None},
     ],

@@ -7,6 +7,7 @@ import pytest
 from _oracles import random_poset, tensor_leq
 from _projectors import backward
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.neighbors import NearestNeighbors
 
 from sklearn_pnl import ManyBodyProjector
 from sklearn_pnl.codec import Codec
@@ -70,9 +71,22 @@ def test_copies_of_a_row_are_its_neighbors(n_neighbors, n_copies):
     assert all(len(set(row)) == n_neighbors for row in found)
 
 
-def test_distances_to_neighbors_come_in_blocks():
+@pytest.mark.parametrize("seed", SEEDS)
+def test_euclidean_neighbors_are_those_of_scikit_learn(seed):
+    X = positive(seed, *TENSOR, n=40)
+    projector = backward(metric="euclidean", k_neighbors=6).fit(X)
+    codes = near_codes(projector, seed, 0.5)
+    search = NearestNeighbors(n_neighbors=6).fit(projector.codes_)
+    for ours, theirs in zip(
+        projector.kneighbors(codes), search.kneighbors(codes), strict=True
+    ):
+        assert_allclose(ours, theirs)
+
+
+@pytest.mark.parametrize("metric", ["kl", "euclidean"])
+def test_distances_to_neighbors_come_in_blocks(metric):
     X = positive(0, 12, 16, n=3000)
-    projector = backward(offset=0.1).fit(X)
+    projector = backward(metric=metric, offset=0.1).fit(X)
     codes = projector.codes_ + 0.01
     tracemalloc.start()
     distances, indices = projector.kneighbors(codes, 8)
@@ -130,7 +144,7 @@ def kl_in_long_double(codec, leq, codes, training):
 
 
 def assert_nearest_in_kl(codec, leq, rows, rng, rtol):
-    training = TrainingRows(codec, rows, codec.encode(rows))
+    training = TrainingRows(codec, rows, codec.encode(rows), "kl")
     codes = training.codes
     # Half of the queries are rows themselves, half lie between and about them.
     other = codes[rng.permutation(len(codes))[:40]]

@@ -239,6 +239,7 @@ BACKWARD = {
     "order": [2, pnl.ManyBodyProjector(1, offset=0.5)],
     "local_manifold": CODES["local_manifold"],
     "k_neighbors": [2],
+    "metric": ["euclidean"],
     "n_jobs": [2],
 }
 estimator(
@@ -271,6 +272,7 @@ for name in ("Fiber", "Theta", "Eta", "Mixture"):
 OF_DRAWS = {
     "noise": [0.1],
     "n_candidates": [5],
+    "metric": ["euclidean"],
     "bandwidth": [0.5],
     "estimator": [KernelDensity(bandwidth=0.5)],
 }
