@@ -35,7 +35,12 @@ from ._runtime.arrays import (
     widest,
 )
 from ._runtime.blocks import even_step, map_blocks
-from ._runtime.validation import check_masses, warn_not_identified, warn_unconverged
+from ._runtime.validation import (
+    check_masses,
+    warn_not_identified,
+    warn_unconverged,
+    warn_user,
+)
 from .geometry import (
     TensorPoset,
     element_mask,
@@ -548,6 +553,11 @@ def encode_rows(codec, rows, caller, n_jobs=None, divergence=False, missing=Fals
     encoded = Encoded(*map_blocks(encode, rows, step=step, n_jobs=n_jobs))
     check_masses(to_host(encoded.mass))
     residual, tol = to_host(encoded.residual), codec.attainable_tol(rows)
+    if codec.solves and tol > codec.tol:
+        warn_user(
+            f"{caller}: tol={codec.tol:g} is below the rounding of single precision, "
+            f"which is all that the device has; {tol:.1e} was used."
+        )
     warn_unconverged(caller, residual, tol, codec.max_iter)
     warn_not_identified(caller, encoded.identified)
     return encoded._replace(residual=residual)

@@ -96,6 +96,10 @@ class TableFiller:
 
     def fill(self, rows, missing, numbers):
         """Rows, which messages name by their numbers, filled; and one step."""
+        lost = np.flatnonzero(missing.all(axis=1))
+        if len(lost):
+            n = numbers[lost[0]]
+            warn_user(f"Row {n} has no observed value ({len(lost)} such rows).")
         with errors_naming("imputer"):
             guess = self._imputer.transform(rows).reshape(rows.shape)
         filled = self._project(np.where(missing, guess, rows), missing)

@@ -26,6 +26,7 @@ from ._runtime.validation import (
     NOT_NEGATIVE,
     POSITIVE,
     all_or_nothing,
+    as_array,
     check_codes,
     check_measures,
     check_tensors,
@@ -607,11 +608,13 @@ class BackwardProjector(_Encoder):
         refuse_foreign(self.rows_, "decode_margins, behind a fit that")
         shape = self.poset_.shape
         settings = {"n_modes": len(shape), "tol": tol}
-        lifted = {
-            modes: np.asarray(margin, dtype=np.float64)
-            + self.offset * prod(n for k, n in enumerate(shape) if k not in modes)
-            for modes, margin in margins.items()
-        }
+        lifted = {}
+        for modes, margin in margins.items():
+            margin = np.asarray(as_array(margin, f"margin {modes}"), dtype=np.float64)
+            if not np.all(margin >= 0):
+                raise ValueError(f"margin {modes} must be finite and not negative.")
+            n_cells = prod(n for k, n in enumerate(shape) if k not in modes)
+            lifted[modes] = margin + self.offset * n_cells
         flat = rake(np.ones(shape), lifted, **settings).tables - self.offset
         tensors = flat.reshape(-1, *self.input_shape_)
         check_measures(tensors, self, self.offset, -self.offset)

@@ -240,17 +240,19 @@ def test_without_dispatch_rows_are_read_as_those_of_numpy(new):
     assert type(codes) is np.ndarray
 
 
-def test_a_device_of_single_precision_reaches_what_that_allows(new, monkeypatch):
+def test_a_device_of_single_precision_says_what_tolerance_it_reached(new, monkeypatch):
     monkeypatch.setattr(arrays, "_is_single", lambda x: True)
     X = PrimeFactorReshaper().fit_transform(new(images(dtype=np.float32)))
     projector = ManyBodyProjector(2, tol=1e-7)
-    codes = projector.fit_transform(X)
+    with pytest.warns(UserWarning, match="tol=1e-07 is below the rounding of single"):
+        codes = projector.fit_transform(X)
     expected = ManyBodyProjector(2, tol=1e-7).fit_transform(arrays.to_host(X))
     assert codes.dtype == X.dtype
     # theta is less certain than eta where cells are light.
     np.testing.assert_allclose(arrays.to_host(codes), expected, atol=0.05)
-    augmenter = PNLAugmenter(Codes(order=2)).fit(new(images(dtype=np.float32)))
-    rows = augmenter.sample(10, random_state=0)
+    with pytest.warns(UserWarning, match="tol=1e-06"):
+        augmenter = PNLAugmenter(Codes(order=2)).fit(new(images(dtype=np.float32)))
+        rows = augmenter.sample(10, random_state=0)
     assert rows.dtype == X.dtype
 
 

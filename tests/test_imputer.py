@@ -340,7 +340,8 @@ def test_rows_without_an_observed_cell():
         ManyBodyImputer().fit(X)
     table = with_total(rng)
     table[7] = np.nan
-    filled = ManyBodyImputer().fit_transform(table)
+    with pytest.warns(UserWarning, match="Row 7 has no observed value"):
+        filled = ManyBodyImputer().fit_transform(table)
     assert_allclose(filled[7], np.nanmean(table, axis=0))
     table[:, 2] = np.nan
     with pytest.raises(ValueError, match="Column 'x2' is missing in all rows"):

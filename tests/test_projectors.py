@@ -798,3 +798,18 @@ def test_columns_are_those_of_fit(method):
     projector = ManyBodyProjector(order=1).fit(X)
     with pytest.raises(ValueError, match="feature names"):
         getattr(projector, method)(X[["b", "a", "c"]])
+
+
+@pytest.mark.parametrize(
+    ("margin", "message"),
+    [
+        ([4.0, -1.0], r"margin \(0,\) must be finite and not negative"),
+        (np.ma.array([2.0, 1.0], mask=[0, 1]), r"margin \(0,\) is a masked array"),
+        (np.array([2 + 1j, 1]), "Complex data not supported"),
+    ],
+)
+def test_margins_are_checked_before_the_offset_is_added(margin, message):
+    X = np.random.default_rng(0).uniform(0.1, 1, size=(6, 2, 3))
+    projector = BackwardProjector(ManyBodyProjector(1), k_neighbors=3).fit(X)
+    with pytest.raises(ValueError, match=message):
+        projector.decode_margins({(0,): margin})

@@ -213,6 +213,8 @@ def as_array(X, name="X", dtype=None, advice=_ONE_SHAPE):
             f"{name} is of the type {type(given).__name__}, which has no rows: pass an "
             "array, a data frame (collect it first), or a list with an entry a row."
         )
+    if type(X).__name__ == "RecordBatch":
+        raise TypeError(f"{name} is a RecordBatch: pass pyarrow.table({name}).")
     check_real(X, name)
     # NumPy's strings of any length have no comparisons with numbers.
     is_text = getattr(getattr(X, "dtype", None), "kind", None) == "T"

@@ -155,3 +155,10 @@ def test_estimators_are_told_of_rows():
     assert (estimator.input_shape_, estimator.n_features_in_) == ((2, 3), 2)
     assert table.feature_names == ("0", "1")
     assert read(np.ones((5, 2))).feature_names == ("x0", "x1")
+
+
+def test_record_batches_are_refused():
+    pa = pytest.importorskip("pyarrow")
+    batch = pa.RecordBatch.from_pydict({"x": np.arange(8.0)})
+    with pytest.raises(TypeError, match=r"X is a RecordBatch: pass pyarrow.table.X."):
+        read(batch)
