@@ -17,7 +17,7 @@ from ._runtime.masked import check_real, check_unmasked
 from ._runtime.reports import TableReport
 from ._runtime.threads import one_blas_thread
 from ._runtime.validation import COUNT, NOT_NEGATIVE, errors_naming, warn_user
-from .constraints.linear import LinearConstraints, stack_terms, stacked
+from .constraints.linear import LinearConstraints, stack_terms
 from .constraints.totals import ColumnReader, as_totals, read_counts
 from .geometry import Raking, RakingError, linear_projection
 from .geometry import rake as rake_arrays
@@ -330,7 +330,7 @@ class _RowTotals(LinearConstraints):
         asked.sort(key=lambda total: total.by_level)
         parts = [_read_total(total, reader, design) for total in asked]
         is_mean = np.repeat([total.mean for total in asked], [*map(len, parts)])
-        return cls(**vars(stacked(parts)), is_mean=is_mean)
+        return cls(**vars(parts[0].stack(*parts[1:])), is_mean=is_mean)
 
     def values(self, weights):
         """The totals (k,) of weights."""

@@ -117,13 +117,16 @@ class Drawing:
         numbers, parents, donors = (
             part.copy() for part in (batch.numbers, batch.parents, batch.donors)
         )
-        off = moved & feasible.breaks(numbers, "values")
-        bad = moved & feasible.breaks(numbers, "limits", "orders", "equalities")
-        infeasible = infeasible | off
-        bad |= infeasible | feasible.breaks(numbers, "constraints")
+        b, asked = feasible.binary, feasible.constraints
+        flags = numbers[:, b]
+        off = (flags != feasible.low[b]) & (flags != feasible.high[b])
+        infeasible = infeasible | (moved & (off & ~np.isnan(flags)).any(axis=1))
+        violated = feasible.system().violations(numbers).any(axis=1)
+        bad = infeasible | (moved & (feasible.breaks(numbers) | violated))
         units = np.where(feasible.ranges > 0, feasible.ranges, 1)
+        asked = replace(asked, ranges=feasible.ranges)
         for i in np.flatnonzero(bad):
-            misses = feasible.take_rows([i]).breaks(training, "constraints")
+            misses = asked.take_rows([i]).violations(training).any(axis=1)
             candidates = np.flatnonzero(~misses)
             if len(candidates):
                 away = np.nan_to_num((training[candidates] - numbers[i]) / units)
@@ -265,7 +268,7 @@ def _moved(drawing, asked, batch, numbers):
         # They may be counted, or follow from categories that are.
         rows[:, structure.binary] = numbers[batch.donors][:, structure.binary]
     structure.restore(rows)
-    broken = np.flatnonzero(structure.breaks(rows, "limits", "orders"))
+    broken = np.flatnonzero(structure.breaks(rows))
     columns = np.flatnonzero(structure.reset_together)
     rows[np.ix_(broken, columns)] = numbers[np.ix_(batch.donors[broken], columns)]
     if not len(asked.sums):

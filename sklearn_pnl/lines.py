@@ -332,7 +332,8 @@ class LineDraw:
         """Add noise to mixed rows, within limits and orders."""
         structure = self.structure
         low, high = self._limits(parents.seeds)
-        if not self.agreed_cells and not structure.is_limited:
+        free = (structure.steps == 0) & ~structure.binary
+        if not self.agreed_cells and np.isinf(structure.low[free]).all():
             # Without reflection: one factor a row, so that the row stays affine.
             s = _room(mixed, noise, None, None, structure.ordered, slice(None))
             return mixed + noise * folded(s)[:, None]
@@ -397,7 +398,7 @@ def mend(rows, donors, seeds, cells, structure):
 
     All columns of a relation are reset, since the seeds satisfy it.
     """
-    broken = structure.breaks(rows, "limits", "orders")
+    broken = structure.breaks(rows)
     pivots = structure.pivots[structure.is_dependent]
     pivots = pivots[structure.steps[pivots] > 0]
     off = off_steps(rows[:, pivots], structure.steps[pivots])

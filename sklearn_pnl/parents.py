@@ -17,7 +17,7 @@ from sklearn.neighbors import NearestNeighbors
 from ._runtime.arrays import floats_like, is_foreign, namespace, take, to_host
 from ._runtime.threads import one_blas_thread
 from .calibration import effective_size, nearest_weights
-from .constraints.linear import ALMOST, TOL, LinearConstraints, stacked
+from .constraints.linear import ALMOST, TOL, LinearConstraints
 from .frames.categories import Indicators
 from .geometry.convex.reach import span
 from .geometry.convex.whole import nearest_whole
@@ -425,7 +425,7 @@ def parent_weights(totals, numbers):
     # left, weights go a part of the way, and the projection of the rows the rest.
     for way in (1.0, 0.75, 0.5, 0.25, 0.1):
         aim = values + way * missing
-        both = stacked([counts, replace(sums, coefficients=a, lower=aim, upper=aim)])
+        both = counts.stack(replace(sums, coefficients=a, lower=aim, upper=aim))
         near = _nearest(both, used)
         reached, size = both.coefficients @ near, abs(both.coefficients) @ near
         gap = np.abs(both.missing(reached)) / (size + 1e-300)
@@ -445,7 +445,7 @@ def _with_number(totals):
     """The number of new rows, and what is counted, as sums of weights."""
     number, every = np.array([float(totals.n)]), np.ones((1, len(totals.codes)))
     rows = LinearConstraints(every, number, number, (), labels=("the number of rows",))
-    return stacked([rows, totals.counts])
+    return rows.stack(totals.counts)
 
 
 def choose_seeds(totals, weights, rng):

@@ -9,7 +9,7 @@ from .._runtime.reports import TableReport
 from .._runtime.validation import warn_missed
 from ..geometry.convex.reach import box_reach, span
 from .linear import ALMOST, EPS
-from .value_support import off_steps, steps_between
+from .value_support import off_steps
 
 
 class Infeasibility(ValueError):
@@ -61,23 +61,15 @@ def explain_infeasible(row, structure, number):
                 f"reaches {span(least, most, 7)}.",
                 number,
             )
-        own = np.flatnonzero(constraints.coefficients[k])
-        if len(own) == 1 and structure.is_whole[own[0]]:
-            step = structure.steps[own[0]] * abs(constraints.coefficients[k, own[0]])
-            fewest, highest = steps_between(lower, upper, step)
-            if fewest > highest:
-                return Infeasibility(
-                    f"Row {number} cannot have what is asked: {constraints.names[k]} "
-                    f"asks for {span(lower, upper)}; its values are multiples of "
-                    f"{step:g}.",
-                    number,
-                )
     # A missing cell has no value that an equality could hold for.
     missed = np.nan_to_num(np.abs(asked.residual(row[None]))[0], nan=np.inf)
     k = int(np.argmax(missed / asked.scale))
+    steps = structure.steps[(asked.coefficients[k] != 0) & structure.is_whole]
+    of_steps = f" (values are multiples of {steps[0]:g})" if len(steps) else ""
     return Infeasibility(
         f"Row {number} cannot have all that is asked together: the best try misses "
-        f"{asked.names[k]} by {missed[k]:.3g}. Leave out a constraint, or widen it.",
+        f"{asked.names[k]} by {missed[k]:.3g}{of_steps}. Leave out a constraint, or "
+        "widen it.",
         number,
     )
 
@@ -110,26 +102,21 @@ def audit_rows(rows, structure, caller):
     """
     # What types may change of each cell: doubles do not hold all numbers of 64 bits.
     eps = 2 * np.maximum(structure.precision, EPS)
-
-    def rounding(columns):
-        return eps[columns] * np.abs(rows[:, columns])
-
     _check_systems(rows, structure, eps, caller)
-    low, high, names = structure.low, structure.high, structure.names
-    if structure.breaks(rows, "limits").any():
-        missed, room = np.maximum(low - rows, rows - high), rounding(slice(None))
-        _warn(lambda k: f"the limits of {names[k]}", missed, room, caller)
-    if structure.breaks(rows, "steps").any():
-        # Values that are asked for may lie, and lead others through sums, off steps.
-        is_checked = (structure.precision == 0) | (len(structure.constraints) == 0)
-        c = np.flatnonzero(is_checked & (structure.steps > 0))
-        missed = off_steps(rows[:, c], structure.steps[c])
-        _warn(lambda k: f"the steps of {names[c[k]]}", missed, ALMOST, caller)
-    if structure.breaks(rows, "orders").any():
+    names = structure.table.feature_names
+    # Values that are asked for may lie, and lead others through sums, off steps.
+    is_checked = (structure.precision == 0) | (len(structure.constraints) == 0)
+    c = np.flatnonzero(is_checked & (structure.steps > 0))
+    missed = off_steps(rows[:, c], structure.steps[c])
+    _warn(lambda k: f"the steps of {names[c[k]]}", missed, ALMOST, caller)
+    if structure.breaks(rows).any():
+        low, high, rounding = structure.low, structure.high, eps * np.abs(rows)
+        missed = np.maximum(low - rows, rows - high)
+        _warn(lambda k: f"the limits of {names[k]}", missed, rounding, caller)
         p, q = structure.orders.T
         # Columns that follow from larger ones round by these.
-        room = sum(rounding(c) + EPS * structure.ranges[c] for c in (p, q))
-        missed = rows[:, p] - rows[:, q]
+        room = rounding + EPS * structure.ranges
+        missed, room = rows[:, p] - rows[:, q], room[:, p] + room[:, q]
         _warn(lambda k: f"{names[p[k]]} <= {names[q[k]]}", missed, room, caller)
 
 
@@ -284,8 +271,8 @@ def report_of(structure, rows, n_train, of_totals=None, moved=None, n_parents=No
     parts = [of_rows] if of_totals is None else [of_totals, of_rows]
     names, *arrays = zip(*parts, strict=True)
     if moved is None:
-        moved, n_parents = np.zeros(len(structure.names)), float(n_train)
+        moved, n_parents = np.zeros(len(structure.steps)), float(n_train)
     return SampleReport(
         len(rows), n_train, sum(names, ()), *map(np.concatenate, arrays),
-        structure.names, moved, n_parents,
+        structure.table.feature_names, moved, n_parents,
     )  # fmt: skip

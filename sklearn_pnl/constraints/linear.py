@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import starmap
 from math import prod
 from typing import Any, TypeAlias
 from warnings import catch_warnings
@@ -89,20 +88,15 @@ class ColumnConstraint:
             )
         if equal is not None:
             self.lower = self.upper = _read_end(equal, "equal")
-        self.has_zone = any(map(_has_zone, ends.values()))
+        self.has_zone = "M" in (self.lower.dtype.kind, self.upper.dtype.kind) and any(
+            getattr(date, "tzinfo", None) is not None
+            for end in ends.values()
+            for date in np.ravel(np.asarray(end, dtype=object))
+        )
 
     def __repr__(self):
         ends = f"lower={self.lower}, upper={self.upper}"
         return f"ColumnConstraint({self.coefficients}, {ends})"
-
-
-def _has_zone(values):
-    """Whether dates are of a time zone."""
-    dtype = getattr(values, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.kind in "biufmM":
-        return False
-    each = np.ravel(np.asarray(values, dtype=object))
-    return any(getattr(value, "tzinfo", None) is not None for value in each)
 
 
 def _read_end(values, name):
@@ -298,54 +292,36 @@ class LinearConstraints:
         """Some of the constraints."""
         ends = self.lower[..., which], self.upper[..., which]
         labels = self.labels and tuple(np.array(self.labels, object)[which])
-        return self._with(*ends, coefficients=self.coefficients[which], labels=labels)
+        a = self.coefficients[which]
+        return LinearConstraints(a, *ends, self.feature_names, self.ranges, labels)
 
     def take_rows(self, rows: slice | NDArray) -> LinearConstraints:
         """The constraints of some rows, where ends are given row by row."""
         ends = (self.lower, self.upper)
-        return self._with(*(e[rows] if np.ndim(e) > 1 else e for e in ends))
+        lower, upper = (end[rows] if end.ndim > 1 else end for end in ends)
+        return replace(self, lower=lower, upper=upper)
 
-    def open_at(self, gaps: NDArray) -> LinearConstraints:
-        """The constraints without ends for rows that lack a cell of them."""
-        if not gaps.any():
-            return self
-        lacks = gaps @ (self.coefficients != 0).T
-        ends = (self.lower, -np.inf), (self.upper, np.inf)
-        return self._with(*(np.where(lacks, infinite, e) for e, infinite in ends))
-
-    def stack(self, other: LinearConstraints) -> LinearConstraints:
+    def stack(self, *others: LinearConstraints) -> LinearConstraints:
         """These constraints, then others of the same columns."""
-        a = np.vstack([self.coefficients, other.coefficients])
-        ends = (self.lower, other.lower), (self.upper, other.upper)
-        labels = (self.labels or other.labels) and (*self.names, *other.names)
-        both = starmap(_side_by_side, ends)
-        return self._with(*both, coefficients=a, labels=labels)
-
-    def _with(self, lower, upper, **others):
-        return replace(self, lower=lower, upper=upper, **others)
-
-
-def _side_by_side(*ends):
-    """Ends (k,) or (n, k) of two systems, as those of both."""
-    n = np.broadcast_shapes(*(end.shape[:-1] for end in ends))
-    shaped = [np.broadcast_to(end, (*n, end.shape[-1])) for end in ends]
-    return np.concatenate(shaped, axis=-1)
-
-
-def stacked(systems):
-    """Constraints on the same weights, one after the other."""
-    ends = ([getattr(s, end) for s in systems] for end in ("lower", "upper"))
-    names = tuple(name for s in systems for name in s.names)
-    terms = stack_terms([s.coefficients for s in systems])
-    return LinearConstraints(terms, *map(np.concatenate, ends), (), labels=names)
+        systems, labels = (self, *others), None
+        if any(system.labels is not None for system in systems):
+            labels = tuple(name for system in systems for name in system.names)
+        ends = []
+        for each in ([s.lower for s in systems], [s.upper for s in systems]):
+            # Some may have a value a row.
+            n = np.broadcast_shapes(*(end.shape[:-1] for end in each))
+            each = [np.broadcast_to(end, (*n, end.shape[-1])) for end in each]
+            ends.append(np.concatenate(each, axis=-1))
+        a = stack_terms([system.coefficients for system in systems])
+        return LinearConstraints(a, *ends, self.feature_names, self.ranges, labels)
 
 
 def stack_terms(parts):
-    """Coefficients on one another: sparse where all are, or where few are not 0."""
+    """Coefficients on one another: sparse where some are, and few are not 0."""
     n_filled = sum(p.nnz if issparse(p) else np.count_nonzero(p) for p in parts)
     n_entries = sum(p.shape[0] * p.shape[1] for p in parts)
     # Products of fuller matrices are faster as dense ones.
-    if 5 * n_filled > n_entries:
+    if 5 * n_filled > n_entries or not any(map(issparse, parts)):
         return np.vstack([p.toarray() if issparse(p) else p for p in parts])
     return vstack([csr_array(p) for p in parts], format="csr")
 
@@ -415,31 +391,46 @@ def read_constraints(constraints, table, n_rows=None):
         If a constraint does not fit the columns or rows, is about categories, or an
         interval is empty.
     """
-    names, columns = table.feature_names, table.columns
-    system = LinearConstraints.empty(names)
+    names, parts = table.feature_names, []
     if not isinstance(constraints, list | tuple):
         constraints = [] if constraints is None else [constraints]
     for k, one in enumerate(constraints):
         label = f"Constraint {k}"
         a, lower, upper = _as_arrays(one, label, table)
-        outside = np.setdiff1d(np.flatnonzero(a.any(axis=0)), columns)
-        if len(outside):
-            name = outside[0] if table.names is None else table.names[outside[0]]
+        for j in np.setdiff1d(np.flatnonzero(a.any(axis=0)), table.columns):
             raise ValueError(
-                f"{name!r} holds categories and no numbers to constrain or sum: ask "
-                "for counts by level, totals={column: {level: count}}."
+                f"{j if table.names is None else table.names[j]!r} holds categories "
+                "and no numbers to constrain or sum: ask for counts by level, "
+                "totals={column: {level: count}}."
             )
-        a = a[:, columns]
-        refuse_far(a, table)
-        if "M" in {lower.dtype.kind, upper.dtype.kind}:
-            _check_zones(one, label, np.flatnonzero(a.any(axis=0)), table)
-        if {lower.dtype.kind, upper.dtype.kind} != {"f"} or a[:, table.times].any():
-            a, lower, upper = _in_time_units(label, a, lower, upper, table)
-        check_ends(label, lower, upper, n_rows)
-        ends = np.broadcast_arrays(lower, upper)
+        a = a[:, table.columns]
+        used = np.flatnonzero(a.any(axis=0))
+        for j in used[table.starts[used] != 0]:
+            raise ValueError(
+                f"{names[j]!r} holds whole numbers beyond 2 ** 53, which doubles "
+                "round: constraints and totals are about smaller ones. Leave it out, "
+                "or subtract a constant first."
+            )
+        kinds = {lower.dtype.kind, upper.dtype.kind}
+        if kinds != {"f"} or table.times[used].any():
+            if "M" in kinds:
+                _check_zones(one, label, used, table)
+            a, lower, upper = _in_time_units(label, a, used, lower, upper, table)
+        n = max(len(np.atleast_2d(end)) for end in (lower, upper))
+        if n_rows is not None and n not in (1, n_rows):
+            raise ValueError(
+                f"{label} has {n} values (lower=, upper= or equal=), one for each row, "
+                f"but there are {n_rows} rows: give {n_rows} values, or one for all."
+            )
+        if np.any((lower == np.inf) | (upper == -np.inf) | (lower > upper)):
+            raise ValueError(
+                f"{label} must have lower <= upper, not both infinite; got "
+                f"lower={np.ravel(lower)[:3]}, upper={np.ravel(upper)[:3]}."
+            )
         labels = getattr(one, "labels", None)
-        system = system.stack(LinearConstraints(a, *ends, names, labels=labels))
-    return system
+        ends = np.broadcast_arrays(lower, upper)
+        parts.append(LinearConstraints(a, *ends, names, labels=labels))
+    return LinearConstraints.empty(names).stack(*parts)
 
 
 def _as_arrays(constraint, label, table):
@@ -472,31 +463,6 @@ def _as_arrays(constraint, label, table):
     return a, *ends
 
 
-def refuse_far(coefficients, table):
-    """Refuse sums (k, D) of whole numbers that doubles do not hold."""
-    for j in np.flatnonzero(coefficients.any(axis=0) & (table.starts != 0)):
-        raise ValueError(
-            f"{table.feature_names[j]!r} holds whole numbers beyond 2 ** 53, which "
-            "doubles round: constraints and totals are about smaller ones. Leave it "
-            "out, or subtract a constant first."
-        )
-
-
-def check_ends(label, lower, upper, n_rows=None):
-    """Refuse empty intervals, and ends for another number of rows."""
-    n = max(len(np.atleast_2d(end)) for end in (lower, upper))
-    if n_rows is not None and n not in (1, n_rows):
-        raise ValueError(
-            f"{label} has {n} values (lower=, upper= or equal=), one for each row, but "
-            f"there are {n_rows} rows: give {n_rows} values, or one for all."
-        )
-    if np.any((lower == np.inf) | (upper == -np.inf) | (lower > upper)):
-        raise ValueError(
-            f"{label} must have lower <= upper, not both infinite; got "
-            f"lower={np.ravel(lower)[:3]}, upper={np.ravel(upper)[:3]}."
-        )
-
-
 def _check_zones(constraint, label, used, table):
     """Refuse dates without a zone for columns with one, and the other way round."""
     for j in used[table.times[used]]:
@@ -511,9 +477,8 @@ def _check_zones(constraint, label, used, table):
             )
 
 
-def _in_time_units(label, a, lower, upper, table):
+def _in_time_units(label, a, used, lower, upper, table):
     """Coefficients and ends, of dates or durations, for numbers that count times."""
-    used = np.flatnonzero(a.any(axis=0))
     if not table.times[used].all():
         raise ValueError(
             f"{label} mixes times with columns that hold numbers: give dates as "

@@ -49,7 +49,7 @@ def project_rows(rows, structure, fixed=None, *, offset=1.0):
     low = np.minimum(low, high)
     start = _with_asked_cells(np.asarray(rows, dtype=np.float64), part, low, high)
     gaps = np.isnan(start)
-    start = np.where(gaps, part.origin, start)
+    start = np.where(gaps, part.least, start)
     low, high = (np.where(gaps, start, end) for end in (low, high))
     avoid = part.ranges == 0 if fixed is None else (part.ranges == 0) | fixed
     moved, system = start.copy(), part.system(gaps=gaps)
@@ -79,7 +79,7 @@ def split_limits(structure, n):
 
     Where a constraint contradicts the limits of its column, they cross.
     """
-    shape = n, len(structure.names)
+    shape = n, len(structure.steps)
     ends = structure.low, structure.high
     low, high = (np.array(np.broadcast_to(end, shape)) for end in ends)
     asked = structure.constraints
@@ -101,7 +101,7 @@ def weights_of(rows, structure, fixed, offset):
     unit = np.where(structure.ranges > 0, structure.ranges, np.abs(rows))
     unit = np.where(unit > 0, unit, 1.0)
     # Not 0, so that no drawn value is stuck by its place.
-    measure = np.maximum((rows - structure.origin) / unit + offset, 1e-6)
+    measure = np.maximum((rows - structure.least) / unit + offset, 1e-6)
     return np.where(fixed, 0.0, measure * unit**2)
 
 
@@ -109,7 +109,7 @@ def _with_asked_cells(rows, structure, low, high):
     """Rows whose missing cells have a value where an equality is asked for it."""
     asked, wanted = structure.constraints, low == high
     wanted |= (asked.coefficients[asked.is_equality] != 0).any(axis=0)
-    centre = structure.origin + structure.ranges / 2
+    centre = structure.least + structure.ranges / 2
     return np.where(np.isnan(rows) & wanted, np.clip(centre, low, high), rows)
 
 
@@ -129,7 +129,7 @@ def nearest_in_order(start, weights, low, high, gaps, structure):
         new = ok | ~orders.any()
         rows[todo[new]], satisfied[todo[new]] = moved[new], ok[new]
         todo = todo[ok]
-        broken = structure.violations(rows[todo], "orders", gaps[todo])
+        broken = structure.disorders(rows[todo], gaps[todo])
         todo, orders = todo[broken.any(axis=1)], orders | broken.any(axis=0)
         if not len(todo):
             break
@@ -156,9 +156,9 @@ def round_rows(moved, structure, low, high, gaps, held):
         kept = system.take_rows(off), low[off], high[off]
         again, ok = nearest_rows(before, weights, *kept)
         rounded[off] = np.where(ok.all(axis=1, keepdims=True), again, before)
-    orders = structure.violations(moved, "orders", gaps)
+    orders = structure.disorders(moved, gaps)
     broken = system.violations(rounded).any(axis=1)
-    broken |= (structure.violations(rounded, "orders", gaps) & ~orders).any(axis=1)
+    broken |= (structure.disorders(rounded, gaps) & ~orders).any(axis=1)
     is_whole = structure.is_whole
     for i in np.flatnonzero(broken & is_whole.any()):
         kept = structure.take_rows([i]).system(~orders[i], gaps[[i]])

@@ -18,7 +18,7 @@ from .._runtime.typing import Rows
 from ..frames import TableReader, read_table
 from .equalities import echelon_of, search_equalities
 from .linear import ALMOST, LinearConstraints, read_constraints
-from .value_support import find_value_support, off_steps, on_steps
+from .value_support import find_value_support, on_steps
 
 # Cells of sparse rows beyond which they are not made dense as a whole: then neither
 # equalities nor orders are looked for.
@@ -40,7 +40,8 @@ class Structure:
     low, high : ndarray of shape (D,)
         Ends that new values may reach; infinite for none.
     least, most : ndarray of shape (D,)
-        Ends of the values that were seen; distances are in units of their range.
+        Ends of the values that were seen, 0 of none; distances are in units of their
+        range.
     steps : ndarray of shape (D,)
         What values are multiples of: 1 for whole numbers, .01 for cents, 0 for any.
     equalities : LinearConstraints
@@ -88,8 +89,8 @@ class Structure:
         nothing = LinearConstraints.empty(table.feature_names)
         lowest, highest = table.type_ends
         return cls(
-            table, np.maximum(low, lowest), np.minimum(high, highest), *ends_seen(rows),
-            steps, equalities or nothing, constraints or nothing,
+            table, np.maximum(low, lowest), np.minimum(high, highest),
+            *ends_seen(rows), steps, equalities or nothing, constraints or nothing,
             np.empty((0, 2), int), no, none, no, none,
         )  # fmt: skip
 
@@ -109,11 +110,6 @@ class Structure:
     # --- columns and their units ----------------------------------------------------
 
     @property
-    def names(self):
-        """Names of the columns, for messages."""
-        return self.equalities.feature_names
-
-    @property
     def precision(self):
         """Unit roundoff (D,) of the types; 0 for those of whole numbers."""
         return self.table.precision
@@ -123,15 +119,10 @@ class Structure:
         """Columns (D,) of whole-number types, which have no other values."""
         return (self.steps > 0) & (self.precision == 0)
 
-    @property
-    def origin(self):
-        """Least value (D,) of each column, from which it is measured."""
-        return np.nan_to_num(self.least)
-
-    @property
+    @cached_property
     def ranges(self):
         """Unit (D,) of each column: its range in the rows."""
-        return np.nan_to_num(self.most) - np.nan_to_num(self.least)
+        return self.most - self.least
 
     @cached_property
     def is_dependent(self):
@@ -139,12 +130,6 @@ class Structure:
         discrete = (self.steps > 0) | self.binary
         about = (self.equalities.coefficients[:, discrete] != 0).any(axis=1)
         return about & ~self.binary[self.pivots]
-
-    @cached_property
-    def is_limited(self):
-        """Whether numbers that may have any value have limits."""
-        free = (self.steps == 0) & ~self.binary
-        return bool(np.isfinite(self.low[free]).any())
 
     @cached_property
     def ordered(self):
@@ -188,32 +173,17 @@ class Structure:
 
     # --- rows -----------------------------------------------------------------------
 
-    def violations(self, rows, kind, gaps=None):
-        """Which of what columns keep rows (n, D) violate, (n, k).
-
-        ``kind`` is "limits", "orders", "steps", "values" (of two), or the name of a
-        system; ``gaps`` (n, D) violate nothing.
-        """
+    def disorders(self, rows, gaps=None):
+        """Which orders (n, m) rows (n, D) violate; ``gaps`` (n, D) violate none."""
         if gaps is not None:
             rows = np.where(gaps, np.nan, rows)
-        if kind == "limits":
-            return (rows < self.low) | (rows > self.high)
-        if kind == "orders":
-            p, q = self.orders.T
-            return rows[:, p] > rows[:, q]
-        if kind == "steps":
-            columns = np.flatnonzero(self.steps)
-            return off_steps(rows[:, columns], self.steps[columns]) > ALMOST
-        if kind == "values":
-            values, b = rows[:, self.binary], self.binary
-            off = (values != self.low[b]) & (values != self.high[b])
-            return off & ~np.isnan(values)
-        return replace(getattr(self, kind), ranges=self.ranges).violations(rows)
+        p, q = self.orders.T
+        return rows[:, p] > rows[:, q]
 
-    def breaks(self, rows, *kinds):
-        """Which rows (n,) violate anything of some kinds."""
-        each = (self.violations(rows, kind).any(axis=1) for kind in kinds)
-        return np.logical_or.reduce([*each])
+    def breaks(self, rows):
+        """Which rows (n,) are beyond limits, or out of order."""
+        is_beyond = ((rows < self.low) | (rows > self.high)).any(axis=1)
+        return is_beyond | self.disorders(rows).any(axis=1)
 
     def restore(self, rows):
         """Rows (n, D), in place, whose dependent columns follow from the others."""
@@ -246,11 +216,16 @@ class Structure:
         system = replace(system, ranges=self.ranges)
         if orders is not None and orders.any():
             p, q = self.orders[orders].T
-            cells = np.eye(len(self.names))
+            cells = np.eye(len(self.steps))
             ends = np.zeros(len(p)), np.full(len(p), np.inf)
-            below = LinearConstraints(cells[q] - cells[p], *ends, self.names)
+            names = system.feature_names
+            below = LinearConstraints(cells[q] - cells[p], *ends, names)
             system = system.stack(below)
-        return system if gaps is None else system.open_at(gaps)
+        if gaps is None or not gaps.any():
+            return system
+        lacks = gaps @ (system.coefficients != 0).T
+        lower = np.where(lacks, -np.inf, system.lower)
+        return replace(system, lower=lower, upper=np.where(lacks, np.inf, system.upper))
 
 
 def find_structure(table, value_support, extrapolation, equalities):
@@ -328,10 +303,11 @@ def _structure_of(
 
 
 def ends_seen(rows):
-    """Least and largest value (D,) of each column; NaN where all cells are missing."""
+    """Least and largest value (D,) of each column; 0 where all cells are missing."""
     least, most = (end.astype(np.float64) for end in ends_of(rows))
     if np.isnan(least).any():
-        least, most = np.fmin.reduce(rows), np.fmax.reduce(rows)
+        ends = np.fmin.reduce(rows), np.fmax.reduce(rows)
+        least, most = map(np.nan_to_num, ends)
     return least, most
 
 
@@ -346,9 +322,7 @@ def limits(least, most, extrapolation, steps, binary):
             room = extrapolation * most - extrapolation * least
         low, high = least - room, most + room
     discrete = (steps > 0) | binary
-    low, high = np.where(discrete, least, low), np.where(discrete, most, high)
-    empty = np.isnan(least)
-    return np.where(empty, -np.inf, low), np.where(empty, np.inf, high)
+    return np.where(discrete, least, low), np.where(discrete, most, high)
 
 
 # --- orders -----------------------------------------------------------------------
@@ -484,7 +458,7 @@ def resolve_equalities(equalities, table):
     system = read_constraints(equalities, table)
     if not system.is_equality.all() or np.ndim(system.lower) > 1:
         raise ValueError("equalities= are for all rows; intervals as constraints=.")
-    least, most = map(np.nan_to_num, ends_seen(table.numbers()))
+    least, most = ends_seen(table.numbers())
     system = replace(system, ranges=most - least)
     rounding = 2 * table.precision * np.maximum(np.abs(least), np.abs(most))
     room = np.abs(system.coefficients) @ np.broadcast_to(rounding, least.shape)

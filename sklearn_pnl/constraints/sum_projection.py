@@ -198,7 +198,7 @@ class _Problem:
         """Rows with the orders that they break as constraints, if sums allow for it."""
         orders, before = np.zeros(len(self.set.orders), bool), self.system
         for _ in range(ROUNDS_OF_ORDERS):
-            broken = self.set.violations(moved, "orders", self.gaps).any(axis=0)
+            broken = self.set.disorders(moved, self.gaps).any(axis=0)
             if not (broken & ~orders).any():
                 break
             orders |= broken
@@ -271,7 +271,7 @@ class _Problem:
         columns = np.flatnonzero(move)
         unit, trial = self.set.steps[columns], rows + np.sign(n_steps) * move
         trial[:, columns] = on_steps(trial[:, columns], unit)
-        breaks = (self.set.violations(x, "orders", self.gaps) for x in (trial, rows))
+        breaks = (self.set.disorders(x, self.gaps) for x in (trial, rows))
         ok = self.keeps(trial) & ~np.greater(*breaks).any(axis=1)
         weights = np.where(self.weights > 0, self.weights, np.inf)
         farther = ((trial - moved) ** 2 - (rows - moved) ** 2) / weights
@@ -298,7 +298,7 @@ class _Problem:
             part = sums[k] @ row + np.sort([np.sign(lack) * finest, lack])
             asked = LinearConstraints(
                 sums[[*done, k]], np.r_[others, part[0]], np.r_[others, part[1]],
-                self.set.names,
+                self.system.feature_names,
             )  # fmt: skip
             own, held = self.set.take_rows([i]), self.weights[i] == 0
             system = own.system(gaps=self.gaps[[i]]).stack(asked)

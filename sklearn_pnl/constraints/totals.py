@@ -18,8 +18,6 @@ from .linear import (
     ColumnConstraint,
     LinearConstraints,
     read_constraints,
-    refuse_far,
-    stacked,
 )
 from .sum_projection import Sums
 
@@ -427,9 +425,8 @@ class Totals:
                     f"{total.name} is of times, which have no unit to be summed in: "
                     "pass them as numbers, such as days."
                 )
-            if not total.by_level:
-                refuse_far(np.eye(len(table.columns))[places], table)
             is_one = len(columns) == len(places) == 1 and discrete[places].all()
+            is_one = is_one and not table.starts[places].any()
             if not total.by_level and is_one and is_flat:
                 total = _as_count(numbers[:, places[0]], total, n) or total
             if not total.by_level:
@@ -446,7 +443,7 @@ class Totals:
                     "others. Name it in categorical_features."
                 )
         of_all, codes = _read_sums(sums, n, table), np.column_stack(codes)
-        return cls(n, of_all, stacked(counts), codes, counted)
+        return cls(n, of_all, counts[0].stack(*counts[1:]), codes, counted)
 
     def achieved(self, rows, seeds):
         """What rows have, and what they miss, of all that is asked for.

@@ -138,16 +138,13 @@ def test_a_constraint_that_moves_what_is_counted_is_refused(counted, more):
     assert ((rows["group"] == "m") == (rows["member"] == 1)).all()
 
 
-@pytest.mark.parametrize(
-    ("asked", "values"),
-    [({"equal": 3.5}, "3.5"), ({"lower": 3.2, "upper": 3.8}, "3.2 to")],
-)
+@pytest.mark.parametrize("asked", [{"equal": 3.5}, {"lower": 3.2, "upper": 3.8}])
 @pytest.mark.parametrize("column", ["adults", "sex"])
-def test_what_no_whole_number_has_is_refused(asked, values, column):
+def test_what_no_whole_number_has_is_refused(asked, column):
     X = table(0).assign(sex=lambda X: 3 + (X["sex"] == "f"))
     asked = ColumnConstraint(column, **asked)
     augmenter = PNLAugmenter(equalities=None).fit(X.assign(adults=X["adults"] * 2))
-    with pytest.raises(ValueError, match=f"{column} asks for {values}.*multiples of 1"):
+    with pytest.raises(ValueError, match=f"misses {column} by .*multiples of 1"):
         augmenter.sample(5, 0, constraints=asked)
 
 
