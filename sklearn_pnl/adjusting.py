@@ -19,7 +19,7 @@ from .constraints.linear import read_constraints
 from .constraints.projection import project_rows
 from .constraints.structure import Structure, resolve_equalities
 from .constraints.sum_projection import project_to_totals
-from .constraints.totals import Totals, as_totals
+from .constraints.totals import Totals
 from .constraints.value_support import find_value_support
 from .frames import TableReader, read_table
 
@@ -124,8 +124,13 @@ def adjust(
             row = int(np.argmax(infeasible))
             raise explain_infeasible(rows[row], structure.take_rows([row]), row)
     else:
-        sums = _read_sums(totals, table, numbers)
-        rows = project_to_totals(numbers, sums, structure, offset=offset)
+        asked = Totals.read(totals, len(numbers), table, numbers)
+        if asked.counted:
+            raise ValueError(
+                f"The counts of {asked.counted[0]}: rows that are moved keep their "
+                "categories. calibrate gives rows weights for counts."
+            )
+        rows = project_to_totals(numbers, asked.sums, structure, offset=offset)
     moved = table.like(rows.copy(), np.arange(len(rows)))
     final = np.asarray(table.read(moved), dtype=np.float64)
     # Steps are kept where possible; types always.
@@ -153,14 +158,3 @@ def _structure_of(table, numbers, constraints, equalities, extrapolation):
         low=least - room, high=most + room, equalities=kept,
         constraints=read_constraints(constraints, table, n),
     )  # fmt: skip
-
-
-def _read_sums(totals, table, numbers):
-    """Read totals of numeric columns; refuse counts of categories."""
-    for total in as_totals(totals, table.names, table.row_shape):
-        if total.by_level:
-            raise ValueError(
-                f"The counts of {total.of!r}: rows that are moved keep their "
-                "categories. calibrate gives rows weights for counts."
-            )
-    return Totals.read(totals, len(numbers), table, numbers).sums

@@ -18,7 +18,8 @@ from ._runtime.reports import TableReport
 from ._runtime.threads import one_blas_thread
 from ._runtime.validation import COUNT, NOT_NEGATIVE, errors_naming, warn_user
 from .constraints.linear import LinearConstraints, stack_terms
-from .constraints.totals import ColumnReader, as_totals, read_counts
+from .constraints.totals import as_totals, read_counts, read_sum
+from .frames.columns import columns_of
 from .geometry import Raking, RakingError, linear_projection
 from .geometry import rake as rake_arrays
 from .geometry.convex.reach import box_reach, span
@@ -263,11 +264,11 @@ def calibrate(
     >>> weights.round(3)
     array([27.256, 32.744, 16.372, 23.628])
     """
-    reader = ColumnReader(X)
+    columns = columns_of(X)
     check_order(design_weights, X, "design_weights")
     check_unmasked(design_weights, "design_weights")
     with errors_naming("design_weights"):
-        empty = np.empty((len(reader), 0))
+        empty = np.empty((len(columns), 0))
         design = _check_sample_weight(
             design_weights, empty, dtype=np.float64, ensure_non_negative=True
         )
@@ -279,7 +280,7 @@ def calibrate(
         )
     floor = low * design
     ceiling = np.where(design > 0, high, 0.0) * np.maximum(design, _TINY)
-    asked = _RowTotals.read(totals, reader, design)
+    asked = _RowTotals.read(totals, columns, design)
     weights, n_iter, reasons = asked.solve(
         design, floor, ceiling, tol, max_iter, "the bounds of the weights"
     )
@@ -324,11 +325,11 @@ class _RowTotals(LinearConstraints):
     is_mean: np.ndarray | None = None
 
     @classmethod
-    def read(cls, totals, reader, design):
+    def read(cls, totals, columns, design):
         """Read what is asked of the rows: sums first, then counts."""
-        asked = as_totals(totals, reader.names, (reader.n_columns,))
+        asked = as_totals(totals, columns.names, (columns.n_columns,))
         asked.sort(key=lambda total: total.by_level)
-        parts = [_read_total(total, reader, design) for total in asked]
+        parts = [_read_total(columns, total, design) for total in asked]
         is_mean = np.repeat([total.mean for total in asked], [*map(len, parts)])
         return cls(**vars(parts[0].stack(*parts[1:])), is_mean=is_mean)
 
@@ -409,12 +410,11 @@ class _RowTotals(LinearConstraints):
         return f"{self.names[k]} asks for {span(self.lower[k], self.upper[k])}"
 
 
-def _read_total(total, reader, design):
+def _read_total(columns, total, design):
     """A total as constraints on the weights of rows."""
     if not total.by_level:
-        ends = np.array([[total.lower], [total.upper]])
-        return LinearConstraints(reader.terms(total), *ends, (), labels=(total.name,))
-    counts, codes = read_counts(reader, total)
+        return read_sum(columns, total)
+    counts, codes = read_counts(columns, total)
     rest = np.flatnonzero((codes < 0) & (design > 0))
     # Shares that sum to 1 leave no weight for rows that have none of their levels.
     least = counts.lower.sum()
@@ -582,9 +582,9 @@ def rake(
     cells = table.to_numpy(dtype=float)
     if not np.isfinite(cells).all():
         raise ValueError("Cells must be finite; fill or drop those that are missing.")
-    reader = ColumnReader(table.index.to_frame(index=False))
+    columns = columns_of(table.index.to_frame(index=False))
     signs, sizes = np.sign(cells), np.abs(cells)
-    asked = _RowTotals.read(margins, reader, sizes)
+    asked = _RowTotals.read(margins, columns, sizes)
     asked = replace(asked, coefficients=stack_terms([asked.coefficients * signs]))
     ceiling = np.where(sizes > 0, np.inf, 0.0)
     sizes, n_iter, reasons = asked.solve(

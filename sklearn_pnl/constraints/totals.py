@@ -1,6 +1,6 @@
 """Totals of a set of rows as users give them: sums of numbers and counts by level."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from numbers import Real
@@ -30,7 +30,7 @@ class ColumnTotal:
     ----------
     of : column, tuple of columns, or dict of column to float
         What is counted, or the coefficients of what is summed.
-    lower, upper : float, or dict of level to float
+    lower, upper : float, or both a dict of level to float
         Equal where a total is asked for exactly.
     mean : bool
         Whether the ends are of the weighted mean, or of shares.
@@ -54,23 +54,12 @@ class ColumnTotal:
     @property
     def by_level(self) -> bool:
         """Whether it counts rows by level."""
-        return isinstance(self.lower, dict) or isinstance(self.upper, dict)
+        return isinstance(self.lower, dict)
 
     @property
     def coefficients(self) -> dict:
         """Coefficients of the columns of a sum."""
         return self.of if isinstance(self.of, dict) else {self.of: 1.0}
-
-    def intervals(self):
-        """Each level (None, of a sum) with the ends of its interval."""
-        ends = self.lower, self.upper
-        levels = [level for end in ends if isinstance(end, dict) for level in end]
-        for level in dict.fromkeys(levels or [None]):
-            low, high = (
-                end.get(level, default) if isinstance(end, dict) else end
-                for end, default in zip(ends, (-np.inf, np.inf), strict=True)
-            )
-            yield level, low, high
 
     def columns(self, names: Any) -> Any:
         """Columns that are summed or counted, of a table with these names."""
@@ -137,43 +126,37 @@ def column_total(
             "rtol must be 0 or more and below 1, a share of the total (.05 for 5%); "
             f"got {rtol!r}. For a wider interval give lower= and upper=."
         )
-    if not isinstance(mean, bool | np.bool_):
-        raise ValueError(
-            f"mean is True or False; got {mean!r}: column_total({of!r}, {mean!r}, "
-            "mean=True) asks for a mean."
-        )
     if equal is None:
         rtol = 0.0
     elif np.any(np.asarray(lower) != -np.inf) or np.any(np.asarray(upper) != np.inf):
         raise ValueError("Give equal, or lower and upper; not both.")
     else:
         lower = upper = equal
-    lower, upper = _read_ends(of, lower, -rtol), _read_ends(of, upper, rtol)
-    of = dict(of) if isinstance(of, Mapping) else of
-    if not isinstance(of, dict | Hashable):
-        raise TypeError(
-            "column_total is of a column, of a tuple of columns to be counted together,"
-            f" or of a dict of coefficients by column; got {of!r}."
-        )
-    total = ColumnTotal(of, lower, upper, bool(mean))
-    if isinstance(of, dict) and not (
-        of and all(isinstance(w, Real) and isfinite(w) for w in of.values())
-    ):
-        raise ValueError(f"Coefficients are finite numbers by column; got {of!r}.")
-    if total.by_level and (isinstance(of, dict) or {} in (lower, upper)):
-        raise ValueError(
-            "Counts by level need a column, or a tuple of columns, and at least one "
-            f"level; got {of!r} with {lower!r} to {upper!r}."
-        )
-    for level, low, high in total.intervals():
-        is_open = (low, high) == (-np.inf, np.inf) and not total.by_level
-        if is_open or not low <= high or np.inf in (low, -high):
-            label = f"{of!r}" + f" of level {level!r}" * total.by_level
+    ends = [_read_ends(of, lower, -rtol), _read_ends(of, upper, rtol)]
+    by_level = any(isinstance(end, dict) for end in ends)
+    if isinstance(of, Mapping):
+        of = dict(of)
+        is_finite = all(isinstance(w, Real) and isfinite(w) for w in of.values())
+        if by_level or not of or not is_finite:
             raise ValueError(
-                f"A total of {label} must lie in an interval: give equal, or lower <= "
-                f"upper; got {low:g} to {high:g}."
+                f"Coefficients of a sum are finite numbers by column; got {of!r}. "
+                "Counts by level are of a column, or of a tuple of columns."
             )
-    return total
+    if by_level:
+        levels = dict.fromkeys(x for end in ends if isinstance(end, dict) for x in end)
+        # A number is an end for all levels.
+        ends = [
+            {x: end.get(x, free) if isinstance(end, dict) else end for x in levels}
+            for end, free in zip(ends, (-np.inf, np.inf), strict=True)
+        ]
+    pairs = [*zip(*(end.values() if by_level else [end] for end in ends), strict=True)]
+    is_open = not pairs or (pairs == [(-np.inf, np.inf)] and not by_level)
+    if is_open or any(not low <= high or np.inf in (low, -high) for low, high in pairs):
+        raise ValueError(
+            f"A total of {of!r} must lie in an interval: give equal, or lower <= "
+            f"upper; got {ends[0]} to {ends[1]}."
+        )
+    return ColumnTotal(of, *ends, bool(mean))
 
 
 def _read_ends(of, ends, rtol):
@@ -253,83 +236,62 @@ def as_totals(totals, names, row_shape):
     return list(map(column_total, columns, sums.ravel()))
 
 
-class ColumnReader:
-    """Columns of a frame, array or sparse matrix by key: numbers, or levels.
+def _reader(columns, key):
+    """The reader of a column that a total names."""
+    return columns.reader(column_of(key, "totals", columns.names, (columns.n_columns,)))
 
-    Attributes
+
+def read_sum(columns, total):
+    """A sum of columns as a constraint on weights of rows; sparse for a sparse matrix.
+
+    Parameters
     ----------
-    names : list or None
-        Of the columns.
-    n_columns : int
+    columns : object
+        Of :func:`~sklearn_pnl.frames.columns.columns_of`.
+    total : ColumnTotal
     """
-
-    def __init__(self, X):
-        self._columns = columns_of(X)
-        self.names, self.n_columns = self._columns.names, self._columns.n_columns
-
-    def __len__(self):
-        return len(self._columns)
-
-    def terms(self, total):
-        """Coefficients (1, n) of the weights of rows in a sum of columns.
-
-        Sparse for a sparse matrix.
-        """
-        columns = ((self.numbers(key), w) for key, w in total.coefficients.items())
-        row = sum(weight * numbers for numbers, weight in columns)[None]
-        return csr_array(row) if self._columns.is_sparse else row
-
-    def levels(self, key):
-        """Values of a column, a list; of an array of times, ``datetime``."""
-        values = self._columns.reader(self._place(key)).take(np.arange(len(self)))
-        if not isinstance(values, np.ndarray):
-            return nw.from_native(values, series_only=True).to_list()
-        if values.dtype.kind in "mM":
-            times, values = values, values.astype(f"{values.dtype.kind}8[us]")
-            if np.any((times != values) & ~np.isnat(times)):
-                raise ValueError(
-                    f"Levels are `datetime`, but column {key!r} has times with "
-                    "nanoseconds: round it, or pass text."
-                )
-        return values.tolist()
-
-    def codes(self, keys, levels):
-        """Which of some tuples of levels each row has (n,); -1 for none of them."""
-        place = {x: k for k, x in enumerate(levels) if not any(map(is_missing, x))}
-        rows = zip(*map(self.levels, keys), strict=True)
-        return np.fromiter((place.get(row, -1) for row in rows), np.intp, len(self))
-
-    def _place(self, key):
-        return column_of(key, "totals", self.names, (self.n_columns,))
-
-    def numbers(self, key):
-        """A column of finite numbers (n,)."""
-        values = self._columns.reader(self._place(key)).values
+    terms = np.zeros((1, len(columns)))
+    for key, weight in total.coefficients.items():
+        values = _reader(columns, key).values
         if values is None or values.dtype.kind not in "biuf":
             raise ValueError(
                 f"Totals are about numbers, but {key!r} holds no numbers; ask for "
                 "counts by level, or pass times as numbers, such as days."
             )
-        numbers = values.astype(np.float64)
-        for row in np.flatnonzero(~np.isfinite(numbers)):
+        for row in np.flatnonzero(~np.isfinite(values)):
             raise ValueError(
                 f"Column {key!r} must hold numbers to be summed; row {row} is "
-                f"{numbers[row]}. Impute it, or leave it out."
+                f"{values[row]}. Impute it, or leave it out."
             )
-        return numbers
+        terms += weight * values.astype(np.float64)
+    terms = csr_array(terms) if columns.is_sparse else terms
+    return LinearConstraints(
+        terms, [total.lower], [total.upper], (), labels=(total.name,)
+    )
 
 
-def name_level(key, level):
-    """A level in words."""
-    return ", ".join(f"{k}={v!r}" for k, v in zip(key, level, strict=True))
+def _levels(columns, key):
+    """Values of a column, a list; of an array of times, ``datetime``."""
+    values = _reader(columns, key).take(np.arange(len(columns)))
+    if not isinstance(values, np.ndarray):
+        return nw.from_native(values, series_only=True).to_list()
+    if values.dtype.kind in "mM":
+        times, values = values, values.astype(f"{values.dtype.kind}8[us]")
+        if np.any((times != values) & ~np.isnat(times)):
+            raise ValueError(
+                f"Levels are `datetime`, but column {key!r} has times with "
+                "nanoseconds: round it, or pass text."
+            )
+    return values.tolist()
 
 
-def read_counts(reader, total, n=None):
+def read_counts(columns, total, n=None):
     """Counts by level that a total asks for, as constraints on weights of rows.
 
     Parameters
     ----------
-    reader : ColumnReader
+    columns : object
+        Of :func:`~sklearn_pnl.frames.columns.columns_of`.
     total : ColumnTotal
     n : int, default=None
         Number of rows that shares are of; None leaves them shares.
@@ -341,33 +303,38 @@ def read_counts(reader, total, n=None):
     codes : ndarray of int of shape (n_rows,)
         Which level each row has; -1 where it has none that is asked for.
     """
-    key = total.columns(reader.names)
-    levels, *ends = zip(*total.intervals(), strict=True)
-    lower, upper = map(np.array, ends)
-    levels = levels if key is total.of else tuple((level,) for level in levels)
+    key, levels = total.columns(columns.names), [*total.lower]
+    lower, upper = (np.array([*end.values()]) for end in (total.lower, total.upper))
+    if key is not total.of:
+        levels = [(level,) for level in levels]
     for level in levels:
         if not isinstance(level, tuple) or len(level) != len(key):
             raise ValueError(
                 f"Totals of {key} need tuples of {len(key)} levels; got {level!r}."
             )
-    codes = reader.codes(key, levels)
-    counts = np.bincount(codes[codes >= 0], minlength=len(levels))
-    for k in np.flatnonzero((counts == 0) & ((lower > 0) | (upper < 0))):
-        known = [list(dict.fromkeys(reader.levels(name)))[:10] for name in key]
-        raise ValueError(
-            f"No row has {name_level(key, levels[k])}, for which "
-            f"{max(lower[k], upper[k]):.10g} is asked; levels are compared as they "
-            f"are, the first ones are {known}, and missing cells have none."
-        )
-    is_share = total.mean and n is None
-    if total.mean and not is_share:
-        lower, upper = n * lower, n * upper
-    what = "the share of" if is_share else "the count of"
-    names = tuple(f"{what} {name_level(key, level)}" for level in levels)
+    names = [
+        ", ".join(f"{k}={v!r}" for k, v in zip(key, level, strict=True))
+        for level in levels
+    ]
+    values = [_levels(columns, name) for name in key]
+    place = {x: k for k, x in enumerate(levels) if not any(map(is_missing, x))}
+    codes = np.array([place.get(row, -1) for row in zip(*values, strict=True)], np.intp)
     rows = np.flatnonzero(codes >= 0)
+    counts = np.bincount(codes[rows], minlength=len(levels))
+    for k in np.flatnonzero((counts == 0) & ((lower > 0) | (upper < 0))):
+        known = [list(dict.fromkeys(column))[:10] for column in values]
+        raise ValueError(
+            f"No row has {names[k]}, for which {max(lower[k], upper[k]):.10g} is "
+            f"asked; levels are compared as they are, the first ones are {known}, and "
+            "missing cells have none."
+        )
+    what = "the share of" if total.mean and n is None else "the count of"
+    if total.mean and n is not None:
+        lower, upper = n * lower, n * upper
     shape = len(levels), len(codes)
     has = csr_array((np.ones(len(rows)), (codes[rows], rows)), shape=shape)
-    return LinearConstraints(has, lower, upper, (), labels=names), codes
+    labels = tuple(f"{what} {name}" for name in names)
+    return LinearConstraints(has, lower, upper, (), labels=labels), codes
 
 
 # --- of new rows ------------------------------------------------------------------
@@ -412,28 +379,26 @@ class Totals:
             Columns of which new rows have values of training rows alone, which can be
             counted.
         """
-        m, is_flat, reader = len(numbers), len(table.row_shape) == 1, None
-        discrete = np.broadcast_to(discrete, len(table.columns))
+        m, columns, discrete = len(numbers), None, discrete & (table.starts == 0)
         counts, codes = [LinearConstraints.empty(range(m))], [np.zeros(m, int)]
         sums, counted = [], []
         for total in as_totals(totals, table.names, table.row_shape):
             keys = total.columns(table.names)
-            columns = [table.column_of(key, "totals") for key in keys]
-            places = np.flatnonzero(np.isin(table.columns, columns))
+            given = [table.column_of(key, "totals") for key in keys]
+            places = np.flatnonzero(np.isin(table.columns, given))
             if not total.by_level and table.times[places].any():
                 raise ValueError(
                     f"{total.name} is of times, which have no unit to be summed in: "
                     "pass them as numbers, such as days."
                 )
-            is_one = len(columns) == len(places) == 1 and discrete[places].all()
-            is_one = is_one and not table.starts[places].any()
-            if not total.by_level and is_one and is_flat:
+            if not total.by_level and len(given) == 1 and discrete[places].any():
                 total = _as_count(numbers[:, places[0]], total, n) or total
             if not total.by_level:
                 sums.append(total)
                 continue
-            reader = reader or ColumnReader(table.like(numbers.copy(), np.arange(m)))
-            part, code = _whole(reader, total, n)
+            if columns is None:
+                columns = columns_of(table.like(numbers.copy(), np.arange(m)))
+            part, code = _whole(columns, total, n)
             counts.append(part)
             codes.append(code)
             counted.append(repr(total.of))
@@ -442,8 +407,14 @@ class Totals:
                     f"{counted[-1]} is counted by values, of which new rows may have "
                     "others. Name it in categorical_features."
                 )
-        of_all, codes = _read_sums(sums, n, table), np.column_stack(codes)
-        return cls(n, of_all, counts[0].stack(*counts[1:]), codes, counted)
+        asked = [ColumnConstraint(total.coefficients, lower=0) for total in sums]
+        a = read_constraints(asked, table).coefficients
+        a = a / np.array([n if total.mean else 1 for total in sums])[:, None]
+        ends = np.array([(total.lower, total.upper) for total in sums]).reshape(-1, 2).T
+        names = tuple(total.name for total in sums)
+        of_all = Sums(a, *ends, table.feature_names, labels=names)
+        every = counts[0].stack(*counts[1:])
+        return cls(n, of_all, every, np.column_stack(codes), counted)
 
     def achieved(self, rows, seeds):
         """What rows have, and what they miss, of all that is asked for.
@@ -469,19 +440,9 @@ class Totals:
         return (*sums.names, *counts.names), *map(np.concatenate, both)
 
 
-def _read_sums(totals, n, table):
-    """Sums and means of columns over all rows."""
-    asked = [ColumnConstraint(total.coefficients, lower=0) for total in totals]
-    a = read_constraints(asked, table).coefficients
-    a = a / np.array([n if total.mean else 1 for total in totals])[:, None]
-    lower, upper = np.array([(t.lower, t.upper) for t in totals]).reshape(-1, 2).T
-    names = tuple(total.name for total in totals)
-    return Sums(a, lower, upper, table.feature_names, labels=names)
-
-
-def _whole(reader, total, n):
+def _whole(columns, total, n):
     """Counts by level with ends that are whole numbers from 0 on, and codes."""
-    counts, codes = read_counts(reader, total, n)
+    counts, codes = read_counts(columns, total, n)
     lower = np.ceil(np.maximum(counts.lower, 0) - ALMOST) + 0.0
     upper = np.floor(np.minimum(counts.upper, n) + ALMOST)
     for k in np.flatnonzero(lower > upper):

@@ -373,8 +373,3 @@ def test_counts_are_exact_by_the_rows_that_new_ones_start_from(seed):
     totals, numbers = read(tables, discrete=discrete)
     seeds = choose_seeds(totals, parent_weights(totals, numbers), rng)
     assert_array_equal(totals.achieved(numbers[:100], seeds)[-1], 0)
-
-
-def test_a_list_of_columns_is_no_total():
-    with pytest.raises(TypeError, match=r"tuple of columns.*got \['n'\]"):
-        column_total(["n"], 5)
