@@ -101,9 +101,14 @@ class Drawing:
                 batch, infeasible = self._with_copies(
                     batch, moved, infeasible, feasible
                 )
-            if infeasible.any():
-                batch = self._without_infeasible(batch, infeasible, feasible, rows)
-                feasible = feasible.take_rows(~infeasible)
+            if infeasible.any() and not self.drops:
+                i = int(np.argmax(infeasible))
+                of_row = feasible.take_rows([i])
+                error = explain_infeasible(batch.numbers[i], of_row, int(rows[i]))
+                error.args = (f"{error} {self.advice}".rstrip(),)
+                raise error
+            batch = batch.take_rows(~infeasible)
+            feasible = feasible.take_rows(~infeasible)
         self.audit(batch, feasible)
         return batch
 
@@ -166,16 +171,6 @@ class Drawing:
         """The training rows (m, D), which codes are decoded for."""
         return self.source.training_rows()
 
-    def _without_infeasible(self, batch, infeasible, feasible, rows):
-        first = int(np.argmax(infeasible))
-        if not self.drops:
-            number = int(rows[first])
-            first_row = feasible.take_rows(slice(first, first + 1))
-            error = explain_infeasible(batch.numbers[first], first_row, number)
-            error.args = (f"{error} {self.advice}".rstrip(),)
-            raise error
-        return batch.take_rows(~infeasible)
-
 
 def joined(batches, n):
     """All rows, n at most, as one batch; each is let go once its rows are copied."""
@@ -204,8 +199,8 @@ def sample_set(drawing, rng, totals):
     if drawing.drops:
         raise ValueError("Totals are of all rows: pass infeasible='raise'.")
     source, table, request = drawing.source, drawing.table, drawing.request
-    numbers, discrete = drawing.training_rows, source.structure.binary
-    asked = Totals.read(totals, request.n_samples, table, numbers, discrete)
+    numbers, binary = drawing.training_rows, source.structure.binary
+    asked = Totals.read(totals, request.n_samples, table, numbers, binary)
     if asked.counted and not source.can_count:
         raise ValueError(
             "Categories that are counted are those of the training row that a new row "
@@ -219,9 +214,24 @@ def sample_set(drawing, rng, totals):
         batch = batch._replace(donors=seeds)
     moved = _moved(drawing, asked, batch, numbers)
     if asked.counted:
-        _check_counted(drawing, asked, moved, numbers[seeds])
-    achieved = asked.achieved(drawing.as_returned(moved), seeds)
-    _check(asked, achieved, drawing.feasible.precision)
+        # A constraint may have moved them.
+        given = numbers[seeds][:, binary]
+        off = (~np.isnan(given) & (moved[:, binary] != given)).any(axis=1)
+        if off.any():
+            raise Infeasibility(
+                f"Row {np.argmax(off)} cannot have what is asked of it and be counted "
+                f"in {' and '.join(asked.counted)}: two-valued columns are those of a "
+                "training row. Leave out the constraint, or the count.",
+                int(np.argmax(off)),
+            )
+    achieved = names, *_, values, residual = asked.achieved(
+        drawing.as_returned(moved), seeds
+    )
+    # As users get them.
+    room = np.zeros(len(names))
+    room[: len(asked.sums)] = asked.sums.tolerance(drawing.feasible.precision)
+    for k in np.flatnonzero(~(residual <= room)):
+        raise Infeasibility(f"{names[k]} is missed: new rows have {values[k]:.10g}.")
     ranges = drawing.feasible.ranges
     away = np.nan_to_num(moved - batch.numbers) / np.where(ranges > 0, ranges, 1)
     batch = batch._replace(numbers=moved)
@@ -231,33 +241,6 @@ def sample_set(drawing, rng, totals):
     )  # fmt: skip
     drawing.audit(batch)
     return batch, report
-
-
-def _check(asked, achieved, precision):
-    """Check totals of rows as their user gets them."""
-    names, *_, values, residual = achieved
-    room = np.zeros(len(names))
-    room[: len(asked.sums)] = asked.sums.tolerance(precision)
-    for k in np.flatnonzero(~(residual <= room)):
-        raise Infeasibility(f"{names[k]} is missed: new rows have {values[k]:.10g}.")
-
-
-def _check_counted(drawing, asked, rows, given):
-    """Refuse constraints on two-valued columns that counted training rows lack."""
-    binary = drawing.source.structure.binary
-    off = (binary & ~np.isnan(given) & (rows != given)).any(axis=1)
-    constraints = drawing.feasible.constraints
-    about = (constraints.coefficients[:, binary] != 0).any(axis=1)
-    off |= constraints.select(about).violations(rows).any(axis=1)
-    if off.any():
-        names = constraints.select(about).names or ["its other columns"]
-        row = int(np.argmax(off))
-        raise Infeasibility(
-            f"Row {row} cannot have what is asked of {', '.join(names)} and be counted "
-            f"in {' and '.join(asked.counted)}: two-valued columns are those of a "
-            "training row. Leave out the constraint, or the count.",
-            row,
-        )
 
 
 def _moved(drawing, asked, batch, numbers):

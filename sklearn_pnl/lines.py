@@ -11,9 +11,9 @@ rows, so it stays in every half-space that holds them: it keeps their linear equ
 inequalities and limits. With noise a row is an affine combination of training rows, so
 it stays in every affine subspace (m-flat sub-manifold) that holds them: every linear
 equality of the training rows holds.
-The noise alone can leave limits and orders of columns; :class:`LineDraw` keeps it from
-that, column by column but for columns that move together. So equalities hold that are
-known (`constraints/structure.py`), and all others only where nothing acts on single
+The noise alone can leave limits and orders of columns; :class:`LineSource` keeps it
+from that, column by column but for columns that move together. So equalities hold that
+are known (`constraints/structure.py`), and all others only where nothing acts on single
 columns: with ``agreed_cells=False`` and without limits.
 """
 
@@ -144,84 +144,18 @@ class Lines(BaseEstimator):
         labels = table.labels
         strata = strata_of(cells, structure.tied, k, groups)
         rows, absent = _filled(cells, structure.support, structure)
-        draw = LineDraw(
-            rows, absent, cells, structure, self.noise, self.agreed_cells,
-            *_limits_of_patterns(cells, strata, structure),
-            _given_with_categories(cells, structure, labels),
-        )  # fmt: skip
         has_donors = labels is not None or structure.binary.any() or absent is not None
         return LineSource(
-            draw, RowSearch(rows, labels), structure.of_rows(cells),
-            self.n_candidates, k, strata, has_donors,
+            rows, absent, cells, structure, self.noise, self.agreed_cells,
+            *_limits_of_patterns(cells, strata, structure),
+            _given_with_categories(cells, structure, labels), RowSearch(rows, labels),
+            structure.of_rows(cells), self.n_candidates, k, strata, has_donors,
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class LineSource:
     """Rows of a class; new rows lie on straight lines between them.
-
-    Attributes
-    ----------
-    lines : LineDraw
-    search : RowSearch
-    feasible : Structure
-        In the units of the rows.
-    n_candidates : int or None
-    n_neighbors : int
-    strata : list or None
-        Rows that are mixed with each other alone.
-    has_donors : bool
-        Whether some cells come from one parent, as categories do.
-    """
-
-    lines: Any
-    search: Any
-    feasible: Any
-    n_candidates: int | None
-    n_neighbors: int
-    strata: list | None
-    has_donors: bool
-
-    # Rows satisfy equalities as they are drawn; categories are those of a parent, and
-    # can be counted; seeds can have unequal shares.
-    keeps_equalities = can_count = takes_shares = True
-
-    def __len__(self):
-        return len(self.lines.rows)
-
-    @property
-    def n_numbers(self):
-        """How many numbers a new row takes while it is drawn."""
-        return self.lines.rows.shape[1] + self.n_neighbors
-
-    @property
-    def structure(self):
-        """What columns keep in the rows of all classes."""
-        return self.lines.structure
-
-    def training_rows(self):
-        """The training rows (m, D)."""
-        return self.lines.cells
-
-    def batches(self, request, rng, size):
-        """New rows, ``size`` at a time."""
-        parents = choose_parents(
-            self.search, len(self), request, rng, self.n_candidates
-        )
-        seed = rng.randint(np.iinfo(np.int32).max)
-        # Only for donors: a generator takes a twentieth of the time of a small table.
-        coins = RandomState(seed) if request.mutual else None
-        for rows in slices(request.n_samples, size):
-            batch = parents[rows]
-            numbers, donors = self.lines.draw(batch, rng, coins)
-            pairs = np.column_stack([batch.seeds, batch.partners])
-            t = batch.position[:, None]
-            yield Batch(numbers, pairs, np.hstack([1 - t, t]), donors)
-
-
-@dataclass(frozen=True)
-class LineDraw:
-    """The draw of new rows from the rows of a class.
 
     Attributes
     ----------
@@ -242,6 +176,15 @@ class LineDraw:
     limits : ndarray of shape (n_limits, 2, D) or None
     following : tuple of int
         Blocks of two-valued columns that are given with the categories.
+    search : RowSearch
+    feasible : Structure
+        In the units of the rows.
+    n_candidates : int or None
+    n_neighbors : int
+    strata : list or None
+        Rows that are mixed with each other alone.
+    has_donors : bool
+        Whether some cells come from one parent, as categories do.
     """
 
     rows: np.ndarray
@@ -253,17 +196,58 @@ class LineDraw:
     limit_number: np.ndarray | None = None
     limits: np.ndarray | None = None
     following: tuple = ()
+    search: Any = None
+    feasible: Any = None
+    n_candidates: int | None = None
+    n_neighbors: int = 0
+    strata: list | None = None
+    has_donors: bool = False
+
+    # Rows satisfy equalities as they are drawn; categories are those of a parent, and
+    # can be counted; seeds can have unequal shares.
+    keeps_equalities = can_count = takes_shares = True
+
+    def __len__(self):
+        return len(self.rows)
+
+    @property
+    def n_numbers(self):
+        """How many numbers a new row takes while it is drawn."""
+        return self.rows.shape[1] + self.n_neighbors
+
+    def training_rows(self):
+        """The training rows (m, D)."""
+        return self.cells
+
+    def batches(self, request, rng, size):
+        """New rows, ``size`` at a time."""
+        parents = choose_parents(
+            self.search, len(self), request, rng, self.n_candidates
+        )
+        seed = rng.randint(np.iinfo(np.int32).max)
+        # Only for donors: a generator takes a twentieth of the time of a small table.
+        coins = RandomState(seed) if request.mutual else None
+        for rows in slices(request.n_samples, size):
+            batch = parents[rows]
+            numbers, donors = self.draw(batch, rng, coins)
+            pairs = np.column_stack([batch.seeds, batch.partners])
+            t = batch.position[:, None]
+            yield Batch(numbers, pairs, np.hstack([1 - t, t]), donors)
 
     def draw(self, parents, rng, coins):
         """New rows (n, D), and the row (n,) that gives each its categories."""
+        structure, i, j = self.structure, parents.seeds, parents.partners
         donors, from_j = self._donors(parents, coins)
         mixed, difference = self._mixed(parents, donors)
         rows = self._with_noise(mixed, difference, parents, donors, rng)
-        binary = self._two_valued(from_j, parents)
-        discretize(rows, binary, self.structure)
-        mend(rows, donors, parents.seeds, self.cells, self.structure)
+        # Two-valued columns, each block from one parent.
+        chosen = np.where(from_j[:, structure.blocks], j[:, None], i[:, None])
+        binary = self.cells[chosen, np.flatnonzero(structure.binary)]
+        discretize(rows, binary, structure)
+        mend(rows, donors, i, self.cells, structure)
         if self.absent is not None:
-            self._without_absent(rows, donors)
+            # The donor's missing cells and atoms.
+            np.copyto(rows, self.cells[donors], where=self.absent[donors])
         return rows, donors
 
     def _donors(self, parents, coins):
@@ -331,7 +315,10 @@ class LineDraw:
     def _added(self, mixed, difference, noise, parents):
         """Add noise to mixed rows, within limits and orders."""
         structure = self.structure
-        low, high = self._limits(parents.seeds)
+        low, high = structure.low, structure.high
+        if self.limits is not None:
+            limits = self.limits[self.limit_number[parents.seeds]]
+            low, high = limits[:, 0], limits[:, 1]
         free = (structure.steps == 0) & ~structure.binary
         if not self.agreed_cells and np.isinf(structure.low[free]).all():
             # Without reflection: one factor a row, so that the row stays affine.
@@ -353,26 +340,6 @@ class LineDraw:
         rows += mixed
         reflect(rows, low, high)
         return rows
-
-    def _limits(self, seeds):
-        if self.limits is None:
-            return self.structure.low, self.structure.high
-        limits = self.limits[self.limit_number[seeds]]
-        return limits[:, 0], limits[:, 1]
-
-    # --- types --------------------------------------------------------------------
-
-    def _two_valued(self, from_j, parents):
-        """Cells (n, n_binary) of two-valued columns, each block from one parent."""
-        structure = self.structure
-        columns, blocks = np.flatnonzero(structure.binary), structure.blocks
-        i, j = parents.seeds, parents.partners
-        chosen = np.where(from_j[:, blocks], j[:, None], i[:, None])
-        return self.cells[chosen, columns]
-
-    def _without_absent(self, rows, donors):
-        """Copy missing cells and atoms of the donor."""
-        np.copyto(rows, self.cells[donors], where=self.absent[donors])
 
 
 def discretize(rows, binary, structure):

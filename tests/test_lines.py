@@ -11,7 +11,7 @@ from scipy.optimize import LinearConstraint
 from sklearn_pnl import PNLAugmenter
 from sklearn_pnl.constraints.structure import find_structure
 from sklearn_pnl.frames import TableReader, read_table
-from sklearn_pnl.lines import LineDraw, Lines
+from sklearn_pnl.lines import Lines, LineSource
 from sklearn_pnl.parents import Request, RowSearch, choose_parents
 
 SEEDS = [0, 1, 2]
@@ -149,7 +149,7 @@ def test_the_draw_is_its_literal_formula(seed, agreed_cells):
     found = find_structure(read_table(TableReader(None), X), None, 0.0, "auto")
     assert_array_equal(np.flatnonzero(found.in_equality), range(4))
     assert {(4, 5), (5, 6)} <= {tuple(pair) for pair in found.orders}
-    lines = LineDraw(X, None, X, found, 0.6, agreed_cells)
+    lines = LineSource(X, None, X, found, 0.6, agreed_cells)
     state = np.random.RandomState
     parents = choose_parents(RowSearch(X), 60, Request(300, 7), state(seed))
     new, donors = lines.draw(parents, state(seed), state(0))

@@ -129,7 +129,7 @@ def members(n=100):
 def test_a_constraint_that_moves_what_is_counted_is_refused(counted, more):
     augmenter = PNLAugmenter().fit(members())
     asked, totals = ColumnConstraint("member", equal=1), counted | more
-    with pytest.raises(ValueError, match="of member and be counted in"):
+    with pytest.raises(ValueError, match="asked of (it and be counted in|member by 1)"):
         augmenter.sample(25, 0, constraints=asked, totals=totals)
     # One that the rows counted have is none.
     asked = ColumnConstraint("income", lower=5)
