@@ -126,8 +126,10 @@ class Drawing:
         flags = numbers[:, b]
         off = (flags != feasible.low[b]) & (flags != feasible.high[b])
         infeasible = infeasible | (moved & (off & ~np.isnan(flags)).any(axis=1))
-        violated = feasible.system().violations(numbers).any(axis=1)
-        bad = infeasible | (moved & (feasible.breaks(numbers) | violated))
+        violated = feasible.system().violations(numbers)
+        equal, others = np.split(violated, [len(feasible.equalities)], axis=1)
+        bad = moved & (feasible.breaks(numbers) | equal.any(axis=1))
+        bad |= infeasible | others.any(axis=1)
         units = np.where(feasible.ranges > 0, feasible.ranges, 1)
         asked = replace(asked, ranges=feasible.ranges)
         for i in np.flatnonzero(bad):
